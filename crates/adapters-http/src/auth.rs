@@ -1,0 +1,120 @@
+//! The API key of every request under `/v1`, by the HTTP bearer scheme (RFC 6750).
+
+use actix_web::{
+    Error, HttpMessage,
+    body::{EitherBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::header::{AUTHORIZATION, HeaderMap},
+    middleware::Next,
+    web::Data,
+};
+use secrecy::SecretString;
+
+use crate::{UseCases, error::ApiError};
+
+/// The longest token, in bytes.
+const MAX_TOKEN_BYTES: usize = 512;
+
+/// Lets a request pass whose key is valid, with the key's id among its extensions; answers every other one.
+pub(crate) async fn authenticate<B: MessageBody>(
+    use_cases: Data<UseCases>,
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, Error> {
+    let token = match bearer_token(request.headers()) {
+        Ok(token) => token,
+        Err(error) => return Ok(request.error_response(error).map_into_right_body()),
+    };
+    match use_cases.authenticate.execute(&token).await {
+        Ok(key) => {
+            request.extensions_mut().insert(key.id);
+            Ok(next.call(request).await?.map_into_left_body())
+        }
+        Err(error) => Ok(request.error_response(ApiError::from(error)).map_into_right_body()),
+    }
+}
+
+fn bearer_token(headers: &HeaderMap) -> Result<SecretString, ApiError> {
+    let mut values = headers.get_all(AUTHORIZATION);
+    let value = values.next().ok_or(ApiError::MissingApiKey)?.as_bytes();
+    if values.next().is_some() {
+        return Err(ApiError::MalformedApiKey);
+    }
+    let (scheme, token) = value.split_at(value.iter().position(|&byte| byte == b' ').unwrap_or(value.len()));
+    if !scheme.eq_ignore_ascii_case(b"Bearer") {
+        return Err(ApiError::MissingApiKey);
+    }
+    well_formed(token.trim_ascii_start()).map(SecretString::from).ok_or(ApiError::MalformedApiKey)
+}
+
+/// The token, where it is a b64token (RFC 6750, section 2.1) of bounded length.
+fn well_formed(token: &[u8]) -> Option<&str> {
+    let padding = token.iter().rev().take_while(|&&byte| byte == b'=').count();
+    let (text, _) = token.split_at(token.len() - padding);
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(byte);
+    if text.is_empty() || token.len() > MAX_TOKEN_BYTES || !text.iter().all(allowed) {
+        return None;
+    }
+    std::str::from_utf8(token).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::HeaderValue;
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    fn token(values: &[&[u8]]) -> Result<String, ApiError> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, HeaderValue::from_bytes(value).unwrap());
+        }
+        bearer_token(&headers).map(|token| token.expose_secret().to_owned())
+    }
+
+    #[test]
+    fn the_scheme_may_be_written_in_any_case() {
+        for scheme in ["Bearer", "bearer", "BEARER", "bEaReR"] {
+            assert_eq!(token(&[format!("{scheme} abc").as_bytes()]).unwrap(), "abc");
+        }
+    }
+
+    #[test]
+    fn no_header_or_another_scheme_is_a_missing_key() {
+        for values in [&[][..], &[&b""[..]], &[b"Basic YTpi"], &[b"abc"], &[b"Bearerabc"], &[b"Bearer\tabc"]] {
+            assert!(matches!(token(values), Err(ApiError::MissingApiKey)), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_has_1_to_512_characters_of_its_alphabet_and_padding_at_its_end_alone() {
+        let longest = "x".repeat(MAX_TOKEN_BYTES);
+        for good in ["a", "AZaz09-._~+/", "a=", "a==", &longest] {
+            assert_eq!(token(&[format!("Bearer {good}").as_bytes()]).unwrap(), good);
+            assert_eq!(token(&[format!("Bearer   {good}").as_bytes()]).unwrap(), good);
+        }
+        let too_long = format!("Bearer {longest}x");
+        for bad in [
+            "Bearer",
+            "Bearer ",
+            "Bearer =",
+            "Bearer a=b",
+            "Bearer a b",
+            "Bearer a,b",
+            "Bearer \"a\"",
+            "Bearer é",
+            &too_long,
+        ] {
+            assert!(matches!(token(&[bad.as_bytes()]), Err(ApiError::MalformedApiKey)), "{bad:?}");
+        }
+        assert!(matches!(token(&[b"Bearer \xff"]), Err(ApiError::MalformedApiKey)));
+    }
+
+    #[test]
+    fn two_headers_are_one_too_many_even_when_they_agree() {
+        for second in [&b"Bearer abc"[..], b"Basic YTpi"] {
+            assert!(matches!(token(&[b"Bearer abc", second]), Err(ApiError::MalformedApiKey)));
+        }
+    }
+}

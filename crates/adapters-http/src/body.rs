@@ -1,0 +1,159 @@
+//! A request body, read whole: of the right type, within its size and its time.
+
+use std::{pin::Pin, time::Duration};
+
+use actix_web::{
+    FromRequest, HttpRequest,
+    dev::Payload,
+    http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    web::{Bytes, BytesMut},
+};
+use futures_util::StreamExt;
+use mime::Mime;
+
+use crate::error::{ApiError, Problems};
+
+/// How large a body may be, and how long it may take to arrive.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BodyLimits {
+    pub(crate) max_bytes: usize,
+    pub(crate) timeout: Duration,
+}
+
+/// The bytes of a body that calls itself JSON.
+pub(crate) struct JsonBody(pub(crate) Bytes);
+
+impl FromRequest for JsonBody {
+    type Error = ApiError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        let payload = payload.take();
+        Box::pin(async move {
+            let limits = *request.app_data::<BodyLimits>().expect("the limits are set where the routes are");
+            let reading = read(request.headers(), payload, limits.max_bytes);
+            tokio::time::timeout(limits.timeout, reading).await.map_err(|_| ApiError::RequestTimeout)?.map(Self)
+        })
+    }
+}
+
+/// What is wrong is told as early as it can be known: 400 for no body at all, then 415, then 413.
+async fn read(headers: &HeaderMap, mut payload: Payload, max_bytes: usize) -> Result<Bytes, ApiError> {
+    let declared = declared_length(headers);
+    // Without a declared length only the first chunk tells whether there is a body.
+    let first = match declared {
+        Some(1..) => None,
+        _ => Some(next_chunk(&mut payload).await?.ok_or_else(no_body)?),
+    };
+    check_content_encoding(headers)?;
+    check_content_type(headers)?;
+    if declared.is_some_and(|length| length > max_bytes as u64) {
+        return Err(ApiError::PayloadTooLarge(max_bytes));
+    }
+
+    let mut body = BytesMut::from(first.unwrap_or_default());
+    loop {
+        if body.len() > max_bytes {
+            return Err(ApiError::PayloadTooLarge(max_bytes));
+        }
+        let Some(chunk) = next_chunk(&mut payload).await? else { return Ok(body.freeze()) };
+        body.extend_from_slice(&chunk);
+    }
+}
+
+async fn next_chunk(payload: &mut Payload) -> Result<Option<Bytes>, ApiError> {
+    payload.next().await.transpose().map_err(|_| ApiError::MalformedRequest)
+}
+
+fn no_body() -> ApiError {
+    ApiError::InvalidBody(Problems::one("a body is required: an animal as a JSON object"))
+}
+
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
+}
+
+fn check_content_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
+    let identity = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(CONTENT_ENCODING).all(identity) { Ok(()) } else { Err(ApiError::UnsupportedContentEncoding) }
+}
+
+fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
+    match only(headers, CONTENT_TYPE).and_then(|value| value.to_str().ok()?.parse::<Mime>().ok()) {
+        Some(mime) if is_json(&mime) => Ok(()),
+        _ => Err(ApiError::UnsupportedContentType),
+    }
+}
+
+/// `application/json` or `application/*+json`, in UTF-8: JSON has no other encoding (RFC 8259, section 8.1).
+fn is_json(mime: &Mime) -> bool {
+    mime.type_() == mime::APPLICATION
+        && (mime.subtype() == mime::JSON || mime.suffix() == Some(mime::JSON))
+        && mime.get_param(mime::CHARSET).is_none_or(|charset| charset == mime::UTF_8)
+}
+
+/// The header's value, where it is given exactly once.
+fn only(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
+    let mut values = headers.get_all(name);
+    let value = values.next()?;
+    values.next().is_none().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: &HeaderName, values: &[&'static str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(name.clone(), HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    #[test]
+    fn json_and_its_relatives_are_accepted() {
+        for good in [
+            "application/json",
+            "Application/JSON",
+            "application/json; charset=utf-8",
+            "application/json;charset=UTF-8",
+            "application/json; charset=\"utf-8\"",
+            "application/vnd.api+json",
+            "application/merge-patch+json; charset=utf-8",
+        ] {
+            assert!(check_content_type(&with(&CONTENT_TYPE, &[good])).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn any_other_type_is_refused() {
+        for bad in [
+            &[][..],
+            &[""],
+            &["json"],
+            &["text/json"],
+            &["text/plain"],
+            &["application/jsonp"],
+            &["application/x-www-form-urlencoded"],
+            &["application/xml+json2"],
+            &["application/json; charset=latin1"],
+            &["application/json; charset=utf-16"],
+            &["image/svg+json"],
+            &["application/json", "application/json"],
+        ] {
+            assert!(check_content_type(&with(&CONTENT_TYPE, bad)).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn only_an_unencoded_body_is_accepted() {
+        for good in [&[][..], &["identity"], &["Identity"]] {
+            assert!(check_content_encoding(&with(&CONTENT_ENCODING, good)).is_ok(), "{good:?}");
+        }
+        for bad in [&["gzip"][..], &["br"], &["identity, gzip"], &["identity", "gzip"], &[""]] {
+            assert!(check_content_encoding(&with(&CONTENT_ENCODING, bad)).is_err(), "{bad:?}");
+        }
+    }
+}

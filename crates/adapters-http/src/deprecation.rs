@@ -1,0 +1,12 @@
+//! What every answer of `getPet` says of its end: RFC 9745 and RFC 8594.
+
+use actix_web::{http::header::LINK, middleware::DefaultHeaders};
+
+/// 2026-01-01T00:00:00Z
+const DEPRECATED_SINCE: &str = "@1767225600";
+const REMOVED_ON: &str = "Thu, 05 Dec 2030 00:00:00 GMT";
+const SUCCESSOR: &str = r#"<../pets>; rel="successor-version""#;
+
+pub(crate) fn headers() -> DefaultHeaders {
+    DefaultHeaders::new().add(("deprecation", DEPRECATED_SINCE)).add(("sunset", REMOVED_ON)).add((LINK, SUCCESSOR))
+}

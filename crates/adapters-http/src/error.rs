@@ -1,0 +1,234 @@
+//! Every answer that is not a success, and the only place that knows which status it has.
+//!
+//! What is wrong with a request may be told in words made for the client ([`Problems`]). What is wrong on our side
+//! has a fixed text; its cause stays beside the response, where only the request log reads it.
+
+use std::{borrow::Cow, fmt};
+
+use actix_web::{
+    HttpResponse, ResponseError,
+    http::{StatusCode, header},
+};
+use animal_store_app::{
+    AuthenticateError, CreatePetError, GetPetError, ListPetsError,
+    ports::{Cause, DirectoryError, NotReady, StorageError},
+};
+use serde::Serialize;
+use thiserror::Error;
+
+/// Seconds after which a client may try again.
+const RETRY_AFTER: &str = "1";
+
+#[derive(Debug, Error)]
+#[error("{}", self.code())]
+pub(crate) enum ApiError {
+    InvalidBody(Problems),
+    InvalidQuery(Problems),
+    MalformedRequest,
+    MissingApiKey,
+    /// The `Authorization` header has the wrong form.
+    MalformedApiKey,
+    /// No valid key has this token.
+    UnknownApiKey,
+    PetNotFound,
+    RouteNotFound,
+    /// The methods that are allowed.
+    MethodNotAllowed(&'static str),
+    RequestTimeout,
+    /// The most bytes a body may have.
+    PayloadTooLarge(usize),
+    UnsupportedContentType,
+    UnsupportedContentEncoding,
+    Internal(#[source] Cause),
+    Unavailable(#[source] Cause),
+    Overloaded,
+    OutcomeUnknown(#[source] Cause),
+}
+
+/// What is wrong with a request, in words for the client: one entry for each member or parameter.
+#[derive(Debug, Default)]
+pub(crate) struct Problems(Vec<String>);
+
+impl Problems {
+    pub(crate) fn one(problem: impl Into<String>) -> Self {
+        Self(vec![problem.into()])
+    }
+
+    pub(crate) fn push(&mut self, name: &str, problem: &dyn fmt::Display) {
+        self.0.push(format!("{name} {problem}"));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.join("; "))
+    }
+}
+
+/// The Error body of the interface.
+#[derive(Serialize)]
+struct ErrorResponse<'a> {
+    code: &'static str,
+    message: Cow<'a, str>,
+    status: u16,
+}
+
+impl ApiError {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::InvalidBody(_) | Self::InvalidQuery(_) | Self::MalformedRequest => StatusCode::BAD_REQUEST,
+            Self::MissingApiKey | Self::MalformedApiKey | Self::UnknownApiKey => StatusCode::UNAUTHORIZED,
+            Self::PetNotFound | Self::RouteNotFound => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::PayloadTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::UnsupportedContentType | Self::UnsupportedContentEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unavailable(_) | Self::Overloaded | Self::OutcomeUnknown(_) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::InvalidBody(_) => "invalid_body",
+            Self::InvalidQuery(_) => "invalid_query",
+            Self::MalformedRequest => "malformed_request",
+            Self::MissingApiKey => "missing_api_key",
+            Self::MalformedApiKey | Self::UnknownApiKey => "invalid_api_key",
+            Self::PetNotFound => "pet_not_found",
+            Self::RouteNotFound => "route_not_found",
+            Self::MethodNotAllowed(_) => "method_not_allowed",
+            Self::RequestTimeout => "request_timeout",
+            Self::PayloadTooLarge(_) => "payload_too_large",
+            Self::UnsupportedContentType | Self::UnsupportedContentEncoding => "unsupported_media_type",
+            Self::Internal(_) => "internal_error",
+            Self::Unavailable(_) => "unavailable",
+            Self::Overloaded => "overloaded",
+            Self::OutcomeUnknown(_) => "outcome_unknown",
+        }
+    }
+
+    fn message(&self) -> Cow<'static, str> {
+        match self {
+            Self::InvalidBody(problems) | Self::InvalidQuery(problems) => return problems.to_string().into(),
+            Self::PayloadTooLarge(limit) => return format!("the body must have at most {limit} bytes").into(),
+            Self::MethodNotAllowed(allowed) => return format!("this path answers {allowed} only").into(),
+            Self::MalformedRequest => "the request is not valid HTTP",
+            Self::MissingApiKey => "an API key is required: Authorization: Bearer <API_KEY>",
+            Self::MalformedApiKey => "the Authorization header must be given once, as: Bearer <API_KEY>",
+            Self::UnknownApiKey => "the API key is not valid",
+            Self::PetNotFound => "no animal has this id",
+            Self::RouteNotFound => "there is nothing at this path",
+            Self::RequestTimeout => "the body did not arrive in time",
+            Self::UnsupportedContentType => "the body must be JSON in UTF-8: Content-Type: application/json",
+            Self::UnsupportedContentEncoding => "the body must not be encoded: Content-Encoding: identity",
+            Self::Internal(_) => "something went wrong on our side",
+            Self::Unavailable(_) => "the service is temporarily unavailable; try again later",
+            Self::Overloaded => "the service has too much to do; try again later",
+            Self::OutcomeUnknown(_) => "the animal may have been added; look for it before sending it again",
+        }
+        .into()
+    }
+
+    /// The header that tells the client what to do about it.
+    fn advice(&self) -> Option<(header::HeaderName, &'static str)> {
+        match self {
+            Self::MissingApiKey => Some((header::WWW_AUTHENTICATE, r#"Bearer realm="animal-store""#)),
+            Self::MalformedApiKey => {
+                Some((header::WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="invalid_request""#))
+            }
+            Self::UnknownApiKey => {
+                Some((header::WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="invalid_token""#))
+            }
+            Self::MethodNotAllowed(allowed) => Some((header::ALLOW, allowed)),
+            Self::UnsupportedContentEncoding => Some((header::ACCEPT_ENCODING, "identity")),
+            Self::Unavailable(_) | Self::Overloaded => Some((header::RETRY_AFTER, RETRY_AFTER)),
+            Self::InvalidBody(_)
+            | Self::InvalidQuery(_)
+            | Self::MalformedRequest
+            | Self::PetNotFound
+            | Self::RouteNotFound
+            | Self::RequestTimeout
+            | Self::PayloadTooLarge(_)
+            | Self::UnsupportedContentType
+            | Self::Internal(_)
+            // No Retry-After: it would invite a second animal.
+            | Self::OutcomeUnknown(_) => None,
+        }
+    }
+}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        self.status()
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut response = HttpResponse::build(self.status());
+        if let Some(advice) = self.advice() {
+            response.insert_header(advice);
+        }
+        if matches!(self, Self::MalformedRequest | Self::RequestTimeout) {
+            response.force_close();
+        }
+        response.json(ErrorResponse { code: self.code(), message: self.message(), status: self.status().as_u16() })
+    }
+}
+
+impl From<StorageError> for ApiError {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Unavailable(_) | StorageError::Deadline => Self::Unavailable(error.into()),
+            StorageError::Overloaded => Self::Overloaded,
+            StorageError::Corrupt(_) => Self::Internal(error.into()),
+        }
+    }
+}
+
+impl From<ListPetsError> for ApiError {
+    fn from(error: ListPetsError) -> Self {
+        match error {
+            ListPetsError::Storage(error) => error.into(),
+        }
+    }
+}
+
+impl From<GetPetError> for ApiError {
+    fn from(error: GetPetError) -> Self {
+        match error {
+            GetPetError::NotFound => Self::PetNotFound,
+            GetPetError::Storage(error) => error.into(),
+        }
+    }
+}
+
+impl From<CreatePetError> for ApiError {
+    fn from(error: CreatePetError) -> Self {
+        match error {
+            CreatePetError::NotStored(error) => error.into(),
+            CreatePetError::OutcomeUnknown(_) => Self::OutcomeUnknown(error.into()),
+        }
+    }
+}
+
+impl From<AuthenticateError> for ApiError {
+    fn from(error: AuthenticateError) -> Self {
+        match error {
+            AuthenticateError::UnknownKey => Self::UnknownApiKey,
+            AuthenticateError::Directory(DirectoryError::Overloaded) => Self::Overloaded,
+            AuthenticateError::Directory(DirectoryError::Unavailable(_) | DirectoryError::Deadline) => {
+                Self::Unavailable(error.into())
+            }
+        }
+    }
+}
+
+impl From<NotReady> for ApiError {
+    fn from(error: NotReady) -> Self {
+        Self::Unavailable(error.into())
+    }
+}

@@ -1,0 +1,14 @@
+//! The operations on animals.
+
+mod create;
+mod cursor;
+mod get;
+mod json_integer;
+mod list;
+mod list_query;
+mod new_pet_request;
+mod pet_response;
+
+pub(crate) use create::create_pet;
+pub(crate) use get::get_pet;
+pub(crate) use list::list_pets;

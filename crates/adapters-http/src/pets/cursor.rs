@@ -1,0 +1,57 @@
+//! The position of a page in a list, as clients carry it: the id after which the page begins, as 8 bytes, big end
+//! first, in base64url without padding. The pattern of a valid cursor is therefore
+//! `^[A-Za-f][A-Za-z0-9_-]{9}[AEIMQUYcgkosw048]$`.
+
+use animal_store_domain::PetId;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+
+pub(super) fn encode(after: PetId) -> String {
+    URL_SAFE_NO_PAD.encode(after.get().to_be_bytes())
+}
+
+/// The position, absent where it is the beginning; an error where the text is no cursor.
+pub(super) fn decode(cursor: &str) -> Result<Option<PetId>, InvalidCursor> {
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| InvalidCursor)?;
+    let position = i64::from_be_bytes(bytes.try_into().map_err(|_| InvalidCursor)?);
+    if position < 0 { Err(InvalidCursor) } else { Ok(PetId::new(position).ok()) }
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be one that a next link gave")]
+pub(super) struct InvalidCursor;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The pattern of the module's documentation, spelled out.
+    fn matches_the_pattern(text: &str) -> bool {
+        let bytes = text.as_bytes();
+        bytes.len() == 11
+            && matches!(bytes[0], b'A'..=b'Z' | b'a'..=b'f')
+            && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte))
+            && b"AEIMQUYcgkosw048".contains(&bytes[10])
+    }
+
+    #[test]
+    fn the_beginning_is_a_position_too() {
+        assert_eq!(decode("AAAAAAAAAAA"), Ok(None));
+    }
+
+    proptest! {
+        #[test]
+        fn every_position_survives(id in 1..=i64::MAX) {
+            let id = PetId::new(id).unwrap();
+            let cursor = encode(id);
+            prop_assert!(matches_the_pattern(&cursor));
+            prop_assert_eq!(decode(&cursor), Ok(Some(id)));
+        }
+
+        #[test]
+        fn the_pattern_says_which_cursors_are_valid(text in "[A-Za-z0-9_=-]{10}[AEIMQUYcgkosw048B9+/]{0,2}") {
+            prop_assert_eq!(decode(&text).is_ok(), matches_the_pattern(&text));
+        }
+    }
+}

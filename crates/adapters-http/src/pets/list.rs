@@ -1,0 +1,44 @@
+use std::fmt::Write;
+
+use actix_web::{HttpRequest, HttpResponse, http::header::LINK, web::Data};
+use animal_store_domain::{ListQuery, PetId};
+
+use super::{cursor, list_query, pet_response::PetResponse};
+use crate::{UseCases, error::ApiError};
+
+/// `listPets`
+pub(crate) async fn list_pets(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let query = list_query::parse(request.query_string())?;
+    let page = use_cases.list_pets.execute(query).await?;
+    let mut response = HttpResponse::Ok();
+    if let Some(next) = page.next {
+        response.insert_header((LINK, next_link(query, next)));
+    }
+    Ok(response.json(page.pets.iter().map(PetResponse::from).collect::<Vec<_>>()))
+}
+
+/// Where the next page is (RFC 8288): relative to the request's own URI, so that it holds behind any base path.
+fn next_link(query: ListQuery, next: PetId) -> String {
+    let mut link = format!("<?limit={}", query.limit.get());
+    if let Some(status) = query.status {
+        let _ = write!(link, "&status={}", status.as_str());
+    }
+    let _ = write!(link, "&cursor={}>; rel=\"next\"", cursor::encode(next));
+    link
+}
+
+#[cfg(test)]
+mod tests {
+    use animal_store_domain::{PageLimit, PetStatus};
+
+    use super::*;
+
+    #[test]
+    fn the_link_repeats_the_query_and_says_where_to_go_on() {
+        let next = PetId::new(1).unwrap();
+        let query = ListQuery { limit: PageLimit::new(7).unwrap(), status: Some(PetStatus::Sold), after: None };
+
+        assert_eq!(next_link(query, next), r#"<?limit=7&status=sold&cursor=AAAAAAAAAAE>; rel="next""#);
+        assert_eq!(next_link(ListQuery::default(), next), r#"<?limit=20&cursor=AAAAAAAAAAE>; rel="next""#);
+    }
+}

@@ -1,0 +1,24 @@
+use animal_store_domain::{Pet, PetStatus};
+use serde::Serialize;
+
+/// Pet, as the interface has it. An animal without a status has no `status` member.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PetResponse<'a> {
+    id: i64,
+    name: &'a str,
+    category_id: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+}
+
+impl<'a> From<&'a Pet> for PetResponse<'a> {
+    fn from(pet: &'a Pet) -> Self {
+        Self {
+            id: pet.id().get(),
+            name: pet.name().as_str(),
+            category_id: pet.category_id().get(),
+            status: pet.status().map(PetStatus::as_str),
+        }
+    }
+}

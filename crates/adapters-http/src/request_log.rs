@@ -1,0 +1,85 @@
+//! One line for each request, and the headers that every answer carries.
+//!
+//! The line never holds a query, a header or a body. A 5xx is an error and carries its cause, which the client never
+//! sees; everything else is information.
+
+use std::time::Instant;
+
+use actix_web::{
+    Error, HttpMessage, HttpResponse,
+    body::{BodySize, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::header::{HeaderMap, HeaderValue, X_CONTENT_TYPE_OPTIONS},
+    middleware::Next,
+};
+use animal_store_app::ApiKeyId;
+
+use crate::{
+    error::ApiError,
+    request_id::{self, X_REQUEST_ID},
+};
+
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+
+pub(crate) async fn log<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
+    let start = Instant::now();
+    let id = request_id::of(request.headers());
+    match next.call(request).await {
+        Ok(mut response) => {
+            set_headers(response.headers_mut(), &id);
+            write_line(&response, &id, start);
+            Ok(response)
+        }
+        // Only a panic comes this way: every other error is a response already.
+        Err(mut error) => {
+            tracing::error!(request_id = id.to_str().unwrap_or_default(), status = 500, "request panicked");
+            error.add_response_mapper(move |mut response: HttpResponse| {
+                set_headers(response.headers_mut(), &id);
+                response
+            });
+            Err(error)
+        }
+    }
+}
+
+fn set_headers(headers: &mut HeaderMap, id: &HeaderValue) {
+    headers.insert(X_REQUEST_ID, id.clone());
+    headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+}
+
+fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, start: Instant) {
+    let request = response.request();
+    let extensions = request.extensions();
+    let bytes = match response.response().body().size() {
+        BodySize::Sized(bytes) => bytes,
+        BodySize::None | BodySize::Stream => 0,
+    };
+    macro_rules! line {
+        ($level:expr) => {
+            tracing::event!(
+                $level,
+                method = request.method().as_str(),
+                path = request.path(),
+                status = response.status().as_u16(),
+                bytes,
+                microseconds = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
+                api_key = extensions.get::<ApiKeyId>().map(ApiKeyId::as_str),
+                request_id = id.to_str().unwrap_or_default(),
+                cause = cause(response.response()),
+                "request"
+            )
+        };
+    }
+    if response.status().is_server_error() { line!(tracing::Level::ERROR) } else { line!(tracing::Level::INFO) }
+}
+
+/// What went wrong on our side, from the outermost cause to the innermost.
+fn cause<B>(response: &HttpResponse<B>) -> Option<String> {
+    let mut error: &dyn std::error::Error = response.error()?.as_error::<ApiError>()?;
+    let mut causes = Vec::new();
+    while let Some(source) = error.source() {
+        causes.push(source.to_string());
+        error = source;
+    }
+    if causes.is_empty() { None } else { Some(causes.join(": ")) }
+}

@@ -1,0 +1,120 @@
+//! Puts the routes behind a listener: workers, bounds and deadlines.
+
+use std::{fmt::Debug, io, net::TcpListener, time::Duration};
+
+use actix_http::{HttpService, Request, Response, body::MessageBody, error::DispatchError};
+use actix_server::Server;
+use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, fn_service, map_config};
+use actix_web::{App, Error, dev::AppConfig, middleware::from_fn, rt::net::TcpStream, web::Data};
+use animal_store_app::CheckReadiness;
+
+use crate::{
+    UseCases,
+    body::BodyLimits,
+    connection::Connection,
+    in_flight::{Bound, InFlight, bound},
+    panics, request_log, routes,
+};
+
+/// What is left of an upload that was already answered is read this long, so that its client sees the answer.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// Beyond every deadline that the caller of [`ServerHandle::stop`](crate::ServerHandle::stop) may set.
+const NEVER_FORCED: u64 = 24 * 60 * 60;
+
+const MANAGEMENT_CONNECTIONS: usize = 100;
+
+/// How much a client may ask of the server, and how long it may take over it.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Threads that answer requests.
+    pub workers: usize,
+    /// Connections at a time; those beyond wait in the listener's backlog.
+    pub max_connections: usize,
+    /// Requests being answered at a time; those beyond are answered 503.
+    pub max_in_flight: usize,
+    /// Bytes of a request body.
+    pub max_body_bytes: usize,
+    /// For the head of a connection's first request.
+    pub head_timeout: Duration,
+    /// For a request's body.
+    pub body_timeout: Duration,
+    /// For a connection between two requests.
+    pub keep_alive: Duration,
+    /// For everything else: a connection is closed this long after the last byte that was written to it.
+    pub answer_timeout: Duration,
+}
+
+/// Serves the interface. `use_cases` is called once in each worker.
+///
+/// # Errors
+/// Where the listener cannot be used.
+pub fn serve_api<F>(listener: TcpListener, limits: &Limits, use_cases: F) -> io::Result<(Server, InFlight)>
+where
+    F: Fn() -> UseCases + Clone + Send + 'static,
+{
+    let in_flight = InFlight::default();
+    let bounds = Bound { in_flight: in_flight.clone(), most: limits.max_in_flight };
+    let body_limits = BodyLimits { max_bytes: limits.max_body_bytes, timeout: limits.body_timeout };
+    let server = serve(listener, limits, move || {
+        App::new()
+            .app_data(Data::new(use_cases()))
+            .app_data(Data::new(bounds.clone()))
+            .app_data(body_limits)
+            .configure(routes::api)
+            .wrap(from_fn(panics::catch))
+            .wrap(from_fn(bound))
+            .wrap(from_fn(request_log::log))
+    })?;
+    Ok((server, in_flight))
+}
+
+/// Serves what operators ask. It needs few connections and one worker.
+///
+/// # Errors
+/// Where the listener cannot be used.
+pub fn serve_management(listener: TcpListener, limits: &Limits, readiness: &CheckReadiness) -> io::Result<Server> {
+    let limits = Limits { workers: 1, max_connections: MANAGEMENT_CONNECTIONS, ..limits.clone() };
+    let readiness = readiness.clone();
+    serve(listener, &limits, move || App::new().app_data(Data::new(readiness.clone())).configure(routes::management))
+}
+
+fn serve<I, S, B>(
+    listener: TcpListener,
+    limits: &Limits,
+    app: impl Fn() -> I + Clone + Send + 'static,
+) -> io::Result<Server>
+where
+    I: IntoServiceFactory<S, Request>,
+    S: ServiceFactory<Request, Config = AppConfig, Response: Into<Response<B>>, Error = Error> + 'static,
+    S::InitError: Debug,
+    B: MessageBody + 'static,
+{
+    let Limits { head_timeout, keep_alive, answer_timeout, .. } = *limits;
+    let server = Server::build()
+        .workers(limits.workers)
+        .max_concurrent_connections(limits.max_connections.div_ceil(limits.workers))
+        .shutdown_timeout(NEVER_FORCED)
+        .disable_signals();
+    let shutdown = server.graceful_shutdown_signal();
+
+    let server = server.listen("http", listener, move || {
+        let shutdown = shutdown.clone();
+        let http = HttpService::build()
+            .client_request_timeout(head_timeout)
+            .client_disconnect_timeout(LINGER)
+            .keep_alive(keep_alive)
+            .graceful_shutdown_signal(move || {
+                let shutdown = shutdown.clone();
+                async move { shutdown.notified().await }
+            })
+            .h1(map_config(app(), |()| AppConfig::default()));
+        fn_service(move |stream: TcpStream| async move {
+            stream.set_nodelay(true).map_err(DispatchError::Io)?;
+            let peer = stream.peer_addr().ok();
+            Ok::<_, DispatchError>((Connection::new(stream, answer_timeout), peer))
+        })
+        .and_then(http)
+    })?;
+    Ok(server.run())
+}

@@ -1,0 +1,13 @@
+//! The contract of `ApiKeyDirectory`, kept in memory.
+
+use std::sync::Arc;
+
+use animal_store_adapters_memory::MemoryApiKeyDirectory;
+use animal_store_app::ports::ApiKeyDirectory;
+use secrecy::SecretString;
+
+async fn setup(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, ()) {
+    (Arc::new(MemoryApiKeyDirectory::new(&tokens)), ())
+}
+
+animal_store_app::api_key_directory_contract!(setup);

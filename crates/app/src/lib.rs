@@ -1,0 +1,26 @@
+//! The use cases of the animal store and the ports they need.
+//!
+//! A use case is a plain struct with one `execute`. What it needs from outside is a port: a trait whose
+//! documentation is a contract, held as `Arc<dyn …>` because configuration picks the adapter at run time. The suite
+//! `test_support::contract` (feature `test-support`) puts every adapter through that contract.
+//!
+//! Nothing here knows HTTP, SQL or a wire format.
+
+#![warn(clippy::future_not_send)]
+
+mod api_key;
+mod authenticate;
+mod check_readiness;
+mod create_pet;
+mod get_pet;
+mod list_pets;
+pub mod ports;
+#[cfg(any(test, feature = "test-support"))]
+pub mod test_support;
+
+pub use api_key::{ApiKey, ApiKeyDigest, ApiKeyId};
+pub use authenticate::{Authenticate, AuthenticateError};
+pub use check_readiness::CheckReadiness;
+pub use create_pet::{CreatePet, CreatePetError};
+pub use get_pet::{GetPet, GetPetError};
+pub use list_pets::{ListPets, ListPetsError};

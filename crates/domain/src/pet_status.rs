@@ -1,0 +1,72 @@
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// Whether an animal can be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PetStatus {
+    /// It can be had.
+    Available,
+    /// Somebody is about to have it.
+    Pending,
+    /// It is gone.
+    Sold,
+}
+
+/// A word that names no status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("must be one of available, pending, sold")]
+pub struct PetStatusError;
+
+impl PetStatus {
+    /// Every status, in the order of the interface.
+    pub const ALL: [Self; 3] = [Self::Available, Self::Pending, Self::Sold];
+
+    /// The word of the interface.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Available => "available",
+            Self::Pending => "pending",
+            Self::Sold => "sold",
+        }
+    }
+}
+
+impl FromStr for PetStatus {
+    type Err = PetStatusError;
+
+    fn from_str(word: &str) -> Result<Self, PetStatusError> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word).ok_or(PetStatusError)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_those_of_the_interface() {
+        assert_eq!(PetStatus::ALL.map(PetStatus::as_str), ["available", "pending", "sold"]);
+    }
+
+    #[test]
+    fn every_status_is_parsed_from_its_word() {
+        for status in PetStatus::ALL {
+            assert_eq!(status.as_str().parse(), Ok(status));
+        }
+    }
+
+    #[test]
+    fn any_other_word_is_refused() {
+        for word in ["", "Available", "SOLD", "sold ", "eaten", "null"] {
+            assert_eq!(word.parse::<PetStatus>(), Err(PetStatusError), "{word:?}");
+        }
+    }
+
+    #[test]
+    fn the_error_names_every_status() {
+        for status in PetStatus::ALL {
+            assert!(PetStatusError.to_string().contains(status.as_str()));
+        }
+    }
+}
