@@ -44,18 +44,15 @@ fn bearer_token(headers: &HeaderMap) -> Result<SecretString, ApiError> {
     if !scheme.eq_ignore_ascii_case(b"Bearer") {
         return Err(ApiError::MissingApiKey);
     }
-    well_formed(token.trim_ascii_start()).map(SecretString::from).ok_or(ApiError::MalformedApiKey)
+    let token = std::str::from_utf8(token.trim_ascii_start()).map_err(|_| ApiError::MalformedApiKey)?;
+    if is_bearer_token(token) { Ok(token.into()) } else { Err(ApiError::MalformedApiKey) }
 }
 
-/// The token, where it is a b64token (RFC 6750, section 2.1) of bounded length.
-fn well_formed(token: &[u8]) -> Option<&str> {
-    let padding = token.iter().rev().take_while(|&&byte| byte == b'=').count();
-    let (text, _) = token.split_at(token.len() - padding);
-    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(byte);
-    if text.is_empty() || token.len() > MAX_TOKEN_BYTES || !text.iter().all(allowed) {
-        return None;
-    }
-    std::str::from_utf8(token).ok()
+/// Whether a text can be a token: a b64token (RFC 6750, section 2.1) of 1 to 512 bytes.
+pub fn is_bearer_token(token: &str) -> bool {
+    let text = token.trim_end_matches('=');
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
+    !text.is_empty() && token.len() <= MAX_TOKEN_BYTES && text.bytes().all(allowed)
 }
 
 #[cfg(test)]

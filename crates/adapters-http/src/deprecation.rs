@@ -1,6 +1,11 @@
 //! What every answer of `getPet` says of its end: RFC 9745 and RFC 8594.
 
-use actix_web::{http::header::LINK, middleware::DefaultHeaders};
+use actix_web::{
+    http::header::{HeaderName, LINK},
+    middleware::DefaultHeaders,
+};
+
+pub(crate) const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
 
 /// 2026-01-01T00:00:00Z
 const DEPRECATED_SINCE: &str = "@1767225600";
@@ -8,5 +13,5 @@ const REMOVED_ON: &str = "Thu, 05 Dec 2030 00:00:00 GMT";
 const SUCCESSOR: &str = r#"<../pets>; rel="successor-version""#;
 
 pub(crate) fn headers() -> DefaultHeaders {
-    DefaultHeaders::new().add(("deprecation", DEPRECATED_SINCE)).add(("sunset", REMOVED_ON)).add((LINK, SUCCESSOR))
+    DefaultHeaders::new().add((DEPRECATION, DEPRECATED_SINCE)).add(("sunset", REMOVED_ON)).add((LINK, SUCCESSOR))
 }

@@ -22,6 +22,7 @@ mod serve;
 use animal_store_app::{Authenticate, CreatePet, GetPet, ListPets};
 
 pub use actix_server::{Server, ServerHandle};
+pub use auth::is_bearer_token;
 pub use in_flight::InFlight;
 pub use serve::{Limits, serve_api, serve_management};
 

@@ -15,6 +15,7 @@ use actix_web::{
 use animal_store_app::ApiKeyId;
 
 use crate::{
+    deprecation::DEPRECATION,
     error::ApiError,
     request_id::{self, X_REQUEST_ID},
 };
@@ -63,6 +64,7 @@ fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, s
                 status = response.status().as_u16(),
                 bytes,
                 microseconds = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
+                deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
                 api_key = extensions.get::<ApiKeyId>().map(ApiKeyId::as_str),
                 request_id = id.to_str().unwrap_or_default(),
                 cause = cause(response.response()),

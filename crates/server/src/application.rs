@@ -1,0 +1,134 @@
+//! The service from its start to its end.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+};
+
+use animal_store_adapters_http::{InFlight, Limits, Server, UseCases, serve_api, serve_management};
+use animal_store_app::CheckReadiness;
+use anyhow::{Context, bail};
+use tokio::task::JoinHandle;
+
+use crate::{
+    config::{Config, HttpConfig, ShutdownConfig},
+    shutdown::Draining,
+    wiring,
+};
+
+/// The service, bound to its addresses. Clients may connect; they are answered once it runs.
+pub struct Application {
+    address: SocketAddr,
+    management_address: Option<SocketAddr>,
+    api: Server,
+    management: Option<Server>,
+    in_flight: InFlight,
+    draining: Arc<Draining>,
+    shutdown: ShutdownConfig,
+}
+
+impl Application {
+    /// Wires the service as configured and binds it to its addresses.
+    ///
+    /// # Errors
+    /// Where an address cannot be bound.
+    pub fn build(config: Config) -> anyhow::Result<Self> {
+        let draining = Arc::new(Draining::default());
+        let limits = limits(&config.http);
+
+        let listener = bind(config.http.listen)?;
+        let address = listener.local_addr()?;
+        let use_cases = wiring::use_cases(&config.storage, &config.keys);
+        let (api, in_flight) = serve_api(listener, &limits, move || UseCases::clone(&use_cases))?;
+
+        let readiness = CheckReadiness::new(vec![draining.clone()]);
+        let listener = config.management.listen.map(bind).transpose()?;
+        let management_address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
+        let management = listener.map(|listener| serve_management(listener, &limits, &readiness)).transpose()?;
+
+        Ok(Self { address, management_address, api, management, in_flight, draining, shutdown: config.shutdown })
+    }
+
+    /// Where clients connect.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where operators connect, if anywhere.
+    pub const fn management_address(&self) -> Option<SocketAddr> {
+        self.management_address
+    }
+
+    /// Serves until `stop` is ready, then ends in order: not ready any more, no new connections, what is in flight
+    /// is answered, connections are closed with their next answer. `stop_now` ends that early.
+    ///
+    /// # Errors
+    /// Where a server ended by itself, or requests were cut off.
+    pub async fn run_until(
+        self,
+        stop: impl Future<Output = ()>,
+        stop_now: impl Future<Output = ()>,
+    ) -> anyhow::Result<()> {
+        let api_handle = self.api.handle();
+        let mut api = tokio::spawn(self.api);
+        let management_handle = self.management.as_ref().map(Server::handle);
+        let mut management = self.management.map(tokio::spawn);
+
+        tokio::select! {
+            () = stop => {}
+            end = &mut api => return Err(unexpected("the HTTP server", end)),
+            end = ended(&mut management) => return Err(unexpected("the management server", end)),
+        }
+
+        tracing::info!(in_flight = self.in_flight.count(), "shutting down");
+        self.draining.begin();
+        let orderly = tokio::select! {
+            () = api_handle.stop(true) => Ok(()),
+            () = tokio::time::sleep(self.shutdown.timeout) => Err("the shutdown timeout passed"),
+            () = stop_now => Err("a second signal came"),
+        };
+        if let Some(handle) = management_handle {
+            handle.stop(false).await;
+        }
+        if let Err(reason) = orderly {
+            bail!("{reason}: {} requests in flight were cut off", self.in_flight.count());
+        }
+        tracing::info!("every request was answered");
+        Ok(())
+    }
+}
+
+fn limits(config: &HttpConfig) -> Limits {
+    Limits {
+        workers: config.workers,
+        max_connections: config.max_connections,
+        max_in_flight: config.max_in_flight,
+        max_body_bytes: config.max_body_bytes,
+        head_timeout: config.head_timeout,
+        body_timeout: config.body_timeout,
+        keep_alive: config.keep_alive,
+        answer_timeout: config.answer_timeout,
+    }
+}
+
+fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))
+}
+
+type End = Result<io::Result<()>, tokio::task::JoinError>;
+
+async fn ended(server: &mut Option<JoinHandle<io::Result<()>>>) -> End {
+    match server {
+        Some(server) => server.await,
+        None => std::future::pending().await,
+    }
+}
+
+fn unexpected(server: &str, end: End) -> anyhow::Error {
+    match end {
+        Ok(Ok(())) => anyhow::anyhow!("{server} ended by itself"),
+        Ok(Err(error)) => anyhow::Error::new(error).context(format!("{server} failed")),
+        Err(error) => anyhow::Error::new(error).context(format!("{server} died")),
+    }
+}

@@ -1,0 +1,137 @@
+//! The command line.
+//!
+//! Exit codes: 0 after an orderly end, 1 where the service could not start or was not ended in order, 2 where the
+//! command line or the configuration is not valid.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{
+    application::Application,
+    config::{Config, Sources},
+    file_limit, first_steps,
+    shutdown::Signals,
+    telemetry,
+};
+
+/// A store catalogue of animals as JSON over HTTP.
+#[derive(Debug, Parser)]
+#[command(name = "animal-store", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serves until SIGTERM or SIGINT. This is what happens without a command.
+    Serve,
+    /// Checks the configuration, prints it without its secrets, and ends.
+    CheckConfig,
+}
+
+#[derive(Debug, Args)]
+struct Options {
+    /// A TOML file with the configuration; animal-store.toml by default, where it exists.
+    #[arg(long, global = true, value_name = "PATH")]
+    config: Option<PathBuf>,
+    /// The same as --set http.listen=ADDRESS.
+    #[arg(long, global = true, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Sets a key of the configuration; see docs/configuration.md. Secrets cannot be given this way.
+    #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    set: Vec<(String, String)>,
+}
+
+/// Runs the command that the process was started with.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let sources = cli.options.sources();
+    let config = match Config::load(&sources) {
+        Ok(config) => config,
+        Err(error) => {
+            complain(&error.to_string());
+            return ExitCode::from(2);
+        }
+    };
+    let done = match cli.command.unwrap_or(Command::Serve) {
+        Command::Serve => serve(config),
+        Command::CheckConfig => print_config(&sources),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Options {
+    fn sources(self) -> Sources {
+        let listen = self.listen.map(|address| ("http.listen".to_owned(), address));
+        Sources::of_process(self.config, self.set.into_iter().chain(listen).collect())
+    }
+}
+
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    if Config::all_keys().any(|key| key.secret && key.name == name) {
+        return Err(format!("{name} is a secret: every user of this machine could read it in the process list"));
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn serve(mut config: Config) -> anyhow::Result<()> {
+    let _log = telemetry::start(&config.log)?;
+    file_limit::raise(config.http.max_connections);
+    let new_token = first_steps::make_key(&mut config.keys)?;
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let signals = Signals::listen()?;
+        let application = Application::build(config)?;
+        let management = application.management_address().map(|address| address.to_string());
+        tracing::info!(address = %application.address(), management, "listening");
+        if let Some(token) = new_token {
+            first_steps::show(&token, application.address())?;
+        }
+        application.run_until(signals.first(), signals.second()).await
+    })
+}
+
+fn print_config(sources: &Sources) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    for (key, value) in Config::effective(sources) {
+        writeln!(stdout, "{} = {value}", key.name)?;
+    }
+    Ok(())
+}
+
+fn complain(problem: &str) {
+    // Where standard error is closed, the exit code has to say it all.
+    let _ = writeln!(io::stderr(), "animal-store: {problem}");
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_secret_cannot_be_set_by_a_flag() {
+        assert!(key_and_value("keys.memory.tokens=abc").is_err());
+        assert_eq!(key_and_value("http.listen=x=y"), Ok(("http.listen".to_owned(), "x=y".to_owned())));
+    }
+}

@@ -1,0 +1,42 @@
+//! An API key for whoever starts the service for the first time, and what to do with it.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    net::SocketAddr,
+};
+
+use anyhow::Context;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::config::KeysConfig;
+
+/// Makes a key where none is configured, and returns its token.
+pub(crate) fn make_key(keys: &mut KeysConfig) -> anyhow::Result<Option<SecretString>> {
+    let KeysConfig::Memory { tokens } = keys;
+    if !tokens.is_empty() {
+        return Ok(None);
+    }
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("{error}")).context("cannot make an API key")?;
+    let token = SecretString::from(URL_SAFE_NO_PAD.encode(bytes));
+    tokens.push(token.clone());
+    Ok(Some(token))
+}
+
+/// Shows the key, once, with two requests to paste. Standard error, so that it never gets into the log.
+pub(crate) fn show(token: &SecretString, address: SocketAddr) -> io::Result<()> {
+    let mut stderr = io::stderr().lock();
+    let (margin, blank) = if stderr.is_terminal() { ("  ", "\n") } else { ("", "") };
+    let token = token.expose_secret();
+    write!(
+        stderr,
+        "{blank}\
+         {margin}The animal store listens on http://{address}. No API key is configured: this one is valid until the\n\
+         {margin}process ends, and so are the animals.\n\
+         {blank}\
+         {margin}curl -i -H 'Authorization: Bearer {token}' -d '{{\"name\":\"Rex\",\"categoryId\":1,\"status\":\"available\"}}' -H 'Content-Type: application/json' http://{address}/v1/pets\n\
+         {margin}curl -i -H 'Authorization: Bearer {token}' 'http://{address}/v1/pets?status=available'\n\
+         {blank}"
+    )
+}

@@ -1,0 +1,66 @@
+//! The log: on standard output, one line an event, text on a terminal and JSON otherwise.
+//!
+//! A thread of its own writes it. Where standard output is slower than the service, lines are dropped and counted
+//! rather than requests held up.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, IsTerminal},
+    os::fd::AsFd,
+    panic,
+};
+
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
+
+use crate::config::{LogConfig, LogFormat};
+
+/// Lines that wait to be written before others are dropped.
+const MAX_WAITING_LINES: usize = 65_536;
+
+/// Writes what is left of the log when it is dropped.
+pub(crate) struct Log {
+    _writer: WorkerGuard,
+    dropped: ErrorCounter,
+}
+
+/// Starts the log of this process.
+pub(crate) fn start(config: &LogConfig) -> io::Result<Log> {
+    let stdout = io::stdout();
+    let terminal = stdout.is_terminal();
+    // Not `Stdout` itself: it writes out every line for itself, this writes as many as wait.
+    let file = File::from(stdout.as_fd().try_clone_to_owned()?);
+    let (writer, guard) =
+        NonBlockingBuilder::default().buffered_lines_limit(MAX_WAITING_LINES).finish(BufWriter::new(file));
+    let dropped = writer.error_counter();
+
+    let json = match config.format {
+        LogFormat::Auto => !terminal,
+        LogFormat::Text => false,
+        LogFormat::Json => true,
+    };
+    let registry = tracing_subscriber::registry().with(config.filter.clone());
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
+    if json {
+        registry.with(layer.json().flatten_event(true).with_current_span(false).with_span_list(false)).init();
+    } else if terminal {
+        registry.with(layer).init();
+    } else {
+        registry.with(layer.with_ansi(false)).init();
+    }
+    panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        let message = panic.payload_as_str().unwrap_or("no message");
+        tracing::error!(place, message, "panic");
+    }));
+    Ok(Log { _writer: guard, dropped })
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let dropped = self.dropped.dropped_lines();
+        if dropped > 0 {
+            tracing::warn!(dropped, "lines of this log were dropped: standard output was too slow");
+        }
+    }
+}

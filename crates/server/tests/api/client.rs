@@ -1,0 +1,96 @@
+//! An HTTP client that sends what it is told and returns what it got.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::{Agent, http};
+
+/// A request to be sent.
+pub(crate) struct Request {
+    builder: http::request::Builder,
+    body: Vec<u8>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    headers: http::HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Request {
+    pub(crate) fn new(method: &str, uri: String) -> Self {
+        Self { builder: http::Request::builder().method(method).uri(uri), body: Vec::new() }
+    }
+
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        self.builder = self.builder.header(name, value);
+        self
+    }
+
+    pub(crate) fn body(mut self, body: impl AsRef<[u8]>) -> Self {
+        self.body = body.as_ref().to_vec();
+        self
+    }
+
+    pub(crate) fn json(self, body: impl AsRef<[u8]>) -> Self {
+        self.header("Content-Type", "application/json").body(body)
+    }
+
+    #[track_caller]
+    pub(crate) fn send(self) -> Response {
+        let agent: Agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .allow_non_standard_methods(true)
+            .max_redirects(0)
+            .proxy(None)
+            .timeout_global(Some(Duration::from_secs(10)))
+            .build()
+            .into();
+        let response = if self.body.is_empty() {
+            agent.run(self.builder.body(()).expect("a request"))
+        } else {
+            let request = self.builder.body(&self.body[..]).expect("a request");
+            agent.run(agent.configure_request(request).force_send_body(true).build())
+        };
+        let (parts, mut body) = response.expect("an answer").into_parts();
+        Response { status: parts.status.as_u16(), headers: parts.headers, body: body.read_to_vec().expect("a body") }
+    }
+}
+
+impl Response {
+    /// The header's value, which must be given at most once.
+    #[track_caller]
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next()?;
+        assert!(values.next().is_none(), "{name} is given twice");
+        Some(value.to_str().expect("ASCII"))
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("UTF-8")
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.header("content-type"), Some("application/json"));
+        serde_json::from_slice(&self.body).expect("JSON")
+    }
+
+    /// The Error body: exactly `code`, `message` and `status`, of the interface's types, and the status and code
+    /// that are expected. Returns the message.
+    #[track_caller]
+    pub(crate) fn assert_error(&self, status: u16, code: &str) -> String {
+        assert_eq!(self.status, status, "{}", self.text());
+        let body = self.json();
+        let members = body.as_object().expect("an object");
+        assert_eq!(members.len(), 3, "{body}");
+        assert_eq!(body["code"], code, "{body}");
+        assert_eq!(body["status"], status, "{body}");
+        let message = body["message"].as_str().expect("a message");
+        assert!(!message.is_empty());
+        message.to_owned()
+    }
+}

@@ -1,0 +1,134 @@
+//! The real application in this process, on ports of its own.
+
+use std::{
+    env,
+    net::SocketAddr,
+    sync::mpsc,
+    thread::{self, JoinHandle},
+};
+
+use animal_store_server::{Application, Config, config::Sources};
+use tokio::{runtime::Runtime, sync::watch};
+
+use crate::client::{Request, Response};
+
+/// A token that the application knows.
+pub(crate) const TOKEN: &str = "test-token-1";
+/// Another one, of another API key.
+pub(crate) const OTHER_TOKEN: &str = "test-token-2";
+
+/// The application, until it is dropped.
+pub(crate) struct TestApp {
+    pub(crate) address: SocketAddr,
+    pub(crate) management_address: SocketAddr,
+    stop: watch::Sender<Stop>,
+    thread: Option<JoinHandle<anyhow::Result<()>>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stop {
+    No,
+    InOrder,
+    Now,
+}
+
+impl TestApp {
+    /// Starts it at its defaults.
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts it with these keys of the configuration set.
+    pub(crate) fn start_with(set: &[(&str, &str)]) -> Self {
+        let config = Config::load(&sources(set)).expect("a valid configuration");
+        let (stop, stopped) = watch::channel(Stop::No);
+        let (sender, receiver) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            Runtime::new()?.block_on(async {
+                let application = Application::build(config)?;
+                let management_address = application.management_address().expect("a management address");
+                sender.send((application.address(), management_address))?;
+                application.run_until(reached(stopped.clone(), Stop::InOrder), reached(stopped, Stop::Now)).await
+            })
+        });
+        let (address, management_address) = receiver.recv().expect("the application starts");
+        Self { address, management_address, stop, thread: Some(thread) }
+    }
+
+    /// A request with a valid API key.
+    pub(crate) fn request(&self, method: &str, path: &str) -> Request {
+        self.anonymous(method, path).header("Authorization", &format!("Bearer {TOKEN}"))
+    }
+
+    /// A request without an API key.
+    pub(crate) fn anonymous(&self, method: &str, path: &str) -> Request {
+        Request::new(method, format!("http://{}{path}", self.address))
+    }
+
+    /// A request of an operator.
+    pub(crate) fn management(&self, method: &str, path: &str) -> Request {
+        Request::new(method, format!("http://{}{path}", self.management_address))
+    }
+
+    /// GET with a valid API key.
+    pub(crate) fn get(&self, path: &str) -> Response {
+        self.request("GET", path).send()
+    }
+
+    /// POST of a JSON body to `/v1/pets` with a valid API key.
+    pub(crate) fn post(&self, body: impl AsRef<[u8]>) -> Response {
+        self.request("POST", "/v1/pets").json(body).send()
+    }
+
+    /// Adds an animal and returns its id.
+    #[track_caller]
+    pub(crate) fn add(&self, status: Option<&str>) -> i64 {
+        let mut pet = serde_json::json!({ "name": "Rex", "categoryId": 1 });
+        if let Some(status) = status {
+            pet["status"] = status.into();
+        }
+        let response = self.post(pet.to_string());
+        assert_eq!(response.status, 201, "{}", response.text());
+        response.json()["id"].as_i64().expect("an id")
+    }
+
+    /// Tells it to end, as the first signal does.
+    pub(crate) fn begin_shutdown(&self) {
+        self.stop.send_replace(Stop::InOrder);
+    }
+
+    /// Tells it to end and waits until it has.
+    pub(crate) fn shut_down(mut self) -> anyhow::Result<()> {
+        self.begin_shutdown();
+        self.thread.take().expect("it runs").join().expect("it does not panic")
+    }
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        self.stop.send_replace(Stop::Now);
+        if let Some(thread) = self.thread.take() {
+            // A test that failed says why; what the end of the application adds to it does not matter.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn sources(set: &[(&str, &str)]) -> Sources {
+    let backend = env::var_os("TEST_STORAGE_BACKEND").unwrap_or_else(|| "memory".into());
+    let flags = [("http.listen", "127.0.0.1:0"), ("http.workers", "2"), ("management.listen", "127.0.0.1:0")];
+    Sources {
+        file: None,
+        environment: vec![
+            ("ANIMAL_STORE_STORAGE__BACKEND".into(), backend),
+            ("ANIMAL_STORE_KEYS__MEMORY__TOKENS".into(), format!("{TOKEN},{OTHER_TOKEN}").into()),
+        ],
+        flags: flags.iter().chain(set).map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
+    }
+}
+
+async fn reached(mut stop: watch::Receiver<Stop>, wanted: Stop) {
+    if stop.wait_for(|&stop| stop >= wanted).await.is_err() {
+        std::future::pending().await
+    }
+}
