@@ -51,8 +51,7 @@ impl Request {
         let response = if self.body.is_empty() {
             agent.run(self.builder.body(()).expect("a request"))
         } else {
-            let request = self.builder.body(&self.body[..]).expect("a request");
-            agent.run(agent.configure_request(request).force_send_body(true).build())
+            agent.run(self.builder.body(&self.body[..]).expect("a request"))
         };
         let (parts, mut body) = response.expect("an answer").into_parts();
         Response { status: parts.status.as_u16(), headers: parts.headers, body: body.read_to_vec().expect("a body") }
