@@ -129,6 +129,6 @@ fn sources(set: &[(&str, &str)]) -> Sources {
 
 async fn reached(mut stop: watch::Receiver<Stop>, wanted: Stop) {
     if stop.wait_for(|&stop| stop >= wanted).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
