@@ -11,6 +11,8 @@ mod management;
 mod shutdown;
 mod sources;
 mod storage;
+#[cfg(test)]
+mod tests;
 mod values;
 
 use std::fmt;

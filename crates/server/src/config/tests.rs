@@ -1,0 +1,179 @@
+use std::path::Path;
+
+use secrecy::ExposeSecret;
+
+use super::*;
+
+fn environment(variables: &[(&str, &str)]) -> Sources {
+    let environment = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    Sources { environment, ..Sources::default() }
+}
+
+fn file(text: &str) -> (Sources, tempfile::NamedTempFile) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    (Sources { file: Some(file.path().to_owned()), ..Sources::default() }, file)
+}
+
+fn problems(sources: &Sources) -> Vec<String> {
+    Config::load(sources).unwrap_err().0
+}
+
+fn tokens(config: &Config) -> Vec<&str> {
+    let KeysConfig::Memory { tokens } = &config.keys;
+    tokens.iter().map(ExposeSecret::expose_secret).collect()
+}
+
+#[test]
+fn the_defaults_are_a_configuration() {
+    let config = Config::load(&Sources::default()).unwrap();
+
+    assert_eq!(config.http.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.management.listen.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:8081"));
+    assert_eq!(config.http.max_body_bytes, 16 * 1024);
+    assert_eq!(config.storage, StorageConfig::Memory);
+    assert_eq!(tokens(&config), [""; 0]);
+}
+
+#[test]
+fn the_documentation_has_a_row_for_every_key_and_no_other() {
+    let documentation = include_str!("../../../../docs/configuration.md");
+    let rows: Vec<&str> = documentation.lines().filter(|line| line.starts_with("| `")).collect();
+    let expected: Vec<String> = Config::all_keys()
+        .map(|key| {
+            let default = if key.default.is_empty() { "none".to_owned() } else { format!("`{}`", key.default) };
+            format!("| `{}` | {default} | `{}` | {} |", key.name, key.variable(), key.about)
+        })
+        .collect();
+    assert_eq!(rows, expected, "the rows should be:\n{}\n", expected.join("\n"));
+}
+
+#[test]
+fn what_comes_later_wins() {
+    let (mut sources, _file) = file("[http]\nlisten = '127.0.0.1:1'\nworkers = 3\n[management]\nlisten = ''\n");
+    assert_eq!(Config::load(&sources).unwrap().http.listen.port(), 1);
+    assert_eq!(Config::load(&sources).unwrap().http.workers, 3);
+    assert_eq!(Config::load(&sources).unwrap().management.listen, None);
+
+    sources.environment = vec![("ANIMAL_STORE_HTTP__LISTEN".into(), "127.0.0.1:2".into())];
+    assert_eq!(Config::load(&sources).unwrap().http.listen.port(), 2);
+
+    sources.flags = vec![("http.listen".into(), "127.0.0.1:3".into())];
+    assert_eq!(Config::load(&sources).unwrap().http.listen.port(), 3);
+}
+
+#[test]
+fn every_problem_is_listed_with_its_variable() {
+    let sources = environment(&[
+        ("ANIMAL_STORE_HTTP__LISTEN", "here"),
+        ("ANIMAL_STORE_HTTP__WORKERS", "0"),
+        ("ANIMAL_STORE_HTTP__KEEP_ALIVE", "5"),
+        ("ANIMAL_STORE_STORAGE__BACKEND", "postgres"),
+        ("ANIMAL_STORE_KEYS__BACKEND", "redis"),
+        ("ANIMAL_STORE_LOG__FORMAT", "xml"),
+        ("ANIMAL_STORE_HTTP__LISTN", "127.0.0.1:1"),
+        ("ANIMAL_STORE_HTTP", "127.0.0.1:1"),
+        ("OTHER_HTTP__LISTEN", "not ours"),
+    ]);
+    assert_eq!(
+        problems(&sources),
+        [
+            "ANIMAL_STORE_HTTP is unknown",
+            "ANIMAL_STORE_HTTP__LISTN is unknown",
+            "http.listen (ANIMAL_STORE_HTTP__LISTEN) must be an IP address and a port, such as 127.0.0.1:8080 or \
+             [::]:8080, not \"here\"",
+            "http.workers (ANIMAL_STORE_HTTP__WORKERS) must be auto or a whole number from 1 to 512, not \"0\"",
+            "http.keep_alive (ANIMAL_STORE_HTTP__KEEP_ALIVE) must be a duration from 1ms to 1h, such as 5s, not \"5\"",
+            "storage.backend (ANIMAL_STORE_STORAGE__BACKEND) must be memory, not \"postgres\"",
+            "keys.backend (ANIMAL_STORE_KEYS__BACKEND) must be memory, not \"redis\"",
+            "log.format (ANIMAL_STORE_LOG__FORMAT) must be auto or text or json, not \"xml\"",
+        ]
+    );
+}
+
+#[test]
+fn unknown_keys_of_a_file_are_refused() {
+    let (sources, file) = file("http = 5\n[keys.memory]\ntoken = 'secret'\n[keys.redis]\nurl = 'x'\n");
+    let path = file.path().display();
+    assert_eq!(
+        problems(&sources),
+        [
+            format!("{path}: http is unknown"),
+            format!("{path}: keys.memory.token is unknown"),
+            format!("{path}: keys.redis.url is unknown"),
+        ]
+    );
+}
+
+#[test]
+fn a_file_that_is_no_toml_is_named_by_its_line_without_its_text() {
+    let (sources, _file) = file("[keys.memory]\n\ntokens = ['top-secret\n");
+    let [problem] = &problems(&sources)[..] else { panic!("one problem") };
+    assert!(problem.ends_with(": line 3 is not valid TOML"), "{problem}");
+}
+
+#[test]
+fn a_file_that_is_missing_is_a_problem() {
+    let sources = Sources { file: Some(Path::new("/nowhere/animal-store.toml").into()), ..Sources::default() };
+    let [problem] = &problems(&sources)[..] else { panic!("one problem") };
+    assert!(problem.starts_with("/nowhere/animal-store.toml: cannot be read: "), "{problem}");
+}
+
+#[test]
+fn tokens_may_stand_in_a_variable_a_list_or_a_file() {
+    let variable = environment(&[("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "a, b,,c=")]);
+    assert_eq!(tokens(&Config::load(&variable).unwrap()), ["a", "b", "c="]);
+
+    let (list, _file) = file("[keys.memory]\ntokens = ['a', 'b']\n");
+    assert_eq!(tokens(&Config::load(&list).unwrap()), ["a", "b"]);
+
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(secret.path(), "a\nb\n").unwrap();
+    let path = secret.path().to_str().unwrap();
+    let from_file = environment(&[("ANIMAL_STORE_KEYS__MEMORY__TOKENS_FILE", path)]);
+    assert_eq!(tokens(&Config::load(&from_file).unwrap()), ["a", "b"]);
+
+    let both =
+        environment(&[("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "a"), ("ANIMAL_STORE_KEYS__MEMORY__TOKENS_FILE", path)]);
+    let problem = "keys.memory.tokens (ANIMAL_STORE_KEYS__MEMORY__TOKENS) must be given either directly or by a file";
+    assert_eq!(problems(&both), [problem]);
+}
+
+#[test]
+fn a_token_that_no_client_could_send_is_refused_without_showing_it() {
+    let sources = environment(&[("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "good,top secret")]);
+    let [problem] = &problems(&sources)[..] else { panic!("one problem") };
+    assert!(problem.starts_with("keys.memory.tokens (ANIMAL_STORE_KEYS__MEMORY__TOKENS) cannot hold token 2"));
+    assert!(!problem.contains("secret"), "{problem}");
+}
+
+#[test]
+fn tokens_are_required_where_others_can_connect() {
+    for (address, required) in
+        [("127.0.0.1:0", false), ("127.8.8.8:0", false), ("[::1]:0", false), ("0.0.0.0:0", true), ("[::]:0", true)]
+    {
+        let open = environment(&[("ANIMAL_STORE_HTTP__LISTEN", address)]);
+        assert_eq!(Config::load(&open).is_err(), required, "{address}");
+
+        let variables = [("ANIMAL_STORE_HTTP__LISTEN", address), ("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "a")];
+        assert!(Config::load(&environment(&variables)).is_ok(), "{address}");
+    }
+}
+
+#[test]
+fn the_answer_timeout_covers_the_others() {
+    let sources = environment(&[("ANIMAL_STORE_HTTP__ANSWER_TIMEOUT", "90s")]);
+    assert!(
+        problems(&sources)[0].starts_with("http.answer_timeout (ANIMAL_STORE_HTTP__ANSWER_TIMEOUT) must be longer")
+    );
+}
+
+#[test]
+fn what_is_shown_of_a_configuration_holds_no_secret() {
+    let sources = environment(&[("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "top-secret")]);
+    let shown = Config::effective(&sources);
+
+    assert_eq!(shown.len(), Config::all_keys().count());
+    assert!(shown.iter().any(|(key, value)| key.name == "keys.memory.tokens" && value == "(set)"));
+    assert!(!format!("{shown:?} {:?}", Config::load(&sources).unwrap()).contains("top-secret"));
+}
