@@ -20,6 +20,8 @@ use crate::{
     request_id::{self, X_REQUEST_ID},
 };
 
+const MAX_TEXT_BYTES: usize = 256;
+
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
 pub(crate) async fn log<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
@@ -59,8 +61,8 @@ fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, s
         ($level:expr) => {
             tracing::event!(
                 $level,
-                method = request.method().as_str(),
-                path = request.path(),
+                method = shortened(request.method().as_str()),
+                path = shortened(request.path()),
                 status = response.status().as_u16(),
                 bytes,
                 microseconds = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
@@ -73,6 +75,11 @@ fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, s
         };
     }
     if response.status().is_server_error() { line!(tracing::Level::ERROR) } else { line!(tracing::Level::INFO) }
+}
+
+/// Clients choose how long these are; the log does not follow them.
+fn shortened(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]
 }
 
 /// What went wrong on our side, from the outermost cause to the innermost.

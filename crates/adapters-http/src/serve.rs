@@ -90,10 +90,12 @@ where
     S::InitError: Debug,
     B: MessageBody + 'static,
 {
+    // Each worker has an equal share of the connections, and at least one.
+    let workers = limits.workers.min(limits.max_connections);
     let Limits { head_timeout, keep_alive, answer_timeout, .. } = *limits;
     let server = Server::build()
-        .workers(limits.workers)
-        .max_concurrent_connections(limits.max_connections.div_ceil(limits.workers))
+        .workers(workers)
+        .max_concurrent_connections(limits.max_connections / workers)
         .shutdown_timeout(NEVER_FORCED)
         .disable_signals();
     let shutdown = server.graceful_shutdown_signal();

@@ -53,13 +53,13 @@ struct Options {
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
-    let sources = cli.options.sources();
-    let config = match Config::load(&sources) {
-        Ok(config) => config,
-        Err(error) => {
-            complain(&error.to_string());
-            return ExitCode::from(2);
-        }
+    let loaded = cli.options.sources().and_then(|sources| {
+        let config = Config::load(&sources).map_err(|error| error.to_string())?;
+        Ok((sources, config))
+    });
+    let (sources, config) = match loaded {
+        Ok(loaded) => loaded,
+        Err(problem) => return complain(&problem, 2),
     };
     let done = match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => serve(config),
@@ -67,26 +67,28 @@ pub fn run() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            complain(&format!("{error:#}"));
-            ExitCode::FAILURE
-        }
+        Err(error) => complain(&format!("{error:#}"), 1),
     }
 }
 
 impl Options {
-    fn sources(self) -> Sources {
+    fn sources(self) -> Result<Sources, String> {
+        // Not while the flags are parsed: clap would repeat the secret in its complaint.
+        if let Some((name, _)) = self.set.iter().find(|(name, _)| is_secret(name)) {
+            return Err(format!("{name} is a secret: the process list would show it to every user of this machine"));
+        }
         let listen = self.listen.map(|address| ("http.listen".to_owned(), address));
-        Sources::of_process(self.config, self.set.into_iter().chain(listen).collect())
+        Ok(Sources::of_process(self.config, self.set.into_iter().chain(listen).collect()))
     }
 }
 
 fn key_and_value(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
-    if Config::all_keys().any(|key| key.secret && key.name == name) {
-        return Err(format!("{name} is a secret: every user of this machine could read it in the process list"));
-    }
+    let (name, value) = text.split_once('=').ok_or("it has no =")?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+fn is_secret(name: &str) -> bool {
+    Config::all_keys().any(|key| key.secret && key.name == name)
 }
 
 fn serve(mut config: Config) -> anyhow::Result<()> {
@@ -113,9 +115,10 @@ fn print_config(sources: &Sources) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn complain(problem: &str) {
+fn complain(problem: &str, code: u8) -> ExitCode {
     // Where standard error is closed, the exit code has to say it all.
     let _ = writeln!(io::stderr(), "animal-store: {problem}");
+    ExitCode::from(code)
 }
 
 #[cfg(test)]
@@ -131,7 +134,15 @@ mod tests {
 
     #[test]
     fn a_secret_cannot_be_set_by_a_flag() {
-        assert!(key_and_value("keys.memory.tokens=abc").is_err());
+        let cli = Cli::parse_from(["animal-store", "--set", "keys.memory.tokens=top-secret"]);
+        let problem = cli.options.sources().unwrap_err();
+        assert!(problem.starts_with("keys.memory.tokens is a secret"), "{problem}");
+        assert!(!problem.contains("top-secret"), "{problem}");
+    }
+
+    #[test]
+    fn a_key_is_set_to_all_that_follows_the_first_equals_sign() {
         assert_eq!(key_and_value("http.listen=x=y"), Ok(("http.listen".to_owned(), "x=y".to_owned())));
+        assert!(key_and_value("http.listen").is_err());
     }
 }

@@ -26,11 +26,10 @@ pub(crate) fn make_key(keys: &mut KeysConfig) -> anyhow::Result<Option<SecretStr
 
 /// Shows the key, once, with two requests to paste. Standard error, so that it never gets into the log.
 pub(crate) fn show(token: &SecretString, address: SocketAddr) -> io::Result<()> {
-    let mut stderr = io::stderr().lock();
+    let mut stderr = io::stderr();
     let (margin, blank) = if stderr.is_terminal() { ("  ", "\n") } else { ("", "") };
     let token = token.expose_secret();
-    write!(
-        stderr,
+    let text = format!(
         "{blank}\
          {margin}The animal store listens on http://{address}. No API key is configured: this one is valid until the\n\
          {margin}process ends, and so are the animals.\n\
@@ -38,5 +37,6 @@ pub(crate) fn show(token: &SecretString, address: SocketAddr) -> io::Result<()> 
          {margin}curl -i -H 'Authorization: Bearer {token}' -d '{{\"name\":\"Rex\",\"categoryId\":1,\"status\":\"available\"}}' -H 'Content-Type: application/json' http://{address}/v1/pets\n\
          {margin}curl -i -H 'Authorization: Bearer {token}' 'http://{address}/v1/pets?status=available'\n\
          {blank}"
-    )
+    );
+    stderr.write_all(text.as_bytes())
 }
