@@ -14,6 +14,8 @@ pub(crate) struct Request {
 /// What came back.
 #[derive(Debug)]
 pub(crate) struct Response {
+    /// The request, for the messages of failed assertions.
+    sent: String,
     pub(crate) status: u16,
     headers: http::HeaderMap,
     pub(crate) body: Vec<u8>,
@@ -34,6 +36,11 @@ impl Request {
         self
     }
 
+    /// The body without a declared length.
+    pub(crate) fn chunked(self, body: impl AsRef<[u8]>) -> Self {
+        self.header("Transfer-Encoding", "chunked").body(body)
+    }
+
     pub(crate) fn json(self, body: impl AsRef<[u8]>) -> Self {
         self.header("Content-Type", "application/json").body(body)
     }
@@ -48,13 +55,20 @@ impl Request {
             .timeout_global(Some(Duration::from_secs(10)))
             .build()
             .into();
+        let sent = self.described();
         let response = if self.body.is_empty() {
             agent.run(self.builder.body(()).expect("a request"))
         } else {
             agent.run(self.builder.body(&self.body[..]).expect("a request"))
         };
         let (parts, mut body) = response.expect("an answer").into_parts();
-        Response { status: parts.status.as_u16(), headers: parts.headers, body: body.read_to_vec().expect("a body") }
+        let body = body.read_to_vec().expect("a body");
+        Response { sent, status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    fn described(&self) -> String {
+        let body = String::from_utf8_lossy(&self.body[..self.body.len().min(200)]);
+        format!("{:?} {body}", self.builder)
     }
 }
 
@@ -64,7 +78,7 @@ impl Response {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.get_all(name).iter();
         let value = values.next()?;
-        assert!(values.next().is_none(), "{name} is given twice");
+        assert!(values.next().is_none(), "{name} is given twice: {self:?}");
         Some(value.to_str().expect("ASCII"))
     }
 
@@ -73,8 +87,27 @@ impl Response {
     }
 
     #[track_caller]
+    pub(crate) fn assert_status(&self, status: u16) -> &Self {
+        assert_eq!(self.status, status, "{}\n{}", self.sent, self.text());
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_header(&self, name: &str, value: Option<&str>) -> &Self {
+        assert_eq!(self.header(name), value, "{name} of {}\n{}", self.sent, self.text());
+        self
+    }
+
+    /// The ids of a list, in its order.
+    #[track_caller]
+    pub(crate) fn ids(&self) -> Vec<i64> {
+        let pets = self.assert_status(200).json();
+        pets.as_array().expect("an array").iter().map(|pet| pet["id"].as_i64().expect("an id")).collect()
+    }
+
+    #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        assert_eq!(self.header("content-type"), Some("application/json"));
+        assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
         serde_json::from_slice(&self.body).expect("JSON")
     }
 
@@ -82,14 +115,37 @@ impl Response {
     /// that are expected. Returns the message.
     #[track_caller]
     pub(crate) fn assert_error(&self, status: u16, code: &str) -> String {
-        assert_eq!(self.status, status, "{}", self.text());
-        let body = self.json();
+        let body = self.assert_status(status).json();
         let members = body.as_object().expect("an object");
         assert_eq!(members.len(), 3, "{body}");
         assert_eq!(body["code"], code, "{body}");
         assert_eq!(body["status"], status, "{body}");
         let message = body["message"].as_str().expect("a message");
-        assert!(!message.is_empty());
+        assert!(!message.is_empty(), "{}", self.sent);
         message.to_owned()
+    }
+
+    /// The answer to HEAD where this is the one to GET: all the same, except for the body.
+    #[track_caller]
+    pub(crate) fn assert_head_of(&self, get: &Self) {
+        self.assert_status(get.status);
+        assert!(self.body.is_empty(), "{}", self.sent);
+        assert_eq!(self.header("Content-Length"), Some(get.body.len().to_string().as_str()), "{}", self.sent);
+        let comparable = |response: &Self| {
+            let mut headers = response.headers.clone();
+            headers.remove("Date");
+            headers.remove("X-Request-Id");
+            headers
+        };
+        assert_eq!(comparable(self), comparable(get), "{}", self.sent);
+    }
+
+    /// A 400 that names these members or parameters, each with what is wrong with it. Returns the message.
+    #[track_caller]
+    pub(crate) fn assert_names(&self, code: &str, names: &[&str]) -> String {
+        let message = self.assert_error(400, code);
+        let found: Vec<_> = message.split("; ").filter_map(|problem| problem.split(' ').next()).collect();
+        assert_eq!(found, names, "{message:?} for {}", self.sent);
+        message
     }
 }

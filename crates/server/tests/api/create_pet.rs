@@ -1,6 +1,10 @@
-//! `createPet`
+//! `createPet`: what is added, and how it is answered.
 
-use crate::test_app::TestApp;
+use std::{collections::BTreeSet, thread};
+
+use serde_json::json;
+
+use crate::{link, test_app::TestApp};
 
 #[test]
 fn an_animal_is_added_and_returned_with_its_id() {
@@ -11,6 +15,113 @@ fn an_animal_is_added_and_returned_with_its_id() {
     assert_eq!(response.status, 201);
     let pet = response.json();
     let id = pet["id"].as_i64().unwrap();
-    assert_eq!(pet, serde_json::json!({ "id": id, "name": "Rex", "categoryId": 7, "status": "pending" }));
+    assert_eq!(pet, json!({ "id": id, "name": "Rex", "categoryId": 7, "status": "pending" }));
     assert_eq!(app.get(&format!("/v1/pets/{id}")).json(), pet);
+}
+
+#[test]
+fn every_status_is_kept() {
+    let app = TestApp::start();
+
+    for status in ["available", "pending", "sold"] {
+        let pet = app.create(json!({ "name": "Rex", "categoryId": 7, "status": status }).to_string());
+
+        let id = pet["id"].as_i64().unwrap();
+        assert_eq!(pet, json!({ "id": id, "name": "Rex", "categoryId": 7, "status": status }));
+        assert_eq!(app.get(&format!("/v1/pets/{id}")).json(), pet);
+    }
+}
+
+#[test]
+fn an_omitted_status_is_absent_from_every_answer() {
+    let app = TestApp::start();
+
+    let pet = app.create(r#"{"name":"Rex","categoryId":7}"#);
+
+    let id = pet["id"].as_i64().unwrap();
+    let expected = json!({ "id": id, "name": "Rex", "categoryId": 7 });
+    assert_eq!(pet, expected);
+    assert_eq!(app.get(&format!("/v1/pets/{id}")).json(), expected);
+    assert_eq!(app.get("/v1/pets").json(), json!([expected]));
+}
+
+#[test]
+fn the_location_leads_to_the_animal() {
+    let app = TestApp::start();
+
+    let response = app.post(r#"{"name":"Rex","categoryId":7}"#);
+
+    let pet = response.assert_status(201).json();
+    let location = response.header("Location").expect("a Location");
+    assert_eq!(location, format!("pets/{}", pet["id"]));
+    assert_eq!(app.get(&link::resolve("/v1/pets", location)).json(), pet);
+}
+
+#[test]
+fn the_same_animal_sent_twice_is_two_animals() {
+    let app = TestApp::start();
+    let body = r#"{"name":"Rex","categoryId":7,"status":"sold"}"#;
+
+    let first = app.create(body);
+    let second = app.create(body);
+
+    assert_ne!(first["id"], second["id"]);
+    assert_eq!(app.get("/v1/pets").json(), json!([first, second]));
+}
+
+#[test]
+fn animals_added_at_the_same_time_have_ids_of_their_own() {
+    let app = TestApp::start();
+
+    let ids: BTreeSet<_> = thread::scope(|scope| {
+        let adders: Vec<_> = (0..8).map(|_| scope.spawn(|| app.add_many(10))).collect();
+        adders.into_iter().flat_map(|adder| adder.join().unwrap()).collect()
+    });
+
+    assert_eq!(ids.len(), 80);
+    assert!(ids.iter().all(|&id| id > 0), "{ids:?}");
+    assert_eq!(app.get("/v1/pets?limit=100").ids(), Vec::from_iter(ids));
+}
+
+#[test]
+fn unknown_members_are_ignored_whatever_they_hold() {
+    let app = TestApp::start();
+
+    for unknown in [
+        r#""owner":null"#,
+        r#""owner":"Ann""#,
+        r#""owner":{"name":1,"status":"x"}"#,
+        r#""owner":1,"owner":2"#,
+        r#""weight":1e9999"#,
+        r#""Name":1,"NAME":2,"category_id":"x","categoryid":"x","Status":"x""#,
+        r#""":0"#,
+        r#""id":"not even a number""#,
+    ] {
+        let pet = app.create(format!(r#"{{{unknown},"name":"Rex","categoryId":7}}"#));
+
+        assert_eq!(pet, json!({ "id": pet["id"].as_i64().unwrap(), "name": "Rex", "categoryId": 7 }));
+    }
+}
+
+#[test]
+fn a_pet_sent_back_is_a_new_animal_with_a_new_id() {
+    let app = TestApp::start();
+    let pet = app.create(r#"{"name":"Rex","categoryId":7,"status":"sold"}"#);
+
+    let twin = app.create(pet.to_string());
+
+    let id = twin["id"].as_i64().unwrap();
+    assert_ne!(pet["id"], id);
+    assert_eq!(twin, json!({ "id": id, "name": "Rex", "categoryId": 7, "status": "sold" }));
+    assert_eq!(app.get(&format!("/v1/pets/{}", pet["id"])).json(), pet);
+}
+
+#[test]
+fn what_the_query_says_does_not_matter() {
+    let app = TestApp::start();
+
+    let response = app.request("POST", "/v1/pets?limit=0&status=x").json(r#"{"name":"Rex","categoryId":7}"#).send();
+
+    let pet = response.assert_status(201).json();
+    response.assert_header("Location", Some(&format!("pets/{}", pet["id"])));
 }

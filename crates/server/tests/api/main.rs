@@ -2,6 +2,24 @@
 //!
 //! The same tests run against every storage backend: `TEST_STORAGE_BACKEND` names it, `memory` by default.
 
+mod authentication;
+mod body_size;
+mod category_id;
+mod check_order;
 mod client;
 mod create_pet;
+mod create_pet_invalid;
+mod deprecation;
+mod error_messages;
+mod errors;
+mod get_pet;
+mod headers;
+mod json_syntax;
+mod link;
+mod list_pets;
+mod list_pets_invalid;
+mod management;
+mod media_types;
+mod names;
+mod pagination;
 mod test_app;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use animal_store_server::{Application, Config, config::Sources};
+use serde_json::Value;
 use tokio::{runtime::Runtime, sync::watch};
 
 use crate::client::{Request, Response};
@@ -90,6 +91,19 @@ impl TestApp {
         let response = self.post(pet.to_string());
         assert_eq!(response.status, 201, "{}", response.text());
         response.json()["id"].as_i64().expect("an id")
+    }
+
+    /// Adds an animal and returns it.
+    #[track_caller]
+    pub(crate) fn create(&self, body: impl AsRef<[u8]>) -> Value {
+        self.post(body).assert_status(201).json()
+    }
+
+    /// Adds this many animals, of no status and of every status in turn, and returns their ids.
+    #[track_caller]
+    pub(crate) fn add_many(&self, count: usize) -> Vec<i64> {
+        let statuses = [None, Some("available"), Some("pending"), Some("sold")];
+        statuses.into_iter().cycle().take(count).map(|status| self.add(status)).collect()
     }
 
     /// Tells it to end, as the first signal does.

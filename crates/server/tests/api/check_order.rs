@@ -1,0 +1,113 @@
+//! The order of checks: where two things are wrong, the earlier one is answered.
+
+use crate::{
+    client::{Request, Response},
+    test_app::TestApp,
+};
+
+const ANIMAL: &str = r#"{"name":"Rex","categoryId":7}"#;
+
+fn too_large() -> String {
+    "x".repeat(16_385)
+}
+
+#[test]
+fn a_missing_key_comes_before_everything_else() {
+    let app = TestApp::start();
+    let post = || app.anonymous("POST", "/v1/pets");
+
+    for request in [
+        app.anonymous("GET", "/v1"),
+        app.anonymous("GET", "/v1/"),
+        app.anonymous("GET", "/v1/nowhere"),
+        app.anonymous("GET", "/v1/pets/"),
+        app.anonymous("GET", "/v1/../live"),
+        app.anonymous("DELETE", "/v1/nowhere"),
+        app.anonymous("DELETE", "/v1/pets"),
+        app.anonymous("POST", "/v1/pets/1").json(ANIMAL),
+        app.anonymous("OPTIONS", "/v1/pets"),
+        app.anonymous("get", "/v1/pets"),
+        post().header("Content-Type", "text/plain").body(ANIMAL),
+        post().header("Content-Encoding", "gzip").json(ANIMAL),
+        post().body(ANIMAL),
+        post().json(too_large()),
+        post().json("{"),
+        post().json(r#"{"name":1}"#),
+        post(),
+        app.anonymous("GET", "/v1/pets?limit=0&status=x&cursor=x"),
+        app.anonymous("GET", "/v1/pets/1"),
+        app.anonymous("GET", "/v1/pets/abc"),
+    ] {
+        let response = request.send();
+        response.assert_header("Allow", None).assert_header("Accept-Encoding", None);
+        response.assert_error(401, "missing_api_key");
+    }
+}
+
+#[test]
+fn an_unknown_key_comes_before_everything_else() {
+    let app = TestApp::start();
+
+    for (method, path) in [("GET", "/v1/nowhere"), ("DELETE", "/v1/pets"), ("GET", "/v1/pets?limit=0")] {
+        let request = app.anonymous(method, path).header("Authorization", "Bearer unknown");
+        request.send().assert_error(401, "invalid_api_key");
+    }
+    let request = app.anonymous("POST", "/v1/pets").header("Authorization", "Bearer un known").json(too_large());
+    request.send().assert_error(401, "invalid_api_key");
+}
+
+#[test]
+fn an_unknown_route_comes_before_the_method() {
+    let app = TestApp::start();
+
+    let response = app.request("DELETE", "/v1/nowhere").send();
+
+    response.assert_header("Allow", None).assert_error(404, "route_not_found");
+}
+
+#[test]
+fn the_method_comes_before_the_type_the_size_the_body_and_the_query() {
+    let app = TestApp::start();
+    let put = || app.request("PUT", "/v1/pets");
+    let assert_method = |request: Request| request.send().assert_error(405, "method_not_allowed");
+
+    assert_method(put().header("Content-Type", "text/plain").body(ANIMAL));
+    assert_method(put().header("Content-Encoding", "gzip").json(ANIMAL));
+    assert_method(put().json(too_large()));
+    assert_method(put().json("{"));
+    assert_method(app.request("DELETE", "/v1/pets?limit=0"));
+    assert_method(app.request("DELETE", "/v1/pets/abc"));
+    assert_method(app.request("POST", "/v1/pets/abc").header("Content-Type", "text/plain").body("x"));
+}
+
+#[test]
+fn the_type_comes_before_the_size_and_the_body() {
+    let app = TestApp::start();
+    let assert_type = |response: Response| response.assert_error(415, "unsupported_media_type");
+    let post = || app.request("POST", "/v1/pets");
+
+    for body in [&*too_large(), "{", r#"{"name":1}"#] {
+        assert_type(post().header("Content-Type", "text/plain").body(body).send());
+        assert_type(post().header("Content-Encoding", "gzip").json(body).send());
+        assert_type(post().body(body).send());
+        assert_type(post().header("Content-Type", "text/plain").chunked(body).send());
+    }
+}
+
+#[test]
+fn the_size_comes_before_the_body() {
+    let app = TestApp::start();
+    let invalid = format!(r#"{{"name":1,"padding":"{}"}}"#, "x".repeat(16_384));
+
+    for body in [&*too_large(), &invalid, &"[".repeat(20_000)] {
+        app.post(body).assert_error(413, "payload_too_large");
+    }
+}
+
+#[test]
+fn no_body_comes_before_its_type_and_its_encoding() {
+    let app = TestApp::start();
+
+    let request = app.request("POST", "/v1/pets").header("Content-Type", "text/plain");
+    request.header("Content-Encoding", "gzip").send().assert_error(400, "invalid_body");
+}

@@ -1,0 +1,92 @@
+//! What the answers of `getPet`, and no others, say of its end.
+
+use crate::{client::Response, link, test_app::TestApp};
+
+#[track_caller]
+fn assert_deprecated(response: &Response, status: u16) {
+    response
+        .assert_status(status)
+        .assert_header("Deprecation", Some("@1767225600"))
+        .assert_header("Sunset", Some("Thu, 05 Dec 2030 00:00:00 GMT"))
+        .assert_header("Link", Some(r#"<../pets>; rel="successor-version""#));
+}
+
+#[track_caller]
+fn assert_not_deprecated(response: &Response, status: u16) {
+    response.assert_status(status).assert_header("Deprecation", None).assert_header("Sunset", None);
+    let link = response.header("Link").unwrap_or_default();
+    assert!(!link.contains("successor-version"), "{response:?}");
+}
+
+#[test]
+fn every_authenticated_answer_of_the_operation_says_so() {
+    let app = TestApp::start();
+    let id = app.add(None);
+
+    for method in ["GET", "HEAD"] {
+        for (text, status) in [
+            (id.to_string(), 200),
+            ((id + 1).to_string(), 404),
+            ("0".to_owned(), 404),
+            ("abc".to_owned(), 404),
+            ("9223372036854775808".to_owned(), 404),
+            ("%20".to_owned(), 404),
+        ] {
+            let response = app.request(method, &format!("/v1/pets/{text}")).send();
+            assert_deprecated(&response, status);
+        }
+    }
+}
+
+#[test]
+fn a_stranger_is_not_told() {
+    let app = TestApp::start();
+    let id = app.add(None);
+
+    for method in ["GET", "HEAD"] {
+        for authorization in ["", "Basic x", "Bearer unknown", "Bearer a b"] {
+            let request = app.anonymous(method, &format!("/v1/pets/{id}"));
+            assert_not_deprecated(&request.header("Authorization", authorization).send(), 401);
+        }
+    }
+}
+
+#[test]
+fn no_other_operation_says_so() {
+    let app = TestApp::start();
+    app.add_many(3);
+
+    for method in ["GET", "HEAD"] {
+        assert_not_deprecated(&app.request(method, "/v1/pets").send(), 200);
+        assert_not_deprecated(&app.request(method, "/v1/pets?limit=1").send(), 200);
+        assert_not_deprecated(&app.request(method, "/v1/pets?limit=0").send(), 400);
+    }
+    assert_not_deprecated(&app.post(r#"{"name":"Rex","categoryId":7}"#), 201);
+    assert_not_deprecated(&app.post("{}"), 400);
+}
+
+#[test]
+fn what_is_no_operation_does_not_say_so() {
+    let app = TestApp::start();
+    let id = app.add(None);
+
+    for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
+        assert_not_deprecated(&app.request(method, &format!("/v1/pets/{id}")).send(), 405);
+    }
+    assert_not_deprecated(&app.get("/v1/pets/"), 404);
+    assert_not_deprecated(&app.get(&format!("/v1/pets/{id}/owner")), 404);
+    assert_not_deprecated(&app.get(&format!("/pets/{id}")), 404);
+}
+
+#[test]
+fn the_link_leads_to_the_successor() {
+    let app = TestApp::start();
+    let id = app.add(Some("sold"));
+    let path = format!("/v1/pets/{id}");
+
+    let target = link::target(&app.get(&path), "successor-version").expect("a successor");
+
+    let successor = link::resolve(&path, &target);
+    assert_eq!(successor, "/v1/pets");
+    assert_eq!(app.get(&format!("{successor}?status=sold")).ids(), [id]);
+}

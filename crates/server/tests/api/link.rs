@@ -1,0 +1,41 @@
+//! Links and references in headers, read as a client reads them.
+
+use crate::client::Response;
+
+/// The reference that the `Link` header gives for this relation, if there is one.
+#[track_caller]
+pub(crate) fn target(response: &Response, relation: &str) -> Option<String> {
+    let link = response.header("Link")?;
+    let target = link.strip_prefix('<').and_then(|link| link.strip_suffix(&format!(">; rel=\"{relation}\"")));
+    Some(target.unwrap_or_else(|| panic!("{link} is no {relation} link")).to_owned())
+}
+
+/// The path and query that a relative reference stands for in the answer to `base` (RFC 3986, section 5.2).
+pub(crate) fn resolve(base: &str, reference: &str) -> String {
+    assert!(!reference.starts_with('/') && !reference.contains(':'), "{reference} is not relative");
+    let path = base.split('?').next().expect("a path");
+    if reference.starts_with('?') {
+        return format!("{path}{reference}");
+    }
+    let mut segments: Vec<_> = path.split('/').collect();
+    segments.pop();
+    for segment in reference.split('/') {
+        if segment == ".." {
+            segments.pop();
+        } else {
+            segments.push(segment);
+        }
+    }
+    segments.join("/")
+}
+
+#[test]
+fn a_reference_is_resolved_as_rfc_3986_says() {
+    for (base, reference, resolved) in [
+        ("/v1/pets", "pets/7", "/v1/pets/7"),
+        ("/v1/pets?limit=1", "?limit=1&cursor=a", "/v1/pets?limit=1&cursor=a"),
+        ("/v1/pets/7", "../pets", "/v1/pets"),
+    ] {
+        assert_eq!(resolve(base, reference), resolved);
+    }
+}
