@@ -4,6 +4,7 @@
 
 mod authentication;
 mod body_size;
+mod bounds;
 mod category_id;
 mod check_order;
 mod client;
@@ -22,4 +23,10 @@ mod management;
 mod media_types;
 mod names;
 mod pagination;
+mod raw_connection;
+mod raw_http;
+mod raw_requests;
+mod raw_uploads;
+mod shutdown;
+mod slow_clients;
 mod test_app;

@@ -1,0 +1,136 @@
+//! Bodies in chunks.
+
+use crate::{
+    raw_connection::RawConnection,
+    raw_requests::{animal, assert_no_animal, get, names, post_head, smuggled},
+    test_app::TestApp,
+};
+
+fn chunked(body: &str) -> String {
+    post_head("Transfer-Encoding: chunked\r\n") + body
+}
+
+#[test]
+fn a_good_body_in_chunks_adds_an_animal() {
+    let app = TestApp::start();
+    let mut connection = RawConnection::open(app.address);
+    let body = animal("Rex");
+    let (left, right) = body.split_at(7);
+    let (l, r, all) = (left.len(), right.len(), body.len());
+    let good = [
+        format!("{all:x}\r\n{body}\r\n0\r\n\r\n"),
+        format!("{all:X}\r\n{body}\r\n0\r\n\r\n"),
+        format!("0000{all:x}\r\n{body}\r\n000\r\n\r\n"),
+        format!("{l:x}\r\n{left}\r\n{r:x}\r\n{right}\r\n0\r\n\r\n"),
+        format!("{l:x};name=value\r\n{left}\r\n{r:x};a;b=\"c\"\r\n{right}\r\n0;last\r\n\r\n"),
+        format!("{all:x} ; name = value\r\n{body}\r\n0\r\n\r\n"),
+        format!("{all:x}\r\n{body}\r\n0\r\nTrailer: value\r\n\r\n"),
+        // A trailer is neither a header nor a request.
+        format!("{all:x}\r\n{body}\r\n0\r\nContent-Length: 99\r\nAuthorization: Bearer none\r\n\r\n"),
+    ];
+
+    for body in &good {
+        connection.send(chunked(body) + &get("/v1/pets/0"));
+        assert_eq!(connection.response().status, 201, "{body:?}");
+        connection.response().assert_error(404, "pet_not_found");
+    }
+
+    assert_eq!(names(&app), vec!["Rex"; good.len()]);
+}
+
+#[test]
+fn chunks_may_come_a_byte_at_a_time() {
+    let app = TestApp::start();
+    let mut connection = RawConnection::open(app.address);
+    let chunks: Vec<_> = animal("Rex").chars().map(|char| format!("1\r\n{char}\r\n")).collect();
+
+    for byte in (chunked(&chunks.concat()) + "0\r\n\r\n").as_bytes() {
+        connection.send([*byte]);
+    }
+
+    assert_eq!(connection.response().status, 201);
+}
+
+#[test]
+fn a_broken_chunk_is_answered_400_once_and_the_connection_closed() {
+    let app = TestApp::start();
+    let body = animal("Rex");
+    let length = body.len();
+    for broken in [
+        "zz\r\n".to_owned(),
+        format!("-{length:x}\r\n{body}\r\n0\r\n\r\n"),
+        format!("+{length:x}\r\n{body}\r\n0\r\n\r\n"),
+        format!("0x{length:x}\r\n{body}\r\n0\r\n\r\n"),
+        format!(" {length:x}\r\n{body}\r\n0\r\n\r\n"),
+        format!("{length:x} 1\r\n{body}\r\n0\r\n\r\n"),
+        format!(";\r\n{body}\r\n0\r\n\r\n"),
+        format!("\r\n{body}\r\n0\r\n\r\n"),
+        // One more digit than 64 bits have.
+        format!("10000000000000000\r\n{body}\r\n0\r\n\r\n"),
+        format!("{}\r\n{body}\r\n0\r\n\r\n", "f".repeat(100)),
+        // Line ends that are missing or half.
+        format!("{length:x}\n{body}\n0\n\n"),
+        format!("{length:x}\r{body}\r\n0\r\n\r\n"),
+        format!("{length:x}\r\n{body}0\r\n\r\n"),
+        format!("{length:x}\r\n{body}\n0\r\n\r\n"),
+        format!("{length:x}\r\n{body}\r0\r\n\r\n"),
+        // More or fewer bytes than the size says.
+        format!("{:x}\r\n{body}\r\n0\r\n\r\n", length - 1),
+        format!("{:x}\r\n{body}\r\n0\r\n\r\n", length + 1),
+        format!("{length:x};\0\r\n{body}\r\n0\r\n\r\n"),
+        format!("{length:x};a\nb\r\n{body}\r\n0\r\n\r\n"),
+    ] {
+        let mut connection = RawConnection::open(app.address);
+        let _ = connection.try_send(chunked(&broken) + &smuggled());
+
+        let responses = connection.responses_to_end();
+
+        let statuses: Vec<_> = responses.iter().map(|response| response.status).collect();
+        assert_eq!(statuses, [400], "{broken:?}");
+        responses[0].assert_error(400, "malformed_request");
+        assert!(responses[0].closes(), "{responses:?}");
+        assert_no_animal(&app);
+    }
+}
+
+#[test]
+fn a_broken_chunk_after_an_early_answer_is_not_a_second_request() {
+    let app = TestApp::start();
+    let mut connection = RawConnection::open(app.address);
+    let head = chunked("").replacen("Authorization: Bearer ", "Authorization: Bearer un", 1);
+
+    connection.send(head + "3\r\nabc\r\n");
+    connection.response().assert_error(401, "invalid_api_key");
+    connection.send(format!("zz\r\n{}", smuggled()));
+
+    connection.assert_closed();
+    assert_no_animal(&app);
+}
+
+#[test]
+fn a_chunk_as_large_as_64_bits_allow_is_413_once_too_much_of_it_came() {
+    let app = TestApp::start();
+    let mut connection = RawConnection::open(app.address);
+
+    connection.send(chunked("ffffffffffffffff\r\n") + &" ".repeat(17 * 1024) + &smuggled());
+    let response = connection.response();
+    connection.finish_sending();
+
+    response.assert_error(413, "payload_too_large");
+    connection.assert_closed();
+    assert_no_animal(&app);
+}
+
+#[test]
+fn a_trailer_without_an_end_is_not_read_for_ever() {
+    let app = TestApp::start_with(&[("http.body_timeout", "300ms")]);
+    let mut connection = RawConnection::open(app.address);
+
+    connection.send(chunked("2\r\n{}\r\n0\r\nTrailer: "));
+    connection.dribble(b'x', std::time::Duration::from_millis(50));
+
+    connection.response().assert_error(408, "request_timeout");
+    connection.finish_sending();
+    connection.assert_closed();
+    assert_no_animal(&app);
+}

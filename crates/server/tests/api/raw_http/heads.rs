@@ -1,0 +1,148 @@
+//! Heads that are too long, too many, or no HTTP at all.
+
+use crate::{
+    raw_connection::RawConnection,
+    raw_requests::{assert_refused, fields, get, post, post_head},
+    test_app::TestApp,
+};
+
+#[test]
+fn a_head_may_come_a_byte_at_a_time() {
+    let app = TestApp::start();
+    let mut connection = RawConnection::open(app.address);
+
+    for _ in 0..2 {
+        for byte in post("Rex").as_bytes() {
+            connection.send([*byte]);
+        }
+        assert_eq!(connection.response().status, 201);
+    }
+}
+
+#[test]
+fn a_request_needs_exactly_one_host() {
+    let app = TestApp::start();
+    let authorization = fields().lines().nth(1).expect("two lines").to_owned();
+    for hosts in ["", "Host: a\r\nHost: a\r\n", "Host: a\r\nHost: b\r\n", "Host: a\r\nhost: b\r\n"] {
+        assert_refused(&app, format!("GET /v1/pets HTTP/1.1\r\n{hosts}{authorization}\r\n\r\n"), &[400]);
+    }
+}
+
+#[test]
+fn ten_thousand_headers_are_refused() {
+    let app = TestApp::start();
+    let headers: Vec<_> = (0..10_000).map(|number| format!("X-{number}: x\r\n")).collect();
+
+    assert_refused(&app, post_head(&headers.concat()), &[400, 431]);
+}
+
+#[test]
+fn a_head_of_200_kib_is_refused() {
+    let app = TestApp::start();
+    let long = "x".repeat(200 * 1024);
+
+    assert_refused(&app, post_head(&format!("X-Long: {long}\r\n")), &[431]);
+    assert_refused(&app, post_head(&format!("{long}: x\r\n")), &[400, 431]);
+    assert_refused(&app, get(&format!("/v1/pets?limit={long}")), &[400, 414, 431]);
+    assert_refused(&app, format!("{long} /v1/pets HTTP/1.1\r\n{}\r\n", fields()), &[400, 431]);
+}
+
+#[test]
+fn a_head_of_200_kib_is_refused_on_a_connection_that_was_good_so_far() {
+    let app = TestApp::start();
+    let mut connection = RawConnection::open(app.address);
+    connection.send(get("/v1/pets"));
+    assert_eq!(connection.response().status, 200);
+
+    // It may be closed before all of it was sent.
+    let _ = connection.try_send(post_head(&format!("X-Long: {}\r\n", "x".repeat(200 * 1024))));
+
+    assert_eq!(connection.response().status, 431);
+    connection.assert_closed();
+}
+
+#[test]
+fn characters_that_no_header_may_have_are_refused() {
+    let app = TestApp::start();
+    for line in [
+        "X-Nul: a\0b\r\n",
+        "X-\0Nul: a\r\n",
+        "X-Bell: a\x07b\r\n",
+        "X-Delete: a\x7fb\r\n",
+        "X-Return: a\rb\r\n",
+        "X Space: a\r\n",
+        "X-Space : a\r\n",
+        "No-Colon\r\n",
+        ": no name\r\n",
+        "X(Comment): a\r\n",
+        // A line that continues the one before it (obs-fold).
+        "X-Folded: a\r\n b\r\n",
+        "X-Folded: a\r\n\tb\r\n",
+        "X-Folded: a\r\n Content-Length: 5\r\n",
+    ] {
+        assert_refused(&app, post_head(line), &[400]);
+    }
+}
+
+#[test]
+fn a_first_line_that_is_not_http_is_refused() {
+    let app = TestApp::start();
+    for line in [
+        "GET /v1/pets HTTP/1.1 x",
+        "GET  /v1/pets HTTP/1.1",
+        "GET /v1/pets  HTTP/1.1",
+        "GET /v1/pets a HTTP/1.1",
+        "GET\t/v1/pets\tHTTP/1.1",
+        " GET /v1/pets HTTP/1.1",
+        "GET /v1/\0pets HTTP/1.1",
+        "GET /v1/pets\x7f HTTP/1.1",
+        "G{T /v1/pets HTTP/1.1",
+        "GET /v1/pets",
+        "GET",
+        "HTTP/1.1 200 OK",
+    ] {
+        assert_refused(&app, format!("{line}\r\n{}\r\n", fields()), &[400]);
+    }
+}
+
+#[test]
+fn bytes_that_are_not_http_are_refused() {
+    let app = TestApp::start();
+    let garbage: Vec<u8> = (0..=255).cycle().skip(128).take(4096).collect();
+    // The start of a TLS handshake, as a client sends it that takes the port for HTTPS.
+    let client_hello = [&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..], &[0x5a; 256]].concat();
+    for bytes in [
+        garbage,
+        client_hello,
+        b"\0".repeat(1024),
+        b"\xff".repeat(1024),
+        b"{\"name\":\"Rex\"}\r\n\r\n".to_vec(),
+        b"SSH-2.0-OpenSSH_9.2\r\n".to_vec(),
+        b"*1\r\n$4\r\nPING\r\n".to_vec(),
+    ] {
+        assert_refused(&app, bytes, &[400]);
+    }
+}
+
+#[test]
+fn lines_that_end_in_a_line_feed_alone_are_one_request_all_the_same() {
+    // RFC 9112, section 2.2, allows it; what counts is that nothing is taken for a second request.
+    let app = TestApp::start();
+    let mut connection = RawConnection::open(app.address);
+
+    connection.send(get("/v1/pets/0").replace("\r\n", "\n") + &get("/v1/pets"));
+
+    connection.response().assert_error(404, "pet_not_found");
+    assert_eq!(connection.response().json(), serde_json::json!([]));
+}
+
+#[test]
+fn many_headers_and_a_long_one_are_no_offence() {
+    let app = TestApp::start();
+    let mut connection = RawConnection::open(app.address);
+    let headers: Vec<_> = (0..80).map(|number| format!("X-{number}: {}\r\n", "x".repeat(500))).collect();
+
+    connection.send(get("/v1/pets").replacen("\r\n", &format!("\r\n{}", headers.concat()), 1));
+
+    assert_eq!(connection.response().status, 200);
+}

@@ -1,0 +1,10 @@
+//! The program as an operator meets it: its command line, its output, its exit codes, its signals.
+
+mod command_line;
+mod configuration;
+mod first_steps;
+mod log;
+mod program;
+mod secrets;
+mod signals;
+mod starting;
