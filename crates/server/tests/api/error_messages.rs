@@ -50,6 +50,14 @@ fn queries() -> Vec<String> {
     queries
 }
 
+#[track_caller]
+fn assert_plain(message: &str) {
+    let lower = message.to_lowercase();
+    for forbidden in FORBIDDEN {
+        assert!(!lower.contains(forbidden), "{forbidden} in {message}");
+    }
+}
+
 #[test]
 fn a_400_never_shows_what_the_service_is_made_of() {
     let app = TestApp::start();
@@ -60,10 +68,28 @@ fn a_400_never_shows_what_the_service_is_made_of() {
         queries.iter().map(|query| app.get(&format!("/v1/pets?{query}")).assert_error(400, "invalid_query"));
 
     for message in of_bodies.chain(of_queries) {
-        let lower = message.to_lowercase();
-        for forbidden in FORBIDDEN {
-            assert!(!lower.contains(forbidden), "{forbidden} in {message}");
-        }
+        assert_plain(&message);
+    }
+}
+
+#[test]
+fn no_other_error_shows_it_either() {
+    let app = TestApp::start();
+    let post = || app.request("POST", "/v1/pets");
+    let refused = |authorization| app.anonymous("GET", "/v1/pets").header("Authorization", authorization).send();
+
+    for message in [
+        app.anonymous("GET", "/v1/pets").send().assert_error(401, "missing_api_key"),
+        refused("Bearer a b").assert_error(401, "invalid_api_key"),
+        refused("Bearer unknown").assert_error(401, "invalid_api_key"),
+        app.get("/v1/pets/abc").assert_error(404, "pet_not_found"),
+        app.get("/nowhere").assert_error(404, "route_not_found"),
+        app.request("DELETE", "/v1/pets").send().assert_error(405, "method_not_allowed"),
+        post().json("x".repeat(16_385)).send().assert_error(413, "payload_too_large"),
+        post().body("{}").send().assert_error(415, "unsupported_media_type"),
+        post().header("Content-Encoding", "gzip").json("{}").send().assert_error(415, "unsupported_media_type"),
+    ] {
+        assert_plain(&message);
     }
 }
 

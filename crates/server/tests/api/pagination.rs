@@ -13,11 +13,14 @@ fn next(response: &Response, path: &str) -> Option<String> {
 /// Follows every link from `path` on. Before each one, `meanwhile` is called. Returns the ids of each page.
 #[track_caller]
 fn pages(app: &TestApp, path: &str, mut meanwhile: impl FnMut()) -> Vec<Vec<i64>> {
-    let mut pages = Vec::new();
+    let mut pages: Vec<Vec<i64>> = Vec::new();
     let mut path = Some(path.to_owned());
     while let Some(current) = path {
         let response = app.get(&current);
-        pages.push(response.ids());
+        let page = response.ids();
+        // Links that lead in a circle would be followed for ever.
+        assert!(pages.last().is_none_or(|before| page > *before), "{page:?} follows {pages:?}");
+        pages.push(page);
         path = next(&response, &current);
         meanwhile();
     }
