@@ -6,6 +6,9 @@ use crate::{
     test_app::TestApp,
 };
 
+/// Between 128 and 256 KiB it depends on how the bytes arrive whether a head is too long.
+const TOO_LONG: usize = 300 * 1024;
+
 #[test]
 fn a_head_may_come_a_byte_at_a_time() {
     let app = TestApp::start();
@@ -37,9 +40,9 @@ fn ten_thousand_headers_are_refused() {
 }
 
 #[test]
-fn a_head_of_200_kib_is_refused() {
+fn a_head_of_300_kib_is_refused() {
     let app = TestApp::start();
-    let long = "x".repeat(200 * 1024);
+    let long = "x".repeat(TOO_LONG);
 
     assert_refused(&app, post_head(&format!("X-Long: {long}\r\n")), &[431]);
     assert_refused(&app, post_head(&format!("{long}: x\r\n")), &[400, 431]);
@@ -48,14 +51,14 @@ fn a_head_of_200_kib_is_refused() {
 }
 
 #[test]
-fn a_head_of_200_kib_is_refused_on_a_connection_that_was_good_so_far() {
+fn a_head_of_300_kib_is_refused_on_a_connection_that_was_good_so_far() {
     let app = TestApp::start();
     let mut connection = RawConnection::open(app.address);
     connection.send(get("/v1/pets"));
     assert_eq!(connection.response().status, 200);
 
     // It may be closed before all of it was sent.
-    let _ = connection.try_send(post_head(&format!("X-Long: {}\r\n", "x".repeat(200 * 1024))));
+    let _ = connection.try_send(post_head(&format!("X-Long: {}\r\n", "x".repeat(TOO_LONG))));
 
     assert_eq!(connection.response().status, 431);
     connection.assert_closed();
