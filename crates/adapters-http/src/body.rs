@@ -57,6 +57,10 @@ async fn read(headers: &HeaderMap, mut payload: Payload, max_bytes: usize) -> Re
         if body.len() > max_bytes {
             return Err(ApiError::PayloadTooLarge(max_bytes));
         }
+        // Not left to actix: where a request has `Upgrade: websocket`, it reads until the connection ends.
+        if declared == Some(body.len() as u64) {
+            return Ok(body.freeze());
+        }
         let Some(chunk) = next_chunk(&mut payload).await? else { return Ok(body.freeze()) };
         body.extend_from_slice(&chunk);
     }
@@ -89,7 +93,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
 /// `application/json` or `application/*+json`, in UTF-8: JSON has no other encoding (RFC 8259, section 8.1).
 fn is_json(mime: &Mime) -> bool {
     mime.type_() == mime::APPLICATION
-        && (mime.subtype() == mime::JSON || mime.suffix() == Some(mime::JSON))
+        && mime.suffix().unwrap_or(mime.subtype()) == mime::JSON
         && mime.get_param(mime::CHARSET).is_none_or(|charset| charset == mime::UTF_8)
 }
 
@@ -138,6 +142,7 @@ mod tests {
             &["application/jsonp"],
             &["application/x-www-form-urlencoded"],
             &["application/xml+json2"],
+            &["application/json+xml"],
             &["application/json; charset=latin1"],
             &["application/json; charset=utf-16"],
             &["image/svg+json"],

@@ -35,6 +35,10 @@ impl<T> Connection<T> {
         Self { stream, patience, deadline, alarm: Box::pin(sleep_until(deadline)) }
     }
 
+    pub(crate) fn get_ref(&self) -> &T {
+        &self.stream
+    }
+
     /// An error once the deadline has passed; otherwise the task is woken then.
     fn check_deadline(self: Pin<&mut Self>, context: &mut Context<'_>) -> io::Result<()> {
         let this = self.project();

@@ -18,6 +18,7 @@ mod request_id;
 mod request_log;
 mod routes;
 mod serve;
+mod turns;
 
 use animal_store_app::{Authenticate, CreatePet, GetPet, ListPets};
 

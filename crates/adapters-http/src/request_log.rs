@@ -13,6 +13,7 @@ use actix_web::{
     middleware::Next,
 };
 use animal_store_app::ApiKeyId;
+use tracing::Level;
 
 use crate::{
     deprecation::DEPRECATION,
@@ -24,13 +25,31 @@ const MAX_TEXT_BYTES: usize = 256;
 
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
+/// For requests of clients.
 pub(crate) async fn log<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
+    answer(request, next, Level::INFO).await
+}
+
+/// For probes, which nobody wants to read about every second.
+pub(crate) async fn log_quietly<B: MessageBody>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<B>, Error> {
+    answer(request, next, Level::DEBUG).await
+}
+
+async fn answer<B: MessageBody>(
+    request: ServiceRequest,
+    next: Next<B>,
+    level: Level,
+) -> Result<ServiceResponse<B>, Error> {
     let start = Instant::now();
     let id = request_id::of(request.headers());
     match next.call(request).await {
         Ok(mut response) => {
             set_headers(response.headers_mut(), &id);
-            write_line(&response, &id, start);
+            let level = if response.status().is_server_error() { Level::ERROR } else { level };
+            write_line(&response, &id, start, level);
             Ok(response)
         }
         // Only a panic comes this way: every other error is a response already.
@@ -50,7 +69,7 @@ fn set_headers(headers: &mut HeaderMap, id: &HeaderValue) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
 }
 
-fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, start: Instant) {
+fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, start: Instant, level: Level) {
     let request = response.request();
     let extensions = request.extensions();
     let bytes = match response.response().body().size() {
@@ -74,7 +93,11 @@ fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, s
             )
         };
     }
-    if response.status().is_server_error() { line!(tracing::Level::ERROR) } else { line!(tracing::Level::INFO) }
+    match level {
+        Level::ERROR => line!(Level::ERROR),
+        Level::DEBUG => line!(Level::DEBUG),
+        _ => line!(Level::INFO),
+    }
 }
 
 /// Clients choose how long these are; the log does not follow them.

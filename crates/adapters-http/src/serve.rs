@@ -4,7 +4,7 @@ use std::{fmt::Debug, io, net::TcpListener, time::Duration};
 
 use actix_http::{HttpService, Request, Response, body::MessageBody, error::DispatchError};
 use actix_server::Server;
-use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, fn_service, map_config};
+use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, apply_fn_factory, fn_service, map_config};
 use actix_web::{App, Error, dev::AppConfig, middleware::from_fn, rt::net::TcpStream, web::Data};
 use animal_store_app::CheckReadiness;
 
@@ -14,6 +14,7 @@ use crate::{
     connection::Connection,
     in_flight::{Bound, InFlight, bound},
     panics, request_log, routes,
+    turns::{self, Turns},
 };
 
 /// What is left of an upload that was already answered is read this long, so that its client sees the answer.
@@ -21,6 +22,9 @@ const LINGER: Duration = Duration::from_secs(5);
 
 /// Beyond every deadline that the caller of [`ServerHandle::stop`](crate::ServerHandle::stop) may set.
 const NEVER_FORCED: u64 = 24 * 60 * 60;
+
+/// actix counts from a clock that it sets twice a second: without this, its deadlines may come that much too early.
+const CLOCK_STEP: Duration = Duration::from_millis(500);
 
 const MANAGEMENT_CONNECTIONS: usize = 100;
 
@@ -76,7 +80,13 @@ where
 pub fn serve_management(listener: TcpListener, limits: &Limits, readiness: &CheckReadiness) -> io::Result<Server> {
     let limits = Limits { workers: 1, max_connections: MANAGEMENT_CONNECTIONS, ..limits.clone() };
     let readiness = readiness.clone();
-    serve(listener, &limits, move || App::new().app_data(Data::new(readiness.clone())).configure(routes::management))
+    serve(listener, &limits, move || {
+        App::new()
+            .app_data(Data::new(readiness.clone()))
+            .configure(routes::management)
+            .wrap(from_fn(panics::catch))
+            .wrap(from_fn(request_log::log_quietly))
+    })
 }
 
 fn serve<I, S, B>(
@@ -103,18 +113,21 @@ where
     let server = server.listen("http", listener, move || {
         let shutdown = shutdown.clone();
         let http = HttpService::build()
-            .client_request_timeout(head_timeout)
+            .client_request_timeout(head_timeout + CLOCK_STEP)
             .client_disconnect_timeout(LINGER)
-            .keep_alive(keep_alive)
+            .keep_alive(keep_alive + CLOCK_STEP)
+            .on_connect_ext(|connection: &Connection<Turns<TcpStream>>, extensions| {
+                extensions.insert(connection.get_ref().turn());
+            })
             .graceful_shutdown_signal(move || {
                 let shutdown = shutdown.clone();
                 async move { shutdown.notified().await }
             })
-            .h1(map_config(app(), |()| AppConfig::default()));
+            .h1(apply_fn_factory(map_config(app(), |()| AppConfig::default()), turns::take));
         fn_service(move |stream: TcpStream| async move {
             stream.set_nodelay(true).map_err(DispatchError::Io)?;
             let peer = stream.peer_addr().ok();
-            Ok::<_, DispatchError>((Connection::new(stream, answer_timeout), peer))
+            Ok::<_, DispatchError>((Connection::new(Turns::new(stream), answer_timeout), peer))
         })
         .and_then(http)
     })?;

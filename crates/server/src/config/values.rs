@@ -53,7 +53,12 @@ impl Values {
     /// may stand in a file of their own.
     pub(super) fn read_secrets(&mut self, key: &Key) -> Vec<SecretString> {
         let given = match self.values.get_array(key.name) {
-            Ok(items) => Some(items.into_iter().filter_map(|item| item.into_string().ok()).collect()),
+            Ok(items) => {
+                items.into_iter().map(|item| item.into_string().ok()).collect::<Option<Vec<_>>>().or_else(|| {
+                    self.problem(key, "must be a list of texts");
+                    Some(Vec::new())
+                })
+            }
             Err(_) => self.values.get_string(key.name).ok().map(|text| vec![text]),
         };
         let from_file = self.values.get_string(&key.file_name()).ok().map(std::fs::read_to_string);
