@@ -5,9 +5,13 @@
 //! bytes of one request, and those of the next only once that one is answered. Where a head ends, its empty line tells;
 //! where a body ends, [`take`] tells from the header that actix has parsed.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     cell::{Cell, RefCell},
     io,
+    mem::MaybeUninit,
     pin::Pin,
     rc::Rc,
     task::{Context, Poll, Waker, ready},
@@ -18,6 +22,7 @@ use actix_http::{
     header::{CONTENT_LENGTH, UPGRADE},
 };
 use actix_service::Service;
+use memchr::memchr;
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -134,13 +139,18 @@ impl Turn {
 
 /// The end of the first empty line, or how far the search has come.
 fn find_empty_line(mut line: Line, bytes: &[u8]) -> Result<usize, Line> {
-    for (index, byte) in bytes.iter().enumerate() {
+    let mut rest = bytes.iter();
+    while let Some(byte) = rest.next() {
         line = match (line, byte) {
-            (Line::Ended | Line::Returned, b'\n') => return Ok(index + 1),
+            (Line::Ended | Line::Returned, b'\n') => return Ok(bytes.len() - rest.len()),
             (Line::None, b'\r' | b'\n') => Line::None,
             (Line::Ended, b'\r') => Line::Returned,
             (Line::Within, b'\n') => Line::Ended,
-            _ => Line::Within,
+            _ => {
+                // Nothing within a line matters but its end.
+                rest = rest.as_slice()[memchr(b'\n', rest.as_slice()).unwrap_or(rest.len())..].iter();
+                Line::Within
+            }
         };
     }
     Err(line)
@@ -198,8 +208,8 @@ impl<T: AsyncRead> Turns<T> {
     fn poll_ahead(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut this = self.project();
         while this.held.len() < MAX_HELD {
-            let mut bytes = [0; 1024];
-            let mut buffer = ReadBuf::new(&mut bytes);
+            let mut bytes = [MaybeUninit::uninit(); 1024];
+            let mut buffer = ReadBuf::uninit(&mut bytes);
             match this.stream.as_mut().poll_read(context, &mut buffer)? {
                 // The end, unless something that is held comes before it.
                 Poll::Ready(()) if buffer.filled().is_empty() && this.held.is_empty() => return Poll::Ready(Ok(())),

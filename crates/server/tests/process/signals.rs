@@ -28,6 +28,14 @@ fn begin_request(address: SocketAddr) -> TcpStream {
     stream
 }
 
+#[track_caller]
+fn wait_until_refused(address: SocketAddr) {
+    let start = Instant::now();
+    while TcpStream::connect_timeout(&address, Duration::from_secs(10)).is_ok() {
+        assert!(start.elapsed() < Duration::from_secs(10), "connections are still accepted");
+    }
+}
+
 #[test]
 fn a_signal_ends_it_in_order_while_it_is_idle() {
     for signal in ["TERM", "INT"] {
@@ -66,10 +74,12 @@ fn a_signal_ends_it_in_order_while_connections_are_open() {
 #[test]
 fn a_request_in_flight_is_answered_before_the_end() {
     let mut running = Program::with_key().start();
-    let mut connection = begin_request(running.address());
+    let address = running.address();
+    let mut connection = begin_request(address);
 
     running.signal("TERM");
-    running.wait_for_event("shutting down");
+    // From then on, every connection knows of the end.
+    wait_until_refused(address);
     connection.write_all(BODY.as_bytes()).expect("the connection is still open");
 
     let response = read_to_end(connection);

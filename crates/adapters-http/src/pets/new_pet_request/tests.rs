@@ -1,0 +1,98 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn problems_of(body: &str) -> String {
+    match parse(body.as_bytes()) {
+        Err(ApiError::InvalidBody(problems)) => problems.to_string(),
+        other => panic!("{body} is {other:?}"),
+    }
+}
+
+#[test]
+fn every_member_that_is_wrong_is_named_in_one_answer() {
+    assert_eq!(
+        problems_of(r#"{"name":1,"status":"x"}"#),
+        "name must be a string; categoryId is required; status must be one of available, pending, sold"
+    );
+}
+
+#[test]
+fn each_member_is_refused_in_words_of_its_own() {
+    for (name, problem) in [
+        (r#""""#, "name must not be blank"),
+        (r#"" ""#, "name must not be blank"),
+        (r#""a\u0000""#, "name must not contain control characters"),
+        (r#""\ud800""#, "name must be a string"),
+        ("null", "name must be a string"),
+        ("[]", "name must be a string"),
+        ("{}", "name must be a string"),
+        ("true", "name must be a string"),
+        (&format!(r#""{}""#, "x".repeat(256)), "name must have at most 255 characters"),
+    ] {
+        assert_eq!(problems_of(&format!(r#"{{"name":{name},"categoryId":1}}"#)), problem);
+    }
+    for category_id in ["null", r#""1""#, "1.5", "9223372036854775808", "true", "[1]", "{}"] {
+        assert_eq!(
+            problems_of(&format!(r#"{{"name":"Rex","categoryId":{category_id}}}"#)),
+            "categoryId must be a 64-bit integer"
+        );
+    }
+    for status in ["null", r#""""#, r#""Sold""#, "1", "[]", r#"["sold"]"#] {
+        assert_eq!(
+            problems_of(&format!(r#"{{"name":"Rex","categoryId":1,"status":{status}}}"#)),
+            "status must be one of available, pending, sold"
+        );
+    }
+}
+
+#[test]
+fn a_member_given_twice_is_refused_however_it_is_spelled() {
+    assert_eq!(
+        problems_of(
+            r#"{"name":"Rex","n\u0061me":"Rex","categoryId":1,"categoryId":1,"status":"sold","status":"sold"}"#
+        ),
+        "name must be given once; categoryId must be given once; status must be given once"
+    );
+}
+
+#[test]
+fn unknown_members_are_ignored_whatever_they_hold() {
+    let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
+    let body = format!(
+        r#"{{"id":7,"Name":1,"category_id":"x","huge":1e9999,"deep":{deep},"half":"\ud800",
+           "name":"Rex","categoryId":1,"status":"sold"}}"#
+    );
+    let expected = NewPet::new(PetName::parse("Rex").unwrap(), CategoryId::new(1), Some(PetStatus::Sold));
+    assert_eq!(parse(body.as_bytes()).unwrap(), expected);
+}
+
+#[test]
+fn what_is_no_object_is_told_apart_from_what_is_no_json() {
+    for body in ["[]", "null", "1", r#""name""#, "true"] {
+        assert_eq!(problems_of(body), "the body must be a JSON object", "{body}");
+    }
+    for body in ["{", "{name:1}", r#"{"name":"Rex"} x"#, r#"{"name":NaN}"#, "", " ", "{'name':1}", "\u{feff}{}"] {
+        assert_eq!(problems_of(body), "the body must be valid JSON", "{body}");
+    }
+    assert!(parse(b"{\"name\":\"\xff\"}").is_err());
+}
+
+proptest! {
+    #[test]
+    fn every_valid_animal_is_read_exactly(name in "\\PC{0,300}", category_id in any::<i64>()) {
+        let body = serde_json::json!({ "name": name, "categoryId": category_id }).to_string();
+        match PetName::parse(&name) {
+            Ok(name) => {
+                let expected = NewPet::new(name, CategoryId::new(category_id), None);
+                prop_assert_eq!(parse(body.as_bytes()).unwrap(), expected);
+            }
+            Err(problem) => prop_assert_eq!(problems_of(&body), format!("name {problem}")),
+        }
+    }
+
+    #[test]
+    fn no_body_is_more_than_refused(body in any::<Vec<u8>>()) {
+        let _ = parse(&body);
+    }
+}
