@@ -157,12 +157,15 @@ fn a_client_that_leaves_in_the_middle_of_a_body_leaves_no_animal_and_no_request_
     // With one request at a time, the others see whether it is still there.
     let app = TestApp::start_with(&[("http.max_in_flight", "1")]);
     let body = animal("Rex");
-    for head in [
-        post_head(&format!("Content-Length: {}\r\n", body.len() + 1)) + &body,
-        post_head("Transfer-Encoding: chunked\r\n") + &format!("{:x}\r\n{body}\r\n", body.len()),
+    for (framing, part) in [
+        (format!("Content-Length: {}\r\n", body.len() + 1), body.clone()),
+        ("Transfer-Encoding: chunked\r\n".to_owned(), format!("{:x}\r\n{body}\r\n", body.len())),
     ] {
         let mut connection = RawConnection::open(app.address);
-        connection.send(head);
+        connection.send(post_head(&format!("{framing}Expect: 100-continue\r\n")));
+        // The invitation to continue says that the request is in flight.
+        assert_eq!(connection.response().status, 100);
+        connection.send(part);
         wait_for_status(&app, 503);
         drop(connection);
         wait_for_status(&app, 200);
