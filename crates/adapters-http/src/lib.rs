@@ -2,7 +2,7 @@
 //!
 //! Handlers are named after the operations of the interface. This crate alone knows status codes, headers and wire
 //! formats; it reaches the rest through the use cases. Every answer that is not a success carries the same Error
-//! body, made in one place from an [`ApiError`](error::ApiError) that cannot carry internal text.
+//! body, made in one place from an `ApiError` that cannot carry internal text.
 
 mod auth;
 mod body;
