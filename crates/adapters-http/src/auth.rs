@@ -98,6 +98,7 @@ mod tests {
             "Bearer =",
             "Bearer a=b",
             "Bearer a b",
+            "Bearer \ta",
             "Bearer a,b",
             "Bearer \"a\"",
             "Bearer é",

@@ -74,7 +74,8 @@ fn no_body() -> ApiError {
     ApiError::InvalidBody(Problems::one("a body is required: an animal as a JSON object"))
 }
 
-fn declared_length(headers: &HeaderMap) -> Option<u64> {
+/// What the header says of a body's length. actix has refused what is no number.
+pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
 }
 

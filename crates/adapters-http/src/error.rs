@@ -173,6 +173,10 @@ impl ResponseError for ApiError {
         if let Some(advice) = self.advice() {
             response.insert_header(advice);
         }
+        if self.status().is_server_error() {
+            // Some are answered before anything knows that they are under `/v1`.
+            response.insert_header((header::CACHE_CONTROL, "no-store"));
+        }
         if matches!(self, Self::MalformedRequest | Self::RequestTimeout) {
             response.force_close();
         }

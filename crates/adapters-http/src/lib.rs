@@ -10,6 +10,7 @@ mod connection;
 mod deprecation;
 mod digits;
 mod error;
+mod framing;
 mod health;
 mod in_flight;
 mod panics;

@@ -45,6 +45,7 @@ async fn answer<B: MessageBody>(
 ) -> Result<ServiceResponse<B>, Error> {
     let start = Instant::now();
     let id = request_id::of(request.headers());
+    let (method, uri) = (request.method().clone(), request.uri().clone());
     match next.call(request).await {
         Ok(mut response) => {
             set_headers(response.headers_mut(), &id);
@@ -54,7 +55,14 @@ async fn answer<B: MessageBody>(
         }
         // Only a panic comes this way: every other error is a response already.
         Err(mut error) => {
-            tracing::error!(request_id = id.to_str().unwrap_or_default(), status = 500, "request panicked");
+            tracing::error!(
+                method = shortened(method.as_str()),
+                path = shortened(uri.path()),
+                status = 500,
+                microseconds = microseconds_since(start),
+                request_id = id.to_str().unwrap_or_default(),
+                "request panicked"
+            );
             error.add_response_mapper(move |mut response: HttpResponse| {
                 set_headers(response.headers_mut(), &id);
                 response
@@ -84,7 +92,7 @@ fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, s
                 path = shortened(request.path()),
                 status = response.status().as_u16(),
                 bytes,
-                microseconds = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
+                microseconds = microseconds_since(start),
                 deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
                 api_key = extensions.get::<ApiKeyId>().map(ApiKeyId::as_str),
                 request_id = id.to_str().unwrap_or_default(),
@@ -98,6 +106,10 @@ fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, s
         Level::DEBUG => line!(Level::DEBUG),
         _ => line!(Level::INFO),
     }
+}
+
+fn microseconds_since(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Clients choose how long these are; the log does not follow them.

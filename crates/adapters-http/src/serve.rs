@@ -14,11 +14,8 @@ use crate::{
     connection::Connection,
     in_flight::{Bound, InFlight, bound},
     panics, request_log, routes,
-    turns::{self, Turns},
+    turns::{self, LINGER, Turns},
 };
-
-/// What is left of an upload that was already answered is read this long, so that its client sees the answer.
-const LINGER: Duration = Duration::from_secs(5);
 
 /// Beyond every deadline that the caller of [`ServerHandle::stop`](crate::ServerHandle::stop) may set.
 const NEVER_FORCED: u64 = 24 * 60 * 60;
@@ -123,7 +120,7 @@ where
                 let shutdown = shutdown.clone();
                 async move { shutdown.notified().await }
             })
-            .h1(apply_fn_factory(map_config(app(), |()| AppConfig::default()), turns::take));
+            .h1(apply_fn_factory(map_config(app(), |()| AppConfig::default()), turns::answer_in_turn));
         fn_service(move |stream: TcpStream| async move {
             stream.set_nodelay(true).map_err(DispatchError::Io)?;
             let peer = stream.peer_addr().ok();

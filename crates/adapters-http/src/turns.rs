@@ -2,8 +2,7 @@
 //!
 //! actix reads ahead: it takes the next request apart while the last one waits for its answer, and lets what it finds
 //! there (HEAD, the version, `Connection: close`, an unfinished body) change that answer. So this stream hands it the
-//! bytes of one request, and those of the next only once that one is answered. Where a head ends, its empty line tells;
-//! where a body ends, [`take`] tells from the header that actix has parsed.
+//! bytes of one request, and those of the next only once that one is answered.
 
 #[cfg(test)]
 mod tests;
@@ -15,19 +14,24 @@ use std::{
     pin::Pin,
     rc::Rc,
     task::{Context, Poll, Waker, ready},
+    time::Duration,
 };
 
-use actix_http::{
-    ConnectionType, HttpMessage, Request, Response,
-    header::{CONTENT_LENGTH, UPGRADE},
-};
+use actix_http::{ConnectionType, HttpMessage, Request, Response, ResponseHead, Version, header::UPGRADE};
 use actix_service::Service;
-use memchr::memchr;
 use pin_project_lite::pin_project;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Sleep, sleep},
+};
 
-/// Bytes of later requests that are kept here; the rest waits in the socket.
-const MAX_HELD: usize = 8 * 1024;
+use crate::{body::declared_length, framing::Part};
+
+/// Behind the last answer, so much longer what still comes is read, so that the client gets to see that answer.
+pub(crate) const LINGER: Duration = Duration::from_secs(5);
+
+/// Where so many bytes of later requests are kept here already, the rest waits in the socket.
+const ENOUGH_HELD: usize = 8 * 1024;
 
 /// Whose turn it is on a connection. Its stream and its requests share it.
 #[derive(Clone, Default)]
@@ -43,121 +47,64 @@ struct Shared {
 /// Which bytes may be handed over now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Those of a head, up to its empty line.
-    Head(Line),
-    /// None: a head is complete, and is being taken apart or answered.
-    Waiting { last: bool },
-    /// So many of a body.
-    Body { left: u64, answered: bool, last: bool },
-    /// All that come: actix alone knows where a chunked body ends.
-    All,
+    /// Those of this part of a request.
+    Open { part: Part, answered: bool },
+    /// None: a request is complete, and is being answered.
+    Waiting,
     /// None any more.
     Closed,
 }
 
-/// How far the search for the empty line has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
-    /// Before the first line: empty lines do not count here (RFC 9112, section 2.2).
-    None,
-    /// Within a line.
-    Within,
-    /// A line has ended.
-    Ended,
-    /// A line has ended, and a carriage return follows.
-    Returned,
-}
-
 impl Default for State {
     fn default() -> Self {
-        Self::Head(Line::None)
-    }
-}
-
-impl State {
-    fn next(last: bool) -> Self {
-        if last { Self::Closed } else { Self::default() }
+        Self::Open { part: Part::HEAD, answered: false }
     }
 }
 
 impl Turn {
-    /// A request has begun. Nothing follows the last one of a connection.
-    fn begin(&self, request: &Request, last: bool) {
-        let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        self.set(if request.chunked().unwrap_or(true) {
-            State::All
-        } else if let Some(left @ 1..) = length {
-            State::Body { left, answered: false, last }
-        } else {
-            State::Waiting { last }
-        });
+    /// A head was taken apart.
+    fn begin(&self, request: &Request) {
+        let body = match declared_length(request.headers()) {
+            _ if request.chunked().unwrap_or(false) => Some(Part::CHUNKS),
+            Some(length @ 1..) => Some(Part::Length(length)),
+            _ => None,
+        };
+        self.set(body.map_or(State::Waiting, |part| State::Open { part, answered: false }));
     }
 
-    /// It has its answer.
-    fn end(&self) {
+    /// Its request has its answer, which may be the last of the connection.
+    fn end(&self, last: bool) {
         self.set(match self.0.state.get() {
-            State::Waiting { last } => State::next(last),
-            State::Body { left, last, .. } => State::Body { left, answered: true, last },
-            state => state,
+            _ if last => State::Closed,
+            State::Waiting => State::default(),
+            // actix reads what is left of a chunked body, and goes on; behind any other one it ends the connection.
+            State::Open { part: part @ Part::Chunks(_), .. } => State::Open { part, answered: true },
+            State::Open { .. } | State::Closed => State::Closed,
         });
     }
 
     fn set(&self, state: State) {
         self.0.state.set(state);
-        if let Some(reader) = self.0.reader.borrow_mut().take() {
+        if let Some(reader) = self.0.reader.take() {
             reader.wake();
         }
     }
 
     /// How many of these bytes may be handed over, which they then are.
     fn hand_over(&self, bytes: &[u8]) -> usize {
-        let (count, state) = match self.0.state.get() {
-            State::Head(line) => match find_empty_line(line, bytes) {
-                Ok(end) => (end, State::Waiting { last: false }),
-                Err(line) => (bytes.len(), State::Head(line)),
-            },
-            State::Body { left, answered, last } => {
-                let count = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
-                let state = match left - count as u64 {
-                    0 if answered => State::next(last),
-                    0 => State::Waiting { last },
-                    left => State::Body { left, answered, last },
-                };
-                (count, state)
-            }
-            State::All => (bytes.len(), State::All),
-            state @ (State::Waiting { .. } | State::Closed) => (0, state),
-        };
-        self.0.state.set(state);
-        count
-    }
-
-    fn is_open(&self) -> bool {
-        !matches!(self.0.state.get(), State::Waiting { .. } | State::Closed)
+        let State::Open { mut part, answered } = self.0.state.get() else { return 0 };
+        let end = part.end_in(bytes);
+        self.0.state.set(match end {
+            None => State::Open { part, answered },
+            Some(_) if answered => State::default(),
+            Some(_) => State::Waiting,
+        });
+        end.unwrap_or(bytes.len())
     }
 }
 
-/// The end of the first empty line, or how far the search has come.
-fn find_empty_line(mut line: Line, bytes: &[u8]) -> Result<usize, Line> {
-    let mut rest = bytes.iter();
-    while let Some(byte) = rest.next() {
-        line = match (line, byte) {
-            (Line::Ended | Line::Returned, b'\n') => return Ok(bytes.len() - rest.len()),
-            (Line::None, b'\r' | b'\n') => Line::None,
-            (Line::Ended, b'\r') => Line::Returned,
-            (Line::Within, b'\n') => Line::Ended,
-            _ => {
-                // Nothing within a line matters but its end.
-                rest = rest.as_slice()[memchr(b'\n', rest.as_slice()).unwrap_or(rest.len())..].iter();
-                Line::Within
-            }
-        };
-    }
-    Err(line)
-}
-
-/// Calls the service, and tells the stream of the request's connection when it begins and when it is answered.
-pub(crate) fn take<S, B>(
+/// Calls the service when it is the request's turn, and gives the next one its turn when this one is answered.
+pub(crate) fn answer_in_turn<S, B>(
     request: Request,
     service: &S,
 ) -> impl Future<Output = Result<Response<B>, S::Error>> + use<S, B>
@@ -165,20 +112,31 @@ where
     S: Service<Request>,
     S::Response: Into<Response<B>>,
 {
-    let turn = request.conn_data::<Turn>().cloned().unwrap_or_default();
+    let turn = request.conn_data::<Turn>().cloned().expect("every connection has one");
     // A protocol that we do not speak may have other ideas of where this request ends.
     let upgrade = request.headers().contains_key(UPGRADE);
-    turn.begin(&request, upgrade || request.head().connection_type() == ConnectionType::Close);
+    let last = upgrade || request.head().connection_type() == ConnectionType::Close;
+    turn.begin(&request);
     let answer = service.call(request);
     async move {
-        let answer = answer.await;
-        turn.end();
-        let mut response = answer?.into();
+        let mut response = match answer.await {
+            Ok(response) => response.into(),
+            Err(error) => {
+                turn.end(last);
+                return Err(error);
+            }
+        };
         if upgrade {
             response.head_mut().set_connection_type(ConnectionType::Close);
         }
+        turn.end(last || closes(response.head()));
         Ok(response)
     }
+}
+
+/// Whether an answer itself says that it is the last. In HTTP/1.0 only its request knows.
+fn closes(head: &ResponseHead) -> bool {
+    head.version >= Version::HTTP_11 && head.connection_type() == ConnectionType::Close
 }
 
 pin_project! {
@@ -189,12 +147,14 @@ pin_project! {
         turn: Turn,
         // What was read of later requests.
         held: Vec<u8>,
+        // Runs once the turn is closed.
+        linger: Option<Pin<Box<Sleep>>>,
     }
 }
 
 impl<T> Turns<T> {
     pub(crate) fn new(stream: T) -> Self {
-        Self { stream, turn: Turn::default(), held: Vec::new() }
+        Self { stream, turn: Turn::default(), held: Vec::new(), linger: None }
     }
 
     /// Whose turn it is on this connection.
@@ -204,10 +164,27 @@ impl<T> Turns<T> {
 }
 
 impl<T: AsyncRead> Turns<T> {
+    fn poll_open(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.project();
+        if this.held.is_empty() {
+            let before = buffer.filled().len();
+            ready!(this.stream.poll_read(context, buffer))?;
+            let count = this.turn.hand_over(&buffer.filled()[before..]);
+            this.held.extend_from_slice(&buffer.filled()[before + count..]);
+            buffer.set_filled(before + count);
+        } else {
+            let fits = this.held.len().min(buffer.remaining());
+            let count = this.turn.hand_over(&this.held[..fits]);
+            buffer.put_slice(&this.held[..count]);
+            this.held.drain(..count);
+        }
+        Poll::Ready(Ok(()))
+    }
+
     /// Reads ahead while nothing may be handed over, so that a client that leaves is noticed.
-    fn poll_ahead(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_waiting(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut this = self.project();
-        while this.held.len() < MAX_HELD {
+        while this.held.len() < ENOUGH_HELD {
             let mut bytes = [MaybeUninit::uninit(); 1024];
             let mut buffer = ReadBuf::uninit(&mut bytes);
             match this.stream.as_mut().poll_read(context, &mut buffer)? {
@@ -223,27 +200,32 @@ impl<T: AsyncRead> Turns<T> {
         }
         Poll::Pending
     }
+
+    /// Reads and drops what still comes, until the client ends or [`LINGER`] has passed; then this is the end.
+    fn poll_closed(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut this = self.project();
+        *this.held = Vec::new();
+        if this.linger.get_or_insert_with(|| Box::pin(sleep(LINGER))).as_mut().poll(context).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        loop {
+            let mut bytes = [MaybeUninit::uninit(); 4096];
+            let mut buffer = ReadBuf::uninit(&mut bytes);
+            ready!(this.stream.as_mut().poll_read(context, &mut buffer))?;
+            if buffer.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
 }
 
 impl<T: AsyncRead> AsyncRead for Turns<T> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if !self.turn.is_open() {
-            return self.poll_ahead(context);
+        match self.turn.0.state.get() {
+            State::Open { .. } => self.poll_open(context, buffer),
+            State::Waiting => self.poll_waiting(context),
+            State::Closed => self.poll_closed(context),
         }
-        let this = self.project();
-        if this.held.is_empty() {
-            let before = buffer.filled().len();
-            ready!(this.stream.poll_read(context, buffer))?;
-            let count = this.turn.hand_over(&buffer.filled()[before..]);
-            this.held.extend_from_slice(&buffer.filled()[before + count..]);
-            buffer.set_filled(before + count);
-        } else {
-            let fits = this.held.len().min(buffer.remaining());
-            let count = this.turn.hand_over(&this.held[..fits]);
-            buffer.put_slice(&this.held[..count]);
-            this.held.drain(..count);
-        }
-        Poll::Ready(Ok(()))
     }
 }
 

@@ -83,18 +83,27 @@ impl Application {
 
         tracing::info!(in_flight = self.in_flight.count(), "shutting down");
         self.draining.begin();
-        let orderly = tokio::select! {
-            () = api_handle.stop(true) => Ok(()),
-            () = tokio::time::sleep(self.shutdown.timeout) => Err("the shutdown timeout passed"),
-            () = stop_now => Err("a second signal came"),
+        let drained = async {
+            api_handle.stop(true).await;
+            api.await
+        };
+        let early = tokio::select! {
+            end = drained => match end {
+                Ok(Ok(())) => None,
+                end => return Err(unexpected("the HTTP server", end)),
+            },
+            () = tokio::time::sleep(self.shutdown.timeout) => Some("the shutdown timeout passed"),
+            () = stop_now => Some("a second signal came"),
         };
         if let Some(handle) = management_handle {
             handle.stop(false).await;
         }
-        if let Err(reason) = orderly {
-            bail!("{reason}: {} requests in flight were cut off", self.in_flight.count());
+        match (early, self.in_flight.count()) {
+            (None, _) => tracing::info!("every request was answered"),
+            (Some(reason), 0) => bail!("{reason} while clients had not yet taken their answers"),
+            (Some(reason), 1) => bail!("{reason}: 1 request in flight was cut off"),
+            (Some(reason), cut_off) => bail!("{reason}: {cut_off} requests in flight were cut off"),
         }
-        tracing::info!("every request was answered");
         Ok(())
     }
 }
@@ -130,5 +139,20 @@ fn unexpected(server: &str, end: End) -> anyhow::Error {
         Ok(Ok(())) => anyhow::anyhow!("{server} ended by itself"),
         Ok(Err(error)) => anyhow::Error::new(error).context(format!("{server} failed")),
         Err(error) => anyhow::Error::new(error).context(format!("{server} died")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_is_gone_is_named_with_its_reason() {
+        let panicked = tokio::spawn(async { panic!("on purpose") }).await;
+        let message = |end| format!("{:#}", unexpected("the HTTP server", end));
+
+        assert_eq!(message(Ok(Ok(()))), "the HTTP server ended by itself");
+        assert_eq!(message(Ok(Err(io::Error::other("no workers")))), "the HTTP server failed: no workers");
+        assert!(message(panicked).starts_with("the HTTP server died: "));
     }
 }

@@ -32,28 +32,34 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serves until SIGTERM or SIGINT. This is what happens without a command.
-    Serve,
+    Serve(Options),
     /// Checks the configuration, prints it without its secrets, and ends.
-    CheckConfig,
+    CheckConfig(Options),
 }
 
-#[derive(Debug, Args)]
+/// May stand before the command as well as behind it, so clap must not take one for the other.
+#[derive(Debug, Default, Args)]
 struct Options {
     /// A TOML file with the configuration; animal-store.toml by default, where it exists.
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, value_name = "PATH")]
     config: Option<PathBuf>,
     /// The same as --set http.listen=ADDRESS.
-    #[arg(long, global = true, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
     /// Sets a key of the configuration; see docs/configuration.md. Secrets cannot be given this way.
-    #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
 }
 
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
-    let loaded = cli.options.sources().and_then(|sources| {
+    let (run, options): (fn(Config, &Sources) -> _, _) = match cli.command {
+        None => (serve, Options::default()),
+        Some(Command::Serve(options)) => (serve, options),
+        Some(Command::CheckConfig(options)) => (print_config, options),
+    };
+    let loaded = cli.options.followed_by(options).sources().and_then(|sources| {
         let config = Config::load(&sources).map_err(|error| error.to_string())?;
         Ok((sources, config))
     });
@@ -61,10 +67,7 @@ pub fn run() -> ExitCode {
         Ok(loaded) => loaded,
         Err(problem) => return complain(&problem, 2),
     };
-    let done = match cli.command.unwrap_or(Command::Serve) {
-        Command::Serve => serve(config),
-        Command::CheckConfig => print_config(&sources),
-    };
+    let done = run(config, &sources);
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => complain(&format!("{error:#}"), 1),
@@ -72,6 +75,15 @@ pub fn run() -> ExitCode {
 }
 
 impl Options {
+    /// These options and those: what comes later wins.
+    fn followed_by(self, later: Self) -> Self {
+        Self {
+            config: later.config.or(self.config),
+            listen: later.listen.or(self.listen),
+            set: self.set.into_iter().chain(later.set).collect(),
+        }
+    }
+
     fn sources(self) -> Result<Sources, String> {
         // Not while the flags are parsed: clap would repeat the secret in its complaint.
         if let Some((name, _)) = self.set.iter().find(|(name, _)| is_secret(name)) {
@@ -91,7 +103,7 @@ fn is_secret(name: &str) -> bool {
     Config::all_keys().any(|key| key.secret && key.name == name)
 }
 
-fn serve(mut config: Config) -> anyhow::Result<()> {
+fn serve(mut config: Config, _: &Sources) -> anyhow::Result<()> {
     let _log = telemetry::start(&config.log)?;
     file_limit::raise(config.http.max_connections);
     let new_token = first_steps::make_key(&mut config.keys)?;
@@ -107,7 +119,7 @@ fn serve(mut config: Config) -> anyhow::Result<()> {
     })
 }
 
-fn print_config(sources: &Sources) -> anyhow::Result<()> {
+fn print_config(_: Config, sources: &Sources) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     for (key, value) in Config::effective(sources) {
         writeln!(stdout, "{} = {value}", key.name)?;
@@ -138,6 +150,20 @@ mod tests {
         let problem = cli.options.sources().unwrap_err();
         assert!(problem.starts_with("keys.memory.tokens is a secret"), "{problem}");
         assert!(!problem.contains("top-secret"), "{problem}");
+    }
+
+    #[test]
+    fn options_before_and_behind_the_command_are_all_taken_and_the_later_wins() {
+        let cli = Cli::parse_from(
+            "animal-store --set a=1 --set b=1 --listen x --config f check-config --set b=2 --listen y".split(' '),
+        );
+        let Some(Command::CheckConfig(behind)) = cli.command else { panic!("the command") };
+        let options = cli.options.followed_by(behind);
+
+        let set: Vec<_> = options.set.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(set, [("a", "1"), ("b", "1"), ("b", "2")]);
+        assert_eq!(options.listen.as_deref(), Some("y"));
+        assert_eq!(options.config, Some("f".into()));
     }
 
     #[test]

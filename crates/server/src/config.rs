@@ -58,7 +58,7 @@ impl Config {
 
     /// Every key with its value; of a secret only whether it is set.
     pub fn effective(sources: &Sources) -> Vec<(&'static Key, String)> {
-        let values = Values::collect(sources);
+        let mut values = Values::collect(sources);
         Self::all_keys().map(|key| (key, values.show(key))).collect()
     }
 
@@ -79,7 +79,7 @@ impl Config {
             (Some(http), Some(management), Some(storage), Some(keys), Some(log), Some(shutdown)) => {
                 Ok(Self { http, management, storage, keys, log, shutdown })
             }
-            _ => Err(ConfigError(vec!["a key could not be read".to_owned()])),
+            _ => unreachable!("what cannot be read is a problem, and there is none"),
         }
     }
 }

@@ -50,8 +50,7 @@ pub(crate) fn start(config: &LogConfig) -> io::Result<Log> {
     }
     panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string);
-        let message = panic.payload_as_str().unwrap_or("no message");
-        tracing::error!(place, message, "panic");
+        tracing::error!(place, reason = panic.payload_as_str(), "panic");
     }));
     Ok(Log { _writer: guard, dropped })
 }

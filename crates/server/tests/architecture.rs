@@ -29,6 +29,7 @@ struct Dependency {
     from: String,
     to: String,
     optional: bool,
+    features: String,
 }
 
 /// The normal and build dependencies of the workspace: tests may use what they like.
@@ -51,6 +52,7 @@ fn dependencies() -> (BTreeSet<String>, Vec<Dependency>) {
                     from: from.clone(),
                     to: dependency["name"].as_str().expect("a name").to_owned(),
                     optional: dependency["optional"] == true,
+                    features: dependency["features"].to_string(),
                 });
             }
         }
@@ -91,8 +93,9 @@ fn the_crates_that_hold_the_rules_take_little_from_outside() {
 
 #[test]
 fn mocks_and_runtimes_are_for_tests_alone() {
-    for Dependency { from, to, optional } in dependencies().1 {
+    for Dependency { from, to, optional, features } in dependencies().1 {
         let for_tests = to == "mockall" || to == "tokio" && from == format!("{PREFIX}app");
         assert!(!for_tests || optional, "{from} depends on {to} outside of tests");
+        assert!(!features.contains("test-support"), "{from} takes the mocks of {to} outside of tests");
     }
 }

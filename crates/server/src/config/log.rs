@@ -35,10 +35,16 @@ pub enum LogFormat {
     Json,
 }
 
+/// `Targets` takes any word for the name of a module. So there has to be a level for all the others.
+fn filter(text: &str) -> Result<Targets, String> {
+    let filter = text.parse().ok().filter(|filter: &Targets| filter.default_level().is_some());
+    filter
+        .ok_or_else(|| "a level, and after commas levels of modules, such as info or info,actix_http=error".to_owned())
+}
+
 impl LogConfig {
     pub(super) fn read(values: &mut Values) -> Option<Self> {
-        let filter = values
-            .read(&FILTER, |text| text.parse().map_err(|_| "levels such as info or info,actix_http=error".to_owned()));
+        let filter = values.read(&FILTER, filter);
         let format = values
             .read(&FORMAT, one_of(&[("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)]));
         Some(Self { filter: filter?, format: format? })

@@ -83,8 +83,8 @@ fn flatten(prefix: &str, table: Map<String, Value>, leaves: &mut Vec<(String, Va
 fn read_file(path: &Path) -> Result<Map<String, Value>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"))?;
     text.parse::<toml::Table>().map_err(|error| {
-        let before = &text[..error.span().map_or(0, |span| span.start)];
-        let line = before.matches('\n').count() + 1;
+        let start = error.span().map_or(0, |span| span.start).min(text.len());
+        let line = text.as_bytes()[..start].split(|&byte| byte == b'\n').count();
         format!("line {line} is not valid TOML")
     })?;
     config::File::from_str(&text, FileFormat::Toml).collect().map_err(|_| "is not valid TOML".to_owned())

@@ -70,6 +70,7 @@ fn every_problem_is_listed_with_its_variable() {
         ("ANIMAL_STORE_HTTP__KEEP_ALIVE", "5"),
         ("ANIMAL_STORE_STORAGE__BACKEND", "postgres"),
         ("ANIMAL_STORE_KEYS__BACKEND", "redis"),
+        ("ANIMAL_STORE_LOG__FILTER", "inf"),
         ("ANIMAL_STORE_LOG__FORMAT", "xml"),
         ("ANIMAL_STORE_HTTP__LISTN", "127.0.0.1:1"),
         ("ANIMAL_STORE_HTTP", "127.0.0.1:1"),
@@ -86,6 +87,8 @@ fn every_problem_is_listed_with_its_variable() {
             "http.keep_alive (ANIMAL_STORE_HTTP__KEEP_ALIVE) must be a duration from 1ms to 1h, such as 5s, not \"5\"",
             "storage.backend (ANIMAL_STORE_STORAGE__BACKEND) must be memory, not \"postgres\"",
             "keys.backend (ANIMAL_STORE_KEYS__BACKEND) must be memory, not \"redis\"",
+            "log.filter (ANIMAL_STORE_LOG__FILTER) must be a level, and after commas levels of modules, such as info or \
+             info,actix_http=error, not \"inf\"",
             "log.format (ANIMAL_STORE_LOG__FORMAT) must be auto or text or json, not \"xml\"",
         ]
     );

@@ -24,14 +24,11 @@ impl Values {
     }
 
     /// The key's value as people may see it.
-    pub(super) fn show(&self, key: &Key) -> String {
-        let value = self.values.get_string(key.name);
+    pub(super) fn show(&mut self, key: &Key) -> String {
         if key.secret {
-            let set =
-                self.values.get::<config::Value>(key.name).is_ok() || self.values.get_string(&key.file_name()).is_ok();
-            return if set { "(set)" } else { "(not set)" }.to_owned();
+            return if self.read_secrets(key).is_empty() { "(not set)" } else { "(set)" }.to_owned();
         }
-        value.unwrap_or_default()
+        self.values.get_string(key.name).unwrap_or_default()
     }
 
     /// The key's value; a problem where it cannot be parsed.
