@@ -44,7 +44,7 @@ fn bearer_token(headers: &HeaderMap) -> Result<SecretString, ApiError> {
     if !scheme.eq_ignore_ascii_case(b"Bearer") {
         return Err(ApiError::MissingApiKey);
     }
-    let token = std::str::from_utf8(token.trim_ascii_start()).map_err(|_| ApiError::MalformedApiKey)?;
+    let token = std::str::from_utf8(token).map_err(|_| ApiError::MalformedApiKey)?.trim_start_matches(' ');
     if is_bearer_token(token) { Ok(token.into()) } else { Err(ApiError::MalformedApiKey) }
 }
 

@@ -69,6 +69,7 @@ fn requests_beyond_the_bound_are_answered_503_before_their_api_key_is_looked_at(
         let response = request.send();
         response.assert_error(503, "overloaded");
         assert_eq!(response.header("retry-after"), Some("1"));
+        assert_eq!(response.header("cache-control"), Some("no-store"));
         assert!(response.header("x-request-id").is_some());
     }
 

@@ -4,7 +4,7 @@ use std::{
     io::Write,
     net::TcpStream,
     thread::{self, JoinHandle},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -150,6 +150,22 @@ fn an_upload_that_was_refused_does_not_hold_its_connection_for_ever() {
     for mut connection in connections {
         connection.assert_closed();
     }
+}
+
+#[test]
+fn a_refused_client_that_has_sent_more_and_leaves_is_not_waited_for() {
+    let app = TestApp::start();
+    let mut connection = RawConnection::open(app.address);
+    let refused = post("Rex").replacen("Authorization", "X-Authorization", 1);
+
+    let start = Instant::now();
+    connection.send(refused + &get("/v1/pets").repeat(1000));
+    connection.finish_sending();
+    let responses = connection.responses_to_end();
+
+    assert_eq!(responses.len(), 1, "{responses:?}");
+    responses[0].assert_error(401, "missing_api_key");
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
 }
 
 #[test]

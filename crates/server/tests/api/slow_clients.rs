@@ -12,10 +12,10 @@ const LIMITS: &[(&str, &str)] = &[
     ("http.head_timeout", "300ms"),
     ("http.body_timeout", "300ms"),
     ("http.keep_alive", "300ms"),
-    ("http.answer_timeout", "2s"),
+    ("http.answer_timeout", "4s"),
 ];
 /// How long a timeout of 300 ms may take on a busy machine, and still be that and not the next longer one.
-const SOON: Duration = Duration::from_millis(1700);
+const SOON: Duration = Duration::from_millis(3500);
 const PAUSE: Duration = Duration::from_millis(50);
 
 #[test]
@@ -67,6 +67,24 @@ fn a_slow_body_is_answered_408_and_the_connection_closed() {
         assert!(response.closes(), "{response:?}");
         assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
         connection.finish_sending();
+        connection.assert_closed();
+    }
+    assert_no_animal(&app);
+}
+
+#[test]
+fn a_connection_that_was_answered_408_ends_whether_or_not_the_client_does() {
+    // The answer timeout is far away: it is not what ends these.
+    let app = TestApp::start_with(&[("http.body_timeout", "300ms")]);
+    let mut connections = ["Content-Length: 10000\r\n", "Transfer-Encoding: chunked\r\n"].map(|framing| {
+        let mut connection = RawConnection::open(app.address);
+        connection.send(post_head(framing));
+        connection.response().assert_error(408, "request_timeout");
+        // The rest of the body, and another request: too late.
+        connection.send("0\r\n\r\n".to_owned() + &post("Late"));
+        connection
+    });
+    for connection in &mut connections {
         connection.assert_closed();
     }
     assert_no_animal(&app);

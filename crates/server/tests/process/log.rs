@@ -19,7 +19,7 @@ fn every_request_is_one_line_with_what_was_asked_and_answered() {
         ("POST", "/v1/pets", "/v1/pets", 400),
         ("HEAD", "/v1/pets/1", "/v1/pets/1", 404),
         ("DELETE", "/v1/pets", "/v1/pets", 405),
-        ("GET", "/nowhere", "/nowhere", 404),
+        ("GET", "/v1/nowhere", "/v1/nowhere", 404),
     ];
     for (number, (method, target, _, _)) in requests.iter().enumerate() {
         read_to_end(send(address, &format!("{method} {target} {head}X-Request-Id: request-{number}\r\n\r\n")));
@@ -34,6 +34,9 @@ fn every_request_is_one_line_with_what_was_asked_and_answered() {
         assert_eq!((&line["method"], &line["path"]), (&(*method).into(), &(*path).into()), "{line}");
         assert_eq!((&line["status"], &line["level"]), (&(*status).into(), &"INFO".into()), "{line}");
         assert_eq!(line["request_id"], format!("request-{number}"), "{line}");
+        assert_eq!(line["api_key"], "memory-1", "{line}");
+        assert_eq!(line["deprecated"] == true, *path == "/v1/pets/1", "{line}");
+        assert!(line["microseconds"].is_u64() && line["bytes"].is_u64(), "{line}");
     }
 }
 

@@ -87,6 +87,39 @@ fn a_head_request_that_follows_does_not_take_the_body_of_the_answer_before_it() 
 }
 
 #[test]
+fn what_follows_a_chunked_body_waits_as_well() {
+    let app = TestApp::start();
+    let mut connection = RawConnection::open(app.address);
+    let head = get("/v1/pets").replacen("GET", "HEAD", 1);
+    let requests = post_chunked("", "Ada") + &head + &post_chunked("", "Ben") + &get("/v1/pets/0");
+
+    // Cut at every place, so that each end is found wherever it comes to lie.
+    for piece in requests.as_bytes().chunks(7) {
+        connection.send(piece);
+    }
+
+    assert_eq!(connection.response().json()["name"], "Ada");
+    assert_eq!(connection.response_to_head().status, 200);
+    assert_eq!(connection.response().json()["name"], "Ben");
+    connection.response().assert_error(404, "pet_not_found");
+    assert_eq!(names(&app), ["Ada", "Ben"]);
+}
+
+#[test]
+fn a_chunked_body_that_was_answered_early_does_not_end_the_connection() {
+    let app = TestApp::start();
+    let mut connection = RawConnection::open(app.address);
+    let refused = post_chunked("Content-Encoding: gzip\r\n", "Ada");
+
+    connection.send(refused.clone() + &refused + &post("Ben"));
+
+    connection.response().assert_error(415, "unsupported_media_type");
+    connection.response().assert_error(415, "unsupported_media_type");
+    assert_eq!(connection.response().status, 201);
+    assert_eq!(names(&app), ["Ben"]);
+}
+
+#[test]
 fn a_request_that_follows_does_not_change_the_version_of_the_answer_before_it() {
     let app = TestApp::start();
     let mut connection = RawConnection::open(app.address);
@@ -133,6 +166,15 @@ fn nothing_is_answered_after_a_request_with_a_body_that_asks_for_the_connection_
 }
 
 #[test]
+fn nothing_is_answered_after_a_chunked_request_that_asks_for_the_connection_to_be_closed() {
+    let app = TestApp::start();
+
+    assert_only_the_first_is_answered(&app, &(post_chunked("Connection: close\r\n", "Ada") + &smuggled()), 201);
+
+    assert_eq!(names(&app), ["Ada"]);
+}
+
+#[test]
 fn garbage_after_a_request_does_not_spoil_its_answer() {
     let app = TestApp::start();
     let mut connection = RawConnection::open(app.address);
@@ -166,6 +208,15 @@ fn a_client_that_sends_no_more_still_gets_every_answer() {
 
     let statuses: Vec<_> = connection.responses_to_end().iter().map(|response| response.status).collect();
     assert_eq!(statuses, [201, 201]);
+}
+
+/// POST of an animal in chunks, with an extension and a trailer.
+fn post_chunked(lines: &str, name: &str) -> String {
+    let body = animal(name);
+    let (left, right) = body.split_at(9);
+    let chunk = |text: &str| format!("{:x};extension=\"a;b\"\r\n{text}\r\n", text.len());
+    let head = post_head(&format!("{lines}Transfer-Encoding: chunked\r\n"));
+    format!("{head}{}{}0\r\nTrailer: x\r\n\r\n", chunk(left), chunk(right))
 }
 
 #[track_caller]

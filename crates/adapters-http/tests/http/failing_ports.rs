@@ -1,70 +1,15 @@
-//! What clients see when a port fails: served over a real socket, with mocks behind the use cases.
+//! What clients see when a port fails.
 
-use std::{net::TcpListener, sync::Arc, time::Duration};
-
-use animal_store_adapters_http::{Limits, UseCases, serve_api};
 use animal_store_app::{
-    ApiKey, ApiKeyId, Authenticate, CreatePet, GetPet, ListPets,
     ports::{AddError, DirectoryError, MockApiKeyDirectory, MockPetRepository, StorageError},
     test_support::pet,
 };
 use serde_json::{Value, json};
-use ureq::{Agent, Body, http::Response};
+use ureq::{Body, http::Response};
+
+use crate::served::{Served, any_key};
 
 const SECRET: &str = "password of the database";
-
-/// A server over mocks, as long as it lives.
-struct Served {
-    base: String,
-    agent: Agent,
-    _runtime: tokio::runtime::Runtime,
-}
-
-impl Served {
-    fn with(repository: MockPetRepository, directory: MockApiKeyDirectory) -> Self {
-        let repository = Arc::new(repository);
-        let use_cases = UseCases {
-            authenticate: Authenticate::new(Arc::new(directory)),
-            list_pets: ListPets::new(repository.clone()),
-            create_pet: CreatePet::new(repository.clone()),
-            get_pet: GetPet::new(repository),
-        };
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let base = format!("http://{}/v1/pets", listener.local_addr().expect("an address"));
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        let limits = Limits {
-            workers: 1,
-            max_connections: 100,
-            max_in_flight: 100,
-            max_body_bytes: 1024,
-            head_timeout: Duration::from_secs(5),
-            body_timeout: Duration::from_secs(5),
-            keep_alive: Duration::from_secs(5),
-            answer_timeout: Duration::from_mins(1),
-        };
-        runtime.spawn(async move {
-            let (server, _) = serve_api(listener, &limits, move || use_cases.clone()).expect("a server");
-            server.await
-        });
-        let agent = Agent::config_builder().http_status_as_error(false).proxy(None).build().into();
-        Self { base, agent, _runtime: runtime }
-    }
-
-    fn get(&self, path: &str) -> Response<Body> {
-        self.agent.get(format!("{}{path}", self.base)).header("Authorization", "Bearer x").call().expect("an answer")
-    }
-
-    fn post(&self) -> Response<Body> {
-        let request = self.agent.post(&self.base).header("Authorization", "Bearer x");
-        request.header("Content-Type", "application/json").send(r#"{"name":"Rex","categoryId":1}"#).expect("an answer")
-    }
-}
-
-fn any_key() -> MockApiKeyDirectory {
-    let mut directory = MockApiKeyDirectory::new();
-    directory.expect_find().returning(|_| Ok(Some(ApiKey { id: ApiKeyId::new("key") })));
-    directory
-}
 
 fn error(status: u16, code: &str, message: &str) -> Value {
     json!({ "code": code, "message": message, "status": status })
@@ -80,6 +25,7 @@ fn assert_answer(mut response: Response<Body>, retry_after: Option<&str>, body: 
     assert_eq!(response.headers().get("retry-after").map(|value| value.to_str().expect("ASCII")), retry_after);
     assert!(response.headers().contains_key("x-request-id"));
     assert_eq!(response.headers()["x-content-type-options"], "nosniff");
+    assert_eq!(response.headers()["cache-control"], "no-store");
     let text = response.body_mut().read_to_string().expect("a body");
     assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), *body);
 }

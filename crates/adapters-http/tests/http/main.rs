@@ -1,0 +1,5 @@
+//! The HTTP interface over ports that do as they are told.
+
+mod failing_ports;
+mod request_line;
+mod served;

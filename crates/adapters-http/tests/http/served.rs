@@ -1,0 +1,68 @@
+//! The interface over mocks of the ports, on a real socket.
+
+use std::{net::TcpListener, sync::Arc, time::Duration};
+
+use animal_store_adapters_http::{Limits, UseCases, serve_api};
+use animal_store_app::{
+    ApiKey, ApiKeyId, Authenticate, CreatePet, GetPet, ListPets,
+    ports::{MockApiKeyDirectory, MockPetRepository},
+};
+use ureq::{Agent, Body, http::Response};
+
+/// A server over mocks, as long as it lives.
+pub(crate) struct Served {
+    base: String,
+    agent: Agent,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Served {
+    pub(crate) fn with(repository: MockPetRepository, directory: MockApiKeyDirectory) -> Self {
+        let repository = Arc::new(repository);
+        let use_cases = UseCases {
+            authenticate: Authenticate::new(Arc::new(directory)),
+            list_pets: ListPets::new(repository.clone()),
+            create_pet: CreatePet::new(repository.clone()),
+            get_pet: GetPet::new(repository),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let base = format!("http://{}/v1/pets", listener.local_addr().expect("an address"));
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let limits = Limits {
+            workers: 1,
+            max_connections: 100,
+            max_in_flight: 100,
+            max_body_bytes: 1024,
+            head_timeout: Duration::from_secs(5),
+            body_timeout: Duration::from_secs(5),
+            keep_alive: Duration::from_secs(5),
+            answer_timeout: Duration::from_mins(1),
+        };
+        runtime.spawn(async move {
+            let (server, _) = serve_api(listener, &limits, move || use_cases.clone()).expect("a server");
+            server.await
+        });
+        let agent = Agent::config_builder().http_status_as_error(false).proxy(None).build().into();
+        Self { base, agent, _runtime: runtime }
+    }
+
+    /// GET of a path below `/v1/pets`.
+    pub(crate) fn get(&self, path: &str) -> Response<Body> {
+        let request = self.agent.get(format!("{}{path}", self.base)).header("Authorization", "Bearer x");
+        // So that its line of the log can be told from others.
+        request.header("X-Request-Id", path.trim_start_matches('/')).call().expect("an answer")
+    }
+
+    /// POST of an animal.
+    pub(crate) fn post(&self) -> Response<Body> {
+        let request = self.agent.post(&self.base).header("Authorization", "Bearer x");
+        request.header("Content-Type", "application/json").send(r#"{"name":"Rex","categoryId":1}"#).expect("an answer")
+    }
+}
+
+/// Every token belongs to the key `key`.
+pub(crate) fn any_key() -> MockApiKeyDirectory {
+    let mut directory = MockApiKeyDirectory::new();
+    directory.expect_find().returning(|_| Ok(Some(ApiKey { id: ApiKeyId::new("key") })));
+    directory
+}
