@@ -12,12 +12,12 @@ use crate::{
     UseCases,
     body::BodyLimits,
     connection::Connection,
-    in_flight::{Bound, InFlight, bound},
+    in_flight::{self, InFlight, MaxInFlight},
     panics, request_log, routes,
     turns::{self, LINGER, Turns},
 };
 
-/// Beyond every deadline that the caller of [`ServerHandle::stop`](crate::ServerHandle::stop) may set.
+/// In seconds: beyond every deadline that the caller of [`ServerHandle::stop`](crate::ServerHandle::stop) may set.
 const NEVER_FORCED: u64 = 24 * 60 * 60;
 
 /// actix counts from a clock that it sets twice a second: without this, its deadlines may come that much too early.
@@ -55,16 +55,16 @@ where
     F: Fn() -> UseCases + Clone + Send + 'static,
 {
     let in_flight = InFlight::default();
-    let bounds = Bound { in_flight: in_flight.clone(), most: limits.max_in_flight };
+    let max_in_flight = MaxInFlight { in_flight: in_flight.clone(), most: limits.max_in_flight };
     let body_limits = BodyLimits { max_bytes: limits.max_body_bytes, timeout: limits.body_timeout };
     let server = serve(listener, limits, move || {
         App::new()
             .app_data(Data::new(use_cases()))
-            .app_data(Data::new(bounds.clone()))
+            .app_data(Data::new(max_in_flight.clone()))
             .app_data(body_limits)
             .configure(routes::api)
             .wrap(from_fn(panics::catch))
-            .wrap(from_fn(bound))
+            .wrap(from_fn(in_flight::admit))
             .wrap(from_fn(request_log::log))
     })?;
     Ok((server, in_flight))

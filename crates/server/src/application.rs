@@ -6,13 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use animal_store_adapters_http::{InFlight, Limits, Server, UseCases, serve_api, serve_management};
+use animal_store_adapters_http::{InFlight, Server, UseCases, serve_api, serve_management};
 use animal_store_app::CheckReadiness;
 use anyhow::{Context, bail};
 use tokio::task::JoinHandle;
 
 use crate::{
-    config::{Config, HttpConfig, ShutdownConfig},
+    config::{Config, ShutdownConfig},
     shutdown::Draining,
     wiring,
 };
@@ -35,17 +35,16 @@ impl Application {
     /// Where an address cannot be bound.
     pub fn build(config: Config) -> anyhow::Result<Self> {
         let draining = Arc::new(Draining::default());
-        let limits = limits(&config.http);
-
         let listener = bind(config.http.listen)?;
         let address = listener.local_addr()?;
         let use_cases = wiring::use_cases(&config.storage, &config.keys);
-        let (api, in_flight) = serve_api(listener, &limits, move || UseCases::clone(&use_cases))?;
+        let (api, in_flight) = serve_api(listener, &config.http.limits, move || UseCases::clone(&use_cases))?;
 
         let readiness = CheckReadiness::new(vec![draining.clone()]);
         let listener = config.management.listen.map(bind).transpose()?;
         let management_address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
-        let management = listener.map(|listener| serve_management(listener, &limits, &readiness)).transpose()?;
+        let management =
+            listener.map(|listener| serve_management(listener, &config.http.limits, &readiness)).transpose()?;
 
         Ok(Self { address, management_address, api, management, in_flight, draining, shutdown: config.shutdown })
     }
@@ -105,19 +104,6 @@ impl Application {
             (Some(reason), cut_off) => bail!("{reason}: {cut_off} requests in flight were cut off"),
         }
         Ok(())
-    }
-}
-
-fn limits(config: &HttpConfig) -> Limits {
-    Limits {
-        workers: config.workers,
-        max_connections: config.max_connections,
-        max_in_flight: config.max_in_flight,
-        max_body_bytes: config.max_body_bytes,
-        head_timeout: config.head_timeout,
-        body_timeout: config.body_timeout,
-        keep_alive: config.keep_alive,
-        answer_timeout: config.answer_timeout,
     }
 }
 

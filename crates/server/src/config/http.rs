@@ -1,5 +1,7 @@
 use std::{net::SocketAddr, thread::available_parallelism, time::Duration};
 
+use animal_store_adapters_http::Limits;
+
 use super::{
     Key,
     values::{Values, address, duration, number},
@@ -47,22 +49,8 @@ pub(super) const KEYS: &[Key] = &[
 pub struct HttpConfig {
     /// Where clients connect.
     pub listen: SocketAddr,
-    /// Threads that answer requests.
-    pub workers: usize,
-    /// Connections at a time.
-    pub max_connections: usize,
-    /// Requests being answered at a time.
-    pub max_in_flight: usize,
-    /// Bytes of a request body.
-    pub max_body_bytes: usize,
-    /// For the head of a connection's first request.
-    pub head_timeout: Duration,
-    /// For the body of a request.
-    pub body_timeout: Duration,
-    /// How long an idle connection is kept open.
-    pub keep_alive: Duration,
-    /// From the last byte sent on a connection to its end.
-    pub answer_timeout: Duration,
+    /// How much clients may ask for, and how long they may take over it.
+    pub limits: Limits,
 }
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -90,14 +78,16 @@ impl HttpConfig {
         }
         Some(Self {
             listen: listen?,
-            workers: workers?,
-            max_connections: max_connections?,
-            max_in_flight: max_in_flight?,
-            max_body_bytes: max_body_bytes?,
-            head_timeout: head_timeout?,
-            body_timeout: body_timeout?,
-            keep_alive: keep_alive?,
-            answer_timeout: answer_timeout?,
+            limits: Limits {
+                workers: workers?,
+                max_connections: max_connections?,
+                max_in_flight: max_in_flight?,
+                max_body_bytes: max_body_bytes?,
+                head_timeout: head_timeout?,
+                body_timeout: body_timeout?,
+                keep_alive: keep_alive?,
+                answer_timeout: answer_timeout?,
+            },
         })
     }
 }

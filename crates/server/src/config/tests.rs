@@ -30,7 +30,7 @@ fn the_defaults_are_a_configuration() {
 
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.management.listen.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:8081"));
-    assert_eq!(config.http.max_body_bytes, 16 * 1024);
+    assert_eq!(config.http.limits.max_body_bytes, 16 * 1024);
     assert_eq!(config.storage, StorageConfig::Memory);
     assert_eq!(tokens(&config), [""; 0]);
 }
@@ -52,7 +52,7 @@ fn the_documentation_has_a_row_for_every_key_and_no_other() {
 fn what_comes_later_wins() {
     let (mut sources, _file) = file("[http]\nlisten = '127.0.0.1:1'\nworkers = 3\n[management]\nlisten = ''\n");
     assert_eq!(Config::load(&sources).unwrap().http.listen.port(), 1);
-    assert_eq!(Config::load(&sources).unwrap().http.workers, 3);
+    assert_eq!(Config::load(&sources).unwrap().http.limits.workers, 3);
     assert_eq!(Config::load(&sources).unwrap().management.listen, None);
 
     sources.environment = vec![("ANIMAL_STORE_HTTP__LISTEN".into(), "127.0.0.1:2".into())];
