@@ -146,8 +146,9 @@ impl Running {
     /// Sends it a signal: `TERM` or `INT`.
     #[track_caller]
     pub(crate) fn signal(&self, name: &str) {
-        let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
-        assert!(status.expect("kill runs").success());
+        // The shell's own `kill`: a program of that name is not everywhere.
+        let status = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status();
+        assert!(status.expect("the shell runs").success());
     }
 
     /// Waits for its end, which is the end of its output.
