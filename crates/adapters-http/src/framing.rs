@@ -41,7 +41,20 @@ pub(crate) enum Chunks {
     /// So many bytes of a chunk are left, its line end included.
     Data(u64),
     /// Behind the last chunk.
-    Trailers(Line),
+    Trailers(Trailer),
+}
+
+/// How far the trailers of a chunked body have come. Other than in a head, only a carriage return ends their lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trailer {
+    /// At the start of a line.
+    Start,
+    /// Within a line.
+    Within,
+    /// A carriage return follows a line.
+    Returned,
+    /// A carriage return is all there is on a line.
+    Ending,
 }
 
 impl Part {
@@ -106,13 +119,28 @@ impl Chunks {
                     index += skip(left, &bytes[index..])?;
                     *self = Self::Size(0);
                 }
-                Self::Trailers(line) => return line.end_in(&bytes[index..]).map(|end| index + end),
+                Self::Trailers(trailer) => return trailer.end_in(&bytes[index..]).map(|end| index + end),
             }
         }
         None
     }
 
     fn after_size(size: u64) -> Self {
-        if size == 0 { Self::Trailers(Line::Ended) } else { Self::Data(size.saturating_add(2)) }
+        if size == 0 { Self::Trailers(Trailer::Start) } else { Self::Data(size.saturating_add(2)) }
+    }
+}
+
+impl Trailer {
+    fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
+        for (index, byte) in bytes.iter().enumerate() {
+            *self = match (*self, byte) {
+                (Self::Ending, b'\n') => return Some(index + 1),
+                (Self::Returned, b'\n') => Self::Start,
+                (Self::Start, b'\r') => Self::Ending,
+                (Self::Within, b'\r') => Self::Returned,
+                _ => Self::Within,
+            };
+        }
+        None
     }
 }

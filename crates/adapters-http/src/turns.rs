@@ -134,7 +134,8 @@ where
     }
 }
 
-/// Whether an answer itself says that it is the last. In HTTP/1.0 only its request knows.
+/// Whether an answer itself says that it is the last. In HTTP/1.0 only its request knows. Where actix adds
+/// `Connection: close` of its own accord, it also reads no further request.
 fn closes(head: &ResponseHead) -> bool {
     head.version >= Version::HTTP_11 && head.connection_type() == ConnectionType::Close
 }

@@ -1,4 +1,7 @@
+use actix_http::h1::{Codec, Message};
+use actix_web::web::BytesMut;
 use proptest::prelude::*;
+use tokio_util::codec::Decoder;
 
 use super::*;
 
@@ -70,6 +73,66 @@ proptest! {
         let bytes = text.as_bytes();
         for part in [Part::HEAD, Part::Length(7), Part::CHUNKS] {
             prop_assert_eq!(end_in_pieces(part, bytes, size), end_in_pieces(part, bytes, 40));
+        }
+    }
+}
+
+/// What actix makes of a request.
+#[derive(Debug, PartialEq, Eq)]
+enum Actix {
+    Refuses,
+    WantsMore,
+    /// This many bytes were its head, or its head and its body.
+    EndsAt(usize),
+}
+
+fn ask_actix(request: &str, with_body: bool) -> Actix {
+    // The codec keeps a clock, which needs a runtime.
+    let runtime = actix_web::rt::Runtime::new().expect("a runtime");
+    let mut codec = runtime.block_on(async { Codec::default() });
+    let mut bytes = BytesMut::from(request);
+    loop {
+        match codec.decode(&mut bytes) {
+            Err(_) => return Actix::Refuses,
+            Ok(None) => return Actix::WantsMore,
+            Ok(Some(Message::Item(_))) if !with_body => return Actix::EndsAt(request.len() - bytes.len()),
+            Ok(Some(Message::Chunk(None))) => return Actix::EndsAt(request.len() - bytes.len()),
+            Ok(Some(Message::Item(_) | Message::Chunk(Some(_)))) => {}
+        }
+    }
+}
+
+/// Texts of this form, where `NL` is a line end, good or bad.
+fn texts(form: &str) -> impl Strategy<Value = String> {
+    let form = form.replace("NL", "(\r\n|\r\n|\r\n|\n|\r|\n\r|x)");
+    proptest::string::string_regex(&form).expect("a regular expression")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+
+    #[test]
+    fn a_head_that_actix_accepts_ends_where_actix_says(
+        head in texts("(\r\n|\n)?GET / HTTP/1.1NLHost: aNL(X: [a ]?NL){0,2}NL[\r\na]{0,3}"),
+    ) {
+        let end = { Part::HEAD }.end_in(head.as_bytes());
+        match ask_actix(&head, false) {
+            Actix::Refuses => {}
+            Actix::WantsMore => prop_assert_eq!(end, None),
+            Actix::EndsAt(place) => prop_assert_eq!(end, Some(place)),
+        }
+    }
+
+    #[test]
+    fn a_chunked_body_that_actix_accepts_ends_where_actix_says(
+        body in texts("(0{0,2}[1-3]( |;[a;\"]{0,2})?\r\n[\r\na]{1,3}\r\n){0,2}0(;a)?\r\n([\r\na]{0,3}NL){0,3}NL[\r\na]{0,3}"),
+    ) {
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let end = { Part::CHUNKS }.end_in(body.as_bytes());
+        match ask_actix(&format!("{head}{body}"), true) {
+            Actix::Refuses => {}
+            Actix::WantsMore => prop_assert_eq!(end, None),
+            Actix::EndsAt(place) => prop_assert_eq!(end.map(|end| head.len() + end), Some(place)),
         }
     }
 }

@@ -29,7 +29,7 @@ const ANSWER_TIMEOUT: Key = Key::new(
     "http.answer_timeout",
     "2m",
     "A connection is closed this long after the last byte that was sent to it, whatever it is waiting for. \
-     Longer than the other three together.",
+     It must be longer than `http.head_timeout`, `http.body_timeout` and `http.keep_alive` together.",
 );
 
 pub(super) const KEYS: &[Key] = &[
