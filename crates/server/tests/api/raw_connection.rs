@@ -87,7 +87,7 @@ impl RawConnection {
         self.stream.set_read_timeout(Some(time)).expect("a deadline");
         let read = self.stream.read(&mut [0; 1]);
         self.stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
-        read.is_err_and(|error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
+        read.is_err_and(|error| is_timeout(&error))
     }
 
     /// Sends a byte each `pause` until the service answers or closes.
@@ -95,7 +95,12 @@ impl RawConnection {
     pub(crate) fn dribble(&mut self, byte: u8, pause: Duration) {
         let start = Instant::now();
         self.stream.set_read_timeout(Some(pause)).expect("a deadline");
-        while !self.read_more().unwrap_or(true) && self.received.is_empty() {
+        loop {
+            match self.read_more() {
+                // Nothing yet: go on.
+                Err(error) if is_timeout(&error) => {}
+                Ok(_) | Err(_) => break,
+            }
             assert!(start.elapsed() < DEADLINE, "the service waits for ever");
             if self.try_send([byte]).is_err() {
                 break;
@@ -133,6 +138,10 @@ impl RawConnection {
             Err(error) => Err(error),
         }
     }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 impl RawResponse {
