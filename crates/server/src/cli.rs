@@ -67,8 +67,7 @@ pub fn run() -> ExitCode {
         Ok(loaded) => loaded,
         Err(problem) => return complain(&problem, 2),
     };
-    let done = run(config, &sources);
-    match done {
+    match run(config, &sources) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => complain(&format!("{error:#}"), 1),
     }

@@ -25,11 +25,16 @@ impl Key {
 
     /// Its environment variable.
     pub fn variable(&self) -> String {
-        format!("{PREFIX}_{}", self.name.to_uppercase().replace('.', "__"))
+        variable(self.name)
     }
 
     /// The key that names a file with this secret.
     pub(super) fn file_name(&self) -> String {
         format!("{}_file", self.name)
     }
+}
+
+/// The environment variable of a key of this name, known or not.
+pub(super) fn variable(name: &str) -> String {
+    format!("{PREFIX}_{}", name.to_uppercase().replace('.', "__"))
 }

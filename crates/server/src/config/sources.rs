@@ -6,7 +6,10 @@ use std::{
 
 use config::{Environment, FileFormat, Map, Source, Value, ValueKind};
 
-use super::{Config, key::PREFIX};
+use super::{
+    Config,
+    key::{PREFIX, variable},
+};
 
 /// The file that is read where none is named, if it exists.
 pub const DEFAULT_FILE: &str = "animal-store.toml";
@@ -40,7 +43,7 @@ impl Sources {
             add(&mut set, table.unwrap_or_default(), problems, |name| format!("{origin}: {name}"));
         }
         let environment = environment(&self.environment, problems);
-        add(&mut set, environment, problems, |name| format!("{PREFIX}_{}", name.to_uppercase().replace('.', "__")));
+        add(&mut set, environment, problems, variable);
         let flags = self.flags.iter().cloned().map(|(name, value)| (name, Value::new(None, value))).collect();
         add(&mut set, flags, problems, |name| format!("--set {name}"));
         set

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::{
     raw_connection::{DEADLINE, RawConnection},
-    raw_requests::{animal, get, names, post_head},
+    raw_requests::{animal, begin_post, get, names},
     test_app::TestApp,
 };
 
@@ -45,12 +45,8 @@ fn the_bound_on_connections_holds_whatever_the_number_of_workers() {
 
 /// An animal whose body is still on its way; returns what is missing.
 fn begin_slow_request(app: &TestApp) -> (RawConnection, String) {
-    let mut connection = RawConnection::open(app.address);
     let body = animal("Rex");
-    // The invitation to continue says that the request is in flight.
-    connection.send(post_head(&format!("Content-Length: {}\r\nExpect: 100-continue\r\n", body.len())));
-    assert_eq!(connection.response().status, 100);
-    (connection, body)
+    (begin_post(app, &format!("Content-Length: {}\r\n", body.len())), body)
 }
 
 #[test]

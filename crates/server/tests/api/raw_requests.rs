@@ -23,6 +23,16 @@ pub(crate) fn post_head(lines: &str) -> String {
     format!("POST /v1/pets HTTP/1.1\r\n{}Content-Type: application/json\r\n{lines}\r\n", fields())
 }
 
+/// A POST that is in flight: its head was sent, with these further lines, and its body is still to come.
+#[track_caller]
+pub(crate) fn begin_post(app: &TestApp, lines: &str) -> RawConnection {
+    let mut connection = RawConnection::open(app.address);
+    connection.send(post_head(&format!("{lines}Expect: 100-continue\r\n")));
+    // The invitation to continue says that the request is in flight.
+    assert_eq!(connection.response().status, 100);
+    connection
+}
+
 /// An animal as a body.
 pub(crate) fn animal(name: &str) -> String {
     format!(r#"{{"name":"{name}","categoryId":1}}"#)

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     raw_connection::{DEADLINE, RawConnection},
-    raw_requests::{animal, assert_no_animal, get, post, post_head, smuggled},
+    raw_requests::{animal, assert_no_animal, begin_post, get, post, post_head, smuggled},
     test_app::TestApp,
 };
 
@@ -177,10 +177,7 @@ fn a_client_that_leaves_in_the_middle_of_a_body_leaves_no_animal_and_no_request_
         (format!("Content-Length: {}\r\n", body.len() + 1), body.clone()),
         ("Transfer-Encoding: chunked\r\n".to_owned(), format!("{:x}\r\n{body}\r\n", body.len())),
     ] {
-        let mut connection = RawConnection::open(app.address);
-        connection.send(post_head(&format!("{framing}Expect: 100-continue\r\n")));
-        // The invitation to continue says that the request is in flight.
-        assert_eq!(connection.response().status, 100);
+        let mut connection = begin_post(&app, &framing);
         connection.send(part);
         wait_for_status(&app, 503);
         drop(connection);

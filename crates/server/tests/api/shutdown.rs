@@ -7,17 +7,14 @@ use std::{
 
 use crate::{
     raw_connection::{DEADLINE, RawConnection},
-    raw_requests::{animal, get, post_head},
+    raw_requests::{animal, begin_post, get},
     test_app::TestApp,
 };
 
 /// A request that is in flight, and the rest of its body.
 fn begin_request(app: &TestApp) -> (RawConnection, String) {
-    let mut connection = RawConnection::open(app.address);
     let body = animal("Rex");
-    // The invitation to continue says that the request is in flight.
-    connection.send(post_head(&format!("Content-Length: {}\r\nExpect: 100-continue\r\n", body.len())));
-    assert_eq!(connection.response().status, 100);
+    let mut connection = begin_post(app, &format!("Content-Length: {}\r\n", body.len()));
     let (left, right) = body.split_at(10);
     connection.send(left);
     (connection, right.to_owned())
