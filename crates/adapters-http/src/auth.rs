@@ -1,13 +1,19 @@
-//! The API key of every request under `/v1`, by the HTTP bearer scheme (RFC 6750).
+//! The API key of every request under `/v1`, by the HTTP bearer scheme (RFC 6750), and what it may do.
+
+use std::{
+    future::{Ready, ready},
+    sync::Arc,
+};
 
 use actix_web::{
-    Error, HttpMessage,
+    Error, FromRequest, HttpMessage, HttpRequest,
     body::{EitherBody, MessageBody},
-    dev::{ServiceRequest, ServiceResponse},
+    dev::{Payload, ServiceRequest, ServiceResponse},
     http::header::{AUTHORIZATION, HeaderMap},
     middleware::Next,
     web::Data,
 };
+use animal_store_app::{ApiKey, Scope};
 use secrecy::SecretString;
 
 use crate::{UseCases, error::ApiError};
@@ -15,7 +21,7 @@ use crate::{UseCases, error::ApiError};
 /// The longest token, in bytes.
 const MAX_TOKEN_BYTES: usize = 512;
 
-/// Lets a request pass whose key is valid, with the key's id among its extensions; answers every other one.
+/// Lets a request pass whose key is valid, with the key among its extensions; answers every other one.
 pub(crate) async fn authenticate<B: MessageBody>(
     use_cases: Data<UseCases>,
     request: ServiceRequest,
@@ -25,9 +31,9 @@ pub(crate) async fn authenticate<B: MessageBody>(
         Ok(token) => token,
         Err(error) => return Ok(request.error_response(error).map_into_right_body()),
     };
-    match use_cases.authenticate.execute(&token).await {
+    match use_cases.authenticate.execute(token).await {
         Ok(key) => {
-            request.extensions_mut().insert(key.id);
+            request.extensions_mut().insert(key);
             Ok(next.call(request).await?.map_into_left_body())
         }
         Err(error) => Ok(request.error_response(ApiError::from(error)).map_into_right_body()),
@@ -46,6 +52,36 @@ fn bearer_token(headers: &HeaderMap) -> Result<SecretString, ApiError> {
     }
     let token = std::str::from_utf8(token).map_err(|_| ApiError::MalformedApiKey)?.trim_start_matches(' ');
     if is_bearer_token(token) { Ok(token.into()) } else { Err(ApiError::MalformedApiKey) }
+}
+
+/// The first argument of a handler that reads: refuses keys without that scope before anything else is looked at.
+pub(crate) struct MayRead;
+
+/// The same of a handler that writes.
+pub(crate) struct MayWrite;
+
+impl FromRequest for MayRead {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(require(request, Scope::Read).map(|()| Self))
+    }
+}
+
+impl FromRequest for MayWrite {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(require(request, Scope::Write).map(|()| Self))
+    }
+}
+
+fn require(request: &HttpRequest, scope: Scope) -> Result<(), ApiError> {
+    let extensions = request.extensions();
+    let permitted = extensions.get::<Arc<ApiKey>>().is_some_and(|key| key.scopes.contains(scope));
+    if permitted { Ok(()) } else { Err(ApiError::InsufficientScope(scope)) }
 }
 
 /// Whether a text can be a token: a b64token (RFC 6750, section 2.1) of 1 to 512 bytes.

@@ -13,7 +13,7 @@ use actix_web::{
     HttpResponse, ResponseError,
     http::{StatusCode, header},
 };
-use animal_store_app::ports::Cause;
+use animal_store_app::{Scope, ports::Cause};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -31,6 +31,8 @@ pub(crate) enum ApiError {
     MalformedApiKey,
     /// No valid key has this token.
     UnknownApiKey,
+    /// The key lacks this one.
+    InsufficientScope(Scope),
     PetNotFound,
     RouteNotFound,
     /// The methods that are allowed.
@@ -83,6 +85,7 @@ impl ApiError {
         match self {
             Self::InvalidBody(_) | Self::InvalidQuery(_) | Self::MalformedRequest => StatusCode::BAD_REQUEST,
             Self::MissingApiKey | Self::MalformedApiKey | Self::UnknownApiKey => StatusCode::UNAUTHORIZED,
+            Self::InsufficientScope(_) => StatusCode::FORBIDDEN,
             Self::PetNotFound | Self::RouteNotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -100,6 +103,7 @@ impl ApiError {
             Self::MalformedRequest => "malformed_request",
             Self::MissingApiKey => "missing_api_key",
             Self::MalformedApiKey | Self::UnknownApiKey => "invalid_api_key",
+            Self::InsufficientScope(_) => "insufficient_scope",
             Self::PetNotFound => "pet_not_found",
             Self::RouteNotFound => "route_not_found",
             Self::MethodNotAllowed(_) => "method_not_allowed",
@@ -122,6 +126,8 @@ impl ApiError {
             Self::MissingApiKey => "an API key is required: Authorization: Bearer <API_KEY>",
             Self::MalformedApiKey => "the Authorization header must be given once, as: Bearer <API_KEY>",
             Self::UnknownApiKey => "the API key is not valid",
+            Self::InsufficientScope(Scope::Read) => "the API key may not read: it lacks the scope read",
+            Self::InsufficientScope(Scope::Write) => "the API key may not write: it lacks the scope write",
             Self::PetNotFound => "no animal has this id",
             Self::RouteNotFound => "there is nothing at this path",
             Self::RequestTimeout => "the body did not arrive in time",
@@ -145,6 +151,14 @@ impl ApiError {
             Self::UnknownApiKey => {
                 Some((header::WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="invalid_token""#))
             }
+            Self::InsufficientScope(Scope::Read) => Some((
+                header::WWW_AUTHENTICATE,
+                r#"Bearer realm="animal-store", error="insufficient_scope", scope="read""#,
+            )),
+            Self::InsufficientScope(Scope::Write) => Some((
+                header::WWW_AUTHENTICATE,
+                r#"Bearer realm="animal-store", error="insufficient_scope", scope="write""#,
+            )),
             Self::MethodNotAllowed(allowed) => Some((header::ALLOW, allowed)),
             Self::UnsupportedContentEncoding => Some((header::ACCEPT_ENCODING, "identity")),
             Self::Unavailable(_) | Self::Overloaded => Some((header::RETRY_AFTER, RETRY_AFTER)),

@@ -3,7 +3,7 @@
 //! The line never holds a query, a header or a body. A 5xx is an error and carries its cause, which the client never
 //! sees; everything else is information.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use actix_web::{
     Error, HttpMessage, HttpResponse,
@@ -12,7 +12,7 @@ use actix_web::{
     http::header::{HeaderMap, HeaderValue, X_CONTENT_TYPE_OPTIONS},
     middleware::Next,
 };
-use animal_store_app::ApiKeyId;
+use animal_store_app::ApiKey;
 use tracing::Level;
 
 use crate::{
@@ -80,6 +80,7 @@ fn set_headers(headers: &mut HeaderMap, id: &HeaderValue) {
 fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, start: Instant, level: Level) {
     let request = response.request();
     let extensions = request.extensions();
+    let key = extensions.get::<Arc<ApiKey>>();
     let bytes = match response.response().body().size() {
         BodySize::Sized(bytes) => bytes,
         BodySize::None | BodySize::Stream => 0,
@@ -94,7 +95,8 @@ fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, s
                 bytes,
                 microseconds = microseconds_since(start),
                 deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
-                api_key = extensions.get::<ApiKeyId>().map(ApiKeyId::as_str),
+                api_key = key.map(|key| key.id.as_str()),
+                api_key_label = key.map(|key| key.label.as_str()),
                 request_id = id.to_str().unwrap_or_default(),
                 cause = cause(response.response()),
                 "request"

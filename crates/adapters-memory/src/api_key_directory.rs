@@ -1,7 +1,7 @@
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use animal_store_app::{
-    ApiKey, ApiKeyDigest, ApiKeyId,
+    ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel, Scopes,
     ports::{ApiKeyDirectory, DirectoryError},
 };
 use async_trait::async_trait;
@@ -12,17 +12,22 @@ use secrecy::SecretString;
 /// A look-up is O(1): one hash of the digest, whether or not the key exists.
 #[derive(Debug)]
 pub struct MemoryApiKeyDirectory {
-    keys: HashMap<ApiKeyDigest, ApiKey>,
+    keys: HashMap<ApiKeyDigest, Arc<ApiKey>>,
 }
 
 impl MemoryApiKeyDirectory {
-    /// One key for each token, called `memory-1`, `memory-2` and so on in the order given. A token given twice is
-    /// the key of its first place.
+    /// One key for each token, called `memory-1`, `memory-2` and so on in the order given, that may do everything. A
+    /// token given twice is the key of its first place.
+    ///
+    /// # Panics
+    /// Never: such a name is a label.
     pub fn new<'a>(tokens: impl IntoIterator<Item = &'a SecretString>) -> Self {
         let mut keys = HashMap::new();
         for (token, number) in tokens.into_iter().zip(1..) {
-            let key = ApiKey { id: ApiKeyId::new(&format!("memory-{number}")) };
-            keys.entry(ApiKeyDigest::of(token)).or_insert(key);
+            let name = format!("memory-{number}");
+            let label = ApiKeyLabel::parse(&name).expect("a label");
+            let key = ApiKey { id: ApiKeyId::new(&name), label, scopes: Scopes::ALL };
+            keys.entry(ApiKeyDigest::of(token)).or_insert_with(|| Arc::new(key));
         }
         Self { keys }
     }
@@ -30,7 +35,7 @@ impl MemoryApiKeyDirectory {
 
 #[async_trait]
 impl ApiKeyDirectory for MemoryApiKeyDirectory {
-    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<ApiKey>, DirectoryError> {
+    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, DirectoryError> {
         Ok(self.keys.get(&digest).cloned())
     }
 }

@@ -1,17 +1,33 @@
+//! API keys as the service knows them: never by their tokens.
+
+mod base62;
+mod digest;
+mod label;
+mod scope;
+mod token;
+
 use std::{fmt, sync::Arc};
 
-use secrecy::{ExposeSecret, SecretString};
-use sha2::{Digest, Sha256};
+pub use self::{
+    digest::ApiKeyDigest,
+    label::{ApiKeyLabel, LabelError},
+    scope::{Scope, Scopes, UnknownScope},
+    token::ApiToken,
+};
 
-/// An API key as the service knows it: never its token.
+/// An API key: what it is called, and what it may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
-    /// Names the key in logs and metrics.
+    /// Names the key in logs and metrics; it stays when the token is rotated.
     pub id: ApiKeyId,
+    /// What people call it.
+    pub label: ApiKeyLabel,
+    /// What it may do.
+    pub scopes: Scopes,
 }
 
 /// Names an API key without telling anything of its token.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ApiKeyId(Arc<str>);
 
 impl ApiKeyId {
@@ -20,48 +36,19 @@ impl ApiKeyId {
         Self(id.into())
     }
 
+    /// An id for a new key: 11 digits of base 62 made of the first 64 bits.
+    pub fn from_random(bits: &[u8; 32]) -> Self {
+        Self(base62::encode::<11>(&bits[..8]).into())
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The SHA-256 digest of a token: all that a directory stores and compares.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ApiKeyDigest([u8; 32]);
-
-impl ApiKeyDigest {
-    /// The digest of a token. The work depends on the token's length alone.
-    pub fn of(token: &SecretString) -> Self {
-        Self(Sha256::digest(token.expose_secret()).into())
-    }
-
-    /// The 32 bytes, for adapters that store them.
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
-
-/// Prints nothing of the digest: a short token could be guessed from it.
-impl fmt::Debug for ApiKeyDigest {
+impl fmt::Display for ApiKeyId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("ApiKeyDigest(..)")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_digest_is_sha_256() {
-        let digest = ApiKeyDigest::of(&"abc".into());
-        assert_eq!(digest.as_bytes()[..4], [0xba, 0x78, 0x16, 0xbf], "FIPS 180-2, appendix B.1");
-        assert_eq!(digest.as_bytes()[28..], [0xf2, 0x00, 0x15, 0xad]);
-    }
-
-    #[test]
-    fn nothing_of_a_digest_is_printed() {
-        assert_eq!(format!("{:?}", ApiKeyDigest::of(&"abc".into())), "ApiKeyDigest(..)");
+        formatter.write_str(&self.0)
     }
 }

@@ -22,7 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const ALLOWED_EXTERNAL: &[(&str, &[&str])] = &[
     ("domain", &["thiserror"]),
     // mockall and tokio only behind the feature `test-support`.
-    ("app", &["async-trait", "mockall", "secrecy", "sha2", "thiserror", "tokio"]),
+    ("app", &["async-trait", "crc32fast", "mockall", "secrecy", "sha2", "thiserror", "tokio"]),
 ];
 
 struct Dependency {

@@ -51,6 +51,7 @@ impl From<AuthenticateError> for ApiError {
             AuthenticateError::Directory(DirectoryError::Unavailable(_) | DirectoryError::Deadline) => {
                 Self::Unavailable(error.into())
             }
+            AuthenticateError::Directory(DirectoryError::Corrupt(_)) => Self::Internal(error.into()),
         }
     }
 }
@@ -100,6 +101,7 @@ mod tests {
             (DirectoryError::Unavailable("away".into()).into(), "unavailable"),
             (DirectoryError::Deadline.into(), "unavailable"),
             (DirectoryError::Overloaded.into(), "overloaded"),
+            (DirectoryError::Corrupt("no id".into()).into(), "internal_error"),
         ] {
             assert_eq!(ApiError::from(error).code(), code);
         }

@@ -13,6 +13,8 @@ fn every_error() -> Vec<ApiError> {
         ApiError::MissingApiKey,
         ApiError::MalformedApiKey,
         ApiError::UnknownApiKey,
+        ApiError::InsufficientScope(Scope::Read),
+        ApiError::InsufficientScope(Scope::Write),
         ApiError::PetNotFound,
         ApiError::RouteNotFound,
         ApiError::MethodNotAllowed("GET, HEAD"),
@@ -34,6 +36,7 @@ fn every_error() -> Vec<ApiError> {
             | ApiError::MissingApiKey
             | ApiError::MalformedApiKey
             | ApiError::UnknownApiKey
+            | ApiError::InsufficientScope(_)
             | ApiError::PetNotFound
             | ApiError::RouteNotFound
             | ApiError::MethodNotAllowed(_)
@@ -111,9 +114,10 @@ fn a_client_is_told_when_to_try_again_only_where_that_does_no_harm() {
 }
 
 #[test]
-fn every_401_carries_a_challenge_and_nothing_else_does() {
+fn every_401_and_403_carries_a_challenge_and_nothing_else_does() {
     for error in every_error() {
         let challenge = error.error_response().headers().contains_key(header::WWW_AUTHENTICATE);
-        assert_eq!(challenge, error.status() == StatusCode::UNAUTHORIZED, "{error:?}");
+        let expected = matches!(error.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        assert_eq!(challenge, expected, "{error:?}");
     }
 }

@@ -2,10 +2,14 @@ use actix_web::{HttpRequest, HttpResponse, web::Data};
 use animal_store_domain::PetId;
 
 use super::pet_response::PetResponse;
-use crate::{UseCases, digits, error::ApiError};
+use crate::{UseCases, auth::MayRead, digits, error::ApiError};
 
 /// `getPet`
-pub(crate) async fn get_pet(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn get_pet(
+    _: MayRead,
+    use_cases: Data<UseCases>,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
     // What cannot be an id is the id of no animal: the operation knows 404, not 400.
     let id = digits::positive(request.match_info().query("petId"))
         .and_then(|id| PetId::new(id).ok())

@@ -4,10 +4,14 @@ use actix_web::{HttpRequest, HttpResponse, http::header::LINK, web::Data};
 use animal_store_domain::{ListQuery, PetId};
 
 use super::{cursor, list_query, pet_response::PetResponse};
-use crate::{UseCases, error::ApiError};
+use crate::{UseCases, auth::MayRead, error::ApiError};
 
 /// `listPets`
-pub(crate) async fn list_pets(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn list_pets(
+    _: MayRead,
+    use_cases: Data<UseCases>,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
     let query = list_query::parse(request.query_string())?;
     let page = use_cases.list_pets.execute(query).await?;
     let mut response = HttpResponse::Ok();

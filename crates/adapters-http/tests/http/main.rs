@@ -2,4 +2,5 @@
 
 mod failing_ports;
 mod request_line;
+mod scopes;
 mod served;

@@ -55,6 +55,8 @@ fn the_cause_of_a_5xx_is_on_its_line() {
     assert_eq!(failed["cause"], "the storage holds something that is no animal: status 7", "{failed}");
     assert_eq!((&failed["api_key"], &failed["deprecated"]), (&"key".into(), &true.into()), "{failed}");
 
+    assert_eq!(failed["api_key_label"], "label of key", "{failed}");
+
     let panicked = log.line("72");
     assert_eq!((&panicked["level"], &panicked["status"]), (&"ERROR".into(), &500.into()), "{panicked}");
     assert_eq!((&panicked["method"], &panicked["path"]), (&"GET".into(), &"/v1/pets/72".into()), "{panicked}");

@@ -4,10 +4,14 @@ use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use animal_store_adapters_http::{Limits, UseCases, serve_api};
 use animal_store_app::{
-    ApiKey, ApiKeyId, Authenticate, CreatePet, GetPet, ListPets,
+    ApiKey, Authenticate, CreatePet, GetPet, ListPets, Scope,
     ports::{MockApiKeyDirectory, MockPetRepository},
+    test_support::api_key,
 };
-use ureq::{Agent, Body, http::Response};
+use ureq::{
+    Agent, Body,
+    http::{Request, Response},
+};
 
 /// A server over mocks, as long as it lives.
 pub(crate) struct Served {
@@ -42,8 +46,23 @@ impl Served {
             let (server, _) = serve_api(listener, &limits, move || use_cases.clone()).expect("a server");
             server.await
         });
-        let agent = Agent::config_builder().http_status_as_error(false).proxy(None).build().into();
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .allow_non_standard_methods(true)
+            .proxy(None)
+            .build()
+            .into();
         Self { base, agent, _runtime: runtime }
+    }
+
+    /// A request to a path below `/v1/pets`, with this body.
+    pub(crate) fn send(&self, method: &str, path: &str, content_type: &str, body: &str) -> Response<Body> {
+        let request = Request::builder().method(method).uri(format!("{}{path}", self.base));
+        let request = request.header("Authorization", "Bearer x").header("Content-Type", content_type);
+        if body.is_empty() {
+            return self.agent.run(request.body(()).expect("a request")).expect("an answer");
+        }
+        self.agent.run(request.body(body.as_bytes()).expect("a request")).expect("an answer")
     }
 
     /// GET of a path below `/v1/pets`.
@@ -63,6 +82,14 @@ impl Served {
 /// Every token belongs to the key `key`.
 pub(crate) fn any_key() -> MockApiKeyDirectory {
     let mut directory = MockApiKeyDirectory::new();
-    directory.expect_find().returning(|_| Ok(Some(ApiKey { id: ApiKeyId::new("key") })));
+    directory.expect_find().returning(|_| Ok(Some(Arc::new(api_key("key")))));
+    directory
+}
+
+/// Every token belongs to a key with these scopes.
+pub(crate) fn key_with(scopes: &[Scope]) -> MockApiKeyDirectory {
+    let key = Arc::new(ApiKey { scopes: scopes.iter().copied().collect(), ..api_key("key") });
+    let mut directory = MockApiKeyDirectory::new();
+    directory.expect_find().returning(move |_| Ok(Some(key.clone())));
     directory
 }

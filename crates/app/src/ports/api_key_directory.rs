@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use thiserror::Error;
 
@@ -17,7 +19,7 @@ pub trait ApiKeyDirectory: Send + Sync {
     ///
     /// # Errors
     /// See [`DirectoryError`].
-    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<ApiKey>, DirectoryError>;
+    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, DirectoryError>;
 }
 
 /// Why a directory could not look.
@@ -32,4 +34,7 @@ pub enum DirectoryError {
     /// It did not answer in time.
     #[error("the API key directory did not answer in time")]
     Deadline,
+    /// It holds something that is no API key.
+    #[error("the API key directory holds something that is no API key")]
+    Corrupt(#[source] Cause),
 }

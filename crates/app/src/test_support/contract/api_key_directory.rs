@@ -32,7 +32,7 @@ pub fn known_tokens() -> Vec<SecretString> {
     ["a", "b", "token-1", "token-2", "Token-1", "dG9rZW4=", &longest].map(SecretString::from).into()
 }
 
-async fn find(directory: &Directory, token: &SecretString) -> Option<ApiKey> {
+async fn find(directory: &Directory, token: &SecretString) -> Option<Arc<ApiKey>> {
     directory.find(ApiKeyDigest::of(token)).await.expect("find")
 }
 
@@ -47,7 +47,7 @@ pub async fn a_registered_token_is_found(directory: Directory) {
 pub async fn every_token_belongs_to_a_key_of_its_own(directory: Directory) {
     let mut ids = Vec::new();
     for token in known_tokens() {
-        ids.push(find(&directory, &token).await.expect("a key").id);
+        ids.push(find(&directory, &token).await.expect("a key").id.clone());
     }
     for (index, id) in ids.iter().enumerate() {
         assert!(!ids[..index].contains(id), "{id:?} is the id of two keys");
