@@ -15,7 +15,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("app", &["domain"]),
     ("adapters-http", &["app", "domain"]),
     ("adapters-memory", &["app", "domain"]),
-    ("server", &["adapters-http", "adapters-memory", "app", "domain"]),
+    ("adapters-redis", &["app", "domain"]),
+    ("test-servers", &[]),
+    ("server", &["adapters-http", "adapters-memory", "adapters-redis", "app", "domain"]),
 ];
 
 /// The crates that hold the rules, with all that they may take from outside.
@@ -94,7 +96,8 @@ fn the_crates_that_hold_the_rules_take_little_from_outside() {
 #[test]
 fn mocks_and_runtimes_are_for_tests_alone() {
     for Dependency { from, to, optional, features } in dependencies().1 {
-        let for_tests = to == "mockall" || to == "tokio" && from == format!("{PREFIX}app");
+        let for_tests =
+            to == "mockall" || to == format!("{PREFIX}test-servers") || to == "tokio" && from == format!("{PREFIX}app");
         assert!(!for_tests || optional, "{from} depends on {to} outside of tests");
         assert!(!features.contains("test-support"), "{from} takes the mocks of {to} outside of tests");
     }

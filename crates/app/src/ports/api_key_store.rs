@@ -29,7 +29,7 @@ pub trait ApiKeyStore: Send + Sync {
     /// See [`ApiKeyStoreError`].
     async fn list(&self) -> Result<Vec<TokenEntry>, ApiKeyStoreError>;
 
-    /// Gives a key a new token, and ends every other one after `grace` at the latest. Without a lifetime, the new
+    /// Gives a key a new token, which no key may have yet, and ends every other one after `grace` at the latest. Without a lifetime, the new
     /// token ends when the newest one before it would have. `Ok(None)` where there is no such key.
     ///
     /// # Errors

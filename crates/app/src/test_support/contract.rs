@@ -17,6 +17,7 @@
 //! Each rule gets a setup of its own and runs on two threads.
 
 pub mod api_key_directory;
+pub mod api_key_store;
 pub mod pet_repository;
 
 /// Writes one test for each rule of a suite.

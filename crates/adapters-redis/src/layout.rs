@@ -1,0 +1,61 @@
+use animal_store_app::ApiKeyDigest;
+
+/// Where things are in Redis. The version is part of every name, so that programs of two versions never meet in one
+/// entry.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// What the name of every token begins with.
+    pub(crate) tokens: String,
+    /// A hash: of each API key, by its id, the digests of its tokens, oldest first, separated by spaces.
+    pub(crate) index: String,
+}
+
+impl Layout {
+    pub(crate) fn new(prefix: &str) -> Self {
+        Self { tokens: format!("{prefix}v1:token:"), index: format!("{prefix}v1:index") }
+    }
+
+    /// The name of the token with this digest.
+    pub(crate) fn token(&self, digest: &ApiKeyDigest) -> String {
+        self.tokens.clone() + &hex::encode(digest.as_bytes())
+    }
+
+    /// The digest of the token with this name.
+    pub(crate) fn digest(&self, name: &[u8]) -> Option<ApiKeyDigest> {
+        let mut digest = [0; 32];
+        hex::decode_to_slice(name.strip_prefix(self.tokens.as_bytes())?, &mut digest).ok()?;
+        Some(ApiKeyDigest::from_bytes(digest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_named_by_the_sha_256_of_its_text() {
+        let layout = Layout::new("shop:");
+        let digest = ApiKeyDigest::of(&"abc".into());
+        let name = layout.token(&digest);
+
+        assert_eq!(name, "shop:v1:token:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(layout.digest(name.as_bytes()), Some(digest));
+        assert_eq!(layout.index, "shop:v1:index");
+    }
+
+    #[test]
+    fn other_names_are_no_tokens() {
+        let layout = Layout::new("shop:");
+        let digits = "0".repeat(64);
+        for name in [
+            "shop:v1:token:".to_owned(),
+            format!("shop:v1:token:{}", &digits[1..]),
+            format!("shop:v1:token:{digits}0"),
+            format!("shop:v1:token:x{}", &digits[1..]),
+            format!("shop:v2:token:{digits}"),
+            digits,
+        ] {
+            assert_eq!(layout.digest(name.as_bytes()), None, "{name}");
+        }
+    }
+}

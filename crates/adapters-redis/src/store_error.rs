@@ -1,0 +1,37 @@
+use animal_store_app::ports::ApiKeyStoreError;
+use redis::{ErrorKind, RedisError};
+use thiserror::Error;
+
+use crate::stored_token::Corrupt;
+
+/// Why nothing was changed.
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Redis(RedisError),
+    #[error(transparent)]
+    Corrupt(#[from] Corrupt),
+    #[error("another API key has this id")]
+    IdTaken,
+    #[error("another API key has this token")]
+    TokenTaken,
+}
+
+impl From<RedisError> for Failure {
+    fn from(error: RedisError) -> Self {
+        match error.kind() {
+            _ if error.code() == Some("WRONGTYPE") => Self::Corrupt(Corrupt::NoHash),
+            ErrorKind::UnexpectedReturnType | ErrorKind::Parse => Self::Corrupt(Corrupt::NoText),
+            _ => Self::Redis(error),
+        }
+    }
+}
+
+impl From<Failure> for ApiKeyStoreError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Redis(_) | Failure::IdTaken | Failure::TokenTaken => Self::Unavailable(failure.into()),
+            Failure::Corrupt(corrupt) => Self::Corrupt(corrupt.into()),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The contracts of `ApiKeyDirectory` and `ApiKeyStore`, kept in Redis.
+
+mod directory {
+    use std::sync::Arc;
+
+    use animal_store_app::ports::ApiKeyDirectory;
+    use animal_store_test_servers::RedisSpace;
+    use secrecy::{ExposeSecret, SecretString};
+
+    use crate::keys::{Keys, settings};
+
+    async fn setup(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, RedisSpace) {
+        let space = RedisSpace::new();
+        let keys = Keys::at(space.url(), settings(space.prefix()));
+        for (token, number) in tokens.iter().zip(1..) {
+            keys.add(&format!("key-{number}"), token.expose_secret()).await;
+        }
+        (Arc::new(keys.directory().await), space)
+    }
+
+    animal_store_app::api_key_directory_contract!(setup);
+}
+
+mod store {
+    use std::sync::Arc;
+
+    use animal_store_app::test_support::contract::api_key_store::Keys as Contract;
+    use animal_store_test_servers::RedisSpace;
+
+    use crate::keys::{Keys, settings};
+
+    async fn setup() -> (Contract, RedisSpace) {
+        let space = RedisSpace::new();
+        let keys = Keys::at(space.url(), settings(space.prefix()));
+        (Contract { directory: Arc::new(keys.directory().await), store: Arc::new(keys.store) }, space)
+    }
+
+    animal_store_app::api_key_store_contract!(setup);
+}

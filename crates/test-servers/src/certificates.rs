@@ -1,0 +1,46 @@
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
+/// Files with an authority, and with certificates that it signed: for a server called `localhost`, and for a client.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "each is the file with what it is called")]
+pub struct Certificates {
+    pub authority: PathBuf,
+    pub server: PathBuf,
+    pub server_key: PathBuf,
+    pub client: PathBuf,
+    pub client_key: PathBuf,
+}
+
+impl Certificates {
+    /// Makes them in this folder.
+    pub fn make(folder: &Path) -> Self {
+        let mut parameters = CertificateParams::new([]).expect("parameters");
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = CertifiedIssuer::self_signed(parameters, KeyPair::generate().expect("a key")).expect("signed");
+        let write = |name: &str, text: String| {
+            let path = folder.join(name);
+            fs::write(&path, text).expect("the folder can be written");
+            path
+        };
+        let signed = |names: &[&str]| {
+            let key = KeyPair::generate().expect("a key");
+            let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+            let certificate = CertificateParams::new(names).expect("parameters").signed_by(&key, &authority);
+            (certificate.expect("signed").pem(), key.serialize_pem())
+        };
+        let (server, server_key) = signed(&["localhost"]);
+        let (client, client_key) = signed(&[]);
+        Self {
+            authority: write("authority.pem", authority.pem()),
+            server: write("server.pem", server),
+            server_key: write("server-key.pem", server_key),
+            client: write("client.pem", client),
+            client_key: write("client-key.pem", client_key),
+        }
+    }
+}
