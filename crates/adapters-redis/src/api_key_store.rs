@@ -76,7 +76,7 @@ impl RedisApiKeyStore {
                 Ok(_) => return Ok(answer),
                 // What Redis refused itself, it did not do.
                 Err(error) if error.code().is_some() => return Err(Failure::Redis(error).into()),
-                Err(error) => return Err(ApiKeyStoreError::OutcomeUnknown(error.into())),
+                Err(error) => return Err(ApiKeyStoreError::OutcomeUnknown(Failure::Redis(error).into())),
             }
         }
         Err(ApiKeyStoreError::Unavailable("too many others change API keys at the same time".into()))

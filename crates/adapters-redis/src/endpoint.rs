@@ -1,16 +1,17 @@
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use redis::{
     AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, ProtocolVersion, PushInfo,
     RedisResult, TlsCertificates, aio::MultiplexedConnection, io::tcp::TcpSettings,
 };
+use rustls::pki_types::{CertificateDer, pem::PemObject};
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 
 /// A Redis server and how to reach it.
 #[derive(Clone)]
 pub struct RedisEndpoint {
-    client: Client,
+    client: Arc<Client>,
 }
 
 /// Certificates, in PEM, for a server that speaks TLS.
@@ -59,6 +60,9 @@ impl RedisEndpoint {
         // Without it, a look-up may wait 40 ms for the acknowledgement of the one before.
         let tcp = TcpSettings::default().set_nodelay(true);
         let info = info.set_redis_settings(settings).set_tcp_settings(tcp);
+        if tls.authority.as_ref().is_some_and(|pem| CertificateDer::pem_slice_iter(pem.as_bytes()).next().is_none()) {
+            return Err(EndpointError::Certificates("there is no authority in the file".to_owned()));
+        }
         let client = if encrypted {
             // Where another part of the process has chosen already, its choice serves as well.
             let _ = rustls::crypto::ring::default_provider().install_default();
@@ -68,7 +72,7 @@ impl RedisEndpoint {
         } else {
             Client::open(info).map_err(|_| EndpointError::Url)?
         };
-        Ok(Self { client })
+        Ok(Self { client: Arc::new(client) })
     }
 
     /// A new connection. It is open within `timeout`, answers within `timeout`, and tells `on_push` what the server

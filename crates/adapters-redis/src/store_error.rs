@@ -7,7 +7,8 @@ use crate::stored_token::Corrupt;
 /// Why nothing was changed.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
-    #[error(transparent)]
+    // Its sources say what it says already.
+    #[error("Redis: {0}")]
     Redis(RedisError),
     #[error(transparent)]
     Corrupt(#[from] Corrupt),

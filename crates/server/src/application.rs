@@ -32,15 +32,16 @@ impl Application {
     /// Wires the service as configured and binds it to its addresses.
     ///
     /// # Errors
-    /// Where an address cannot be bound.
-    pub fn build(config: Config) -> anyhow::Result<Self> {
+    /// Where an address cannot be bound. That something which the service depends on is away is no error: it may come.
+    pub async fn build(config: Config) -> anyhow::Result<Self> {
         let draining = Arc::new(Draining::default());
         let listener = bind(config.http.listen)?;
         let address = listener.local_addr()?;
-        let use_cases = wiring::use_cases(&config.storage, &config.keys);
+        let (use_cases, mut readiness) = wiring::use_cases(&config.storage, config.keys).await;
         let (api, in_flight) = serve_api(listener, &config.http.limits, move || UseCases::clone(&use_cases))?;
 
-        let readiness = CheckReadiness::new(vec![draining.clone()]);
+        readiness.insert(0, draining.clone());
+        let readiness = CheckReadiness::new(readiness);
         let listener = config.management.listen.map(bind).transpose()?;
         let management_address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
         let management =

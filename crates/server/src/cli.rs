@@ -1,7 +1,9 @@
 //! The command line.
 //!
-//! Exit codes: 0 after an orderly end, 1 where the service could not start or was not ended in order, 2 where the
-//! command line or the configuration is not valid.
+//! Exit codes: 0 after an orderly end, 1 where the service could not start or was not ended in order, or a command
+//! could not do what it was asked for, 2 where the command line or the configuration is not valid.
+
+mod keys;
 
 use std::{
     io::{self, Write},
@@ -35,17 +37,28 @@ enum Command {
     Serve(Options),
     /// Checks the configuration, prints it without its secrets, and ends.
     CheckConfig(Options),
+    /// Issues, lists, revokes and rotates API keys, where the configuration keeps them outside of the process.
+    #[command(subcommand)]
+    Keys(keys::Command),
 }
+
+type Run = Box<dyn FnOnce(Config, &Sources) -> anyhow::Result<()>>;
 
 /// May stand before the command as well as behind it, so clap must not take one for the other.
 #[derive(Debug, Default, Args)]
 struct Options {
-    /// A TOML file with the configuration; animal-store.toml by default, where it exists.
-    #[arg(long, value_name = "PATH")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
     /// The same as --set http.listen=ADDRESS.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
+}
+
+#[derive(Debug, Default, Args)]
+struct Settings {
+    /// A TOML file with the configuration; animal-store.toml by default, where it exists.
+    #[arg(long, value_name = "PATH")]
+    config: Option<PathBuf>,
     /// Sets a key of the configuration; see docs/configuration.md. Secrets cannot be given this way.
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
@@ -54,10 +67,14 @@ struct Options {
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
-    let (run, options): (fn(Config, &Sources) -> _, _) = match cli.command {
-        None => (serve, Options::default()),
-        Some(Command::Serve(options)) => (serve, options),
-        Some(Command::CheckConfig(options)) => (print_config, options),
+    let (run, options): (Run, _) = match cli.command {
+        None => (Box::new(serve), Options::default()),
+        Some(Command::Serve(options)) => (Box::new(serve), options),
+        Some(Command::CheckConfig(options)) => (Box::new(print_config), options),
+        Some(Command::Keys(command)) => {
+            let (action, settings) = command.split();
+            (Box::new(|config, _| keys::run(action, config)), Options { settings, listen: None })
+        }
     };
     let loaded = cli.options.followed_by(options).sources().and_then(|sources| {
         let config = Config::load(&sources).map_err(|error| error.to_string())?;
@@ -77,19 +94,22 @@ impl Options {
     /// These options and those: what comes later wins.
     fn followed_by(self, later: Self) -> Self {
         Self {
-            config: later.config.or(self.config),
+            settings: Settings {
+                config: later.settings.config.or(self.settings.config),
+                set: self.settings.set.into_iter().chain(later.settings.set).collect(),
+            },
             listen: later.listen.or(self.listen),
-            set: self.set.into_iter().chain(later.set).collect(),
         }
     }
 
     fn sources(self) -> Result<Sources, String> {
+        let Settings { config, set } = self.settings;
         // Not while the flags are parsed: clap would repeat the secret in its complaint.
-        if let Some((name, _)) = self.set.iter().find(|(name, _)| is_secret(name)) {
+        if let Some((name, _)) = set.iter().find(|(name, _)| is_secret(name)) {
             return Err(format!("{name} is a secret: the process list would show it to every user of this machine"));
         }
         let listen = self.listen.map(|address| ("http.listen".to_owned(), address));
-        Ok(Sources::of_process(self.config, self.set.into_iter().chain(listen).collect()))
+        Ok(Sources::of_process(config, set.into_iter().chain(listen).collect()))
     }
 }
 
@@ -103,12 +123,12 @@ fn is_secret(name: &str) -> bool {
 }
 
 fn serve(mut config: Config, _: &Sources) -> anyhow::Result<()> {
-    let _log = telemetry::start(&config.log)?;
+    let _log = telemetry::start(&config.log, &io::stdout())?;
     file_limit::raise(config.http.limits.max_connections);
     let new_token = first_steps::make_key(&mut config.keys)?;
     tokio::runtime::Runtime::new()?.block_on(async {
         let signals = Signals::listen()?;
-        let application = Application::build(config)?;
+        let application = Application::build(config).await?;
         let management = application.management_address().map(|address| address.to_string());
         tracing::info!(address = %application.address(), management, "listening");
         if let Some(token) = new_token {
@@ -159,10 +179,10 @@ mod tests {
         let Some(Command::CheckConfig(behind)) = cli.command else { panic!("the command") };
         let options = cli.options.followed_by(behind);
 
-        let set: Vec<_> = options.set.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let set: Vec<_> = options.settings.set.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(set, [("a", "1"), ("b", "1"), ("b", "2")]);
         assert_eq!(options.listen.as_deref(), Some("y"));
-        assert_eq!(options.config, Some("f".into()));
+        assert_eq!(options.settings.config, Some("f".into()));
     }
 
     #[test]

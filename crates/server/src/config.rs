@@ -21,7 +21,7 @@ use self::values::Values;
 pub use self::{
     http::HttpConfig,
     key::Key,
-    keys::KeysConfig,
+    keys::{KeysConfig, RedisKeysConfig},
     log::{LogConfig, LogFormat},
     management::ManagementConfig,
     shutdown::ShutdownConfig,

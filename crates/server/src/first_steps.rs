@@ -5,21 +5,19 @@ use std::{
     net::SocketAddr,
 };
 
-use anyhow::Context;
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use animal_store_app::{ApiToken, ports::RandomSource};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::config::KeysConfig;
+use crate::{config::KeysConfig, os_random::OsRandom};
 
 /// Makes a key where none is configured, and returns its token.
 pub(crate) fn make_key(keys: &mut KeysConfig) -> anyhow::Result<Option<SecretString>> {
-    let KeysConfig::Memory { tokens } = keys;
+    let KeysConfig::Memory { tokens } = keys else { return Ok(None) };
     if !tokens.is_empty() {
         return Ok(None);
     }
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("{error}")).context("cannot make an API key")?;
-    let token = SecretString::from(URL_SAFE_NO_PAD.encode(bytes));
+    let bits = OsRandom.bits().map_err(|error| anyhow::anyhow!(error).context("cannot make an API key"))?;
+    let token = ApiToken::from_random(&bits).secret().clone();
     tokens.push(token.clone());
     Ok(Some(token))
 }

@@ -1,7 +1,8 @@
-//! The log: on standard output, one line an event, text on a terminal and JSON otherwise.
+//! The log: one line an event, text on a terminal and JSON otherwise; on standard output, or on standard error where
+//! that is for something else.
 //!
-//! A thread of its own writes it. Where standard output is slower than the service, lines are dropped and counted
-//! rather than requests held up.
+//! A thread of its own writes it. Where its reader is slower than the service, lines are dropped and counted rather
+//! than requests held up.
 
 use std::{
     fs::File,
@@ -10,6 +11,7 @@ use std::{
     panic,
 };
 
+use tracing::Level;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
@@ -24,12 +26,14 @@ pub(crate) struct Log {
     dropped: ErrorCounter,
 }
 
-/// Starts the log of this process.
-pub(crate) fn start(config: &LogConfig) -> io::Result<Log> {
-    let stdout = io::stdout();
-    let terminal = stdout.is_terminal();
-    // Not `Stdout` itself: it writes out every line for itself, this writes as many as wait.
-    let file = File::from(stdout.as_fd().try_clone_to_owned()?);
+/// Who changed which API key: always logged, whatever the filter is.
+pub(crate) const AUDIT: &str = "audit";
+
+/// Starts the log of this process, on one of its standard streams.
+pub(crate) fn start(config: &LogConfig, stream: &(impl AsFd + IsTerminal)) -> io::Result<Log> {
+    let terminal = stream.is_terminal();
+    // Not the stream itself: it writes out every line for itself, this writes as many as wait.
+    let file = File::from(stream.as_fd().try_clone_to_owned()?);
     let (writer, guard) =
         NonBlockingBuilder::default().buffered_lines_limit(MAX_WAITING_LINES).finish(BufWriter::new(file));
     let dropped = writer.error_counter();
@@ -39,7 +43,7 @@ pub(crate) fn start(config: &LogConfig) -> io::Result<Log> {
         LogFormat::Text => false,
         LogFormat::Json => true,
     };
-    let registry = tracing_subscriber::registry().with(config.filter.clone());
+    let registry = tracing_subscriber::registry().with(config.filter.clone().with_target(AUDIT, Level::INFO));
     let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     if json {
         registry.with(layer.json().flatten_event(true).with_current_span(false).with_span_list(false)).init();
@@ -59,7 +63,7 @@ impl Drop for Log {
     fn drop(&mut self) {
         let dropped = self.dropped.dropped_lines();
         if dropped > 0 {
-            tracing::warn!(dropped, "lines of this log were dropped: standard output was too slow");
+            tracing::warn!(dropped, "lines of this log were dropped: their reader was too slow");
         }
     }
 }

@@ -1,3 +1,5 @@
+mod redis;
+
 use std::path::Path;
 
 use secrecy::ExposeSecret;
@@ -20,7 +22,7 @@ fn problems(sources: &Sources) -> Vec<String> {
 }
 
 fn tokens(config: &Config) -> Vec<&str> {
-    let KeysConfig::Memory { tokens } = &config.keys;
+    let KeysConfig::Memory { tokens } = &config.keys else { panic!("keys in memory") };
     tokens.iter().map(ExposeSecret::expose_secret).collect()
 }
 
@@ -69,7 +71,7 @@ fn every_problem_is_listed_with_its_variable() {
         ("ANIMAL_STORE_HTTP__WORKERS", "0"),
         ("ANIMAL_STORE_HTTP__KEEP_ALIVE", "5"),
         ("ANIMAL_STORE_STORAGE__BACKEND", "postgres"),
-        ("ANIMAL_STORE_KEYS__BACKEND", "redis"),
+        ("ANIMAL_STORE_KEYS__BACKEND", "file"),
         ("ANIMAL_STORE_LOG__FILTER", "inf"),
         ("ANIMAL_STORE_LOG__FORMAT", "xml"),
         ("ANIMAL_STORE_HTTP__LISTN", "127.0.0.1:1"),
@@ -86,7 +88,7 @@ fn every_problem_is_listed_with_its_variable() {
             "http.workers (ANIMAL_STORE_HTTP__WORKERS) must be auto or a whole number from 1 to 512, not \"0\"",
             "http.keep_alive (ANIMAL_STORE_HTTP__KEEP_ALIVE) must be a duration from 1ms to 1h, such as 5s, not \"5\"",
             "storage.backend (ANIMAL_STORE_STORAGE__BACKEND) must be memory, not \"postgres\"",
-            "keys.backend (ANIMAL_STORE_KEYS__BACKEND) must be memory, not \"redis\"",
+            "keys.backend (ANIMAL_STORE_KEYS__BACKEND) must be memory or redis, not \"file\"",
             "log.filter (ANIMAL_STORE_LOG__FILTER) must be a level, and after commas levels of modules, such as info or \
              info,actix_http=error, not \"inf\"",
             "log.format (ANIMAL_STORE_LOG__FORMAT) must be auto or text or json, not \"xml\"",
@@ -96,14 +98,14 @@ fn every_problem_is_listed_with_its_variable() {
 
 #[test]
 fn unknown_keys_of_a_file_are_refused() {
-    let (sources, file) = file("http = 5\n[keys.memory]\ntoken = 'secret'\n[keys.redis]\nurl = 'x'\n");
+    let (sources, file) = file("http = 5\n[keys.memory]\ntoken = 'secret'\n[keys.redis]\nuri = 'x'\n");
     let path = file.path().display();
     assert_eq!(
         problems(&sources),
         [
             format!("{path}: http is unknown"),
             format!("{path}: keys.memory.token is unknown"),
-            format!("{path}: keys.redis.url is unknown"),
+            format!("{path}: keys.redis.uri is unknown"),
         ]
     );
 }

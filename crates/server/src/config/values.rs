@@ -46,9 +46,32 @@ impl Values {
         }
     }
 
+    /// The text of the file that a key names, if it names one.
+    pub(super) fn read_file(&mut self, key: &Key) -> Option<String> {
+        let path = self.read(key, |path| Ok(path.to_owned())).filter(|path| !path.is_empty())?;
+        let text = std::fs::read_to_string(path);
+        text.map_err(|error| self.problem(key, &format!("cannot be read: {error}"))).ok()
+    }
+
+    /// The secret of a key that holds one. It may stand in a file of its own.
+    pub(super) fn read_secret(&mut self, key: &Key) -> Option<SecretString> {
+        let texts = self.secret_texts(key);
+        texts.iter().map(|text| text.trim()).find(|secret| !secret.is_empty()).map(SecretString::from)
+    }
+
     /// The secrets of a key that holds a list: an array in TOML, otherwise separated by commas or new lines. They
     /// may stand in a file of their own.
     pub(super) fn read_secrets(&mut self, key: &Key) -> Vec<SecretString> {
+        self.secret_texts(key)
+            .iter()
+            .flat_map(|text| text.split([',', '\n']))
+            .map(str::trim)
+            .filter(|secret| !secret.is_empty())
+            .map(SecretString::from)
+            .collect()
+    }
+
+    fn secret_texts(&mut self, key: &Key) -> Vec<String> {
         let given = match self.values.get_array(key.name) {
             Ok(items) => {
                 items.into_iter().map(|item| item.into_string().ok()).collect::<Option<Vec<_>>>().or_else(|| {
@@ -59,7 +82,7 @@ impl Values {
             Err(_) => self.values.get_string(key.name).ok().map(|text| vec![text]),
         };
         let from_file = self.values.get_string(&key.file_name()).ok().map(std::fs::read_to_string);
-        let texts = match (given, from_file) {
+        match (given, from_file) {
             (None, None) => Vec::new(),
             (Some(texts), None) => texts,
             (None, Some(Ok(text))) => vec![text],
@@ -71,14 +94,7 @@ impl Values {
                 self.problem(key, "must be given either directly or by a file");
                 Vec::new()
             }
-        };
-        texts
-            .iter()
-            .flat_map(|text| text.split([',', '\n']))
-            .map(str::trim)
-            .filter(|secret| !secret.is_empty())
-            .map(SecretString::from)
-            .collect()
+        }
     }
 
     pub(super) fn problem(&mut self, key: &Key, problem: &str) {

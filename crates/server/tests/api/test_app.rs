@@ -46,7 +46,7 @@ impl TestApp {
         let (sender, receiver) = mpsc::channel();
         let thread = thread::spawn(move || {
             Runtime::new()?.block_on(async {
-                let application = Application::build(config)?;
+                let application = Application::build(config).await?;
                 let management_address = application.management_address().expect("a management address");
                 sender.send((application.address(), management_address))?;
                 application.run_until(reached(stopped.clone(), Stop::InOrder), reached(stopped, Stop::Now)).await
