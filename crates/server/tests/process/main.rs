@@ -3,8 +3,12 @@
 mod command_line;
 mod configuration;
 mod first_steps;
+mod instances;
+mod keys;
+mod keys_refused;
 mod log;
 mod program;
 mod secrets;
 mod signals;
 mod starting;
+mod tokens_in_output;

@@ -22,6 +22,7 @@ pub(crate) const TOKEN: &str = "process-token-1";
 pub(crate) struct Program {
     command: Command,
     directory: TempDir,
+    stdin: String,
 }
 
 /// A line of its output.
@@ -60,12 +61,17 @@ impl Program {
         Self::new().env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", TOKEN)
     }
 
+    /// The same with its API keys in Redis.
+    pub(crate) fn with_redis(url: &str) -> Self {
+        Self::new().env("ANIMAL_STORE_KEYS__BACKEND", "redis").env("ANIMAL_STORE_KEYS__REDIS__URL", url)
+    }
+
     /// With nothing set at all.
     pub(crate) fn bare() -> Self {
         let directory = TempDir::new().expect("a working directory");
         let mut command = Command::new(env!("CARGO_BIN_EXE_animal-store"));
         command.env_clear().current_dir(directory.path());
-        Self { command, directory }
+        Self { command, directory, stdin: String::new() }
     }
 
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
@@ -84,9 +90,17 @@ impl Program {
         self
     }
 
+    /// With this to read on standard input.
+    pub(crate) fn stdin(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.stdin);
+        self
+    }
+
     pub(crate) fn start(mut self) -> Running {
-        self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().expect("the program starts");
+        // It may end without reading it.
+        let _ = child.stdin.take().expect("standard input").write_all(self.stdin.as_bytes());
         let (sender, receiver) = channel();
         forward(child.stdout.take().expect("standard output"), sender.clone(), Line::Out);
         forward(child.stderr.take().expect("standard error"), sender, Line::Err);
@@ -135,6 +149,17 @@ impl Running {
             Line::Out(text) => serde_json::from_str(text).ok().filter(|event: &Value| event["message"] == message),
             Line::Err(_) => None,
         })
+    }
+
+    /// Where operators connect.
+    #[track_caller]
+    pub(crate) fn management_address(&mut self) -> SocketAddr {
+        self.wait_for_event("listening")["management"].as_str().expect("an address").parse().expect("an address")
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Where clients connect.
