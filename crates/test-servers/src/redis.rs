@@ -10,7 +10,8 @@ use tempfile::TempDir;
 use crate::Certificates;
 
 /// Runs the server until standard input ends, which it does when this process does, however it does.
-const WATCHED: &str = r#"redis-server "$@" & server=$!; echo "$server"; exec >/dev/null; cat; kill -KILL "$server"; wait"#;
+const WATCHED: &str =
+    r#"redis-server "$@" & server=$!; echo "$server"; exec >/dev/null; cat; kill -KILL "$server"; wait"#;
 
 /// A Redis server of its own, without persistence.
 pub struct RedisServer {
