@@ -120,10 +120,18 @@ impl Announced {
         self.outcome.send_replace(Some(outcome));
     }
 
+    /// In place of what was known before.
     fn keep(&self, answer: &Answer) {
+        let Cache { known, unknown, .. } = &*self.cache;
         match answer.clone() {
-            Answer::Known { key, expires } => self.cache.known.insert(self.digest, (key, expires)),
-            Answer::Unknown => self.cache.unknown.insert(self.digest, ()),
+            Answer::Known { key, expires } => {
+                unknown.remove(&self.digest);
+                known.insert(self.digest, (key, expires));
+            }
+            Answer::Unknown => {
+                known.remove(&self.digest);
+                unknown.insert(self.digest, ());
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use redis::{PushInfo, PushKind, RedisError, RedisResult, Value, aio::Multiplexed
 use thiserror::Error;
 use tokio::{
     sync::{Notify, oneshot},
-    time::{sleep, timeout},
+    time::{sleep, sleep_until, timeout},
 };
 
 use crate::{RedisEndpoint, api_key_directory::Shared};
@@ -147,9 +147,11 @@ impl Session {
     }
 
     async fn renew(&mut self, lease: Duration, shared: &Shared) -> SessionError {
+        let mut asked = Instant::now();
         loop {
-            sleep(lease / 2).await;
-            let asked = Instant::now();
+            // Counted from the last question, so that slow answers do not put off the next one.
+            sleep_until((asked + lease / 2).into()).await;
+            asked = Instant::now();
             match timeout(lease / 2, self.ask_for_life()).await {
                 Ok(Ok(())) => shared.lease.renew(asked),
                 Ok(Err(error)) => return error.into(),
