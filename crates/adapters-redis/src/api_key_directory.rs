@@ -13,6 +13,7 @@ use tokio::{
     runtime::Handle,
     sync::oneshot,
     task::{AbortHandle, JoinHandle},
+    time::timeout,
 };
 
 use crate::{
@@ -29,6 +30,7 @@ pub struct RedisApiKeyDirectory {
     shared: Arc<Shared>,
     /// Where look-ups go on when the request that began them has gone.
     runtime: Handle,
+    timeout: Duration,
     session: AbortHandle,
 }
 
@@ -73,7 +75,8 @@ impl RedisApiKeyDirectory {
         let (sender, tried) = oneshot::channel();
         let session: JoinHandle<()> =
             tokio::spawn(session::keep(endpoint, settings.timeout, settings.lease, Arc::clone(&shared), sender));
-        let directory = Self { shared, runtime: Handle::current(), session: session.abort_handle() };
+        let directory =
+            Self { shared, runtime: Handle::current(), timeout: settings.timeout, session: session.abort_handle() };
         // Where the session ended without a word, look-ups say what is wrong.
         let _ = tried.await;
         directory
@@ -92,10 +95,11 @@ impl RedisApiKeyDirectory {
             }
             LookingUp::Overloaded => return Err(DirectoryError::Overloaded),
         };
-        match outcome.wait_for(Option::is_some).await.map(|outcome| outcome.clone()) {
-            Ok(Some(outcome)) => Ok(outcome?),
-            // The runtime is ending.
-            Ok(None) | Err(_) => Err(LookUpError::NotConnected.into()),
+        // A deadline of its own: the runtime where the look-up goes on may be busy, or ending.
+        match timeout(self.timeout, outcome.wait_for(Option::is_some)).await {
+            Ok(Ok(outcome)) => Ok(outcome.clone().unwrap_or(Err(LookUpError::NotConnected))?),
+            Ok(Err(_)) => Err(LookUpError::NotConnected.into()),
+            Err(_) => Err(DirectoryError::Deadline),
         }
     }
 }
