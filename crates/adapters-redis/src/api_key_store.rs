@@ -6,7 +6,7 @@ use animal_store_app::{
 };
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
-use redis::{Pipeline, Value, aio::MultiplexedConnection, cmd, pipe};
+use redis::{Pipeline, RedisError, Value, aio::MultiplexedConnection, cmd, pipe};
 use tokio::time::sleep;
 
 use crate::{
@@ -18,8 +18,8 @@ use crate::{
 
 /// API keys of Redis, issued, rotated and revoked.
 ///
-/// Every change is a transaction of Redis that watches the index, which every change touches. It needs no scripts,
-/// and where one of its commands is not permitted, none is carried out.
+/// Additions and rotations are transactions of Redis that watch the index, which every change touches. They need no
+/// scripts, and where one of their commands is not permitted, none is carried out.
 #[derive(Debug)]
 pub struct RedisApiKeyStore {
     endpoint: RedisEndpoint,
@@ -27,8 +27,6 @@ pub struct RedisApiKeyStore {
     timeout: Duration,
 }
 
-/// Tokens that are read at a time.
-const TOKENS_AT_A_TIME: usize = 500;
 /// How often a change is tried again while others come in between.
 const MAX_RETRIES: usize = 40;
 const MIN_PAUSE: Duration = Duration::from_millis(1);
@@ -46,10 +44,17 @@ impl RedisApiKeyStore {
         Self { endpoint, layout: Layout::new(prefix), timeout }
     }
 
+    async fn connect(&self) -> Result<MultiplexedConnection, Failure> {
+        Ok(self.endpoint.connect(self.timeout, |_| ()).await?)
+    }
+
     /// A connection that watches the index.
     async fn watch(&self) -> Result<MultiplexedConnection, Failure> {
-        let mut connection = self.endpoint.connect(self.timeout, |_| ()).await?;
-        cmd("WATCH").arg(&self.layout.index).exec_async(&mut connection).await?;
+        let mut connection = self.connect().await?;
+        // Whoever may not say MULTI has each command of a transaction carried out by itself: that must fail before.
+        let mut questions = pipe();
+        questions.cmd("MULTI").cmd("EXEC").cmd("WATCH").arg(&self.layout.index);
+        questions.exec_async(&mut connection).await?;
         Ok(connection)
     }
 
@@ -74,9 +79,7 @@ impl RedisApiKeyStore {
             match change.atomic().query_async::<Value>(&mut connection).await {
                 Ok(Value::Nil) => sleep(pause).await,
                 Ok(_) => return Ok(answer),
-                // What Redis refused itself, it did not do.
-                Err(error) if error.code().is_some() => return Err(Failure::Redis(error).into()),
-                Err(error) => return Err(ApiKeyStoreError::OutcomeUnknown(Failure::Redis(error).into())),
+                Err(error) => return Err(changed_unless_refused(error)),
             }
         }
         Err(ApiKeyStoreError::Unavailable("too many others change API keys at the same time".into()))
@@ -134,7 +137,7 @@ impl ApiKeyStore for RedisApiKeyStore {
         let mut entries = Vec::new();
         let mut tidied = pipe();
         for (id, digests) in index {
-            let tokens = read(&mut connection, &self.names(&digests)).await?;
+            let tokens = StoredToken::read_all(&mut connection, &self.names(&digests)).await?;
             if tokens.is_empty() {
                 tidied.cmd("HDEL").arg(&self.layout.index).arg(id).ignore();
             }
@@ -157,7 +160,12 @@ impl ApiKeyStore for RedisApiKeyStore {
         let token = &token;
         self.change(|mut connection| async move {
             let names = self.names_of(&mut connection, id).await?;
-            let tokens = read(&mut connection, &names).await?;
+            if names.is_empty() {
+                return Ok(Decided::Nothing(None));
+            }
+            // A revocation ends them without touching the index first.
+            cmd("WATCH").arg(&names).exec_async(&mut connection).await?;
+            let tokens = StoredToken::read_all(&mut connection, &names).await?;
             let Some(newest) = tokens.last() else { return Ok(Decided::Nothing(None)) };
             let mut question = pipe();
             question.cmd("EXISTS").arg(name).cmd("TIME");
@@ -179,44 +187,50 @@ impl ApiKeyStore for RedisApiKeyStore {
         .await
     }
 
+    /// Without a transaction: a Redis that is full takes none, and a key must be able to end even then. Deleting is one
+    /// command. A rotation that saw the tokens before it watches them, and fails; one that comes later finds none.
     async fn revoke(&self, id: &ApiKeyId) -> Result<Option<ApiKey>, ApiKeyStoreError> {
-        self.change(|mut connection| async move {
-            let names = self.names_of(&mut connection, id).await?;
-            if names.is_empty() {
-                return Ok(Decided::Nothing(None));
+        let mut connection = self.connect().await?;
+        let mut names = self.names_of(&mut connection, id).await?;
+        let mut key = None;
+        while !names.is_empty() {
+            if key.is_none() {
+                key = newest_key(&mut connection, &names, id).await?;
             }
-            let key = match read(&mut connection, &names).await {
-                Ok(tokens) => tokens.last().map(|token| token.key.clone()),
-                // It ends all the same.
-                Err(Failure::Corrupt(_)) => Some(unreadable(id)),
-                Err(error) => return Err(error),
-            };
-            let mut change = pipe();
-            change.cmd("DEL").arg(&names).ignore();
-            change.cmd("HDEL").arg(&self.layout.index).arg(id.as_str()).ignore();
-            Ok(Decided::Change(change, key))
-        })
-        .await
+            cmd("DEL").arg(&names).exec_async(&mut connection).await.map_err(changed_unless_refused)?;
+            let left = self.names_of(&mut connection, id).await;
+            let left = left.map_err(|failure| ApiKeyStoreError::OutcomeUnknown(failure.into()))?;
+            if left == names {
+                // Where this fails, the next list does it.
+                let _ = cmd("HDEL").arg(&self.layout.index).arg(id.as_str()).exec_async(&mut connection).await;
+                break;
+            }
+            names = left;
+        }
+        Ok(key)
     }
 }
 
-/// The tokens with these names that have not ended.
-async fn read(connection: &mut MultiplexedConnection, names: &[String]) -> Result<Vec<StoredToken>, Failure> {
-    let mut tokens = Vec::new();
-    for names in names.chunks(TOKENS_AT_A_TIME) {
-        let mut question = pipe();
-        for name in names {
-            StoredToken::ask(&mut question, name);
-        }
-        let answers: Vec<Value> = question.query_async(connection).await?;
-        for (name, answers) in names.iter().zip(answers.chunks_exact(StoredToken::QUESTIONS)) {
-            tokens.extend(StoredToken::read(name, answers)??);
-        }
-    }
-    Ok(tokens)
+/// What Redis refused itself, it did not do; of all else, nobody knows.
+fn changed_unless_refused(error: RedisError) -> ApiKeyStoreError {
+    let refused = error.code().is_some();
+    let cause = Failure::Redis(error);
+    if refused { cause.into() } else { ApiKeyStoreError::OutcomeUnknown(cause.into()) }
 }
 
-fn unreadable(id: &ApiKeyId) -> ApiKey {
-    let label = ApiKeyLabel::parse("unreadable").expect("a label");
-    ApiKey { id: id.clone(), label, scopes: Scopes::default() }
+/// Whose tokens these are; `None` where all of them have ended.
+async fn newest_key(
+    connection: &mut MultiplexedConnection,
+    names: &[String],
+    id: &ApiKeyId,
+) -> Result<Option<ApiKey>, Failure> {
+    match StoredToken::read_all(connection, names).await {
+        Ok(tokens) => Ok(tokens.last().map(|token| token.key.clone())),
+        // It can be revoked all the same.
+        Err(Failure::Corrupt(_)) => {
+            let label = ApiKeyLabel::parse("unreadable").expect("a label");
+            Ok(Some(ApiKey { id: id.clone(), label, scopes: Scopes::default() }))
+        }
+        Err(error) => Err(error),
+    }
 }

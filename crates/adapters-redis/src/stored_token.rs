@@ -6,8 +6,10 @@ use animal_store_app::{
     ApiKey, ApiKeyId, ApiKeyLabel,
     ports::{NewToken, TokenEntry},
 };
-use redis::{Pipeline, RedisResult, Value, from_redis_value};
+use redis::{Pipeline, RedisResult, Value, aio::MultiplexedConnection, from_redis_value, pipe};
 use thiserror::Error;
+
+use crate::store_error::Failure;
 
 /// The fields that say whose token it is.
 pub(crate) const KEY_FIELDS: [&str; 3] = ["id", "label", "scopes"];
@@ -66,6 +68,11 @@ impl Life {
     }
 }
 
+/// Commands that a token is asked about with.
+const QUESTIONS: usize = 3;
+/// Tokens that are read at a time.
+const TOKENS_AT_A_TIME: usize = 500;
+
 /// A token that has not ended.
 pub(crate) struct StoredToken {
     pub(crate) name: String,
@@ -77,17 +84,33 @@ pub(crate) struct StoredToken {
 }
 
 impl StoredToken {
-    /// Commands that each token is asked about with.
-    pub(crate) const QUESTIONS: usize = 3;
+    /// Those with these names that have not ended.
+    pub(crate) async fn read_all(
+        connection: &mut MultiplexedConnection,
+        names: &[String],
+    ) -> Result<Vec<Self>, Failure> {
+        let mut tokens = Vec::new();
+        for names in names.chunks(TOKENS_AT_A_TIME) {
+            let mut question = pipe();
+            for name in names {
+                Self::ask(&mut question, name);
+            }
+            let answers: Vec<Value> = question.query_async(connection).await?;
+            for (name, answers) in names.iter().zip(answers.chunks_exact(QUESTIONS)) {
+                tokens.extend(Self::read(name, answers)??);
+            }
+        }
+        Ok(tokens)
+    }
 
-    pub(crate) fn ask(question: &mut Pipeline, name: &str) {
+    fn ask(question: &mut Pipeline, name: &str) {
         question.cmd("HMGET").arg(name).arg(&KEY_FIELDS);
         question.cmd("HMGET").arg(name).arg(&[LAST_FOUR, CREATED]);
         question.cmd("PTTL").arg(name);
     }
 
     /// The token that these answers describe; `Ok(None)` where it has ended.
-    pub(crate) fn read(name: &str, answers: &[Value]) -> RedisResult<Result<Option<Self>, Corrupt>> {
+    fn read(name: &str, answers: &[Value]) -> RedisResult<Result<Option<Self>, Corrupt>> {
         let (fields, (last_four, created), milliseconds): (KeyFields, (Option<String>, Option<u64>), i64) =
             from_redis_value(Value::Array(answers.to_vec()))?;
         let left = match Life::of(milliseconds) {
