@@ -60,8 +60,8 @@ impl RedisEndpoint {
         // Without it, a look-up may wait 40 ms for the acknowledgement of the one before.
         let tcp = TcpSettings::default().set_nodelay(true);
         let info = info.set_redis_settings(settings).set_tcp_settings(tcp);
-        if tls.authority.as_ref().is_some_and(|pem| CertificateDer::pem_slice_iter(pem.as_bytes()).next().is_none()) {
-            return Err(EndpointError::Certificates("there is no authority in the file".to_owned()));
+        if !tls.holds_certificates() {
+            return Err(EndpointError::Certificates("a text that should hold one holds none".to_owned()));
         }
         let client = if encrypted {
             // Where another part of the process has chosen already, its choice serves as well.
@@ -90,6 +90,14 @@ impl RedisEndpoint {
                 Ok::<_, std::convert::Infallible>(())
             });
         self.client.get_multiplexed_async_connection_with_config(&config).await
+    }
+}
+
+impl Tls {
+    /// The driver would take a text that holds none for an authority that signs nothing.
+    fn holds_certificates(&self) -> bool {
+        let mut texts = self.authority.iter().chain(self.client.iter().map(|(certificates, _)| certificates));
+        texts.all(|text| CertificateDer::pem_slice_iter(text.as_bytes()).next().is_some())
     }
 }
 

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Instant};
 
 use animal_store_app::{ApiKey, ApiKeyDigest, ports::DirectoryError};
-use redis::{ErrorKind, RedisError, aio::MultiplexedConnection, pipe};
+use redis::{RedisError, aio::MultiplexedConnection, pipe};
 use thiserror::Error;
 
 use crate::{
@@ -64,11 +64,10 @@ pub(crate) async fn ask(connection: Option<MultiplexedConnection>, layout: &Layo
 
 impl From<RedisError> for LookUpError {
     fn from(error: RedisError) -> Self {
-        match error.kind() {
-            _ if error.is_timeout() => Self::Deadline,
-            _ if error.code() == Some("WRONGTYPE") => Self::Corrupt(Corrupt::NoHash),
-            ErrorKind::UnexpectedReturnType | ErrorKind::Parse => Self::Corrupt(Corrupt::NoText),
-            _ => Self::Redis(error),
+        match Corrupt::of(&error) {
+            Some(corrupt) => Self::Corrupt(corrupt),
+            None if error.is_timeout() => Self::Deadline,
+            None => Self::Redis(error),
         }
     }
 }

@@ -16,7 +16,7 @@ use redis::{PushInfo, PushKind, RedisError, RedisResult, Value, aio::Multiplexed
 use thiserror::Error;
 use tokio::{
     sync::{Notify, oneshot},
-    time::{sleep, sleep_until, timeout},
+    time::{sleep, timeout},
 };
 
 use crate::{RedisEndpoint, api_key_directory::Shared};
@@ -30,6 +30,8 @@ struct Session {
     changes: MultiplexedConnection,
     look_ups: MultiplexedConnection,
     signals: Arc<Signals>,
+    /// When the last sign of life was asked for.
+    asked: Instant,
 }
 
 /// What the connections say without being asked.
@@ -119,14 +121,15 @@ impl Session {
             changes: endpoint.connect(patience, on_push.clone()).await?,
             look_ups: endpoint.connect(patience, on_push).await?,
             signals,
+            asked: Instant::now(),
         };
         session.track(&shared.layout.tokens).await?;
         // What was read before this moment may have been changed unseen.
         shared.cache.clear();
-        let asked = Instant::now();
-        session.ask_for_life().await?;
         session.complain_if_empty(&shared.layout.index).await?;
-        shared.lease.renew(asked);
+        session.asked = Instant::now();
+        session.ask_for_life().await?;
+        shared.lease.renew(session.asked);
         shared.set_connection(Some(session.look_ups.clone()));
         Ok(session)
     }
@@ -147,13 +150,12 @@ impl Session {
     }
 
     async fn renew(&mut self, lease: Duration, shared: &Shared) -> SessionError {
-        let mut asked = Instant::now();
         loop {
-            // Counted from the last question, so that slow answers do not put off the next one.
-            sleep_until((asked + lease / 2).into()).await;
-            asked = Instant::now();
+            // Counted from the question: however slow its answer was, the next one comes before the lease is over.
+            sleep((lease / 2).saturating_sub(self.asked.elapsed())).await;
+            self.asked = Instant::now();
             match timeout(lease / 2, self.ask_for_life()).await {
-                Ok(Ok(())) => shared.lease.renew(asked),
+                Ok(Ok(())) => shared.lease.renew(self.asked),
                 Ok(Err(error)) => return error.into(),
                 Err(_) => return SessionError::Silent,
             }

@@ -1,5 +1,5 @@
 use animal_store_app::ports::ApiKeyStoreError;
-use redis::{ErrorKind, RedisError};
+use redis::RedisError;
 use thiserror::Error;
 
 use crate::stored_token::Corrupt;
@@ -20,11 +20,7 @@ pub(crate) enum Failure {
 
 impl From<RedisError> for Failure {
     fn from(error: RedisError) -> Self {
-        match error.kind() {
-            _ if error.code() == Some("WRONGTYPE") => Self::Corrupt(Corrupt::NoHash),
-            ErrorKind::UnexpectedReturnType | ErrorKind::Parse => Self::Corrupt(Corrupt::NoText),
-            _ => Self::Redis(error),
-        }
+        Corrupt::of(&error).map_or(Self::Redis(error), Self::Corrupt)
     }
 }
 

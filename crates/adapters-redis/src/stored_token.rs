@@ -6,7 +6,7 @@ use animal_store_app::{
     ApiKey, ApiKeyId, ApiKeyLabel,
     ports::{NewToken, TokenEntry},
 };
-use redis::{Pipeline, RedisResult, Value, aio::MultiplexedConnection, from_redis_value, pipe};
+use redis::{ErrorKind, Pipeline, RedisError, RedisResult, Value, aio::MultiplexedConnection, from_redis_value, pipe};
 use thiserror::Error;
 
 use crate::store_error::Failure;
@@ -33,6 +33,21 @@ pub(crate) enum Corrupt {
     MissingField,
     #[error("what Redis holds as a label is none")]
     Label,
+}
+
+impl Corrupt {
+    /// Whether this is why Redis, or what was made of its answer, failed.
+    pub(crate) fn of(error: &RedisError) -> Option<Self> {
+        // The code of a pipeline's error is that of none of its commands.
+        let errors = error.clone().into_server_errors().unwrap_or_default();
+        match error.kind() {
+            _ if !errors.is_empty() && errors.iter().all(|(_, error)| error.code() == "WRONGTYPE") => {
+                Some(Self::NoHash)
+            }
+            ErrorKind::UnexpectedReturnType | ErrorKind::Parse => Some(Self::NoText),
+            _ => None,
+        }
+    }
 }
 
 /// Whose token it is; `None` where there is nothing. Scopes that this program does not know are left out.

@@ -3,7 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 /// Files with an authority, and with certificates that it signed: for a server called `localhost`, and for a client.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Certificates {
 impl Certificates {
     /// Makes them in this folder.
     pub fn make(folder: &Path) -> Self {
-        let mut parameters = CertificateParams::new([]).expect("parameters");
+        let mut parameters = parameters("authority", &[]);
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority = CertifiedIssuer::self_signed(parameters, KeyPair::generate().expect("a key")).expect("signed");
         let write = |name: &str, text: String| {
@@ -27,14 +27,13 @@ impl Certificates {
             fs::write(&path, text).expect("the folder can be written");
             path
         };
-        let signed = |names: &[&str]| {
+        let signed = |subject: &str, names: &[&str]| {
             let key = KeyPair::generate().expect("a key");
-            let names: Vec<_> = names.iter().map(ToString::to_string).collect();
-            let certificate = CertificateParams::new(names).expect("parameters").signed_by(&key, &authority);
+            let certificate = self::parameters(subject, names).signed_by(&key, &authority);
             (certificate.expect("signed").pem(), key.serialize_pem())
         };
-        let (server, server_key) = signed(&["localhost"]);
-        let (client, client_key) = signed(&[]);
+        let (server, server_key) = signed("server", &["localhost"]);
+        let (client, client_key) = signed("client", &[]);
         Self {
             authority: write("authority.pem", authority.pem()),
             server: write("server.pem", server),
@@ -43,4 +42,12 @@ impl Certificates {
             client_key: write("client-key.pem", client_key),
         }
     }
+}
+
+/// A certificate with its authority's own subject would be taken for one that signed itself.
+fn parameters(subject: &str, names: &[&str]) -> CertificateParams {
+    let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+    let mut parameters = CertificateParams::new(names).expect("parameters");
+    parameters.distinguished_name.push(DnType::CommonName, subject);
+    parameters
 }

@@ -1,23 +1,34 @@
-//! Keys to test with.
+//! Keys to test with, and what becomes of those who use them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use animal_store_adapters_redis::{DirectorySettings, RedisApiKeyDirectory, RedisApiKeyStore, RedisEndpoint, Tls};
 use animal_store_app::{
     ApiKey, ApiKeyDigest, ApiToken,
-    ports::{Added, ApiKeyDirectory, ApiKeyStore, DirectoryError, NewToken},
+    ports::{Added, ApiKeyDirectory, ApiKeyStore, DirectoryError, NewToken, Readiness},
     test_support::api_key,
 };
+use animal_store_test_servers::{FaultProxy, RedisServer};
+use tokio::task::yield_now;
 
 /// Longer than anything takes, however busy the machine is.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a connection and an answer may take.
+pub(crate) const TIMEOUT: Duration = Duration::from_millis(500);
+/// How long a cached answer counts without a sign of life.
+pub(crate) const LEASE: Duration = Duration::from_millis(600);
+/// How late a busy machine may be with what is due.
+pub(crate) const MARGIN: Duration = Duration::from_millis(300);
 
 /// The defaults of the program.
 pub(crate) fn settings(prefix: &str) -> DirectorySettings {
     DirectorySettings {
         prefix: prefix.to_owned(),
-        timeout: Duration::from_millis(500),
-        lease: Duration::from_millis(600),
+        timeout: TIMEOUT,
+        lease: LEASE,
         max_known: 1000,
         max_unknown: 1000,
         max_look_ups: 1000,
@@ -64,6 +75,153 @@ pub(crate) fn new_token(token: &str) -> NewToken {
     NewToken::new(&ApiToken::from_outside(token.into()).expect("a token"), None)
 }
 
+/// The name of a token in Redis.
+pub(crate) fn name(prefix: &str, token: &str) -> String {
+    format!("{prefix}v1:token:{}", hex::encode(ApiKeyDigest::of(&token.into()).as_bytes()))
+}
+
 pub(crate) async fn find(directory: &RedisApiKeyDirectory, token: &str) -> Result<Option<Arc<ApiKey>>, DirectoryError> {
     directory.find(ApiKeyDigest::of(&token.into())).await
+}
+
+/// What comes of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Accepted,
+    /// There is no such key: 401.
+    Refused,
+    /// Nobody knows whether there is: 503.
+    Failed,
+}
+
+pub(crate) use Outcome::{Accepted, Failed, Refused};
+
+/// Uses a token. Whatever state Redis is in, that ends in time, and fails in no other way than 503.
+pub(crate) async fn ask(directory: &RedisApiKeyDirectory, token: &str) -> Outcome {
+    let start = Instant::now();
+    let outcome = match find(directory, token).await {
+        Ok(Some(_)) => Accepted,
+        Ok(None) => Refused,
+        Err(DirectoryError::Unavailable(_) | DirectoryError::Deadline) => Failed,
+        Err(error) => panic!("{token}: {error:?}"),
+    };
+    assert!(start.elapsed() < TIMEOUT + MARGIN, "{token}: {outcome:?} after {:?}", start.elapsed());
+    outcome
+}
+
+/// Uses a token until this comes of it; before, it may fail, and nothing else.
+pub(crate) async fn comes_to(directory: &RedisApiKeyDirectory, token: &str, expected: Outcome) {
+    let start = Instant::now();
+    loop {
+        let outcome = ask(directory, token).await;
+        if outcome == expected {
+            return;
+        }
+        assert_eq!(outcome, Failed, "{token} is not {expected:?}");
+        assert!(start.elapsed() < PATIENCE, "{token} does not come to {expected:?}");
+        yield_now().await;
+    }
+}
+
+/// How soon a change that Redis reports has to be taken up.
+pub(crate) const REPORTED: Duration = Duration::from_millis(100);
+
+/// A token comes to this as soon as Redis has reported what was changed.
+pub(crate) async fn soon_comes_to(directory: &RedisApiKeyDirectory, token: &str, expected: Outcome) {
+    let changed = Instant::now();
+    loop {
+        let asked = Instant::now();
+        let outcome = ask(directory, token).await;
+        if outcome == expected {
+            return;
+        }
+        assert!(asked - changed < REPORTED, "{token}: {outcome:?} after {:?}", asked - changed);
+        yield_now().await;
+    }
+}
+
+/// Uses a token until this moment. Returns how long after `since` the last time was that it was accepted, and what
+/// came of it in the end.
+pub(crate) async fn accepted_for(
+    directory: &RedisApiKeyDirectory,
+    token: &str,
+    since: Instant,
+    until: Instant,
+) -> (Duration, Outcome) {
+    let mut longest = Duration::ZERO;
+    loop {
+        let asked = Instant::now();
+        let outcome = ask(directory, token).await;
+        if outcome == Accepted {
+            longest = asked.saturating_duration_since(since);
+        }
+        if asked >= until {
+            return (longest, outcome);
+        }
+        yield_now().await;
+    }
+}
+
+pub(crate) async fn is_ready(directory: &RedisApiKeyDirectory) -> bool {
+    directory.check().await.is_ok()
+}
+
+/// A server, a store beside it, and a directory behind a link that can fail.
+pub(crate) struct Linked {
+    pub(crate) directory: RedisApiKeyDirectory,
+    /// Not behind the link.
+    pub(crate) keys: Keys,
+    pub(crate) link: FaultProxy,
+    pub(crate) server: RedisServer,
+}
+
+impl Linked {
+    pub(crate) async fn new() -> Self {
+        Self::with(settings("shop:"), |_| ()).await
+    }
+
+    /// With a link that is in this state before the directory begins.
+    pub(crate) async fn with(settings: DirectorySettings, prepare: impl FnOnce(&mut FaultProxy)) -> Self {
+        let server = RedisServer::start();
+        let mut link = FaultProxy::to(server.port());
+        prepare(&mut link);
+        let keys = Keys::at(&server.url(), settings.clone());
+        let directory = Keys::at(&format!("redis://{}", link.address()), settings).directory().await;
+        Self { directory, keys, link, server }
+    }
+
+    /// Adds a key, and has it found until it is found in the cache.
+    pub(crate) async fn add_and_cache(&self, id: &str, token: &str) -> ApiKey {
+        let key = self.keys.add(id, token).await;
+        let start = Instant::now();
+        loop {
+            let look_ups = self.look_ups();
+            comes_to(&self.directory, token, Accepted).await;
+            if self.look_ups() == look_ups {
+                return key;
+            }
+            assert!(start.elapsed() < PATIENCE, "{token} is not cached");
+        }
+    }
+
+    /// How often Redis was asked for a token.
+    pub(crate) fn look_ups(&self) -> u32 {
+        calls(&self.server, "hmget")
+    }
+}
+
+/// How often the server carried this command out.
+pub(crate) fn calls(server: &RedisServer, command: &str) -> u32 {
+    let counts = server.command_counts();
+    let count = counts.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
+    count.map_or(0, |count| count.parse().expect("a number"))
+}
+
+/// Writes down the middle one and the longest, which is returned.
+#[expect(clippy::print_stdout, reason = "a measurement is worth more than that it was short enough")]
+pub(crate) fn report(what: &str, windows: &mut [Duration]) -> Duration {
+    windows.sort();
+    let longest = windows[windows.len() - 1];
+    println!("{what}, {} times: p50 {:?}, longest {longest:?}", windows.len(), windows[windows.len() / 2]);
+    longest
 }

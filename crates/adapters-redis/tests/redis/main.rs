@@ -1,4 +1,16 @@
 //! The adapters over real Redis servers, and over links that fail.
 
+mod cache;
+mod connections;
 mod contract;
+mod corrupt;
+mod holding;
+mod in_flight;
 mod keys;
+mod lifetimes;
+mod links;
+mod look_ups;
+mod permissions;
+mod races;
+mod refusals;
+mod windows;

@@ -1,0 +1,201 @@
+//! A directory whose link to Redis fails, or whose Redis does.
+
+use std::time::{Duration, Instant};
+
+use animal_store_app::ports::DirectoryError;
+
+use crate::keys::{
+    Accepted, Failed, LEASE, Linked, MARGIN, PATIENCE, Refused, TIMEOUT, ask, comes_to, find, is_ready, settings,
+};
+
+/// A key that was used lately, one that was never used, and a token of no key.
+async fn with_keys() -> Linked {
+    let linked = Linked::new().await;
+    linked.keys.add("unused", "unused").await;
+    linked.add_and_cache("used", "used").await;
+    linked
+}
+
+/// While nothing comes through: what was confirmed lately passes for a while, everything else fails.
+async fn nothing_new_passes(linked: &Linked, since: Instant) {
+    while since.elapsed() < 3 * LEASE {
+        for token in ["used", "unused", "invented"] {
+            let asked = Instant::now();
+            let outcome = ask(&linked.directory, token).await;
+            if token == "used" && asked < since + LEASE {
+                assert_ne!(outcome, Refused, "{token}");
+            } else {
+                assert_eq!(outcome, Failed, "{token} after {:?}", asked - since);
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+    assert!(!is_ready(&linked.directory).await);
+}
+
+async fn everything_is_well_again(linked: &Linked) {
+    for (token, outcome) in [("used", Accepted), ("unused", Accepted), ("invented", Refused)] {
+        comes_to(&linked.directory, token, outcome).await;
+    }
+    becomes_ready(linked).await;
+}
+
+async fn becomes_ready(linked: &Linked) {
+    let start = Instant::now();
+    while !is_ready(&linked.directory).await {
+        assert!(start.elapsed() < PATIENCE, "it does not become ready");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_that_is_cut_is_made_anew() {
+    let linked = with_keys().await;
+    for _ in 0..10 {
+        linked.link.cut();
+        everything_is_well_again(&linked).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn over_a_frozen_link_nothing_passes_that_redis_has_not_confirmed_lately() {
+    let mut linked = with_keys().await;
+    linked.link.freeze();
+    nothing_new_passes(&linked, Instant::now()).await;
+
+    linked.link.heal();
+    everything_is_well_again(&linked).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_link_everything_fails_until_there_is_one() {
+    let mut linked = with_keys().await;
+    linked.link.refuse();
+    let refused = Instant::now();
+    nothing_new_passes(&linked, refused).await;
+    let asked = Instant::now();
+    assert_eq!(ask(&linked.directory, "used").await, Failed);
+    assert!(asked.elapsed() < MARGIN, "nothing was there to wait for");
+
+    linked.link.heal();
+    everything_is_well_again(&linked).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stands_still_confirms_nothing_until_it_goes_on() {
+    let linked = with_keys().await;
+    linked.server.pause();
+    nothing_new_passes(&linked, Instant::now()).await;
+
+    linked.server.resume();
+    everything_is_well_again(&linked).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_look_ups_over_a_frozen_link_all_end_in_time() {
+    let linked = with_keys().await;
+    linked.link.freeze();
+    let look_ups = (0..500).map(|number| {
+        let directory = &linked.directory;
+        async move { ask(directory, &format!("invented-{number}")).await }
+    });
+    let outcomes = futures_util::future::join_all(look_ups).await;
+    assert!(outcomes.iter().all(|&outcome| outcome == Failed), "{outcomes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_link_makes_look_ups_slow_and_nothing_else() {
+    let delay = Duration::from_millis(50);
+    let linked = Linked::with(settings("shop:"), |link| link.delay(delay)).await;
+    assert!(is_ready(&linked.directory).await);
+
+    let start = Instant::now();
+    assert_eq!(ask(&linked.directory, "invented").await, Refused);
+    assert!(start.elapsed() >= 2 * delay, "it did not go over the link");
+    linked.add_and_cache("key", "token").await;
+    // The cache stays in use, lease by lease.
+    let look_ups = linked.look_ups();
+    while start.elapsed() < 4 * LEASE {
+        assert_eq!(ask(&linked.directory, "token").await, Accepted);
+        assert!(is_ready(&linked.directory).await);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(linked.look_ups(), look_ups);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_that_is_too_slow_is_none() {
+    let mut linked = with_keys().await;
+    linked.link.delay(Duration::from_secs(1));
+    nothing_new_passes(&linked, Instant::now()).await;
+
+    linked.link.heal();
+    everything_is_well_again(&linked).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_lost_everything_knows_no_key() {
+    let mut linked = with_keys().await;
+    linked.server.stop();
+    comes_to_failed_at_once(&linked, "used").await;
+    assert_eq!(ask(&linked.directory, "unused").await, Failed);
+    assert_eq!(ask(&linked.directory, "invented").await, Failed);
+
+    linked.server.start_again();
+    for token in ["used", "unused", "invented"] {
+        comes_to(&linked.directory, token, Refused).await;
+    }
+    linked.add_and_cache("another", "another").await;
+}
+
+/// The end of a connection is noticed long before a lease is over.
+async fn comes_to_failed_at_once(linked: &Linked, token: &str) {
+    let start = Instant::now();
+    loop {
+        let asked = Instant::now();
+        match ask(&linked.directory, token).await {
+            Failed => return,
+            outcome => assert_eq!(outcome, Accepted),
+        }
+        assert!(asked - start < Duration::from_millis(100), "it still passes");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_that_begins_without_a_link_fails_at_once_and_recovers() {
+    let mut linked = Linked::with(settings("shop:"), animal_store_test_servers::FaultProxy::refuse).await;
+    begins_without(&linked).await;
+
+    linked.link.heal();
+    recovers(&linked).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_that_begins_with_a_frozen_link_fails_at_once_and_recovers() {
+    let start = Instant::now();
+    let mut linked = Linked::with(settings("shop:"), |link| link.freeze()).await;
+    // Of which the server takes a part to start.
+    assert!(start.elapsed() < TIMEOUT + 2 * MARGIN, "{:?}", start.elapsed());
+    begins_without(&linked).await;
+
+    linked.link.heal();
+    recovers(&linked).await;
+}
+
+async fn begins_without(linked: &Linked) {
+    linked.keys.add("key", "token").await;
+    assert!(!is_ready(&linked.directory).await);
+    for token in ["token", "invented"] {
+        let start = Instant::now();
+        let outcome = find(&linked.directory, token).await;
+        assert!(matches!(outcome, Err(DirectoryError::Unavailable(_))), "{token}: {outcome:?}");
+        assert!(start.elapsed() < MARGIN, "nothing was there to wait for");
+    }
+}
+
+async fn recovers(linked: &Linked) {
+    comes_to(&linked.directory, "token", Accepted).await;
+    comes_to(&linked.directory, "invented", Refused).await;
+    becomes_ready(linked).await;
+}
