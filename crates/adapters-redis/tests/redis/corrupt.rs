@@ -6,7 +6,7 @@ use animal_store_app::{
 };
 use animal_store_test_servers::RedisSpace;
 
-use crate::keys::{Keys, Refused, comes_to, find, name, new_token, settings};
+use crate::keys::{Keys, Refused, a_moment, comes_to, find, name, new_token, settings};
 
 /// Commands that put something else in place of the token at the end of `KEYS`.
 const CORRUPTIONS: [&str; 9] = [
@@ -49,7 +49,7 @@ async fn what_is_no_token_is_neither_accepted_nor_unknown() {
         loop {
             match find(&directory, "token").await {
                 Err(DirectoryError::Corrupt(_)) => break,
-                Ok(None) if start.elapsed().as_millis() < 100 => tokio::task::yield_now().await,
+                Ok(None) if start.elapsed().as_millis() < 100 => a_moment().await,
                 outcome => panic!("{corruption}: {outcome:?}"),
             }
         }

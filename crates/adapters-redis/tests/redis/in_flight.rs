@@ -1,15 +1,18 @@
 //! A key that is revoked while Redis' answer about it is on its way.
 
-use std::{sync::Arc, time::Duration, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use animal_store_adapters_redis::{DirectorySettings, RedisApiKeyDirectory};
 use animal_store_app::ApiKey;
 use animal_store_test_servers::RedisServer;
-use tokio::task::{JoinHandle, yield_now};
+use tokio::task::JoinHandle;
 
 use crate::{
     holding::HoldingLink,
-    keys::{Keys, PATIENCE, find, settings},
+    keys::{Keys, PATIENCE, a_moment, find, settings},
 };
 
 struct InFlight {
@@ -45,7 +48,7 @@ async fn wait_for(condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < PATIENCE, "it does not come to that");
-        yield_now().await;
+        a_moment().await;
     }
 }
 

@@ -12,7 +12,6 @@ use animal_store_app::{
     test_support::api_key,
 };
 use animal_store_test_servers::{FaultProxy, RedisServer};
-use tokio::task::yield_now;
 
 /// Longer than anything takes, however busy the machine is.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -119,8 +118,13 @@ pub(crate) async fn comes_to(directory: &RedisApiKeyDirectory, token: &str, expe
         }
         assert_eq!(outcome, Failed, "{token} is not {expected:?}");
         assert!(start.elapsed() < PATIENCE, "{token} does not come to {expected:?}");
-        yield_now().await;
+        a_moment().await;
     }
+}
+
+/// Between two looks at something that is waited for, so that looking does not keep it from happening.
+pub(crate) async fn a_moment() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
 /// How soon a change that Redis reports has to be taken up.
@@ -136,7 +140,7 @@ pub(crate) async fn soon_comes_to(directory: &RedisApiKeyDirectory, token: &str,
             return;
         }
         assert!(asked - changed < REPORTED, "{token}: {outcome:?} after {:?}", asked - changed);
-        yield_now().await;
+        a_moment().await;
     }
 }
 
@@ -158,7 +162,7 @@ pub(crate) async fn accepted_for(
         if asked >= until {
             return (longest, outcome);
         }
-        yield_now().await;
+        a_moment().await;
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use animal_store_adapters_redis::DirectorySettings;
 use animal_store_app::ports::DirectoryError;
 
 use crate::keys::{
-    Accepted, Failed, LEASE, Linked, MARGIN, PATIENCE, Refused, TIMEOUT, ask, comes_to, find, is_ready, settings,
+    Accepted, Failed, LEASE, Linked, MARGIN, PATIENCE, Refused, TIMEOUT, a_moment, ask, comes_to, find, is_ready,
+    settings,
 };
 
 /// A key that was used lately, one that was never used, and a token of no key.
@@ -28,7 +30,7 @@ async fn nothing_new_passes(linked: &Linked, since: Instant) {
                 assert_eq!(outcome, Failed, "{token} after {:?}", asked - since);
             }
         }
-        tokio::task::yield_now().await;
+        a_moment().await;
     }
     assert!(!is_ready(&linked.directory).await);
 }
@@ -44,7 +46,7 @@ async fn becomes_ready(linked: &Linked) {
     let start = Instant::now();
     while !is_ready(&linked.directory).await {
         assert!(start.elapsed() < PATIENCE, "it does not become ready");
-        tokio::task::yield_now().await;
+        a_moment().await;
     }
 }
 
@@ -113,14 +115,26 @@ async fn a_slow_link_makes_look_ups_slow_and_nothing_else() {
     assert_eq!(ask(&linked.directory, "invented").await, Refused);
     assert!(start.elapsed() >= 2 * delay, "it did not go over the link");
     linked.add_and_cache("key", "token").await;
-    // The cache stays in use, lease by lease.
-    let look_ups = linked.look_ups();
     while start.elapsed() < 4 * LEASE {
         assert_eq!(ask(&linked.directory, "token").await, Accepted);
-        assert!(is_ready(&linked.directory).await);
-        tokio::task::yield_now().await;
+        a_moment().await;
     }
-    assert_eq!(linked.look_ups(), look_ups);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_renewed_before_it_ends_where_an_answer_takes_a_quarter_of_it() {
+    let lease = Duration::from_secs(2);
+    let patient = DirectorySettings { lease, timeout: lease, ..settings("shop:") };
+    let linked = Linked::with(patient, |link| link.delay(lease * 27 / 200)).await;
+    linked.add_and_cache("key", "token").await;
+    let look_ups = linked.look_ups();
+    let start = Instant::now();
+    while start.elapsed() < 2 * lease {
+        assert!(find(&linked.directory, "token").await.is_ok_and(|key| key.is_some()));
+        assert!(is_ready(&linked.directory).await);
+        a_moment().await;
+    }
+    assert_eq!(linked.look_ups(), look_ups, "it was not in the cache all the time");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -158,7 +172,7 @@ async fn comes_to_failed_at_once(linked: &Linked, token: &str) {
             outcome => assert_eq!(outcome, Accepted),
         }
         assert!(asked - start < Duration::from_millis(100), "it still passes");
-        tokio::task::yield_now().await;
+        a_moment().await;
     }
 }
 

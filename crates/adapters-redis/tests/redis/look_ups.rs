@@ -1,7 +1,7 @@
 //! Look-ups that are too many, and such that nobody waits for any more.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant},
 };
@@ -9,8 +9,9 @@ use std::{
 use animal_store_adapters_redis::DirectorySettings;
 use animal_store_app::ports::DirectoryError;
 use futures_util::{FutureExt, future::join_all};
+use tokio::sync::oneshot;
 
-use crate::keys::{Accepted, Failed, Linked, MARGIN, Refused, ask, comes_to, find, settings};
+use crate::keys::{Accepted, Failed, Linked, MARGIN, Refused, a_moment, ask, comes_to, find, settings};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn look_ups_beyond_the_bound_are_refused_at_once_and_only_those() {
@@ -62,13 +63,21 @@ async fn a_look_up_goes_on_for_others_when_the_runtime_on_which_it_was_begun_has
 
     let directory = Arc::new(directory);
     let other = Arc::clone(&directory);
+    let (begun, has_begun) = oneshot::channel();
+    let (joined, has_joined) = mpsc::channel::<()>();
     let worker = thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        let begun = runtime.block_on(async { find(&other, "token").now_or_never() });
-        assert!(begun.is_none(), "it takes its time");
+        let mut look_up = Box::pin(find(&other, "token"));
+        assert!(runtime.block_on(async { (&mut look_up).now_or_never() }).is_none(), "it takes its time");
+        begun.send(()).expect("somebody waits");
+        has_joined.recv().expect_err("it ends");
     });
-    worker.join().expect("it begins a look-up");
-    assert_eq!(ask(&directory, "token").await, Accepted);
+    has_begun.await.expect("it begins a look-up");
+    let mut second = Box::pin(ask(&directory, "token"));
+    assert!((&mut second).now_or_never().is_none());
+    drop(joined);
+    worker.join().expect("it ends");
+    assert_eq!(second.await, Accepted);
     drop(link);
 }
 
@@ -86,7 +95,7 @@ async fn look_ups_that_nobody_waits_for_any_more_give_their_room_back() {
         let start = Instant::now();
         while matches!(find(&linked.directory, &format!("later-{round}")).await, Err(DirectoryError::Overloaded)) {
             assert!(start.elapsed() < 2 * MARGIN, "they still take up the room");
-            tokio::task::yield_now().await;
+            a_moment().await;
         }
     }
 }

@@ -13,7 +13,7 @@ use animal_store_test_servers::RedisSpace;
 use redis::{Pipeline, aio::MultiplexedConnection, pipe};
 use tokio::task::{JoinHandle, yield_now};
 
-use crate::keys::{Accepted, Keys, REPORTED, Refused, ask, comes_to, name, report, settings};
+use crate::keys::{Accepted, Failed, Keys, REPORTED, Refused, a_moment, ask, comes_to, name, report, settings};
 
 const TASKS: u32 = 8;
 
@@ -56,10 +56,11 @@ impl Race {
         for directory in &self.directories {
             loop {
                 let asked = Instant::now();
-                if ask(directory, token).await == Refused {
-                    break;
+                match ask(directory, token).await {
+                    Refused => break,
+                    Accepted => longest = longest.max(asked - revoked),
+                    Failed => {}
                 }
-                longest = longest.max(asked - revoked);
                 assert!(longest < REPORTED, "{token} passes {longest:?} after its revocation");
                 yield_now().await;
             }
@@ -75,15 +76,15 @@ impl Race {
             tokio::spawn(async move {
                 while !good.over.load(Ordering::Relaxed) {
                     for directory in &good.directories {
-                        assert_eq!(ask(directory, "good").await, Accepted);
+                        assert_ne!(ask(directory, "good").await, Refused);
                     }
-                    yield_now().await;
+                    a_moment().await;
                 }
             }),
             tokio::spawn(async move {
                 for number in 0.. {
                     for directory in &guessing.directories {
-                        assert_eq!(ask(directory, &format!("guess-{number}")).await, Refused);
+                        assert_ne!(ask(directory, &format!("guess-{number}")).await, Accepted);
                     }
                     if guessing.over.load(Ordering::Relaxed) {
                         break;
@@ -127,7 +128,7 @@ where
     report("passed after its revocation", &mut windows);
     for (task, number) in (0..TASKS).flat_map(|task| (0..rounds).map(move |number| (task, number))) {
         for directory in &race.directories {
-            assert_eq!(ask(directory, &format!("token-{task}-{number}")).await, Refused);
+            comes_to(directory, &format!("token-{task}-{number}"), Refused).await;
         }
     }
 }
@@ -141,7 +142,7 @@ async fn no_key_passes_100_ms_after_its_revocation_in_4000_rounds() {
             comes_to(directory, &token, Accepted).await;
         }
         // From the cache, or with a look-up that is not kept.
-        assert_eq!(ask(&race.directories[0], &token).await, Accepted);
+        comes_to(&race.directories[0], &token, Accepted).await;
         let revoked = race.revoke(&token).await;
         race.ends(&token, revoked).await
     })

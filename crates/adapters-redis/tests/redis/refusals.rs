@@ -14,8 +14,8 @@ use animal_store_app::{
 use animal_store_test_servers::RedisServer;
 
 use crate::keys::{
-    Accepted, Failed, Keys, LEASE, Outcome, PATIENCE, REPORTED, Refused, ask, comes_to, is_ready, new_token, settings,
-    soon_comes_to,
+    Accepted, Failed, Keys, LEASE, Outcome, PATIENCE, REPORTED, Refused, a_moment, ask, comes_to, is_ready, new_token,
+    settings, soon_comes_to,
 };
 
 struct Refusing {
@@ -50,7 +50,7 @@ impl Refusing {
                 return;
             }
             assert!(start.elapsed() < PATIENCE, "{used:?}, {outcomes:?}");
-            tokio::task::yield_now().await;
+            a_moment().await;
         }
     }
 
@@ -60,7 +60,7 @@ impl Refusing {
             for token in ["used", "unused", "invented"] {
                 assert_eq!(ask(&self.directory, token).await, Failed, "{token}");
             }
-            tokio::task::yield_now().await;
+            a_moment().await;
         }
     }
 
@@ -197,7 +197,7 @@ async fn a_permission_that_is_taken_away_makes_look_ups_fail_until_it_is_given_b
         // One without PING shows at the next sign of life.
         while permission == "ping" && is_ready(&directory).await {
             assert!(start.elapsed() < LEASE + REPORTED, "it is still ready");
-            tokio::task::yield_now().await;
+            a_moment().await;
         }
         for token in ["token", "invented"] {
             assert_eq!(ask(&directory, token).await, Failed, "{token} without {permission}");
