@@ -95,8 +95,8 @@ impl RedisApiKeyDirectory {
             }
             LookingUp::Overloaded => return Err(DirectoryError::Overloaded),
         };
-        // A deadline of its own: the runtime where the look-up goes on may be busy, or ending.
-        match timeout(self.timeout, outcome.wait_for(Option::is_some)).await {
+        // Redis has its deadline; this one is for a runtime that is too busy to keep that, or ending.
+        match timeout(self.timeout * 5 / 4, outcome.wait_for(Option::is_some)).await {
             Ok(Ok(outcome)) => Ok(outcome.clone().unwrap_or(Err(LookUpError::NotConnected))?),
             Ok(Err(_)) => Err(LookUpError::NotConnected.into()),
             Err(_) => Err(DirectoryError::Deadline),
