@@ -60,18 +60,20 @@ impl RedisEndpoint {
         // Without it, a look-up may wait 40 ms for the acknowledgement of the one before.
         let tcp = TcpSettings::default().set_nodelay(true);
         let info = info.set_redis_settings(settings).set_tcp_settings(tcp);
+        if !encrypted {
+            if tls.authority.is_some() || tls.client.is_some() {
+                return Err(EndpointError::NoTls);
+            }
+            let client = Client::open(info).map_err(|_| EndpointError::Url)?;
+            return Ok(Self { client: Arc::new(client) });
+        }
         if !tls.holds_certificates() {
             return Err(EndpointError::Certificates("a text that should hold one holds none".to_owned()));
         }
-        let client = if encrypted {
-            // Where another part of the process has chosen already, its choice serves as well.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-            Client::build_with_tls(info, tls.into()).map_err(|error| EndpointError::Certificates(error.to_string()))?
-        } else if tls.authority.is_some() || tls.client.is_some() {
-            return Err(EndpointError::NoTls);
-        } else {
-            Client::open(info).map_err(|_| EndpointError::Url)?
-        };
+        // Where another part of the process has chosen already, its choice serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::build_with_tls(info, tls.into());
+        let client = client.map_err(|error| EndpointError::Certificates(error.to_string()))?;
         Ok(Self { client: Arc::new(client) })
     }
 
