@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use animal_store_adapters_redis::{DirectorySettings, RedisApiKeyDirectory};
 use animal_store_test_servers::RedisServer;
 
-use crate::keys::{Accepted, Keys, Linked, Refused, ask, calls, comes_to, name, settings, soon_comes_to};
+use crate::{
+    keys::{Keys, Linked, calls, name, patient},
+    uses::{Accepted, Refused, ask, comes_to, soon_comes_to},
+};
 
 struct Cached {
     directory: Arc<RedisApiKeyDirectory>,
@@ -21,7 +24,7 @@ impl Cached {
     }
 
     async fn new() -> Self {
-        Self::with(settings("shop:")).await
+        Self::with(patient()).await
     }
 
     /// What Redis did but for signs of life.
@@ -129,7 +132,7 @@ async fn invented_tokens_do_not_drive_out_those_of_keys() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_tokens_than_fit_all_work_and_no_more_are_kept_than_fit() {
     const MANY: u32 = 100;
-    let small = DirectorySettings { max_known: 10, max_unknown: 10, ..settings("shop:") };
+    let small = DirectorySettings { max_known: 10, max_unknown: 10, ..patient() };
     let cached = Cached::with(small).await;
     for number in 0..MANY {
         cached.keys.add(&format!("key-{number}"), &format!("known-{number}")).await;
@@ -149,7 +152,7 @@ async fn more_tokens_than_fit_all_work_and_no_more_are_kept_than_fit() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn look_ups_of_one_token_at_a_time_are_one() {
-    let linked = Linked::with(settings("shop:"), |link| link.delay(Duration::from_millis(50))).await;
+    let linked = Linked::with(patient(), |link| link.delay(Duration::from_millis(50))).await;
     linked.keys.add("key", "token").await;
     for (token, outcome) in [("token", Accepted), ("invented", Refused)] {
         // A report that is on its way would end a look-up's right to be shared.

@@ -6,8 +6,9 @@ use animal_store_adapters_redis::{EndpointError, RedisApiKeyStore, RedisEndpoint
 use animal_store_app::ports::{ApiKeyStore, ApiKeyStoreError};
 use animal_store_test_servers::{Certificates, RedisServer};
 
-use crate::keys::{
-    Accepted, Failed, Keys, Refused, TIMEOUT, ask, comes_to, endpoint, is_ready, settings, soon_comes_to,
+use crate::{
+    keys::{Keys, TIMEOUT, endpoint, settings},
+    uses::{Accepted, Failed, Refused, ask, comes_to, is_ready, soon_comes_to},
 };
 
 /// A key is made, used and revoked.

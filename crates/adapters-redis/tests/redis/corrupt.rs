@@ -6,7 +6,10 @@ use animal_store_app::{
 };
 use animal_store_test_servers::RedisSpace;
 
-use crate::keys::{Keys, Refused, a_moment, comes_to, find, name, new_token, settings};
+use crate::{
+    keys::{Keys, find, name, new_token, settings},
+    uses::{Refused, a_moment, comes_to},
+};
 
 /// Commands that put something else in place of the token at the end of `KEYS`.
 const CORRUPTIONS: [&str; 9] = [

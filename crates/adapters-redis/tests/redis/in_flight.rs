@@ -1,18 +1,17 @@
 //! A key that is revoked while Redis' answer about it is on its way.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
-use animal_store_adapters_redis::{DirectorySettings, RedisApiKeyDirectory};
+use animal_store_adapters_redis::RedisApiKeyDirectory;
 use animal_store_app::ApiKey;
 use animal_store_test_servers::RedisServer;
+use futures_util::FutureExt;
 use tokio::task::JoinHandle;
 
 use crate::{
     holding::HoldingLink,
-    keys::{Keys, PATIENCE, a_moment, find, settings},
+    keys::{Keys, PATIENCE, find, name, patient},
+    uses::a_moment,
 };
 
 struct InFlight {
@@ -28,15 +27,23 @@ struct InFlight {
 async fn answer_on_its_way() -> InFlight {
     let server = RedisServer::start();
     let link = HoldingLink::to(server.port(), "label of key");
-    // The session outlives this.
-    let settings = DirectorySettings { lease: 2 * PATIENCE, timeout: PATIENCE, ..settings("shop:") };
-    let keys = Keys::at(&server.url(), settings.clone());
-    let directory = Arc::new(Keys::at(&format!("redis://{}", link.address), settings).directory().await);
+    let keys = Keys::at(&server.url(), patient());
+    let directory = Arc::new(Keys::at(&format!("redis://{}", link.address), patient()).directory().await);
     let key = keys.add("key", "token").await;
-    report_arrives().await;
+    for witness in ["before", "after"] {
+        wait_for(|| find(&directory, witness).now_or_never().is_some()).await;
+    }
+    reports_arrive(&directory, &server, "before").await;
     let look_up = begin(&directory);
     wait_for(|| link.held() == 1).await;
     InFlight { directory, link, keys, key, look_up, server }
+}
+
+/// Has another token changed and waits until the cache knows: then it knows of everything that was changed before.
+async fn reports_arrive(directory: &RedisApiKeyDirectory, server: &RedisServer, witness: &str) {
+    server.command(&["DEL", &name("shop:", witness)]);
+    server.command(&["SET", &name("shop:", witness), "changed"]);
+    wait_for(|| find(directory, witness).now_or_never().is_none()).await;
 }
 
 fn begin(directory: &Arc<RedisApiKeyDirectory>) -> JoinHandle<Option<Arc<ApiKey>>> {
@@ -52,16 +59,11 @@ async fn wait_for(condition: impl Fn() -> bool) {
     }
 }
 
-/// By now, what Redis has reported has been taken up: that takes 100 ms at the most.
-async fn report_arrives() {
-    tokio::time::sleep_until(tokio::time::Instant::now() + Duration::from_millis(100)).await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_from_before_a_revocation_is_not_kept_after_it() {
-    let InFlight { directory, link, keys, key, look_up, server: _server } = answer_on_its_way().await;
+    let InFlight { directory, link, keys, key, look_up, server } = answer_on_its_way().await;
     keys.revoke(&key).await;
-    report_arrives().await;
+    reports_arrive(&directory, &server, "after").await;
     link.release();
 
     assert_eq!(look_up.await.expect("the look-up").as_deref(), Some(&key), "it was so when Redis was asked");
@@ -70,9 +72,9 @@ async fn an_answer_from_before_a_revocation_is_not_kept_after_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_look_up_from_after_a_revocation_does_not_share_an_answer_from_before_it() {
-    let InFlight { directory, link, keys, key, look_up, server: _server } = answer_on_its_way().await;
+    let InFlight { directory, link, keys, key, look_up, server } = answer_on_its_way().await;
     keys.revoke(&key).await;
-    report_arrives().await;
+    reports_arrive(&directory, &server, "after").await;
     let later = begin(&directory);
     assert_eq!(link.held(), 1);
     link.release();
@@ -88,7 +90,7 @@ async fn an_answer_from_before_a_change_does_not_take_the_place_of_one_from_afte
     let InFlight { directory, link, keys, key, look_up, server } = answer_on_its_way().await;
     keys.revoke(&key).await;
     let again = keys.add("key-again", "token").await;
-    report_arrives().await;
+    reports_arrive(&directory, &server, "after").await;
     let later = begin(&directory);
     link.release();
 
@@ -105,7 +107,7 @@ async fn an_answer_from_before_a_change_does_not_take_the_place_of_one_from_afte
 async fn an_answer_from_before_redis_was_emptied_is_not_kept_after_it() {
     let InFlight { directory, link, look_up, server, .. } = answer_on_its_way().await;
     server.command(&["FLUSHALL"]);
-    report_arrives().await;
+    reports_arrive(&directory, &server, "after").await;
     link.release();
 
     look_up.await.expect("the look-up");

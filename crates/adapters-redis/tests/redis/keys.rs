@@ -1,4 +1,4 @@
-//! Keys to test with, and what becomes of those who use them.
+//! Keys to test with.
 
 use std::{
     sync::Arc,
@@ -8,10 +8,12 @@ use std::{
 use animal_store_adapters_redis::{DirectorySettings, RedisApiKeyDirectory, RedisApiKeyStore, RedisEndpoint, Tls};
 use animal_store_app::{
     ApiKey, ApiKeyDigest, ApiToken,
-    ports::{Added, ApiKeyDirectory, ApiKeyStore, DirectoryError, NewToken, Readiness},
+    ports::{Added, ApiKeyDirectory, ApiKeyStore, DirectoryError, NewToken},
     test_support::api_key,
 };
 use animal_store_test_servers::{FaultProxy, RedisServer};
+
+use crate::uses::{Accepted, comes_to};
 
 /// Longer than anything takes, however busy the machine is.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -20,7 +22,9 @@ pub(crate) const TIMEOUT: Duration = Duration::from_millis(500);
 /// How long a cached answer counts without a sign of life.
 pub(crate) const LEASE: Duration = Duration::from_millis(600);
 /// How late a busy machine may be with what is due.
-pub(crate) const MARGIN: Duration = Duration::from_millis(300);
+pub(crate) const MARGIN: Duration = Duration::from_secs(2);
+/// How soon a change that Redis reports has to be taken up.
+pub(crate) const REPORTED: Duration = Duration::from_millis(100);
 
 /// The defaults of the program.
 pub(crate) fn settings(prefix: &str) -> DirectorySettings {
@@ -32,6 +36,11 @@ pub(crate) fn settings(prefix: &str) -> DirectorySettings {
         max_unknown: 1000,
         max_look_ups: 1000,
     }
+}
+
+/// With a session and look-ups that outlive any stall of the machine.
+pub(crate) fn patient() -> DirectorySettings {
+    DirectorySettings { timeout: PATIENCE, lease: 2 * PATIENCE, ..settings("shop:") }
 }
 
 /// A store, and what it takes to make directories over it.
@@ -81,93 +90,6 @@ pub(crate) fn name(prefix: &str, token: &str) -> String {
 
 pub(crate) async fn find(directory: &RedisApiKeyDirectory, token: &str) -> Result<Option<Arc<ApiKey>>, DirectoryError> {
     directory.find(ApiKeyDigest::of(&token.into())).await
-}
-
-/// What comes of a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Accepted,
-    /// There is no such key: 401.
-    Refused,
-    /// Nobody knows whether there is: 503.
-    Failed,
-}
-
-pub(crate) use Outcome::{Accepted, Failed, Refused};
-
-/// Uses a token. Whatever state Redis is in, that ends in time, and fails in no other way than 503.
-pub(crate) async fn ask(directory: &RedisApiKeyDirectory, token: &str) -> Outcome {
-    let start = Instant::now();
-    let outcome = match find(directory, token).await {
-        Ok(Some(_)) => Accepted,
-        Ok(None) => Refused,
-        Err(DirectoryError::Unavailable(_) | DirectoryError::Deadline) => Failed,
-        Err(error) => panic!("{token}: {error:?}"),
-    };
-    assert!(start.elapsed() < TIMEOUT + MARGIN, "{token}: {outcome:?} after {:?}", start.elapsed());
-    outcome
-}
-
-/// Uses a token until this comes of it; before, it may fail, and nothing else.
-pub(crate) async fn comes_to(directory: &RedisApiKeyDirectory, token: &str, expected: Outcome) {
-    let start = Instant::now();
-    loop {
-        let outcome = ask(directory, token).await;
-        if outcome == expected {
-            return;
-        }
-        assert_eq!(outcome, Failed, "{token} is not {expected:?}");
-        assert!(start.elapsed() < PATIENCE, "{token} does not come to {expected:?}");
-        a_moment().await;
-    }
-}
-
-/// Between two looks at something that is waited for, so that looking does not keep it from happening.
-pub(crate) async fn a_moment() {
-    tokio::time::sleep(Duration::from_millis(1)).await;
-}
-
-/// How soon a change that Redis reports has to be taken up.
-pub(crate) const REPORTED: Duration = Duration::from_millis(100);
-
-/// A token comes to this as soon as Redis has reported what was changed.
-pub(crate) async fn soon_comes_to(directory: &RedisApiKeyDirectory, token: &str, expected: Outcome) {
-    let changed = Instant::now();
-    loop {
-        let asked = Instant::now();
-        let outcome = ask(directory, token).await;
-        if outcome == expected {
-            return;
-        }
-        assert!(asked - changed < REPORTED, "{token}: {outcome:?} after {:?}", asked - changed);
-        a_moment().await;
-    }
-}
-
-/// Uses a token until this moment. Returns how long after `since` the last time was that it was accepted, and what
-/// came of it in the end.
-pub(crate) async fn accepted_for(
-    directory: &RedisApiKeyDirectory,
-    token: &str,
-    since: Instant,
-    until: Instant,
-) -> (Duration, Outcome) {
-    let mut longest = Duration::ZERO;
-    loop {
-        let asked = Instant::now();
-        let outcome = ask(directory, token).await;
-        if outcome == Accepted {
-            longest = asked.saturating_duration_since(since);
-        }
-        if asked >= until {
-            return (longest, outcome);
-        }
-        a_moment().await;
-    }
-}
-
-pub(crate) async fn is_ready(directory: &RedisApiKeyDirectory) -> bool {
-    directory.check().await.is_ok()
 }
 
 /// A server, a store beside it, and a directory behind a link that can fail.

@@ -11,25 +11,26 @@ use animal_store_app::ports::DirectoryError;
 use futures_util::{FutureExt, future::join_all};
 use tokio::sync::oneshot;
 
-use crate::keys::{Accepted, Failed, Linked, MARGIN, Refused, a_moment, ask, comes_to, find, settings};
+use crate::{
+    keys::{Linked, MARGIN, TIMEOUT, find, patient},
+    uses::{Accepted, Failed, Refused, a_moment, ask, comes_to},
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn look_ups_beyond_the_bound_are_refused_at_once_and_only_those() {
-    let few = DirectorySettings { max_look_ups: 3, ..settings("shop:") };
+    let few = DirectorySettings { max_look_ups: 3, timeout: TIMEOUT, ..patient() };
     let mut linked = Linked::with(few, |_| ()).await;
     linked.add_and_cache("key", "token").await;
     let directory = &linked.directory;
     linked.link.freeze();
 
-    let start = Instant::now();
     let mut first = join_all((0..3).map(|number| async move { ask(directory, &format!("token-{number}")).await }));
     assert!((&mut first).now_or_never().is_none());
     for number in 3..100 {
-        let outcome = find(directory, &format!("token-{number}")).await;
-        assert!(matches!(outcome, Err(DirectoryError::Overloaded)), "{outcome:?}");
+        let outcome = find(directory, &format!("token-{number}")).now_or_never();
+        assert!(matches!(outcome, Some(Err(DirectoryError::Overloaded))), "{outcome:?}");
     }
-    assert_eq!(ask(directory, "token").await, Accepted, "it is in the cache");
-    assert!(start.elapsed() < MARGIN, "nothing was there to wait for");
+    assert_eq!(ask(directory, "token").now_or_never(), Some(Accepted), "it is in the cache");
     let joined = ask(directory, "token-0");
     assert_eq!(tokio::join!(first, joined), (vec![Failed; 3], Failed));
 
@@ -39,7 +40,7 @@ async fn look_ups_beyond_the_bound_are_refused_at_once_and_only_those() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_look_up_goes_on_for_others_when_the_one_who_began_it_has_gone() {
-    let linked = Linked::with(settings("shop:"), |link| link.delay(Duration::from_millis(50))).await;
+    let linked = Linked::with(patient(), |link| link.delay(Duration::from_millis(50))).await;
     linked.keys.add("key", "token").await;
     comes_to(&linked.directory, "earlier", Refused).await;
     let before = linked.look_ups();
@@ -57,7 +58,7 @@ async fn a_look_up_goes_on_for_others_when_the_one_who_began_it_has_gone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_look_up_goes_on_for_others_when_the_runtime_on_which_it_was_begun_has_ended() {
     let Linked { directory, keys, link, server: _server } =
-        Linked::with(settings("shop:"), |link| link.delay(Duration::from_millis(50))).await;
+        Linked::with(patient(), |link| link.delay(Duration::from_millis(50))).await;
     keys.add("key", "token").await;
     comes_to(&directory, "earlier", Refused).await;
 
@@ -83,7 +84,7 @@ async fn a_look_up_goes_on_for_others_when_the_runtime_on_which_it_was_begun_has
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn look_ups_that_nobody_waits_for_any_more_give_their_room_back() {
-    let few = DirectorySettings { max_look_ups: 3, ..settings("shop:") };
+    let few = DirectorySettings { max_look_ups: 3, ..patient() };
     let linked = Linked::with(few, |link| link.delay(Duration::from_millis(50))).await;
     for round in 0..5 {
         let mut given_up = join_all((0..3).map(|number| {
@@ -94,7 +95,7 @@ async fn look_ups_that_nobody_waits_for_any_more_give_their_room_back() {
         drop(given_up);
         let start = Instant::now();
         while matches!(find(&linked.directory, &format!("later-{round}")).await, Err(DirectoryError::Overloaded)) {
-            assert!(start.elapsed() < 2 * MARGIN, "they still take up the room");
+            assert!(start.elapsed() < MARGIN, "they still take up the room");
             a_moment().await;
         }
     }

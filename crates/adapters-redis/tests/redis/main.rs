@@ -13,4 +13,5 @@ mod look_ups;
 mod permissions;
 mod races;
 mod refusals;
+mod uses;
 mod windows;

@@ -9,7 +9,10 @@ use animal_store_app::{
 };
 use animal_store_test_servers::RedisServer;
 
-use crate::keys::{Accepted, Failed, Keys, Refused, ask, comes_to, is_ready, new_token, settings, soon_comes_to};
+use crate::{
+    keys::{Keys, new_token, settings},
+    uses::{Accepted, Failed, Refused, ask, comes_to, is_ready, soon_comes_to},
+};
 
 /// Of the program that serves requests.
 const READER: [&str; 5] = ["+ping", "+client|tracking", "+exists", "+hmget", "+pttl"];

@@ -13,7 +13,10 @@ use animal_store_test_servers::RedisSpace;
 use redis::{Pipeline, aio::MultiplexedConnection, pipe};
 use tokio::task::{JoinHandle, yield_now};
 
-use crate::keys::{Accepted, Failed, Keys, REPORTED, Refused, a_moment, ask, comes_to, name, report, settings};
+use crate::{
+    keys::{Keys, REPORTED, name, report, settings},
+    uses::{Accepted, Awake, Failed, Refused, a_moment, ask, comes_to},
+};
 
 const TASKS: u32 = 8;
 
@@ -54,11 +57,12 @@ impl Race {
     async fn ends(&self, token: &str, revoked: Instant) -> Duration {
         let mut longest = Duration::ZERO;
         for directory in &self.directories {
+            let mut awake = Awake::since(revoked);
             loop {
-                let asked = Instant::now();
+                let asked = awake.elapsed();
                 match ask(directory, token).await {
                     Refused => break,
-                    Accepted => longest = longest.max(asked - revoked),
+                    Accepted => longest = longest.max(asked),
                     Failed => {}
                 }
                 assert!(longest < REPORTED, "{token} passes {longest:?} after its revocation");

@@ -13,9 +13,9 @@ use animal_store_app::{
 };
 use animal_store_test_servers::RedisServer;
 
-use crate::keys::{
-    Accepted, Failed, Keys, LEASE, Outcome, PATIENCE, REPORTED, Refused, a_moment, ask, comes_to, is_ready, new_token,
-    settings, soon_comes_to,
+use crate::{
+    keys::{Keys, LEASE, PATIENCE, REPORTED, new_token, settings},
+    uses::{Accepted, Failed, Outcome, Refused, a_moment, ask, comes_to, is_ready, soon_comes_to},
 };
 
 struct Refusing {
@@ -91,7 +91,7 @@ fn unavailable<T: std::fmt::Debug>(outcome: &Result<T, ApiKeyStoreError>) {
 async fn while_redis_loads_its_data_nobody_knows_and_nothing_is_changed() {
     let options = ["--enable-debug-command", "yes", "--loading-process-events-interval-bytes", "1024"];
     let refusing = Refusing::with(&options).await;
-    refusing.server.command(&["DEBUG", "POPULATE", "400", "filler", "100"]);
+    refusing.server.command(&["DEBUG", "POPULATE", "600", "filler", "100"]);
     refusing.server.command(&["CONFIG", "SET", "key-load-delay", "5000"]);
     let server = Arc::clone(&refusing.server);
     // It answers when everything is loaded.
