@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use animal_store_app::{
     ApiKey, ApiKeyId, ApiKeyLabel, Scopes,
@@ -134,17 +134,17 @@ impl ApiKeyStore for RedisApiKeyStore {
         let (mut index, now): (Vec<(String, String)>, _) =
             question.query_async(&mut connection).await.map_err(Failure::from)?;
         index.sort();
-        let mut entries = Vec::new();
+        let names: Vec<String> = index.iter().flat_map(|(_, digests)| self.names(digests)).collect();
+        let tokens = StoredToken::read_all(&mut connection, &names).await?;
+        let entries: Vec<TokenEntry> = tokens.into_iter().map(|token| token.entry(stored_token::time(now))).collect();
+
+        let alive: HashSet<&str> = entries.iter().map(|entry| entry.key.id.as_str()).collect();
         let mut tidied = pipe();
-        for (id, digests) in index {
-            let tokens = StoredToken::read_all(&mut connection, &self.names(&digests)).await?;
-            if tokens.is_empty() {
-                tidied.cmd("HDEL").arg(&self.layout.index).arg(id).ignore();
-            }
-            entries.extend(tokens.into_iter().map(|token| token.entry(stored_token::time(now))));
+        for (id, _) in index.iter().filter(|(id, _)| !alive.contains(id.as_str())) {
+            tidied.cmd("HDEL").arg(&self.layout.index).arg(id).ignore();
         }
         if !tidied.is_empty() {
-            // Keys whose tokens have all ended. The list is the same where they stay.
+            // Ids of keys whose tokens have all ended. The list is the same where they stay.
             let _ = tidied.atomic().exec_async(&mut connection).await;
         }
         Ok(entries)
