@@ -1,4 +1,7 @@
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
 
 use animal_store_app::{
     ApiKey, ApiKeyId, ApiKeyLabel, Scopes,
@@ -13,7 +16,7 @@ use crate::{
     RedisEndpoint,
     layout::Layout,
     store_error::Failure,
-    stored_token::{self, StoredToken},
+    stored_token::{self, Corrupt, Owned, StoredToken, read_all},
 };
 
 /// API keys of Redis, issued, rotated and revoked.
@@ -51,7 +54,8 @@ impl RedisApiKeyStore {
     /// A connection that watches the index.
     async fn watch(&self) -> Result<MultiplexedConnection, Failure> {
         let mut connection = self.connect().await?;
-        // Whoever may not say MULTI has each command of a transaction carried out by itself: that must fail before.
+        // Whoever may not say MULTI has each command of a transaction carried out by itself, and the driver does not
+        // expect MULTI to be refused: that must fail before.
         let mut questions = pipe();
         questions.cmd("MULTI").cmd("EXEC").cmd("WATCH").arg(&self.layout.index);
         questions.exec_async(&mut connection).await?;
@@ -64,13 +68,7 @@ impl RedisApiKeyStore {
         T: Send,
         D: Future<Output = Result<Decided<T>, Failure>> + Send,
     {
-        let pauses = ExponentialBuilder::new()
-            .with_min_delay(MIN_PAUSE)
-            .with_max_delay(MAX_PAUSE)
-            .with_max_times(MAX_RETRIES)
-            .with_jitter()
-            .build();
-        for pause in pauses {
+        for pause in pauses() {
             let mut connection = self.watch().await?;
             let (mut change, answer) = match decide(connection.clone()).await? {
                 Decided::Change(change, answer) => (change, answer),
@@ -82,18 +80,32 @@ impl RedisApiKeyStore {
                 Err(error) => return Err(changed_unless_refused(error)),
             }
         }
-        Err(ApiKeyStoreError::Unavailable("too many others change API keys at the same time".into()))
+        Err(Failure::Others.into())
     }
 
-    /// The names of a key's tokens, oldest first, ended ones included.
-    async fn names_of(&self, connection: &mut MultiplexedConnection, id: &ApiKeyId) -> Result<Vec<String>, Failure> {
+    /// The names that the index has for a key, oldest first. They may have ended.
+    async fn names_of(&self, connection: &mut MultiplexedConnection, id: &ApiKeyId) -> Result<Vec<Owned>, Failure> {
         let names: Option<String> =
             cmd("HGET").arg(&self.layout.index).arg(id.as_str()).query_async(connection).await?;
-        Ok(self.names(&names.unwrap_or_default()))
+        Ok(self.names(id.as_str(), &names.unwrap_or_default()))
     }
 
-    fn names(&self, digests: &str) -> Vec<String> {
-        digests.split_whitespace().map(|digest| format!("{}{digest}", self.layout.tokens)).collect()
+    fn names(&self, id: &str, digests: &str) -> Vec<Owned> {
+        let owned = |digest| Owned { id: id.to_owned(), name: format!("{}{digest}", self.layout.tokens) };
+        digests.split_whitespace().map(owned).collect()
+    }
+
+    /// Every token of every key, and the ids whose tokens have all ended.
+    async fn read_index(
+        &self,
+        connection: &mut MultiplexedConnection,
+    ) -> Result<(Vec<TokenEntry>, Vec<String>), Failure> {
+        let index: BTreeMap<String, String> = cmd("HGETALL").arg(&self.layout.index).query_async(connection).await?;
+        let names: Vec<Owned> = index.iter().flat_map(|(id, digests)| self.names(id, digests)).collect();
+        let tokens = readable(read_all(connection, &names).await?)?;
+        let alive: HashSet<String> = tokens.iter().map(|token| token.key.id.as_str().to_owned()).collect();
+        let ended = index.into_keys().filter(|id| !alive.contains(id)).collect();
+        Ok((tokens.into_iter().map(StoredToken::entry).collect(), ended))
     }
 
     /// Makes these names the tokens of a key, oldest first.
@@ -121,6 +133,9 @@ impl ApiKeyStore for RedisApiKeyStore {
             }
             let mut change = pipe();
             stored_token::store(&mut change, name, key, token, stored_token::time(now));
+            if let Some(lifetime) = token.lifetime {
+                stored_token::end_after(&mut change, name, lifetime);
+            }
             self.set_names(&mut change, &key.id, &[name]);
             Ok(Decided::Change(change, Added::New))
         })
@@ -128,26 +143,19 @@ impl ApiKeyStore for RedisApiKeyStore {
     }
 
     async fn list(&self) -> Result<Vec<TokenEntry>, ApiKeyStoreError> {
-        let mut connection = self.watch().await?;
-        let mut question = pipe();
-        question.cmd("HGETALL").arg(&self.layout.index).cmd("TIME");
-        let (mut index, now): (Vec<(String, String)>, _) =
-            question.query_async(&mut connection).await.map_err(Failure::from)?;
-        index.sort();
-        let names: Vec<String> = index.iter().flat_map(|(_, digests)| self.names(digests)).collect();
-        let tokens = StoredToken::read_all(&mut connection, &names).await?;
-        let entries: Vec<TokenEntry> = tokens.into_iter().map(|token| token.entry(stored_token::time(now))).collect();
-
-        let alive: HashSet<&str> = entries.iter().map(|entry| entry.key.id.as_str()).collect();
-        let mut tidied = pipe();
-        for (id, _) in index.iter().filter(|(id, _)| !alive.contains(id.as_str())) {
-            tidied.cmd("HDEL").arg(&self.layout.index).arg(id).ignore();
+        for pause in pauses() {
+            let mut connection = self.watch().await?;
+            let (entries, ended) = self.read_index(&mut connection).await?;
+            if unchanged(&mut connection).await? {
+                if !ended.is_empty() {
+                    // What has ended stays so. The list is the same where this fails.
+                    let _ = cmd("HDEL").arg(&self.layout.index).arg(ended).exec_async(&mut connection).await;
+                }
+                return Ok(entries);
+            }
+            sleep(pause).await;
         }
-        if !tidied.is_empty() {
-            // Ids of keys whose tokens have all ended. The list is the same where they stay.
-            let _ = tidied.atomic().exec_async(&mut connection).await;
-        }
-        Ok(entries)
+        Err(Failure::Others.into())
     }
 
     async fn rotate(
@@ -164,8 +172,9 @@ impl ApiKeyStore for RedisApiKeyStore {
                 return Ok(Decided::Nothing(None));
             }
             // A revocation ends them without touching the index first.
-            cmd("WATCH").arg(&names).exec_async(&mut connection).await?;
-            let tokens = StoredToken::read_all(&mut connection, &names).await?;
+            let watched: Vec<&str> = names.iter().map(|owned| owned.name.as_str()).collect();
+            cmd("WATCH").arg(watched).exec_async(&mut connection).await?;
+            let tokens = readable(read_all(&mut connection, &names).await?)?;
             let Some(newest) = tokens.last() else { return Ok(Decided::Nothing(None)) };
             let mut question = pipe();
             question.cmd("EXISTS").arg(name).cmd("TIME");
@@ -173,10 +182,13 @@ impl ApiKeyStore for RedisApiKeyStore {
             if token_taken {
                 return Err(Failure::TokenTaken);
             }
-            let lifetime = token.lifetime.or(newest.left);
             let mut change = pipe();
-            let new = NewToken { lifetime, ..token.clone() };
-            stored_token::store(&mut change, name, &newest.key, &new, stored_token::time(now));
+            stored_token::store(&mut change, name, &newest.key, token, stored_token::time(now));
+            match (token.lifetime, newest.end()) {
+                (Some(lifetime), _) => stored_token::end_after(&mut change, name, lifetime),
+                (None, Some(end)) => stored_token::end_at(&mut change, name, end),
+                (None, None) => {}
+            }
             for old in tokens.iter().filter(|old| old.left.is_none_or(|left| left > grace)) {
                 stored_token::end_after(&mut change, &old.name, grace);
             }
@@ -193,44 +205,71 @@ impl ApiKeyStore for RedisApiKeyStore {
         let mut connection = self.connect().await?;
         let mut names = self.names_of(&mut connection, id).await?;
         let mut key = None;
-        while !names.is_empty() {
-            if key.is_none() {
-                key = newest_key(&mut connection, &names, id).await?;
+        for _ in 0..MAX_RETRIES {
+            let found = read_all(&mut connection, &names).await.map_err(|error| since(key.is_some(), error.into()))?;
+            if !found.is_empty() {
+                let ours: Vec<&str> = found.iter().map(|(owned, _)| owned.name.as_str()).collect();
+                let deleted = cmd("DEL").arg(ours).exec_async(&mut connection).await;
+                deleted.map_err(
+                    |error| if key.is_some() { unknown(error.into()) } else { changed_unless_refused(error) },
+                )?;
+                key = key.or_else(|| Some(whose(&found, id)));
             }
-            cmd("DEL").arg(&names).exec_async(&mut connection).await.map_err(changed_unless_refused)?;
-            let left = self.names_of(&mut connection, id).await;
-            let left = left.map_err(|failure| ApiKeyStoreError::OutcomeUnknown(failure.into()))?;
+            let left = self.names_of(&mut connection, id).await.map_err(|failure| since(key.is_some(), failure))?;
             if left == names {
                 // Where this fails, the next list does it.
                 let _ = cmd("HDEL").arg(&self.layout.index).arg(id.as_str()).exec_async(&mut connection).await;
-                break;
+                return Ok(key);
             }
             names = left;
         }
-        Ok(key)
+        Err(unknown(Failure::Others))
     }
+}
+
+fn pauses() -> impl Iterator<Item = Duration> + Send {
+    ExponentialBuilder::new()
+        .with_min_delay(MIN_PAUSE)
+        .with_max_delay(MAX_PAUSE)
+        .with_max_times(MAX_RETRIES)
+        .with_jitter()
+        .build()
+}
+
+/// Whether what this connection watches is as it was.
+async fn unchanged(connection: &mut MultiplexedConnection) -> Result<bool, Failure> {
+    let (_, executed): (Value, Value) = pipe().cmd("MULTI").cmd("EXEC").query_async(connection).await?;
+    Ok(executed != Value::Nil)
+}
+
+/// All of these, where each can be read.
+fn readable(found: Vec<(Owned, Result<StoredToken, Corrupt>)>) -> Result<Vec<StoredToken>, Failure> {
+    let readable = |(owned, token): (Owned, Result<_, _>)| token.map_err(|corrupt| Failure::Token(owned.id, corrupt));
+    found.into_iter().map(readable).collect()
+}
+
+/// Whose tokens these are, by the newest one that can be read.
+fn whose(found: &[(Owned, Result<StoredToken, Corrupt>)], id: &ApiKeyId) -> ApiKey {
+    let readable = found.iter().rev().find_map(|(_, token)| token.as_ref().ok());
+    readable.map_or_else(|| unreadable(id), |token| token.key.clone())
+}
+
+fn unreadable(id: &ApiKeyId) -> ApiKey {
+    let label = ApiKeyLabel::parse("unreadable").expect("a label");
+    ApiKey { id: id.clone(), label, scopes: Scopes::default() }
 }
 
 /// What Redis refused itself, it did not do; of all else, nobody knows.
 fn changed_unless_refused(error: RedisError) -> ApiKeyStoreError {
     let refused = error.code().is_some();
-    let cause = Failure::Redis(error);
-    if refused { cause.into() } else { ApiKeyStoreError::OutcomeUnknown(cause.into()) }
+    if refused { Failure::Redis(error).into() } else { unknown(Failure::Redis(error)) }
 }
 
-/// Whose tokens these are; `None` where all of them have ended.
-async fn newest_key(
-    connection: &mut MultiplexedConnection,
-    names: &[String],
-    id: &ApiKeyId,
-) -> Result<Option<ApiKey>, Failure> {
-    match StoredToken::read_all(connection, names).await {
-        Ok(tokens) => Ok(tokens.last().map(|token| token.key.clone())),
-        // It can be revoked all the same.
-        Err(Failure::Corrupt(_)) => {
-            let label = ApiKeyLabel::parse("unreadable").expect("a label");
-            Ok(Some(ApiKey { id: id.clone(), label, scopes: Scopes::default() }))
-        }
-        Err(error) => Err(error),
-    }
+/// A failure before or after tokens have been ended.
+fn since(ended: bool, failure: Failure) -> ApiKeyStoreError {
+    if ended { unknown(failure) } else { failure.into() }
+}
+
+fn unknown(failure: Failure) -> ApiKeyStoreError {
+    ApiKeyStoreError::OutcomeUnknown(failure.into())
 }

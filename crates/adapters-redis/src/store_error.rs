@@ -12,6 +12,10 @@ pub(crate) enum Failure {
     Redis(RedisError),
     #[error(transparent)]
     Corrupt(#[from] Corrupt),
+    #[error("API key {0}: {1}")]
+    Token(String, Corrupt),
+    #[error("too many others change API keys at the same time")]
+    Others,
     #[error("another API key has this id")]
     IdTaken,
     #[error("another API key has this token")]
@@ -27,8 +31,9 @@ impl From<RedisError> for Failure {
 impl From<Failure> for ApiKeyStoreError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Redis(_) | Failure::IdTaken | Failure::TokenTaken => Self::Unavailable(failure.into()),
-            Failure::Corrupt(corrupt) => Self::Corrupt(corrupt.into()),
+            Failure::Redis(_) | Failure::Others => Self::Unavailable(failure.into()),
+            Failure::IdTaken | Failure::TokenTaken => Self::Conflict(failure.into()),
+            Failure::Corrupt(_) | Failure::Token(..) => Self::Corrupt(failure.into()),
         }
     }
 }

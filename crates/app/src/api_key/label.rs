@@ -2,8 +2,8 @@ use std::{fmt, sync::Arc};
 
 use thiserror::Error;
 
-/// What people call an API key: 1 to 64 Unicode scalar values, at least one of them not white space, and no control
-/// characters.
+/// What people call an API key: 1 to 64 Unicode scalar values, at least one of them not white space, and none that
+/// breaks a line or turns the direction of the text around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKeyLabel(Arc<str>);
 
@@ -16,7 +16,7 @@ pub enum LabelError {
     /// It is too long.
     #[error("a label must have at most 64 characters")]
     TooLong,
-    /// It could break a line of a log.
+    /// It could make a line of a log look like another.
     #[error("a label must not have control characters")]
     ControlCharacter,
 }
@@ -31,7 +31,7 @@ impl ApiKeyLabel {
             Err(LabelError::Blank)
         } else if text.chars().count() > 64 {
             Err(LabelError::TooLong)
-        } else if text.chars().any(char::is_control) {
+        } else if text.chars().any(is_control) {
             Err(LabelError::ControlCharacter)
         } else {
             Ok(Self(text.into()))
@@ -42,6 +42,12 @@ impl ApiKeyLabel {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+fn is_control(character: char) -> bool {
+    let separates_or_turns =
+        matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    character.is_control() || separates_or_turns
 }
 
 impl fmt::Display for ApiKeyLabel {
@@ -67,6 +73,8 @@ mod tests {
         assert_eq!(ApiKeyLabel::parse(" \u{a0}"), Err(LabelError::Blank));
         assert_eq!(ApiKeyLabel::parse(&"é".repeat(65)), Err(LabelError::TooLong));
         assert_eq!(ApiKeyLabel::parse("a\nb"), Err(LabelError::ControlCharacter));
-        assert_eq!(ApiKeyLabel::parse("a\u{9b}b"), Err(LabelError::ControlCharacter));
+        for control in ['\u{9b}', '\u{200f}', '\u{2028}', '\u{202e}', '\u{2066}'] {
+            assert_eq!(ApiKeyLabel::parse(&format!("a{control}b")), Err(LabelError::ControlCharacter));
+        }
     }
 }

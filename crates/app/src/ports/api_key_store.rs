@@ -10,7 +10,8 @@ use crate::{ApiKey, ApiKeyDigest, ApiKeyId, ApiToken};
 /// store follows.
 ///
 /// - A key has one token or, from a rotation until its grace ends, more. Tokens are kept as digests alone.
-/// - Each change is made as a whole or not at all.
+/// - An addition or a rotation is made as a whole or not at all. A revocation that failed may have ended some tokens, and
+///   never gives one back.
 /// - Time is the store's own: a lifetime begins when the store takes the change.
 /// - A token that has reached its end is not there any more, and neither is a key without tokens.
 /// - Every call ends: an adapter that waits for something has a deadline for it.
@@ -90,6 +91,9 @@ pub enum ApiKeyStoreError {
     /// It cannot be reached, or refuses to work. Nothing was changed.
     #[error("the API key store is unavailable")]
     Unavailable(#[source] Cause),
+    /// Another key has this id or this token. Nothing was changed.
+    #[error("the API key store refuses that")]
+    Conflict(#[source] Cause),
     /// The change may have been made.
     #[error("it is unknown whether the API keys were changed")]
     OutcomeUnknown(#[source] Cause),

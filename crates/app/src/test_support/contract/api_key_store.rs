@@ -34,6 +34,7 @@ macro_rules! api_key_store_contract {
             a_token_that_exists_is_no_new_token_of_a_rotation,
             a_token_ends_with_its_lifetime,
             a_key_whose_tokens_have_ended_is_gone,
+            a_token_that_came_to_another_key_is_that_key_s_alone,
             keys_are_listed_by_id_and_their_tokens_by_age,
             concurrent_changes_are_all_made,
             of_concurrent_additions_of_a_token_one_is_made,
@@ -146,7 +147,7 @@ pub async fn an_id_that_is_taken_is_refused(keys: Keys) {
     let list = keys.list().await;
 
     let error = keys.store.add(api_key("a"), token("token-b", None)).await.expect_err("the id is taken");
-    assert!(matches!(error, ApiKeyStoreError::Unavailable(_)), "{error:?}");
+    assert!(matches!(error, ApiKeyStoreError::Conflict(_)), "{error:?}");
     assert_eq!(keys.list().await, list);
     assert_eq!(keys.find("token-b").await, None);
 }
@@ -254,7 +255,7 @@ pub async fn a_token_that_exists_is_no_new_token_of_a_rotation(keys: Keys) {
 
     for text in ["token-a", "token-b"] {
         let error = keys.store.rotate(&key.id, token(text, None), HOUR).await.expect_err("the token exists");
-        assert!(matches!(error, ApiKeyStoreError::Unavailable(_)), "{error:?}");
+        assert!(matches!(error, ApiKeyStoreError::Conflict(_)), "{error:?}");
     }
     assert_eq!(keys.list().await, list);
 }
@@ -285,6 +286,29 @@ pub async fn a_key_whose_tokens_have_ended_is_gone(keys: Keys) {
     assert_eq!(keys.list().await, []);
     let again = keys.add("b", "token-a", None).await;
     keys.find_comes_to("token-a", Some(&again)).await;
+}
+
+/// Whatever the key that it belonged to before goes through.
+pub async fn a_token_that_came_to_another_key_is_that_key_s_alone(keys: Keys) {
+    let ended = keys.add("a", "token-1", Some(Duration::from_millis(1))).await;
+    let rotated = keys.add("b", "token-2", None).await;
+    keys.rotate("b", "token-b", Duration::ZERO).await;
+    keys.find_comes_to("token-1", None).await;
+    keys.find_comes_to("token-2", None).await;
+    let heirs = [keys.add("c", "token-1", None).await, keys.add("d", "token-2", None).await];
+
+    let taken = keys.store.rotate(&ended.id, token("new", None), Duration::ZERO).await.expect("rotate");
+    assert_eq!(taken, None, "it has no token");
+    assert_eq!(keys.rotate("b", "token-c", Duration::ZERO).await, rotated);
+    assert_eq!(keys.store.revoke(&ended.id).await.expect("revoke"), None);
+    assert_eq!(keys.store.revoke(&rotated.id).await.expect("revoke"), Some(rotated));
+    assert_eq!(keys.list().await.iter().map(|entry| &entry.key).collect::<Vec<_>>(), heirs.iter().collect::<Vec<_>>());
+    for (text, heir) in ["token-1", "token-2"].into_iter().zip(&heirs) {
+        keys.find_comes_to(text, Some(heir)).await;
+    }
+
+    assert_eq!(keys.store.revoke(&heirs[0].id).await.expect("revoke").as_ref(), Some(&heirs[0]));
+    keys.find_comes_to("token-1", None).await;
 }
 
 /// Whatever order they came in.
