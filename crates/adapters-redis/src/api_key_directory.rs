@@ -61,7 +61,7 @@ pub(crate) struct Shared {
 
 impl RedisApiKeyDirectory {
     /// Begins a session with Redis and keeps it up on the current runtime, as long as the directory lives. Returns
-    /// after the first attempt, whatever came of it.
+    /// after the first attempt, whatever came of it, or after twice the timeout.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -77,8 +77,8 @@ impl RedisApiKeyDirectory {
             tokio::spawn(session::keep(endpoint, settings.timeout, settings.lease, Arc::clone(&shared), sender));
         let directory =
             Self { shared, runtime: Handle::current(), timeout: settings.timeout, session: session.abort_handle() };
-        // Where the session ended without a word, look-ups say what is wrong.
-        let _ = tried.await;
+        // Where there is no session by then, look-ups say what is wrong.
+        let _ = timeout(settings.timeout * 2, tried).await;
         directory
     }
 

@@ -4,19 +4,19 @@ use std::{
 };
 
 use animal_store_app::{
-    ApiKey, ApiKeyId, ApiKeyLabel, Scopes,
+    ApiKey, ApiKeyId,
     ports::{Added, ApiKeyStore, ApiKeyStoreError, NewToken, TokenEntry},
 };
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
-use redis::{Pipeline, RedisError, Value, aio::MultiplexedConnection, cmd, pipe};
+use redis::{Pipeline, Value, aio::MultiplexedConnection, cmd, pipe};
 use tokio::time::sleep;
 
 use crate::{
     RedisEndpoint,
     layout::Layout,
-    store_error::Failure,
-    stored_token::{self, Corrupt, Owned, StoredToken, read_all},
+    store_error::{Failure, changed_unless_refused, since, unknown},
+    stored_token::{self, Owned, StoredToken, read_all, readable, whose},
 };
 
 /// API keys of Redis, issued, rotated and revoked.
@@ -240,36 +240,4 @@ fn pauses() -> impl Iterator<Item = Duration> + Send {
 async fn unchanged(connection: &mut MultiplexedConnection) -> Result<bool, Failure> {
     let (_, executed): (Value, Value) = pipe().cmd("MULTI").cmd("EXEC").query_async(connection).await?;
     Ok(executed != Value::Nil)
-}
-
-/// All of these, where each can be read.
-fn readable(found: Vec<(Owned, Result<StoredToken, Corrupt>)>) -> Result<Vec<StoredToken>, Failure> {
-    let readable = |(owned, token): (Owned, Result<_, _>)| token.map_err(|corrupt| Failure::Token(owned.id, corrupt));
-    found.into_iter().map(readable).collect()
-}
-
-/// Whose tokens these are, by the newest one that can be read.
-fn whose(found: &[(Owned, Result<StoredToken, Corrupt>)], id: &ApiKeyId) -> ApiKey {
-    let readable = found.iter().rev().find_map(|(_, token)| token.as_ref().ok());
-    readable.map_or_else(|| unreadable(id), |token| token.key.clone())
-}
-
-fn unreadable(id: &ApiKeyId) -> ApiKey {
-    let label = ApiKeyLabel::parse("unreadable").expect("a label");
-    ApiKey { id: id.clone(), label, scopes: Scopes::default() }
-}
-
-/// What Redis refused itself, it did not do; of all else, nobody knows.
-fn changed_unless_refused(error: RedisError) -> ApiKeyStoreError {
-    let refused = error.code().is_some();
-    if refused { Failure::Redis(error).into() } else { unknown(Failure::Redis(error)) }
-}
-
-/// A failure before or after tokens have been ended.
-fn since(ended: bool, failure: Failure) -> ApiKeyStoreError {
-    if ended { unknown(failure) } else { failure.into() }
-}
-
-fn unknown(failure: Failure) -> ApiKeyStoreError {
-    ApiKeyStoreError::OutcomeUnknown(failure.into())
 }

@@ -21,6 +21,8 @@ pub(crate) struct Cache {
     unknown: quick_cache::sync::Cache<ApiKeyDigest, ()>,
     /// The look-ups whose answers may be kept. A change takes them from here, and with it that permission.
     look_ups: Mutex<HashMap<ApiKeyDigest, LookUp>>,
+    /// The number of the next one, which tells it from an earlier one of the same token.
+    next: AtomicU64,
     room: Arc<Semaphore>,
 }
 
@@ -28,9 +30,6 @@ struct LookUp {
     number: u64,
     outcome: watch::Receiver<Option<Outcome>>,
 }
-
-/// The number of a look-up tells it from an earlier one of the same token.
-static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// What is to be done for a token that is not in the cache.
 pub(crate) enum LookingUp {
@@ -57,6 +56,7 @@ impl Cache {
             known: quick_cache::sync::Cache::new(max_known),
             unknown: quick_cache::sync::Cache::new(max_unknown),
             look_ups: Mutex::default(),
+            next: AtomicU64::new(0),
             room: Arc::new(Semaphore::new(max_look_ups)),
         }
     }
@@ -77,7 +77,7 @@ impl Cache {
             return LookingUp::Joined(look_up.outcome.clone());
         }
         let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else { return LookingUp::Overloaded };
-        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = watch::channel(None);
         look_ups.insert(digest, LookUp { number, outcome: receiver.clone() });
         let announced = Announced { cache: Arc::clone(self), digest, number, outcome: sender, _room: room };

@@ -50,6 +50,10 @@ impl RedisEndpoint {
     /// See [`EndpointError`].
     pub fn new(url: &SecretString, tls: Tls) -> Result<Self, EndpointError> {
         let info = url.expose_secret().into_connection_info().map_err(|_| EndpointError::Url)?;
+        let login = info.redis_settings();
+        if login.db() < 0 || login.username().is_some() && login.password().is_none() {
+            return Err(EndpointError::Url);
+        }
         let encrypted = match info.addr() {
             ConnectionAddr::TcpTls { insecure: true, .. } => return Err(EndpointError::Insecure),
             ConnectionAddr::TcpTls { .. } => true,

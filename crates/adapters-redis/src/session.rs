@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use animal_store_app::ApiKeyDigest;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use redis::{PushInfo, PushKind, RedisError, RedisResult, Value, aio::MultiplexedConnection, cmd};
 use thiserror::Error;
@@ -19,7 +20,11 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{RedisEndpoint, api_key_directory::Shared};
+use crate::{
+    RedisEndpoint,
+    api_key_directory::Shared,
+    look_up::{self, LookUpError},
+};
 
 /// The pauses between attempts grow from here…
 const MIN_PAUSE: Duration = Duration::from_millis(10);
@@ -45,6 +50,8 @@ struct Signals {
 enum SessionError {
     #[error("{0}")]
     Redis(#[from] RedisError),
+    #[error(transparent)]
+    LookUp(#[from] LookUpError),
     #[error("the connection was closed")]
     Closed,
     #[error("there was no answer in time")]
@@ -126,6 +133,9 @@ impl Session {
         session.track(&shared.layout.tokens).await?;
         // What was read before this moment may have been changed unseen.
         shared.cache.clear();
+        // The question that requests depend on, of a token that nobody has.
+        let nobody = ApiKeyDigest::from_bytes([0; 32]);
+        look_up::ask(Some(session.look_ups.clone()), &shared.layout, &nobody).await?;
         session.complain_if_empty(&shared.layout.index).await?;
         session.asked = Instant::now();
         session.ask_for_life().await?;
@@ -177,7 +187,10 @@ impl Session {
     async fn complain_if_empty(&mut self, index: &str) -> RedisResult<()> {
         let filled: bool = cmd("EXISTS").arg(index).query_async(&mut self.look_ups).await?;
         if !filled {
-            tracing::error!(index, "Redis holds no API key: every request is answered 401; see `keys create`");
+            tracing::error!(
+                index,
+                "Redis holds no index of API keys: it is new, or has lost them; keys that it does not have are answered 401"
+            );
         }
         Ok(())
     }

@@ -37,3 +37,18 @@ impl From<Failure> for ApiKeyStoreError {
         }
     }
 }
+
+/// What Redis refused itself, it did not do; of all else, nobody knows.
+pub(crate) fn changed_unless_refused(error: RedisError) -> ApiKeyStoreError {
+    let refused = error.code().is_some();
+    if refused { Failure::Redis(error).into() } else { unknown(Failure::Redis(error)) }
+}
+
+/// A failure before or after tokens have been ended.
+pub(crate) fn since(ended: bool, failure: Failure) -> ApiKeyStoreError {
+    if ended { unknown(failure) } else { failure.into() }
+}
+
+pub(crate) fn unknown(failure: Failure) -> ApiKeyStoreError {
+    ApiKeyStoreError::OutcomeUnknown(failure.into())
+}

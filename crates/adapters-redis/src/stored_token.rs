@@ -3,11 +3,13 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use animal_store_app::{
-    ApiKey, ApiKeyId, ApiKeyLabel,
+    ApiKey, ApiKeyId, ApiKeyLabel, Scopes,
     ports::{NewToken, TokenEntry},
 };
 use redis::{ErrorKind, Pipeline, RedisError, RedisResult, Value, aio::MultiplexedConnection, from_redis_value, pipe};
 use thiserror::Error;
+
+use crate::store_error::Failure;
 
 /// The fields that say whose token it is.
 pub(crate) const KEY_FIELDS: [&str; 3] = ["id", "label", "scopes"];
@@ -143,6 +145,23 @@ pub(crate) async fn read_all(
         }
     }
     Ok(found)
+}
+
+/// All of these, where each can be read.
+pub(crate) fn readable(found: Vec<(Owned, Result<StoredToken, Corrupt>)>) -> Result<Vec<StoredToken>, Failure> {
+    let readable = |(owned, token): (Owned, Result<_, _>)| token.map_err(|corrupt| Failure::Token(owned.id, corrupt));
+    found.into_iter().map(readable).collect()
+}
+
+/// Whose tokens these are, by the newest one that can be read.
+pub(crate) fn whose(found: &[(Owned, Result<StoredToken, Corrupt>)], id: &ApiKeyId) -> ApiKey {
+    let readable = found.iter().rev().find_map(|(_, token)| token.as_ref().ok());
+    readable.map_or_else(|| unreadable(id), |token| token.key.clone())
+}
+
+fn unreadable(id: &ApiKeyId) -> ApiKey {
+    let label = ApiKeyLabel::parse("unreadable").expect("a label");
+    ApiKey { id: id.clone(), label, scopes: Scopes::default() }
 }
 
 impl StoredToken {

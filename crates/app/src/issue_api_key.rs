@@ -46,6 +46,9 @@ pub enum IssueApiKeyError {
     /// There is nothing to make a token of.
     #[error("no random bits can be had")]
     NoRandomBits(#[source] Cause),
+    /// The key may have been made.
+    #[error("it is unknown whether the API key {id} was made", id = .0.id)]
+    OutcomeUnknown(ApiKey, #[source] Cause),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] ApiKeyStoreError),
@@ -68,7 +71,11 @@ impl IssueApiKey {
             Some(token) => (token, true),
             None => (ApiToken::from_random(&bits()?), false),
         };
-        match self.store.add(key.clone(), NewToken::new(&token, request.lifetime)).await? {
+        let added = match self.store.add(key.clone(), NewToken::new(&token, request.lifetime)).await {
+            Err(ApiKeyStoreError::OutcomeUnknown(cause)) => return Err(IssueApiKeyError::OutcomeUnknown(key, cause)),
+            added => added?,
+        };
+        match added {
             Added::New if given => Ok(IssuedApiKey::Registered(key)),
             Added::New => Ok(IssuedApiKey::Created(key, token)),
             Added::Exists(old) if old.label == key.label && old.scopes == key.scopes => Ok(IssuedApiKey::Existing(old)),
@@ -161,6 +168,17 @@ mod tests {
             let error = issue(store, request(Some("elsewhere"))).await.unwrap_err();
             assert!(matches!(&error, IssueApiKeyError::Differs(key) if key.id.as_str() == "old"));
         }
+    }
+
+    #[tokio::test]
+    async fn a_key_that_may_have_been_made_is_named() {
+        let mut store = MockApiKeyStore::new();
+        store.expect_add().once().return_once(|_, _| Err(ApiKeyStoreError::OutcomeUnknown("cut".into())));
+
+        let error = issue(store, request(None)).await.unwrap_err();
+        let IssueApiKeyError::OutcomeUnknown(key, _) = &error else { panic!("{error:?}") };
+        assert_eq!(key.id, ApiKeyId::from_random(&[1; 32]));
+        assert!(error.to_string().contains(key.id.as_str()), "{error}");
     }
 
     #[tokio::test]

@@ -123,7 +123,7 @@ fn is_secret(name: &str) -> bool {
 }
 
 fn serve(mut config: Config, _: &Sources) -> anyhow::Result<()> {
-    let _log = telemetry::start(&config.log, &io::stdout())?;
+    let _log = telemetry::start(&config.log)?;
     file_limit::raise(config.http.limits.max_connections);
     let new_token = first_steps::make_key(&mut config.keys)?;
     tokio::runtime::Runtime::new()?.block_on(async {

@@ -1,19 +1,24 @@
-//! The log: one line an event, text on a terminal and JSON otherwise; on standard output, or on standard error where
-//! that is for something else.
+//! The log: one line an event, text on a terminal and JSON otherwise.
 //!
-//! A thread of its own writes it. Where its reader is slower than the service, lines are dropped and counted rather
-//! than requests held up.
+//! That of the service is on standard output, written by a thread of its own. Where its reader is slower than the
+//! service, lines are dropped and counted rather than requests held up. Commands that change API keys have standard
+//! output for something else, and lose no line unnoticed.
 
 use std::{
     fs::File,
-    io::{self, BufWriter, IsTerminal},
+    io::{self, BufWriter, IsTerminal, Write},
     os::fd::AsFd,
     panic,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
+use anyhow::ensure;
 use tracing::Level;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
+use tracing_subscriber::{fmt::MakeWriter, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::config::{LogConfig, LogFormat};
 
@@ -29,15 +34,27 @@ pub(crate) struct Log {
 /// Who changed which API key: always logged, whatever the filter is.
 pub(crate) const AUDIT: &str = "audit";
 
-/// Starts the log of this process, on one of its standard streams.
-pub(crate) fn start(config: &LogConfig, stream: &(impl AsFd + IsTerminal)) -> io::Result<Log> {
-    let terminal = stream.is_terminal();
+/// Starts the log of a process that serves: on standard output, by a thread of its own.
+pub(crate) fn start(config: &LogConfig) -> io::Result<Log> {
+    let stdout = io::stdout();
     // Not the stream itself: it writes out every line for itself, this writes as many as wait.
-    let file = File::from(stream.as_fd().try_clone_to_owned()?);
+    let file = File::from(stdout.as_fd().try_clone_to_owned()?);
     let (writer, guard) =
         NonBlockingBuilder::default().buffered_lines_limit(MAX_WAITING_LINES).finish(BufWriter::new(file));
     let dropped = writer.error_counter();
+    init(config, stdout.is_terminal(), writer);
+    Ok(Log { _writer: guard, dropped })
+}
 
+/// Starts the log of a command that changes API keys: on standard error, each line before the command goes on.
+pub(crate) fn start_audit(config: &LogConfig) -> Audit {
+    let audit = Audit::default();
+    let writer = audit.clone();
+    init(config, io::stderr().is_terminal(), move || writer.clone());
+    audit
+}
+
+fn init(config: &LogConfig, terminal: bool, writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static) {
     let json = match config.format {
         LogFormat::Auto => !terminal,
         LogFormat::Text => false,
@@ -56,7 +73,29 @@ pub(crate) fn start(config: &LogConfig, stream: &(impl AsFd + IsTerminal)) -> io
         let place = panic.location().map(ToString::to_string);
         tracing::error!(place, reason = panic.payload_as_str(), "panic");
     }));
-    Ok(Log { _writer: guard, dropped })
+}
+
+/// A log on standard error that knows whether a line was lost.
+#[derive(Clone, Default)]
+pub(crate) struct Audit(Arc<AtomicBool>);
+
+impl Audit {
+    /// Whether every line was written.
+    pub(crate) fn complete(&self) -> anyhow::Result<()> {
+        ensure!(!self.0.load(Ordering::Relaxed), "it was done, but the log on standard error could not be written");
+        Ok(())
+    }
+}
+
+impl Write for Audit {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::stderr().write_all(bytes).inspect_err(|_| self.0.store(true, Ordering::Relaxed))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }
 
 impl Drop for Log {

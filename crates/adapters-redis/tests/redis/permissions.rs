@@ -63,12 +63,14 @@ async fn a_directory_that_lacks_a_permission_fails() {
     Keys::at(&server.url(), settings("shop:")).add("key", "token").await;
     for left_out in READER {
         let directory = user(&server, left_out, "%R~shop:v1:*", &without(&READER, left_out)).directory().await;
+        assert!(!is_ready(&directory).await, "without {left_out}");
         for token in ["token", "invented"] {
             assert_eq!(ask(&directory, token).await, Failed, "{token} without {left_out}");
         }
     }
     for names in ["%W~shop:v1:*", "%R~shop:v1:index", "%R~shop:v1:token:*", "%R~store:v1:*"] {
         let directory = user(&server, "elsewhere", names, &READER).directory().await;
+        assert!(!is_ready(&directory).await, "with {names}");
         for token in ["token", "invented"] {
             assert_eq!(ask(&directory, token).await, Failed, "{token} with {names}");
         }

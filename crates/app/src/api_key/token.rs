@@ -33,6 +33,11 @@ impl ApiToken {
         well_formed.then_some(Self(token))
     }
 
+    /// Whether a text begins like a token of ours.
+    pub fn is_ours(text: &str) -> bool {
+        text.starts_with(PREFIX)
+    }
+
     /// The token itself.
     pub const fn secret(&self) -> &SecretString {
         &self.0
@@ -99,8 +104,9 @@ mod tests {
     #[test]
     fn tokens_of_other_shapes_are_accepted() {
         for token in ["a", "sk_live_123", "animalstore", "Animalstore_1", "dG9rZW4="] {
-            assert!(accepted(token), "{token}");
+            assert!(accepted(token) && !ApiToken::is_ours(token), "{token}");
         }
+        assert!(ApiToken::is_ours(&token(&[7; 32])));
     }
 
     #[test]

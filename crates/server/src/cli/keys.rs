@@ -10,8 +10,9 @@ use std::{
 
 use animal_store_adapters_http::is_bearer_token;
 use animal_store_app::{
-    ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, IssueRequest, IssuedApiKey, ListApiKeys, RevokeApiKey,
-    RotateApiKey, RotateRequest, Scope, ports::ApiKeyStore,
+    ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, IssueApiKeyError, IssueRequest, IssuedApiKey, ListApiKeys,
+    RevokeApiKey, RevokeApiKeyError, RotateApiKey, RotateApiKeyError, RotateRequest, Scope,
+    ports::{ApiKeyStore, ApiKeyStoreError},
 };
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
@@ -44,8 +45,7 @@ pub(super) enum Command {
     /// Ends every token of an API key now.
     Revoke {
         /// The id of the key.
-        #[arg(value_parser = id)]
-        id: ApiKeyId,
+        id: String,
         #[command(flatten)]
         settings: Settings,
     },
@@ -63,7 +63,7 @@ pub(super) enum Command {
 pub(super) enum Action {
     Create(CreateArgs),
     List(ListArgs),
-    Revoke(ApiKeyId),
+    Revoke(String),
     Rotate(RotateArgs),
 }
 
@@ -93,8 +93,7 @@ pub(super) struct ListArgs {
 #[derive(Debug, Args)]
 pub(super) struct RotateArgs {
     /// The id of the key; it stays.
-    #[arg(value_parser = id)]
-    id: ApiKeyId,
+    id: String,
     /// How long the old token stays valid, at most; 0s ends it now.
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = grace)]
     grace: Duration,
@@ -118,15 +117,16 @@ pub(super) fn run(action: Action, config: Config) -> anyhow::Result<()> {
     let Some(store) = wiring::api_key_store(config.keys) else {
         bail!("keys.backend is memory: those API keys are part of the configuration, as keys.memory.tokens");
     };
-    let _log = telemetry::start(&config.log, &io::stderr())?;
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    let audit = telemetry::start_audit(&config.log);
+    let done = tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         match action {
             Action::Create(create) => issue(create, store).await,
             Action::List(list) => self::list(&list, store).await,
-            Action::Revoke(id) => revoke(id, store).await,
+            Action::Revoke(id) => revoke(&id, store).await,
             Action::Rotate(rotate) => self::rotate(rotate, store).await,
         }
-    })
+    });
+    done.and_then(|()| audit.complete())
 }
 
 async fn issue(create: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
@@ -137,7 +137,11 @@ async fn issue(create: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Resul
         lifetime: create.expires_in,
         token,
     };
-    match IssueApiKey::new(store, Arc::new(OsRandom)).execute(request).await? {
+    let issued = IssueApiKey::new(store, Arc::new(OsRandom)).execute(request).await;
+    if let Err(IssueApiKeyError::OutcomeUnknown(key, _)) = &issued {
+        tell(key, "API key perhaps created: the outcome is unknown");
+    }
+    match issued? {
         IssuedApiKey::Created(key, token) => {
             tell(&key, "API key created");
             print(&key, &token)
@@ -159,15 +163,24 @@ async fn list(list: &ListArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()
     io::stdout().write_all(text.as_bytes()).context("cannot write the list")
 }
 
-async fn revoke(id: ApiKeyId, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
-    let key = RevokeApiKey::new(store).execute(id).await?;
-    tell(&key, "API key revoked");
+async fn revoke(id: &str, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
+    let id = parse_id(id)?;
+    let revoked = RevokeApiKey::new(store).execute(id.clone()).await;
+    if let Err(RevokeApiKeyError::Store(ApiKeyStoreError::OutcomeUnknown(_))) = &revoked {
+        tell_unknown(&id, "API key perhaps revoked: the outcome is unknown");
+    }
+    tell(&revoked?, "API key revoked");
     Ok(())
 }
 
 async fn rotate(rotate: RotateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
-    let request = RotateRequest { id: rotate.id, grace: rotate.grace, lifetime: rotate.expires_in };
-    let (key, token) = RotateApiKey::new(store, Arc::new(OsRandom)).execute(request).await?;
+    let id = parse_id(&rotate.id)?;
+    let request = RotateRequest { id: id.clone(), grace: rotate.grace, lifetime: rotate.expires_in };
+    let rotated = RotateApiKey::new(store, Arc::new(OsRandom)).execute(request).await;
+    if let Err(RotateApiKeyError::Store(ApiKeyStoreError::OutcomeUnknown(_))) = &rotated {
+        tell_unknown(&id, "API key perhaps rotated: the outcome is unknown");
+    }
+    let (key, token) = rotated?;
     tell(&key, "API key rotated");
     print(&key, &token)
 }
@@ -176,6 +189,10 @@ async fn rotate(rotate: RotateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Resu
 fn tell(key: &ApiKey, what: &str) {
     let scopes = key.scopes.to_string();
     tracing::info!(target: AUDIT, api_key = key.id.as_str(), api_key_label = key.label.as_str(), scopes, "{what}");
+}
+
+fn tell_unknown(id: &ApiKeyId, what: &str) {
+    tracing::warn!(target: AUDIT, api_key = id.as_str(), "{what}");
 }
 
 fn print(key: &ApiKey, token: &ApiToken) -> anyhow::Result<()> {
@@ -198,10 +215,10 @@ fn token_of(input: impl Read) -> anyhow::Result<ApiToken> {
     ApiToken::from_outside(token.into()).context("the token is mistyped: its checksum is wrong")
 }
 
-fn id(text: &str) -> Result<ApiKeyId, String> {
-    let good = (1..=64).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    if good { Ok(ApiKeyId::new(text)) } else { Err("an id has 1 to 64 of A-Z a-z 0-9 - _".to_owned()) }
+/// Not while the command line is parsed: clap would repeat what may be a token in its complaint.
+fn parse_id(text: &str) -> anyhow::Result<ApiKeyId> {
+    ensure!(!ApiToken::is_ours(text), "that is a token, not an id: `keys list` shows the ids");
+    ApiKeyId::parse(text).context("an id has 1 to 64 of A-Z a-z 0-9 - _")
 }
 
 /// What anybody could mean.

@@ -104,7 +104,7 @@ fn redis_restarted_empty_is_a_401_and_one_line_that_says_so() {
     running.signal("TERM");
 
     let ended = running.wait();
-    let empty = "Redis holds no API key: every request is answered 401";
+    let empty = "Redis holds no index of API keys";
     assert_eq!(ended.stdout.iter().filter(|line| line.contains(empty)).count(), 1, "{ended:?}");
     assert!(ended.stdout.iter().any(|line| line.contains(empty) && line.contains("ERROR")), "{ended:?}");
 }

@@ -1,5 +1,7 @@
 //! `animal-store keys`, where it cannot do what it is asked for.
 
+use std::process::Command;
+
 use animal_store_test_servers::{FaultProxy, RedisServer, RedisSpace};
 
 use crate::{
@@ -22,6 +24,18 @@ fn a_key_that_does_not_exist_is_neither_revoked_nor_rotated() {
 }
 
 #[test]
+fn a_token_in_the_place_of_an_id_is_refused_and_not_repeated() {
+    let space = RedisSpace::new();
+    let (token, _) = token_and_id(&keys(&space, &["create", "--label", "x"]).run());
+    for command in ["revoke", "rotate"] {
+        let ended = keys(&space, &[command, &token]).run();
+        assert_refused(&ended, 1, "that is a token, not an id");
+        assert!(!ended.output().contains(&token), "{ended:?}");
+        assert_refused(&keys(&space, &[command, "a b"]).run(), 1, "an id has 1 to 64 of");
+    }
+}
+
+#[test]
 fn what_the_command_line_does_not_allow_is_refused() {
     let space = RedisSpace::new();
     for (args, reason) in [
@@ -35,7 +49,6 @@ fn what_the_command_line_does_not_allow_is_refused() {
         (&["create", "--label", "x", "--expires-in", "1000y"], "at most 100 years"),
         (&["create", "--label", "x", "--token", "y"], "--token"),
         (&["revoke"], "ID"),
-        (&["revoke", "a b"], "an id has 1 to 64 of"),
         (&["rotate", "x", "--grace", "-1h"], "-1"),
         (&[], "create"),
         (&["show"], "show"),
@@ -93,22 +106,32 @@ fn redis_that_does_not_answer_ends_the_command_in_time() {
     assert_refused(&ended, 1, "the API key store is unavailable");
 }
 
-#[test]
-fn a_token_that_nobody_could_see_is_said_to_be_lost() {
-    let space = RedisSpace::new();
-    let command = format!("exec {} keys create --label x >/dev/full", env!("CARGO_BIN_EXE_animal-store"));
-    let output = std::process::Command::new("sh")
-        .args(["-c", &command])
+/// Runs a command of the shell over these keys; returns its exit code, standard output and standard error.
+fn shell(space: &RedisSpace, arguments: &str) -> (Option<i32>, String, String) {
+    let output = Command::new("sh")
+        .args(["-c", &format!("exec {} keys {arguments}", env!("CARGO_BIN_EXE_animal-store"))])
         .env_clear()
         .env("ANIMAL_STORE_KEYS__BACKEND", "redis")
         .env("ANIMAL_STORE_KEYS__REDIS__URL", space.url())
         .env("ANIMAL_STORE_KEYS__REDIS__PREFIX", space.prefix())
         .output()
         .expect("the shell runs");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
 
-    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
+#[test]
+fn a_token_that_nobody_could_see_is_said_to_be_lost() {
+    let (code, _, stderr) = shell(&RedisSpace::new(), "create --label x >/dev/full");
+    assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("nobody has seen the new token of the API key"), "{stderr}");
+}
+
+#[test]
+fn a_change_that_could_not_be_logged_is_no_success() {
+    let (code, stdout, _) = shell(&RedisSpace::new(), "create --label x 2>/dev/full");
+    assert_eq!(code, Some(1));
+    assert!(stdout.starts_with("animalstore_"), "{stdout}");
 }
 
 #[test]

@@ -16,6 +16,8 @@ fn api_keys_in_redis_need_to_know_where_it_is() {
         ("top-secret", "must be redis://[user:password@]host"),
         ("https://:top-secret@localhost", "must be redis://[user:password@]host"),
         ("redis://:top-secret@localhost/x", "must be redis://[user:password@]host"),
+        ("redis://:top-secret@localhost/-1", "must be redis://[user:password@]host"),
+        ("redis://top-secret@localhost", "must be redis://[user:password@]host"),
         ("rediss://:top-secret@localhost#insecure", "must not end in #insecure"),
     ] {
         let [found] = &redis_problems(&[("ANIMAL_STORE_KEYS__REDIS__URL", value)])[..] else { panic!("{value}") };
