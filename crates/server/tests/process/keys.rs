@@ -159,6 +159,35 @@ fn the_list_for_people_has_columns() {
 }
 
 #[test]
+fn dates_that_nobody_will_see_do_not_end_the_list() {
+    let space = RedisSpace::new();
+    token_and_id(&keys(&space, &["create", "--label", "x"]).run());
+    let names = space.names();
+    let token = names.iter().find(|name| name.contains(":token:")).expect("its hash");
+    space.command(&["HSET", token, "created", "18446744073709551615"]);
+    space.command(&["PEXPIRE", token, "9007199254740992"]);
+
+    let [entry] = &list(&space)[..] else { panic!("one token") };
+    let last = Value::from("9999-12-31T23:59:59Z");
+    assert_eq!((&entry["created"], &entry["expires"]), (&last, &last));
+}
+
+#[test]
+fn what_could_move_the_cursor_of_a_terminal_is_not_listed() {
+    for (field, value) in [("last4", "\u{1b}[2J"), ("id", "\u{1b}[2J"), ("label", "a\u{202e}b")] {
+        let space = RedisSpace::new();
+        let (_, id) = token_and_id(&keys(&space, &["create", "--label", "x"]).run());
+        let names = space.names();
+        let token = names.iter().find(|name| name.contains(":token:")).expect("its hash");
+        space.command(&["HSET", token, field, value]);
+
+        let ended = keys(&space, &["list"]).run();
+        assert_eq!((ended.code, &ended.stdout), (Some(1), &vec![]), "{field}: {ended:?}");
+        assert!(ended.output().contains(&id) && !ended.output().contains(value), "{field}: {ended:?}");
+    }
+}
+
+#[test]
 fn changes_are_logged_whatever_the_filter_is() {
     let space = RedisSpace::new();
     let ended = keys(&space, &["create", "--label", "shop"]).env("ANIMAL_STORE_LOG__FILTER", "off").run();
