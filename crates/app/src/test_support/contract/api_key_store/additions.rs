@@ -1,0 +1,75 @@
+//! Keys that are added, and the list of them.
+
+use std::time::SystemTime;
+
+use super::{HOUR, Keys, assert_about, token};
+use crate::{
+    ApiKey, Scope,
+    ports::{Added, ApiKeyStoreError},
+    test_support::api_key,
+};
+
+/// Nothing is there that nobody put there.
+pub async fn an_empty_store_lists_nothing(keys: Keys) {
+    assert_eq!(keys.list().await, []);
+    assert_eq!(keys.find("token-a").await, None);
+}
+
+/// With its label and scopes, also where somebody asked for it before.
+pub async fn an_added_token_is_found_with_its_key(keys: Keys) {
+    assert_eq!(keys.find("token-a").await, None);
+    let key = ApiKey { scopes: [Scope::Read].into_iter().collect(), ..api_key("key") };
+    keys.store.add(key.clone(), token("token-a", None)).await.expect("add");
+
+    keys.find_comes_to("token-a", Some(&key)).await;
+    assert_eq!(keys.find("token-b").await, None);
+}
+
+/// With what may be shown of it.
+pub async fn an_added_token_is_listed(keys: Keys) {
+    let now = SystemTime::now();
+    let endless = keys.add("a", "0123456789-endless", None).await;
+    let ending = keys.add("b", "0123456789-ending", Some(HOUR)).await;
+
+    let list = keys.list().await;
+    assert_eq!(list.iter().map(|entry| &entry.key).collect::<Vec<_>>(), [&endless, &ending]);
+    assert_eq!(list.iter().map(|entry| entry.last_four.as_str()).collect::<Vec<_>>(), ["less", "ding"]);
+    for entry in &list {
+        assert_about(Some(entry.created), now);
+    }
+    assert_eq!(list[0].expires, None);
+    assert_about(list[1].expires, now + HOUR);
+}
+
+/// Whatever else the second addition says.
+pub async fn a_token_that_exists_stays_as_it_is(keys: Keys) {
+    let key = keys.add("a", "token-a", None).await;
+    let list = keys.list().await;
+
+    let again = keys.store.add(api_key("b"), token("token-a", Some(HOUR))).await.expect("add");
+    assert_eq!(again, Added::Exists(key));
+    assert_eq!(keys.list().await, list);
+}
+
+/// An id names one key.
+pub async fn an_id_that_is_taken_is_refused(keys: Keys) {
+    keys.add("a", "token-a", None).await;
+    let list = keys.list().await;
+
+    let error = keys.store.add(api_key("a"), token("token-b", None)).await.expect_err("the id is taken");
+    assert!(matches!(error, ApiKeyStoreError::Conflict(_)), "{error:?}");
+    assert_eq!(keys.list().await, list);
+    assert_eq!(keys.find("token-b").await, None);
+}
+
+/// Whatever order they came in.
+pub async fn keys_are_listed_by_id_and_their_tokens_by_age(keys: Keys) {
+    keys.add("b", "0123456789abcdef-b--1", None).await;
+    keys.add("c", "0123456789abcdef-c--1", None).await;
+    keys.add("a", "0123456789abcdef-a--1", None).await;
+    keys.rotate("b", "0123456789abcdef-b--2", HOUR).await;
+
+    let list = keys.list().await;
+    let shown: Vec<_> = list.iter().map(|entry| (entry.key.id.as_str(), &entry.last_four[1..])).collect();
+    assert_eq!(shown, [("a", "--1"), ("b", "--1"), ("b", "--2"), ("c", "--1")]);
+}
