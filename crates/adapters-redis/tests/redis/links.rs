@@ -54,9 +54,22 @@ async fn becomes_ready(linked: &Linked) {
 async fn a_link_that_is_cut_is_made_anew() {
     let linked = with_keys().await;
     for _ in 0..10 {
+        let before = connection_of_reports(&linked).expect("a session");
         linked.link.cut();
+        let start = Instant::now();
+        while connection_of_reports(&linked).is_none_or(|connection| connection == before) {
+            assert!(start.elapsed() < PATIENCE, "there is no new session");
+            a_moment().await;
+        }
         everything_is_well_again(&linked).await;
     }
+}
+
+/// Redis' number of the connection on which it reports changes.
+fn connection_of_reports(linked: &Linked) -> Option<String> {
+    let clients = linked.server.command(&["CLIENT", "LIST"]);
+    let tracking = clients.lines().find(|client| client.contains(" flags=tB "))?;
+    tracking.split(' ').next().map(str::to_owned)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

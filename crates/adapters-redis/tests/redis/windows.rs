@@ -22,17 +22,22 @@ const LATE: Duration = Duration::from_millis(100);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_a_healthy_link_a_revoked_key_does_not_pass_after_100_ms() {
     let linked = Linked::new().await;
+    let mut windows = revocations(&linked, 25).await;
+    assert!(report("healthy", &mut windows) < REPORTED);
+}
+
+/// How long each of so many keys passes after its revocation.
+async fn revocations(linked: &Linked, count: usize) -> Vec<Duration> {
     let mut windows = Vec::new();
-    for number in 0..25 {
+    for number in 0..count {
         let token = format!("token-{number}");
         let key = linked.add_and_cache(&format!("key-{number}"), &token).await;
         linked.keys.revoke(&key).await;
         let revoked = Instant::now();
-        let window = accepted_after(&linked.directory, &token, revoked).await;
+        windows.push(accepted_after(&linked.directory, &token, revoked).await);
         comes_to(&linked.directory, &token, Refused).await;
-        windows.push(window);
     }
-    assert!(report("healthy", &mut windows) < REPORTED);
+    windows
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -134,16 +139,7 @@ async fn where_redis_closes_either_connection_a_revoked_key_does_not_pass_after_
 async fn over_a_slow_link_a_revoked_key_passes_for_as_long_as_the_link_is_slow() {
     let delay = Duration::from_millis(50);
     let linked = Linked::with(settings("shop:"), |link| link.delay(delay)).await;
-    let mut windows = Vec::new();
-    for number in 0..5 {
-        let token = format!("token-{number}");
-        let key = linked.add_and_cache(&format!("key-{number}"), &token).await;
-        linked.keys.revoke(&key).await;
-        let revoked = Instant::now();
-        let window = accepted_after(&linked.directory, &token, revoked).await;
-        comes_to(&linked.directory, &token, Refused).await;
-        windows.push(window);
-    }
+    let mut windows = revocations(&linked, 5).await;
     // One message may have to wait for another one.
     assert!(report("slow", &mut windows) < 2 * delay + LATE);
 }
