@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use crate::port;
+
 /// Stands between a client and a server, passes on what they say, and misbehaves when told to.
 pub struct FaultProxy {
     address: SocketAddr,
@@ -32,7 +34,7 @@ struct State {
 impl FaultProxy {
     /// A proxy to this port of 127.0.0.1.
     pub fn to(port: u16) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let listener = port::listener();
         let address = listener.local_addr().expect("an address");
         let mut proxy = Self { address, server: ([127, 0, 0, 1], port).into(), link: Arc::default(), listening: None };
         proxy.listen(listener);

@@ -6,6 +6,7 @@
 
 mod certificates;
 mod fault_proxy;
+mod port;
 mod redis;
 mod redis_space;
 

@@ -1,13 +1,12 @@
 use std::{
     io::{BufRead, BufReader},
-    net::TcpListener,
     path::PathBuf,
     process::{Child, Command, Stdio},
 };
 
 use tempfile::TempDir;
 
-use crate::Certificates;
+use crate::{Certificates, port};
 
 /// Runs the server until standard input ends, which it does when this process does, however it does.
 const WATCHED: &str =
@@ -62,9 +61,7 @@ impl RedisServer {
     /// Another process may take the free port first; then there is another one.
     fn start_somewhere(&mut self, tls: bool) {
         for _ in 0..20 {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-            self.port = listener.local_addr().expect("an address").port();
-            drop(listener);
+            self.port = port::listener().local_addr().expect("an address").port();
             let (plain, encrypted) = if tls { (0, self.port) } else { (self.port, 0) };
             let ports = ["--port".to_owned(), plain.to_string(), "--tls-port".to_owned(), encrypted.to_string()];
             self.options.splice(0..0, ports);

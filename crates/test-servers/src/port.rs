@@ -1,0 +1,12 @@
+use std::{
+    hash::{BuildHasher, Hasher, RandomState},
+    net::TcpListener,
+};
+
+/// A listener on a random port below those that systems hand out by themselves: nobody else takes it in the time
+/// between a server's end and its start.
+pub(crate) fn listener() -> TcpListener {
+    let random = || RandomState::new().build_hasher().finish() % 20_000;
+    let ports = (0..1000).map(|_| 10_000 + u16::try_from(random()).expect("below 20,000"));
+    ports.map(|port| TcpListener::bind(("127.0.0.1", port))).find_map(Result::ok).expect("a free port")
+}
