@@ -131,11 +131,10 @@ impl ApiKeyStore for RedisApiKeyStore {
             if id_taken {
                 return Err(Failure::IdTaken);
             }
+            let now = stored_token::time(now);
+            let end = token.lifetime.map(|lifetime| now.saturating_add(lifetime));
             let mut change = pipe();
-            stored_token::store(&mut change, name, key, token, stored_token::time(now));
-            if let Some(lifetime) = token.lifetime {
-                stored_token::end_after(&mut change, name, lifetime);
-            }
+            stored_token::store(&mut change, name, key, token, now, end);
             self.set_names(&mut change, &key.id, &[name]);
             Ok(Decided::Change(change, Added::New))
         })
@@ -182,15 +181,12 @@ impl ApiKeyStore for RedisApiKeyStore {
             if token_taken {
                 return Err(Failure::TokenTaken);
             }
+            let now = stored_token::time(now);
+            let end = token.lifetime.map(|lifetime| now.saturating_add(lifetime)).or(newest.end());
             let mut change = pipe();
-            stored_token::store(&mut change, name, &newest.key, token, stored_token::time(now));
-            match (token.lifetime, newest.end()) {
-                (Some(lifetime), _) => stored_token::end_after(&mut change, name, lifetime),
-                (None, Some(end)) => stored_token::end_at(&mut change, name, end),
-                (None, None) => {}
-            }
+            stored_token::store(&mut change, name, &newest.key, token, now, end);
             for old in tokens.iter().filter(|old| old.left.is_none_or(|left| left > grace)) {
-                stored_token::end_after(&mut change, &old.name, grace);
+                stored_token::end_at(&mut change, &old.name, now.saturating_add(grace));
             }
             let names: Vec<&str> = tokens.iter().map(|token| token.name.as_str()).chain([name.as_str()]).collect();
             self.set_names(&mut change, id, &names);

@@ -19,8 +19,6 @@ pub(crate) type KeyFields = (Option<String>, Option<String>, Option<String>);
 const LAST_FOUR: &str = "last4";
 const CREATED: &str = "created";
 
-/// The longest time that Redis is asked to wait: 7000 years, after which dates still have four digits.
-const MAX_MILLISECONDS: u64 = 7000 * 366 * 24 * 60 * 60 * 1000;
 /// The last second that can be written as a date of RFC 3339.
 const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
 
@@ -199,26 +197,30 @@ impl StoredToken {
     }
 }
 
-/// Stores a token of this key under this name; when it ends is another command.
-pub(crate) fn store(change: &mut Pipeline, name: &str, key: &ApiKey, token: &NewToken, now: Duration) {
+/// Stores a token of this key under this name, until this time by Redis' clock, if there is one.
+pub(crate) fn store(
+    change: &mut Pipeline,
+    name: &str,
+    key: &ApiKey,
+    token: &NewToken,
+    now: Duration,
+    end: Option<Duration>,
+) {
     let [id, label, scopes] = KEY_FIELDS;
     let mut command = redis::cmd("HSET");
     command.arg(name).arg(id).arg(key.id.as_str()).arg(label).arg(key.label.as_str());
     command.arg(scopes).arg(key.scopes.to_string());
     command.arg(LAST_FOUR).arg(&token.last_four).arg(CREATED).arg(now.as_secs());
     change.add_command(command).ignore();
+    if let Some(end) = end {
+        end_at(change, name, end);
+    }
 }
 
 /// Lets Redis end a token at this time by its clock, since 1970.
 pub(crate) fn end_at(change: &mut Pipeline, name: &str, end: Duration) {
-    let end = u64::try_from(end.as_millis()).unwrap_or(u64::MAX).min(2 * MAX_MILLISECONDS);
-    change.cmd("PEXPIREAT").arg(name).arg(end).ignore();
-}
-
-/// Lets Redis end a token when this time has passed.
-pub(crate) fn end_after(change: &mut Pipeline, name: &str, time: Duration) {
-    let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).min(MAX_MILLISECONDS);
-    change.cmd("PEXPIRE").arg(name).arg(milliseconds).ignore();
+    let milliseconds = u64::try_from(end.min(LAST_SECOND).as_millis()).expect("13 digits");
+    change.cmd("PEXPIREAT").arg(name).arg(milliseconds).ignore();
 }
 
 /// The time by Redis' own clock, since 1970, by the answer to TIME.

@@ -18,8 +18,20 @@ use crate::{
 const READER: [&str; 5] = ["+ping", "+client|tracking", "+exists", "+hmget", "+pttl"];
 /// Of whoever issues, rotates and revokes keys.
 const WRITER: [&str; 14] = [
-    "+watch", "+multi", "+exec", "+time", "+exists", "+hget", "+hexists", "+hgetall", "+hmget", "+pttl", "+hset",
-    "+hdel", "+del", "+pexpire",
+    "+watch",
+    "+multi",
+    "+exec",
+    "+time",
+    "+exists",
+    "+hget",
+    "+hexists",
+    "+hgetall",
+    "+hmget",
+    "+pttl",
+    "+hset",
+    "+hdel",
+    "+del",
+    "+pexpireat",
 ];
 
 /// Without this one, ids of keys that have ended stay in the index, where they do no harm.
@@ -84,6 +96,10 @@ async fn use_everything(keys: &Keys) -> Result<(), ApiKeyStoreError> {
     assert_eq!(store.add(api_key("ending"), ending).await?, Added::New);
     assert_eq!(store.add(api_key("key"), new_token("old")).await?, Added::New);
     assert!(store.rotate(&ApiKeyId::new("key"), new_token("new"), Duration::from_hours(1)).await?.is_some());
+    let limited = NewToken { lifetime: Some(Duration::from_hours(1)), ..new_token("limited") };
+    assert_eq!(store.add(api_key("limited"), limited).await?, Added::New);
+    assert!(store.rotate(&ApiKeyId::new("limited"), new_token("next"), Duration::ZERO).await?.is_some());
+    assert!(store.revoke(&ApiKeyId::new("limited")).await?.is_some());
     while store.list().await?.len() > 2 {}
     assert!(store.revoke(&ApiKeyId::new("key")).await?.is_some());
     store.list().await.map(drop)
