@@ -88,7 +88,10 @@ impl RedisApiKeyDirectory {
             LookingUp::Begun(announced, outcome) => {
                 let shared = Arc::clone(&self.shared);
                 self.runtime.spawn(async move {
-                    let outcome = look_up::ask(shared.connection(), &shared.layout, &announced.digest).await;
+                    let outcome = match shared.connection() {
+                        Some(connection) => look_up::ask(connection, &shared.layout, &announced.digest).await,
+                        None => Err(LookUpError::NotConnected),
+                    };
                     announced.finish(outcome);
                 });
                 outcome

@@ -62,7 +62,8 @@ impl RedisApiKeyStore {
         Ok(connection)
     }
 
-    /// Decides upon what is there and changes it, unless somebody else does in between: then again.
+    /// Decides upon what is there and changes it, unless somebody else does in between: then again. Where there is
+    /// nothing to change, what was seen was there at one time.
     async fn change<T, D>(&self, decide: impl Fn(MultiplexedConnection) -> D + Sync) -> Result<T, ApiKeyStoreError>
     where
         T: Send,
@@ -70,15 +71,17 @@ impl RedisApiKeyStore {
     {
         for pause in pauses() {
             let mut connection = self.watch().await?;
-            let (mut change, answer) = match decide(connection.clone()).await? {
-                Decided::Change(change, answer) => (change, answer),
-                Decided::Nothing(answer) => return Ok(answer),
+            let (done, answer) = match decide(connection.clone()).await? {
+                Decided::Change(mut change, answer) => {
+                    let done = change.atomic().query_async::<Value>(&mut connection).await;
+                    (done.map_err(changed_unless_refused)?, answer)
+                }
+                Decided::Nothing(answer) => (execute_nothing(&mut connection).await?, answer),
             };
-            match change.atomic().query_async::<Value>(&mut connection).await {
-                Ok(Value::Nil) => sleep(pause).await,
-                Ok(_) => return Ok(answer),
-                Err(error) => return Err(changed_unless_refused(error)),
+            if done != Value::Nil {
+                return Ok(answer);
             }
+            sleep(pause).await;
         }
         Err(Failure::Others.into())
     }
@@ -106,6 +109,11 @@ impl RedisApiKeyStore {
         let alive: HashSet<String> = tokens.iter().map(|token| token.key.id.as_str().to_owned()).collect();
         let ended = index.into_keys().filter(|id| !alive.contains(id)).collect();
         Ok((tokens.into_iter().map(StoredToken::entry).collect(), ended))
+    }
+
+    async fn forget_ids(&self, ids: &[String]) -> Result<(), Failure> {
+        let mut connection = self.connect().await?;
+        Ok(cmd("HDEL").arg(&self.layout.index).arg(ids).exec_async(&mut connection).await?)
     }
 
     /// Makes these names the tokens of a key, oldest first.
@@ -142,19 +150,13 @@ impl ApiKeyStore for RedisApiKeyStore {
     }
 
     async fn list(&self) -> Result<Vec<TokenEntry>, ApiKeyStoreError> {
-        for pause in pauses() {
-            let mut connection = self.watch().await?;
-            let (entries, ended) = self.read_index(&mut connection).await?;
-            if unchanged(&mut connection).await? {
-                if !ended.is_empty() {
-                    // What has ended stays so. The list is the same where this fails.
-                    let _ = cmd("HDEL").arg(&self.layout.index).arg(ended).exec_async(&mut connection).await;
-                }
-                return Ok(entries);
-            }
-            sleep(pause).await;
+        let read = |mut connection| async move { Ok(Decided::Nothing(self.read_index(&mut connection).await?)) };
+        let (entries, ended) = self.change(read).await?;
+        if !ended.is_empty() {
+            // What has ended stays so. The list is the same where this fails.
+            let _ = self.forget_ids(&ended).await;
         }
-        Err(Failure::Others.into())
+        Ok(entries)
     }
 
     async fn rotate(
@@ -232,8 +234,8 @@ fn pauses() -> impl Iterator<Item = Duration> + Send {
         .build()
 }
 
-/// Whether what this connection watches is as it was.
-async fn unchanged(connection: &mut MultiplexedConnection) -> Result<bool, Failure> {
+/// A transaction without commands, which a full Redis takes, too: nil where what is watched has changed.
+async fn execute_nothing(connection: &mut MultiplexedConnection) -> Result<Value, Failure> {
     let (_, executed): (Value, Value) = pipe().cmd("MULTI").cmd("EXEC").query_async(connection).await?;
-    Ok(executed != Value::Nil)
+    Ok(executed)
 }

@@ -43,8 +43,7 @@ pub(crate) enum LookUpError {
 }
 
 /// Asks Redis, which answers before the deadline of the connection.
-pub(crate) async fn ask(connection: Option<MultiplexedConnection>, layout: &Layout, digest: &ApiKeyDigest) -> Outcome {
-    let mut connection = connection.ok_or(LookUpError::NotConnected)?;
+pub(crate) async fn ask(mut connection: MultiplexedConnection, layout: &Layout, digest: &ApiKeyDigest) -> Outcome {
     let name = layout.token(digest);
     // The time that is left is counted from before Redis looked at its clock: an entry ends early, not late.
     let asked = Instant::now();

@@ -135,7 +135,7 @@ impl Session {
         shared.cache.clear();
         // The question that requests depend on, of a token that nobody has.
         let nobody = ApiKeyDigest::from_bytes([0; 32]);
-        look_up::ask(Some(session.look_ups.clone()), &shared.layout, &nobody).await?;
+        look_up::ask(session.look_ups.clone(), &shared.layout, &nobody).await?;
         session.complain_if_empty(&shared.layout.index).await?;
         session.asked = Instant::now();
         session.ask_for_life().await?;
@@ -179,9 +179,7 @@ impl Session {
 
     async fn ask_for_life(&mut self) -> RedisResult<()> {
         let ping = cmd("PING");
-        let answers =
-            futures_util::future::try_join(ping.exec_async(&mut self.changes), ping.exec_async(&mut self.look_ups));
-        answers.await.map(drop)
+        tokio::try_join!(ping.exec_async(&mut self.changes), ping.exec_async(&mut self.look_ups)).map(drop)
     }
 
     async fn complain_if_empty(&mut self, index: &str) -> RedisResult<()> {

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::stored_token::Corrupt;
 
-/// Why nothing was changed.
+/// Why a store did not do what it was asked for.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
     // Its sources say what it says already.
