@@ -8,6 +8,7 @@ pub mod cli;
 pub mod config;
 mod file_limit;
 mod first_steps;
+mod given_token;
 mod os_random;
 mod shutdown;
 mod telemetry;

@@ -27,6 +27,9 @@ struct State {
     frozen: bool,
     delay: Duration,
     refusing: bool,
+    /// What is to be held up, and how often it was.
+    holding: Option<&'static str>,
+    held: usize,
     /// Both ends of each connection.
     open: Vec<TcpStream>,
 }
@@ -60,6 +63,17 @@ impl FaultProxy {
         self.link.lock().frozen = true;
     }
 
+    /// Holds up whatever this text occurs in, and what is behind it on its connection, until it is
+    /// [healed](Self::heal).
+    pub fn hold(&self, text: &'static str) {
+        self.link.lock().holding = Some(text);
+    }
+
+    /// How much was held up for its text so far.
+    pub fn held(&self) -> usize {
+        self.link.lock().held
+    }
+
     /// Holds up whatever is passed on by this much, in each direction.
     pub fn delay(&self, delay: Duration) {
         self.link.lock().delay = delay;
@@ -71,6 +85,7 @@ impl FaultProxy {
             let mut state = self.link.lock();
             state.refusing = true;
             state.frozen = false;
+            state.holding = None;
         }
         self.stop_listening();
         self.cut();
@@ -81,6 +96,7 @@ impl FaultProxy {
         {
             let mut state = self.link.lock();
             state.frozen = false;
+            state.holding = None;
             state.refusing = false;
             state.delay = Duration::ZERO;
         }
@@ -139,7 +155,7 @@ impl Link {
     fn pass_on(&self, mut from: TcpStream, mut to: TcpStream) {
         let mut buffer = [0; 16 * 1024];
         while let Ok(length @ 1..) = from.read(&mut buffer) {
-            self.hold_up();
+            self.hold_up(&buffer[..length]);
             if to.write_all(&buffer[..length]).is_err() {
                 break;
             }
@@ -149,8 +165,12 @@ impl Link {
         }
     }
 
-    fn hold_up(&self) {
-        let state = self.changed.wait_while(self.lock(), |state| state.frozen).expect("nothing panics");
+    fn hold_up(&self, bytes: &[u8]) {
+        let mut state = self.changed.wait_while(self.lock(), |state| state.frozen).expect("nothing panics");
+        if state.holding.is_some_and(|text| bytes.windows(text.len()).any(|part| part == text.as_bytes())) {
+            state.held += 1;
+            state = self.changed.wait_while(state, |state| state.holding.is_some()).expect("nothing panics");
+        }
         let delay = state.delay;
         drop(self.changed.wait_timeout_while(state, delay, |state| state.delay == delay).expect("nothing panics"));
     }

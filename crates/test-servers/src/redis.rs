@@ -35,10 +35,7 @@ impl RedisServer {
     /// Starts one with these options, as on its command line: `["--maxmemory", "1mb"]`.
     pub fn with(options: &[&str]) -> Self {
         let options = options.iter().map(ToString::to_string).collect();
-        let directory = TempDir::new().expect("a folder");
-        let mut server = Self { directory, options, port: 0, certificates: None, process: None };
-        server.start_somewhere(false);
-        server
+        Self::start_in(TempDir::new().expect("a folder"), options, None)
     }
 
     /// Starts one that speaks TLS alone, and asks clients for a certificate.
@@ -53,31 +50,28 @@ impl RedisServer {
         ] {
             options.extend([option.to_owned(), file.display().to_string()]);
         }
-        let mut server = Self { directory, options, port: 0, certificates: Some(certificates), process: None };
-        server.start_somewhere(true);
-        server
+        Self::start_in(directory, options, Some(certificates))
     }
 
-    /// Another process may take the free port first; then there is another one.
-    fn start_somewhere(&mut self, tls: bool) {
+    fn start_in(directory: TempDir, options: Vec<String>, certificates: Option<Certificates>) -> Self {
+        let mut server = Self { directory, options, port: 0, certificates, process: None };
+        // Another process may take the free port first; then there is another one.
         for _ in 0..20 {
-            self.port = port::listener().local_addr().expect("an address").port();
-            let (plain, encrypted) = if tls { (0, self.port) } else { (self.port, 0) };
-            let ports = ["--port".to_owned(), plain.to_string(), "--tls-port".to_owned(), encrypted.to_string()];
-            self.options.splice(0..0, ports);
-            if self.try_start() {
-                return;
+            server.port = port::listener().local_addr().expect("an address").port();
+            if server.try_start() {
+                return server;
             }
-            self.options.drain(..4);
         }
-        panic!("redis-server does not start; is it installed? Its options: {:?}", self.options);
+        panic!("redis-server does not start; is it installed? Its options: {:?}", server.options);
     }
 
     fn try_start(&mut self) -> bool {
         let folder = self.directory.path().display().to_string();
+        let (plain, encrypted) = if self.certificates.is_some() { (0, self.port) } else { (self.port, 0) };
         let mut watcher = Command::new("sh")
             .args(["-c", WATCHED, "sh", "--bind", "127.0.0.1", "--dir", &folder, "--save", "", "--unixsocket"])
             .arg(self.socket())
+            .args(["--port", &plain.to_string(), "--tls-port", &encrypted.to_string()])
             .args(&self.options)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -122,14 +116,7 @@ impl RedisServer {
     /// Runs a command by `redis-cli` and returns what that printed.
     #[track_caller]
     pub fn command(&self, words: &[&str]) -> String {
-        self.run(words).unwrap_or_else(|| panic!("{words:?} failed"))
-    }
-
-    fn run(&self, words: &[&str]) -> Option<String> {
-        let output = Command::new("redis-cli").arg("-s").arg(self.socket()).arg("-e").args(words).output();
-        let output = output.expect("redis-cli runs");
-        let text = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
-        output.status.success().then_some(text)
+        redis_cli(&["-s", &self.socket().display().to_string()], words)
     }
 
     /// How often each command was carried out, without those of this type.
@@ -142,7 +129,7 @@ impl RedisServer {
     /// Ends it at once, as a crash does.
     pub fn stop(&mut self) {
         if let Some(mut process) = self.process.take() {
-            self.signal(&process, "CONT");
+            process.signal("CONT");
             drop(process.watcher.stdin.take());
             process.watcher.wait().expect("it ends");
         }
@@ -155,19 +142,29 @@ impl RedisServer {
 
     /// Lets it stand still until [`resume`](Self::resume): connections stay open, nothing is answered.
     pub fn pause(&self) {
-        self.signal(self.process.as_ref().expect("it runs"), "STOP");
+        self.process.as_ref().expect("it runs").signal("STOP");
     }
 
     /// Lets it go on.
     pub fn resume(&self) {
-        self.signal(self.process.as_ref().expect("it runs"), "CONT");
+        self.process.as_ref().expect("it runs").signal("CONT");
     }
+}
 
-    #[expect(clippy::unused_self, reason = "the process is one of this server's")]
-    fn signal(&self, process: &Process, name: &str) {
-        let status = Command::new("sh").args(["-c", &format!("kill -{name} {}", process.pid)]).status();
+impl Process {
+    fn signal(&self, name: &str) {
+        let status = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.pid)]).status();
         status.expect("the shell runs");
     }
+}
+
+/// Runs a command by `redis-cli`, which finds the server by the first words, and returns what that printed.
+#[track_caller]
+pub(crate) fn redis_cli(server: &[&str], words: &[&str]) -> String {
+    let output = Command::new("redis-cli").args(server).arg("-e").args(words).output().expect("redis-cli runs");
+    let text = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
+    assert!(output.status.success(), "{words:?}: {text}");
+    text
 }
 
 impl Drop for RedisServer {

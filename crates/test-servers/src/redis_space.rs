@@ -1,11 +1,11 @@
 use std::{
     env,
-    process::{Command, id},
+    process::id,
     sync::atomic::{AtomicU32, Ordering},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use crate::RedisServer;
+use crate::{RedisServer, redis::redis_cli};
 
 static SPACES: AtomicU32 = AtomicU32::new(0);
 
@@ -39,11 +39,9 @@ impl RedisSpace {
     }
 
     /// Runs a command by `redis-cli` and returns what that printed.
+    #[track_caller]
     pub fn command(&self, words: &[&str]) -> String {
-        let output = Command::new("redis-cli").args(["-u", &self.url, "-e"]).args(words).output();
-        let output = output.expect("redis-cli runs");
-        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
-        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+        redis_cli(&["-u", &self.url], words)
     }
 
     /// Every name of this test.

@@ -4,7 +4,6 @@ mod cache;
 mod connections;
 mod contract;
 mod corrupt;
-mod holding;
 mod in_flight;
 mod keys;
 mod lifetimes;

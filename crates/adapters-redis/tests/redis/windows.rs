@@ -7,11 +7,10 @@ use std::{
 };
 
 use animal_store_adapters_redis::RedisApiKeyDirectory;
-use animal_store_test_servers::RedisServer;
+use animal_store_test_servers::{FaultProxy, RedisServer};
 use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
-    holding::HoldingLink,
     keys::{Keys, LEASE, Linked, PATIENCE, REPORTED, find, report, settings},
     uses::{Accepted, Failed, Refused, accepted_after, accepted_for, ask, comes_to},
 };
@@ -66,10 +65,11 @@ async fn over_a_link_that_holds_a_report_up_a_revoked_key_passes_for_a_lease_at_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_reports_alone_are_held_up_a_revoked_key_passes_for_a_lease_at_the_most() {
     let server = RedisServer::start();
-    let link = HoldingLink::to(server.port(), "invalidate");
+    let link = FaultProxy::to(server.port());
+    link.hold("invalidate");
     let keys = Keys::at(&server.url(), settings("shop:"));
     let key = keys.add("key", "token").await;
-    let directory = Keys::at(&format!("redis://{}", link.address), settings("shop:")).directory().await;
+    let directory = Keys::at(&format!("redis://{}", link.address()), settings("shop:")).directory().await;
     comes_to(&directory, "token", Accepted).await;
     keys.revoke(&key).await;
     let revoked = Instant::now();

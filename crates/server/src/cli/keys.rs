@@ -8,19 +8,19 @@ use std::{
     time::Duration,
 };
 
-use animal_store_adapters_http::is_bearer_token;
 use animal_store_app::{
     ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, IssueApiKeyError, IssueRequest, IssuedApiKey, ListApiKeys,
     RevokeApiKey, RevokeApiKeyError, RotateApiKey, RotateApiKeyError, RotateRequest, Scope,
     ports::{ApiKeyStore, ApiKeyStoreError},
 };
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::Settings;
 use crate::{
     config::Config,
+    given_token,
     os_random::OsRandom,
     telemetry::{self, AUDIT},
     wiring,
@@ -208,11 +208,7 @@ fn token_of(input: impl Read) -> anyhow::Result<ApiToken> {
     input.take(4096).read_to_string(&mut text).context("cannot read the token")?;
     let token = text.strip_suffix('\n').unwrap_or(&text);
     let token = token.strip_suffix('\r').unwrap_or(token);
-    ensure!(
-        is_bearer_token(token),
-        "standard input holds no token: one has 1 to 512 of A-Z a-z 0-9 - . _ ~ + / and ends in any number of ="
-    );
-    ApiToken::from_outside(token.into()).context("the token is mistyped: its checksum is wrong")
+    given_token::parse(&token.into()).map_err(|reason| anyhow!("standard input holds no token: {reason}"))
 }
 
 /// Not while the command line is parsed: clap would repeat what may be a token in its complaint.

@@ -1,14 +1,13 @@
 mod redis;
 
-use animal_store_adapters_http::is_bearer_token;
-use animal_store_app::ApiToken;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 
 pub use self::redis::RedisKeysConfig;
 use super::{
     HttpConfig, Key,
     values::{Values, one_of},
 };
+use crate::given_token;
 
 const BACKEND: Key = Key::new(
     "keys.backend",
@@ -67,13 +66,8 @@ impl KeysConfig {
 fn tokens(values: &mut Values, http: Option<&HttpConfig>) -> Vec<SecretString> {
     let tokens = values.read_secrets(&TOKENS);
     for (token, number) in tokens.iter().zip(1..) {
-        if !is_bearer_token(token.expose_secret()) {
-            values.problem(
-                &TOKENS,
-                &format!("cannot hold token {number}: a token has 1 to 512 of A-Z a-z 0-9 - . _ ~ + / and ends in any number of ="),
-            );
-        } else if ApiToken::from_outside(token.clone()).is_none() {
-            values.problem(&TOKENS, &format!("cannot hold token {number}: it is mistyped, its checksum is wrong"));
+        if let Err(reason) = given_token::parse(token) {
+            values.problem(&TOKENS, &format!("cannot hold token {number}: {reason}"));
         }
     }
     if tokens.is_empty() && http.is_some_and(|http| !http.listen.ip().is_loopback()) {
