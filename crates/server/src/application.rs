@@ -6,7 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use animal_store_adapters_http::{InFlight, Server, UseCases, serve_api, serve_management};
+use animal_store_adapters_http::{InFlight, Server, serve_api, serve_management};
+use animal_store_adapters_postgres::WriterEnd;
 use animal_store_app::CheckReadiness;
 use anyhow::{Context, bail};
 use tokio::task::JoinHandle;
@@ -14,7 +15,7 @@ use tokio::task::JoinHandle;
 use crate::{
     config::{Config, ShutdownConfig},
     shutdown::Draining,
-    wiring,
+    wiring::Adapters,
 };
 
 /// The service, bound to its addresses. Clients may connect; they are answered once it runs.
@@ -25,6 +26,7 @@ pub struct Application {
     management: Option<Server>,
     in_flight: InFlight,
     draining: Arc<Draining>,
+    writer: Option<WriterEnd>,
     shutdown: ShutdownConfig,
 }
 
@@ -32,14 +34,16 @@ impl Application {
     /// Wires the service as configured and binds it to its addresses.
     ///
     /// # Errors
-    /// Where an address cannot be bound. That something which the service depends on is away is no error: it may come.
+    /// Where an address cannot be bound, or the storage cannot be used as it is. That something which the service
+    /// depends on is away is no error, unless the configuration insists: it may come.
     pub async fn build(config: Config) -> anyhow::Result<Self> {
         let draining = Arc::new(Draining::default());
         let listener = bind(config.http.listen)?;
         let address = listener.local_addr()?;
-        let (use_cases, mut readiness) = wiring::use_cases(&config.storage, config.keys).await;
-        let (api, in_flight) = serve_api(listener, &config.http.limits, move || UseCases::clone(&use_cases))?;
+        let adapters = Adapters::start(config.storage, config.keys).await?;
+        let (api, in_flight) = serve_api(listener, &config.http.limits, adapters.use_cases())?;
 
+        let Adapters { mut readiness, writer, .. } = adapters;
         readiness.insert(0, draining.clone());
         let readiness = CheckReadiness::new(readiness);
         let listener = config.management.listen.map(bind).transpose()?;
@@ -47,7 +51,16 @@ impl Application {
         let management =
             listener.map(|listener| serve_management(listener, &config.http.limits, &readiness)).transpose()?;
 
-        Ok(Self { address, management_address, api, management, in_flight, draining, shutdown: config.shutdown })
+        Ok(Self {
+            address,
+            management_address,
+            api,
+            management,
+            in_flight,
+            draining,
+            writer,
+            shutdown: config.shutdown,
+        })
     }
 
     /// Where clients connect.
@@ -85,7 +98,11 @@ impl Application {
         self.draining.begin();
         let drained = async {
             api_handle.stop(true).await;
-            api.await
+            let end = api.await;
+            if let Some(writer) = self.writer {
+                writer.wait().await;
+            }
+            end
         };
         let early = tokio::select! {
             end = drained => match end {

@@ -4,6 +4,7 @@
 //! could not do what it was asked for, 2 where the command line or the configuration is not valid.
 
 mod keys;
+mod migrate;
 
 use std::{
     io::{self, Write},
@@ -40,6 +41,8 @@ enum Command {
     /// Issues, lists, revokes and rotates API keys, where the configuration keeps them outside of the process.
     #[command(subcommand)]
     Keys(keys::Command),
+    /// Runs the migrations that the database of storage.postgres.url has not seen, and prints their names.
+    Migrate(migrate::Migrate),
 }
 
 type Run = Box<dyn FnOnce(Config, &Sources) -> anyhow::Result<()>>;
@@ -74,6 +77,9 @@ pub fn run() -> ExitCode {
         Some(Command::Keys(command)) => {
             let (action, settings) = command.split();
             (Box::new(|config, _| keys::run(action, config)), Options { settings, listen: None })
+        }
+        Some(Command::Migrate(migrate::Migrate { dry_run, settings })) => {
+            (Box::new(move |config, _| migrate::run(dry_run, config)), Options { settings, listen: None })
         }
     };
     let loaded = cli.options.followed_by(options).sources().and_then(|sources| {

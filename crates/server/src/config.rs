@@ -26,7 +26,7 @@ pub use self::{
     management::ManagementConfig,
     shutdown::ShutdownConfig,
     sources::{DEFAULT_FILE, Sources},
-    storage::StorageConfig,
+    storage::{PostgresConfig, StorageConfig},
 };
 
 /// The whole configuration, checked.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use animal_store_adapters_http::UseCases;
 use animal_store_adapters_memory::{MemoryApiKeyDirectory, MemoryPetRepository};
+use animal_store_adapters_postgres::{PgStorage, WriterEnd};
 use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyStore};
 use animal_store_app::{
     Authenticate, CreatePet, GetPet, ListPets,
@@ -12,17 +13,44 @@ use animal_store_app::{
 
 use crate::config::{KeysConfig, StorageConfig};
 
-/// The use cases over the adapters that the configuration names, and what has to work for them to work.
-pub(crate) async fn use_cases(storage: &StorageConfig, keys: KeysConfig) -> (UseCases, Vec<Arc<dyn Readiness>>) {
-    let repository = pet_repository(storage);
-    let (directory, readiness) = api_key_directory(keys).await;
-    let use_cases = UseCases {
-        authenticate: Authenticate::new(directory),
-        list_pets: ListPets::new(Arc::clone(&repository)),
-        create_pet: CreatePet::new(Arc::clone(&repository)),
-        get_pet: GetPet::new(repository),
-    };
-    (use_cases, readiness)
+/// The adapters that the configuration names.
+pub(crate) struct Adapters {
+    directory: Arc<dyn ApiKeyDirectory>,
+    pet_repositories: PetRepositories,
+    /// What has to work for the service to work.
+    pub(crate) readiness: Vec<Arc<dyn Readiness>>,
+    /// What ends once nobody uses the storage any more.
+    pub(crate) writer: Option<WriterEnd>,
+}
+
+/// Each worker has a repository of its own, where the adapter wants that.
+type PetRepositories = Arc<dyn Fn() -> Arc<dyn PetRepository> + Send + Sync>;
+
+impl Adapters {
+    /// Begins to use what they need.
+    ///
+    /// # Errors
+    /// Where the storage cannot be used as it is. That something is away is no error, unless the configuration insists.
+    pub(crate) async fn start(storage: StorageConfig, keys: KeysConfig) -> anyhow::Result<Self> {
+        let (pet_repositories, storage_readiness, writer) = pet_repositories(storage).await?;
+        let (directory, keys_readiness) = api_key_directory(keys).await;
+        let readiness = storage_readiness.into_iter().chain(keys_readiness).collect();
+        Ok(Self { directory, pet_repositories, readiness, writer })
+    }
+
+    /// Makes the use cases of one worker.
+    pub(crate) fn use_cases(&self) -> impl Fn() -> UseCases + Clone + Send + 'static {
+        let (directory, pet_repositories) = (Arc::clone(&self.directory), Arc::clone(&self.pet_repositories));
+        move || {
+            let repository = pet_repositories();
+            UseCases {
+                authenticate: Authenticate::new(Arc::clone(&directory)),
+                list_pets: ListPets::new(Arc::clone(&repository)),
+                create_pet: CreatePet::new(Arc::clone(&repository)),
+                get_pet: GetPet::new(repository),
+            }
+        }
+    }
 }
 
 /// Where the configuration keeps API keys, if that is outside of the process.
@@ -36,21 +64,30 @@ pub(crate) fn api_key_store(keys: KeysConfig) -> Option<Arc<dyn ApiKeyStore>> {
     }
 }
 
-fn pet_repository(config: &StorageConfig) -> Arc<dyn PetRepository> {
+async fn pet_repositories(
+    config: StorageConfig,
+) -> anyhow::Result<(PetRepositories, Option<Arc<dyn Readiness>>, Option<WriterEnd>)> {
     match config {
         StorageConfig::Memory => {
             tracing::warn!("animals are kept in memory: they are gone when the process ends");
-            Arc::new(MemoryPetRepository::new())
+            let repository = Arc::new(MemoryPetRepository::new());
+            Ok((Arc::new(move || repository.clone()), None, None))
+        }
+        StorageConfig::Postgres(postgres) => {
+            let (storage, writer) =
+                PgStorage::start(postgres.endpoint, postgres.migrate_endpoint, postgres.settings).await?;
+            let readiness = storage.readiness();
+            Ok((Arc::new(move || Arc::new(storage.repository())), Some(readiness), Some(writer)))
         }
     }
 }
 
-async fn api_key_directory(keys: KeysConfig) -> (Arc<dyn ApiKeyDirectory>, Vec<Arc<dyn Readiness>>) {
+async fn api_key_directory(keys: KeysConfig) -> (Arc<dyn ApiKeyDirectory>, Option<Arc<dyn Readiness>>) {
     match keys {
-        KeysConfig::Memory { tokens } => (Arc::new(MemoryApiKeyDirectory::new(&tokens)), Vec::new()),
+        KeysConfig::Memory { tokens } => (Arc::new(MemoryApiKeyDirectory::new(&tokens)), None),
         KeysConfig::Redis(redis) => {
             let directory = Arc::new(RedisApiKeyDirectory::connect(redis.endpoint, redis.directory).await);
-            (directory.clone(), vec![directory])
+            (directory.clone(), Some(directory))
         }
     }
 }

@@ -15,9 +15,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("app", &["domain"]),
     ("adapters-http", &["app", "domain"]),
     ("adapters-memory", &["app", "domain"]),
+    ("adapters-postgres", &["app", "domain"]),
     ("adapters-redis", &["app", "domain"]),
     ("test-servers", &[]),
-    ("server", &["adapters-http", "adapters-memory", "adapters-redis", "app", "domain"]),
+    ("server", &["adapters-http", "adapters-memory", "adapters-postgres", "adapters-redis", "app", "domain"]),
 ];
 
 /// The crates that hold the rules, with all that they may take from outside.

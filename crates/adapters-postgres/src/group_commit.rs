@@ -1,0 +1,71 @@
+//! Creates, gathered.
+//!
+//! While one commit is on its way to disk, creates wait in a queue; then one statement adds all of them, in one commit.
+//! A create leaves the queue when its client goes or its time is over; what was sent is left to finish.
+
+mod insert;
+mod queue;
+mod writer;
+
+use std::{sync::Arc, time::Duration};
+
+use animal_store_app::ports::{AddError, StorageError};
+use animal_store_domain::{NewPet, Pet};
+use tokio::{task::JoinHandle, time::timeout};
+
+use crate::{
+    PgSettings,
+    link::{Link, Opener},
+};
+pub(crate) use insert::WriteSession;
+use queue::Queue;
+use writer::Writer;
+
+/// Adds animals by one connection. The writer ends when the last of these is dropped and all that waited is answered.
+#[derive(Clone)]
+pub(crate) struct GroupCommit(Arc<Sender>);
+
+struct Sender {
+    queue: Arc<Queue>,
+    link: Arc<Link<WriteSession>>,
+    patience: Duration,
+}
+
+impl GroupCommit {
+    /// Begins to write, on the current runtime.
+    pub(crate) fn start(opener: Opener, settings: &PgSettings) -> (Self, JoinHandle<()>) {
+        let queue = Arc::new(Queue::new(settings.max_waiting_creates));
+        let link = Arc::new(Link::new(opener, settings.clone()));
+        let writer = Writer { queue: Arc::clone(&queue), link: Arc::clone(&link), patience: settings.timeout };
+        let writing = tokio::spawn(writer.run());
+        (Self(Arc::new(Sender { queue, link, patience: settings.timeout })), writing)
+    }
+
+    /// The connection that it writes on.
+    pub(crate) fn link(&self) -> Arc<Link<WriteSession>> {
+        Arc::clone(&self.0.link)
+    }
+
+    /// Adds an animal: the answer comes after its commit.
+    pub(crate) async fn add(&self, pet: NewPet) -> Result<Pet, AddError> {
+        let Sender { queue, link, patience } = &*self.0;
+        link.session().await.map_err(StorageError::from)?;
+        let (place, mut answer) = queue.join(pet)?;
+        match timeout(*patience, &mut answer).await {
+            Ok(answer) => answer.unwrap_or_else(|_| Err(lost())),
+            Err(_) if place.leave() => Err(StorageError::Deadline.into()),
+            // It was sent: the writer has a deadline of its own.
+            Err(_) => answer.await.unwrap_or_else(|_| Err(lost())),
+        }
+    }
+}
+
+fn lost() -> AddError {
+    AddError::OutcomeUnknown("the writer ended".into())
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}

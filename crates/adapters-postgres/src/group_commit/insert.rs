@@ -1,0 +1,125 @@
+//! One statement that adds any number of animals, and what its failure means.
+
+use animal_store_domain::{NewPet, PetId};
+use tokio_postgres::{
+    Client, Row, Statement,
+    error::{Severity, SqlState},
+    types::{ToSql, Type},
+};
+
+use crate::{
+    PgSettings,
+    error::{ConnectionError, describe},
+    link::Session,
+    pet_row::code,
+};
+
+/// Which id a row was given is told by its position: the order of RETURNING is not promised. Ids ascend with the
+/// positions. The join leaves out what a trigger kept from being stored.
+const INSERT: &str = "\
+    WITH given AS MATERIALIZED (
+        SELECT nextval('pets_id_seq') AS id, name, category_id, status, ordinal
+        FROM unnest($1::text[], $2::bigint[], $3::smallint[]) WITH ORDINALITY
+            AS given (name, category_id, status, ordinal)
+    ), stored AS (
+        INSERT INTO pets (id, name, category_id, status)
+        SELECT id, name, category_id, status FROM given
+        RETURNING id
+    )
+    SELECT ordinal, id FROM given JOIN stored USING (id)";
+
+const TYPES: [Type; 3] = [Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::INT2_ARRAY];
+
+/// A connection that writes. Diesel does not tell SQLSTATEs apart, and what became of a commit is read from them: this
+/// one is the driver's own, without Diesel.
+pub(crate) struct WriteSession {
+    client: Client,
+    way: Way,
+}
+
+enum Way {
+    /// The statement is its own transaction.
+    Prepared(Statement),
+    /// For a pooler: nothing is left on the server's connection.
+    InTransaction { begin: String },
+}
+
+/// Why a batch was not added.
+pub(super) enum Failure {
+    /// Nothing was sent.
+    NotSent(String),
+    /// PostgreSQL says that it did nothing, and why.
+    Refused(SqlState, String),
+    /// It may have been added.
+    Unknown(String),
+}
+
+impl Session for WriteSession {
+    type Settings = PgSettings;
+
+    async fn begin(client: Client, settings: &PgSettings) -> Result<Self, ConnectionError> {
+        let way = if settings.transaction_pooling {
+            Way::InTransaction {
+                begin: format!("BEGIN; SET LOCAL statement_timeout = {}", settings.statement_timeout()),
+            }
+        } else {
+            Way::Prepared(client.prepare_typed(INSERT, &TYPES).await?)
+        };
+        Ok(Self { client, way })
+    }
+}
+
+impl WriteSession {
+    /// Adds these animals in one commit and returns their ids. Only a trigger of somebody else's can leave one out.
+    pub(super) async fn insert(&self, pets: &[&NewPet]) -> Result<Vec<Option<PetId>>, Failure> {
+        if self.client.is_closed() {
+            return Err(Failure::NotSent("the connection was closed".to_owned()));
+        }
+        let names: Vec<&str> = pets.iter().map(|pet| pet.name().as_str()).collect();
+        let categories: Vec<i64> = pets.iter().map(|pet| pet.category_id().get()).collect();
+        let statuses: Vec<Option<i16>> = pets.iter().map(|pet| pet.status().map(code)).collect();
+        let parameters: [&(dyn ToSql + Sync); 3] = [&names, &categories, &statuses];
+        // The rows may come before the commit, but the last word after them does not.
+        let rows = match &self.way {
+            Way::Prepared(statement) => self.client.query(statement, &parameters).await?,
+            Way::InTransaction { begin } => {
+                self.client.batch_execute(begin).await.map_err(|error| Failure::NotSent(describe(&error)))?;
+                let typed: Vec<_> = parameters.into_iter().zip(TYPES).collect();
+                let inserted = self.client.query_typed(INSERT, &typed).await;
+                let end = if inserted.is_ok() { "COMMIT" } else { "ROLLBACK" };
+                let ended = self.client.batch_execute(end).await;
+                let rows = inserted?;
+                ended?;
+                rows
+            }
+        };
+        ids(&rows, pets.len()).ok_or_else(|| Failure::Unknown("PostgreSQL returned what are no ids".to_owned()))
+    }
+}
+
+fn ids(rows: &[Row], count: usize) -> Option<Vec<Option<PetId>>> {
+    let mut ids = vec![None; count];
+    for row in rows {
+        let (ordinal, id): (i64, i64) = (row.try_get(0).ok()?, row.try_get(1).ok()?);
+        *ids.get_mut(usize::try_from(ordinal - 1).ok()?)? = Some(PetId::new(id).ok()?);
+    }
+    Some(ids)
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    /// An ERROR has rolled back whatever it was about. Anything else, a FATAL "terminating connection" among them, may
+    /// come after the commit.
+    fn from(error: tokio_postgres::Error) -> Self {
+        match error.as_db_error() {
+            Some(db) if db.parsed_severity() == Some(Severity::Error) && !is_about_the_connection(db.code()) => {
+                Self::Refused(db.code().clone(), describe(&error))
+            }
+            _ => Self::Unknown(describe(&error)),
+        }
+    }
+}
+
+/// Class 08, and "statement completion unknown".
+fn is_about_the_connection(code: &SqlState) -> bool {
+    code.code().starts_with("08") || *code == SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN
+}

@@ -1,0 +1,60 @@
+use std::{sync::Arc, time::Duration};
+
+use animal_store_app::ports::{Cause, NotReady, Readiness};
+use async_trait::async_trait;
+use tokio::time::timeout;
+use tokio_postgres::Client;
+
+use crate::{
+    error::{ConnectionError, describe},
+    group_commit::WriteSession,
+    link::{Link, Opener, Session},
+};
+
+/// Reads the table, and asks whether it can be written. One statement without a name: it passes any pooler.
+const QUESTION: &str = "SELECT current_setting('transaction_read_only'), EXISTS (SELECT FROM pets)";
+
+/// Whether animals can be read and added now.
+pub struct PgReadiness {
+    writer: Arc<Link<WriteSession>>,
+    link: Link<Probe>,
+    patience: Duration,
+}
+
+struct Probe(Client);
+
+impl Session for Probe {
+    type Settings = ();
+
+    async fn begin(client: Client, (): &()) -> Result<Self, ConnectionError> {
+        Ok(Self(client))
+    }
+}
+
+impl PgReadiness {
+    pub(crate) fn new(opener: Opener, writer: Arc<Link<WriteSession>>, patience: Duration) -> Self {
+        Self { link: Link::new(opener, ()), writer, patience }
+    }
+
+    async fn ask(&self) -> Result<(), Cause> {
+        self.writer.session().await?;
+        let open = self.link.session().await?;
+        let Ok(answer) = timeout(self.patience, open.session.0.query_typed_one(QUESTION, &[])).await else {
+            open.give_up();
+            return Err("PostgreSQL did not answer in time".into());
+        };
+        let read_only: String = answer.and_then(|row| row.try_get(0)).map_err(|error| describe(&error))?;
+        if read_only == "on" {
+            open.give_up();
+            return Err("PostgreSQL is read-only".into());
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Readiness for PgReadiness {
+    async fn check(&self) -> Result<(), NotReady> {
+        self.ask().await.map_err(NotReady)
+    }
+}

@@ -1,0 +1,146 @@
+use std::{sync::Arc, time::Duration};
+
+use animal_store_app::ports::Readiness;
+use thiserror::Error;
+use tokio::{
+    sync::{oneshot, watch},
+    task::{AbortHandle, JoinHandle},
+    time::{sleep, timeout},
+};
+
+use crate::{
+    MigrationError, Migrations, PgEndpoint, PgPetRepository, PgReadiness, PgSettings, SchemaMode,
+    group_commit::GroupCommit,
+    link::{self, Opener, Outages},
+    read_session::PLANS,
+};
+
+/// How long the start waits for the schema, where the database does not have to be there.
+const START_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Between two looks at a schema that only somebody else can mend.
+const FINAL_PAUSE: Duration = Duration::from_secs(10);
+
+/// What the process has one of: the schema, and the connection that writes.
+pub struct PgStorage {
+    opener: Opener,
+    settings: PgSettings,
+    writer: GroupCommit,
+    readiness: Arc<PgReadiness>,
+    schema_keeper: AbortHandle,
+}
+
+/// The end of the writer, which comes when the last repository is gone and every create is answered.
+pub struct WriterEnd(JoinHandle<()>);
+
+/// Why there is no storage.
+#[derive(Debug, Error)]
+#[error("the storage cannot be used")]
+pub struct StartError(#[source] MigrationError);
+
+impl PgStorage {
+    /// Begins to use a database, on the current runtime, which has to have several threads. `direct` leads to the same
+    /// database for migrations: past a pooler, where there is one.
+    ///
+    /// # Errors
+    /// Where the schema is not as it has to be and no other attempt can change that, or the database has to be there
+    /// and is not.
+    pub async fn start(
+        endpoint: PgEndpoint,
+        direct: PgEndpoint,
+        settings: PgSettings,
+    ) -> Result<(Self, WriterEnd), StartError> {
+        let migrations = Migrations::new(direct, settings.connect_timeout);
+        let outages = Arc::new(Outages::default());
+        let (schema_sender, schema) = watch::channel(false);
+        let (first_sender, first) = oneshot::channel();
+        let keeper =
+            Keeper { migrations, mode: settings.schema, endpoint: endpoint.clone(), outages: Arc::clone(&outages) };
+        let schema_keeper = tokio::spawn(keeper.keep(schema_sender, first_sender)).abort_handle();
+        match first_attempt(first, settings.required_at_start).await {
+            Some(error) if error.is_final() || settings.required_at_start => {
+                schema_keeper.abort();
+                return Err(StartError(error));
+            }
+            _ => {}
+        }
+
+        let endpoint =
+            if settings.transaction_pooling { endpoint } else { endpoint.with_settings(&direct_settings(&settings)) };
+        let opener = Opener { endpoint, patience: settings.connect_timeout, outages, schema };
+        let (writer, writing) = GroupCommit::start(opener.clone(), &settings);
+        let readiness = Arc::new(PgReadiness::new(opener.clone(), writer.link(), settings.timeout));
+        Ok((Self { opener, settings, writer, readiness, schema_keeper }, WriterEnd(writing)))
+    }
+
+    /// The animals, for one worker.
+    pub fn repository(&self) -> PgPetRepository {
+        PgPetRepository::new(self.opener.clone(), self.settings.clone(), self.writer.clone())
+    }
+
+    /// Whether animals can be read and added now.
+    pub fn readiness(&self) -> Arc<dyn Readiness> {
+        self.readiness.clone()
+    }
+}
+
+impl WriterEnd {
+    /// Waits for it.
+    pub async fn wait(self) {
+        // A writer that panicked has ended, too.
+        let _ = self.0.await;
+    }
+}
+
+impl Drop for PgStorage {
+    fn drop(&mut self) {
+        self.schema_keeper.abort();
+    }
+}
+
+fn direct_settings(settings: &PgSettings) -> Vec<String> {
+    let timeout = format!("statement_timeout={}", settings.statement_timeout());
+    PLANS.iter().map(ToString::to_string).chain([timeout]).collect()
+}
+
+/// What is wrong with the schema, if that is known in time.
+async fn first_attempt(first: oneshot::Receiver<MigrationError>, required: bool) -> Option<MigrationError> {
+    let patience = if required { Duration::MAX } else { START_PATIENCE };
+    timeout(patience, first).await.ok()?.ok()
+}
+
+/// Looks after the schema until it is as it has to be.
+struct Keeper {
+    migrations: Migrations,
+    mode: SchemaMode,
+    endpoint: PgEndpoint,
+    outages: Arc<Outages>,
+}
+
+impl Keeper {
+    /// Says what the first attempt failed at; says nothing where it did not.
+    async fn keep(self, schema: watch::Sender<bool>, first: oneshot::Sender<MigrationError>) {
+        let mut first = Some(first);
+        let mut pauses = link::pauses();
+        while let Err(error) = self.attempt().await {
+            let pause = if error.is_final() { FINAL_PAUSE } else { pauses.next().unwrap_or(link::MAX_PAUSE) };
+            self.outages.complain(&self.endpoint, error.to_string());
+            if let Some(first) = first.take() {
+                // Whoever waited may have gone.
+                let _ = first.send(error);
+            }
+            sleep(pause).await;
+        }
+        schema.send_replace(true);
+    }
+
+    async fn attempt(&self) -> Result<(), MigrationError> {
+        match self.mode {
+            SchemaMode::Migrate => self.migrations.run().await.map(drop),
+            SchemaMode::Check => {
+                let pending = self.migrations.pending().await?;
+                if pending.is_empty() { Ok(()) } else { Err(MigrationError::Pending(pending)) }
+            }
+        }
+    }
+}
