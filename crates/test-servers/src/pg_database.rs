@@ -1,0 +1,88 @@
+use std::{
+    env,
+    process::id,
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use crate::{PostgresServer, psql::psql};
+
+static DATABASES: AtomicU32 = AtomicU32::new(0);
+
+/// For every test of this process, each of which may have a pool of connections.
+static SERVER: LazyLock<PostgresServer> = LazyLock::new(|| PostgresServer::with(&["max_connections=300"]));
+
+/// A PostgreSQL database for one test: in the server that `TEST_POSTGRES_URL` names, otherwise in one that the tests of
+/// this process share.
+pub struct PgDatabase {
+    name: String,
+    url: String,
+    /// The URL to drop it by. A server of this process ends with everything in it.
+    dropped_from: Option<String>,
+}
+
+impl PgDatabase {
+    /// A new one, with nothing in it.
+    pub fn new() -> Self {
+        match env::var_os("TEST_POSTGRES_URL") {
+            Some(url) => Self::at(url.to_str().expect("UTF-8")),
+            None => Self::make(&SERVER.url("postgres"), true),
+        }
+    }
+
+    /// A new one in the server with this URL, which is a superuser's.
+    #[track_caller]
+    pub fn at(url: &str) -> Self {
+        Self::make(&with_database(url, "postgres"), false)
+    }
+
+    #[track_caller]
+    fn make(server: &str, ours: bool) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos();
+        let name = format!("test_{}_{now}_{}", id(), DATABASES.fetch_add(1, Ordering::Relaxed));
+        psql(server, &format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'")).expect("a database");
+        Self { url: with_database(server, &name), name, dropped_from: (!ours).then(|| server.to_owned()) }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How to connect to it.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Runs SQL by `psql` and returns what that printed: rows in lines, columns with `|` between them.
+    #[track_caller]
+    pub fn sql(&self, sql: &str) -> String {
+        psql(&self.url, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+}
+
+impl Default for PgDatabase {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for PgDatabase {
+    fn drop(&mut self) {
+        if let Some(server) = &self.dropped_from {
+            // The server may have ended before it.
+            let _ = psql(server, &format!("DROP DATABASE {} WITH (FORCE)", self.name));
+        }
+    }
+}
+
+/// The same URL, with this database in the place of its own.
+fn with_database(url: &str, name: &str) -> String {
+    let (scheme, rest) = url.split_once("://").expect("a URL");
+    let authority = rest.split(['/', '?']).next().expect("a first part");
+    let query = rest.find('?').map_or("", |start| &rest[start..]);
+    format!("{scheme}://{authority}/{name}{query}")
+}

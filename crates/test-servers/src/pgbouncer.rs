@@ -1,0 +1,37 @@
+use crate::{home::Home, port, programs, watched::Watched};
+
+/// A PgBouncer of its own, which gives each transaction a connection of its pool.
+pub struct PgBouncer {
+    // It ends before its folder is removed.
+    _process: Watched,
+    _home: Home,
+    port: u16,
+}
+
+impl PgBouncer {
+    /// Starts one in front of the server at this port of 127.0.0.1, with so many connections to each of its databases.
+    pub fn start(server_port: u16, pool_size: u32) -> Self {
+        let home = Home::new();
+        let mut log = String::new();
+        // Another process may take the free port first; then there is another one.
+        for _ in 0..5 {
+            let port = port::listener().local_addr().expect("an address").port();
+            let settings = format!(
+                "[databases]\n* = host=127.0.0.1 port={server_port} user=postgres\n\
+                 [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
+                 pool_mode = transaction\ndefault_pool_size = {pool_size}\n"
+            );
+            let settings = home.write("pgbouncer.ini", &settings).display().to_string();
+            match Watched::start(&home, "KILL", &programs::find("pgbouncer"), &[settings], "process up") {
+                Ok(process) => return Self { _process: process, _home: home, port },
+                Err(text) => log = text,
+            }
+        }
+        panic!("PgBouncer does not start; is it installed? {log}");
+    }
+
+    /// How to connect to a database of its server.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+}

@@ -1,0 +1,41 @@
+use std::{
+    env, fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::{home::Home, programs};
+
+/// The archive needs another name when these change.
+const INITDB: [&str; 5] = ["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--username=postgres"];
+
+/// Makes a data folder for PostgreSQL in this home.
+///
+/// `initdb` takes most of a second, so it runs once on a machine. What it made is kept as one file among the temporary
+/// ones: nobody sees it half made, and nobody who cleans up there removes half of it.
+pub(crate) fn make(home: &Home) -> PathBuf {
+    let version = output(home.command(programs::find("postgres")).arg("--version"));
+    let version = version.split_whitespace().nth(2).expect("`postgres (PostgreSQL) 15.1`, and more");
+    let archive = env::temp_dir().join(format!("animal-store-test-postgres-{version}-{}.tar", home.owner()));
+    // Somebody else's might hold anything.
+    if archive.metadata().is_ok_and(|file| file.uid() == home.owner()) {
+        output(home.command("tar").arg("-xf").arg(archive));
+    } else {
+        output(home.command(programs::find("initdb")).args(["-D", "data"]).args(INITDB));
+        keep(home, &archive);
+    }
+    home.path().join("data")
+}
+
+fn keep(home: &Home, archive: &Path) {
+    output(home.command("tar").args(["-cf", "data.tar", "data"]));
+    // Where it cannot be kept, the next start is as slow as this one.
+    let _ = fs::rename(home.path().join("data.tar"), archive);
+}
+
+fn output(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; is PostgreSQL installed?"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

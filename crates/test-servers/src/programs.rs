@@ -1,0 +1,12 @@
+use std::{env, fs, path::PathBuf};
+
+/// A program on the path, or where Debian keeps those that are not: PostgreSQL's servers, of which the newest is taken,
+/// and programs for administrators. The bare name if there is none, for the error message.
+pub(crate) fn find(name: &str) -> PathBuf {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path());
+    let number = |version: &PathBuf| version.file_name()?.to_str()?.parse::<u32>().ok();
+    let newest = versions.max_by_key(number).map(|version| version.join("bin"));
+    let mut folders = env::split_paths(&path).chain(newest).chain(["/usr/sbin".into()]);
+    folders.find_map(|folder| Some(folder.join(name)).filter(|file| file.is_file())).unwrap_or_else(|| name.into())
+}

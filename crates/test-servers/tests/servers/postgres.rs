@@ -1,0 +1,139 @@
+use std::{
+    env,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    path::Path,
+    process::{Command, Stdio},
+    sync::{LazyLock, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use animal_store_test_servers::PostgresServer;
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Runs a statement over TCP, where `psql` also needs these variables, and says whether it could.
+fn psql(url: &str, variables: &[(&str, &str)]) -> bool {
+    let mut command = Command::new("psql");
+    command.args(["-qAtXw", "-d", url, "-c", "SELECT 1"]).envs(variables.iter().copied());
+    command.output().expect("psql runs").status.success()
+}
+
+#[test]
+fn what_was_committed_outlives_a_crash() {
+    let mut server = PostgresServer::start();
+    server.sql("postgres", "CREATE TABLE pets (name text)");
+    server.sql("postgres", "INSERT INTO pets VALUES ('Rex')");
+    let url = server.url("postgres");
+
+    server.stop();
+    assert!(!psql(&url, &[]));
+    server.start_again();
+
+    assert_eq!(server.url("postgres"), url);
+    assert_eq!(server.sql("postgres", "SELECT name FROM pets"), "Rex");
+}
+
+#[test]
+fn a_paused_server_answers_nobody_until_it_goes_on() {
+    let server = PostgresServer::start();
+    let mut client = Command::new("psql")
+        .args(["-qAtX", "-d", &server.url("postgres")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("psql runs");
+    let mut input = client.stdin.take().expect("a pipe");
+    let lines = BufReader::new(client.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    let (sender, answers) = mpsc::channel();
+    thread::spawn(move || lines.for_each(|line| drop(sender.send(line))));
+    input.write_all(b"SELECT 'before';\n").expect("sent");
+    assert_eq!(answers.recv_timeout(DEADLINE).as_deref(), Ok("before"));
+
+    server.pause();
+
+    input.write_all(b"SELECT 'meanwhile';\n").expect("sent");
+    // Whether it speaks TLS is what a server says first, before it knows the client.
+    let mut newcomer = TcpStream::connect(("127.0.0.1", server.port())).expect("the system takes connections");
+    newcomer.write_all(&[0, 0, 0, 8, 4, 210, 22, 47]).expect("sent");
+    assert_eq!(answers.recv_timeout(Duration::from_millis(200)), Err(mpsc::RecvTimeoutError::Timeout));
+    newcomer.set_read_timeout(Some(Duration::from_millis(1))).expect("set");
+    newcomer.read(&mut [0]).expect_err("no answer");
+
+    server.resume();
+
+    assert_eq!(answers.recv_timeout(DEADLINE).as_deref(), Ok("meanwhile"));
+    newcomer.set_read_timeout(Some(DEADLINE)).expect("set");
+    newcomer.read_exact(&mut [0]).expect("an answer");
+    drop(input);
+    client.wait().expect("it ends");
+}
+
+#[test]
+fn a_paused_server_can_be_stopped() {
+    let mut server = PostgresServer::start();
+
+    server.pause();
+    server.stop();
+    server.start_again();
+
+    assert_eq!(server.sql("postgres", "SELECT 1"), "1");
+}
+
+#[test]
+fn settings_go_before_those_of_tests() {
+    let server = PostgresServer::with(&["max_connections=5", "fsync=on"]);
+
+    let names = "('fsync', 'max_connections')";
+    let settings = format!("SELECT setting FROM pg_settings WHERE name IN {names} ORDER BY name");
+    assert_eq!(server.sql("postgres", &settings), "on\n5");
+}
+
+#[test]
+fn a_password_is_needed_over_tcp() {
+    let server = PostgresServer::with_password("it's secret");
+    let url = server.url("postgres");
+
+    assert!(psql(&url, &[("PGPASSWORD", "it's secret")]));
+    assert!(!psql(&url, &[("PGPASSWORD", "its secret")]));
+}
+
+#[test]
+fn tls_is_offered_or_required() {
+    for (server, also_plain) in [(PostgresServer::with_tls(), true), (PostgresServer::requiring_tls(), false)] {
+        let url = server.url("postgres");
+        let authority = server.certificates().authority.to_str().expect("UTF-8");
+
+        assert!(psql(&url, &[("PGSSLMODE", "verify-full"), ("PGSSLROOTCERT", authority)]));
+        assert_eq!(psql(&url, &[("PGSSLMODE", "disable")]), also_plain);
+    }
+}
+
+#[test]
+fn a_server_ends_with_its_process_and_leaves_no_files() {
+    static SERVER: LazyLock<PostgresServer> = LazyLock::new(PostgresServer::start);
+    const CHILD: &str = "TEST_SERVERS_CHILD";
+    if env::var_os(CHILD).is_some() {
+        println!("\nport {}\nfolder {}", SERVER.port(), SERVER.socket_directory().display());
+        SERVER.sql("postgres", "SELECT pg_sleep(1000)");
+    }
+    let name = thread::current().name().expect("the name of the test").to_owned();
+    let mut child = Command::new(env::current_exe().expect("this program"))
+        .args(["--exact", &name, "--nocapture"])
+        .env(CHILD, "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    let mut value = |name| lines.find_map(|line| Some(line.strip_prefix(name)?.to_owned())).expect("it says so");
+    let (port, folder) = (value("port ").parse::<u16>().expect("a number"), value("folder "));
+
+    child.kill().expect("it still runs");
+    child.wait().expect("it ends");
+
+    let start = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_ok() || Path::new(&folder).exists() {
+        assert!(start.elapsed() < DEADLINE, "it is still there");
+    }
+}
