@@ -30,8 +30,8 @@ struct State {
     /// What is to be held up, and how often it was.
     holding: Option<&'static str>,
     held: usize,
-    /// Both ends of each connection.
-    open: Vec<TcpStream>,
+    /// Both ends of each connection, the client's first.
+    open: Vec<[TcpStream; 2]>,
 }
 
 impl FaultProxy {
@@ -51,11 +51,20 @@ impl FaultProxy {
 
     /// Closes every connection. New ones are taken.
     pub fn cut(&self) {
-        for stream in self.link.lock().open.drain(..) {
+        for stream in self.link.lock().open.drain(..).flatten() {
             // Its other end may have closed it.
             let _ = stream.shutdown(Shutdown::Both);
         }
         self.link.changed.notify_all();
+    }
+
+    /// Lets every client find the end of what the server says, while what the client says is still passed on. New
+    /// connections are taken.
+    pub fn half_close(&self) {
+        for [client, _] in &self.link.lock().open {
+            // It may have been closed.
+            let _ = client.shutdown(Shutdown::Write);
+        }
     }
 
     /// Keeps connections open and takes new ones, but passes nothing on until it is [healed](Self::heal).
@@ -145,7 +154,7 @@ impl Link {
             stream.set_nodelay(true).expect("a TCP stream");
         }
         let clone = |stream: &TcpStream| stream.try_clone().expect("a file descriptor");
-        self.lock().open.extend([clone(&client), clone(&server)]);
+        self.lock().open.push([clone(&client), clone(&server)]);
         for (from, to) in [(clone(&client), clone(&server)), (server, client)] {
             let link = Arc::clone(self);
             thread::spawn(move || link.pass_on(from, to));
@@ -156,9 +165,8 @@ impl Link {
         let mut buffer = [0; 16 * 1024];
         while let Ok(length @ 1..) = from.read(&mut buffer) {
             self.hold_up(&buffer[..length]);
-            if to.write_all(&buffer[..length]).is_err() {
-                break;
-            }
+            // Where it cannot be passed on, the other direction knows whether the connection has ended or is half closed.
+            let _ = to.write_all(&buffer[..length]);
         }
         for stream in [from, to] {
             let _ = stream.shutdown(Shutdown::Both);

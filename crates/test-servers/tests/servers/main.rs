@@ -1,5 +1,6 @@
 //! The servers of tests do what tests rely on.
 
+mod fault_proxy;
 mod pg_bouncer;
 mod pg_database;
 mod postgres;
