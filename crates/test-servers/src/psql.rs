@@ -6,8 +6,8 @@ use crate::programs;
 /// lines, columns with `|` between them. Otherwise the error message.
 pub(crate) fn psql(database: &str, sql: &str) -> Result<String, String> {
     // Beside the server there is psql itself; on the path, Debian has a script that takes four times as long to find it.
-    let beside = programs::find("postgres").with_file_name("psql");
-    let program = if beside.is_file() { beside } else { "psql".into() };
+    let beside = programs::find("postgres").canonicalize().map(|server| server.with_file_name("psql"));
+    let program = beside.ok().filter(|file| file.is_file()).unwrap_or_else(|| "psql".into());
     let output = Command::new(program)
         .args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-d", database, "-c", sql])
         .output()
