@@ -3,7 +3,6 @@
 //! Everything is on a free port of 127.0.0.1 and in a temporary folder, ends with the value that stands for it, and
 //! also where the test is killed. For dev-dependencies only.
 #![expect(clippy::missing_panics_doc, reason = "a server that does not start fails the test")]
-#![expect(clippy::doc_markdown, reason = "PostgreSQL and PgBouncer are names of programs, not code")]
 
 mod certificates;
 mod fault_proxy;

@@ -1,0 +1,4 @@
+//! The adapter against real PostgreSQL servers.
+
+mod contract;
+mod store;

@@ -1,0 +1,46 @@
+//! A storage over a database of its own.
+
+use std::{sync::Arc, time::Duration};
+
+use animal_store_adapters_postgres::{PgEndpoint, PgPetRepository, PgSettings, PgStorage, SchemaMode, WriterEnd};
+use animal_store_app::ports::PetRepository;
+use animal_store_test_servers::PgDatabase;
+
+/// The storage as one process has it, with one worker.
+pub(crate) struct Store {
+    pub(crate) repository: Arc<PgPetRepository>,
+    pub(crate) storage: PgStorage,
+    pub(crate) writer_end: WriterEnd,
+}
+
+/// Long enough for a busy machine, where nothing is meant to be late.
+pub(crate) fn settings() -> PgSettings {
+    PgSettings {
+        schema: SchemaMode::Migrate,
+        required_at_start: true,
+        connections_per_worker: 2,
+        transaction_pooling: false,
+        connect_timeout: Duration::from_secs(10),
+        timeout: Duration::from_secs(10),
+        max_waiting_creates: 1000,
+    }
+}
+
+pub(crate) fn endpoint(url: &str) -> PgEndpoint {
+    PgEndpoint::new(&url.into()).expect("a URL")
+}
+
+impl Store {
+    /// At this URL.
+    pub(crate) async fn at(url: &str, settings: PgSettings) -> Self {
+        let (storage, writer_end) = PgStorage::start(endpoint(url), endpoint(url), settings).await.expect("a storage");
+        Self { repository: Arc::new(storage.repository()), storage, writer_end }
+    }
+}
+
+/// An empty repository, and what it needs until the test ends.
+pub(crate) async fn repository() -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
+    let database = PgDatabase::new();
+    let store = Store::at(database.url(), settings()).await;
+    (store.repository, (store.storage, database))
+}
