@@ -8,6 +8,7 @@ use std::{
 };
 
 use animal_store_server::{Application, Config, config::Sources};
+use animal_store_test_servers::PgDatabase;
 use serde_json::Value;
 use tokio::{runtime::Runtime, sync::watch};
 
@@ -24,6 +25,8 @@ pub(crate) struct TestApp {
     pub(crate) management_address: SocketAddr,
     stop: watch::Sender<Stop>,
     thread: Option<JoinHandle<anyhow::Result<()>>>,
+    /// Where its animals are, unless that is in memory. It goes when the application has ended.
+    _database: Option<PgDatabase>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +44,13 @@ impl TestApp {
 
     /// Starts it with these keys of the configuration set.
     pub(crate) fn start_with(set: &[(&str, &str)]) -> Self {
-        let config = Config::load(&sources(set)).expect("a valid configuration");
+        let database = match env::var_os("TEST_STORAGE_BACKEND") {
+            None => None,
+            Some(backend) if backend == "memory" => None,
+            Some(backend) if backend == "postgres" => Some(PgDatabase::new()),
+            Some(other) => panic!("TEST_STORAGE_BACKEND must be memory or postgres, not {}", other.display()),
+        };
+        let config = Config::load(&sources(database.as_ref(), set)).expect("a valid configuration");
         let (stop, stopped) = watch::channel(Stop::No);
         let (sender, receiver) = mpsc::channel();
         let thread = thread::spawn(move || {
@@ -53,7 +62,7 @@ impl TestApp {
             })
         });
         let (address, management_address) = receiver.recv().expect("the application starts");
-        Self { address, management_address, stop, thread: Some(thread) }
+        Self { address, management_address, stop, thread: Some(thread), _database: database }
     }
 
     /// A request with a valid API key.
@@ -128,15 +137,16 @@ impl Drop for TestApp {
     }
 }
 
-fn sources(set: &[(&str, &str)]) -> Sources {
-    let backend = env::var_os("TEST_STORAGE_BACKEND").unwrap_or_else(|| "memory".into());
+fn sources(database: Option<&PgDatabase>, set: &[(&str, &str)]) -> Sources {
     let flags = [("http.listen", "127.0.0.1:0"), ("http.workers", "2"), ("management.listen", "127.0.0.1:0")];
+    let mut environment = vec![("ANIMAL_STORE_KEYS__MEMORY__TOKENS".into(), format!("{TOKEN},{OTHER_TOKEN}").into())];
+    if let Some(database) = database {
+        environment.push(("ANIMAL_STORE_STORAGE__BACKEND".into(), "postgres".into()));
+        environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__URL".into(), database.url().into()));
+    }
     Sources {
         file: None,
-        environment: vec![
-            ("ANIMAL_STORE_STORAGE__BACKEND".into(), backend),
-            ("ANIMAL_STORE_KEYS__MEMORY__TOKENS".into(), format!("{TOKEN},{OTHER_TOKEN}").into()),
-        ],
+        environment,
         flags: flags.iter().chain(set).map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
     }
 }
