@@ -8,9 +8,15 @@ use tempfile::TempDir;
 
 use crate::{Certificates, port};
 
-/// Runs the server until standard input ends, which it does when this process does, however it does.
-const WATCHED: &str =
-    r#"redis-server "$@" & server=$!; echo "$server"; exec >/dev/null; cat; kill -KILL "$server"; wait"#;
+/// Runs the server until standard input ends, which it does when this process does, however it does. Where the server
+/// stands still by then, the system sends SIGHUP to the process group that is left alone.
+const WATCHED: &str = r#"
+    redis-server "$@" & server=$!
+    trap '' HUP
+    echo "$server"
+    exec >/dev/null
+    cat; kill -KILL "$server"; wait
+"#;
 
 /// A Redis server of its own, without persistence.
 pub struct RedisServer {
