@@ -65,8 +65,20 @@ impl Session for WriteSession {
         } else {
             Way::Prepared(client.prepare_typed(INSERT, &TYPES).await?)
         };
+        warn_of_promises_not_kept(&client).await?;
         Ok(Self { client, way })
     }
+}
+
+/// With these off, PostgreSQL says that it has stored what a power failure undoes.
+async fn warn_of_promises_not_kept(client: &Client) -> Result<(), ConnectionError> {
+    for setting in ["fsync", "synchronous_commit"] {
+        let row = client.query_typed_one("SELECT current_setting($1)", &[(&setting, Type::TEXT)]).await?;
+        if row.try_get::<_, &str>(0)? == "off" {
+            tracing::warn!(setting, "PostgreSQL has this off: animals that were answered 201 can be lost");
+        }
+    }
+    Ok(())
 }
 
 impl WriteSession {

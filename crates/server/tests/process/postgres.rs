@@ -194,3 +194,23 @@ fn a_row_that_is_no_animal_is_a_500_and_a_line_with_table_column_and_id() {
     assert!(cause.contains("table pets, column name, id 1: must not be blank"), "{line}");
     assert_eq!(line["level"], "ERROR");
 }
+
+#[test]
+fn a_user_with_the_documented_permissions_is_enough() {
+    let database = PgDatabase::new();
+    let role = format!("store_{}", database.name());
+    database.sql(&format!("CREATE ROLE {role} LOGIN"));
+    assert_eq!(over(database.url()).args(&["migrate"]).run().code, Some(0));
+    let documentation = include_str!("../../../../docs/operations.md");
+    let grants: Vec<_> = documentation.lines().filter(|line| line.starts_with("    GRANT ")).collect();
+    assert_eq!(grants.len(), 3);
+    database.sql(&grants.join("\n").replace("TO store;", &format!("TO {role};")));
+
+    let mut running = over(&database.url().replace("postgres@", &format!("{role}@"))).start();
+    let (address, management) = (running.address(), running.management_address());
+    assert_eq!(status(&create(address)), 201);
+    assert_eq!(status(&list(address)), 200);
+    assert_eq!(status(&get(management, "/ready", "")), 200);
+    drop(running);
+    database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
+}
