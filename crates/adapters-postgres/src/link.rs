@@ -29,6 +29,9 @@ pub(crate) const MAX_PAUSE: Duration = Duration::from_millis(500);
 
 /// What a connection is used for.
 pub(crate) trait Session: Sized + Send + Sync + 'static {
+    /// In the log: "connection for …".
+    const PURPOSE: &'static str;
+
     /// What it takes to begin one.
     type Settings: Clone + Send + Sync + 'static;
 
@@ -124,7 +127,7 @@ async fn keep<S: Session>(mut opener: Opener, settings: S::Settings, state: watc
             Ok((session, driver)) => {
                 opener.outages.over(&opener.endpoint);
                 let reason = hold(session, driver, &state).await;
-                tracing::warn!(address = %opener.endpoint, reason, "a connection to PostgreSQL was lost");
+                tracing::warn!(address = %opener.endpoint, purpose = S::PURPOSE, reason, "a connection to PostgreSQL was lost");
             }
             Err(error) => {
                 state.send_replace(State::Away);

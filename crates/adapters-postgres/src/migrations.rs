@@ -11,6 +11,7 @@ use diesel::{prelude::*, select, sql_types};
 use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use thiserror::Error;
+use tokio::time::timeout;
 
 use crate::{
     PgEndpoint,
@@ -70,7 +71,7 @@ impl MigrationError {
 }
 
 impl Migrations {
-    /// Those of this database, each answer of which may take so long to begin with.
+    /// Those of this database. A connection, and each answer but that to a migration itself, may take so long.
     pub const fn new(endpoint: PgEndpoint, patience: Duration) -> Self {
         Self { endpoint, patience }
     }
@@ -80,8 +81,8 @@ impl Migrations {
     /// # Errors
     /// [`MigrationError::Unavailable`], [`MigrationError::Encoding`], [`MigrationError::Contracted`].
     pub async fn pending(&self) -> Result<Vec<String>, MigrationError> {
-        let mut connection = self.connect().await?;
-        let history = History::read(&mut connection.connection).await?;
+        let Connection { mut connection, _driver } = self.connect().await?;
+        let history = self.history(&mut connection).await?;
         history.warn_of_newer();
         Ok(history.pending)
     }
@@ -95,14 +96,14 @@ impl Migrations {
     /// On a runtime of a single thread: the migrations of Diesel block theirs.
     pub async fn run(&self) -> Result<Vec<String>, MigrationError> {
         let Connection { mut connection, _driver } = self.connect().await?;
-        let history = History::read(&mut connection).await?;
+        let history = self.history(&mut connection).await?;
         history.warn_of_newer();
         if history.pending.is_empty() {
             return Ok(Vec::new());
         }
-        lock(&mut connection).await?;
+        within(LOCK_TIMEOUT + self.patience, lock(&mut connection)).await?;
         // Somebody else may have run them meanwhile.
-        let history = History::read(&mut connection).await?;
+        let history = self.history(&mut connection).await?;
         let mut harness = AsyncMigrationHarness::new(connection);
         harness.applied_migrations().map_err(|error| MigrationError::Unavailable(error.to_string()))?;
         let mut done = Vec::new();
@@ -117,17 +118,30 @@ impl Migrations {
         Ok(done)
     }
 
+    async fn history(&self, connection: &mut AsyncPgConnection) -> Result<History, MigrationError> {
+        within(self.patience, History::read(connection)).await
+    }
+
     async fn connect(&self) -> Result<Connection, MigrationError> {
         let Opened { client, driver } = self.endpoint.connect(self.patience).await.map_err(|error| match error {
             ConnectionError::NotUtf8(_) => MigrationError::Encoding(error.to_string()),
             error => MigrationError::Unavailable(error.to_string()),
         })?;
-        let connection = AsyncPgConnection::try_from(client).await;
-        Ok(Connection {
-            connection: connection.map_err(|error| MigrationError::Unavailable(error.to_string()))?,
-            _driver: driver,
-        })
+        let begun = async {
+            let connection = AsyncPgConnection::try_from(client).await;
+            connection.map_err(|error| MigrationError::Unavailable(error.to_string()))
+        };
+        Ok(Connection { connection: within(self.patience, begun).await?, _driver: driver })
     }
+}
+
+/// A migration itself may take as long as it takes; everything else has to be done in time.
+async fn within<T>(
+    patience: Duration,
+    work: impl Future<Output = Result<T, MigrationError>>,
+) -> Result<T, MigrationError> {
+    let late = |_| Err(MigrationError::Unavailable(ConnectionError::Silent.to_string()));
+    timeout(patience, work).await.unwrap_or_else(late)
 }
 
 struct Connection {

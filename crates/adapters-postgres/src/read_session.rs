@@ -35,6 +35,8 @@ struct Turns {
 }
 
 impl Session for ReadSession {
+    const PURPOSE: &'static str = "reads";
+
     type Settings = PgSettings;
 
     async fn begin(client: Client, settings: &PgSettings) -> Result<Self, ConnectionError> {

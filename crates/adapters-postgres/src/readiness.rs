@@ -24,6 +24,8 @@ pub struct PgReadiness {
 struct Probe(Client);
 
 impl Session for Probe {
+    const PURPOSE: &'static str = "readiness";
+
     type Settings = ();
 
     async fn begin(client: Client, (): &()) -> Result<Self, ConnectionError> {

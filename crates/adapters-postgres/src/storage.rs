@@ -85,10 +85,10 @@ impl PgStorage {
 }
 
 impl WriterEnd {
-    /// Waits for it.
-    pub async fn wait(self) {
+    /// Waits for it, once.
+    pub async fn wait(&mut self) {
         // A writer that panicked has ended, too.
-        let _ = self.0.await;
+        let _ = (&mut self.0).await;
     }
 }
 
@@ -131,6 +131,7 @@ impl Keeper {
             }
             sleep(pause).await;
         }
+        tracing::info!(address = %self.endpoint, "animals are kept in PostgreSQL");
         schema.send_replace(true);
     }
 

@@ -87,11 +87,13 @@ impl Application {
         let mut api = tokio::spawn(self.api);
         let management_handle = self.management.as_ref().map(Server::handle);
         let mut management = self.management.map(tokio::spawn);
+        let mut writer = self.writer;
 
         tokio::select! {
             () = stop => {}
             end = &mut api => return Err(unexpected("the HTTP server", end)),
             end = ended(&mut management) => return Err(unexpected("the management server", end)),
+            () = writer_ended(&mut writer) => bail!("the writer of the storage died"),
         }
 
         tracing::info!(in_flight = self.in_flight.count(), "shutting down");
@@ -99,7 +101,7 @@ impl Application {
         let drained = async {
             api_handle.stop(true).await;
             let end = api.await;
-            if let Some(writer) = self.writer {
+            if let Some(writer) = &mut writer {
                 writer.wait().await;
             }
             end
@@ -134,6 +136,13 @@ type End = Result<io::Result<()>, tokio::task::JoinError>;
 async fn ended(server: &mut Option<JoinHandle<io::Result<()>>>) -> End {
     match server {
         Some(server) => server.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn writer_ended(writer: &mut Option<WriterEnd>) {
+    match writer {
+        Some(writer) => writer.wait().await,
         None => std::future::pending().await,
     }
 }

@@ -130,7 +130,8 @@ fn is_secret(name: &str) -> bool {
 
 fn serve(mut config: Config, _: &Sources) -> anyhow::Result<()> {
     let _log = telemetry::start(&config.log)?;
-    file_limit::raise(config.http.limits.max_connections);
+    let limits = &config.http.limits;
+    file_limit::raise(limits.max_connections + config.storage.connections(limits.workers));
     let new_token = first_steps::make_key(&mut config.keys)?;
     tokio::runtime::Runtime::new()?.block_on(async {
         let signals = Signals::listen()?;

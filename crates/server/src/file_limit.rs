@@ -1,6 +1,6 @@
-//! Room for as many open files as connections are allowed.
+//! Room for as many open files as there may be connections, of clients and to storage.
 
-/// Files besides connections: listeners, the runtime, connections to storage.
+/// Files besides those connections: listeners, the runtime, what the process has one of.
 const OTHERS: u64 = 128;
 
 /// Raises the soft limit of open files as far as the hard one lets it.

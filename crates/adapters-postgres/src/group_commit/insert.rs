@@ -55,6 +55,8 @@ pub(super) enum Failure {
 }
 
 impl Session for WriteSession {
+    const PURPOSE: &'static str = "creates";
+
     type Settings = PgSettings;
 
     async fn begin(client: Client, settings: &PgSettings) -> Result<Self, ConnectionError> {

@@ -48,4 +48,12 @@ impl StorageConfig {
             Backend::Postgres => PostgresConfig::read(values).map(Box::new).map(Self::Postgres),
         }
     }
+
+    /// How many connections to storage so many workers open.
+    pub(crate) fn connections(&self, workers: usize) -> usize {
+        match self {
+            Self::Memory => 0,
+            Self::Postgres(postgres) => workers * postgres.settings.connections_per_worker,
+        }
+    }
 }
