@@ -4,9 +4,11 @@
 //! service, lines are dropped and counted rather than requests held up. Commands that change API keys have standard
 //! output for something else, and lose no line unnoticed.
 
+mod paced;
+
 use std::{
     fs::File,
-    io::{self, BufWriter, IsTerminal, Write},
+    io::{self, IsTerminal, Write},
     os::fd::AsFd,
     panic,
     sync::{
@@ -21,6 +23,7 @@ use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGua
 use tracing_subscriber::{fmt::MakeWriter, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::config::{LogConfig, LogFormat};
+use paced::Paced;
 
 /// Lines that wait to be written before others are dropped.
 const MAX_WAITING_LINES: usize = 65_536;
@@ -40,7 +43,7 @@ pub(crate) fn start(config: &LogConfig) -> io::Result<Log> {
     // Not the stream itself: it writes out every line for itself, this writes as many as wait.
     let file = File::from(stdout.as_fd().try_clone_to_owned()?);
     let (writer, guard) =
-        NonBlockingBuilder::default().buffered_lines_limit(MAX_WAITING_LINES).finish(BufWriter::new(file));
+        NonBlockingBuilder::default().buffered_lines_limit(MAX_WAITING_LINES).finish(Paced::new(file));
     let dropped = writer.error_counter();
     init(config, stdout.is_terminal(), writer);
     Ok(Log { _writer: guard, dropped })
