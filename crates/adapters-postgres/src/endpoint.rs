@@ -30,7 +30,7 @@ pub struct PgEndpoint {
 pub enum EndpointError {
     /// The URL is none of a PostgreSQL database.
     #[error(
-        "must be postgres://[user[:password]@]host[:port]/database[?option=value&…], or have the folder of a Unix socket as its option host"
+        "must be postgres://[user[:password]@]host[:port]/database[?option=value&…], or have the folder of a Unix socket as its option host; any other @ is written %40"
     )]
     Url,
     /// The URL has an option that is not known here, or a value of one.
@@ -64,13 +64,16 @@ impl PgEndpoint {
             return Err(EndpointError::Url);
         }
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
-        let (ours, theirs): (Vec<_>, Vec<_>) =
-            query.split('&').partition(|option| option.starts_with("sslmode=") || option.starts_with("sslrootcert="));
+        // Another @ may be a part of the password, which the rest is then, too; hosts and the database are shown.
+        if url.matches('@').count() > 1 || query.contains('@') {
+            return Err(EndpointError::Url);
+        }
+        let is_ours = |option: &&str| ["sslmode", "sslrootcert"].contains(&&*decoded(name_and_value(option).0));
+        let (ours, theirs): (Vec<_>, Vec<_>) = query.split('&').partition(is_ours);
         base.parse::<Config>().map_err(|_| EndpointError::Url)?;
         let url = format!("{base}?{}", theirs.join("&"));
         let mut config: Config = url.parse().map_err(|_| EndpointError::Option)?;
-        // An @ that is not encoded may be a part of the password, and a host is shown.
-        let named = |host: &Host| !matches!(host, Host::Tcp(name) if name.is_empty() || name.contains('@'));
+        let named = |host: &Host| !matches!(host, Host::Tcp(name) if name.is_empty());
         if config.get_dbname().is_none() || config.get_hosts().is_empty() || !config.get_hosts().iter().all(named) {
             return Err(EndpointError::Url);
         }
@@ -78,8 +81,8 @@ impl PgEndpoint {
             config.application_name("animal-store");
         }
         let value = |name: &str| {
-            let value = ours.iter().rev().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))?;
-            Some(percent_decode_str(value).decode_utf8_lossy().into_owned())
+            let mut latest_first = ours.iter().rev().map(|option| name_and_value(option));
+            latest_first.find(|(ours, _)| decoded(ours) == name).map(|(_, value)| decoded(value))
         };
         let roots = value("sslrootcert");
         let (mode, check) = match value("sslmode").as_deref() {
@@ -157,6 +160,14 @@ impl Drop for Driver {
     }
 }
 
+fn name_and_value(option: &str) -> (&str, &str) {
+    option.split_once('=').unwrap_or((option, ""))
+}
+
+fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
 fn roots(given: Option<&str>) -> Result<Roots, EndpointError> {
     match given {
         None | Some("system") => Ok(Roots::System),
@@ -175,6 +186,7 @@ impl fmt::Display for PgEndpoint {
             let port = ports.get(index).or(ports.first()).copied().unwrap_or(5432);
             let comma = if index == 0 { "" } else { "," };
             match host {
+                Host::Tcp(name) if name.contains(':') => write!(formatter, "{comma}[{name}]:{port}")?,
                 Host::Tcp(name) => write!(formatter, "{comma}{name}:{port}")?,
                 Host::Unix(folder) => write!(formatter, "{comma}{}:{port}", folder.display())?,
             }
@@ -188,3 +200,6 @@ impl fmt::Debug for PgEndpoint {
         write!(formatter, "PgEndpoint({self})")
     }
 }
+
+#[cfg(test)]
+mod tests;
