@@ -1,3 +1,4 @@
+mod postgres;
 mod redis;
 
 use std::path::Path;
