@@ -87,6 +87,8 @@ impl PgEndpoint {
         let roots = value("sslrootcert");
         let (mode, check) = match value("sslmode").as_deref() {
             Some("disable") => (SslMode::Disable, Check::Nothing),
+            // As libpq has it: the authorities of the system sign for everybody, so that the name has to count.
+            None if roots.as_deref() == Some("system") => (SslMode::Require, Check::AuthorityAndName),
             None | Some("prefer") => (SslMode::Prefer, Check::Nothing),
             // As libpq has it: who names an authority wants it to be asked.
             Some("require") if roots.is_some() => (SslMode::Require, Check::Authority),

@@ -12,6 +12,8 @@ use crate::{PostgresServer, psql::psql};
 
 static DATABASES: AtomicU32 = AtomicU32::new(0);
 
+const UTF8: &str = "ENCODING 'UTF8'";
+
 /// For every test of this process, each of which may have a pool of connections.
 static SERVER: LazyLock<PostgresServer> = LazyLock::new(|| PostgresServer::with(&["max_connections=300"]));
 
@@ -27,23 +29,32 @@ pub struct PgDatabase {
 impl PgDatabase {
     /// A new one, with nothing in it.
     pub fn new() -> Self {
+        Self::encoded("UTF8")
+    }
+
+    /// A new one that keeps texts in this encoding. Only those of UTF8 are sorted other than by their bytes.
+    pub fn encoded(encoding: &str) -> Self {
+        let how = match encoding {
+            "UTF8" => UTF8.to_owned(),
+            encoding => format!("ENCODING '{encoding}' LOCALE 'C'"),
+        };
         match env::var_os("TEST_POSTGRES_URL") {
-            Some(url) => Self::at(url.to_str().expect("UTF-8")),
-            None => Self::make(&SERVER.url("postgres"), true),
+            Some(url) => Self::make(&with_database(url.to_str().expect("UTF-8"), "postgres"), false, &how),
+            None => Self::make(&SERVER.url("postgres"), true, &how),
         }
     }
 
     /// A new one in the server with this URL, which is a superuser's.
     #[track_caller]
     pub fn at(url: &str) -> Self {
-        Self::make(&with_database(url, "postgres"), false)
+        Self::make(&with_database(url, "postgres"), false, UTF8)
     }
 
     #[track_caller]
-    fn make(server: &str, ours: bool) -> Self {
+    fn make(server: &str, ours: bool, how: &str) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos();
         let name = format!("test_{}_{now}_{}", id(), DATABASES.fetch_add(1, Ordering::Relaxed));
-        psql(server, &format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'")).expect("a database");
+        psql(server, &format!("CREATE DATABASE {name} TEMPLATE template0 {how}")).expect("a database");
         Self { url: with_database(server, &name), name, dropped_from: (!ours).then(|| server.to_owned()) }
     }
 

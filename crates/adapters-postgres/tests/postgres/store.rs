@@ -1,6 +1,6 @@
 //! A storage over a database of its own.
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use animal_store_adapters_postgres::{PgEndpoint, PgPetRepository, PgSettings, PgStorage, SchemaMode, WriterEnd};
 use animal_store_app::ports::PetRepository;
@@ -36,6 +36,19 @@ impl Store {
         let (storage, writer_end) = PgStorage::start(endpoint(url), endpoint(url), settings).await.expect("a storage");
         Self { repository: Arc::new(storage.repository()), storage, writer_end }
     }
+}
+
+/// How long something that has to happen may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two looks at something that is waited for, so that looking does not keep it from happening.
+pub(crate) async fn a_moment() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+/// An error and what it comes from, as the program shows them.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {}", chain(source)))
 }
 
 /// An empty repository, and what it needs until the test ends.

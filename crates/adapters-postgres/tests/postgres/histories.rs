@@ -1,0 +1,72 @@
+//! PostgreSQL gives the answers that the memory gives, whatever is done in whatever order.
+
+use animal_store_adapters_memory::MemoryPetRepository;
+use animal_store_app::ports::{AddPet, PetRepository};
+use animal_store_domain::{CategoryId, NewPet, PetId, PetName, PetStatus};
+use animal_store_test_servers::PgDatabase;
+use proptest::{collection::vec, option, prelude::*, sample::select, test_runner::TestRunner};
+
+use crate::store::{Store, settings};
+
+#[derive(Debug, Clone)]
+enum Step {
+    Add(NewPet),
+    List(Option<PetStatus>, Option<PetId>, usize),
+    Find(PetId),
+}
+
+fn status() -> impl Strategy<Value = Option<PetStatus>> {
+    option::of(select(&PetStatus::ALL))
+}
+
+/// Both of animals and of what follows the last one.
+fn id() -> impl Strategy<Value = PetId> {
+    prop_oneof![9 => 1..40_i64, 1 => 1..=i64::MAX].prop_map(|id| PetId::new(id).expect("1 or more"))
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let name = any::<String>().prop_filter_map("a name", |text| PetName::parse(&text).ok());
+    let pet = (name, any::<i64>(), status())
+        .prop_map(|(name, category, status)| NewPet::new(name, CategoryId::new(category), status));
+    prop_oneof![
+        4 => pet.prop_map(Step::Add),
+        4 => (status(), option::of(id()), 0..12_usize).prop_map(|(status, after, at_most)| Step::List(status, after, at_most)),
+        1 => id().prop_map(Step::Find),
+    ]
+}
+
+async fn answer(repository: &dyn PetRepository, step: Step) -> String {
+    match step {
+        Step::Add(pet) => format!("{:?}", repository.add(AddPet { pet }).await),
+        Step::List(status, after, at_most) => format!("{:?}", repository.list(status, after, at_most).await),
+        Step::Find(id) => format!("{:?}", repository.find(id).await),
+    }
+}
+
+#[test]
+fn postgresql_answers_as_the_memory_does() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let database = PgDatabase::new();
+    let (store, client) = runtime.block_on(async {
+        let store = Store::at(database.url(), settings()).await;
+        let (client, connection) =
+            tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.expect("connected");
+        tokio::spawn(connection);
+        (store, client)
+    });
+
+    let config = ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() };
+    let tested = TestRunner::new(config).run(&vec(step(), 1..60), |steps| {
+        runtime.block_on(async {
+            client.batch_execute("TRUNCATE pets RESTART IDENTITY").await.expect("an empty table");
+            let memory = MemoryPetRepository::new();
+            for step in steps {
+                let expected = answer(&memory, step.clone()).await;
+                prop_assert_eq!(answer(&*store.repository, step.clone()).await, expected, "{:?}", step);
+            }
+            Ok(())
+        })
+    });
+    tested.unwrap_or_else(|error| panic!("{error}"));
+}

@@ -1,0 +1,43 @@
+//! What URLs can say beside one host and one database.
+
+use animal_store_app::{
+    ports::{AddPet, PetRepository},
+    test_support::new_pet,
+};
+use animal_store_test_servers::{PgDatabase, PostgresServer};
+
+use crate::store::{Store, settings};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_hosts_the_one_that_can_be_written_is_used() {
+    let mut away = PostgresServer::start();
+    away.stop();
+    let read_only = PostgresServer::with(&["default_transaction_read_only=on"]);
+    let primary = PostgresServer::start();
+    let hosts = [&away, &read_only, &primary].map(|server| format!("127.0.0.1:{}", server.port())).join(",");
+    let url = format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write");
+
+    let store = Store::at(&url, settings()).await;
+    let added = store.repository.add(AddPet { pet: new_pet() }).await.expect("added");
+    assert_eq!(store.repository.find(added.id()).await.expect("found"), Some(added));
+    store.storage.readiness().check().await.expect("it is ready");
+    assert_eq!(primary.sql("postgres", "SELECT count(*) FROM pets"), "1");
+    assert_eq!(read_only.sql("postgres", "SELECT to_regclass('pets') IS NULL"), "t");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn options_of_the_url_hold_beside_our_own() {
+    let database = PgDatabase::new();
+    database.sql("CREATE SCHEMA other");
+    let separator = if database.url().contains('?') { '&' } else { '?' };
+    let url = format!("{}{separator}options=-c%20search_path%3Dother", database.url());
+
+    let store = Store::at(&url, settings()).await;
+    store.repository.add(AddPet { pet: new_pet() }).await.expect("added");
+    assert_eq!(store.repository.list(None, None, 2).await.expect("a list").len(), 1);
+    assert_eq!(database.sql("SELECT count(*) FROM other.pets"), "1");
+    assert_eq!(database.sql("SELECT to_regclass('public.pets') IS NULL"), "t");
+    let named = "SELECT count(*) > 2 FROM pg_stat_activity \
+         WHERE application_name = 'animal-store' AND datname = current_database()";
+    assert_eq!(database.sql(named), "t");
+}
