@@ -36,14 +36,10 @@ impl Case<'_> {
         // What is left of another case is told from this by its name.
         let name =
             format!("case-{mode}-{}-{:?}", self.host, self.roots.map(Path::file_name)).replace(['"', '(', ')'], "");
-        let mut url =
-            format!("postgres://postgres@{}:{}/postgres?application_name={name}", self.host, self.server.port());
-        if !mode.is_empty() {
-            url += &format!("&sslmode={mode}");
-        }
-        if let Some(roots) = self.roots {
-            url += &format!("&sslrootcert={}", roots.display());
-        }
+        let mode = if mode.is_empty() { String::new() } else { format!("&sslmode={mode}") };
+        let roots = self.roots.map_or_else(String::new, |roots| format!("&sslrootcert={}", roots.display()));
+        let (host, port) = (self.host, self.server.port());
+        let url = format!("postgres://postgres@{host}:{port}/postgres?application_name={name}{mode}{roots}");
         let Ok(endpoint) = PgEndpoint::new(&url.into()) else { return Invalid };
         let Ok((storage, _)) = PgStorage::start(endpoint.clone(), endpoint, settings()).await else { return Refused };
         let repository = storage.repository();

@@ -6,7 +6,7 @@ use animal_store_domain::{CategoryId, NewPet, PetId, PetName, PetStatus};
 use animal_store_test_servers::PgDatabase;
 use proptest::{collection::vec, option, prelude::*, sample::select, test_runner::TestRunner};
 
-use crate::store::{Store, settings};
+use crate::store::{Store, client, settings};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -50,9 +50,7 @@ fn postgresql_answers_as_the_memory_does() {
     let database = PgDatabase::new();
     let (store, client) = runtime.block_on(async {
         let store = Store::at(database.url(), settings()).await;
-        let (client, connection) =
-            tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.expect("connected");
-        tokio::spawn(connection);
+        let client = client(database.url()).await;
         (store, client)
     });
 

@@ -7,6 +7,8 @@ mod histories;
 mod hosts;
 mod migration_files;
 mod migrations;
+mod pooled;
+mod pooled_reads;
 mod pooler;
 mod start;
 mod store;

@@ -7,7 +7,7 @@ use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::PgDatabase;
 use tokio::task::JoinSet;
 
-use crate::store::{Store, chain, endpoint, settings};
+use crate::store::{Store, chain, client, endpoint, settings};
 
 const ALL: [&str; 1] = ["0001_expand_create_pets"];
 
@@ -69,8 +69,10 @@ async fn of_many_processes_that_start_at_once_one_runs_them() {
         let url = database.url().to_owned();
         starts.spawn(async move { Store::at(&url, settings()).await });
     }
-    for store in starts.join_all().await {
-        assert_eq!(store.repository.list(None, None, 1).await.expect("a list"), []);
+    for Store { repository, storage, writer_end } in starts.join_all().await {
+        assert_eq!(repository.list(None, None, 1).await.expect("a list"), []);
+        drop((repository, storage));
+        writer_end.wait().await;
     }
     assert_eq!(history(&database), ALL.join("\n"));
 }
@@ -112,8 +114,7 @@ async fn what_a_newer_program_added_is_no_obstacle() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_somebody_else_changes_the_schema_for_long_nothing_is_changed() {
     let database = PgDatabase::new();
-    let (client, connection) = tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.expect("connected");
-    tokio::spawn(connection);
+    let client = client(database.url()).await;
     client.batch_execute(&format!("SELECT pg_advisory_lock({LOCK})")).await.expect("the lock");
 
     let start = Instant::now();

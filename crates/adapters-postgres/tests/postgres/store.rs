@@ -5,6 +5,7 @@ use std::{error::Error, sync::Arc, time::Duration};
 use animal_store_adapters_postgres::{PgEndpoint, PgPetRepository, PgSettings, PgStorage, SchemaMode, WriterEnd};
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::PgDatabase;
+use tokio_postgres::{Client, NoTls};
 
 /// The storage as one process has it, with one worker.
 pub(crate) struct Store {
@@ -56,4 +57,11 @@ pub(crate) async fn repository() -> (Arc<dyn PetRepository>, (PgStorage, PgDatab
     let database = PgDatabase::new();
     let store = Store::at(database.url(), settings()).await;
     (store.repository, (store.storage, database))
+}
+
+/// A client that is none of the storage's.
+pub(crate) async fn client(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connected");
+    tokio::spawn(connection);
+    client
 }
