@@ -106,6 +106,10 @@ impl<S> Drop for Link<S> {
 }
 
 impl<S> Open<S> {
+    pub(crate) fn new(session: S) -> Self {
+        Self { session, given_up: AtomicBool::new(false), giving_up: Notify::new() }
+    }
+
     /// A deadline passed: what comes next on this connection would wait as well, so it is replaced.
     pub(crate) fn give_up(&self) {
         self.given_up.store(true, Ordering::Relaxed);
@@ -143,7 +147,7 @@ async fn keep<S: Session>(mut opener: Opener, settings: S::Settings, state: watc
 
 /// Offers the session until its connection ends or is given up; says why it did.
 async fn hold<S: Session>(session: S, mut driver: Driver, state: &watch::Sender<State<S>>) -> String {
-    let open = Arc::new(Open { session, given_up: AtomicBool::new(false), giving_up: Notify::new() });
+    let open = Arc::new(Open::new(session));
     state.send_replace(State::Open(Arc::clone(&open)));
     let reason = tokio::select! {
         error = driver.ended() => error.to_string(),

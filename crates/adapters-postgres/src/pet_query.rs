@@ -67,3 +67,6 @@ impl PetQuery {
         }
     }
 }
+
+#[cfg(test)]
+mod plans;

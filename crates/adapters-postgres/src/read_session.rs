@@ -30,7 +30,7 @@ pub(crate) struct ReadSession {
 }
 
 struct Turns {
-    turn: Mutex<()>,
+    turn: Arc<Mutex<()>>,
     begin: String,
 }
 
@@ -48,8 +48,10 @@ impl Session for ReadSession {
         let mut connection = AsyncPgConnection::try_from(client).await?;
         connection.batch_execute("COMMIT").await?;
         connection.set_prepared_statement_cache_size(CacheSize::Disabled);
-        let begin = format!("BEGIN READ ONLY; SET LOCAL statement_timeout = {}", settings.statement_timeout());
-        Ok(Self { connection, turns: Some(Turns { turn: Mutex::default(), begin }) })
+        let plans = PLANS.map(|setting| format!("; SET LOCAL {setting}")).concat();
+        let timeout = settings.statement_timeout();
+        let begin = format!("BEGIN READ ONLY; SET LOCAL statement_timeout = {timeout}{plans}");
+        Ok(Self { connection, turns: Some(Turns { turn: Arc::default(), begin }) })
     }
 }
 
@@ -69,18 +71,22 @@ impl Open<ReadSession> {
     }
 }
 
-/// In a transaction of its own. It goes on when the request that asked has gone: nobody else would end it.
+/// In a transaction of its own. Once begun, it goes on when the request that asked has gone: nobody else would end it.
 async fn in_turn(open: Arc<Open<ReadSession>>, query: PetQuery) -> QueryResult<Vec<PetRow>> {
+    let Some(turns) = &open.session.turns else { return query.load(&open.session.connection).await };
+    let turn = Arc::clone(&turns.turn).lock_owned().await;
+    let begin = turns.begin.clone();
     let transaction = async move {
-        let ReadSession { connection, turns: Some(turns) } = &open.session else {
-            return query.load(&open.session.connection).await;
-        };
-        let _turn = turns.turn.lock().await;
+        let _turn = turn;
+        let connection = &open.session.connection;
         let mut shared = connection;
-        shared.batch_execute(&turns.begin).await?;
+        shared.batch_execute(&begin).await?;
         let rows = query.load(connection).await;
         shared.batch_execute("COMMIT").await?;
         rows
     };
     tokio::spawn(transaction).await.unwrap_or(Err(diesel::result::Error::RollbackTransaction))
 }
+
+#[cfg(test)]
+mod tests;
