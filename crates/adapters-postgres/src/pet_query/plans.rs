@@ -19,8 +19,8 @@ const AT_MOST: i64 = 101;
 const OTHER_BUFFERS: i64 = 10;
 
 const ROWS: &str = "
-    INSERT INTO pets (name, category_id, status)
-    SELECT 'Rex', 1, CASE WHEN n > 999950 THEN 3 WHEN n % 20000 = 0 THEN 2 ELSE 1 END
+    INSERT INTO pets (id, name, category_id, status)
+    SELECT n, 'Rex', 1, CASE WHEN n > 999950 THEN 3 WHEN n % 20000 = 0 THEN 2 ELSE 1 END
     FROM generate_series(1, 1000000) AS n";
 
 /// What one would write.
@@ -48,7 +48,7 @@ fn name_and_types(query: PetQuery) -> (&'static str, &'static str) {
     match query {
         PetQuery::Page { .. } => ("page", "bigint, bigint"),
         PetQuery::PageOf { .. } => ("page_of", "smallint, smallint, bigint, bigint"),
-        PetQuery::One { .. } => ("one", "bigint"),
+        PetQuery::One { .. } => ("one", "bigint, bigint"),
     }
 }
 
@@ -108,8 +108,10 @@ fn of(status: Option<PetStatus>, after: i64) -> PetQuery {
     PetQuery::page(status, PetId::new(after).ok(), usize::try_from(AT_MOST).unwrap())
 }
 
+/// Newer servers have decimals for some.
+#[expect(clippy::cast_possible_truncation, reason = "rows and buffers are counted")]
 fn number(plan: &Value, name: &str) -> i64 {
-    plan[name].as_i64().unwrap_or_default()
+    plan[name].as_f64().unwrap_or_default() as i64
 }
 
 fn rows_read(scan: &Value) -> i64 {
@@ -153,14 +155,18 @@ async fn every_page_is_a_walk_along_an_index(session: &Session) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_the_table_looks_like_a_page_is_a_walk_along_an_index() {
+async fn empty() -> PgDatabase {
     let database = PgDatabase::new();
     let endpoint = PgEndpoint::new(&database.url().into()).unwrap();
     Migrations::new(endpoint, Duration::from_secs(10)).run().await.unwrap();
     // Nobody makes the plans anew behind our backs.
     database.sql("ALTER TABLE pets SET (autovacuum_enabled = off)");
+    database
+}
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_the_table_looks_like_a_page_is_a_walk_along_an_index() {
+    let database = empty().await;
     let made_on_an_empty_table = Session::prepared(&database).await;
     database.sql(ROWS);
     every_page_is_a_walk_along_an_index(&made_on_an_empty_table).await;
@@ -174,5 +180,18 @@ async fn whatever_the_table_looks_like_a_page_is_a_walk_along_an_index() {
     let session = Session::begin(&database).await;
     session.0.batch_execute(NAIVE).await.unwrap();
     let plan = session.explain("EXECUTE naive (3, 0, 101)").await;
-    assert_eq!(rows_read(&scans(&plan)[0]), 1_000_000, "{plan:#}");
+    assert!(rows_read(&scans(&plan)[0]) > 100 * AT_MOST, "{plan:#}");
+}
+
+/// PostgreSQL takes an empty table for one of ten pages, but knows of one with a single row that reading it whole is
+/// cheapest.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_that_was_made_on_a_small_table_is_a_walk_along_an_index() {
+    let database = empty().await;
+    database.sql("INSERT INTO pets (id, name, category_id, status) VALUES (1, 'Rex', 1, 1)");
+    database.sql("ANALYZE pets");
+    let made_on_a_single_row = Session::prepared(&database).await;
+    database.sql("DELETE FROM pets");
+    database.sql(ROWS);
+    every_page_is_a_walk_along_an_index(&made_on_a_single_row).await;
 }
