@@ -11,7 +11,7 @@ use diesel::{prelude::*, select, sql_types};
 use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use thiserror::Error;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     PgEndpoint,
@@ -28,6 +28,9 @@ const LOCK: i64 = 4_715_830_265_918_527_103;
 
 /// How long a change waits for a lock that somebody else holds: queries queue up behind one that waits.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Between two attempts to get the lock.
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// The changes of the schema of one database.
 pub struct Migrations {
@@ -174,12 +177,20 @@ impl History {
     }
 }
 
-/// Keeps other processes from changing the schema, until the connection ends.
+/// Keeps other processes from changing the schema, until the connection ends. It is asked for over and over: a statement
+/// that waits for it would be waited for in turn by one that builds an index concurrently.
 async fn lock(connection: &mut AsyncPgConnection) -> Result<(), MigrationError> {
+    diesel::define_sql_function! { fn pg_try_advisory_lock(key: sql_types::BigInt) -> sql_types::Bool; }
     let lock_timeout = format!("SET lock_timeout = {}", LOCK_TIMEOUT.as_millis());
     connection.batch_execute(&lock_timeout).await?;
-    let locked = connection.batch_execute(&format!("SELECT pg_advisory_lock({LOCK})")).await;
-    locked.map_err(|error| MigrationError::Locked(error.to_string()))
+    let start = Instant::now();
+    while !select(pg_try_advisory_lock(LOCK)).get_result::<bool>(connection).await? {
+        if start.elapsed() > LOCK_TIMEOUT {
+            return Err(MigrationError::Locked(format!("it has not ended in {} seconds", LOCK_TIMEOUT.as_secs())));
+        }
+        sleep(LOCK_PAUSE).await;
+    }
+    Ok(())
 }
 
 /// The names of the changes that were made. Where there is no record, none was; asking does not make one.

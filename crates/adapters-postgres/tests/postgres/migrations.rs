@@ -7,7 +7,7 @@ use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::PgDatabase;
 use tokio::task::JoinSet;
 
-use crate::store::{Store, chain, client, endpoint, settings};
+use crate::store::{PATIENCE, Store, a_moment, chain, client, endpoint, settings};
 
 const ALL: [&str; 1] = ["0001_expand_create_pets"];
 
@@ -126,6 +126,28 @@ async fn while_somebody_else_changes_the_schema_for_long_nothing_is_changed() {
 
     client.batch_execute(&format!("SELECT pg_advisory_unlock({LOCK})")).await.expect("unlocked");
     assert_eq!(migrations(&database).run().await.expect("they run"), ALL);
+}
+
+/// It waits for every statement that is under way, one that waits for the lock included.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_others_wait_for_their_turn_an_index_can_be_built_concurrently() {
+    let database = PgDatabase::new();
+    database.sql("CREATE TABLE other (id bigint)");
+    let client = client(database.url()).await;
+    client.batch_execute(&format!("SELECT pg_advisory_lock({LOCK})")).await.expect("the lock");
+    let migrations = migrations(&database);
+    let waiting = tokio::spawn(async move { migrations.run().await });
+    let asked = "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = 'animal-store' AND query LIKE '%advisory_lock%'";
+    let start = Instant::now();
+    while client.query_typed_one(asked, &[]).await.expect("a row").get::<_, i64>(0) == 0 {
+        assert!(start.elapsed() < PATIENCE, "nobody waits");
+        a_moment().await;
+    }
+
+    client.batch_execute("CREATE INDEX CONCURRENTLY other_id ON other (id)").await.expect("an index");
+    client.batch_execute(&format!("SELECT pg_advisory_unlock({LOCK})")).await.expect("unlocked");
+    assert_eq!(waiting.await.expect("it ends").expect("they run"), ALL);
 }
 
 /// What was made by somebody else stays as it is; the error says what is in the way.
