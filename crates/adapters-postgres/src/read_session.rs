@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Settings of the server that make every plan of `pet_query.rs` a walk along an index, whatever the table looks like
-/// when it is made: on an empty one, reading it whole looks cheaper, and the plan would stay.
+/// when it is made: on a small one, reading it whole looks cheaper, and the plan would stay.
 pub(crate) const PLANS: [&str; 4] =
     ["plan_cache_mode=force_generic_plan", "enable_seqscan=off", "enable_bitmapscan=off", "enable_sort=off"];
 

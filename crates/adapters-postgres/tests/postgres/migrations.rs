@@ -69,7 +69,7 @@ async fn of_many_processes_that_start_at_once_one_runs_them() {
         let url = database.url().to_owned();
         starts.spawn(async move { Store::at(&url, settings()).await });
     }
-    for Store { repository, storage, writer_end } in starts.join_all().await {
+    for Store { repository, storage, mut writer_end } in starts.join_all().await {
         assert_eq!(repository.list(None, None, 1).await.expect("a list"), []);
         drop((repository, storage));
         writer_end.wait().await;
