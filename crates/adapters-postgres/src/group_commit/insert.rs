@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Which id a row was given is told by its position: the order of RETURNING is not promised. Ids ascend with the
-/// positions. The join leaves out what a trigger kept from being stored.
+/// positions. What a trigger kept from being stored is left out; what it gave another id has no position.
 const INSERT: &str = "\
     WITH given AS MATERIALIZED (
         SELECT nextval('pets_id_seq') AS id, name, category_id, status, ordinal
@@ -26,7 +26,7 @@ const INSERT: &str = "\
         SELECT id, name, category_id, status FROM given
         RETURNING id
     )
-    SELECT ordinal, id FROM given JOIN stored USING (id)";
+    SELECT ordinal, id FROM stored LEFT JOIN given USING (id)";
 
 const TYPES: [Type; 3] = [Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::INT2_ARRAY];
 

@@ -3,7 +3,10 @@ use std::time::Duration;
 use animal_store_adapters_postgres::{MigrationError, Migrations, PgSettings, PgStorage};
 use animal_store_test_servers::PgDatabase;
 
-use crate::store::{chain, endpoint, settings};
+use crate::{
+    calls::reason,
+    store::{endpoint, settings},
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_cannot_hold_every_name_is_refused() {
@@ -18,7 +21,7 @@ async fn a_database_that_cannot_hold_every_name_is_refused() {
         for required_at_start in [true, false] {
             let settings = PgSettings { required_at_start, ..settings() };
             let started = PgStorage::start(endpoint(database.url()), endpoint(database.url()), settings).await;
-            let reason = started.map(drop).map_err(|error| chain(&error)).expect_err(encoding);
+            let reason = started.map(drop).map_err(|error| reason(&error)).expect_err(encoding);
             assert!(reason.contains(encoding) && reason.contains("UTF8"), "{reason}");
         }
         assert_eq!(database.sql("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"), "0");

@@ -7,7 +7,10 @@ use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::PgDatabase;
 use tokio::task::JoinSet;
 
-use crate::store::{PATIENCE, Store, a_moment, chain, client, endpoint, settings};
+use crate::{
+    calls::{PATIENCE, a_moment, reason},
+    store::{Store, client, endpoint, settings},
+};
 
 const ALL: [&str; 1] = ["0001_expand_create_pets"];
 
@@ -37,7 +40,7 @@ async fn after_a_newer_program(migration: &str) -> PgDatabase {
 async fn start(database: &PgDatabase, schema: SchemaMode) -> Result<(), String> {
     let settings = PgSettings { schema, ..settings() };
     let started = PgStorage::start(endpoint(database.url()), endpoint(database.url()), settings).await;
-    started.map(drop).map_err(|error| chain(&error))
+    started.map(drop).map_err(|error| reason(&error))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

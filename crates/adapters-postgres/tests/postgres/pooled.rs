@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Instant};
 use animal_store_adapters_postgres::{PgPetRepository, PgSettings, PgStorage, WriterEnd};
 use animal_store_test_servers::{PgBouncer, PostgresServer};
 
-use crate::store::{PATIENCE, a_moment, client, endpoint, settings};
+use crate::{
+    calls::{PATIENCE, a_moment},
+    store::{client, endpoint, settings},
+};
 
 /// What the process leaves on connections of the server. Those of PgBouncer are set by it for each client.
 pub(crate) const LEFT_BEHIND: &str = "

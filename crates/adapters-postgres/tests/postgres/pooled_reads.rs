@@ -13,8 +13,9 @@ use animal_store_app::{
 use tokio_postgres::Client;
 
 use crate::{
+    calls::{PATIENCE, a_moment},
     pooled::{LEFT_BEHIND, Pooled, pooling},
-    store::{PATIENCE, a_moment, client},
+    store::client,
 };
 
 async fn waiting(client: &Client) -> i64 {

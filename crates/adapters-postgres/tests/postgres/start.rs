@@ -9,7 +9,10 @@ use animal_store_app::{
 };
 use animal_store_test_servers::PostgresServer;
 
-use crate::store::{PATIENCE, Store, a_moment, chain, endpoint, settings};
+use crate::{
+    calls::{PATIENCE, a_moment, reason},
+    store::{Store, endpoint, settings},
+};
 
 const AT_ONCE: Duration = Duration::from_secs(1);
 
@@ -73,7 +76,7 @@ async fn a_database_that_has_to_be_there_is_missed() {
     for schema in [SchemaMode::Check, SchemaMode::Migrate] {
         let endpoint = endpoint(&server.url("postgres"));
         let started = PgStorage::start(endpoint.clone(), endpoint, PgSettings { schema, ..settings() }).await;
-        let reason = started.map(drop).map_err(|error| chain(&error)).expect_err("nobody listens");
+        let reason = started.map(drop).map_err(|error| reason(&error)).expect_err("nobody listens");
         assert!(reason.contains("refused"), "{reason}");
     }
 }

@@ -1,11 +1,16 @@
 //! A storage over a database of its own.
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use animal_store_adapters_postgres::{PgEndpoint, PgPetRepository, PgSettings, PgStorage, SchemaMode, WriterEnd};
 use animal_store_app::ports::PetRepository;
-use animal_store_test_servers::PgDatabase;
+use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
 use tokio_postgres::{Client, NoTls};
+
+use crate::{
+    calls::{Answered, PATIENCE, comes_to},
+    session::Session,
+};
 
 /// The storage as one process has it, with one worker.
 pub(crate) struct Store {
@@ -39,17 +44,65 @@ impl Store {
     }
 }
 
-/// How long something that has to happen may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Between two looks at something that is waited for, so that looking does not keep it from happening.
-pub(crate) async fn a_moment() {
-    tokio::time::sleep(Duration::from_millis(1)).await;
+/// As they are, and as they are for a pooler. That one changes how we talk to the server, whoever that is.
+pub(crate) fn both_ways(settings: &PgSettings) -> [PgSettings; 2] {
+    [false, true].map(|transaction_pooling| PgSettings { transaction_pooling, ..settings.clone() })
 }
 
-/// An error and what it comes from, as the program shows them.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {}", chain(source)))
+/// What the tests of faults wait for.
+pub(crate) const TIMEOUT: Duration = Duration::from_millis(400);
+
+/// What a busy machine may add to it.
+pub(crate) const MARGIN: Duration = Duration::from_secs(1);
+
+/// Where answers are meant to be late.
+pub(crate) fn impatient() -> PgSettings {
+    PgSettings { timeout: TIMEOUT, ..settings() }
+}
+
+/// A storage with a proxy between it and its database, and a session without.
+pub(crate) struct Linked {
+    pub(crate) store: Store,
+    pub(crate) link: FaultProxy,
+    pub(crate) other: Session,
+    pub(crate) database: PgDatabase,
+}
+
+impl Linked {
+    /// It has answered everything.
+    pub(crate) async fn new(settings: PgSettings) -> Self {
+        let database = PgDatabase::new();
+        let (link, url) = link(database.url());
+        let store = Store::at(&url, settings).await;
+        comes_to(&store.repository, Answered, PATIENCE).await;
+        let other = Session::of(&database).await;
+        Self { store, link, other, database }
+    }
+}
+
+/// A proxy to the server with this URL, and the URL of the same database by way of it.
+pub(crate) fn link(url: &str) -> (FaultProxy, String) {
+    let (authority, database) = url.rsplit_once('/').expect("a database");
+    let (user, address) = authority.rsplit_once('@').expect("a user");
+    let port = address.rsplit_once(':').map_or(5432, |(_, port)| port.parse().expect("a port"));
+    let link = FaultProxy::to(port);
+    let url = format!("{user}@{}/{database}", link.address());
+    (link, url)
+}
+
+/// A storage in a server of its own, which has answered everything.
+pub(crate) struct Served {
+    pub(crate) store: Store,
+    pub(crate) server: PostgresServer,
+}
+
+impl Served {
+    pub(crate) async fn new(settings: PgSettings) -> Self {
+        let server = PostgresServer::start();
+        let store = Store::at(&server.url("postgres"), settings).await;
+        comes_to(&store.repository, Answered, PATIENCE).await;
+        Self { store, server }
+    }
 }
 
 /// An empty repository, and what it needs until the test ends.
