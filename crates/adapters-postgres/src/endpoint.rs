@@ -16,6 +16,9 @@ use crate::{
     tls::{self, Check, Roots},
 };
 
+/// How long a connection may be silent before the system asks whether its peer is still there.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+
 /// A PostgreSQL database and how to reach it.
 #[derive(Clone)]
 pub struct PgEndpoint {
@@ -30,7 +33,8 @@ pub struct PgEndpoint {
 pub enum EndpointError {
     /// The URL is none of a PostgreSQL database.
     #[error(
-        "must be postgres://[user[:password]@]host[:port]/database[?option=value&…], or have the folder of a Unix socket as its option host; any other @ is written %40"
+        "must be postgres://[user[:password]@]host[:port]/database[?option=value&…], or have the folder of a Unix \
+         socket as its option host; any other @ is written %40"
     )]
     Url,
     /// The URL has an option that is not known here, or a value of one.
@@ -80,23 +84,16 @@ impl PgEndpoint {
         if config.get_application_name().is_none() {
             config.application_name("animal-store");
         }
+        // A peer that is gone for good is noticed where nobody waits for an answer, too; unless the URL has its own say.
+        if !query.contains("keepalives") {
+            config.keepalives_idle(KEEPALIVE).keepalives_interval(KEEPALIVE / 3).keepalives_retries(3);
+        }
         let value = |name: &str| {
             let mut latest_first = ours.iter().rev().map(|option| name_and_value(option));
             latest_first.find(|(ours, _)| decoded(ours) == name).map(|(_, value)| decoded(value))
         };
         let roots = value("sslrootcert");
-        let (mode, check) = match value("sslmode").as_deref() {
-            Some("disable") => (SslMode::Disable, Check::Nothing),
-            // As libpq has it: the authorities of the system sign for everybody, so that the name has to count.
-            None if roots.as_deref() == Some("system") => (SslMode::Require, Check::AuthorityAndName),
-            None | Some("prefer") => (SslMode::Prefer, Check::Nothing),
-            // As libpq has it: who names an authority wants it to be asked.
-            Some("require") if roots.is_some() => (SslMode::Require, Check::Authority),
-            Some("require") => (SslMode::Require, Check::Nothing),
-            Some("verify-ca") => (SslMode::Require, Check::Authority),
-            Some("verify-full") => (SslMode::Require, Check::AuthorityAndName),
-            Some(_) => return Err(EndpointError::SslMode),
-        };
+        let (mode, check) = encryption(value("sslmode").as_deref(), roots.as_deref())?;
         // Nobody listens in on a Unix socket, and PostgreSQL does not encrypt there.
         let local = config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
         config.ssl_mode(if local { SslMode::Disable } else { mode });
@@ -159,6 +156,22 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+/// What libpq makes of these.
+fn encryption(mode: Option<&str>, roots: Option<&str>) -> Result<(SslMode, Check), EndpointError> {
+    match mode {
+        Some("disable") => Ok((SslMode::Disable, Check::Nothing)),
+        // The authorities of the system sign for everybody, so that the name has to count.
+        None if roots == Some("system") => Ok((SslMode::Require, Check::AuthorityAndName)),
+        None | Some("prefer") => Ok((SslMode::Prefer, Check::Nothing)),
+        // Who names an authority wants it to be asked.
+        Some("require") if roots.is_some() => Ok((SslMode::Require, Check::Authority)),
+        Some("require") => Ok((SslMode::Require, Check::Nothing)),
+        Some("verify-ca") => Ok((SslMode::Require, Check::Authority)),
+        Some("verify-full") => Ok((SslMode::Require, Check::AuthorityAndName)),
+        Some(_) => Err(EndpointError::SslMode),
     }
 }
 
