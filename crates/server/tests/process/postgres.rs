@@ -94,6 +94,25 @@ fn pending_migrations_end_a_start_that_is_to_check_and_the_line_says_what_to_run
 }
 
 #[test]
+fn a_schema_that_a_newer_program_has_expanded_is_one_warning_and_a_contracted_one_ends_the_start() {
+    let database = PgDatabase::new();
+    assert_eq!(over(database.url()).args(&["migrate"]).run().code, Some(0));
+    database.sql("INSERT INTO __diesel_schema_migrations (version) VALUES ('9998_expand_colours')");
+    let mut running = over(database.url()).start();
+    assert_eq!(status(&list(running.address())), 200);
+    running.signal("TERM");
+    let lines = running.wait().stdout;
+    let warnings: Vec<_> = lines.iter().filter(|line| line.contains("9998_expand_colours")).collect();
+    assert!(warnings.len() == 1 && warnings[0].contains(r#""level":"WARN""#), "{lines:?}");
+
+    database.sql("INSERT INTO __diesel_schema_migrations (version) VALUES ('9999_contract_names')");
+    let ended = over(database.url()).run();
+    assert_eq!(ended.code, Some(1));
+    let told = "a newer program has made changes that this one cannot work with: 9999_contract_names";
+    assert!(ended.stderr.join("\n").contains(told), "{ended:?}");
+}
+
+#[test]
 fn a_wrong_password_is_told_and_is_no_part_of_it() {
     let server = PostgresServer::with_password("right-password");
     let url = server.url("postgres").replace("postgres@", "postgres:wrong-password@");
