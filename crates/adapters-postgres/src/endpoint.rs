@@ -5,7 +5,7 @@ use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use tokio::{task::JoinHandle, time::timeout};
 use tokio_postgres::{
-    Client, Config, NoTls, Socket,
+    CancelToken, Client, Config, NoTls, Socket,
     config::{Host, SslMode},
     tls::MakeTlsConnect,
 };
@@ -22,7 +22,8 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 /// A PostgreSQL database and how to reach it.
 #[derive(Clone)]
 pub struct PgEndpoint {
-    config: Config,
+    /// One for each host, in the order in which they are tried.
+    configs: Vec<Config>,
     tls: Option<MakeRustlsConnect>,
     /// Whether plain text will do where encryption cannot be had.
     plain_will_do: bool,
@@ -38,11 +39,14 @@ pub enum EndpointError {
     )]
     Url,
     /// The URL has an option that is not known here, or a value of one.
-    #[error("has an option, or a value of one, that is not supported")]
+    #[error("has an option, or a value of one, that is not supported; docs/operations.md names those that are")]
     Option,
     /// The mode of encryption is none of libpq's.
     #[error("must have an sslmode of disable, prefer, require, verify-ca or verify-full")]
     SslMode,
+    /// An authority that signs for everybody is asked for a certificate without the name that it is for.
+    #[error("must have sslmode=verify-full, or an sslrootcert that is a file")]
+    WeakWithSystem,
     /// The authorities are none.
     #[error("has an sslrootcert that cannot be used: {0}")]
     RootCertificates(String),
@@ -75,18 +79,9 @@ impl PgEndpoint {
         let is_ours = |option: &&str| ["sslmode", "sslrootcert"].contains(&&*decoded(name_and_value(option).0));
         let (ours, theirs): (Vec<_>, Vec<_>) = query.split('&').partition(is_ours);
         base.parse::<Config>().map_err(|_| EndpointError::Url)?;
-        let url = format!("{base}?{}", theirs.join("&"));
-        let mut config: Config = url.parse().map_err(|_| EndpointError::Option)?;
-        let named = |host: &Host| !matches!(host, Host::Tcp(name) if name.is_empty());
-        if config.get_dbname().is_none() || config.get_hosts().is_empty() || !config.get_hosts().iter().all(named) {
-            return Err(EndpointError::Url);
-        }
-        if config.get_application_name().is_none() {
-            config.application_name("animal-store");
-        }
-        // A peer that is gone for good is noticed where nobody waits for an answer, too; unless the URL has its own say.
-        if !query.contains("keepalives") {
-            config.keepalives_idle(KEEPALIVE).keepalives_interval(KEEPALIVE / 3).keepalives_retries(3);
+        let mut configs = Vec::new();
+        for base in each_host(base) {
+            configs.push(configuration(&base, &theirs)?);
         }
         let value = |name: &str| {
             let mut latest_first = ours.iter().rev().map(|option| name_and_value(option));
@@ -95,39 +90,55 @@ impl PgEndpoint {
         let roots = value("sslrootcert");
         let (mode, check) = encryption(value("sslmode").as_deref(), roots.as_deref())?;
         // Nobody listens in on a Unix socket, and PostgreSQL does not encrypt there.
-        let local = config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
-        config.ssl_mode(if local { SslMode::Disable } else { mode });
-        let tls = match config.get_ssl_mode() {
+        let local = |config: &Config| config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
+        for config in &mut configs {
+            config.ssl_mode(if local(config) { SslMode::Disable } else { mode });
+        }
+        let tls = match mode {
             SslMode::Disable => None,
+            _ if configs.iter().all(local) => None,
             _ => Some(tls::connector(check, self::roots(roots.as_deref())?).map_err(EndpointError::RootCertificates)?),
         };
-        Ok(Self { config, tls, plain_will_do: mode == SslMode::Prefer })
+        Ok(Self { configs, tls, plain_will_do: mode == SslMode::Prefer })
     }
 
-    /// The same, with these settings of the server (`name=value`) on each connection.
-    pub(crate) fn with_settings(mut self, settings: &[String]) -> Self {
-        let given = self.config.get_options().unwrap_or_default().to_owned();
-        // The last one counts.
-        let options = settings.iter().fold(given, |options, setting| format!("{options} -c {setting}"));
-        self.config.options(options.trim());
-        self
-    }
-
-    /// Opens a connection within this time. It is driven on the current runtime.
+    /// Opens a connection within this time, of which each host has its share. It is driven on the current runtime.
     pub(crate) async fn connect(&self, patience: Duration) -> Result<Opened, ConnectionError> {
-        let connecting = async {
+        let share = patience / u32::try_from(self.configs.len()).unwrap_or(u32::MAX);
+        let mut last = ConnectionError::Silent;
+        for config in &self.configs {
+            match timeout(share, self.connect_to(config)).await.unwrap_or(Err(ConnectionError::Silent)) {
+                Ok(opened) => return Ok(opened),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    async fn connect_to(&self, config: &Config) -> Result<Opened, ConnectionError> {
+        let Some(tls) = self.tls.as_ref().filter(|_| config.get_ssl_mode() != SslMode::Disable) else {
+            return open(config, NoTls).await;
+        };
+        match open(config, tls.clone()).await {
+            Err(error) if self.plain_will_do && error.may_be_about_encryption() => {
+                let mut plain = config.clone();
+                // What went wrong first is what has to be mended.
+                open(plain.ssl_mode(SslMode::Disable), NoTls).await.map_err(|_| error)
+            }
+            result => result,
+        }
+    }
+
+    /// Ends what a connection that was given up is still doing in the server, if that is to be had within this time.
+    pub(crate) async fn cancel(&self, token: CancelToken, patience: Duration) {
+        let cancelling = async {
             match &self.tls {
-                None => open(&self.config, NoTls).await,
-                Some(tls) => match open(&self.config, tls.clone()).await {
-                    Err(_) if self.plain_will_do => {
-                        let mut plain = self.config.clone();
-                        open(plain.ssl_mode(SslMode::Disable), NoTls).await
-                    }
-                    result => result,
-                },
+                None => token.cancel_query(NoTls).await,
+                Some(tls) => token.cancel_query(tls.clone()).await,
             }
         };
-        timeout(patience, connecting).await.unwrap_or(Err(ConnectionError::Silent))
+        // Where it is not to be had, there is nobody left to tell.
+        let _ = timeout(patience, cancelling).await;
     }
 }
 
@@ -144,6 +155,10 @@ where
 }
 
 impl Driver {
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.is_finished()
+    }
+
     /// Waits for the connection to end by itself, and says why it did.
     pub(crate) async fn ended(&mut self) -> ConnectionError {
         match (&mut self.0).await {
@@ -159,18 +174,46 @@ impl Drop for Driver {
     }
 }
 
+/// The URL before its options, once for each of its hosts.
+fn each_host(base: &str) -> Vec<String> {
+    let (scheme, rest) = base.split_once("://").unwrap_or(("postgres", base));
+    let (login, rest) = rest.rsplit_once('@').map_or(("", rest), |(login, rest)| (login, rest));
+    let (hosts, database) = rest.split_once('/').unwrap_or((rest, ""));
+    let at = if login.is_empty() { "" } else { "@" };
+    hosts.split(',').map(|host| format!("{scheme}://{login}{at}{host}/{database}")).collect()
+}
+
+fn configuration(base: &str, options: &[&str]) -> Result<Config, EndpointError> {
+    let mut config: Config = format!("{base}?{}", options.join("&")).parse().map_err(|_| EndpointError::Option)?;
+    let named = |host: &Host| !matches!(host, Host::Tcp(name) if name.is_empty());
+    if config.get_dbname().is_none() || config.get_hosts().is_empty() || !config.get_hosts().iter().all(named) {
+        return Err(EndpointError::Url);
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("animal-store");
+    }
+    // A peer that is gone for good is noticed where nobody waits for an answer, too; unless the URL has its own say.
+    if !options.iter().any(|option| decoded(name_and_value(option).0).starts_with("keepalives")) {
+        config.keepalives_idle(KEEPALIVE).keepalives_interval(KEEPALIVE / 3).keepalives_retries(3);
+    }
+    Ok(config)
+}
+
 /// What libpq makes of these.
 fn encryption(mode: Option<&str>, roots: Option<&str>) -> Result<(SslMode, Check), EndpointError> {
+    let of_system = roots == Some("system");
     match mode {
-        Some("disable") => Ok((SslMode::Disable, Check::Nothing)),
-        // The authorities of the system sign for everybody, so that the name has to count.
-        None if roots == Some("system") => Ok((SslMode::Require, Check::AuthorityAndName)),
-        None | Some("prefer") => Ok((SslMode::Prefer, Check::Nothing)),
-        // Who names an authority wants it to be asked.
-        Some("require") if roots.is_some() => Ok((SslMode::Require, Check::Authority)),
-        Some("require") => Ok((SslMode::Require, Check::Nothing)),
-        Some("verify-ca") => Ok((SslMode::Require, Check::Authority)),
+        // The authorities of the system sign for everybody: without the name, a signature says nothing.
+        Some("disable" | "prefer" | "require" | "verify-ca") if of_system => Err(EndpointError::WeakWithSystem),
+        Some("verify-ca") if roots.is_none() => Err(EndpointError::WeakWithSystem),
         Some("verify-full") => Ok((SslMode::Require, Check::AuthorityAndName)),
+        None if of_system => Ok((SslMode::Require, Check::AuthorityAndName)),
+        Some("disable") => Ok((SslMode::Disable, Check::Nothing)),
+        // Who names an authority wants it to be asked.
+        None | Some("prefer") if roots.is_some() => Ok((SslMode::Prefer, Check::Authority)),
+        None | Some("prefer") => Ok((SslMode::Prefer, Check::Nothing)),
+        Some("require" | "verify-ca") if roots.is_some() => Ok((SslMode::Require, Check::Authority)),
+        Some("require") => Ok((SslMode::Require, Check::Nothing)),
         Some(_) => Err(EndpointError::SslMode),
     }
 }
@@ -196,9 +239,12 @@ fn roots(given: Option<&str>) -> Result<Roots, EndpointError> {
 /// Where it is and what it is called: the rest of the URL may be secret.
 impl fmt::Display for PgEndpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ports = self.config.get_ports();
-        for (index, host) in self.config.get_hosts().iter().enumerate() {
-            let port = ports.get(index).or(ports.first()).copied().unwrap_or(5432);
+        let of_config = |config: &Config| {
+            let ports = config.get_ports().to_vec();
+            let port = move |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
+            config.get_hosts().to_vec().into_iter().enumerate().map(move |(index, host)| (host, port(index)))
+        };
+        for (index, (host, port)) in self.configs.iter().flat_map(of_config).enumerate() {
             let comma = if index == 0 { "" } else { "," };
             match host {
                 Host::Tcp(name) if name.contains(':') => write!(formatter, "{comma}[{name}]:{port}")?,
@@ -206,7 +252,7 @@ impl fmt::Display for PgEndpoint {
                 Host::Unix(folder) => write!(formatter, "{comma}{}:{port}", folder.display())?,
             }
         }
-        write!(formatter, "/{}", self.config.get_dbname().unwrap_or_default())
+        write!(formatter, "/{}", self.configs[0].get_dbname().unwrap_or_default())
     }
 }
 

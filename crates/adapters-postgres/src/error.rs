@@ -4,6 +4,7 @@ use std::{error::Error, fmt::Write};
 
 use animal_store_app::ports::StorageError;
 use thiserror::Error;
+use tokio_postgres::error::SqlState;
 
 /// Why there is no connection, or none any more.
 #[derive(Debug, Error)]
@@ -20,6 +21,14 @@ pub(crate) enum ConnectionError {
     Closed,
     #[error("the encoding of the database is {0}: names need UTF8")]
     NotUtf8(String),
+}
+
+impl ConnectionError {
+    /// As far as a client can tell: a server may refuse a connection because it is encrypted, or because it fails at it.
+    pub(crate) fn may_be_about_encryption(&self) -> bool {
+        let Self::Postgres(error) = self else { return false };
+        error.code().is_none_or(|code| *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
+    }
 }
 
 /// Why nothing was asked.

@@ -35,10 +35,11 @@ impl GroupCommit {
     /// Begins to write, on the current runtime.
     pub(crate) fn start(opener: Opener, settings: &PgSettings) -> (Self, JoinHandle<()>) {
         let queue = Arc::new(Queue::new(settings.max_waiting_creates));
+        let (endpoint, patience) = (opener.endpoint.clone(), settings.timeout);
         let link = Arc::new(Link::new(opener, settings.clone()));
-        let writer = Writer { queue: Arc::clone(&queue), link: Arc::clone(&link), patience: settings.timeout };
+        let writer = Writer { queue: Arc::clone(&queue), link: Arc::clone(&link), endpoint, patience };
         let writing = tokio::spawn(writer.run());
-        (Self(Arc::new(Sender { queue, link, patience: settings.timeout })), writing)
+        (Self(Arc::new(Sender { queue, link, patience })), writing)
     }
 
     /// The connection that it writes on.

@@ -15,6 +15,7 @@ mod error;
 mod group_commit;
 mod link;
 mod migrations;
+mod outage;
 mod pet_query;
 mod pet_repository;
 mod pet_row;

@@ -1,10 +1,7 @@
 //! A connection that is opened again whenever it is lost.
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -20,6 +17,7 @@ use crate::{
     PgEndpoint,
     endpoint::{Driver, Opened},
     error::{ConnectionError, NotConnected},
+    outage::{Outage, Outages},
 };
 
 /// The pauses between attempts grow from here…
@@ -55,7 +53,8 @@ enum State<S> {
 /// A session that is up, or was a moment ago.
 pub(crate) struct Open<S> {
     pub(crate) session: S,
-    given_up: AtomicBool,
+    /// Why it is not to be used any more.
+    given_up: OnceLock<&'static str>,
     giving_up: Notify,
 }
 
@@ -65,13 +64,11 @@ pub(crate) struct Opener {
     pub(crate) endpoint: PgEndpoint,
     pub(crate) patience: Duration,
     pub(crate) outages: Arc<Outages>,
+    /// What is to be set on each connection before anything else.
+    pub(crate) set_up: Option<String>,
     /// Whether the schema is as it has to be: nothing is opened before.
     pub(crate) schema: watch::Receiver<bool>,
 }
-
-/// Has the log say once why there is no connection, however many are tried, and once that there is one again.
-#[derive(Default)]
-pub(crate) struct Outages(Mutex<Option<String>>);
 
 impl<S: Session> Link<S> {
     /// Begins to keep a session up.
@@ -93,7 +90,7 @@ impl<S: Session> Link<S> {
     /// The session, if it is up.
     pub(crate) fn now(&self) -> Result<Arc<Open<S>>, NotConnected> {
         match &*self.state.borrow() {
-            State::Open(open) if !open.given_up.load(Ordering::Relaxed) => Ok(Arc::clone(open)),
+            State::Open(open) if !open.is_given_up() => Ok(Arc::clone(open)),
             _ => Err(NotConnected),
         }
     }
@@ -107,15 +104,26 @@ impl<S> Drop for Link<S> {
 
 impl<S> Open<S> {
     pub(crate) fn new(session: S) -> Self {
-        Self { session, given_up: AtomicBool::new(false), giving_up: Notify::new() }
+        Self { session, given_up: OnceLock::new(), giving_up: Notify::new() }
     }
 
-    /// A deadline passed: what comes next on this connection would wait as well, so it is replaced.
-    pub(crate) fn give_up(&self) {
-        self.given_up.store(true, Ordering::Relaxed);
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.get().is_some()
+    }
+
+    /// Nothing good comes of this connection any more: it is replaced.
+    pub(crate) fn give_up(&self, reason: &'static str) {
+        // The first reason is the one.
+        let _ = self.given_up.set(reason);
         self.giving_up.notify_one();
     }
 }
+
+/// Why a connection that was not in time is given up: what comes next on it would wait as well.
+pub(crate) const LATE: &str = "it did not answer in time";
+
+/// Why a connection to a server that cannot be written is given up: after a fail-over, another one can.
+pub(crate) const READ_ONLY: &str = "it leads to a server that is read-only";
 
 async fn keep<S: Session>(mut opener: Opener, settings: S::Settings, state: watch::Sender<State<S>>) {
     if !*opener.schema.borrow() {
@@ -125,17 +133,18 @@ async fn keep<S: Session>(mut opener: Opener, settings: S::Settings, state: watc
         }
     }
     let mut pauses = pauses();
+    let mut outage = Outage::new(&opener.outages);
     loop {
         let start = Instant::now();
         match opener.begin::<S>(&settings).await {
             Ok((session, driver)) => {
-                opener.outages.over(&opener.endpoint);
+                outage.ends(&opener.endpoint);
                 let reason = hold(session, driver, &state).await;
                 tracing::warn!(address = %opener.endpoint, purpose = S::PURPOSE, reason, "a connection to PostgreSQL was lost");
             }
             Err(error) => {
                 state.send_replace(State::Away);
-                opener.outages.complain(&opener.endpoint, error.to_string());
+                outage.goes_on(&opener.endpoint, error.to_string());
             }
         }
         if start.elapsed() > MAX_PAUSE + opener.patience {
@@ -151,7 +160,7 @@ async fn hold<S: Session>(session: S, mut driver: Driver, state: &watch::Sender<
     state.send_replace(State::Open(Arc::clone(&open)));
     let reason = tokio::select! {
         error = driver.ended() => error.to_string(),
-        () = open.giving_up.notified() => "it was given up".to_owned(),
+        () = open.giving_up.notified() => open.given_up.get().copied().unwrap_or(LATE).to_owned(),
     };
     state.send_replace(State::Away);
     reason
@@ -169,23 +178,13 @@ pub(crate) fn pauses() -> ExponentialBackoff {
 impl Opener {
     async fn begin<S: Session>(&self, settings: &S::Settings) -> Result<(S, Driver), ConnectionError> {
         let Opened { client, driver } = self.endpoint.connect(self.patience).await?;
-        let begun = timeout(self.patience, S::begin(client, settings)).await;
-        Ok((begun.unwrap_or(Err(ConnectionError::Silent))?, driver))
-    }
-}
-
-impl Outages {
-    pub(crate) fn complain(&self, endpoint: &PgEndpoint, reason: String) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.as_ref() != Some(&reason) {
-            tracing::error!(address = %endpoint, reason, "no connection to PostgreSQL: requests are answered 503");
-            *last = Some(reason);
-        }
-    }
-
-    fn over(&self, endpoint: &PgEndpoint) {
-        if self.0.lock().unwrap_or_else(PoisonError::into_inner).take().is_some() {
-            tracing::info!(address = %endpoint, "connected to PostgreSQL again");
-        }
+        let beginning = async {
+            if let Some(set_up) = &self.set_up {
+                client.batch_execute(set_up).await?;
+            }
+            S::begin(client, settings).await
+        };
+        let session = timeout(self.patience, beginning).await;
+        Ok((session.unwrap_or(Err(ConnectionError::Silent))?, driver))
     }
 }

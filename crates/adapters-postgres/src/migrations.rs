@@ -56,7 +56,7 @@ pub enum MigrationError {
     /// A newer program has taken away what this one needs.
     #[error("a newer program has made changes that this one cannot work with: {}", .0.join(", "))]
     Contracted(Vec<String>),
-    /// A change failed. It was not made.
+    /// A change failed. It was not made, unless it is one that runs outside of a transaction.
     #[error("migration {name} failed: {reason}")]
     Failed {
         /// Which one.
@@ -67,9 +67,14 @@ pub enum MigrationError {
 }
 
 impl MigrationError {
-    /// Whether another attempt can only fail, until somebody changes something.
+    /// Whether no start makes sense before somebody has changed the database or the program.
     pub const fn is_final(&self) -> bool {
-        !matches!(self, Self::Unavailable(_) | Self::Locked(_))
+        matches!(self, Self::Encoding(_) | Self::Pending(_) | Self::Contracted(_))
+    }
+
+    /// Whether it may be over in a moment.
+    pub(crate) const fn may_pass(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Locked(_))
     }
 }
 
@@ -84,7 +89,7 @@ impl Migrations {
     /// # Errors
     /// [`MigrationError::Unavailable`], [`MigrationError::Encoding`], [`MigrationError::Contracted`].
     pub async fn pending(&self) -> Result<Vec<String>, MigrationError> {
-        let Connection { mut connection, _driver } = self.connect().await?;
+        let Connection { mut connection, driver: _driver } = self.connect().await?;
         let history = self.history(&mut connection).await?;
         history.warn_of_newer();
         Ok(history.pending)
@@ -98,7 +103,7 @@ impl Migrations {
     /// # Panics
     /// On a runtime of a single thread: the migrations of Diesel block theirs.
     pub async fn run(&self) -> Result<Vec<String>, MigrationError> {
-        let Connection { mut connection, _driver } = self.connect().await?;
+        let Connection { mut connection, driver } = self.connect().await?;
         let history = self.history(&mut connection).await?;
         history.warn_of_newer();
         if history.pending.is_empty() {
@@ -115,6 +120,8 @@ impl Migrations {
             tracing::info!(migration = name, "changing the schema");
             match harness.run_migration(migration) {
                 Ok(_) => done.push(name),
+                // That is the server's end, not the migration's.
+                Err(error) if driver.has_ended() => return Err(MigrationError::Unavailable(error.to_string())),
                 Err(error) => return Err(MigrationError::Failed { name, reason: error.to_string() }),
             }
         }
@@ -134,7 +141,7 @@ impl Migrations {
             let connection = AsyncPgConnection::try_from(client).await;
             connection.map_err(|error| MigrationError::Unavailable(error.to_string()))
         };
-        Ok(Connection { connection: within(self.patience, begun).await?, _driver: driver })
+        Ok(Connection { connection: within(self.patience, begun).await?, driver })
     }
 }
 
@@ -149,7 +156,7 @@ async fn within<T>(
 
 struct Connection {
     connection: AsyncPgConnection,
-    _driver: Driver,
+    driver: Driver,
 }
 
 /// What a database has seen, beside what we have.

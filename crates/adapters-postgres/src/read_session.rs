@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use diesel::{QueryResult, connection::CacheSize};
 use diesel_async::{AsyncConnection, AsyncPgConnection, SimpleAsyncConnection};
-use tokio::{sync::Mutex, time::timeout};
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard},
+    time::timeout,
+};
 use tokio_postgres::Client;
 
 use animal_store_app::ports::StorageError;
@@ -12,15 +15,10 @@ use animal_store_app::ports::StorageError;
 use crate::{
     PgSettings,
     error::{self, ConnectionError},
-    link::{Open, Session},
+    link::{LATE, Open, Session},
     pet_query::PetQuery,
     pet_row::PetRow,
 };
-
-/// Settings of the server that make every plan of `pet_query.rs` a walk along an index, whatever the table looks like
-/// when it is made: on a small one, reading it whole looks cheaper, and the plan would stay.
-pub(crate) const PLANS: [&str; 4] =
-    ["plan_cache_mode=force_generic_plan", "enable_seqscan=off", "enable_bitmapscan=off", "enable_sort=off"];
 
 /// A connection that reads.
 pub(crate) struct ReadSession {
@@ -48,44 +46,49 @@ impl Session for ReadSession {
         let mut connection = AsyncPgConnection::try_from(client).await?;
         connection.batch_execute("COMMIT").await?;
         connection.set_prepared_statement_cache_size(CacheSize::Disabled);
-        let plans = PLANS.map(|setting| format!("; SET LOCAL {setting}")).concat();
-        let timeout = settings.statement_timeout();
-        let begin = format!("BEGIN READ ONLY; SET LOCAL statement_timeout = {timeout}{plans}");
+        let begin = format!("BEGIN READ ONLY; {}", settings.statements("SET LOCAL"));
         Ok(Self { connection, turns: Some(Turns { turn: Arc::default(), begin }) })
     }
 }
 
 impl Open<ReadSession> {
-    /// The answer to a question, within this time. A connection that does not answer by then is given up.
+    /// The answer to a question, within this time. A connection that does not answer by then is given up. Where reads
+    /// take turns, one may wait as long again for its own, which says nothing about the connection.
     pub(crate) async fn ask(self: Arc<Self>, query: PetQuery, patience: Duration) -> Result<Vec<PetRow>, StorageError> {
-        let answer = if self.session.turns.is_some() {
-            timeout(patience, in_turn(Arc::clone(&self), query)).await
-        } else {
-            timeout(patience, query.load(&self.session.connection)).await
+        let answer = match &self.session.turns {
+            None => timeout(patience, query.load(&self.session.connection)).await,
+            Some(turns) => {
+                let turn = timeout(patience, Arc::clone(&turns.turn).lock_owned()).await;
+                let turn = turn.map_err(|_| StorageError::Deadline)?;
+                timeout(patience, Arc::clone(&self).in_transaction(turns.begin.clone(), query, turn)).await
+            }
         };
         if let Ok(rows) = answer {
             return rows.map_err(error::of_read);
         }
-        self.give_up();
+        self.give_up(LATE);
         Err(StorageError::Deadline)
     }
-}
 
-/// In a transaction of its own. Once begun, it goes on when the request that asked has gone: nobody else would end it.
-async fn in_turn(open: Arc<Open<ReadSession>>, query: PetQuery) -> QueryResult<Vec<PetRow>> {
-    let Some(turns) = &open.session.turns else { return query.load(&open.session.connection).await };
-    let turn = Arc::clone(&turns.turn).lock_owned().await;
-    let begin = turns.begin.clone();
-    let transaction = async move {
-        let _turn = turn;
-        let connection = &open.session.connection;
-        let mut shared = connection;
-        shared.batch_execute(&begin).await?;
-        let rows = query.load(connection).await;
-        shared.batch_execute("COMMIT").await?;
-        rows
-    };
-    tokio::spawn(transaction).await.unwrap_or(Err(diesel::result::Error::RollbackTransaction))
+    /// Once begun, it goes on when the request that asked has gone: nobody else would end it.
+    async fn in_transaction(
+        self: Arc<Self>,
+        begin: String,
+        query: PetQuery,
+        turn: OwnedMutexGuard<()>,
+    ) -> QueryResult<Vec<PetRow>> {
+        let transaction = async move {
+            let _turn = turn;
+            let mut connection = &self.session.connection;
+            // Whatever state these leave the connection in, it is not the one that the next transaction needs.
+            let stuck = |_: &_| self.give_up("it could not begin or end a transaction");
+            connection.batch_execute(&begin).await.inspect_err(stuck)?;
+            let rows = query.load(connection).await;
+            connection.batch_execute("COMMIT").await.inspect_err(stuck)?;
+            rows
+        };
+        tokio::spawn(transaction).await.unwrap_or(Err(diesel::result::Error::BrokenTransactionManager))
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use crate::{
     error::{ConnectionError, describe},
     group_commit::WriteSession,
-    link::{Link, Opener, Session},
+    link::{LATE, Link, Opener, READ_ONLY, Session},
 };
 
 /// Reads the table, and asks whether it can be written. One statement without a name: it passes any pooler.
@@ -42,12 +42,12 @@ impl PgReadiness {
         self.writer.session().await?;
         let open = self.link.session().await?;
         let Ok(answer) = timeout(self.patience, open.session.0.query_typed_one(QUESTION, &[])).await else {
-            open.give_up();
+            open.give_up(LATE);
             return Err("PostgreSQL did not answer in time".into());
         };
         let read_only: String = answer.and_then(|row| row.try_get(0)).map_err(|error| describe(&error))?;
         if read_only == "on" {
-            open.give_up();
+            open.give_up(READ_ONLY);
             return Err("PostgreSQL is read-only".into());
         }
         Ok(())

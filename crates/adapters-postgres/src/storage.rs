@@ -11,8 +11,8 @@ use tokio::{
 use crate::{
     MigrationError, Migrations, PgEndpoint, PgPetRepository, PgReadiness, PgSettings, SchemaMode,
     group_commit::GroupCommit,
-    link::{self, Opener, Outages},
-    read_session::PLANS,
+    link::{self, Opener},
+    outage,
 };
 
 /// How long the start waits for the schema, where the database does not have to be there.
@@ -51,11 +51,9 @@ impl PgStorage {
         settings: PgSettings,
     ) -> Result<(Self, WriterEnd), StartError> {
         let migrations = Migrations::new(direct, settings.connect_timeout);
-        let outages = Arc::new(Outages::default());
         let (schema_sender, schema) = watch::channel(false);
         let (first_sender, first) = oneshot::channel();
-        let keeper =
-            Keeper { migrations, mode: settings.schema, endpoint: endpoint.clone(), outages: Arc::clone(&outages) };
+        let keeper = Keeper { migrations, mode: settings.schema, endpoint: endpoint.clone() };
         let schema_keeper = tokio::spawn(keeper.keep(schema_sender, first_sender)).abort_handle();
         match first_attempt(first, settings.required_at_start).await {
             Some(error) if error.is_final() || settings.required_at_start => {
@@ -65,9 +63,13 @@ impl PgStorage {
             _ => {}
         }
 
-        let endpoint =
-            if settings.transaction_pooling { endpoint } else { endpoint.with_settings(&direct_settings(&settings)) };
-        let opener = Opener { endpoint, patience: settings.connect_timeout, outages, schema };
+        let opener = Opener {
+            endpoint,
+            patience: settings.connect_timeout,
+            outages: Arc::default(),
+            set_up: (!settings.transaction_pooling).then(|| settings.statements("SET")),
+            schema,
+        };
         let (writer, writing) = GroupCommit::start(opener.clone(), &settings);
         let readiness = Arc::new(PgReadiness::new(opener.clone(), writer.link(), settings.timeout));
         Ok((Self { opener, settings, writer, readiness, schema_keeper }, WriterEnd(writing)))
@@ -98,11 +100,6 @@ impl Drop for PgStorage {
     }
 }
 
-fn direct_settings(settings: &PgSettings) -> Vec<String> {
-    let timeout = format!("statement_timeout={}", settings.statement_timeout());
-    PLANS.iter().map(ToString::to_string).chain([timeout]).collect()
-}
-
 /// What is wrong with the schema, if that is known in time.
 async fn first_attempt(first: oneshot::Receiver<MigrationError>, required: bool) -> Option<MigrationError> {
     let patience = if required { Duration::MAX } else { START_PATIENCE };
@@ -114,18 +111,25 @@ struct Keeper {
     migrations: Migrations,
     mode: SchemaMode,
     endpoint: PgEndpoint,
-    outages: Arc<Outages>,
 }
 
 impl Keeper {
-    /// Says what the first attempt failed at; says nothing where it did not.
+    /// Says what the first attempt failed at, unless that was another process that is at it; says nothing where it did
+    /// not fail.
     async fn keep(self, schema: watch::Sender<bool>, first: oneshot::Sender<MigrationError>) {
         let mut first = Some(first);
         let mut pauses = link::pauses();
+        let mut last_complaint = String::new();
         while let Err(error) = self.attempt().await {
-            let pause = if error.is_final() { FINAL_PAUSE } else { pauses.next().unwrap_or(link::MAX_PAUSE) };
-            self.outages.complain(&self.endpoint, error.to_string());
-            if let Some(first) = first.take() {
+            let reason = error.to_string();
+            if reason != last_complaint {
+                complain(&self.endpoint, &error);
+                last_complaint = reason;
+            }
+            let pause = if error.may_pass() { pauses.next().unwrap_or(link::MAX_PAUSE) } else { FINAL_PAUSE };
+            if !matches!(error, MigrationError::Locked(_))
+                && let Some(first) = first.take()
+            {
                 // Whoever waited may have gone.
                 let _ = first.send(error);
             }
@@ -143,5 +147,14 @@ impl Keeper {
                 if pending.is_empty() { Ok(()) } else { Err(MigrationError::Pending(pending)) }
             }
         }
+    }
+}
+
+fn complain(endpoint: &PgEndpoint, error: &MigrationError) {
+    let reason = error.to_string();
+    if let MigrationError::Unavailable(_) = error {
+        outage::complain(endpoint, &reason);
+    } else {
+        tracing::error!(address = %endpoint, reason, "the schema cannot be used: requests are answered 503");
     }
 }

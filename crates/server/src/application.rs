@@ -89,7 +89,9 @@ impl Application {
         let mut management = self.management.map(tokio::spawn);
         let mut writer = self.writer;
 
+        // The writer ends where the HTTP server does: that one is asked first.
         tokio::select! {
+            biased;
             () = stop => {}
             end = &mut api => return Err(unexpected("the HTTP server", end)),
             end = ended(&mut management) => return Err(unexpected("the management server", end)),

@@ -41,7 +41,7 @@ enum Command {
     /// Issues, lists, revokes and rotates API keys, where the configuration keeps them outside of the process.
     #[command(subcommand)]
     Keys(keys::Command),
-    /// Runs the migrations that the database of storage.postgres.url has not seen, and prints their names.
+    /// Runs the migrations that the database has not seen, and prints their names.
     Migrate(migrate::Migrate),
 }
 
@@ -135,7 +135,10 @@ fn serve(mut config: Config, _: &Sources) -> anyhow::Result<()> {
     let new_token = first_steps::make_key(&mut config.keys)?;
     tokio::runtime::Runtime::new()?.block_on(async {
         let signals = Signals::listen()?;
-        let application = Application::build(config).await?;
+        let application = tokio::select! {
+            application = Application::build(config) => application?,
+            () = signals.first() => return Ok(()),
+        };
         let management = application.management_address().map(|address| address.to_string());
         tracing::info!(address = %application.address(), management, "listening");
         if let Some(token) = new_token {

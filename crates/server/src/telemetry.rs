@@ -1,8 +1,8 @@
 //! The log: one line an event, text on a terminal and JSON otherwise.
 //!
 //! That of the service is on standard output, written by a thread of its own. Where its reader is slower than the
-//! service, lines are dropped and counted rather than requests held up. Commands that change API keys have standard
-//! output for something else, and lose no line unnoticed.
+//! service, lines are dropped and counted rather than requests held up. Commands have standard output for something else,
+//! and lose no line unnoticed.
 
 mod paced;
 
@@ -49,7 +49,7 @@ pub(crate) fn start(config: &LogConfig) -> io::Result<Log> {
     Ok(Log { _writer: guard, dropped })
 }
 
-/// Starts the log of a command that changes API keys: on standard error, each line before the command goes on.
+/// Starts the log of a command: on standard error, each line before the command goes on.
 pub(crate) fn start_audit(config: &LogConfig) -> Audit {
     let audit = Audit::default();
     let writer = audit.clone();

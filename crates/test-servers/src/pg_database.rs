@@ -32,7 +32,7 @@ impl PgDatabase {
         Self::encoded("UTF8")
     }
 
-    /// A new one that keeps texts in this encoding. Only those of UTF8 are sorted other than by their bytes.
+    /// A new one that keeps texts in this encoding.
     pub fn encoded(encoding: &str) -> Self {
         let how = match encoding {
             "UTF8" => UTF8.to_owned(),

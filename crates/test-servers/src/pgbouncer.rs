@@ -1,6 +1,6 @@
 use crate::{home::Home, port, programs, watched::Watched};
 
-/// A PgBouncer of its own, which gives each transaction a connection of its pool.
+/// A PgBouncer of its own.
 pub struct PgBouncer {
     // It ends before its folder is removed.
     _process: Watched,
@@ -9,8 +9,9 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Starts one in front of the server at this port of 127.0.0.1, with so many connections to each of its databases.
-    pub fn start(server_port: u16, pool_size: u32) -> Self {
+    /// Starts one in front of the server at this port of 127.0.0.1, in this mode (`session`, `transaction`), with so many
+    /// connections to each of its databases.
+    pub fn start(server_port: u16, mode: &str, pool_size: u32) -> Self {
         let home = Home::new();
         let mut log = String::new();
         // Another process may take the free port first; then there is another one.
@@ -19,7 +20,7 @@ impl PgBouncer {
             let settings = format!(
                 "[databases]\n* = host=127.0.0.1 port={server_port} user=postgres\n\
                  [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
-                 pool_mode = transaction\ndefault_pool_size = {pool_size}\n"
+                 pool_mode = {mode}\ndefault_pool_size = {pool_size}\n"
             );
             let settings = home.write("pgbouncer.ini", &settings).display().to_string();
             match Watched::start(&home, "KILL", &programs::find("pgbouncer"), &[settings], "process up") {

@@ -10,8 +10,9 @@ fn endpoint(url: &str) -> Result<PgEndpoint, EndpointError> {
 
 fn mode(url: &str) -> (SslMode, bool) {
     let endpoint = endpoint(url).unwrap();
-    assert_eq!(endpoint.tls.is_some(), endpoint.config.get_ssl_mode() != SslMode::Disable, "{url}");
-    (endpoint.config.get_ssl_mode(), endpoint.plain_will_do)
+    let mode = endpoint.configs[0].get_ssl_mode();
+    assert_eq!(endpoint.tls.is_some(), mode != SslMode::Disable, "{url}");
+    (mode, endpoint.plain_will_do)
 }
 
 /// Everything that is ever shown of it.
@@ -72,19 +73,23 @@ fn options_that_are_not_known_are_refused() {
 
 #[test]
 fn options_are_kept() {
-    let config = endpoint("postgres://localhost/animals?application_name=a%20b&options=-c%20x%3Dy").unwrap().config;
+    let config =
+        endpoint("postgres://localhost/animals?application_name=a%20b&options=-c%20x%3Dy").unwrap().configs.remove(0);
     assert_eq!((config.get_application_name(), config.get_options()), (Some("a b"), Some("-c x=y")));
 
-    let config = endpoint("postgres://localhost/animals").unwrap().config;
+    let config = endpoint("postgres://localhost/animals").unwrap().configs.remove(0);
     assert_eq!((config.get_application_name(), config.get_options()), (Some("animal-store"), None));
 }
 
-/// The server obeys the last of those that contradict each other.
 #[test]
-fn settings_come_after_the_options_of_the_url() {
-    let endpoint = endpoint("postgres://localhost/animals?options=-c%20x%3Dy").unwrap();
-    let config = endpoint.with_settings(&["x=z".to_owned(), "a=b".to_owned()]).config;
-    assert_eq!(config.get_options(), Some("-c x=y -c x=z -c a=b"));
+fn each_host_has_all_that_the_url_says() {
+    let endpoint = endpoint("postgres://shop:secret@a:1,[::1]:2,c/animals?sslmode=require&user=other").unwrap();
+    let ports: Vec<_> = endpoint.configs.iter().flat_map(|config| config.get_ports().to_vec()).collect();
+    assert_eq!(ports, [1, 2, 5432]);
+    for config in &endpoint.configs {
+        assert_eq!((config.get_user(), config.get_password()), (Some("other"), Some(b"secret".as_slice())));
+        assert_eq!((config.get_dbname(), config.get_ssl_mode()), (Some("animals"), SslMode::Require));
+    }
 }
 
 #[test]
@@ -105,6 +110,10 @@ fn encryption_is_as_libpq_has_it() {
     }
     for option in ["sslmode=verify-ca", "sslmode=verify-full"] {
         assert_eq!(mode(&format!("postgres://localhost/animals?{option}{root}")), (SslMode::Require, false));
+    }
+    for option in ["sslmode=disable", "sslmode=prefer", "sslmode=require", "sslmode=verify-ca"] {
+        let error = endpoint(&format!("postgres://localhost/animals?{option}&sslrootcert=system")).unwrap_err();
+        assert_eq!(error, EndpointError::WeakWithSystem, "{option}");
     }
     for option in ["sslmode=", "sslmode=allow", "sslmode=Require", "sslmode=top-secret"] {
         let error = endpoint(&format!("postgres://localhost/animals?{option}")).unwrap_err();
@@ -170,7 +179,7 @@ fn a_password_with_what_separates_the_parts_of_a_url_is_not_shown() {
             }
         }
         let url = format!("postgres://shop:{encoded}@localhost/animals");
-        assert_eq!(endpoint(&url).unwrap().config.get_password(), Some(password.as_bytes()));
+        assert_eq!(endpoint(&url).unwrap().configs[0].get_password(), Some(password.as_bytes()));
     }
 }
 

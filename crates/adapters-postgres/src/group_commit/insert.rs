@@ -1,8 +1,11 @@
 //! One statement that adds any number of animals, and what its failure means.
 
+use std::time::Duration;
+
 use animal_store_domain::{NewPet, PetId};
+use tokio::time::timeout;
 use tokio_postgres::{
-    Client, Row, Statement,
+    CancelToken, Client, Row, Statement,
     error::{Severity, SqlState},
     types::{ToSql, Type},
 };
@@ -10,7 +13,7 @@ use tokio_postgres::{
 use crate::{
     PgSettings,
     error::{ConnectionError, describe},
-    link::Session,
+    link::{LATE, Session},
     pet_row::code,
 };
 
@@ -61,9 +64,7 @@ impl Session for WriteSession {
 
     async fn begin(client: Client, settings: &PgSettings) -> Result<Self, ConnectionError> {
         let way = if settings.transaction_pooling {
-            Way::InTransaction {
-                begin: format!("BEGIN; SET LOCAL statement_timeout = {}", settings.statement_timeout()),
-            }
+            Way::InTransaction { begin: format!("BEGIN; {}", settings.statements("SET LOCAL")) }
         } else {
             Way::Prepared(client.prepare_typed(INSERT, &TYPES).await?)
         };
@@ -84,30 +85,44 @@ async fn warn_of_promises_not_kept(client: &Client) -> Result<(), ConnectionErro
 }
 
 impl WriteSession {
-    /// Adds these animals in one commit and returns their ids. Only a trigger of somebody else's can leave one out.
-    pub(super) async fn insert(&self, pets: &[&NewPet]) -> Result<Vec<Option<PetId>>, Failure> {
+    /// Adds these animals in one commit and returns their ids. Only a trigger of somebody else's can leave one out. Each
+    /// answer of the server may take so long.
+    pub(super) async fn insert(&self, pets: &[&NewPet], patience: Duration) -> Result<Vec<Option<PetId>>, Failure> {
         if self.client.is_closed() {
             return Err(Failure::NotSent("the connection was closed".to_owned()));
         }
+        if let Way::InTransaction { begin } = &self.way {
+            let begun = timeout(patience, self.client.batch_execute(begin)).await;
+            let begun = begun.map_err(|_| Failure::NotSent(LATE.to_owned()))?;
+            begun.map_err(|error| Failure::NotSent(describe(&error)))?;
+        }
+        let rows = timeout(patience, self.insert_and_commit(pets)).await;
+        let rows = rows.map_err(|_| Failure::Unknown(LATE.to_owned()))??;
+        ids(&rows, pets.len()).ok_or_else(|| Failure::Unknown("it returned what are no ids".to_owned()))
+    }
+
+    /// The rows may come before the commit, but the last word after them does not.
+    async fn insert_and_commit(&self, pets: &[&NewPet]) -> Result<Vec<Row>, tokio_postgres::Error> {
         let names: Vec<&str> = pets.iter().map(|pet| pet.name().as_str()).collect();
         let categories: Vec<i64> = pets.iter().map(|pet| pet.category_id().get()).collect();
         let statuses: Vec<Option<i16>> = pets.iter().map(|pet| pet.status().map(code)).collect();
         let parameters: [&(dyn ToSql + Sync); 3] = [&names, &categories, &statuses];
-        // The rows may come before the commit, but the last word after them does not.
-        let rows = match &self.way {
-            Way::Prepared(statement) => self.client.query(statement, &parameters).await?,
-            Way::InTransaction { begin } => {
-                self.client.batch_execute(begin).await.map_err(|error| Failure::NotSent(describe(&error)))?;
+        match &self.way {
+            Way::Prepared(statement) => self.client.query(statement, &parameters).await,
+            Way::InTransaction { .. } => {
                 let typed: Vec<_> = parameters.into_iter().zip(TYPES).collect();
                 let inserted = self.client.query_typed(INSERT, &typed).await;
                 let end = if inserted.is_ok() { "COMMIT" } else { "ROLLBACK" };
                 let ended = self.client.batch_execute(end).await;
                 let rows = inserted?;
-                ended?;
-                rows
+                ended.map(|()| rows)
             }
-        };
-        ids(&rows, pets.len()).ok_or_else(|| Failure::Unknown("PostgreSQL returned what are no ids".to_owned()))
+        }
+    }
+
+    /// By which whatever the server is still doing can be ended.
+    pub(super) fn cancel_token(&self) -> CancelToken {
+        self.client.cancel_token()
     }
 }
 

@@ -89,6 +89,14 @@ impl Queue {
         self.changed.notify_one();
     }
 
+    /// Nobody waits any more, either.
+    pub(super) fn abandon(&self) {
+        self.close();
+        // Outside of the lock: whoever waited is told by the end of its channel.
+        let waiting = std::mem::take(&mut self.lock().creates);
+        drop(waiting);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,14 +2,17 @@ use std::{sync::Arc, time::Duration};
 
 use animal_store_app::ports::{AddError, StorageError};
 use animal_store_domain::PetId;
-use tokio::time::timeout;
+use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 
 use super::{
     insert::{Failure, WriteSession},
     queue::{Create, Queue},
 };
-use crate::link::{Link, Open};
+use crate::{
+    PgEndpoint,
+    link::{Link, Open, READ_ONLY},
+};
 
 /// The most animals that one statement adds.
 const MAX_BATCH: usize = 1000;
@@ -18,16 +21,23 @@ const MAX_BATCH: usize = 1000;
 pub(super) struct Writer {
     pub(super) queue: Arc<Queue>,
     pub(super) link: Arc<Link<WriteSession>>,
+    pub(super) endpoint: PgEndpoint,
     pub(super) patience: Duration,
 }
 
 impl Writer {
     pub(super) async fn run(self) {
         // Whatever ends this, nobody may wait for it any more.
-        let _closes = Closes(&self.queue);
+        let _abandons = Abandons(&self.queue);
         while let Some(batch) = self.queue.take(MAX_BATCH).await {
+            // However often a batch is halved, those behind it get their turn.
+            let deadline = Instant::now() + self.patience * 2;
             let mut parts = vec![batch];
             while let Some(part) = parts.pop() {
+                if Instant::now() > deadline {
+                    fail(part, || StorageError::Deadline.into());
+                    continue;
+                }
                 match self.link.session().await {
                     Ok(open) => parts.extend(self.add(part, &open).await),
                     Err(error) => fail(part, || StorageError::from(error).into()),
@@ -47,33 +57,39 @@ impl Writer {
             }
             Err(Failure::Refused(code, reason)) => {
                 if code == SqlState::READ_ONLY_SQL_TRANSACTION {
-                    // After a failover, whoever can be written is found by connecting again.
-                    open.give_up();
+                    open.give_up(READ_ONLY);
                 }
                 fail(part, || refused(&code, &reason).into());
             }
-            Err(Failure::NotSent(reason)) => fail(part, || StorageError::Unavailable(reason.clone().into()).into()),
-            Err(Failure::Unknown(reason)) => fail(part, || AddError::OutcomeUnknown(reason.clone().into())),
+            Err(Failure::NotSent(reason)) => {
+                open.give_up("it could not begin a transaction");
+                fail(part, || StorageError::Unavailable(reason.clone().into()).into());
+            }
+            Err(Failure::Unknown(reason)) => {
+                open.give_up("it did not say what became of a commit");
+                self.cancel(open);
+                fail(part, || AddError::OutcomeUnknown(reason.clone().into()));
+            }
         }
         Vec::new()
     }
 
     /// In one commit, tried twice where others were in the way.
     async fn insert(&self, part: &[Create], open: &Open<WriteSession>) -> Result<Vec<Option<PetId>>, Failure> {
-        match self.insert_once(part, open).await {
+        let pets: Vec<_> = part.iter().map(|create| &create.pet).collect();
+        match open.session.insert(&pets, self.patience).await {
             Err(Failure::Refused(SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED, _)) => {
-                self.insert_once(part, open).await
+                open.session.insert(&pets, self.patience).await
             }
             outcome => outcome,
         }
     }
 
-    async fn insert_once(&self, part: &[Create], open: &Open<WriteSession>) -> Result<Vec<Option<PetId>>, Failure> {
-        let pets: Vec<_> = part.iter().map(|create| &create.pet).collect();
-        timeout(self.patience, open.session.insert(&pets)).await.unwrap_or_else(|_| {
-            open.give_up();
-            Err(Failure::Unknown("PostgreSQL did not answer in time".to_owned()))
-        })
+    /// A commit that waits for a standby does not notice that nobody waits for it: one after the other, such would take
+    /// up all connections that the server has.
+    fn cancel(&self, open: &Open<WriteSession>) {
+        let (endpoint, token, patience) = (self.endpoint.clone(), open.session.cancel_token(), self.patience);
+        tokio::spawn(async move { endpoint.cancel(token, patience).await });
     }
 }
 
@@ -95,10 +111,10 @@ fn fail(part: Vec<Create>, error: impl Fn() -> AddError) {
     }
 }
 
-struct Closes<'a>(&'a Queue);
+struct Abandons<'a>(&'a Queue);
 
-impl Drop for Closes<'_> {
+impl Drop for Abandons<'_> {
     fn drop(&mut self) {
-        self.0.close();
+        self.0.abandon();
     }
 }

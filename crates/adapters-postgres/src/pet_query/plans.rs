@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::*;
-use crate::{Migrations, PgEndpoint, endpoint::Opened, read_session::PLANS};
+use crate::{Migrations, PgEndpoint, endpoint::Opened, settings::PLANS};
 
 /// One more than the greatest page, as a list asks for.
 const AT_MOST: i64 = 101;
@@ -57,8 +57,9 @@ struct Session(Client, #[expect(dead_code, reason = "the connection ends with it
 impl Session {
     /// A connection as those that read.
     async fn begin(database: &PgDatabase) -> Self {
-        let endpoint = PgEndpoint::new(&database.url().into()).unwrap().with_settings(&PLANS.map(str::to_owned));
+        let endpoint = PgEndpoint::new(&database.url().into()).unwrap();
         let Opened { client, driver } = endpoint.connect(Duration::from_secs(10)).await.unwrap();
+        client.batch_execute(&PLANS.map(|plan| format!("SET {plan};")).concat()).await.unwrap();
         Self(client, driver)
     }
 

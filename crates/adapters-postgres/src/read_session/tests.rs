@@ -5,7 +5,7 @@ use diesel::sql_types::Text;
 use diesel_async::RunQueryDsl;
 
 use super::*;
-use crate::{Migrations, PgEndpoint, SchemaMode, endpoint::Opened};
+use crate::{Migrations, PgEndpoint, SchemaMode, endpoint::Opened, settings::PLANS};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -36,9 +36,9 @@ async fn behind_a_pooler_plans_are_made_as_elsewhere_and_no_setting_stays() {
     let database = PgDatabase::new();
     let (open, _driver) = pooled(&database).await;
     let mut connection = &open.session.connection;
-    let names: Vec<_> = PLANS.iter().map(|setting| setting.split_once('=').unwrap().0).collect();
+    let names: Vec<_> = PLANS.iter().map(|setting| setting.split_once(" = ").unwrap().0).collect();
     let ask = format!(
-        "SELECT string_agg(concat(name, '=', setting), ' ' ORDER BY array_position('{{{}}}', name)) AS setting
+        "SELECT string_agg(concat(name, ' = ', setting), ' ' ORDER BY array_position('{{{}}}', name)) AS setting
          FROM pg_settings WHERE name = ANY ('{{{0}}}')",
         names.join(",")
     );
@@ -49,7 +49,7 @@ async fn behind_a_pooler_plans_are_made_as_elsewhere_and_no_setting_stays() {
     let after: Setting = diesel::sql_query(&ask).get_result(&mut connection).await.unwrap();
 
     assert_eq!(during.setting, PLANS.join(" "));
-    assert_eq!(before.setting, "plan_cache_mode=auto enable_seqscan=on enable_bitmapscan=on enable_sort=on");
+    assert_eq!(before.setting, "plan_cache_mode = auto enable_seqscan = on enable_bitmapscan = on enable_sort = on");
     assert_eq!(after.setting, before.setting);
 }
 
@@ -76,4 +76,18 @@ async fn whoever_leaves_before_its_turn_does_not_ask() {
     drop(turn);
     let rows = open.ask(PetQuery::One { id: 1 }, PATIENCE).await.unwrap();
     assert!(rows.is_empty());
+}
+
+/// Otherwise many of those would take the connection from those whose turn it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_does_not_get_its_turn_in_time_leaves_the_connection_to_others() {
+    let database = PgDatabase::new();
+    let (open, _driver) = pooled(&database).await;
+    let turn = Arc::clone(&open.session.turns.as_ref().unwrap().turn).lock_owned().await;
+    let late = Arc::clone(&open).ask(PetQuery::One { id: 1 }, Duration::from_millis(10)).await;
+    assert!(matches!(late, Err(StorageError::Deadline)));
+    assert!(!open.is_given_up());
+
+    drop(turn);
+    assert!(open.ask(PetQuery::One { id: 1 }, PATIENCE).await.unwrap().is_empty());
 }

@@ -2,13 +2,16 @@
 
 use std::{fs, path::Path};
 
-use animal_store_adapters_postgres::{PgEndpoint, PgStorage};
+use animal_store_adapters_postgres::{Migrations, PgEndpoint, PgStorage};
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::{Certificates, PostgresServer};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 
-use crate::store::settings;
+use crate::{
+    calls::PATIENCE,
+    store::{endpoint, settings},
+};
 
 /// How a server was spoken with, or why not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,16 +84,16 @@ async fn a_server_that_offers_tls_is_checked_as_far_as_asked_for() {
     let case = |host, roots| Case { server: &server, host, roots };
     let e = || Encrypted;
 
-    case("localhost", None).comes_to([e(), Plain, e(), e(), Refused, Refused]).await;
+    case("localhost", None).comes_to([e(), Plain, e(), e(), Invalid, Refused]).await;
     case("localhost", Some(right)).comes_to([e(), Plain, e(), e(), e(), e()]).await;
-    case("localhost", Some(&other)).comes_to([e(), Plain, e(), Refused, Refused, Refused]).await;
+    case("localhost", Some(&other)).comes_to([Plain, Plain, Plain, Refused, Refused, Refused]).await;
     // The certificate is none of this name.
-    case("127.0.0.1", None).comes_to([e(), Plain, e(), e(), Refused, Refused]).await;
+    case("127.0.0.1", None).comes_to([e(), Plain, e(), e(), Invalid, Refused]).await;
     case("127.0.0.1", Some(right)).comes_to([e(), Plain, e(), e(), e(), Refused]).await;
-    case("127.0.0.1", Some(&other)).comes_to([e(), Plain, e(), Refused, Refused, Refused]).await;
-    // Without a mode, the authorities of the system are not for nothing.
+    case("127.0.0.1", Some(&other)).comes_to([Plain, Plain, Plain, Refused, Refused, Refused]).await;
+    // The authorities of the system sign for everybody: the name has to be asked for.
     let system = Some(Path::new("system"));
-    case("localhost", system).comes_to([Refused, Plain, e(), Refused, Refused, Refused]).await;
+    case("localhost", system).comes_to([Refused, Invalid, Invalid, Invalid, Invalid, Refused]).await;
     let nowhere = Some(Path::new("/nowhere"));
     case("localhost", nowhere).comes_to([Invalid, Plain, Invalid, Invalid, Invalid, Invalid]).await;
 }
@@ -107,7 +110,7 @@ async fn a_server_that_requires_tls_is_not_spoken_with_in_plain_text() {
 async fn a_server_without_tls_is_spoken_with_where_that_will_do() {
     let server = PostgresServer::start();
     let case = Case { server: &server, host: "127.0.0.1", roots: None };
-    case.comes_to([Plain, Plain, Plain, Refused, Refused, Refused]).await;
+    case.comes_to([Plain, Plain, Plain, Refused, Invalid, Refused]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -119,10 +122,8 @@ async fn where_a_handshake_fails_plain_text_is_used_if_that_will_do() {
     server.stop();
     server.start_again();
     let right = server.certificates().authority.as_path();
-    for roots in [None, Some(right)] {
-        let case = Case { server: &server, host: "localhost", roots };
-        case.comes_to([Plain, Plain, Plain, Refused, Refused, Refused]).await;
-    }
+    let case = Case { server: &server, host: "localhost", roots: Some(right) };
+    case.comes_to([Plain, Plain, Plain, Refused, Refused, Refused]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -133,8 +134,8 @@ async fn a_certificate_that_signed_itself_is_no_authoritys() {
     let right = server.certificates().authority.as_path();
     let case = |roots| Case { server: &server, host: "localhost", roots };
 
-    case(None).comes_to([Encrypted, Plain, Encrypted, Encrypted, Refused, Refused]).await;
-    case(Some(right)).comes_to([Encrypted, Plain, Encrypted, Refused, Refused, Refused]).await;
+    case(None).comes_to([Encrypted, Plain, Encrypted, Encrypted, Invalid, Refused]).await;
+    case(Some(right)).comes_to([Plain, Plain, Plain, Refused, Refused, Refused]).await;
 }
 
 /// Also where the name is not looked at, or is another one.
@@ -156,6 +157,19 @@ async fn a_certificate_that_has_expired_does_not_count() {
 
     for host in ["localhost", "127.0.0.1"] {
         let case = Case { server: &server, host, roots: Some(&right) };
-        case.comes_to([Encrypted, Plain, Encrypted, Refused, Refused, Refused]).await;
+        case.comes_to([Plain, Plain, Plain, Refused, Refused, Refused]).await;
     }
+}
+
+/// What has to be mended is the password, whatever else is tried after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_password_is_told_as_that_where_encryption_is_required() {
+    let server = PostgresServer::requiring_tls();
+    server.sql("postgres", "CREATE ROLE shop LOGIN PASSWORD 'right'");
+    let access = server.socket_directory().join("pg_hba.conf");
+    fs::write(&access, "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n").expect("it can be written");
+    server.sql("postgres", "SELECT pg_reload_conf()");
+    let url = server.url("postgres").replace("postgres@", "shop:wrong@");
+    let error = Migrations::new(endpoint(&url), PATIENCE).pending().await.expect_err("a wrong password");
+    assert!(error.to_string().contains("password authentication failed"), "{error}");
 }

@@ -100,11 +100,11 @@ async fn who_goes_while_waiting_is_not_stored_and_who_was_sent_is() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whose_time_passes_while_waiting_is_not_stored() {
-    let timeout = Duration::from_secs(1);
+    let timeout = Duration::from_secs(3);
     let bench = Bench::with(PgSettings { timeout, ..settings() }).await;
     // The batch before is tried twice, and neither attempt takes so long that it is ended.
     bench
-        .trigger("IF NEW.name = 'first' THEN PERFORM pg_sleep(0.6); RAISE 'again' USING ERRCODE = '40001'; END IF")
+        .trigger("IF NEW.name = 'first' THEN PERFORM pg_sleep(1.8); RAISE 'again' USING ERRCODE = '40001'; END IF")
         .await;
     let first = bench.begin("first");
     bench.other.wait_for_sleep().await;

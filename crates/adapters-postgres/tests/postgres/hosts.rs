@@ -1,10 +1,13 @@
 //! What URLs can say beside one host and one database.
 
+use std::time::Duration;
+
+use animal_store_adapters_postgres::PgSettings;
 use animal_store_app::{
     ports::{AddPet, PetRepository},
     test_support::new_pet,
 };
-use animal_store_test_servers::{PgDatabase, PostgresServer};
+use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
 
 use crate::store::{Store, settings};
 
@@ -23,6 +26,20 @@ async fn of_many_hosts_the_one_that_can_be_written_is_used() {
     store.storage.readiness().check().await.expect("it is ready");
     assert_eq!(primary.sql("postgres", "SELECT count(*) FROM pets"), "1");
     assert_eq!(read_only.sql("postgres", "SELECT to_regclass('pets') IS NULL"), "t");
+}
+
+/// A machine that has stopped, or lost its network, refuses nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_says_nothing_leaves_time_for_the_next_one() {
+    let primary = PostgresServer::start();
+    let silent = FaultProxy::to(primary.port());
+    silent.freeze();
+    let url = format!("postgres://postgres@{},127.0.0.1:{}/postgres", silent.address(), primary.port());
+
+    let settings = PgSettings { connect_timeout: Duration::from_secs(2), ..settings() };
+    let store = Store::at(&url, settings).await;
+    store.repository.add(AddPet { pet: new_pet() }).await.expect("added");
+    store.storage.readiness().check().await.expect("it is ready");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

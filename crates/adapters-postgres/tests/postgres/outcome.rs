@@ -53,7 +53,7 @@ async fn an_add_whose_answer_was_cut_off_is_unknown_and_stored_once() {
     for (settings, done) in both_ways(&settings()).into_iter().zip(["SELECT 1\0", "COMMIT\0Z"]) {
         let mut linked = Linked::new(settings).await;
         let backends = linked.other.backends().await;
-        linked.link.hold(if done.starts_with('C') { "COMMIT\0Z" } else { done });
+        linked.link.hold(done);
         let added = add_and(&linked, "lost", async || linked.link.cut()).await;
         assert_eq!(of_add(&added), Unknown);
         assert_eq!(stored_in_the_end(&mut linked, "lost", &backends).await, 1);
@@ -61,13 +61,14 @@ async fn an_add_whose_answer_was_cut_off_is_unknown_and_stored_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_add_over_a_frozen_link_is_unknown_in_time_and_stored_once_at_the_most() {
-    for settings in both_ways(&impatient()) {
+async fn an_add_over_a_frozen_link_fails_in_time_and_is_stored_once_at_the_most() {
+    // In a transaction, it is the first word of that which is not answered: nothing was sent after it.
+    for (settings, outcome) in both_ways(&impatient()).into_iter().zip([Unknown, Unavailable]) {
         let mut linked = Linked::new(settings).await;
         let backends = linked.other.backends().await;
         linked.link.freeze();
         let start = Instant::now();
-        assert_eq!(of_add(&add(&linked.store.repository, "lost").await), Unknown);
+        assert_eq!(of_add(&add(&linked.store.repository, "lost").await), outcome);
         assert!(start.elapsed() < TIMEOUT + MARGIN);
         assert_eq!(of_add(&add(&linked.store.repository, "never").await), Unavailable);
         // Not all of them have been given up.
@@ -153,4 +154,25 @@ async fn an_add_that_the_server_ended_in_time_is_not_stored_and_costs_no_connect
         assert_eq!(linked.other.backends().await, backends);
         assert_eq!(linked.other.named("never").await, 0);
     }
+}
+
+/// Otherwise such commits would take up every connection that the server has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_waits_for_a_standby_for_ever_is_unknown_and_does_not_wait_on() {
+    let Served { store, server } = Served::new(impatient()).await;
+    server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    server.sql("postgres", "SELECT pg_reload_conf()");
+    let start = Instant::now();
+    let mut adds = 1;
+    while of_add(&add(&store.repository, "Rex").await) != Unknown {
+        assert!(start.elapsed() < PATIENCE, "it does not wait");
+        adds += 1;
+    }
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    while server.sql("postgres", waiting) != "0" {
+        assert!(start.elapsed() < PATIENCE, "it waits on");
+        a_moment().await;
+    }
+    // The first one is of the storage's own start.
+    assert_eq!(server.sql("postgres", "SELECT count(*) FROM pets"), (adds + 1).to_string());
 }

@@ -32,7 +32,7 @@ pub(crate) struct Pooled {
 impl Pooled {
     pub(crate) async fn with(pool_size: u32, settings: PgSettings) -> Self {
         let server = PostgresServer::start();
-        let bouncer = PgBouncer::start(server.port(), pool_size);
+        let bouncer = PgBouncer::start(server.port(), "transaction", pool_size);
         let (through, direct) = (endpoint(&bouncer.url("postgres")), endpoint(&server.url("postgres")));
         let (storage, writer_end) = PgStorage::start(through, direct, settings).await.expect("a storage");
         Self { server, bouncer, storage, _writer_end: writer_end }

@@ -9,9 +9,13 @@ use animal_store_app::{
     test_support::new_pet,
 };
 use animal_store_domain::{Pet, PetStatus};
+use animal_store_test_servers::{PgBouncer, PostgresServer};
 use tokio::task::JoinSet;
 
-use crate::pooled::{LEFT_BEHIND, Pooled, pooling};
+use crate::{
+    pooled::{LEFT_BEHIND, Pooled, pooling},
+    store::{Store, settings},
+};
 
 mod one_connection {
     use super::*;
@@ -28,7 +32,6 @@ mod without_a_pooler {
     use animal_store_test_servers::PgDatabase;
 
     use super::*;
-    use crate::store::Store;
 
     async fn repository() -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
         let database = PgDatabase::new();
@@ -71,4 +74,15 @@ async fn many_workers_share_few_connections_and_leave_nothing_behind() {
         let found = pooled.through_the_pooler(2, &format!("SHOW {setting}")).await;
         assert_eq!(found, [[default], [default]], "{setting}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_session_mode_nothing_is_different() {
+    let server = PostgresServer::start();
+    let bouncer = PgBouncer::start(server.port(), "session", 10);
+    let store = Store::at(&bouncer.url("postgres"), settings()).await;
+    let added = store.repository.add(AddPet { pet: new_pet() }).await.expect("added");
+    assert_eq!(store.repository.find(added.id()).await.expect("found").as_ref(), Some(&added));
+    assert_eq!(store.repository.list(added.status(), None, 10).await.expect("a list"), [added]);
+    store.storage.readiness().check().await.expect("it is ready");
 }

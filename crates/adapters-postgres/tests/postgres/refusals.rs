@@ -4,7 +4,7 @@ use animal_store_app::ports::{AddError, StorageError};
 
 use crate::{
     batches::{Added, Bench},
-    calls::{Answered, Deadline, Outcome, Unavailable, Unknown, of_add, reason},
+    calls::{Answered, Deadline, Outcome, PATIENCE, Unavailable, Unknown, comes_to, of_add, reason},
     store::{both_ways, settings},
 };
 
@@ -39,6 +39,8 @@ async fn spoils_all(bench: &Bench, outcome: Outcome) {
     let added = bench.add_together(&NAMES).await;
     assert_eq!(outcomes(&added), [outcome; NAMES.len()]);
     assert_eq!(bench.names().await, [""; 0]);
+    // A connection that did not say what became of a commit is replaced.
+    comes_to(&bench.store.repository, Answered, PATIENCE).await;
     assert_eq!(outcomes(&bench.add_together(&["later", "still later"]).await), [Answered; 2]);
     bench.other.run("DELETE FROM pets WHERE name LIKE '%later'").await;
 }
@@ -82,10 +84,10 @@ async fn where_every_row_is_refused_none_is_stored() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_failure_spoils_all() {
-    let bench = Bench::new().await;
     // A full disk is said by 53100; P0001 is what a trigger says that says nothing else; 40003 is that nobody knows.
     for (code, outcome) in [("53100", Unavailable), ("P0001", Unavailable), ("42501", Unavailable), ("40003", Unknown)]
     {
+        let bench = Bench::new().await;
         bench.trigger(&raise(code, "all")).await;
         spoils_all(&bench, outcome).await;
         bench.trigger_at_commit(&raise(code, "all")).await;

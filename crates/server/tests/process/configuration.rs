@@ -116,7 +116,7 @@ fn a_key_that_is_unknown_is_refused_wherever_it_stands() {
 
 #[test]
 fn backends_that_do_not_exist_are_refused() {
-    let ended = Program::new().args(&["--set", "storage.backend=postgres", "--set", "keys.backend=file"]).run();
+    let ended = Program::new().args(&["--set", "storage.backend=disk", "--set", "keys.backend=file"]).run();
 
     assert_refused(
         &ended,

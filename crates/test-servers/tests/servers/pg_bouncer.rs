@@ -5,7 +5,7 @@ use animal_store_test_servers::{PgBouncer, PostgresServer};
 #[test]
 fn clients_take_turns_on_its_connections() {
     let server = PostgresServer::start();
-    let bouncer = PgBouncer::start(server.port(), 1);
+    let bouncer = PgBouncer::start(server.port(), "transaction", 1);
 
     let backend = || {
         let arguments = ["-qAtX", "-d", &bouncer.url("postgres"), "-c", "SELECT pg_backend_pid()"];

@@ -36,17 +36,21 @@ pub(super) const CONNECTIONS_PER_WORKER: Key = Key::new(
 pub(super) const TRANSACTION_POOLING: Key = Key::new(
     "storage.postgres.transaction_pooling",
     "false",
-    "`true` behind a pooler that gives each transaction another connection, such as PgBouncer: nothing is prepared, and \
-     each connection carries one read at a time, in a transaction of its own. `storage.postgres.migrate_url` has to \
-     lead past the pooler.",
+    "`true` behind a pooler that gives each transaction another connection, such as PgBouncer: nothing stays prepared, \
+     and each connection carries one read at a time, in a transaction of its own. `storage.postgres.migrate_url` is \
+     required then, and has to lead past the pooler.",
 );
-pub(super) const CONNECT_TIMEOUT: Key =
-    Key::new("storage.postgres.connect_timeout", "2s", "For opening a connection to PostgreSQL.");
+pub(super) const CONNECT_TIMEOUT: Key = Key::new(
+    "storage.postgres.connect_timeout",
+    "2s",
+    "For opening a connection to PostgreSQL; each host of the URL has an equal share of it.",
+);
 pub(super) const TIMEOUT: Key = Key::new(
     "storage.postgres.timeout",
     "2s",
     "For each answer of PostgreSQL; later, requests are answered 503 and the connection is replaced. PostgreSQL itself \
-     is told to give up after three quarters of it. A create may wait as long again for the commit before its own.",
+     is told to give up after three quarters of it. A create may wait as long again for the commits before its own, and a \
+     read with `storage.postgres.transaction_pooling` for those before it.",
 );
 pub(super) const MAX_WAITING_CREATES: Key = Key::new(
     "storage.postgres.max_waiting_creates",
@@ -80,6 +84,9 @@ impl PostgresConfig {
             values.read(&CONNECT_TIMEOUT, duration(Duration::from_millis(10)..=Duration::from_mins(1)));
         let timeout = values.read(&TIMEOUT, duration(Duration::from_millis(10)..=Duration::from_mins(1)));
         let max_waiting_creates = values.read(&MAX_WAITING_CREATES, number(1..=100_000));
+        if transaction_pooling == Some(true) && matches!(migrate_endpoint, Ok(None)) {
+            values.problem(&MIGRATE_URL, "is required where storage.postgres.transaction_pooling is true");
+        }
         let endpoint = endpoint.ok()??;
         Some(Self {
             migrate_endpoint: migrate_endpoint.ok()?.unwrap_or_else(|| endpoint.clone()),

@@ -83,6 +83,14 @@ fn animals_in_postgresql_need_to_know_where_it_is() {
 }
 
 #[test]
+fn behind_a_pooler_migrations_need_another_way() {
+    let pooling = ("ANIMAL_STORE_STORAGE__POSTGRES__TRANSACTION_POOLING", "true");
+    let expected = "storage.postgres.migrate_url (ANIMAL_STORE_STORAGE__POSTGRES__MIGRATE_URL) is required where \
+                    storage.postgres.transaction_pooling is true";
+    assert_eq!(postgres_problems(&[URL, pooling]), [expected]);
+}
+
+#[test]
 fn values_of_postgresql_out_of_range_are_refused() {
     let key = |name: &str| format!("storage.postgres.{} (ANIMAL_STORE_STORAGE__POSTGRES__{name})", name.to_lowercase());
     for (name, values, problem) in [
