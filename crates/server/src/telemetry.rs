@@ -4,6 +4,7 @@
 //! service, lines are dropped and counted rather than requests held up. Commands have standard output for something else,
 //! and lose no line unnoticed.
 
+mod json_line;
 mod paced;
 
 use std::{
@@ -23,6 +24,7 @@ use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGua
 use tracing_subscriber::{fmt::MakeWriter, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::config::{LogConfig, LogFormat};
+use json_line::JsonLine;
 use paced::Paced;
 
 /// Lines that wait to be written before others are dropped.
@@ -66,7 +68,7 @@ fn init(config: &LogConfig, terminal: bool, writer: impl for<'a> MakeWriter<'a> 
     let registry = tracing_subscriber::registry().with(config.filter.clone().with_target(AUDIT, Level::INFO));
     let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     if json {
-        registry.with(layer.json().flatten_event(true).with_current_span(false).with_span_list(false)).init();
+        registry.with(layer.event_format(JsonLine)).init();
     } else if terminal {
         registry.with(layer).init();
     } else {
