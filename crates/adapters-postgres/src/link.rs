@@ -27,7 +27,7 @@ pub(crate) const MAX_PAUSE: Duration = Duration::from_millis(500);
 
 /// What a connection is used for.
 pub(crate) trait Session: Sized + Send + Sync + 'static {
-    /// In the log: "connection for …".
+    /// In the log: what the connection is for.
     const PURPOSE: &'static str;
 
     /// What it takes to begin one.

@@ -175,7 +175,9 @@ fn postgresql_that_does_not_answer_is_a_503_within_the_deadline_and_its_body_say
     let mut proxy = FaultProxy::to(port);
     let url = format!("postgres://postgres@{}/{}", proxy.address(), database.name());
     let mut running = over(&url).start();
-    let address = running.address();
+    let (address, management) = (running.address(), running.management_address());
+    // Every connection is open by then.
+    wait_for(200, || get(management, "/ready", ""));
     wait_for(200, || list(address));
 
     proxy.freeze();
