@@ -29,8 +29,8 @@ pub(crate) fn show(token: &SecretString, address: SocketAddr) -> io::Result<()> 
     let token = token.expose_secret();
     let text = format!(
         "{blank}\
-         {margin}The animal store listens on http://{address}. No API key is configured: this one is valid until the\n\
-         {margin}process ends, and so are the animals.\n\
+         {margin}The animal store listens on http://{address}. No API key is configured:\n\
+         {margin}this one is valid until the process ends.\n\
          {blank}\
          {margin}curl -i -H 'Authorization: Bearer {token}' -d '{{\"name\":\"Rex\",\"categoryId\":1,\"status\":\"available\"}}' -H 'Content-Type: application/json' 'http://{address}/v1/pets'\n\
          {margin}curl -i -H 'Authorization: Bearer {token}' 'http://{address}/v1/pets?status=available'\n\
