@@ -1,6 +1,7 @@
-use std::{fmt, fs, time::Duration};
+mod url;
 
-use percent_encoding::percent_decode_str;
+use std::{fmt, time::Duration};
+
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use tokio::{task::JoinHandle, time::timeout};
@@ -11,13 +12,8 @@ use tokio_postgres::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::{
-    error::ConnectionError,
-    tls::{self, Check, Roots},
-};
-
-/// How long a connection may be silent before the system asks whether its peer is still there.
-const KEEPALIVE: Duration = Duration::from_secs(15);
+use self::url::{configuration, decoded, each_host, encryption, name_and_value, roots};
+use crate::{error::ConnectionError, tls};
 
 /// A PostgreSQL database and how to reach it.
 #[derive(Clone)]
@@ -87,8 +83,8 @@ impl PgEndpoint {
             let mut latest_first = ours.iter().rev().map(|option| name_and_value(option));
             latest_first.find(|(ours, _)| decoded(ours) == name).map(|(_, value)| decoded(value))
         };
-        let roots = value("sslrootcert");
-        let (mode, check) = encryption(value("sslmode").as_deref(), roots.as_deref())?;
+        let authorities = value("sslrootcert");
+        let (mode, check) = encryption(value("sslmode").as_deref(), authorities.as_deref())?;
         // Nobody listens in on a Unix socket, and PostgreSQL does not encrypt there.
         let local = |config: &Config| config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
         for config in &mut configs {
@@ -97,7 +93,7 @@ impl PgEndpoint {
         let tls = match mode {
             SslMode::Disable => None,
             _ if configs.iter().all(local) => None,
-            _ => Some(tls::connector(check, self::roots(roots.as_deref())?).map_err(EndpointError::RootCertificates)?),
+            _ => Some(tls::connector(check, roots(authorities.as_deref())?).map_err(EndpointError::RootCertificates)?),
         };
         Ok(Self { configs, tls, plain_will_do: mode == SslMode::Prefer })
     }
@@ -171,68 +167,6 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         self.0.abort();
-    }
-}
-
-/// The URL before its options, once for each of its hosts.
-fn each_host(base: &str) -> Vec<String> {
-    let (scheme, rest) = base.split_once("://").unwrap_or(("postgres", base));
-    let (login, rest) = rest.rsplit_once('@').map_or(("", rest), |(login, rest)| (login, rest));
-    let (hosts, database) = rest.split_once('/').unwrap_or((rest, ""));
-    let at = if login.is_empty() { "" } else { "@" };
-    hosts.split(',').map(|host| format!("{scheme}://{login}{at}{host}/{database}")).collect()
-}
-
-fn configuration(base: &str, options: &[&str]) -> Result<Config, EndpointError> {
-    let mut config: Config = format!("{base}?{}", options.join("&")).parse().map_err(|_| EndpointError::Option)?;
-    let named = |host: &Host| !matches!(host, Host::Tcp(name) if name.is_empty());
-    if config.get_dbname().is_none() || config.get_hosts().is_empty() || !config.get_hosts().iter().all(named) {
-        return Err(EndpointError::Url);
-    }
-    if config.get_application_name().is_none() {
-        config.application_name("animal-store");
-    }
-    // A peer that is gone for good is noticed where nobody waits for an answer, too; unless the URL has its own say.
-    if !options.iter().any(|option| decoded(name_and_value(option).0).starts_with("keepalives")) {
-        config.keepalives_idle(KEEPALIVE).keepalives_interval(KEEPALIVE / 3).keepalives_retries(3);
-    }
-    Ok(config)
-}
-
-/// What libpq makes of these.
-fn encryption(mode: Option<&str>, roots: Option<&str>) -> Result<(SslMode, Check), EndpointError> {
-    let of_system = roots == Some("system");
-    match mode {
-        // The authorities of the system sign for everybody: without the name, a signature says nothing.
-        Some("disable" | "prefer" | "require" | "verify-ca") if of_system => Err(EndpointError::WeakWithSystem),
-        Some("verify-ca") if roots.is_none() => Err(EndpointError::WeakWithSystem),
-        Some("verify-full") => Ok((SslMode::Require, Check::AuthorityAndName)),
-        None if of_system => Ok((SslMode::Require, Check::AuthorityAndName)),
-        Some("disable") => Ok((SslMode::Disable, Check::Nothing)),
-        // Who names an authority wants it to be asked.
-        None | Some("prefer") if roots.is_some() => Ok((SslMode::Prefer, Check::Authority)),
-        None | Some("prefer") => Ok((SslMode::Prefer, Check::Nothing)),
-        Some("require" | "verify-ca") if roots.is_some() => Ok((SslMode::Require, Check::Authority)),
-        Some("require") => Ok((SslMode::Require, Check::Nothing)),
-        Some(_) => Err(EndpointError::SslMode),
-    }
-}
-
-fn name_and_value(option: &str) -> (&str, &str) {
-    option.split_once('=').unwrap_or((option, ""))
-}
-
-fn decoded(text: &str) -> String {
-    percent_decode_str(text).decode_utf8_lossy().into_owned()
-}
-
-fn roots(given: Option<&str>) -> Result<Roots, EndpointError> {
-    match given {
-        None | Some("system") => Ok(Roots::System),
-        Some(path) => {
-            let text = fs::read(path).map_err(|error| EndpointError::RootCertificates(error.to_string()))?;
-            Ok(Roots::Pem(text))
-        }
     }
 }
 

@@ -132,7 +132,7 @@ fn on_a_unix_socket_nothing_is_encrypted() {
 #[test]
 fn authorities_that_cannot_be_read_are_a_problem() {
     let other = tempfile::NamedTempFile::new().unwrap();
-    fs::write(other.path(), "top-secret").unwrap();
+    std::fs::write(other.path(), "top-secret").unwrap();
     for (file, reason) in [("/nowhere", "No such file"), (other.path().to_str().unwrap(), "no certificate")] {
         let url = format!("postgres://localhost/animals?sslmode=verify-ca&sslrootcert={file}");
         let Err(EndpointError::RootCertificates(text)) = endpoint(&url) else { panic!("{file}") };
