@@ -4,25 +4,20 @@ use std::time::{Duration, Instant};
 
 use animal_store_adapters_postgres::{PgSettings, PgStorage, SchemaMode};
 use animal_store_app::{
-    ports::{AddError, AddPet, PetRepository, StorageError},
+    ports::{AddPet, PetRepository, StorageError},
     test_support::new_pet,
 };
 use animal_store_test_servers::PostgresServer;
 
 use crate::{
-    calls::{PATIENCE, a_moment, reason},
+    calls::{AT_ONCE, PATIENCE, Unavailable, a_moment, comes_to_be_ready, each, not_ready, reason},
     store::{Store, endpoint, settings},
 };
 
-const AT_ONCE: Duration = Duration::from_secs(1);
-
 async fn is_away(store: &Store) {
     let start = Instant::now();
-    let listed = store.repository.list(None, None, 1).await;
-    assert!(matches!(listed, Err(StorageError::Unavailable(_))), "{listed:?}");
-    let added = store.repository.add(AddPet { pet: new_pet() }).await;
-    assert!(matches!(added, Err(AddError::NotStored(StorageError::Unavailable(_)))), "{added:?}");
-    assert!(store.storage.readiness().check().await.is_err());
+    assert_eq!(each(&store.repository, AT_ONCE).await, [Unavailable; 3]);
+    assert!(not_ready(&store.storage).await.is_some());
     assert!(start.elapsed() < AT_ONCE, "{:?}", start.elapsed());
 }
 
@@ -33,10 +28,7 @@ async fn comes_up(store: &Store) {
         assert!(start.elapsed() < PATIENCE, "{error:?}");
         a_moment().await;
     }
-    while store.storage.readiness().check().await.is_err() {
-        assert!(start.elapsed() < PATIENCE, "it is not ready");
-        a_moment().await;
-    }
+    comes_to_be_ready(&store.storage).await;
     let added = store.repository.add(AddPet { pet: new_pet() }).await.expect("added");
     assert_eq!(store.repository.find(added.id()).await.expect("found"), Some(added));
 }
