@@ -57,15 +57,15 @@ fn bearer_token(headers: &HeaderMap) -> Result<SecretString, ApiError> {
 /// The first argument of a handler that reads: refuses keys without that scope before anything else is looked at.
 pub(crate) struct MayRead;
 
-/// The same of a handler that writes.
-pub(crate) struct MayWrite;
+/// The same of a handler that writes, which is told whose key it is.
+pub(crate) struct MayWrite(pub(crate) Arc<ApiKey>);
 
 impl FromRequest for MayRead {
     type Error = ApiError;
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(require(request, Scope::Read).map(|()| Self))
+        ready(require(request, Scope::Read).map(|_| Self))
     }
 }
 
@@ -74,14 +74,14 @@ impl FromRequest for MayWrite {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(require(request, Scope::Write).map(|()| Self))
+        ready(require(request, Scope::Write).map(Self))
     }
 }
 
-fn require(request: &HttpRequest, scope: Scope) -> Result<(), ApiError> {
+fn require(request: &HttpRequest, scope: Scope) -> Result<Arc<ApiKey>, ApiError> {
     let extensions = request.extensions();
-    let permitted = extensions.get::<Arc<ApiKey>>().is_some_and(|key| key.scopes.contains(scope));
-    if permitted { Ok(()) } else { Err(ApiError::InsufficientScope(scope)) }
+    let permitted = extensions.get::<Arc<ApiKey>>().filter(|key| key.scopes.contains(scope));
+    permitted.cloned().ok_or(ApiError::InsufficientScope(scope))
 }
 
 /// Whether a text can be a token: a b64token (RFC 6750, section 2.1) of 1 to 512 bytes.

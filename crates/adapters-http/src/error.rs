@@ -25,6 +25,7 @@ const RETRY_AFTER: &str = "1";
 pub(crate) enum ApiError {
     InvalidBody(Problems),
     InvalidQuery(Problems),
+    InvalidHeader(Problems),
     MalformedRequest,
     MissingApiKey,
     /// The `Authorization` header has the wrong form.
@@ -42,6 +43,10 @@ pub(crate) enum ApiError {
     PayloadTooLarge(usize),
     UnsupportedContentType,
     UnsupportedContentEncoding,
+    /// The first request with the same idempotency key is still under way.
+    IdempotencyConflict,
+    /// The idempotency key belongs to another animal.
+    IdempotencyMismatch,
     Internal(#[source] Cause),
     Unavailable(#[source] Cause),
     Overloaded,
@@ -83,7 +88,9 @@ struct ErrorResponse<'a> {
 impl ApiError {
     fn status(&self) -> StatusCode {
         match self {
-            Self::InvalidBody(_) | Self::InvalidQuery(_) | Self::MalformedRequest => StatusCode::BAD_REQUEST,
+            Self::InvalidBody(_) | Self::InvalidQuery(_) | Self::InvalidHeader(_) | Self::MalformedRequest => {
+                StatusCode::BAD_REQUEST
+            }
             Self::MissingApiKey | Self::MalformedApiKey | Self::UnknownApiKey => StatusCode::UNAUTHORIZED,
             Self::InsufficientScope(_) => StatusCode::FORBIDDEN,
             Self::PetNotFound | Self::RouteNotFound => StatusCode::NOT_FOUND,
@@ -91,6 +98,8 @@ impl ApiError {
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::PayloadTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedContentType | Self::UnsupportedContentEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::IdempotencyConflict => StatusCode::CONFLICT,
+            Self::IdempotencyMismatch => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unavailable(_) | Self::Overloaded | Self::OutcomeUnknown(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -100,6 +109,7 @@ impl ApiError {
         match self {
             Self::InvalidBody(_) => "invalid_body",
             Self::InvalidQuery(_) => "invalid_query",
+            Self::InvalidHeader(_) => "invalid_header",
             Self::MalformedRequest => "malformed_request",
             Self::MissingApiKey => "missing_api_key",
             Self::MalformedApiKey | Self::UnknownApiKey => "invalid_api_key",
@@ -110,6 +120,8 @@ impl ApiError {
             Self::RequestTimeout => "request_timeout",
             Self::PayloadTooLarge(_) => "payload_too_large",
             Self::UnsupportedContentType | Self::UnsupportedContentEncoding => "unsupported_media_type",
+            Self::IdempotencyConflict => "idempotency_conflict",
+            Self::IdempotencyMismatch => "idempotency_mismatch",
             Self::Internal(_) => "internal_error",
             Self::Unavailable(_) => "unavailable",
             Self::Overloaded => "overloaded",
@@ -119,7 +131,9 @@ impl ApiError {
 
     fn message(&self) -> Cow<'static, str> {
         match self {
-            Self::InvalidBody(problems) | Self::InvalidQuery(problems) => return problems.to_string().into(),
+            Self::InvalidBody(problems) | Self::InvalidQuery(problems) | Self::InvalidHeader(problems) => {
+                return problems.to_string().into();
+            }
             Self::PayloadTooLarge(limit) => return format!("the body must have at most {limit} bytes").into(),
             Self::MethodNotAllowed(allowed) => return format!("this path answers {allowed} only").into(),
             Self::MalformedRequest => "the request is not valid HTTP",
@@ -133,10 +147,12 @@ impl ApiError {
             Self::RequestTimeout => "the body did not arrive in time",
             Self::UnsupportedContentType => "the body must be JSON in UTF-8: Content-Type: application/json",
             Self::UnsupportedContentEncoding => "the body must not be encoded: Content-Encoding: identity",
+            Self::IdempotencyConflict => "the first request with this Idempotency-Key is still under way; try again later",
+            Self::IdempotencyMismatch => "another animal was added with this Idempotency-Key",
             Self::Internal(_) => "something went wrong on our side",
             Self::Unavailable(_) => "the service is temporarily unavailable; try again later",
             Self::Overloaded => "the service has too much to do; try again later",
-            Self::OutcomeUnknown(_) => "the animal may have been added; look for it before sending it again",
+            Self::OutcomeUnknown(_) => "the animal may have been added; look for it before sending it again, unless the request had an Idempotency-Key",
         }
         .into()
     }
@@ -161,15 +177,19 @@ impl ApiError {
             )),
             Self::MethodNotAllowed(allowed) => Some((header::ALLOW, allowed)),
             Self::UnsupportedContentEncoding => Some((header::ACCEPT_ENCODING, "identity")),
-            Self::Unavailable(_) | Self::Overloaded => Some((header::RETRY_AFTER, RETRY_AFTER)),
+            Self::IdempotencyConflict | Self::Unavailable(_) | Self::Overloaded => {
+                Some((header::RETRY_AFTER, RETRY_AFTER))
+            }
             Self::InvalidBody(_)
             | Self::InvalidQuery(_)
+            | Self::InvalidHeader(_)
             | Self::MalformedRequest
             | Self::PetNotFound
             | Self::RouteNotFound
             | Self::RequestTimeout
             | Self::PayloadTooLarge(_)
             | Self::UnsupportedContentType
+            | Self::IdempotencyMismatch
             | Self::Internal(_)
             // No Retry-After: it would invite a second animal.
             | Self::OutcomeUnknown(_) => None,

@@ -3,6 +3,7 @@
 mod create;
 mod cursor;
 mod get;
+mod idempotency_key;
 mod json_integer;
 mod list;
 mod list_query;
@@ -11,4 +12,5 @@ mod pet_response;
 
 pub(crate) use create::create_pet;
 pub(crate) use get::get_pet;
+pub(crate) use idempotency_key::IDEMPOTENCY_REPLAYED;
 pub(crate) use list::list_pets;

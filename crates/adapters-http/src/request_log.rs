@@ -1,6 +1,6 @@
 //! One line for each request, and the headers that every answer carries.
 //!
-//! The line never holds a query, a header or a body. A 5xx is an error and carries its cause, which the client never
+//! The line never holds a query, a header or a body; of an idempotency key it holds the digest. A 5xx is an error and carries its cause, which the client never
 //! sees; everything else is information.
 
 use std::{sync::Arc, time::Instant};
@@ -12,12 +12,13 @@ use actix_web::{
     http::header::{HeaderMap, HeaderValue, X_CONTENT_TYPE_OPTIONS},
     middleware::Next,
 };
-use animal_store_app::ApiKey;
+use animal_store_app::{ApiKey, IdempotencyKey};
 use tracing::Level;
 
 use crate::{
     deprecation::DEPRECATION,
     error::ApiError,
+    pets::IDEMPOTENCY_REPLAYED,
     request_id::{self, X_REQUEST_ID},
 };
 
@@ -81,6 +82,7 @@ fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, s
     let request = response.request();
     let extensions = request.extensions();
     let key = extensions.get::<Arc<ApiKey>>();
+    let idempotency_key = extensions.get::<IdempotencyKey>().map(|key| hex::encode(key.digest()));
     let bytes = match response.response().body().size() {
         BodySize::Sized(bytes) => bytes,
         BodySize::None | BodySize::Stream => 0,
@@ -97,6 +99,8 @@ fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, s
                 deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
                 api_key = key.map(|key| key.id.as_str()),
                 api_key_label = key.map(|key| key.label.as_str()),
+                idempotency_key,
+                replayed = response.headers().contains_key(IDEMPOTENCY_REPLAYED).then_some(true),
                 request_id = id.to_str().unwrap_or_default(),
                 cause = cause(response.response()),
                 "request"

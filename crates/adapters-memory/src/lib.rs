@@ -5,6 +5,7 @@
 #![warn(clippy::future_not_send)]
 
 mod api_key_directory;
+mod idempotency_keys;
 mod pet_repository;
 
 pub use api_key_directory::MemoryApiKeyDirectory;

@@ -1,8 +1,13 @@
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::{
+    sync::{PoisonError, RwLock, RwLockReadGuard},
+    time::{Duration, Instant},
+};
 
-use animal_store_app::ports::{AddError, AddPet, PetRepository, StorageError};
-use animal_store_domain::{Pet, PetId, PetStatus};
+use animal_store_app::ports::{AddError, AddPet, AddedPet, PetRepository, StorageError};
+use animal_store_domain::{NewPet, Pet, PetId, PetStatus};
 use async_trait::async_trait;
+
+use crate::idempotency_keys::IdempotencyKeys;
 
 /// Animals in memory, in ascending order of id.
 ///
@@ -15,27 +20,29 @@ use async_trait::async_trait;
 /// | `list` of `k` animals | O(k) |
 /// | `list` of `k` animals by status | O(log n + k), whatever the share of that status |
 /// | `add` | O(1) amortised: the add that finds the vector full moves it, O(n) |
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct MemoryPetRepository {
     animals: RwLock<Animals>,
 }
 
 /// Ids are given in sequence and animals are never removed, so the animal with id `i` is at index `i - 1`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Animals {
     pets: Vec<Pet>,
     /// The ids of the animals of each status, in ascending order.
     by_status: [Vec<PetId>; PetStatus::ALL.len()],
+    idempotency_keys: IdempotencyKeys,
 }
 
 impl MemoryPetRepository {
-    /// An empty repository.
-    pub fn new() -> Self {
-        Self::default()
+    /// An empty repository that keeps idempotency keys for so long.
+    pub fn new(idempotency_retention: Duration) -> Self {
+        let idempotency_keys = IdempotencyKeys::new(idempotency_retention);
+        Self { animals: RwLock::new(Animals { pets: Vec::new(), by_status: Default::default(), idempotency_keys }) }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Animals> {
-        // A poisoned lock hides no half-made change: nothing in `Animals::add` panics between its two pushes.
+        // A poisoned lock hides no half-made change: nothing in `Animals::add` panics between its pushes.
         self.animals.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -56,12 +63,28 @@ impl Animals {
         ids[from..].iter().take(at_most).filter_map(|&id| self.find(id)).cloned().collect()
     }
 
-    fn add(&mut self, request: AddPet) -> Result<Pet, AddError> {
+    fn add(&mut self, request: AddPet) -> Result<AddedPet, AddError> {
+        let Some(key) = request.idempotency_key else {
+            return Ok(AddedPet { pet: self.append(request.pet)?, replayed: false });
+        };
+        let now = Instant::now();
+        match self.idempotency_keys.find(&key, now).and_then(|id| self.find(id)) {
+            Some(pet) if *pet.description() == request.pet => Ok(AddedPet { pet: pet.clone(), replayed: true }),
+            Some(_) => Err(AddError::IdempotencyMismatch),
+            None => {
+                let pet = self.append(request.pet)?;
+                self.idempotency_keys.keep(key, pet.id(), now);
+                Ok(AddedPet { pet, replayed: false })
+            }
+        }
+    }
+
+    fn append(&mut self, pet: NewPet) -> Result<Pet, StorageError> {
         let id = i64::try_from(self.pets.len() + 1)
             .ok()
             .and_then(|id| PetId::new(id).ok())
             .ok_or(StorageError::Overloaded)?;
-        let pet = Pet::new(id, request.pet);
+        let pet = Pet::new(id, pet);
         let answer = pet.clone();
         if let Some(status) = pet.status() {
             self.by_status[status as usize].push(id);
@@ -90,7 +113,7 @@ impl PetRepository for MemoryPetRepository {
         Ok(self.read().find(id).cloned())
     }
 
-    async fn add(&self, request: AddPet) -> Result<Pet, AddError> {
+    async fn add(&self, request: AddPet) -> Result<AddedPet, AddError> {
         self.animals.write().unwrap_or_else(PoisonError::into_inner).add(request)
     }
 }

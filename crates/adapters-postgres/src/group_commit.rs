@@ -3,35 +3,35 @@
 //! While one commit is on its way to disk, creates wait in a queue; then one statement adds all of them, in one commit.
 //! A create leaves the queue when its client goes or its time is over; what was sent is left to finish.
 
-mod insert;
+mod create;
 mod queue;
+mod session;
 mod writer;
 
 use std::{sync::Arc, time::Duration};
 
 use animal_store_app::ports::{AddError, StorageError};
-use animal_store_domain::{NewPet, Pet};
 use tokio::{task::JoinHandle, time::timeout};
 
 use crate::{
     PgSettings,
     link::{Link, Opener},
 };
-pub(crate) use insert::WriteSession;
+pub(crate) use create::{Answer, Column, Create};
 use queue::Queue;
+pub(crate) use session::WriteSession;
 use writer::Writer;
 
 /// Adds animals by one connection. The writer ends when the last of these is dropped and all that waited is answered.
-#[derive(Clone)]
-pub(crate) struct GroupCommit(Arc<Sender>);
+pub(crate) struct GroupCommit<C: Create>(Arc<Sender<C>>);
 
-struct Sender {
-    queue: Arc<Queue>,
-    link: Arc<Link<WriteSession>>,
+struct Sender<C: Create> {
+    queue: Arc<Queue<C>>,
+    link: Arc<Link<WriteSession<C>>>,
     patience: Duration,
 }
 
-impl GroupCommit {
+impl<C: Create> GroupCommit<C> {
     /// Begins to write, on the current runtime.
     pub(crate) fn start(opener: Opener, settings: &PgSettings) -> (Self, JoinHandle<()>) {
         let queue = Arc::new(Queue::new(settings.max_waiting_creates));
@@ -43,15 +43,15 @@ impl GroupCommit {
     }
 
     /// The connection that it writes on.
-    pub(crate) fn link(&self) -> Arc<Link<WriteSession>> {
+    pub(crate) fn link(&self) -> Arc<Link<WriteSession<C>>> {
         Arc::clone(&self.0.link)
     }
 
     /// Adds an animal: the answer comes after its commit.
-    pub(crate) async fn add(&self, pet: NewPet) -> Result<Pet, AddError> {
+    pub(crate) async fn add(&self, create: C) -> Answer {
         let Sender { queue, link, patience } = &*self.0;
         link.session().await.map_err(StorageError::from)?;
-        let (place, mut answer) = queue.join(pet)?;
+        let (place, mut answer) = queue.join(create)?;
         match timeout(*patience, &mut answer).await {
             Ok(answer) => answer.unwrap_or_else(|_| Err(lost())),
             Err(_) if place.leave() => Err(StorageError::Deadline.into()),
@@ -61,11 +61,17 @@ impl GroupCommit {
     }
 }
 
+impl<C: Create> Clone for GroupCommit<C> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
 fn lost() -> AddError {
     AddError::OutcomeUnknown("the writer ended".into())
 }
 
-impl Drop for Sender {
+impl<C: Create> Drop for Sender<C> {
     fn drop(&mut self) {
         self.queue.close();
     }

@@ -5,11 +5,13 @@
 //! the worker's own runtime.
 //!
 //! Reads are Diesel's, prepared, and shaped so that no plan can go wrong (`pet_query.rs`). Creates are gathered while
-//! the commit before them is on its way to disk, and written by one statement in one commit (`group_commit.rs`). A
+//! the commit before them is on its way to disk, and written by one statement in one commit (`group_commit.rs`); those with an
+//! idempotency key apart from those without (`creates.rs`). A
 //! connection that is lost, or did not answer in time, is replaced (`link.rs`).
 
 #![warn(clippy::future_not_send)]
 
+mod creates;
 mod endpoint;
 mod error;
 mod group_commit;
@@ -24,6 +26,7 @@ mod readiness;
 mod schema;
 mod settings;
 mod storage;
+mod sweep;
 mod tls;
 
 pub use endpoint::{EndpointError, PgEndpoint};

@@ -176,7 +176,8 @@ pub(crate) fn pauses() -> ExponentialBackoff {
 }
 
 impl Opener {
-    async fn begin<S: Session>(&self, settings: &S::Settings) -> Result<(S, Driver), ConnectionError> {
+    /// Opens a connection and begins a session on it.
+    pub(crate) async fn begin<S: Session>(&self, settings: &S::Settings) -> Result<(S, Driver), ConnectionError> {
         let Opened { client, driver } = self.endpoint.connect(self.patience).await?;
         let beginning = async {
             if let Some(set_up) = &self.set_up {

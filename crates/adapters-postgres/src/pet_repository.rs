@@ -3,33 +3,33 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use animal_store_app::ports::{AddError, AddPet, PetRepository, StorageError};
+use animal_store_app::ports::{AddError, AddPet, AddedPet, PetRepository, StorageError};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
 use crate::{
     PgSettings,
+    creates::Creates,
     error::NotConnected,
-    group_commit::GroupCommit,
     link::{Link, Open, Opener},
     pet_query::PetQuery,
     pet_row::PetRow,
     read_session::ReadSession,
 };
 
-/// The animals, as one worker sees them: it reads on connections of its own, and adds by the process' one writer.
+/// The animals, as one worker sees them: it reads on connections of its own, and adds by the process' writers.
 pub struct PgPetRepository {
     opener: Opener,
     settings: PgSettings,
     /// Opened by the first read, on the runtime that reads.
     links: OnceLock<Vec<Link<ReadSession>>>,
     turn: AtomicUsize,
-    writer: GroupCommit,
+    creates: Creates,
 }
 
 impl PgPetRepository {
-    pub(crate) fn new(opener: Opener, settings: PgSettings, writer: GroupCommit) -> Self {
-        Self { opener, settings, links: OnceLock::new(), turn: AtomicUsize::new(0), writer }
+    pub(crate) fn new(opener: Opener, settings: PgSettings, creates: Creates) -> Self {
+        Self { opener, settings, links: OnceLock::new(), turn: AtomicUsize::new(0), creates }
     }
 
     async fn ask(&self, query: PetQuery) -> Result<Vec<PetRow>, StorageError> {
@@ -70,7 +70,7 @@ impl PetRepository for PgPetRepository {
         rows.into_iter().next().map(Pet::try_from).transpose()
     }
 
-    async fn add(&self, request: AddPet) -> Result<Pet, AddError> {
-        self.writer.add(request.pet).await
+    async fn add(&self, request: AddPet) -> Result<AddedPet, AddError> {
+        self.creates.add(request).await
     }
 }

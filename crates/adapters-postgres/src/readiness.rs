@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use animal_store_app::ports::{Cause, NotReady, Readiness};
 use async_trait::async_trait;
@@ -6,8 +6,8 @@ use tokio::time::timeout;
 use tokio_postgres::Client;
 
 use crate::{
+    creates::CreateLinks,
     error::{ConnectionError, describe},
-    group_commit::WriteSession,
     link::{LATE, Link, Opener, READ_ONLY, Session},
 };
 
@@ -16,7 +16,7 @@ const QUESTION: &str = "SELECT current_setting('transaction_read_only'), EXISTS 
 
 /// Whether animals can be read and added now.
 pub struct PgReadiness {
-    writer: Arc<Link<WriteSession>>,
+    creates: CreateLinks,
     link: Link<Probe>,
     patience: Duration,
 }
@@ -34,12 +34,12 @@ impl Session for Probe {
 }
 
 impl PgReadiness {
-    pub(crate) fn new(opener: Opener, writer: Arc<Link<WriteSession>>, patience: Duration) -> Self {
-        Self { link: Link::new(opener, ()), writer, patience }
+    pub(crate) fn new(opener: Opener, creates: CreateLinks, patience: Duration) -> Self {
+        Self { link: Link::new(opener, ()), creates, patience }
     }
 
     async fn ask(&self) -> Result<(), Cause> {
-        self.writer.session().await?;
+        self.creates.connected().await?;
         let open = self.link.session().await?;
         let Ok(answer) = timeout(self.patience, open.session.0.query_typed_one(QUESTION, &[])).await else {
             open.give_up(LATE);

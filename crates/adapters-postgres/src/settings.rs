@@ -15,8 +15,10 @@ pub struct PgSettings {
     pub connect_timeout: Duration,
     /// For each answer of the database.
     pub timeout: Duration,
-    /// The most creates that wait for the commit before theirs.
+    /// The most creates that wait for the commit before theirs; those with an idempotency key are counted apart.
     pub max_waiting_creates: usize,
+    /// How long an idempotency key is kept.
+    pub idempotency_retention: Duration,
 }
 
 /// What to do about migrations that the database has not seen.
@@ -41,6 +43,12 @@ impl PgSettings {
 }
 
 /// These make every plan of `pet_query.rs` a walk along an index, whatever the table looks like when it is made: on a
-/// small one, reading it whole looks cheaper, and the plan would stay.
-pub(crate) const PLANS: [&str; 4] =
-    ["plan_cache_mode = force_generic_plan", "enable_seqscan = off", "enable_bitmapscan = off", "enable_sort = off"];
+/// small one, reading it whole looks cheaper, and the plan would stay. What is off counts as very expensive where there
+/// is no other way, and what is expensive would be compiled, which takes longer than any of our statements.
+pub(crate) const PLANS: [&str; 5] = [
+    "plan_cache_mode = force_generic_plan",
+    "enable_seqscan = off",
+    "enable_bitmapscan = off",
+    "enable_sort = off",
+    "jit = off",
+];

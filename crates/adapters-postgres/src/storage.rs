@@ -10,9 +10,10 @@ use tokio::{
 
 use crate::{
     MigrationError, Migrations, PgEndpoint, PgPetRepository, PgReadiness, PgSettings, SchemaMode,
-    group_commit::GroupCommit,
+    creates::Creates,
     link::{self, Opener},
     outage,
+    sweep::Sweep,
 };
 
 /// How long the start waits for the schema, where the database does not have to be there.
@@ -21,16 +22,16 @@ const START_PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks at a schema that only somebody else can mend.
 const FINAL_PAUSE: Duration = Duration::from_secs(10);
 
-/// What the process has one of: the schema, and the connection that writes.
+/// What the process has one of: the schema, the connections that write, and the sweep of idempotency keys.
 pub struct PgStorage {
     opener: Opener,
     settings: PgSettings,
-    writer: GroupCommit,
+    creates: Creates,
     readiness: Arc<PgReadiness>,
-    schema_keeper: AbortHandle,
+    tasks: [AbortHandle; 2],
 }
 
-/// The end of the writer, which comes when the last repository is gone and every create is answered.
+/// The end of the writers, which comes when the last repository is gone and every create is answered.
 pub struct WriterEnd(JoinHandle<()>);
 
 /// Why there is no storage.
@@ -70,14 +71,15 @@ impl PgStorage {
             set_up: (!settings.transaction_pooling).then(|| settings.statements("SET")),
             schema,
         };
-        let (writer, writing) = GroupCommit::start(opener.clone(), &settings);
-        let readiness = Arc::new(PgReadiness::new(opener.clone(), writer.link(), settings.timeout));
-        Ok((Self { opener, settings, writer, readiness, schema_keeper }, WriterEnd(writing)))
+        let (creates, writing) = Creates::start(&opener, &settings);
+        let readiness = Arc::new(PgReadiness::new(opener.clone(), creates.links(), settings.timeout));
+        let sweep = tokio::spawn(Sweep::new(opener.clone(), &settings).run()).abort_handle();
+        Ok((Self { opener, settings, creates, readiness, tasks: [schema_keeper, sweep] }, WriterEnd(writing)))
     }
 
     /// The animals, for one worker.
     pub fn repository(&self) -> PgPetRepository {
-        PgPetRepository::new(self.opener.clone(), self.settings.clone(), self.writer.clone())
+        PgPetRepository::new(self.opener.clone(), self.settings.clone(), self.creates.clone())
     }
 
     /// Whether animals can be read and added now.
@@ -89,14 +91,14 @@ impl PgStorage {
 impl WriterEnd {
     /// Waits for it, once.
     pub async fn wait(&mut self) {
-        // A writer that panicked has ended, too.
+        // One that panicked has ended, too.
         let _ = (&mut self.0).await;
     }
 }
 
 impl Drop for PgStorage {
     fn drop(&mut self) {
-        self.schema_keeper.abort();
+        self.tasks.iter().for_each(AbortHandle::abort);
     }
 }
 

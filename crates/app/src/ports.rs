@@ -17,7 +17,7 @@ pub use api_key_store::MockApiKeyStore;
 pub use api_key_store::{Added, ApiKeyStore, ApiKeyStoreError, NewToken, TokenEntry};
 #[cfg(any(test, feature = "test-support"))]
 pub use pet_repository::MockPetRepository;
-pub use pet_repository::{AddError, AddPet, PetRepository, StorageError};
+pub use pet_repository::{AddError, AddPet, AddedPet, PetRepository, StorageError};
 #[cfg(any(test, feature = "test-support"))]
 pub use random_source::MockRandomSource;
 pub use random_source::RandomSource;

@@ -18,6 +18,11 @@ impl Pet {
         self.id
     }
 
+    /// Everything but its id.
+    pub const fn description(&self) -> &NewPet {
+        &self.description
+    }
+
     /// Its name.
     pub const fn name(&self) -> &PetName {
         self.description.name()

@@ -68,9 +68,9 @@ async fn pet_repositories(
     config: StorageConfig,
 ) -> anyhow::Result<(PetRepositories, Option<Arc<dyn Readiness>>, Option<WriterEnd>)> {
     match config {
-        StorageConfig::Memory => {
+        StorageConfig::Memory { idempotency_retention } => {
             tracing::warn!("animals are kept in memory: they are gone when the process ends");
-            let repository = Arc::new(MemoryPetRepository::new());
+            let repository = Arc::new(MemoryPetRepository::new(idempotency_retention));
             Ok((Arc::new(move || repository.clone()), None, None))
         }
         StorageConfig::Postgres(postgres) => {

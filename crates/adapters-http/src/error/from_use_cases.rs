@@ -38,6 +38,8 @@ impl From<CreatePetError> for ApiError {
     fn from(error: CreatePetError) -> Self {
         match error {
             CreatePetError::NotStored(error) => error.into(),
+            CreatePetError::IdempotencyConflict => Self::IdempotencyConflict,
+            CreatePetError::IdempotencyMismatch => Self::IdempotencyMismatch,
             CreatePetError::OutcomeUnknown(_) => Self::OutcomeUnknown(error.into()),
         }
     }
@@ -87,6 +89,12 @@ mod tests {
     #[test]
     fn an_animal_that_may_have_been_added_is_told_apart() {
         assert_eq!(ApiError::from(CreatePetError::OutcomeUnknown("cut".into())).code(), "outcome_unknown");
+    }
+
+    #[test]
+    fn a_key_that_is_taken_is_told_from_one_that_is_busy() {
+        assert_eq!(ApiError::from(CreatePetError::IdempotencyConflict).code(), "idempotency_conflict");
+        assert_eq!(ApiError::from(CreatePetError::IdempotencyMismatch).code(), "idempotency_mismatch");
     }
 
     #[test]

@@ -9,6 +9,7 @@ fn every_error() -> Vec<ApiError> {
     let all = vec![
         ApiError::InvalidBody(Problems::one("name is required")),
         ApiError::InvalidQuery(Problems::one("limit must be given once")),
+        ApiError::InvalidHeader(Problems::one("Idempotency-Key must be given once")),
         ApiError::MalformedRequest,
         ApiError::MissingApiKey,
         ApiError::MalformedApiKey,
@@ -22,6 +23,8 @@ fn every_error() -> Vec<ApiError> {
         ApiError::PayloadTooLarge(16),
         ApiError::UnsupportedContentType,
         ApiError::UnsupportedContentEncoding,
+        ApiError::IdempotencyConflict,
+        ApiError::IdempotencyMismatch,
         ApiError::Internal(SECRET.into()),
         ApiError::Unavailable(SECRET.into()),
         ApiError::Overloaded,
@@ -32,6 +35,7 @@ fn every_error() -> Vec<ApiError> {
         match error {
             ApiError::InvalidBody(_)
             | ApiError::InvalidQuery(_)
+            | ApiError::InvalidHeader(_)
             | ApiError::MalformedRequest
             | ApiError::MissingApiKey
             | ApiError::MalformedApiKey
@@ -44,6 +48,8 @@ fn every_error() -> Vec<ApiError> {
             | ApiError::PayloadTooLarge(_)
             | ApiError::UnsupportedContentType
             | ApiError::UnsupportedContentEncoding
+            | ApiError::IdempotencyConflict
+            | ApiError::IdempotencyMismatch
             | ApiError::Internal(_)
             | ApiError::Unavailable(_)
             | ApiError::Overloaded
@@ -109,7 +115,8 @@ async fn nothing_of_a_cause_reaches_the_client() {
 fn a_client_is_told_when_to_try_again_only_where_that_does_no_harm() {
     for error in every_error() {
         let retry_after = error.error_response().headers().contains_key(header::RETRY_AFTER);
-        assert_eq!(retry_after, matches!(error, ApiError::Unavailable(_) | ApiError::Overloaded), "{error:?}");
+        let harmless = matches!(error, ApiError::IdempotencyConflict | ApiError::Unavailable(_) | ApiError::Overloaded);
+        assert_eq!(retry_after, harmless, "{error:?}");
     }
 }
 

@@ -1,17 +1,32 @@
-use actix_web::{HttpResponse, http::header::LOCATION, web::Data};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse, http::header::LOCATION, web::Data};
+use animal_store_app::ports::AddedPet;
 
-use super::{new_pet_request, pet_response::PetResponse};
+use super::{
+    idempotency_key::{self, IDEMPOTENCY_REPLAYED},
+    new_pet_request,
+    pet_response::PetResponse,
+};
 use crate::{UseCases, auth::MayWrite, body::JsonBody, error::ApiError};
 
 /// `createPet`
 pub(crate) async fn create_pet(
-    _: MayWrite,
+    MayWrite(api_key): MayWrite,
     use_cases: Data<UseCases>,
+    request: HttpRequest,
     body: JsonBody,
 ) -> Result<HttpResponse, ApiError> {
+    let idempotency_key = idempotency_key::parse(request.headers(), &api_key.id)?;
+    if let Some(key) = &idempotency_key {
+        // For the log.
+        request.extensions_mut().insert(key.clone());
+    }
     let new_pet = new_pet_request::parse(&body.0)?;
-    let pet = use_cases.create_pet.execute(new_pet).await?;
+    let AddedPet { pet, replayed } = use_cases.create_pet.execute(new_pet, idempotency_key).await?;
+    let mut response = HttpResponse::Created();
+    if replayed {
+        response.insert_header((IDEMPOTENCY_REPLAYED, "true"));
+    }
     // Relative to the request's own URI, so that it holds behind any base path.
     let location = format!("pets/{}", pet.id().get());
-    Ok(HttpResponse::Created().insert_header((LOCATION, location)).json(PetResponse::from(&pet)))
+    Ok(response.insert_header((LOCATION, location)).json(PetResponse::from(&pet)))
 }

@@ -59,7 +59,8 @@ fn an_animal_that_may_have_been_added_is_a_503_that_does_not_invite_to_try_again
     repository.expect_add().returning(|_| Err(AddError::OutcomeUnknown(SECRET.into())));
     let served = Served::with(repository, any_key());
 
-    let message = "the animal may have been added; look for it before sending it again";
+    let message = "the animal may have been added; look for it before sending it again, unless the request had an \
+        Idempotency-Key";
     assert_answer(served.post(), None, &error(503, "outcome_unknown", message));
 }
 

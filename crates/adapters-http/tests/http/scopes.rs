@@ -1,6 +1,10 @@
 //! What a key may do.
 
-use animal_store_app::{Scope, ports::MockPetRepository, test_support::pet};
+use animal_store_app::{
+    Scope,
+    ports::{AddedPet, MockPetRepository},
+    test_support::pet,
+};
 use serde_json::{Value, json};
 use ureq::{Body, http::Response};
 
@@ -13,7 +17,7 @@ fn served(scopes: &[Scope]) -> Served {
     let mut repository = MockPetRepository::new();
     repository.expect_list().returning(|_, _, _| Ok(vec![pet(1)]));
     repository.expect_find().returning(|id| Ok(Some(pet(id.get()))));
-    repository.expect_add().returning(|_| Ok(pet(1)));
+    repository.expect_add().returning(|_| Ok(AddedPet { pet: pet(1), replayed: false }));
     Served::with(repository, key_with(scopes))
 }
 

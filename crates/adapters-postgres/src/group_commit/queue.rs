@@ -4,49 +4,48 @@ use std::{
 };
 
 use animal_store_app::ports::{AddError, StorageError};
-use animal_store_domain::{NewPet, Pet, PetId};
 use tokio::sync::{Notify, oneshot};
 
-pub(super) type Answer = Result<Pet, AddError>;
+use super::create::{Answer, Create, kept_out};
 
 /// Creates that wait for the writer, in the order in which they came. There is room for so many and no more.
-pub(super) struct Queue {
-    waiting: Mutex<Waiting>,
+pub(super) struct Queue<C> {
+    waiting: Mutex<Waiting<C>>,
     changed: Notify,
     room: usize,
 }
 
-#[derive(Default)]
-struct Waiting {
-    creates: VecDeque<Waiter>,
+struct Waiting<C> {
+    creates: VecDeque<Waiter<C>>,
     last_ticket: u64,
     closed: bool,
 }
 
-struct Waiter {
+struct Waiter<C> {
     ticket: u64,
-    create: Create,
+    asked: Asked<C>,
 }
 
-/// An animal to be added, and where to say what became of it.
-pub(super) struct Create {
-    pub(super) pet: NewPet,
+/// A create, and where to say what became of it.
+pub(super) struct Asked<C> {
+    pub(super) create: C,
     answer: oneshot::Sender<Answer>,
 }
 
 /// A place in the queue. Whoever drops it has left.
-pub(super) struct Place {
-    queue: Arc<Queue>,
+pub(super) struct Place<C> {
+    queue: Arc<Queue<C>>,
     ticket: u64,
 }
 
-impl Queue {
+impl<C> Queue<C> {
     pub(super) fn new(room: usize) -> Self {
-        Self { waiting: Mutex::default(), changed: Notify::new(), room }
+        let waiting = Waiting { creates: VecDeque::new(), last_ticket: 0, closed: false };
+        Self { waiting: Mutex::new(waiting), changed: Notify::new(), room }
     }
 
     /// Joins at the end.
-    pub(super) fn join(self: &Arc<Self>, pet: NewPet) -> Result<(Place, oneshot::Receiver<Answer>), StorageError> {
+    pub(super) fn join(self: &Arc<Self>, create: C) -> Result<(Place<C>, oneshot::Receiver<Answer>), StorageError> {
         let (answer, receiver) = oneshot::channel();
         let mut waiting = self.lock();
         if waiting.closed {
@@ -57,7 +56,7 @@ impl Queue {
         }
         waiting.last_ticket += 1;
         let ticket = waiting.last_ticket;
-        waiting.creates.push_back(Waiter { ticket, create: Create { pet, answer } });
+        waiting.creates.push_back(Waiter { ticket, asked: Asked { create, answer } });
         let first = waiting.creates.len() == 1;
         drop(waiting);
         if first {
@@ -67,13 +66,13 @@ impl Queue {
     }
 
     /// Takes all who wait, up to so many; waits where there is nobody. `None` once the queue is closed and empty.
-    pub(super) async fn take(&self, at_most: usize) -> Option<Vec<Create>> {
+    pub(super) async fn take(&self, at_most: usize) -> Option<Vec<Asked<C>>> {
         loop {
             {
                 let mut waiting = self.lock();
                 if !waiting.creates.is_empty() {
                     let count = waiting.creates.len().min(at_most);
-                    return Some(waiting.creates.drain(..count).map(|waiter| waiter.create).collect());
+                    return Some(waiting.creates.drain(..count).map(|waiter| waiter.asked).collect());
                 }
                 if waiting.closed {
                     return None;
@@ -97,26 +96,32 @@ impl Queue {
         drop(waiting);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Waiting<C>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Create {
-    /// It has this id; or none, because a trigger of the table's kept it out.
-    pub(super) fn done(self, id: Option<PetId>) {
-        let kept_out = || StorageError::Unavailable("a trigger kept the row out of the table".into()).into();
-        let answer = id.map(|id| Pet::new(id, self.pet)).ok_or_else(kept_out);
+impl<C: Create> Asked<C> {
+    /// The statement said this, or nothing: then a trigger of the table's kept it out.
+    pub(super) fn done(self, outcome: Option<C::Outcome>) {
+        let Self { create, answer } = self;
+        let done = match outcome {
+            Some(outcome) => create.answer(outcome),
+            None => Err(kept_out()),
+        };
         // Whoever asked may have gone.
-        let _ = self.answer.send(answer);
+        let _ = answer.send(done);
     }
 
     pub(super) fn fail(self, error: AddError) {
-        let _ = self.answer.send(Err(error));
+        let Self { create, answer } = self;
+        // What it holds is free before anybody can ask again.
+        drop(create);
+        let _ = answer.send(Err(error));
     }
 }
 
-impl Place {
+impl<C> Place<C> {
     /// Leaves, and tells whether that was possible: whoever was taken has to wait for the answer.
     pub(super) fn leave(&self) -> bool {
         let mut waiting = self.queue.lock();
@@ -125,7 +130,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl<C> Drop for Place<C> {
     fn drop(&mut self) {
         self.leave();
     }

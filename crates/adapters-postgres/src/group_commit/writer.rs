@@ -1,13 +1,13 @@
 use std::{sync::Arc, time::Duration};
 
 use animal_store_app::ports::{AddError, StorageError};
-use animal_store_domain::PetId;
 use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 
 use super::{
-    insert::{Failure, WriteSession},
-    queue::{Create, Queue},
+    create::Create,
+    queue::{Asked, Queue},
+    session::{Failure, WriteSession},
 };
 use crate::{
     PgEndpoint,
@@ -18,18 +18,19 @@ use crate::{
 const MAX_BATCH: usize = 1000;
 
 /// Empties the queue, batch after batch.
-pub(super) struct Writer {
-    pub(super) queue: Arc<Queue>,
-    pub(super) link: Arc<Link<WriteSession>>,
+pub(super) struct Writer<C: Create> {
+    pub(super) queue: Arc<Queue<C>>,
+    pub(super) link: Arc<Link<WriteSession<C>>>,
     pub(super) endpoint: PgEndpoint,
     pub(super) patience: Duration,
 }
 
-impl Writer {
+impl<C: Create> Writer<C> {
     pub(super) async fn run(self) {
         // Whatever ends this, nobody may wait for it any more.
         let _abandons = Abandons(&self.queue);
-        while let Some(batch) = self.queue.take(MAX_BATCH).await {
+        while let Some(mut batch) = self.queue.take(MAX_BATCH).await {
+            batch.sort_by(|one, other| C::order(&one.create, &other.create));
             // However often a batch is halved, those behind it get their turn.
             let deadline = Instant::now() + self.patience * 2;
             let mut parts = vec![batch];
@@ -48,10 +49,10 @@ impl Writer {
 
     /// Adds all of these in one commit, and answers them; returns what is to be tried again in smaller parts, the
     /// sooner of them last.
-    async fn add(&self, mut part: Vec<Create>, open: &Open<WriteSession>) -> Vec<Vec<Create>> {
+    async fn add(&self, mut part: Vec<Asked<C>>, open: &Open<WriteSession<C>>) -> Vec<Vec<Asked<C>>> {
         match self.insert(&part, open).await {
-            Ok(ids) => part.into_iter().zip(ids).for_each(|(create, id)| create.done(id)),
-            Err(Failure::Refused(code, _)) if is_about_the_data(&code) && part.len() > 1 => {
+            Ok(outcomes) => part.into_iter().zip(outcomes).for_each(|(asked, outcome)| asked.done(outcome)),
+            Err(Failure::Refused(code, _)) if is_about_one(&code) && part.len() > 1 => {
                 let later = part.split_off(part.len() / 2);
                 return vec![later, part];
             }
@@ -75,11 +76,15 @@ impl Writer {
     }
 
     /// In one commit, tried twice where others were in the way.
-    async fn insert(&self, part: &[Create], open: &Open<WriteSession>) -> Result<Vec<Option<PetId>>, Failure> {
-        let pets: Vec<_> = part.iter().map(|create| &create.pet).collect();
-        match open.session.insert(&pets, self.patience).await {
+    async fn insert(
+        &self,
+        part: &[Asked<C>],
+        open: &Open<WriteSession<C>>,
+    ) -> Result<Vec<Option<C::Outcome>>, Failure> {
+        let creates: Vec<_> = part.iter().map(|asked| &asked.create).collect();
+        match open.session.insert(&creates, self.patience).await {
             Err(Failure::Refused(SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED, _)) => {
-                open.session.insert(&pets, self.patience).await
+                open.session.insert(&creates, self.patience).await
             }
             outcome => outcome,
         }
@@ -87,33 +92,33 @@ impl Writer {
 
     /// A commit that waits for a standby does not notice that nobody waits for it: one after the other, such would take
     /// up all connections that the server has.
-    fn cancel(&self, open: &Open<WriteSession>) {
+    fn cancel(&self, open: &Open<WriteSession<C>>) {
         let (endpoint, token, patience) = (self.endpoint.clone(), open.session.cancel_token(), self.patience);
         tokio::spawn(async move { endpoint.cancel(token, patience).await });
     }
 }
 
-/// Data exceptions and broken constraints: one row spoils it for the others.
-fn is_about_the_data(code: &SqlState) -> bool {
-    code.code().starts_with("22") || code.code().starts_with("23")
+/// Data exceptions, broken constraints, and locks that were waited for too long: one row spoils it for the others.
+fn is_about_one(code: &SqlState) -> bool {
+    code.code().starts_with("22") || code.code().starts_with("23") || *code == SqlState::LOCK_NOT_AVAILABLE
 }
 
 fn refused(code: &SqlState, reason: &str) -> StorageError {
     match *code {
-        SqlState::QUERY_CANCELED => StorageError::Deadline,
+        SqlState::QUERY_CANCELED | SqlState::LOCK_NOT_AVAILABLE => StorageError::Deadline,
         _ => StorageError::Unavailable(reason.into()),
     }
 }
 
-fn fail(part: Vec<Create>, error: impl Fn() -> AddError) {
-    for create in part {
-        create.fail(error());
+fn fail<C: Create>(part: Vec<Asked<C>>, error: impl Fn() -> AddError) {
+    for asked in part {
+        asked.fail(error());
     }
 }
 
-struct Abandons<'a>(&'a Queue);
+struct Abandons<'a, C>(&'a Queue<C>);
 
-impl Drop for Abandons<'_> {
+impl<C> Drop for Abandons<'_, C> {
     fn drop(&mut self) {
         self.0.abandon();
     }

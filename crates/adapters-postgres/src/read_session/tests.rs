@@ -21,6 +21,7 @@ async fn pooled(database: &PgDatabase) -> (Arc<Open<ReadSession>>, crate::endpoi
         connect_timeout: PATIENCE,
         timeout: PATIENCE,
         max_waiting_creates: 1,
+        idempotency_retention: Duration::from_secs(1),
     };
     let Opened { client, driver } = endpoint.connect(PATIENCE).await.unwrap();
     (Arc::new(Open::new(ReadSession::begin(client, &settings).await.unwrap())), driver)
@@ -49,7 +50,8 @@ async fn behind_a_pooler_plans_are_made_as_elsewhere_and_no_setting_stays() {
     let after: Setting = diesel::sql_query(&ask).get_result(&mut connection).await.unwrap();
 
     assert_eq!(during.setting, PLANS.join(" "));
-    assert_eq!(before.setting, "plan_cache_mode = auto enable_seqscan = on enable_bitmapscan = on enable_sort = on");
+    let defaults = "plan_cache_mode = auto enable_seqscan = on enable_bitmapscan = on enable_sort = on jit = on";
+    assert_eq!(before.setting, defaults);
     assert_eq!(after.setting, before.setting);
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn pet(name: &str) -> NewPet {
 }
 
 pub(crate) async fn add(repository: &PgPetRepository, name: &str) -> Result<Pet, AddError> {
-    repository.add(AddPet { pet: pet(name) }).await
+    repository.add(AddPet::new(pet(name))).await.map(|added| added.pet)
 }
 
 pub(crate) async fn find(repository: &PgPetRepository, id: i64) -> Result<Option<Pet>, StorageError> {

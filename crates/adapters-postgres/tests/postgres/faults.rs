@@ -141,13 +141,13 @@ async fn connections_that_the_server_ends_are_replaced() {
     let linked = Linked::new(settings()).await;
     let Linked { store, other, .. } = &linked;
     // Two read, one writes, and one is for probes.
-    other.wait_for_backends(4).await;
+    other.wait_for_backends(5).await;
     for _ in 0..3 {
         let before = other.backends().await;
-        assert_eq!(other.terminate_backends().await, 4);
+        assert_eq!(other.terminate_backends().await, 5);
         other.wait_for_the_end_of(&before).await;
         comes_to(&store.repository, Answered, AT_ONCE).await;
-        other.wait_for_backends(4).await;
+        other.wait_for_backends(5).await;
     }
 }
 

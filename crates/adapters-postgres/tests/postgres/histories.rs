@@ -37,7 +37,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 async fn answer(repository: &dyn PetRepository, step: Step) -> String {
     match step {
-        Step::Add(pet) => format!("{:?}", repository.add(AddPet { pet }).await),
+        Step::Add(pet) => format!("{:?}", repository.add(AddPet::new(pet)).await),
         Step::List(status, after, at_most) => format!("{:?}", repository.list(status, after, at_most).await),
         Step::Find(id) => format!("{:?}", repository.find(id).await),
     }
@@ -58,7 +58,7 @@ fn postgresql_answers_as_the_memory_does() {
     let tested = TestRunner::new(config).run(&vec(step(), 1..60), |steps| {
         runtime.block_on(async {
             client.batch_execute("TRUNCATE pets RESTART IDENTITY").await.expect("an empty table");
-            let memory = MemoryPetRepository::new();
+            let memory = MemoryPetRepository::new(settings().idempotency_retention);
             for step in steps {
                 let expected = answer(&memory, step.clone()).await;
                 prop_assert_eq!(answer(&*store.repository, step.clone()).await, expected, "{:?}", step);

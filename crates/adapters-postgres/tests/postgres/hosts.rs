@@ -21,7 +21,7 @@ async fn of_many_hosts_the_one_that_can_be_written_is_used() {
     let url = format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write");
 
     let store = Store::at(&url, settings()).await;
-    let added = store.repository.add(AddPet { pet: new_pet() }).await.expect("added");
+    let added = store.repository.add(AddPet::new(new_pet())).await.expect("added").pet;
     assert_eq!(store.repository.find(added.id()).await.expect("found"), Some(added));
     store.storage.readiness().check().await.expect("it is ready");
     assert_eq!(primary.sql("postgres", "SELECT count(*) FROM pets"), "1");
@@ -38,7 +38,7 @@ async fn a_host_that_says_nothing_leaves_time_for_the_next_one() {
 
     let settings = PgSettings { connect_timeout: Duration::from_secs(2), ..settings() };
     let store = Store::at(&url, settings).await;
-    store.repository.add(AddPet { pet: new_pet() }).await.expect("added");
+    store.repository.add(AddPet::new(new_pet())).await.expect("added");
     store.storage.readiness().check().await.expect("it is ready");
 }
 
@@ -50,7 +50,7 @@ async fn options_of_the_url_hold_beside_our_own() {
     let url = format!("{}{separator}options=-c%20search_path%3Dother", database.url());
 
     let store = Store::at(&url, settings()).await;
-    store.repository.add(AddPet { pet: new_pet() }).await.expect("added");
+    store.repository.add(AddPet::new(new_pet())).await.expect("added");
     assert_eq!(store.repository.list(None, None, 2).await.expect("a list").len(), 1);
     assert_eq!(database.sql("SELECT count(*) FROM other.pets"), "1");
     assert_eq!(database.sql("SELECT to_regclass('public.pets') IS NULL"), "t");

@@ -12,7 +12,7 @@ use crate::{
     store::{Store, client, endpoint, settings},
 };
 
-const ALL: [&str; 1] = ["0001_expand_create_pets"];
+const ALL: [&str; 2] = ["0001_expand_create_pets", "0002_expand_create_idempotency_keys"];
 
 /// A random number that every version of the program has to know.
 const LOCK: i64 = 4_715_830_265_918_527_103;

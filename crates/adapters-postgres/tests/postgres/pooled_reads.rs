@@ -28,7 +28,7 @@ async fn waiting(client: &Client) -> i64 {
 async fn a_read_that_is_dropped_leaves_no_transaction_open() {
     let pooled = Pooled::with(1, pooling()).await;
     let repository = pooled.repository();
-    let added = repository.add(AddPet { pet: new_pet() }).await.expect("added");
+    let added = repository.add(AddPet::new(new_pet())).await.expect("added").pet;
     let client = client(&pooled.server.url("postgres")).await;
     for _ in 0..20 {
         client.batch_execute("BEGIN; LOCK TABLE pets IN ACCESS EXCLUSIVE MODE").await.expect("the lock");
@@ -53,7 +53,7 @@ async fn a_read_that_is_dropped_leaves_no_transaction_open() {
 async fn reads_can_be_dropped_at_any_moment() {
     let pooled = Pooled::with(1, pooling()).await;
     let repository = pooled.repository();
-    let added = repository.add(AddPet { pet: new_pet() }).await.expect("added");
+    let added = repository.add(AddPet::new(new_pet())).await.expect("added").pet;
     for number in 0..300 {
         let read = tokio::time::timeout(Duration::from_micros(number * 10), repository.list(None, None, 10));
         if let Ok(list) = read.await {
@@ -70,7 +70,7 @@ async fn a_read_that_takes_too_long_is_ended_in_the_server() {
     let timeout = Duration::from_millis(400);
     let pooled = Pooled::with(1, PgSettings { timeout, ..pooling() }).await;
     let repository = pooled.repository();
-    repository.add(AddPet { pet: new_pet() }).await.expect("added");
+    repository.add(AddPet::new(new_pet())).await.expect("added");
     let client = client(&pooled.server.url("postgres")).await;
     client.batch_execute("BEGIN; LOCK TABLE pets IN ACCESS EXCLUSIVE MODE").await.expect("the lock");
     let start = Instant::now();

@@ -50,7 +50,7 @@ async fn many_workers_share_few_connections_and_leave_nothing_behind() {
     for number in 0..200 {
         let worker = Arc::clone(&workers[number % workers.len()]);
         requests.spawn(async move {
-            let added = worker.add(AddPet { pet: new_pet() }).await.expect("added");
+            let added = worker.add(AddPet::new(new_pet())).await.expect("added").pet;
             assert_eq!(worker.find(added.id()).await.expect("found").as_ref(), Some(&added));
             let list = worker.list(Some(PetStatus::Available), None, 1000).await.expect("a list");
             assert!(list.is_sorted_by_key(Pet::id) && list.contains(&added));
@@ -81,7 +81,7 @@ async fn in_session_mode_nothing_is_different() {
     let server = PostgresServer::start();
     let bouncer = PgBouncer::start(server.port(), "session", 10);
     let store = Store::at(&bouncer.url("postgres"), settings()).await;
-    let added = store.repository.add(AddPet { pet: new_pet() }).await.expect("added");
+    let added = store.repository.add(AddPet::new(new_pet())).await.expect("added").pet;
     assert_eq!(store.repository.find(added.id()).await.expect("found").as_ref(), Some(&added));
     assert_eq!(store.repository.list(added.status(), None, 10).await.expect("a list"), [added]);
     store.storage.readiness().check().await.expect("it is ready");

@@ -29,7 +29,7 @@ async fn comes_up(store: &Store) {
         a_moment().await;
     }
     comes_to_be_ready(&store.storage).await;
-    let added = store.repository.add(AddPet { pet: new_pet() }).await.expect("added");
+    let added = store.repository.add(AddPet::new(new_pet())).await.expect("added").pet;
     assert_eq!(store.repository.find(added.id()).await.expect("found"), Some(added));
 }
 

@@ -49,10 +49,10 @@ async fn a_wrong_password_is_named_and_not_shown() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_there_are_too_many_connections_the_next_free_one_is_taken() {
-    let server = PostgresServer::with(&["max_connections=4", "superuser_reserved_connections=0"]);
+    let server = PostgresServer::with(&["max_connections=5", "superuser_reserved_connections=0"]);
     let url = server.url("postgres");
     let mut others = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..5 {
         others.push(Session::at(&url).await);
     }
     let text = reason(&fails_to_start(&url, settings()).await);

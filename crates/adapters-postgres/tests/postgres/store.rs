@@ -29,6 +29,7 @@ pub(crate) fn settings() -> PgSettings {
         connect_timeout: Duration::from_secs(10),
         timeout: Duration::from_secs(10),
         max_waiting_creates: 1000,
+        idempotency_retention: Duration::from_hours(24),
     }
 }
 
@@ -107,8 +108,15 @@ impl Served {
 
 /// An empty repository, and what it needs until the test ends.
 pub(crate) async fn repository() -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
+    with_retention(settings().idempotency_retention).await
+}
+
+/// The same, that keeps idempotency keys for so long.
+pub(crate) async fn with_retention(
+    idempotency_retention: Duration,
+) -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
     let database = PgDatabase::new();
-    let store = Store::at(database.url(), settings()).await;
+    let store = Store::at(database.url(), PgSettings { idempotency_retention, ..settings() }).await;
     (store.repository, (store.storage, database))
 }
 

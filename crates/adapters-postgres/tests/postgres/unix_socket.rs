@@ -25,7 +25,7 @@ async fn a_unix_socket_is_named_by_its_folder() {
         let name = format!("socket-{number}");
         let separator = if url.contains('?') { '&' } else { '?' };
         let store = Store::at(&format!("{url}{separator}application_name={name}"), settings()).await;
-        let added = store.repository.add(AddPet { pet: new_pet() }).await.expect("added");
+        let added = store.repository.add(AddPet::new(new_pet())).await.expect("added").pet;
         assert_eq!(store.repository.find(added.id()).await.expect("found"), Some(added));
 
         let activity = format!("FROM pg_stat_activity WHERE application_name = '{name}'");

@@ -3,6 +3,7 @@ use async_trait::async_trait;
 use thiserror::Error;
 
 use super::Cause;
+use crate::IdempotencyKey;
 
 /// Where the animals are kept.
 ///
@@ -11,6 +12,9 @@ use super::Cause;
 /// - What [`add`](Self::add) returned is found and listed by every call that begins afterwards, and survives what
 ///   the adapter's storage survives.
 /// - Names, categories and statuses come back exactly as they were added.
+/// - Of all adds with one idempotency key, one adds its animal, whoever asks where and whatever fails in between. The
+///   others are given that animal again, or refused where they ask for another one. Only an addition takes a key; it is
+///   free again when its retention, which the adapter is told, is over.
 /// - Every call ends: an adapter that waits for something has a deadline for it.
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
 #[async_trait]
@@ -33,12 +37,12 @@ pub trait PetRepository: Send + Sync {
     /// See [`StorageError`].
     async fn find(&self, id: PetId) -> Result<Option<Pet>, StorageError>;
 
-    /// Adds an animal under a new id and returns it.
+    /// Adds an animal under a new id and returns it; or returns the one that was added with the same idempotency key.
     ///
     /// # Errors
     /// [`AddError::NotStored`] promises that the animal is not there and never will be; whatever cannot be promised
-    /// is [`AddError::OutcomeUnknown`].
-    async fn add(&self, request: AddPet) -> Result<Pet, AddError>;
+    /// is [`AddError::OutcomeUnknown`]. With an idempotency key, asking again is right after either.
+    async fn add(&self, request: AddPet) -> Result<AddedPet, AddError>;
 }
 
 /// A request to add an animal.
@@ -46,6 +50,24 @@ pub trait PetRepository: Send + Sync {
 pub struct AddPet {
     /// The animal.
     pub pet: NewPet,
+    /// By which it is added once, however often that is asked for.
+    pub idempotency_key: Option<IdempotencyKey>,
+}
+
+impl AddPet {
+    /// A request without an idempotency key.
+    pub const fn new(pet: NewPet) -> Self {
+        Self { pet, idempotency_key: None }
+    }
+}
+
+/// An animal that is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedPet {
+    /// The animal, as it was when it was added.
+    pub pet: Pet,
+    /// Whether an earlier request with the same idempotency key added it.
+    pub replayed: bool,
 }
 
 /// Why a repository did not do what it was asked for.
@@ -71,6 +93,12 @@ pub enum AddError {
     /// It was not added and never will be.
     #[error("the animal was not stored")]
     NotStored(#[from] StorageError),
+    /// It was not added by this request: an earlier one with the same idempotency key is still under way.
+    #[error("the first request with this idempotency key is still under way")]
+    IdempotencyConflict,
+    /// It was not added: the idempotency key belongs to another animal.
+    #[error("another animal was added with this idempotency key")]
+    IdempotencyMismatch,
     /// It may have been added.
     #[error("it is unknown whether the animal was stored")]
     OutcomeUnknown(#[source] Cause),

@@ -18,6 +18,7 @@
 
 pub mod api_key_directory;
 pub mod api_key_store;
+pub mod idempotency;
 pub mod pet_repository;
 
 /// Writes one test for each rule of a suite.

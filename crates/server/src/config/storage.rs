@@ -1,9 +1,11 @@
 mod postgres;
 
+use std::time::Duration;
+
 pub use self::postgres::PostgresConfig;
 use super::{
     Key,
-    values::{Values, one_of},
+    values::{Values, duration, one_of},
 };
 
 const BACKEND: Key = Key::new(
@@ -13,8 +15,15 @@ const BACKEND: Key = Key::new(
      `storage.postgres.url`.",
 );
 
+const IDEMPOTENCY_RETENTION: Key = Key::new(
+    "storage.idempotency_retention",
+    "24h",
+    "How long an `Idempotency-Key` keeps a create from adding a second animal, counted from the first.",
+);
+
 pub(super) const KEYS: &[Key] = &[
     BACKEND,
+    IDEMPOTENCY_RETENTION,
     postgres::URL,
     postgres::MIGRATE_URL,
     postgres::MIGRATE,
@@ -30,7 +39,10 @@ pub(super) const KEYS: &[Key] = &[
 #[derive(Debug)]
 pub enum StorageConfig {
     /// In this process, until it ends.
-    Memory,
+    Memory {
+        /// How long idempotency keys are kept.
+        idempotency_retention: Duration,
+    },
     /// In PostgreSQL.
     Postgres(Box<PostgresConfig>),
 }
@@ -43,16 +55,19 @@ enum Backend {
 
 impl StorageConfig {
     pub(super) fn read(values: &mut Values) -> Option<Self> {
-        match values.read(&BACKEND, one_of(&[("memory", Backend::Memory), ("postgres", Backend::Postgres)]))? {
-            Backend::Memory => Some(Self::Memory),
-            Backend::Postgres => PostgresConfig::read(values).map(Box::new).map(Self::Postgres),
+        let backend = values.read(&BACKEND, one_of(&[("memory", Backend::Memory), ("postgres", Backend::Postgres)]));
+        let retention =
+            values.read(&IDEMPOTENCY_RETENTION, duration(Duration::from_secs(1)..=Duration::from_hours(30 * 24)));
+        match backend? {
+            Backend::Memory => Some(Self::Memory { idempotency_retention: retention? }),
+            Backend::Postgres => PostgresConfig::read(values, retention).map(Box::new).map(Self::Postgres),
         }
     }
 
     /// How many connections to storage so many workers open.
     pub(crate) fn connections(&self, workers: usize) -> usize {
         match self {
-            Self::Memory => 0,
+            Self::Memory { .. } => 0,
             Self::Postgres(postgres) => workers * postgres.settings.connections_per_worker,
         }
     }

@@ -28,7 +28,12 @@ fn list(address: SocketAddr) -> String {
 }
 
 fn create(address: SocketAddr) -> String {
-    let head = format!("POST /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: Bearer {TOKEN}\r\n");
+    create_with(address, "")
+}
+
+/// With these lines in the head of the request.
+fn create_with(address: SocketAddr, lines: &str) -> String {
+    let head = format!("POST /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: Bearer {TOKEN}\r\n{lines}");
     let body = r#"{"name":"Rex","categoryId":1}"#;
     let fields = format!("Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close", body.len());
     read_to_end(send(address, &format!("{head}{fields}\r\n\r\n{body}")))
@@ -39,6 +44,14 @@ fn wait_for(expected: u16, ask: impl Fn() -> String) {
     let start = Instant::now();
     while status(&ask()) != expected {
         assert!(start.elapsed() < DEADLINE, "{} instead of {expected}", ask());
+    }
+}
+
+#[track_caller]
+fn wait_until(happened: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < DEADLINE, "it does not happen");
     }
 }
 
@@ -58,7 +71,7 @@ fn animals_survive_the_end_of_the_process() {
 fn migrate_prints_what_it_does_and_a_dry_run_what_it_would_do() {
     let database = PgDatabase::new();
     let dry_run = over(database.url()).args(&["migrate", "--dry-run"]).run();
-    assert_eq!((dry_run.code, dry_run.stdout.len()), (Some(0), 1), "{dry_run:?}");
+    assert_eq!((dry_run.code, dry_run.stdout.len()), (Some(0), 2), "{dry_run:?}");
     assert_eq!(database.sql("SELECT to_regclass('pets') IS NULL"), "t");
 
     let migrate = over(database.url()).args(&["migrate"]).run();
@@ -87,7 +100,10 @@ fn pending_migrations_end_a_start_that_is_to_check_and_the_line_says_what_to_run
 
     let ended = check().run();
     assert_eq!(ended.code, Some(1));
-    assert!(ended.stderr.join("\n").contains("_expand_create_pets; run `animal-store migrate`"), "{ended:?}");
+    assert!(
+        ended.stderr.join("\n").contains("_expand_create_idempotency_keys; run `animal-store migrate`"),
+        "{ended:?}"
+    );
 
     assert_eq!(over(database.url()).args(&["migrate"]).run().code, Some(0));
     assert_eq!(status(&list(check().start().address())), 200);
@@ -224,13 +240,18 @@ fn a_user_with_the_documented_permissions_is_enough() {
     assert_eq!(over(database.url()).args(&["migrate"]).run().code, Some(0));
     let documentation = include_str!("../../../../docs/operations.md");
     let grants: Vec<_> = documentation.lines().filter(|line| line.starts_with("    GRANT ")).collect();
-    assert_eq!(grants.len(), 3);
+    assert_eq!(grants.len(), 4);
     database.sql(&grants.join("\n").replace("TO store;", &format!("TO {role};")));
 
-    let mut running = over(&database.url().replace("postgres@", &format!("{role}@"))).start();
+    let mut running = over(&database.url().replace("postgres@", &format!("{role}@")))
+        .env("ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION", "1s")
+        .start();
     let (address, management) = (running.address(), running.management_address());
     assert_eq!(status(&create(address)), 201);
+    assert_eq!(status(&create_with(address, "Idempotency-Key: 1\r\n")), 201);
+    assert_eq!(status(&create_with(address, "Idempotency-Key: 1\r\n")), 201);
     assert_eq!(status(&list(address)), 200);
+    wait_until(|| database.sql("SELECT count(*) FROM idempotency_keys") == "0");
     assert_eq!(status(&get(management, "/ready", "")), 200);
     drop(running);
     database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));

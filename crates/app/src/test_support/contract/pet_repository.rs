@@ -40,7 +40,7 @@ const EVERY_STATUS: [Option<PetStatus>; 4] =
     [None, Some(PetStatus::Available), Some(PetStatus::Pending), Some(PetStatus::Sold)];
 
 async fn add(repository: &Repository, pet: NewPet) -> Pet {
-    repository.add(AddPet { pet }).await.expect("add")
+    repository.add(AddPet::new(pet)).await.expect("add").pet
 }
 
 async fn add_with_status(repository: &Repository, status: Option<PetStatus>) -> Pet {

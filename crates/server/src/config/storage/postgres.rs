@@ -30,8 +30,8 @@ pub(super) const REQUIRED_AT_START: Key = Key::new(
 pub(super) const CONNECTIONS_PER_WORKER: Key = Key::new(
     "storage.postgres.connections_per_worker",
     "2",
-    "Connections for reads that each of `http.workers` opens. Many reads are under way on each at a time. One more \
-     connection writes, and one is for `/ready`.",
+    "Connections for reads that each of `http.workers` opens. Many reads are under way on each at a time. Two more \
+     connections write, and one is for `/ready`.",
 );
 pub(super) const TRANSACTION_POOLING: Key = Key::new(
     "storage.postgres.transaction_pooling",
@@ -55,7 +55,8 @@ pub(super) const TIMEOUT: Key = Key::new(
 pub(super) const MAX_WAITING_CREATES: Key = Key::new(
     "storage.postgres.max_waiting_creates",
     "1000",
-    "Creates that wait for the commit before theirs. Those beyond are answered 503 `overloaded` at once.",
+    "Creates that wait for the commit before theirs. Those beyond are answered 503 `overloaded` at once. Creates with an \
+     `Idempotency-Key` are counted apart.",
 );
 
 /// Animals in PostgreSQL.
@@ -70,7 +71,7 @@ pub struct PostgresConfig {
 }
 
 impl PostgresConfig {
-    pub(super) fn read(values: &mut Values) -> Option<Self> {
+    pub(super) fn read(values: &mut Values, idempotency_retention: Option<Duration>) -> Option<Self> {
         let endpoint = endpoint(values, &URL);
         if matches!(endpoint, Ok(None)) {
             values.problem(&URL, "is required where storage.backend is postgres");
@@ -99,6 +100,7 @@ impl PostgresConfig {
                 connect_timeout: connect_timeout?,
                 timeout: timeout?,
                 max_waiting_creates: max_waiting_creates?,
+                idempotency_retention: idempotency_retention?,
             },
         })
     }

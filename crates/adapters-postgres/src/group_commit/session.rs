@@ -1,8 +1,7 @@
 //! One statement that adds any number of animals, and what its failure means.
 
-use std::time::Duration;
+use std::{marker::PhantomData, time::Duration};
 
-use animal_store_domain::{NewPet, PetId};
 use tokio::time::timeout;
 use tokio_postgres::{
     CancelToken, Client, Row, Statement,
@@ -14,37 +13,23 @@ use crate::{
     PgSettings,
     error::{ConnectionError, describe},
     link::{LATE, Session},
-    pet_row::code,
 };
 
-/// Which id a row was given is told by its position: the order of RETURNING is not promised. Ids ascend with the
-/// positions. What a trigger kept from being stored is left out; what it gave another id has no position.
-const INSERT: &str = "\
-    WITH given AS MATERIALIZED (
-        SELECT nextval('pets_id_seq') AS id, name, category_id, status, ordinal
-        FROM unnest($1::text[], $2::bigint[], $3::smallint[]) WITH ORDINALITY
-            AS given (name, category_id, status, ordinal)
-    ), stored AS (
-        INSERT INTO pets (id, name, category_id, status)
-        SELECT id, name, category_id, status FROM given
-        RETURNING id
-    )
-    SELECT ordinal, id FROM stored LEFT JOIN given USING (id)";
-
-const TYPES: [Type; 3] = [Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::INT2_ARRAY];
+use super::create::Create;
 
 /// A connection that writes. Diesel does not tell SQLSTATEs apart, and what became of a commit is read from them: this
 /// one is the driver's own, without Diesel.
-pub(crate) struct WriteSession {
+pub(crate) struct WriteSession<C> {
     client: Client,
     way: Way,
+    creates: PhantomData<fn(C)>,
 }
 
 enum Way {
     /// The statement is its own transaction.
     Prepared(Statement),
     /// For a pooler: nothing is left on the server's connection.
-    InTransaction { begin: String },
+    InTransaction { begin: String, statement: String },
 }
 
 /// Why a batch was not added.
@@ -57,19 +42,24 @@ pub(super) enum Failure {
     Unknown(String),
 }
 
-impl Session for WriteSession {
-    const PURPOSE: &'static str = "creates";
+impl<C: Create> Session for WriteSession<C> {
+    const PURPOSE: &'static str = C::PURPOSE;
 
     type Settings = PgSettings;
 
     async fn begin(client: Client, settings: &PgSettings) -> Result<Self, ConnectionError> {
+        let (statement, more) = (C::statement(settings), C::setting(settings));
         let way = if settings.transaction_pooling {
-            Way::InTransaction { begin: format!("BEGIN; {}", settings.statements("SET LOCAL")) }
+            let more = more.map_or_else(String::new, |setting| format!("; SET LOCAL {setting}"));
+            Way::InTransaction { begin: format!("BEGIN; {}{more}", settings.statements("SET LOCAL")), statement }
         } else {
-            Way::Prepared(client.prepare_typed(INSERT, &TYPES).await?)
+            if let Some(setting) = more {
+                client.batch_execute(&format!("SET {setting}")).await?;
+            }
+            Way::Prepared(client.prepare_typed(&statement, C::TYPES).await?)
         };
         warn_of_promises_not_kept(&client).await?;
-        Ok(Self { client, way })
+        Ok(Self { client, way, creates: PhantomData })
     }
 }
 
@@ -84,34 +74,32 @@ async fn warn_of_promises_not_kept(client: &Client) -> Result<(), ConnectionErro
     Ok(())
 }
 
-impl WriteSession {
-    /// Adds these animals in one commit and returns their ids. Only a trigger of somebody else's can leave one out. Each
-    /// answer of the server may take so long.
-    pub(super) async fn insert(&self, pets: &[&NewPet], patience: Duration) -> Result<Vec<Option<PetId>>, Failure> {
+impl<C: Create> WriteSession<C> {
+    /// Adds these animals in one commit and returns what became of each. Only a trigger of somebody else's can leave one
+    /// out. Each answer of the server may take so long.
+    pub(super) async fn insert(&self, creates: &[&C], patience: Duration) -> Result<Vec<Option<C::Outcome>>, Failure> {
         if self.client.is_closed() {
             return Err(Failure::NotSent("the connection was closed".to_owned()));
         }
-        if let Way::InTransaction { begin } = &self.way {
+        if let Way::InTransaction { begin, .. } = &self.way {
             let begun = timeout(patience, self.client.batch_execute(begin)).await;
             let begun = begun.map_err(|_| Failure::NotSent(LATE.to_owned()))?;
             begun.map_err(|error| Failure::NotSent(describe(&error)))?;
         }
-        let rows = timeout(patience, self.insert_and_commit(pets)).await;
+        let rows = timeout(patience, self.insert_and_commit(creates)).await;
         let rows = rows.map_err(|_| Failure::Unknown(LATE.to_owned()))??;
-        ids(&rows, pets.len()).ok_or_else(|| Failure::Unknown("it returned what are no ids".to_owned()))
+        outcomes::<C>(&rows, creates.len()).ok_or_else(|| Failure::Unknown("it returned what it cannot".to_owned()))
     }
 
     /// The rows may come before the commit, but the last word after them does not.
-    async fn insert_and_commit(&self, pets: &[&NewPet]) -> Result<Vec<Row>, tokio_postgres::Error> {
-        let names: Vec<&str> = pets.iter().map(|pet| pet.name().as_str()).collect();
-        let categories: Vec<i64> = pets.iter().map(|pet| pet.category_id().get()).collect();
-        let statuses: Vec<Option<i16>> = pets.iter().map(|pet| pet.status().map(code)).collect();
-        let parameters: [&(dyn ToSql + Sync); 3] = [&names, &categories, &statuses];
+    async fn insert_and_commit(&self, creates: &[&C]) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let columns = C::columns(creates);
+        let columns = columns.iter().map(|column| &**column as &(dyn ToSql + Sync));
         match &self.way {
-            Way::Prepared(statement) => self.client.query(statement, &parameters).await,
-            Way::InTransaction { .. } => {
-                let typed: Vec<_> = parameters.into_iter().zip(TYPES).collect();
-                let inserted = self.client.query_typed(INSERT, &typed).await;
+            Way::Prepared(statement) => self.client.query(statement, &columns.collect::<Vec<_>>()).await,
+            Way::InTransaction { statement, .. } => {
+                let typed: Vec<_> = columns.zip(C::TYPES.iter().cloned()).collect();
+                let inserted = self.client.query_typed(statement, &typed).await;
                 let end = if inserted.is_ok() { "COMMIT" } else { "ROLLBACK" };
                 let ended = self.client.batch_execute(end).await;
                 let rows = inserted?;
@@ -126,13 +114,14 @@ impl WriteSession {
     }
 }
 
-fn ids(rows: &[Row], count: usize) -> Option<Vec<Option<PetId>>> {
-    let mut ids = vec![None; count];
+/// By their positions; `None` where the rows are not what they have to be.
+fn outcomes<C: Create>(rows: &[Row], count: usize) -> Option<Vec<Option<C::Outcome>>> {
+    let mut outcomes: Vec<_> = (0..count).map(|_| None).collect();
     for row in rows {
-        let (ordinal, id): (i64, i64) = (row.try_get(0).ok()?, row.try_get(1).ok()?);
-        *ids.get_mut(usize::try_from(ordinal - 1).ok()?)? = Some(PetId::new(id).ok()?);
+        let position: i64 = row.try_get(0).ok()?;
+        *outcomes.get_mut(usize::try_from(position - 1).ok()?)? = Some(C::outcome(row)?);
     }
-    Some(ids)
+    Some(outcomes)
 }
 
 impl From<tokio_postgres::Error> for Failure {

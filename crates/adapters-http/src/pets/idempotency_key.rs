@@ -1,0 +1,111 @@
+//! `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): what the client calls its create, so that a retry does
+//! not add a second animal.
+
+use std::borrow::Cow;
+
+use actix_web::http::header::{HeaderMap, HeaderName};
+use animal_store_app::{ApiKeyId, IdempotencyKey};
+use sfv::{BareItem, Item, Parser};
+
+use crate::error::{ApiError, Problems};
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// On an answer that an earlier request got before.
+pub(crate) const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+const MAX_CHARS: usize = 255;
+
+/// The key that a client of this API key gives, where it gives one.
+pub(super) fn parse(headers: &HeaderMap, api_key: &ApiKeyId) -> Result<Option<IdempotencyKey>, ApiError> {
+    let mut values = headers.get_all(IDEMPOTENCY_KEY);
+    let Some(value) = values.next() else { return Ok(None) };
+    let text = text(value.as_bytes()).filter(|_| values.next().is_none());
+    let key = text.map(|text| IdempotencyKey::new(api_key.clone(), &text));
+    key.map(Some).ok_or_else(|| {
+        let rule =
+            "must be given once, as 1 to 255 visible ASCII characters, with or without quotation marks around them";
+        ApiError::InvalidHeader(Problems::one(format!("Idempotency-Key {rule}")))
+    })
+}
+
+/// What a bare value is, and what a String of structured fields (RFC 9651, section 3.3.3) says.
+fn text(value: &[u8]) -> Option<Cow<'_, str>> {
+    let text = if value.starts_with(b"\"") {
+        match Parser::new(value).parse().ok()? {
+            Item { bare_item: BareItem::String(string), params } if params.is_empty() => {
+                Cow::from(String::from(string))
+            }
+            _ => return None,
+        }
+    } else {
+        Cow::from(str::from_utf8(value).ok()?)
+    };
+    let is_fit = (1..=MAX_CHARS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_fit.then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::HeaderValue;
+
+    use super::*;
+
+    fn parse(values: &[&[u8]]) -> Result<Option<IdempotencyKey>, ApiError> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(IDEMPOTENCY_KEY, HeaderValue::from_bytes(value).unwrap());
+        }
+        super::parse(&headers, &ApiKeyId::new("shop"))
+    }
+
+    #[test]
+    fn a_bare_key_and_a_quoted_one_are_the_same() {
+        let longest = "~".repeat(MAX_CHARS);
+        for (bare, quoted) in [
+            ("a", r#""a""#),
+            ("8e03978e-40d5-43e8-bc93-6894a57f9324", r#""8e03978e-40d5-43e8-bc93-6894a57f9324""#),
+            (r#"!a"b\c~"#, r#""!a\"b\\c~""#),
+            (r"\", r#""\\""#),
+            ("a;b=1", r#""a;b=1""#),
+            (&longest, &format!("\"{longest}\"")),
+        ] {
+            let key = IdempotencyKey::new(ApiKeyId::new("shop"), bare);
+            assert_eq!(parse(&[bare.as_bytes()]).unwrap(), Some(key.clone()), "{bare}");
+            assert_eq!(parse(&[quoted.as_bytes()]).unwrap(), Some(key), "{quoted}");
+        }
+    }
+
+    #[test]
+    fn no_header_is_no_key() {
+        assert_eq!(parse(&[]).unwrap(), None);
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let long = "x".repeat(MAX_CHARS + 1);
+        for bad in [
+            &[""][..],
+            &["\"\""],
+            &["\""],
+            &["a b"],
+            &["\"a b\""],
+            &["a\tb"],
+            &["é"],
+            &["\"é\""],
+            &["\"a"],
+            &[r#""a"b"#],
+            &[r#""a\b""#],
+            &[r#""a";b=1"#],
+            &[r#""a", "b""#],
+            &[&long],
+            &[&format!("\"{long}\"")],
+            &["a", "a"],
+            &["a", ""],
+        ] {
+            let values: Vec<_> = bad.iter().map(|value| value.as_bytes()).collect();
+            assert!(matches!(parse(&values), Err(ApiError::InvalidHeader(_))), "{bad:?}");
+        }
+        assert!(parse(&[b"a\xff"]).is_err());
+    }
+}
