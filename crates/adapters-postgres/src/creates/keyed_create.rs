@@ -57,7 +57,8 @@ impl Create for KeyedCreate {
                 RETURNING api_key_id, key_digest, pet_digest, pet_id
             ), stored AS (
                 INSERT INTO pets (id, name, category_id, status)
-                SELECT id, name, category_id, status FROM given JOIN record ON pet_id = id
+                SELECT id, name, category_id, status FROM given JOIN record USING (api_key_id, key_digest)
+                WHERE pet_id = id
                 RETURNING id
             )
             SELECT ordinal,
