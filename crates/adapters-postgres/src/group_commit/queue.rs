@@ -104,13 +104,10 @@ impl<C> Queue<C> {
 impl<C: Create> Asked<C> {
     /// The statement said this, or nothing: then a trigger of the table's kept it out.
     pub(super) fn done(self, outcome: Option<C::Outcome>) {
+        let Some(outcome) = outcome else { return self.fail(kept_out()) };
         let Self { create, answer } = self;
-        let done = match outcome {
-            Some(outcome) => create.answer(outcome),
-            None => Err(kept_out()),
-        };
         // Whoever asked may have gone.
-        let _ = answer.send(done);
+        let _ = answer.send(create.answer(outcome));
     }
 
     pub(super) fn fail(self, error: AddError) {
