@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use animal_store_app::ports::{AddError, StorageError};
 use tokio::time::Instant;
@@ -17,6 +17,10 @@ use crate::{
 /// The most animals that one statement adds.
 const MAX_BATCH: usize = 1000;
 
+/// Into how many parts a batch is taken apart that waited for a lock too long: its row is found in four steps, which
+/// leave time for another one's.
+const MAX_PARTS: usize = 8;
+
 /// Empties the queue, batch after batch.
 pub(super) struct Writer<C: Create> {
     pub(super) queue: Arc<Queue<C>>,
@@ -31,30 +35,38 @@ impl<C: Create> Writer<C> {
         let _abandons = Abandons(&self.queue);
         while let Some(mut batch) = self.queue.take(MAX_BATCH).await {
             batch.sort_by(|one, other| C::order(&one.create, &other.create));
-            // However often a batch is halved, those behind it get their turn.
+            // However often a batch is taken apart, those behind it get their turn.
             let deadline = Instant::now() + self.patience * 2;
-            let mut parts = vec![batch];
-            while let Some(part) = parts.pop() {
+            let mut parts = VecDeque::from([batch]);
+            while let Some(part) = parts.pop_front() {
                 if Instant::now() > deadline {
                     fail(part, || StorageError::Deadline.into());
                     continue;
                 }
                 match self.link.session().await {
-                    Ok(open) => parts.extend(self.add(part, &open).await),
+                    Ok(open) => self.add(part, &open, &mut parts).await,
                     Err(error) => fail(part, || StorageError::from(error).into()),
                 }
             }
         }
     }
 
-    /// Adds all of these in one commit, and answers them; returns what is to be tried again in smaller parts, the
-    /// sooner of them last.
-    async fn add(&self, mut part: Vec<Asked<C>>, open: &Open<WriteSession<C>>) -> Vec<Vec<Asked<C>>> {
+    /// Adds all of these in one commit, and answers them; where one may spoil it for the others, they are tried again in
+    /// smaller parts.
+    async fn add(&self, mut part: Vec<Asked<C>>, open: &Open<WriteSession<C>>, parts: &mut VecDeque<Vec<Asked<C>>>) {
         match self.insert(&part, open).await {
             Ok(outcomes) => part.into_iter().zip(outcomes).for_each(|(asked, outcome)| asked.done(outcome)),
+            // Each part that has to wait takes its time: there are to be few of them, and after all others.
+            Err(Failure::Refused(SqlState::LOCK_NOT_AVAILABLE, _)) if part.len() > 1 => {
+                let size = part.len().div_ceil(MAX_PARTS);
+                while part.len() > size {
+                    parts.push_back(part.split_off(part.len() - size));
+                }
+                parts.push_back(part);
+            }
             Err(Failure::Refused(code, _)) if is_about_one(&code) && part.len() > 1 => {
-                let later = part.split_off(part.len() / 2);
-                return vec![later, part];
+                parts.push_front(part.split_off(part.len() / 2));
+                parts.push_front(part);
             }
             Err(Failure::Refused(code, reason)) => {
                 if code == SqlState::READ_ONLY_SQL_TRANSACTION {
@@ -72,7 +84,6 @@ impl<C: Create> Writer<C> {
                 fail(part, || AddError::OutcomeUnknown(reason.clone().into()));
             }
         }
-        Vec::new()
     }
 
     /// In one commit, tried twice where others were in the way.
@@ -98,9 +109,9 @@ impl<C: Create> Writer<C> {
     }
 }
 
-/// Data exceptions, broken constraints, and locks that were waited for too long: one row spoils it for the others.
+/// Data exceptions and broken constraints: one row spoils it for the others.
 fn is_about_one(code: &SqlState) -> bool {
-    code.code().starts_with("22") || code.code().starts_with("23") || *code == SqlState::LOCK_NOT_AVAILABLE
+    code.code().starts_with("22") || code.code().starts_with("23")
 }
 
 fn refused(code: &SqlState, reason: &str) -> StorageError {
