@@ -97,7 +97,8 @@ impl Sweep {
         let settings = self.settings.statements("SET LOCAL");
         let messages = client
             .simple_query(&format!(
-                "BEGIN; {settings}; SET LOCAL synchronous_commit = off;
+                "BEGIN ISOLATION LEVEL READ COMMITTED; {settings};
+                SET LOCAL synchronous_commit = off;
                 WITH deleted AS (
                     DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY (
                         SELECT ctid FROM idempotency_keys

@@ -17,6 +17,10 @@ use crate::{
 
 use super::create::Create;
 
+/// Whatever the database has: at a higher level, whoever waited for a record of another process is refused, as it is not
+/// the one that was there when the transaction began.
+const ISOLATION: &str = "READ COMMITTED";
+
 /// A connection that writes. Diesel does not tell SQLSTATEs apart, and what became of a commit is read from them: this
 /// one is the driver's own, without Diesel.
 pub(crate) struct WriteSession<C> {
@@ -48,14 +52,14 @@ impl<C: Create> Session for WriteSession<C> {
     type Settings = PgSettings;
 
     async fn begin(client: Client, settings: &PgSettings) -> Result<Self, ConnectionError> {
-        let (statement, more) = (C::statement(settings), C::setting(settings));
+        let statement = C::statement(settings);
+        let more = |set| C::setting(settings).map_or_else(String::new, |setting| format!("; {set} {setting}"));
         let way = if settings.transaction_pooling {
-            let more = more.map_or_else(String::new, |setting| format!("; SET LOCAL {setting}"));
-            Way::InTransaction { begin: format!("BEGIN; {}{more}", settings.statements("SET LOCAL")), statement }
+            let (set, more) = (settings.statements("SET LOCAL"), more("SET LOCAL"));
+            Way::InTransaction { begin: format!("BEGIN ISOLATION LEVEL {ISOLATION}; {set}{more}"), statement }
         } else {
-            if let Some(setting) = more {
-                client.batch_execute(&format!("SET {setting}")).await?;
-            }
+            let isolation = format!("SET default_transaction_isolation = '{ISOLATION}'");
+            client.batch_execute(&format!("{isolation}{}", more("SET"))).await?;
             Way::Prepared(client.prepare_typed(&statement, C::TYPES).await?)
         };
         warn_of_promises_not_kept(&client).await?;
