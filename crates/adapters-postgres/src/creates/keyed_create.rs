@@ -48,7 +48,7 @@ impl Create for KeyedCreate {
                     WITH ORDINALITY AS given (name, category_id, status, api_key_id, key_digest, pet_digest, ordinal)
             ), record AS (
                 INSERT INTO idempotency_keys AS found (api_key_id, key_digest, pet_digest, pet_id, expires_at)
-                SELECT api_key_id, key_digest, pet_digest, id, now() + interval '{retention} milliseconds'
+                SELECT api_key_id, key_digest, pet_digest, id, now() + interval '1 millisecond' * {retention}
                 FROM given ORDER BY ordinal
                 ON CONFLICT (api_key_id, key_digest) DO UPDATE SET
                     pet_digest = CASE WHEN found.expires_at > now() THEN found.pet_digest ELSE excluded.pet_digest END,
