@@ -115,6 +115,9 @@ fn digest(pet: &NewPet) -> [u8; 32] {
 }
 
 #[cfg(test)]
+mod plans;
+
+#[cfg(test)]
 mod tests {
     use animal_store_domain::{CategoryId, PetName, PetStatus};
 

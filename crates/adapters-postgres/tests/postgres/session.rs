@@ -55,6 +55,24 @@ impl Session {
         }
     }
 
+    /// Until so many statements wait for locks of this kind.
+    pub(crate) async fn wait_for_locks(&self, kind: &str, expected: usize) {
+        self.wait_for_count(&format!("wait_event_type = 'Lock' AND wait_event = '{kind}'"), expected).await;
+    }
+
+    /// Until so many statements wait for locks of whatever kind.
+    pub(crate) async fn wait_for_waiting_locks(&self, expected: usize) {
+        self.wait_for_count("wait_event_type = 'Lock'", expected).await;
+    }
+
+    async fn wait_for_count(&self, what: &str, expected: usize) {
+        let start = Instant::now();
+        while self.count(&format!("pg_stat_activity WHERE {what} AND datname = current_database()")).await != expected {
+            assert!(start.elapsed() < PATIENCE, "{expected} statements do not come to wait");
+            a_moment().await;
+        }
+    }
+
     /// Until a statement sleeps.
     pub(crate) async fn wait_for_sleep(&self) {
         let start = Instant::now();
