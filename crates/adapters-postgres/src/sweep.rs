@@ -92,7 +92,8 @@ impl Sweep {
     /// One batch of records that end at this time or later, oldest first, and the end of the last one. What another
     /// process is at is left to that one. Nobody waits for the disk: what a crash brings back is swept again.
     ///
-    /// One message, which passes any pooler. A time that is written in another style may be read as another one. Without `from`, each batch would have to walk past all before it.
+    /// One message, which passes any pooler. Without `from`, each batch would have to walk past all before it; a time that
+    /// is not written in ISO style may be read as another one.
     async fn delete(&self, client: &Client, from: &str) -> Result<(usize, Option<String>), ConnectionError> {
         let settings = self.settings.statements("SET LOCAL");
         let messages = client

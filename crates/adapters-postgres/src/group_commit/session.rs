@@ -62,17 +62,17 @@ impl<C: Create> Session for WriteSession<C> {
             client.batch_execute(&format!("{isolation}{}", more("SET"))).await?;
             Way::Prepared(client.prepare_typed(&statement, C::TYPES).await?)
         };
-        warn_of_promises_not_kept(&client).await?;
+        warn_of_promises_not_kept(&client, C::PURPOSE).await?;
         Ok(Self { client, way, creates: PhantomData })
     }
 }
 
 /// With these off, PostgreSQL says that it has stored what a power failure undoes.
-async fn warn_of_promises_not_kept(client: &Client) -> Result<(), ConnectionError> {
+async fn warn_of_promises_not_kept(client: &Client, purpose: &str) -> Result<(), ConnectionError> {
     for setting in ["fsync", "synchronous_commit"] {
         let row = client.query_typed_one("SELECT current_setting($1)", &[(&setting, Type::TEXT)]).await?;
         if row.try_get::<_, &str>(0)? == "off" {
-            tracing::warn!(setting, "PostgreSQL has this off: animals that were answered 201 can be lost");
+            tracing::warn!(setting, purpose, "PostgreSQL has this off: animals that were answered 201 can be lost");
         }
     }
     Ok(())

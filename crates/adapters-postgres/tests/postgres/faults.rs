@@ -140,7 +140,7 @@ async fn where_the_server_is_away_everything_fails_at_once_until_it_is_back() {
 async fn connections_that_the_server_ends_are_replaced() {
     let linked = Linked::new(settings()).await;
     let Linked { store, other, .. } = &linked;
-    // Two read, one writes, and one is for probes.
+    // Two read, two write, and one is for probes.
     other.wait_for_backends(5).await;
     for _ in 0..3 {
         let before = other.backends().await;
