@@ -65,6 +65,28 @@ fn an_animal_that_may_have_been_added_is_a_503_that_does_not_invite_to_try_again
 }
 
 #[test]
+fn a_create_whose_idempotency_key_is_busy_is_a_409_that_says_when_to_try_again() {
+    let mut repository = MockPetRepository::new();
+    repository.expect_add().returning(|_| Err(AddError::IdempotencyConflict));
+    let served = Served::with(repository, any_key());
+
+    let message = "the first request with this Idempotency-Key is still under way; try again later";
+    let body = error(409, "idempotency_conflict", message);
+    assert_answer(served.post_with(&[("Idempotency-Key", "order-1")]), Some("1"), &body);
+}
+
+#[test]
+fn an_idempotency_key_of_another_animal_is_a_422() {
+    let mut repository = MockPetRepository::new();
+    repository.expect_add().returning(|_| Err(AddError::IdempotencyMismatch));
+    let served = Served::with(repository, any_key());
+
+    let message = "another animal was added with this Idempotency-Key";
+    let body = error(422, "idempotency_mismatch", message);
+    assert_answer(served.post_with(&[("Idempotency-Key", "order-1")]), None, &body);
+}
+
+#[test]
 fn a_row_that_is_no_animal_is_a_500_that_tells_nothing() {
     let mut repository = MockPetRepository::new();
     repository.expect_find().returning(|_| Err(StorageError::Corrupt(SECRET.into())));

@@ -83,6 +83,7 @@ fn the_scope_comes_before_whatever_is_wrong_with_the_request() {
     assert_lacks("write", nobody.send("POST", "", "text/plain", ANIMAL));
     assert_lacks("write", nobody.send("POST", "", JSON, &"x".repeat(2000)));
     assert_lacks("write", nobody.send("POST", "", JSON, "{"));
+    assert_lacks("write", nobody.post_with(&[("Idempotency-Key", "a b")]));
     assert_lacks("read", nobody.get("?limit=0"));
     assert_lacks("read", nobody.get("/no-id"));
 }

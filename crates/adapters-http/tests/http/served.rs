@@ -74,7 +74,13 @@ impl Served {
 
     /// POST of an animal.
     pub(crate) fn post(&self) -> Response<Body> {
+        self.post_with(&[])
+    }
+
+    /// POST of an animal with these headers.
+    pub(crate) fn post_with(&self, headers: &[(&str, &str)]) -> Response<Body> {
         let request = self.agent.post(&self.base).header("Authorization", "Bearer x");
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         request.header("Content-Type", "application/json").send(r#"{"name":"Rex","categoryId":1}"#).expect("an answer")
     }
 }

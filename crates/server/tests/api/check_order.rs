@@ -33,6 +33,7 @@ fn a_missing_key_comes_before_everything_else() {
         post().json(too_large()),
         post().json("{"),
         post().json(r#"{"name":1}"#),
+        post().header("Idempotency-Key", "a b").json(ANIMAL),
         post(),
         app.anonymous("GET", "/v1/pets?limit=0&status=x&cursor=x"),
         app.anonymous("GET", "/v1/pets/1"),
@@ -78,6 +79,7 @@ fn the_method_comes_before_the_type_the_size_the_body_and_the_query() {
     assert_method(app.request("DELETE", "/v1/pets?limit=0"));
     assert_method(app.request("DELETE", "/v1/pets/abc"));
     assert_method(app.request("POST", "/v1/pets/abc").header("Content-Type", "text/plain").body("x"));
+    assert_method(put().header("Idempotency-Key", "a b").json(ANIMAL));
 }
 
 #[test]
@@ -110,4 +112,45 @@ fn no_body_comes_before_its_type_and_its_encoding() {
 
     let request = app.request("POST", "/v1/pets").header("Content-Type", "text/plain");
     request.header("Content-Encoding", "gzip").send().assert_error(400, "invalid_body");
+}
+
+#[test]
+fn the_type_and_the_size_come_before_an_invalid_header() {
+    let app = TestApp::start();
+    let post = || app.request("POST", "/v1/pets").header("Idempotency-Key", "a b");
+
+    for body in [ANIMAL, "{", &too_large()] {
+        post().body(body).send().assert_error(415, "unsupported_media_type");
+        post().header("Content-Encoding", "gzip").json(body).send().assert_error(415, "unsupported_media_type");
+    }
+    for body in [too_large(), format!("{ANIMAL}{}", " ".repeat(16_384))] {
+        post().json(&body).send().assert_error(413, "payload_too_large");
+        post().header("Content-Type", "application/json").chunked(&body).send().assert_error(413, "payload_too_large");
+    }
+}
+
+#[test]
+fn an_invalid_header_comes_before_what_is_in_the_body_and_after_no_body() {
+    let app = TestApp::start();
+    let post = || app.request("POST", "/v1/pets").header("Idempotency-Key", "a b");
+
+    for body in ["{", "{}", r#"{"name":1}"#] {
+        post().json(body).send().assert_error(400, "invalid_header");
+    }
+    post().send().assert_error(400, "invalid_body");
+}
+
+#[test]
+fn whatever_is_wrong_with_a_request_comes_before_the_animal_of_its_idempotency_key() {
+    let app = TestApp::start();
+    let post = || app.request("POST", "/v1/pets").header("Idempotency-Key", "order-1");
+    post().json(ANIMAL).send().assert_status(201);
+
+    post().json(r#"{"name":"Tom","categoryId":7}"#).send().assert_error(422, "idempotency_mismatch");
+    post().json(r#"{"name":"Tom"}"#).send().assert_error(400, "invalid_body");
+    post().header("Idempotency-Key", "order-1").json(ANIMAL).send().assert_error(400, "invalid_header");
+    post().json(too_large()).send().assert_error(413, "payload_too_large");
+    post().body(ANIMAL).send().assert_error(415, "unsupported_media_type");
+    let anonymous = app.anonymous("POST", "/v1/pets").header("Idempotency-Key", "order-1");
+    anonymous.json(ANIMAL).send().assert_error(401, "missing_api_key");
 }
