@@ -3,6 +3,8 @@
 mod command_line;
 mod configuration;
 mod first_steps;
+mod idempotency;
+mod idempotency_log;
 mod instances;
 mod keys;
 mod keys_refused;
