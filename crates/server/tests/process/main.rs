@@ -4,6 +4,7 @@ mod command_line;
 mod configuration;
 mod first_steps;
 mod idempotency;
+mod idempotency_crashes;
 mod idempotency_log;
 mod instances;
 mod keys;

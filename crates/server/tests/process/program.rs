@@ -176,6 +176,12 @@ impl Running {
         assert!(status.expect("the shell runs").success());
     }
 
+    /// Kills it, whatever it is doing.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("an exit status");
+    }
+
     /// Waits for its end, which is the end of its output.
     #[track_caller]
     pub(crate) fn wait(mut self) -> Ended {
