@@ -71,12 +71,12 @@ struct Instances<'a> {
 
 impl<'a> Instances<'a> {
     fn start(database: &'a PgDatabase) -> Self {
-        Self { database, running: [(), ()].map(|()| program(database).start()) }
+        Self { database, running: [0, 1].map(|instance| program(database, instance).start()) }
     }
 
     fn kill(&mut self, instance: usize) {
         self.running[instance].kill();
-        self.running[instance] = program(self.database).start();
+        self.running[instance] = program(self.database, instance).start();
     }
 
     fn retry(&mut self, instance: usize, request: &str) -> Option<Answer> {
@@ -84,8 +84,12 @@ impl<'a> Instances<'a> {
     }
 }
 
-fn program(database: &PgDatabase) -> Program {
-    over(database.url()).env("ANIMAL_STORE_HTTP__WORKERS", "1")
+/// The second one creates as it would behind a pooler: in transactions that it ends itself.
+fn program(database: &PgDatabase, instance: usize) -> Program {
+    over(database.url())
+        .env("ANIMAL_STORE_HTTP__WORKERS", "1")
+        .env("ANIMAL_STORE_STORAGE__POSTGRES__TRANSACTION_POOLING", ["false", "true"][instance])
+        .env("ANIMAL_STORE_STORAGE__POSTGRES__MIGRATE_URL", database.url())
 }
 
 /// What clients were told while the steps were taken.
