@@ -34,11 +34,13 @@ impl PgSettings {
     /// What every transaction of ours is to find set, by statements that begin like this: `SET`, `SET LOCAL`.
     ///
     /// A statement may take less time in the server than its answer may take here: one that is merely slow is ended
-    /// there, and costs no connection.
+    /// there, and costs no connection. A transaction that this process does not go on with, because it stands still or
+    /// cannot be reached, ends there as well: others may wait for what it has locked.
     pub(crate) fn statements(&self, set: &str) -> String {
         let timeout = (self.timeout * 3 / 4).as_millis().max(1);
+        let idle = self.timeout.as_millis().max(1);
         let plans = PLANS.map(|plan| format!("; {set} {plan}")).concat();
-        format!("{set} statement_timeout = {timeout}{plans}")
+        format!("{set} statement_timeout = {timeout}; {set} idle_in_transaction_session_timeout = {idle}{plans}")
     }
 }
 

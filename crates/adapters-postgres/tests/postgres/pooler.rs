@@ -65,6 +65,7 @@ async fn many_workers_share_few_connections_and_leave_nothing_behind() {
     assert_eq!(pooled.through_the_pooler(2, LEFT_BEHIND).await, [[""; 0], [""; 0]]);
     for (setting, default) in [
         ("statement_timeout", "0"),
+        ("idle_in_transaction_session_timeout", "0"),
         ("plan_cache_mode", "auto"),
         ("enable_seqscan", "on"),
         ("transaction_read_only", "off"),

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     keys::{keys, token_and_id},
-    postgres::over,
+    postgres::{over, wait_until},
     program::{DEADLINE, Program, TOKEN, read_to_end, send},
 };
 
@@ -90,6 +90,45 @@ fn in_postgresql_a_key_outlives_the_process_and_holds_for_every_other() {
     assert_eq!(create(running.address(), TOKEN, "order-1", "Rex"), replay);
     assert_eq!(create(running.address(), TOKEN, "order-1", "Tom").status, 422);
     assert_eq!(database.sql("SELECT name FROM pets"), "Rex");
+}
+
+#[test]
+fn a_process_that_stands_still_between_a_create_and_its_commit_does_not_hold_the_key() {
+    let database = PgDatabase::new();
+    let [mut frozen, mut running] = [(), ()].map(|()| {
+        // As behind a pooler: the transaction is ended by the program.
+        over(database.url())
+            .env("ANIMAL_STORE_STORAGE__POSTGRES__TRANSACTION_POOLING", "true")
+            .env("ANIMAL_STORE_STORAGE__POSTGRES__MIGRATE_URL", database.url())
+            .start()
+    });
+    let (there, here) = (frozen.address(), running.address());
+    assert_added(&create(there, TOKEN, "order-1", "Rex"));
+    database.sql(
+        "CREATE FUNCTION take_time() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.3); RETURN NEW; END';
+        CREATE TRIGGER slow BEFORE INSERT ON pets FOR EACH ROW EXECUTE FUNCTION take_time()",
+    );
+    let _unanswered = send(there, &keyed_create(TOKEN, "order-2", "Tom"));
+    let state = |name: &str| {
+        let sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND";
+        wait_until(|| database.sql(&format!("{sessions} {name}")) == "1");
+    };
+    state("wait_event = 'PgSleep'");
+    frozen.signal("STOP");
+    state("state = 'idle in transaction'");
+
+    let start = Instant::now();
+    let mut answer = create(here, TOKEN, "order-2", "Tom");
+    while answer.status != 201 {
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert!(start.elapsed() < DEADLINE, "the key is never free");
+        answer = create(here, TOKEN, "order-2", "Tom");
+    }
+
+    let replay = assert_added(&answer);
+    frozen.signal("CONT");
+    assert_eq!(create(here, TOKEN, "order-2", "Tom"), replay);
+    assert_eq!(database.sql("SELECT name FROM pets ORDER BY name"), "Rex\nTom");
 }
 
 /// Retries until that adds a second animal.

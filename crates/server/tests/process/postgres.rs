@@ -48,7 +48,7 @@ fn wait_for(expected: u16, ask: impl Fn() -> String) {
 }
 
 #[track_caller]
-fn wait_until(happened: impl Fn() -> bool) {
+pub(crate) fn wait_until(happened: impl Fn() -> bool) {
     let start = Instant::now();
     while !happened() {
         assert!(start.elapsed() < DEADLINE, "it does not happen");
