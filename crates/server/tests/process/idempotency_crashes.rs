@@ -216,7 +216,8 @@ fn every_key_adds_one_animal_whatever_is_sent_again_and_whoever_is_killed() {
     let (instances, seen) = (Mutex::new(Instances::start(&database)), Mutex::new(Seen::default()));
     let cases = Mutex::new(0..);
 
-    let config = ProptestConfig { cases: CASES, max_shrink_iters: 64, failure_persistence: None, ..Default::default() };
+    let config =
+        ProptestConfig { cases: CASES, max_shrink_time: 30_000, failure_persistence: None, ..Default::default() };
     let tested = TestRunner::new(config).run(&vec(step(), 20..60), |steps| {
         let case = lock(&cases).next().expect("there is always another one");
         let mut instances = lock(&instances);
