@@ -45,12 +45,14 @@ impl PgSettings {
 }
 
 /// These make every plan of `pet_query.rs` a walk along an index, whatever the table looks like when it is made: on a
-/// small one, reading it whole looks cheaper, and the plan would stay. What is off counts as very expensive where there
-/// is no other way, and what is expensive would be compiled, which takes longer than any of our statements.
-pub(crate) const PLANS: [&str; 5] = [
+/// small one, reading it whole looks cheaper, and the plan would stay. In the same way, a batch that is taken for a small
+/// one would be joined by loops in loops. What is off counts as very expensive where there is no other way, and what is
+/// expensive would be compiled, which takes longer than any of our statements.
+pub(crate) const PLANS: [&str; 6] = [
     "plan_cache_mode = force_generic_plan",
     "enable_seqscan = off",
     "enable_bitmapscan = off",
     "enable_sort = off",
+    "enable_nestloop = off",
     "jit = off",
 ];

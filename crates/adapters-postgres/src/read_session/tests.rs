@@ -50,7 +50,8 @@ async fn behind_a_pooler_plans_are_made_as_elsewhere_and_no_setting_stays() {
     let after: Setting = diesel::sql_query(&ask).get_result(&mut connection).await.unwrap();
 
     assert_eq!(during.setting, PLANS.join(" "));
-    let defaults = "plan_cache_mode = auto enable_seqscan = on enable_bitmapscan = on enable_sort = on jit = on";
+    let defaults = "plan_cache_mode = auto enable_seqscan = on enable_bitmapscan = on enable_sort = on \
+        enable_nestloop = on jit = on";
     assert_eq!(before.setting, defaults);
     assert_eq!(after.setting, before.setting);
 }
