@@ -147,12 +147,15 @@ impl ApiError {
             Self::RequestTimeout => "the body did not arrive in time",
             Self::UnsupportedContentType => "the body must be JSON in UTF-8: Content-Type: application/json",
             Self::UnsupportedContentEncoding => "the body must not be encoded: Content-Encoding: identity",
-            Self::IdempotencyConflict => "the first request with this Idempotency-Key is still under way; try again later",
+            Self::IdempotencyConflict => "the first request with this Idempotency-Key is under way; try again later",
             Self::IdempotencyMismatch => "another animal was added with this Idempotency-Key",
             Self::Internal(_) => "something went wrong on our side",
             Self::Unavailable(_) => "the service is temporarily unavailable; try again later",
             Self::Overloaded => "the service has too much to do; try again later",
-            Self::OutcomeUnknown(_) => "the animal may have been added; look for it before sending it again, unless the request had an Idempotency-Key",
+            Self::OutcomeUnknown(_) => {
+                "the animal may have been added; look for it before sending it again, unless the request had an \
+                 Idempotency-Key"
+            }
         }
         .into()
     }

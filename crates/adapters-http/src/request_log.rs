@@ -1,7 +1,7 @@
 //! One line for each request, and the headers that every answer carries.
 //!
-//! The line never holds a query, a header or a body; of an idempotency key it holds the digest. A 5xx is an error and carries its cause, which the client never
-//! sees; everything else is information.
+//! The line never holds a query, a header or a body; of an idempotency key it holds the digest. A 5xx is an error and
+//! carries its cause, which the client never sees; everything else is information.
 
 use std::{sync::Arc, time::Instant};
 

@@ -19,6 +19,8 @@ pub(crate) enum ConnectionError {
     Silent,
     #[error("the server closed the connection")]
     Closed,
+    #[error("the server answered what it was not asked")]
+    Unexpected,
     #[error("the encoding of the database is {0}: names need UTF8")]
     NotUtf8(String),
 }

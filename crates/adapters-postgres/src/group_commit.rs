@@ -20,6 +20,8 @@ use crate::{
 pub(crate) use create::{Answer, Column, Create};
 use queue::Queue;
 pub(crate) use session::WriteSession;
+#[cfg(test)]
+pub(crate) use writer::MAX_BATCH;
 use writer::Writer;
 
 /// Adds animals by one connection. The writer ends when the last of these is dropped and all that waited is answered.

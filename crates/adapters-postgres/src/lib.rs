@@ -1,13 +1,13 @@
 //! Animals in PostgreSQL.
 //!
-//! [`PgStorage`] is what a process has one of: it checks or migrates the schema, and owns the connection that writes.
+//! [`PgStorage`] is what a process has one of: it checks or migrates the schema, and owns the connections that write.
 //! [`PgPetRepository`] is what each HTTP worker has one of: its reads are pipelined on few connections that live on
 //! the worker's own runtime.
 //!
 //! Reads are Diesel's, prepared, and shaped so that no plan can go wrong (`pet_query.rs`). Creates are gathered while
-//! the commit before them is on its way to disk, and written by one statement in one commit (`group_commit.rs`); those with an
-//! idempotency key apart from those without (`creates.rs`). A
-//! connection that is lost, or did not answer in time, is replaced (`link.rs`).
+//! the commit before them is on its way to disk, and written by one statement in one commit (`group_commit.rs`); those
+//! with an idempotency key apart from those without (`creates.rs`). A connection that is lost, or did not answer in
+//! time, is replaced (`link.rs`).
 
 #![warn(clippy::future_not_send)]
 

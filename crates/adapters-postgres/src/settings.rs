@@ -7,7 +7,7 @@ pub struct PgSettings {
     pub schema: SchemaMode,
     /// Whether the database has to be there when the process starts.
     pub required_at_start: bool,
-    /// Connections for reads that each worker opens; one more writes, and one is for probes.
+    /// Connections for reads that each worker opens; two more write, and one is for probes.
     pub connections_per_worker: usize,
     /// Whether a pooler gives each transaction another connection of the server: nothing may be left on it then.
     pub transaction_pooling: bool,

@@ -17,7 +17,7 @@ use crate::{
 const MAX_PAUSE: Duration = Duration::from_mins(1);
 
 /// The most records that one statement deletes.
-const MAX_BATCH: usize = 1000;
+const MAX_RECORDS: usize = 1000;
 
 /// After a batch it waits so many times as long as that took: creates get the rest of the server.
 const REST: u32 = 9;
@@ -82,7 +82,7 @@ impl Sweep {
             let (deleted, last) = batch.unwrap_or(Err(ConnectionError::Silent))?;
             records += deleted;
             match last {
-                Some(last) if deleted == MAX_BATCH => from = last,
+                Some(last) if deleted == MAX_RECORDS => from = last,
                 _ => return Ok(records),
             }
             sleep(start.elapsed() * REST).await;
@@ -92,8 +92,8 @@ impl Sweep {
     /// One batch of records that end at this time or later, oldest first, and the end of the last one. What another
     /// process is at is left to that one. Nobody waits for the disk: what a crash brings back is swept again.
     ///
-    /// One message, which passes any pooler. Without `from`, each batch would have to walk past all before it; a time that
-    /// is not written in ISO style may be read as another one.
+    /// One message, which passes any pooler. Without `from`, each batch would have to walk past all before it; a time
+    /// that is not written in ISO style may be read as another one.
     async fn delete(&self, client: &Client, from: &str) -> Result<(usize, Option<String>), ConnectionError> {
         let settings = self.settings.statements("SET LOCAL");
         let messages = client
@@ -104,7 +104,7 @@ impl Sweep {
                     DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY (
                         SELECT ctid FROM idempotency_keys
                         WHERE expires_at >= '{from}' AND expires_at <= now()
-                        ORDER BY expires_at LIMIT {MAX_BATCH} FOR UPDATE SKIP LOCKED
+                        ORDER BY expires_at LIMIT {MAX_RECORDS} FOR UPDATE SKIP LOCKED
                     ))
                     RETURNING expires_at
                 )
@@ -115,8 +115,7 @@ impl Sweep {
             SimpleQueryMessage::Row(row) => Some(row),
             _ => None,
         });
-        let row = row.ok_or(ConnectionError::Silent)?;
-        let deleted = row.get(0).and_then(|count| count.parse().ok()).unwrap_or(0);
-        Ok((deleted, row.get(1).map(str::to_owned)))
+        let deleted = row.and_then(|row| row.get(0)?.parse().ok()).ok_or(ConnectionError::Unexpected)?;
+        Ok((deleted, row.and_then(|row| row.get(1)).map(str::to_owned)))
     }
 }

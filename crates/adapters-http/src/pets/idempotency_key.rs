@@ -1,5 +1,5 @@
-//! `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): what the client calls its create, so that a retry does
-//! not add a second animal.
+//! `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): what the client calls its create, so that a retry
+//! does not add a second animal.
 
 use std::borrow::Cow;
 
@@ -20,13 +20,16 @@ const MAX_CHARS: usize = 255;
 pub(super) fn parse(headers: &HeaderMap, api_key: &ApiKeyId) -> Result<Option<IdempotencyKey>, ApiError> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY);
     let Some(value) = values.next() else { return Ok(None) };
-    let text = text(value.as_bytes()).filter(|_| values.next().is_none());
-    let key = text.map(|text| IdempotencyKey::new(api_key.clone(), &text));
-    key.map(Some).ok_or_else(|| {
-        let rule =
-            "must be given once, as 1 to 255 visible ASCII characters, with or without quotation marks around them";
-        ApiError::InvalidHeader(Problems::one(format!("Idempotency-Key {rule}")))
-    })
+    let once = values.next().is_none();
+    match text(value.as_bytes()) {
+        Some(text) if once => Ok(Some(IdempotencyKey::new(api_key.clone(), &text))),
+        _ => {
+            let mut problems = Problems::default();
+            problems
+                .push("Idempotency-Key", &"must be given once, as 1 to 255 visible ASCII characters, bare or quoted");
+            Err(ApiError::InvalidHeader(problems))
+        }
+    }
 }
 
 /// What a bare value is, and what a String of structured fields (RFC 9651, section 3.3.3) says.

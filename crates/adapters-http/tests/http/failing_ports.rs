@@ -70,7 +70,7 @@ fn a_create_whose_idempotency_key_is_busy_is_a_409_that_says_when_to_try_again()
     repository.expect_add().returning(|_| Err(AddError::IdempotencyConflict));
     let served = Served::with(repository, any_key());
 
-    let message = "the first request with this Idempotency-Key is still under way; try again later";
+    let message = "the first request with this Idempotency-Key is under way; try again later";
     let body = error(409, "idempotency_conflict", message);
     assert_answer(served.post_with(&[("Idempotency-Key", "order-1")]), Some("1"), &body);
 }

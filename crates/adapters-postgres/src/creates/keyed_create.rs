@@ -1,3 +1,5 @@
+//! A create with an idempotency key: its record and its animal are stored by one statement, or neither is.
+
 use std::cmp::Ordering;
 
 use animal_store_app::ports::{AddError, AddedPet};
@@ -35,10 +37,7 @@ impl Create for KeyedCreate {
 
     type Outcome = Outcome;
 
-    /// The records are made first, or found: where another transaction is making one, this waits for its end. A record
-    /// that is found is written again as it is, unless its time is over: only a row that was written is returned, as it
-    /// is now and not as it was when the statement began. Animals are stored for the records that are new. Where a
-    /// trigger keeps one out, its id is made of a text that says so: that fails, and nothing of the statement stays.
+    /// Records first, then the animals of those that are new.
     fn statement(settings: &PgSettings) -> String {
         let retention = settings.idempotency_retention.as_millis();
         format!(
@@ -47,6 +46,9 @@ impl Create for KeyedCreate {
                 FROM unnest($1::text[], $2::bigint[], $3::smallint[], $4::text[], $5::bytea[], $6::bytea[])
                     WITH ORDINALITY AS given (name, category_id, status, api_key_id, key_digest, pet_digest, ordinal)
             ), record AS (
+                -- Where another transaction is making the same record, this waits for its end. One that is found is
+                -- written again as it is: only what was written is returned, as it is now and not as it was when the
+                -- statement began. One whose time is over is taken anew.
                 INSERT INTO idempotency_keys AS found (api_key_id, key_digest, pet_digest, pet_id, expires_at)
                 SELECT api_key_id, key_digest, pet_digest, id, now() + interval '1 millisecond' * {retention}
                 FROM given ORDER BY ordinal
@@ -61,6 +63,8 @@ impl Create for KeyedCreate {
                 WHERE pet_id = id
                 RETURNING id
             )
+            -- A record without its animal, which a trigger kept out, must not stay: a text that is no number is a data
+            -- exception (22P02), which undoes the statement and takes the batch apart.
             SELECT ordinal,
                 CASE WHEN pet_id <> given.id OR stored.id IS NOT NULL THEN pet_id
                     ELSE ('a trigger kept animal ' || pet_id || ' out of the table')::bigint END,
@@ -103,8 +107,8 @@ impl Create for KeyedCreate {
     }
 }
 
-/// By which animals are compared with those of other releases: what is no part of an animal yet may later follow the
-/// name behind a zero, which no name has.
+/// Stored, so it must never change. What becomes a part of animals later goes behind the name and a zero, which no name
+/// has, and only where it is given: animals without it keep their digest.
 fn digest(pet: &NewPet) -> [u8; 32] {
     Sha256::new()
         .chain_update(pet.category_id().get().to_be_bytes())

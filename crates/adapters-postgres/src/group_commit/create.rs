@@ -1,6 +1,6 @@
 use std::cmp::Ordering;
 
-use animal_store_app::ports::{AddError, AddedPet, StorageError};
+use animal_store_app::ports::{AddError, AddedPet};
 use tokio_postgres::{
     Row,
     types::{ToSql, Type},
@@ -44,11 +44,6 @@ pub(crate) trait Create: Sized + Send + Sync + 'static {
     /// What a row says after its position; `None` where that cannot be.
     fn outcome(row: &Row) -> Option<Self::Outcome>;
 
-    /// The answer, now that this is the outcome.
+    /// The answer, now that this is the outcome. What it held is free by then.
     fn answer(self, outcome: Self::Outcome) -> Answer;
-}
-
-/// Of a create that the statement says nothing about.
-pub(super) fn kept_out() -> AddError {
-    StorageError::Unavailable("a trigger kept the row out of the table".into()).into()
 }

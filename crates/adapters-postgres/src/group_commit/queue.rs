@@ -6,7 +6,7 @@ use std::{
 use animal_store_app::ports::{AddError, StorageError};
 use tokio::sync::{Notify, oneshot};
 
-use super::create::{Answer, Create, kept_out};
+use super::create::{Answer, Create};
 
 /// Creates that wait for the writer, in the order in which they came. There is room for so many and no more.
 pub(super) struct Queue<C> {
@@ -104,7 +104,10 @@ impl<C> Queue<C> {
 impl<C: Create> Asked<C> {
     /// The statement said this, or nothing: then a trigger of the table's kept it out.
     pub(super) fn done(self, outcome: Option<C::Outcome>) {
-        let Some(outcome) = outcome else { return self.fail(kept_out()) };
+        let Some(outcome) = outcome else {
+            let kept_out = StorageError::Unavailable("a trigger kept the row out of the table".into());
+            return self.fail(kept_out.into());
+        };
         let Self { create, answer } = self;
         // Whoever asked may have gone.
         let _ = answer.send(create.answer(outcome));

@@ -15,10 +15,9 @@ use crate::{
 };
 
 /// The most animals that one statement adds.
-const MAX_BATCH: usize = 1000;
+pub(crate) const MAX_BATCH: usize = 1000;
 
-/// Into how many parts a batch is taken apart that waited for a lock too long: its row is found in four steps, which
-/// leave time for another one's.
+/// Into how many parts a batch is taken apart that waited for a lock too long: in four steps, its row stands alone.
 const MAX_PARTS: usize = 8;
 
 /// Empties the queue, batch after batch.
@@ -116,7 +115,7 @@ fn is_about_one(code: &SqlState) -> bool {
 
 fn refused(code: &SqlState, reason: &str) -> StorageError {
     match *code {
-        SqlState::QUERY_CANCELED | SqlState::LOCK_NOT_AVAILABLE => StorageError::Deadline,
+        SqlState::QUERY_CANCELED => StorageError::Deadline,
         _ => StorageError::Unavailable(reason.into()),
     }
 }

@@ -1,6 +1,5 @@
-use animal_store_app::{idempotency_contract, pet_repository_contract};
+use animal_store_app::pet_repository_contract;
 
-use crate::store::{repository, with_retention};
+use crate::store::repository;
 
 pet_repository_contract!(repository);
-idempotency_contract!(with_retention);

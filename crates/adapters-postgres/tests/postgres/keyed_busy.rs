@@ -87,7 +87,7 @@ async fn a_key_is_free_after_a_deadline_and_nothing_was_stored() {
     let bench = Bench::keyed(PgSettings { timeout: Duration::from_secs(2), ..settings() }).await;
     bench.other.lock().await;
     for _ in 0..3 {
-        assert_eq!(ask(&bench.store.repository, "late").await, Failed(Deadline));
+        assert_eq!(ask(&bench.store.repository, "late").await, Failed(Unavailable));
     }
     bench.other.unlock().await;
     assert!(matches!(comes_to_be_added(&bench.store.repository, "late").await, New(_)));

@@ -1,4 +1,4 @@
-//! Records that somebody else has locked: whoever asks for one of them is late, and nobody else is.
+//! Records that somebody else has locked: whoever asks for one of them is refused, and nobody else is.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use animal_store_adapters_postgres::PgSettings;
 
 use crate::{
     batches::Bench,
-    calls::{AT_ONCE, Deadline, add},
+    calls::{AT_ONCE, Unavailable, add},
     keyed::{Again, Failed, New, ask, in_order},
     session::Session,
     store::{both_ways, settings},
@@ -41,14 +41,14 @@ async fn who_asks_for_a_record_that_is_locked_is_late_alone() {
         for (index, answer) in answers.iter().enumerate() {
             assert_eq!(matches!(answer, New(_)), index != 2, "{answers:?}");
         }
-        assert_eq!(answers[2], Failed(Deadline));
+        assert_eq!(answers[2], Failed(Unavailable));
         assert_eq!(bench.other.named(&names[2]).await, 0);
         locking.run("ROLLBACK").await;
         let New(id) = ask(&bench.store.repository, &names[2]).await else { panic!("it is new") };
 
         locking.run(&format!("BEGIN; SELECT FROM idempotency_keys WHERE pet_id = {id} FOR UPDATE")).await;
         let answers = bench.ask_together(&names).await;
-        assert_eq!(answers[2], Failed(Deadline));
+        assert_eq!(answers[2], Failed(Unavailable));
         assert!(answers.iter().enumerate().all(|(index, answer)| matches!(answer, Again(_)) == (index != 2)));
         locking.run("COMMIT").await;
         assert_eq!(ask(&bench.store.repository, &names[2]).await, Again(id));
@@ -80,7 +80,7 @@ async fn who_is_late_in_a_large_batch_is_late_alone() {
     let names = names(1000);
     let _locking = make_record(&bench, &names[0]).await;
     let answers = bench.ask_together(&names).await;
-    assert_eq!(answers[0], Failed(Deadline));
+    assert_eq!(answers[0], Failed(Unavailable));
     let failed = answers.iter().filter(|answer| !matches!(answer, New(_))).count();
     assert_eq!(failed, 1, "of {}", answers.len());
 }

@@ -1,6 +1,6 @@
 //! What is done through a pooler is done right, and leaves nothing on connections that others use.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use animal_store_adapters_postgres::{PgSettings, PgStorage};
 use animal_store_app::{
@@ -20,8 +20,8 @@ use crate::{
 mod one_connection {
     use super::*;
 
-    async fn repository() -> (Arc<dyn PetRepository>, Pooled) {
-        let pooled = Pooled::with(1, pooling()).await;
+    async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, Pooled) {
+        let pooled = Pooled::with(1, PgSettings { idempotency_retention, ..pooling() }).await;
         (pooled.repository(), pooled)
     }
 
@@ -33,9 +33,10 @@ mod without_a_pooler {
 
     use super::*;
 
-    async fn repository() -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
+    async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
         let database = PgDatabase::new();
-        let store = Store::at(database.url(), pooling()).await;
+        let settings = PgSettings { idempotency_retention, ..pooling() };
+        let store = Store::at(database.url(), settings).await;
         (store.repository, (store.storage, database))
     }
 

@@ -106,15 +106,8 @@ impl Served {
     }
 }
 
-/// An empty repository, and what it needs until the test ends.
-pub(crate) async fn repository() -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
-    with_retention(settings().idempotency_retention).await
-}
-
-/// The same, that keeps idempotency keys for so long.
-pub(crate) async fn with_retention(
-    idempotency_retention: Duration,
-) -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
+/// An empty repository that keeps idempotency keys for so long, and what it needs until the test ends.
+pub(crate) async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
     let database = PgDatabase::new();
     let store = Store::at(database.url(), PgSettings { idempotency_retention, ..settings() }).await;
     (store.repository, (store.storage, database))

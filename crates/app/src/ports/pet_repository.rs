@@ -13,7 +13,7 @@ use crate::IdempotencyKey;
 ///   the adapter's storage survives.
 /// - Names, categories and statuses come back exactly as they were added.
 /// - Of all adds with one idempotency key, one adds its animal, whoever asks where and whatever fails in between. The
-///   others are given that animal again, or refused where they ask for another one. Only an addition takes a key; it is
+///   others are given that animal again, or refused: while it is being added, and where they ask for another one. Only an addition takes a key; it is
 ///   free again when its retention, which the adapter is told, is over.
 /// - Every call ends: an adapter that waits for something has a deadline for it.
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
@@ -40,8 +40,9 @@ pub trait PetRepository: Send + Sync {
     /// Adds an animal under a new id and returns it; or returns the one that was added with the same idempotency key.
     ///
     /// # Errors
-    /// [`AddError::NotStored`] promises that the animal is not there and never will be; whatever cannot be promised
-    /// is [`AddError::OutcomeUnknown`]. With an idempotency key, asking again is right after either.
+    /// [`AddError::OutcomeUnknown`] where the animal may have been added; every other error promises that this request
+    /// did not add it and never will. With an idempotency key, asking again is right after any of them but
+    /// [`AddError::IdempotencyMismatch`].
     async fn add(&self, request: AddPet) -> Result<AddedPet, AddError>;
 }
 

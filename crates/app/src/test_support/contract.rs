@@ -3,10 +3,10 @@
 //! An adapter's test file says how to set the adapter up, and gets one test for each rule:
 //!
 //! ```
-//! # use std::sync::Arc;
+//! # use std::{sync::Arc, time::Duration};
 //! # use animal_store_app::ports::PetRepository;
-//! /// An empty repository, and a guard that cleans up when the test ends.
-//! async fn setup() -> (Arc<dyn PetRepository>, ()) {
+//! /// An empty repository that keeps idempotency keys for so long, and a guard that cleans up when the test ends.
+//! async fn setup(retention: Duration) -> (Arc<dyn PetRepository>, ()) {
 //!     // …
 //! #   unreachable!("only compiled")
 //! }

@@ -34,9 +34,8 @@ fn the_defaults_are_a_configuration() {
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.management.listen.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:8081"));
     assert_eq!(config.http.limits.max_body_bytes, 16 * 1024);
-    assert!(
-        matches!(config.storage, StorageConfig::Memory { idempotency_retention } if idempotency_retention == Duration::from_hours(24))
-    );
+    let StorageConfig::Memory { idempotency_retention } = config.storage else { panic!("{:?}", config.storage) };
+    assert_eq!(idempotency_retention, Duration::from_hours(24));
     assert_eq!(tokens(&config), [""; 0]);
 }
 

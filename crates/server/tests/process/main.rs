@@ -11,6 +11,7 @@ mod keys;
 mod keys_refused;
 mod killed;
 mod log;
+mod permissions;
 mod postgres;
 mod program;
 mod secrets;

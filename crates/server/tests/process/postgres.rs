@@ -19,21 +19,16 @@ pub(crate) fn over(url: &str) -> Program {
         .env("ANIMAL_STORE_STORAGE__POSTGRES__CONNECT_TIMEOUT", "1s")
 }
 
-fn status(answer: &str) -> u16 {
+pub(crate) fn status(answer: &str) -> u16 {
     answer[9..12].parse().expect("a status")
 }
 
-fn list(address: SocketAddr) -> String {
+pub(crate) fn list(address: SocketAddr) -> String {
     get(address, "/v1/pets", TOKEN)
 }
 
-fn create(address: SocketAddr) -> String {
-    create_with(address, "")
-}
-
-/// With these lines in the head of the request.
-fn create_with(address: SocketAddr, lines: &str) -> String {
-    let head = format!("POST /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: Bearer {TOKEN}\r\n{lines}");
+pub(crate) fn create(address: SocketAddr) -> String {
+    let head = format!("POST /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: Bearer {TOKEN}\r\n");
     let body = r#"{"name":"Rex","categoryId":1}"#;
     let fields = format!("Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close", body.len());
     read_to_end(send(address, &format!("{head}{fields}\r\n\r\n{body}")))
@@ -230,29 +225,4 @@ fn a_row_that_is_no_animal_is_a_500_and_a_line_with_table_column_and_id() {
     let cause = line["cause"].as_str().expect("a cause");
     assert!(cause.contains("table pets, column name, id 1: must not be blank"), "{line}");
     assert_eq!(line["level"], "ERROR");
-}
-
-#[test]
-fn a_user_with_the_documented_permissions_is_enough() {
-    let database = PgDatabase::new();
-    let role = format!("store_{}", database.name());
-    database.sql(&format!("CREATE ROLE {role} LOGIN"));
-    assert_eq!(over(database.url()).args(&["migrate"]).run().code, Some(0));
-    let documentation = include_str!("../../../../docs/operations.md");
-    let grants: Vec<_> = documentation.lines().filter(|line| line.starts_with("    GRANT ")).collect();
-    assert_eq!(grants.len(), 4);
-    database.sql(&grants.join("\n").replace("TO store;", &format!("TO {role};")));
-
-    let mut running = over(&database.url().replace("postgres@", &format!("{role}@")))
-        .env("ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION", "1s")
-        .start();
-    let (address, management) = (running.address(), running.management_address());
-    assert_eq!(status(&create(address)), 201);
-    assert_eq!(status(&create_with(address, "Idempotency-Key: 1\r\n")), 201);
-    assert_eq!(status(&create_with(address, "Idempotency-Key: 1\r\n")), 201);
-    assert_eq!(status(&list(address)), 200);
-    wait_until(|| database.sql("SELECT count(*) FROM idempotency_keys") == "0");
-    assert_eq!(status(&get(management, "/ready", "")), 200);
-    drop(running);
-    database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }

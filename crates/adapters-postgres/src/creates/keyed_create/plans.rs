@@ -10,12 +10,10 @@ use super::*;
 use crate::{
     Migrations, PgEndpoint, SchemaMode,
     endpoint::{Driver, Opened},
+    group_commit::MAX_BATCH,
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The greatest there is.
-const BATCH: usize = 1000;
 
 /// Keys are numbers.
 const RECORDS: &str = "
@@ -78,7 +76,7 @@ fn nodes(plan: &Value) -> Vec<&Value> {
 /// Adds a batch, and another time.
 async fn costs_what_it_has_to(client: &Client, from: usize) {
     for _ in 0..2 {
-        let explained = explain(client, &execute(from, BATCH)).await;
+        let explained = explain(client, &execute(from, MAX_BATCH)).await;
         assert!(explained["JIT"].is_null(), "{explained:#}");
         for node in nodes(&explained["Plan"]) {
             assert_ne!(node["Node Type"], "Nested Loop", "{explained:#}");

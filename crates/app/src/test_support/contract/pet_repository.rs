@@ -10,13 +10,14 @@ use crate::{
     test_support::new_pet,
 };
 
-/// Writes one test for each rule of the contract. `setup` is an async function without arguments that returns an
-/// empty repository as `Arc<dyn PetRepository>`, and a guard that is dropped when the test ends.
+/// Writes one test for each rule of the contract, those of [idempotency keys](super::idempotency) among them. `setup` is
+/// an async function that is told how long keys are kept, and returns an empty repository as `Arc<dyn PetRepository>` and
+/// a guard that is dropped when the test ends.
 #[macro_export]
 macro_rules! pet_repository_contract {
     ($setup:path) => {
         $crate::contract_tests!(
-            pet_repository, $setup();
+            pet_repository, $setup(std::time::Duration::from_hours(24));
             an_empty_repository_lists_nothing_and_finds_nothing,
             an_added_animal_is_found_and_listed_exactly_as_it_was_returned,
             every_name_comes_back_exactly,
@@ -31,6 +32,7 @@ macro_rules! pet_repository_contract {
             concurrent_adds_are_all_stored_under_ids_of_their_own,
             pages_reach_every_animal_once_while_others_are_added,
         );
+        $crate::idempotency_contract!($setup);
     };
 }
 
