@@ -7,7 +7,10 @@ use animal_store_test_servers::PostgresServer;
 
 use crate::{
     batches::Bench,
-    calls::{AT_ONCE, Answered, PATIENCE, Unavailable, add, comes_to, each, find, not_ready, of_add, reason},
+    calls::{
+        AT_ONCE, Answered, PATIENCE, Unavailable, add, comes_to, comes_to_be_ready, each, find, not_ready, of_add,
+        reason,
+    },
     store::{Store, settings},
 };
 
@@ -62,7 +65,7 @@ async fn without_its_table_the_storage_is_unavailable_until_there_is_one_again()
     comes_to(&store.repository, Unavailable, AT_ONCE).await;
     other.run(definition).await;
     comes_to(&store.repository, Answered, PATIENCE).await;
-    assert_eq!(not_ready(&store.storage).await, None);
+    comes_to_be_ready(&store.storage).await;
     drop(database);
 }
 
@@ -85,5 +88,5 @@ async fn without_a_privilege_the_storage_is_unavailable_until_it_is_granted() {
     assert_eq!(each(&store.repository, AT_ONCE).await, [Answered, Answered, Unavailable]);
     sql("GRANT INSERT ON pets TO keeper; GRANT USAGE ON pets_id_seq TO keeper");
     assert_eq!(each(&store.repository, AT_ONCE).await, [Answered; 3]);
-    assert_eq!(not_ready(&store.storage).await, None);
+    comes_to_be_ready(&store.storage).await;
 }

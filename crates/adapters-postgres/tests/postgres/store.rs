@@ -8,7 +8,7 @@ use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
 use tokio_postgres::{Client, NoTls};
 
 use crate::{
-    calls::{Answered, PATIENCE, comes_to},
+    calls::{Answered, PATIENCE, comes_to, comes_to_be_ready},
     session::Session,
 };
 
@@ -76,6 +76,7 @@ impl Linked {
         let (link, url) = link(database.url());
         let store = Store::at(&url, settings).await;
         comes_to(&store.repository, Answered, PATIENCE).await;
+        comes_to_be_ready(&store.storage).await;
         let other = Session::of(&database).await;
         Self { store, link, other, database }
     }
@@ -102,6 +103,7 @@ impl Served {
         let server = PostgresServer::start();
         let store = Store::at(&server.url("postgres"), settings).await;
         comes_to(&store.repository, Answered, PATIENCE).await;
+        comes_to_be_ready(&store.storage).await;
         Self { store, server }
     }
 }
