@@ -13,7 +13,7 @@ use futures_util::{
 };
 
 use crate::{
-    calls::add,
+    calls::{add, comes_to_be_ready},
     session::Session,
     store::{Store, settings},
 };
@@ -37,6 +37,7 @@ impl Bench {
         let database = PgDatabase::new();
         let store = Store::at(database.url(), settings).await;
         add(&store.repository, "Rex").await.expect("an animal");
+        comes_to_be_ready(&store.storage).await;
         let other = Session::of(&database).await;
         Self { store, other, database }
     }
