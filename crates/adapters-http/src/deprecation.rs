@@ -8,8 +8,8 @@ use actix_web::{
 pub(crate) const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
 
 /// 2026-01-01T00:00:00Z
-const DEPRECATED_SINCE: &str = "@1767225600";
-const REMOVED_ON: &str = "Thu, 05 Dec 2030 00:00:00 GMT";
+pub(crate) const DEPRECATED_SINCE: &str = "@1767225600";
+pub(crate) const REMOVED_ON: &str = "Thu, 05 Dec 2030 00:00:00 GMT";
 const SUCCESSOR: &str = r#"<../pets>; rel="successor-version""#;
 
 pub(crate) fn headers() -> DefaultHeaders {

@@ -79,14 +79,14 @@ impl fmt::Display for Problems {
 
 /// The Error body of the interface.
 #[derive(Serialize)]
-struct ErrorResponse<'a> {
+pub(crate) struct ErrorResponse {
     code: &'static str,
-    message: Cow<'a, str>,
+    message: Cow<'static, str>,
     status: u16,
 }
 
 impl ApiError {
-    fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::InvalidBody(_) | Self::InvalidQuery(_) | Self::InvalidHeader(_) | Self::MalformedRequest => {
                 StatusCode::BAD_REQUEST
@@ -105,7 +105,7 @@ impl ApiError {
         }
     }
 
-    fn code(&self) -> &'static str {
+    pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::InvalidBody(_) => "invalid_body",
             Self::InvalidQuery(_) => "invalid_query",
@@ -160,8 +160,13 @@ impl ApiError {
         .into()
     }
 
+    /// The body of the answer.
+    pub(crate) fn body(&self) -> ErrorResponse {
+        ErrorResponse { code: self.code(), message: self.message(), status: self.status().as_u16() }
+    }
+
     /// The header that tells the client what to do about it.
-    fn advice(&self) -> Option<(header::HeaderName, &'static str)> {
+    pub(crate) fn advice(&self) -> Option<(header::HeaderName, &'static str)> {
         match self {
             Self::MissingApiKey => Some((header::WWW_AUTHENTICATE, r#"Bearer realm="animal-store""#)),
             Self::MalformedApiKey => {
@@ -217,6 +222,6 @@ impl ResponseError for ApiError {
         if matches!(self, Self::MalformedRequest | Self::RequestTimeout) {
             response.force_close();
         }
-        response.json(ErrorResponse { code: self.code(), message: self.message(), status: self.status().as_u16() })
+        response.json(self.body())
     }
 }

@@ -13,6 +13,7 @@ mod error;
 mod framing;
 mod health;
 mod in_flight;
+mod openapi;
 mod panics;
 mod pets;
 mod request_id;
@@ -26,6 +27,7 @@ use animal_store_app::{Authenticate, CreatePet, GetPet, ListPets};
 pub use actix_server::{Server, ServerHandle};
 pub use auth::is_bearer_token;
 pub use in_flight::InFlight;
+pub use openapi::openapi_document;
 pub use serve::{Limits, serve_api, serve_management};
 
 /// What the handlers call. Each worker has one of its own.

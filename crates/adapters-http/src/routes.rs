@@ -11,7 +11,7 @@ use crate::{
     auth::authenticate,
     deprecation,
     error::ApiError,
-    health,
+    health, openapi,
     pets::{create_pet, get_pet, list_pets},
 };
 
@@ -32,7 +32,11 @@ pub(crate) fn api(config: &mut ServiceConfig) {
         .service(pets)
         .service(pet)
         .default_service(refuse(|| ApiError::RouteNotFound));
-    config.service(v1).default_service(refuse(|| ApiError::RouteNotFound));
+    let openapi = web::resource("/openapi.json")
+        .route(web::get().to(openapi::serve))
+        .route(web::head().to(openapi::serve))
+        .default_service(refuse(|| ApiError::MethodNotAllowed("GET, HEAD")));
+    config.service(v1).service(openapi).default_service(refuse(|| ApiError::RouteNotFound));
 }
 
 /// What operators ask.

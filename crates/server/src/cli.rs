@@ -41,6 +41,9 @@ enum Command {
     /// Issues, lists, revokes and rotates API keys, where the configuration keeps them outside of the process.
     #[command(subcommand)]
     Keys(keys::Command),
+    /// Prints the interface as an OpenAPI document.
+    #[command(name = "openapi")]
+    OpenApi,
     /// Runs the migrations that the database has not seen, and prints their names.
     Migrate(migrate::Migrate),
 }
@@ -78,6 +81,7 @@ pub fn run() -> ExitCode {
             let (action, settings) = command.split();
             (Box::new(|config, _| keys::run(action, config)), Options { settings, listen: None })
         }
+        Some(Command::OpenApi) => return end(print_openapi()),
         Some(Command::Migrate(migrate::Migrate { dry_run, settings })) => {
             (Box::new(move |config, _| migrate::run(dry_run, config)), Options { settings, listen: None })
         }
@@ -90,7 +94,11 @@ pub fn run() -> ExitCode {
         Ok(loaded) => loaded,
         Err(problem) => return complain(&problem, 2),
     };
-    match run(config, &sources) {
+    end(run(config, &sources))
+}
+
+fn end(done: anyhow::Result<()>) -> ExitCode {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => complain(&format!("{error:#}"), 1),
     }
@@ -153,6 +161,11 @@ fn print_config(_: Config, sources: &Sources) -> anyhow::Result<()> {
     for (key, value) in Config::effective(sources) {
         writeln!(stdout, "{} = {value}", key.name)?;
     }
+    Ok(())
+}
+
+fn print_openapi() -> anyhow::Result<()> {
+    io::stdout().write_all(animal_store_adapters_http::openapi_document().as_bytes())?;
     Ok(())
 }
 

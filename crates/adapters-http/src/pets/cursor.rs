@@ -10,7 +10,7 @@ pub(super) fn encode(after: PetId) -> String {
 }
 
 /// The position, absent where it is the beginning; an error where the text is no cursor.
-pub(super) fn decode(cursor: &str) -> Result<Option<PetId>, InvalidCursor> {
+pub(crate) fn decode(cursor: &str) -> Result<Option<PetId>, InvalidCursor> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| InvalidCursor)?;
     let position = i64::from_be_bytes(bytes.try_into().map_err(|_| InvalidCursor)?);
     if position < 0 { Err(InvalidCursor) } else { Ok(PetId::new(position).ok()) }
@@ -18,7 +18,7 @@ pub(super) fn decode(cursor: &str) -> Result<Option<PetId>, InvalidCursor> {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be one that a next link gave")]
-pub(super) struct InvalidCursor;
+pub(crate) struct InvalidCursor;
 
 #[cfg(test)]
 mod tests {

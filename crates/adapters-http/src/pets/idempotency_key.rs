@@ -17,7 +17,7 @@ pub(crate) const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("ide
 const MAX_CHARS: usize = 255;
 
 /// The key that a client of this API key gives, where it gives one.
-pub(super) fn parse(headers: &HeaderMap, api_key: &ApiKeyId) -> Result<Option<IdempotencyKey>, ApiError> {
+pub(crate) fn parse(headers: &HeaderMap, api_key: &ApiKeyId) -> Result<Option<IdempotencyKey>, ApiError> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY);
     let Some(value) = values.next() else { return Ok(None) };
     let once = values.next().is_none();

@@ -25,6 +25,7 @@ mod list_pets_invalid;
 mod management;
 mod media_types;
 mod names;
+mod openapi;
 mod pagination;
 mod raw_connection;
 mod raw_http;

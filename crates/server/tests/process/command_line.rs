@@ -40,3 +40,10 @@ fn what_the_command_line_does_not_know_is_refused() {
         assert!(!ended.stderr.is_empty());
     }
 }
+
+#[test]
+fn the_interface_is_printed_whatever_the_configuration_is() {
+    let printed = Program::bare().args(&["openapi"]).env("ANIMAL_STORE_STORAGE__BACKEND", "nowhere").run();
+    assert_eq!(printed.code, Some(0), "{printed:?}");
+    assert!(printed.stdout.join("\n") == include_str!("../../../../docs/openapi.json").trim_end());
+}

@@ -1,0 +1,168 @@
+//! The operations of the interface.
+
+use animal_store_app::Scope;
+use animal_store_domain::PageLimit;
+use serde_json::json;
+use utoipa::openapi::{
+    ContentBuilder, Deprecated, ObjectBuilder, Required, ResponsesBuilder, Type,
+    path::{Operation, OperationBuilder, ParameterBuilder, ParameterIn},
+    request_body::RequestBodyBuilder,
+};
+
+use super::{
+    answers::{answer, with_errors},
+    schemas::{self, reference, text},
+};
+use crate::error::{ApiError, Problems};
+
+pub(super) const TAG: &str = "pets";
+
+/// Base64url of eight bytes, the first of which is below 128.
+const CURSOR_PATTERN: &str = "^[A-Za-f][A-Za-z0-9_-]{9}[AEIMQUYcgkosw048]$";
+
+/// Bare, or a String of structured fields.
+const IDEMPOTENCY_KEY_PATTERN: &str = r#"^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$"#;
+
+pub(super) fn list_pets() -> Operation {
+    let limit = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .minimum(Some(PageLimit::MIN))
+        .maximum(Some(PageLimit::MAX))
+        .default(Some(json!(PageLimit::default().get())));
+    let page = answer("A page of animals", &["Link"]).content(
+        "application/json",
+        ContentBuilder::new().schema(Some(reference("Pets"))).example(Some(json!([schemas::example(7)]))).build(),
+    );
+    let mut errors = vec![ApiError::InvalidQuery(Problems::one("limit must be a whole number from 1 to 100"))];
+    errors.extend(of_every_operation(Scope::Read));
+    operation("listPets", "Lists animals")
+        .description(Some(
+            "In ascending order of id. Where more follow, `Link` has a `rel=\"next\"`: following it until there is none \
+             gives every animal that was there before exactly once, and later ones at most once.",
+        ))
+        .parameter(parameter("limit", ParameterIn::Query, "How many animals at most").schema(Some(limit)))
+        .parameter(
+            parameter("status", ParameterIn::Query, "Only those that have it").schema(Some(reference("PetStatus"))),
+        )
+        .parameter(
+            parameter("cursor", ParameterIn::Query, "From a `next` link: where to go on")
+                .schema(Some(text().pattern(Some(CURSOR_PATTERN)).examples([json!("AAAAAAAAABQ")]))),
+        )
+        .responses(with_errors(ResponsesBuilder::new().response("200", page.build()), &errors, &[]))
+        .build()
+}
+
+pub(super) fn create_pet() -> Operation {
+    let body = RequestBodyBuilder::new().required(Some(Required::True)).content(
+        "application/json",
+        ContentBuilder::new().schema(Some(reference("NewPet"))).example(Some(schemas::new_pet_example())).build(),
+    );
+    let created = answer(
+        "The animal, added now or by an earlier request with the same `Idempotency-Key`",
+        &["Location", "Idempotency-Replayed"],
+    )
+    .content(
+        "application/json",
+        ContentBuilder::new().schema(Some(reference("Pet"))).example(Some(schemas::example(7))).build(),
+    );
+    let mut errors = vec![
+        ApiError::InvalidBody(Problems::one("name must be a string; categoryId is required")),
+        ApiError::InvalidHeader(Problems::one("Idempotency-Key must be given once")),
+        ApiError::MalformedRequest,
+        ApiError::RequestTimeout,
+        ApiError::IdempotencyConflict,
+        ApiError::PayloadTooLarge(16 * 1024),
+        ApiError::UnsupportedContentType,
+        ApiError::UnsupportedContentEncoding,
+        ApiError::IdempotencyMismatch,
+        ApiError::OutcomeUnknown("".into()),
+    ];
+    errors.extend(of_every_operation(Scope::Write));
+    let key = text().pattern(Some(IDEMPOTENCY_KEY_PATTERN)).examples([json!("8e03978e-40d5-43e8-bc93-6894a57f9324")]);
+    operation("createPet", "Adds an animal")
+        .description(Some(
+            "With an `Idempotency-Key`, a retry never adds a second animal: the same key with the same animal is \
+             answered as the first request was, for 24 hours by default.",
+        ))
+        .parameter(
+            parameter(
+                "Idempotency-Key",
+                ParameterIn::Header,
+                "A name of the client's for this request, bare or quoted",
+            )
+            .schema(Some(key)),
+        )
+        .request_body(Some(body.build()))
+        .responses(with_errors(ResponsesBuilder::new().response("201", created.build()), &errors, &[]))
+        .build()
+}
+
+pub(super) fn get_pet() -> Operation {
+    let headers = ["Deprecation", "Sunset", "Link"];
+    let found = answer("The animal", &headers).content(
+        "application/json",
+        ContentBuilder::new().schema(Some(reference("Pet"))).example(Some(schemas::example(7))).build(),
+    );
+    let mut errors = vec![ApiError::PetNotFound];
+    errors.extend(of_every_operation(Scope::Read));
+    operation("getPet", "Fetches an animal by its id")
+        .description(Some("Deprecated, and to be removed on 2030-12-05. Use `listPets` with `status`."))
+        .deprecated(Some(Deprecated::True))
+        .parameter(
+            parameter("petId", ParameterIn::Path, "The id of the animal")
+                .required(Required::True)
+                .schema(Some(schemas::id())),
+        )
+        .responses(with_errors(ResponsesBuilder::new().response("200", found.build()), &errors, &headers))
+        .build()
+}
+
+fn operation(id: &str, summary: &str) -> OperationBuilder {
+    OperationBuilder::new().operation_id(Some(id)).summary(Some(summary)).tag(TAG)
+}
+
+fn parameter(name: &str, place: ParameterIn, description: &str) -> ParameterBuilder {
+    ParameterBuilder::new().name(name).parameter_in(place).required(Required::False).description(Some(description))
+}
+
+/// What can go wrong with any of them.
+fn of_every_operation(scope: Scope) -> Vec<ApiError> {
+    vec![
+        ApiError::MissingApiKey,
+        ApiError::MalformedApiKey,
+        ApiError::UnknownApiKey,
+        ApiError::InsufficientScope(scope),
+        ApiError::Internal("".into()),
+        ApiError::Unavailable("".into()),
+        ApiError::Overloaded,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+    use animal_store_app::ApiKeyId;
+    use proptest::{prelude::*, string::string_regex};
+
+    use super::*;
+    use crate::pets::{decode_cursor, parse_idempotency_key};
+
+    proptest! {
+        #[test]
+        fn every_cursor_that_the_pattern_allows_is_a_cursor(
+            text in string_regex(CURSOR_PATTERN.trim_matches(['^', '$'])).unwrap()
+        ) {
+            prop_assert!(decode_cursor(&text).is_ok(), "{text:?}");
+        }
+
+        #[test]
+        fn every_key_that_the_pattern_allows_is_a_key(
+            text in string_regex(IDEMPOTENCY_KEY_PATTERN.trim_matches(['^', '$'])).unwrap()
+        ) {
+            let mut headers = HeaderMap::new();
+            headers.insert(HeaderName::from_static("idempotency-key"), HeaderValue::from_str(&text).unwrap());
+            let key = parse_idempotency_key(&headers, &ApiKeyId::new("shop"));
+            prop_assert!(matches!(key, Ok(Some(_))), "{text:?}");
+        }
+    }
+}
