@@ -1,7 +1,9 @@
 //! What [`PetRepository`] promises. Every rule is given an empty repository.
 #![expect(clippy::missing_panics_doc, reason = "a rule that is broken panics: that is what it is for")]
 
-use std::{collections::BTreeSet, sync::Arc};
+mod concurrency;
+
+use std::sync::Arc;
 
 use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetStatus};
 
@@ -9,6 +11,8 @@ use crate::{
     ports::{AddPet, PetRepository},
     test_support::new_pet,
 };
+
+pub use self::concurrency::*;
 
 /// Writes one test for each rule of the contract, those of [idempotency keys](super::idempotency) among them. `setup` is
 /// an async function that is told how long keys are kept, and returns an empty repository as `Arc<dyn PetRepository>` and
@@ -188,66 +192,5 @@ pub async fn a_list_begins_after_the_position_whether_or_not_an_animal_is_there(
     for beyond in [last + 1, last + 1_000_000, i64::MAX] {
         assert_eq!(list(&repository, None, Some(id(beyond)), 101).await, []);
         assert_eq!(list(&repository, Some(PetStatus::Sold), Some(id(beyond)), 101).await, []);
-    }
-}
-
-/// However many clients there are.
-pub async fn concurrent_adds_are_all_stored_under_ids_of_their_own(repository: Repository) {
-    let tasks: Vec<_> = (0..8)
-        .map(|task| {
-            let repository = Arc::clone(&repository);
-            tokio::spawn(async move {
-                let mut added = Vec::new();
-                for number in 0..25 {
-                    let name = PetName::parse(&format!("{task}-{number}")).expect("a name");
-                    let status = EVERY_STATUS[number % 4];
-                    added.push(add(&repository, NewPet::new(name, CategoryId::new(task), status)).await);
-                }
-                added
-            })
-        })
-        .collect();
-
-    let mut distinct = BTreeSet::new();
-    for task in tasks {
-        for pet in task.await.expect("the task") {
-            assert!(distinct.insert(pet.id()), "{:?} was given twice", pet.id());
-            assert_eq!(repository.find(pet.id()).await.expect("find"), Some(pet));
-        }
-    }
-    assert_eq!(distinct.len(), 200);
-}
-
-/// Every animal that was there before the first page exactly once, later ones at most once.
-pub async fn pages_reach_every_animal_once_while_others_are_added(repository: Repository) {
-    for status in [None, Some(PetStatus::Sold)] {
-        let mut before = BTreeSet::new();
-        for _ in 0..50 {
-            before.insert(add_with_status(&repository, status).await.id());
-        }
-        let writer = tokio::spawn({
-            let repository = Arc::clone(&repository);
-            async move {
-                for _ in 0..50 {
-                    add_with_status(&repository, status).await;
-                }
-            }
-        });
-
-        let mut seen = BTreeSet::new();
-        let mut position = None;
-        loop {
-            let page = list(&repository, status, position, 7).await;
-            for pet in &page {
-                assert!(seen.insert(pet.id()), "{:?} was listed twice", pet.id());
-            }
-            match page.last() {
-                Some(last) => position = Some(last.id()),
-                None => break,
-            }
-        }
-        writer.await.expect("the writer");
-
-        assert!(before.is_subset(&seen), "missing: {:?}", before.difference(&seen));
     }
 }
