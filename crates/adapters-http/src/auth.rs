@@ -65,7 +65,7 @@ impl FromRequest for MayRead {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(require(request, Scope::Read).map(|_| Self))
+        ready(require(request, Scope::Read, |_| Self))
     }
 }
 
@@ -74,14 +74,14 @@ impl FromRequest for MayWrite {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(require(request, Scope::Write).map(Self))
+        ready(require(request, Scope::Write, |key| Self(Arc::clone(key))))
     }
 }
 
-fn require(request: &HttpRequest, scope: Scope) -> Result<Arc<ApiKey>, ApiError> {
+fn require<T>(request: &HttpRequest, scope: Scope, permit: impl FnOnce(&Arc<ApiKey>) -> T) -> Result<T, ApiError> {
     let extensions = request.extensions();
     let permitted = extensions.get::<Arc<ApiKey>>().filter(|key| key.scopes.contains(scope));
-    permitted.cloned().ok_or(ApiError::InsufficientScope(scope))
+    permitted.map(permit).ok_or(ApiError::InsufficientScope(scope))
 }
 
 /// Whether a text can be a token: a b64token (RFC 6750, section 2.1) of 1 to 512 bytes.

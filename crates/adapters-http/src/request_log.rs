@@ -82,7 +82,6 @@ fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, s
     let request = response.request();
     let extensions = request.extensions();
     let key = extensions.get::<Arc<ApiKey>>();
-    let idempotency_key = extensions.get::<IdempotencyKey>().map(|key| hex::encode(key.digest()));
     let bytes = match response.response().body().size() {
         BodySize::Sized(bytes) => bytes,
         BodySize::None | BodySize::Stream => 0,
@@ -99,7 +98,7 @@ fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, s
                 deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
                 api_key = key.map(|key| key.id.as_str()),
                 api_key_label = key.map(|key| key.label.as_str()),
-                idempotency_key,
+                idempotency_key = extensions.get::<IdempotencyKey>().map(|key| hex::encode(key.digest())),
                 replayed = response.headers().contains_key(IDEMPOTENCY_REPLAYED).then_some(true),
                 request_id = id.to_str().unwrap_or_default(),
                 cause = cause(response.response()),

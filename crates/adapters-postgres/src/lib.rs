@@ -14,6 +14,8 @@
 mod creates;
 mod endpoint;
 mod error;
+#[cfg(test)]
+mod explain;
 mod group_commit;
 mod link;
 mod migrations;

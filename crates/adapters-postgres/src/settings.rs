@@ -31,6 +31,21 @@ pub enum SchemaMode {
 }
 
 impl PgSettings {
+    /// Where little happens, and everything may take so long.
+    #[cfg(test)]
+    pub(crate) fn of_tests(patience: Duration) -> Self {
+        Self {
+            schema: SchemaMode::Check,
+            required_at_start: true,
+            connections_per_worker: 1,
+            transaction_pooling: false,
+            connect_timeout: patience,
+            timeout: patience,
+            max_waiting_creates: 1,
+            idempotency_retention: Duration::from_hours(24),
+        }
+    }
+
     /// What every transaction of ours is to find set, by statements that begin like this: `SET`, `SET LOCAL`.
     ///
     /// A statement may take less time in the server than its answer may take here: one that is merely slow is ended

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use utoipa::openapi::{
-    ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, ResponseBuilder, ResponsesBuilder, Type, example::ExampleBuilder,
-};
+use utoipa::openapi::{ContentBuilder, HeaderBuilder, Ref, ResponseBuilder, ResponsesBuilder, example::ExampleBuilder};
 
-use super::schemas::{reference, text};
+use super::schemas::{integer, reference, text};
 use crate::{
     deprecation::{DEPRECATED_SINCE, REMOVED_ON},
     error::ApiError,
 };
 
+pub(super) const JSON: &str = "application/json";
+
 /// Every header that an answer may have besides those of HTTP itself.
 pub(super) fn headers() -> Vec<(&'static str, HeaderBuilder)> {
     let always = |value: &str| text().enum_values(Some([value]));
     let next = json!(r#"<?limit=20&cursor=AAAAAAAAABQ>; rel="next""#);
-    let seconds = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
+    let seconds = integer().minimum(Some(0));
     let all = [
         ("Accept-Encoding", "The encoding that a body may have", always("identity")),
         ("Cache-Control", "Answers are not to be kept", always("no-store")),
@@ -62,7 +62,7 @@ pub(super) fn with_errors(responses: ResponsesBuilder, errors: &[ApiError], more
         let content = ContentBuilder::new().schema(Some(reference("Error"))).examples_from_iter(examples).build();
         let mut codes: Vec<_> = errors.iter().map(|error| format!("`{}`", error.code())).collect();
         codes.dedup();
-        let response = answer(&codes.join(", "), &headers).content("application/json", content);
+        let response = answer(&codes.join(", "), &headers).content(JSON, content);
         responses.response(status.to_string(), response.build())
     })
 }

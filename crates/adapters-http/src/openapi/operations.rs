@@ -2,16 +2,16 @@
 
 use animal_store_app::Scope;
 use animal_store_domain::PageLimit;
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::openapi::{
-    ContentBuilder, Deprecated, ObjectBuilder, Required, ResponsesBuilder, Type,
+    Content, ContentBuilder, Deprecated, Required, ResponsesBuilder,
     path::{Operation, OperationBuilder, ParameterBuilder, ParameterIn},
     request_body::RequestBodyBuilder,
 };
 
 use super::{
-    answers::{answer, with_errors},
-    schemas::{self, reference, text},
+    answers::{JSON, answer, with_errors},
+    schemas::{self, integer, reference, text},
 };
 use crate::error::{ApiError, Problems};
 
@@ -24,15 +24,11 @@ const CURSOR_PATTERN: &str = "^[A-Za-f][A-Za-z0-9_-]{9}[AEIMQUYcgkosw048]$";
 const IDEMPOTENCY_KEY_PATTERN: &str = r#"^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$"#;
 
 pub(super) fn list_pets() -> Operation {
-    let limit = ObjectBuilder::new()
-        .schema_type(Type::Integer)
+    let limit = integer()
         .minimum(Some(PageLimit::MIN))
         .maximum(Some(PageLimit::MAX))
         .default(Some(json!(PageLimit::default().get())));
-    let page = answer("A page of animals", &["Link"]).content(
-        "application/json",
-        ContentBuilder::new().schema(Some(reference("Pets"))).example(Some(json!([schemas::example(7)]))).build(),
-    );
+    let page = answer("A page of animals", &["Link"]).content(JSON, content("Pets", json!([schemas::example(7)])));
     let mut errors = vec![ApiError::InvalidQuery(Problems::one("limit must be a whole number from 1 to 100"))];
     errors.extend(of_every_operation(Scope::Read));
     operation("listPets", "Lists animals")
@@ -53,18 +49,14 @@ pub(super) fn list_pets() -> Operation {
 }
 
 pub(super) fn create_pet() -> Operation {
-    let body = RequestBodyBuilder::new().required(Some(Required::True)).content(
-        "application/json",
-        ContentBuilder::new().schema(Some(reference("NewPet"))).example(Some(schemas::new_pet_example())).build(),
-    );
+    let body = RequestBodyBuilder::new()
+        .required(Some(Required::True))
+        .content(JSON, content("NewPet", schemas::new_pet_example()));
     let created = answer(
         "The animal, added now or by an earlier request with the same `Idempotency-Key`",
         &["Location", "Idempotency-Replayed"],
     )
-    .content(
-        "application/json",
-        ContentBuilder::new().schema(Some(reference("Pet"))).example(Some(schemas::example(7))).build(),
-    );
+    .content(JSON, content("Pet", schemas::example(7)));
     let mut errors = vec![
         ApiError::InvalidBody(Problems::one("name must be a string; categoryId is required")),
         ApiError::InvalidHeader(Problems::one("Idempotency-Key must be given once")),
@@ -99,10 +91,7 @@ pub(super) fn create_pet() -> Operation {
 
 pub(super) fn get_pet() -> Operation {
     let headers = ["Deprecation", "Sunset", "Link"];
-    let found = answer("The animal", &headers).content(
-        "application/json",
-        ContentBuilder::new().schema(Some(reference("Pet"))).example(Some(schemas::example(7))).build(),
-    );
+    let found = answer("The animal", &headers).content(JSON, content("Pet", schemas::example(7)));
     let mut errors = vec![ApiError::PetNotFound];
     errors.extend(of_every_operation(Scope::Read));
     operation("getPet", "Fetches an animal by its id")
@@ -119,6 +108,10 @@ pub(super) fn get_pet() -> Operation {
 
 fn operation(id: &str, summary: &str) -> OperationBuilder {
     OperationBuilder::new().operation_id(Some(id)).summary(Some(summary)).tag(TAG)
+}
+
+fn content(schema: &str, example: Value) -> Content {
+    ContentBuilder::new().schema(Some(reference(schema))).example(Some(example)).build()
 }
 
 fn parameter(name: &str, place: ParameterIn, description: &str) -> ParameterBuilder {

@@ -1,6 +1,6 @@
 //! What animals and errors look like.
 
-use animal_store_domain::{PetName, PetStatus};
+use animal_store_domain::{PageLimit, PetName, PetStatus};
 use serde_json::{Value, json};
 use utoipa::openapi::{
     ArrayBuilder, KnownFormat, ObjectBuilder, Ref, RefOr, Schema, SchemaFormat, Type, schema::AllOfBuilder,
@@ -26,8 +26,12 @@ pub(super) fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)
 }
 
-pub(super) fn int64() -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::Integer).format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+pub(super) fn integer() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Integer)
+}
+
+fn int64() -> ObjectBuilder {
+    integer().format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
 }
 
 /// An id, as a path has it and as an answer does.
@@ -79,14 +83,14 @@ fn pets() -> RefOr<Schema> {
     ArrayBuilder::new()
         .items(reference("Pet"))
         .description(Some("Animals in ascending order of id"))
-        .max_items(Some(100))
+        .max_items(Some(usize::from(PageLimit::MAX)))
         .into()
 }
 
 fn error() -> RefOr<Schema> {
     let code = text().description(Some("For programs"));
     let message = text().description(Some("For people"));
-    let status = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(400)).maximum(Some(599));
+    let status = integer().minimum(Some(400)).maximum(Some(599));
     ObjectBuilder::new()
         .description(Some("Why a request was not carried out"))
         .property("code", code)

@@ -7,10 +7,10 @@ use std::time::Duration;
 use animal_store_test_servers::PgDatabase;
 use diesel::{debug_query, query_builder::QueryFragment};
 use serde_json::Value;
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::Client;
 
 use super::*;
-use crate::{Migrations, PgEndpoint, endpoint::Opened, settings::PLANS};
+use crate::{Migrations, PgEndpoint, endpoint::Opened, explain::explain, settings::PLANS};
 
 /// One more than the greatest page, as a list asks for.
 const AT_MOST: i64 = 101;
@@ -81,13 +81,7 @@ impl Session {
     }
 
     async fn explain(&self, statement: &str) -> Value {
-        let explain = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}");
-        let messages = self.0.simple_query(&explain).await.unwrap();
-        let row = messages.iter().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => row.get(0),
-            _ => None,
-        });
-        serde_json::from_str::<Value>(row.unwrap()).unwrap()[0]["Plan"].clone()
+        explain(&self.0, statement).await["Plan"].clone()
     }
 
     /// Asks, and looks at how the answer was found.

@@ -5,7 +5,7 @@ use diesel::sql_types::Text;
 use diesel_async::RunQueryDsl;
 
 use super::*;
-use crate::{Migrations, PgEndpoint, SchemaMode, endpoint::Opened, settings::PLANS};
+use crate::{Migrations, PgEndpoint, endpoint::Opened, settings::PLANS};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -13,16 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 async fn pooled(database: &PgDatabase) -> (Arc<Open<ReadSession>>, crate::endpoint::Driver) {
     let endpoint = PgEndpoint::new(&database.url().into()).unwrap();
     Migrations::new(endpoint.clone(), PATIENCE).run().await.unwrap();
-    let settings = PgSettings {
-        schema: SchemaMode::Check,
-        required_at_start: true,
-        connections_per_worker: 1,
-        transaction_pooling: true,
-        connect_timeout: PATIENCE,
-        timeout: PATIENCE,
-        max_waiting_creates: 1,
-        idempotency_retention: Duration::from_secs(1),
-    };
+    let settings = PgSettings { transaction_pooling: true, ..PgSettings::of_tests(PATIENCE) };
     let Opened { client, driver } = endpoint.connect(PATIENCE).await.unwrap();
     (Arc::new(Open::new(ReadSession::begin(client, &settings).await.unwrap())), driver)
 }

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use animal_store_test_servers::PgDatabase;
 use serde_json::Value;
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::Client;
 
 use super::*;
 use crate::{
-    Migrations, PgEndpoint, SchemaMode,
+    Migrations, PgEndpoint,
     endpoint::{Driver, Opened},
+    explain::explain,
     group_commit::MAX_BATCH,
 };
 
@@ -22,27 +23,17 @@ const RECORDS: &str = "
     FROM generate_series(100001, 300000) AS n;
     INSERT INTO pets (name, category_id) SELECT 'Rex', 1 FROM generate_series(1, 200000)";
 
-fn settings() -> PgSettings {
-    PgSettings {
-        schema: SchemaMode::Check,
-        required_at_start: true,
-        connections_per_worker: 1,
-        transaction_pooling: false,
-        connect_timeout: PATIENCE,
-        timeout: PATIENCE,
-        max_waiting_creates: 1,
-        idempotency_retention: Duration::from_hours(24),
-    }
-}
-
 /// A connection as the one that adds with keys, whose plan is made now.
 async fn prepared(database: &PgDatabase) -> (Client, Driver) {
     let endpoint = PgEndpoint::new(&database.url().into()).unwrap();
     let Opened { client, driver } = endpoint.connect(PATIENCE).await.unwrap();
     let types: Vec<_> = KeyedCreate::TYPES.iter().map(Type::name).collect();
-    let statement = KeyedCreate::statement(&settings());
+    let statement = KeyedCreate::statement(&PgSettings::of_tests(PATIENCE));
     let prepare = format!("PREPARE keyed ({}) AS {statement}", types.join(", "));
-    client.batch_execute(&format!("{}; {prepare}; {}", settings().statements("SET"), execute(1, 1))).await.unwrap();
+    client
+        .batch_execute(&format!("{}; {prepare}; {}", PgSettings::of_tests(PATIENCE).statements("SET"), execute(1, 1)))
+        .await
+        .unwrap();
     (client, driver)
 }
 
@@ -57,15 +48,6 @@ fn execute(from: usize, count: usize) -> String {
     let names = array(&|number| format!("n{number}"));
     let shop = array(&|_| "shop".to_owned());
     format!("EXECUTE keyed ({names}, {one}, {one}, {shop}, {digests}, {digests})")
-}
-
-async fn explain(client: &Client, statement: &str) -> Value {
-    let messages = client.simple_query(&format!("EXPLAIN (ANALYZE, FORMAT JSON) {statement}")).await.unwrap();
-    let row = messages.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0),
-        _ => None,
-    });
-    serde_json::from_str::<Value>(row.unwrap()).unwrap()[0].clone()
 }
 
 fn nodes(plan: &Value) -> Vec<&Value> {
