@@ -6,6 +6,7 @@ use actix_web::{
 };
 
 pub(crate) const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
+pub(crate) const SUNSET: HeaderName = HeaderName::from_static("sunset");
 
 /// 2026-01-01T00:00:00Z
 pub(crate) const DEPRECATED_SINCE: &str = "@1767225600";
@@ -13,5 +14,5 @@ pub(crate) const REMOVED_ON: &str = "Thu, 05 Dec 2030 00:00:00 GMT";
 const SUCCESSOR: &str = r#"<../pets>; rel="successor-version""#;
 
 pub(crate) fn headers() -> DefaultHeaders {
-    DefaultHeaders::new().add((DEPRECATION, DEPRECATED_SINCE)).add(("sunset", REMOVED_ON)).add((LINK, SUCCESSOR))
+    DefaultHeaders::new().add((DEPRECATION, DEPRECATED_SINCE)).add((SUNSET, REMOVED_ON)).add((LINK, SUCCESSOR))
 }

@@ -6,10 +6,13 @@
 
 mod auth;
 mod body;
+mod compression;
 mod connection;
+mod cors;
 mod deprecation;
 mod digits;
 mod error;
+mod explorer;
 mod framing;
 mod health;
 mod in_flight;
@@ -20,12 +23,14 @@ mod request_id;
 mod request_log;
 mod routes;
 mod serve;
+mod static_file;
 mod turns;
 
 use animal_store_app::{Authenticate, CreatePet, GetPet, ListPets};
 
 pub use actix_server::{Server, ServerHandle};
 pub use auth::is_bearer_token;
+pub use cors::{AllowedOrigins, Origin, OriginError};
 pub use in_flight::InFlight;
 pub use openapi::openapi_document;
 pub use serve::{Limits, serve_api, serve_management};

@@ -9,7 +9,7 @@ mod schemas;
 
 use std::sync::LazyLock;
 
-use actix_web::{HttpResponse, http::header::ContentType, web::Bytes};
+use actix_web::{HttpRequest, HttpResponse};
 use utoipa::openapi::{
     ComponentsBuilder, ContactBuilder, InfoBuilder, LicenseBuilder, OpenApiBuilder, PathItem, PathsBuilder,
     ServerBuilder,
@@ -17,6 +17,8 @@ use utoipa::openapi::{
     security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
     tag::TagBuilder,
 };
+
+use crate::static_file::StaticFile;
 
 /// Of the interface, not of the program.
 const VERSION: &str = "1.0.0";
@@ -64,7 +66,7 @@ pub fn openapi_document() -> String {
 }
 
 /// `GET /openapi.json`
-pub(crate) async fn serve() -> HttpResponse {
-    static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| openapi_document().into());
-    HttpResponse::Ok().content_type(ContentType::json()).body(DOCUMENT.clone())
+pub(crate) async fn serve(request: HttpRequest) -> HttpResponse {
+    static DOCUMENT: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::new("application/json", openapi_document()));
+    DOCUMENT.answer(&request)
 }

@@ -14,7 +14,7 @@ pub(crate) use create::create_pet;
 #[cfg(test)]
 pub(crate) use cursor::decode as decode_cursor;
 pub(crate) use get::get_pet;
-pub(crate) use idempotency_key::IDEMPOTENCY_REPLAYED;
 #[cfg(test)]
 pub(crate) use idempotency_key::parse as parse_idempotency_key;
+pub(crate) use idempotency_key::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED};
 pub(crate) use list::list_pets;

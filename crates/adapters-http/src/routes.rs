@@ -1,7 +1,7 @@
 //! Which path and method calls which handler.
 
 use actix_web::{
-    HttpResponse, Route,
+    FromRequest, Handler, HttpResponse, Resource, Responder, Route,
     http::header::CACHE_CONTROL,
     middleware::{DefaultHeaders, from_fn},
     web::{self, ServiceConfig},
@@ -11,7 +11,7 @@ use crate::{
     auth::authenticate,
     deprecation,
     error::ApiError,
-    health, openapi,
+    explorer, health, openapi,
     pets::{create_pet, get_pet, list_pets},
 };
 
@@ -32,24 +32,34 @@ pub(crate) fn api(config: &mut ServiceConfig) {
         .service(pets)
         .service(pet)
         .default_service(refuse(|| ApiError::RouteNotFound));
-    let openapi = web::resource("/openapi.json")
-        .route(web::get().to(openapi::serve))
-        .route(web::head().to(openapi::serve))
-        .default_service(refuse(|| ApiError::MethodNotAllowed("GET, HEAD")));
-    config.service(v1).service(openapi).default_service(refuse(|| ApiError::RouteNotFound));
+    config
+        .service(v1)
+        .service(readable("/openapi.json", openapi::serve))
+        .service(readable("/docs", explorer::page))
+        .service(readable("/docs/{file}", explorer::file))
+        .service(readable("/", explorer::redirect))
+        .default_service(refuse(|| ApiError::RouteNotFound));
 }
 
 /// What operators ask.
 pub(crate) fn management(config: &mut ServiceConfig) {
-    let live = web::resource("/live")
-        .route(web::get().to(health::live))
-        .route(web::head().to(health::live))
-        .default_service(refuse(|| ApiError::MethodNotAllowed("GET, HEAD")));
-    let ready = web::resource("/ready")
-        .route(web::get().to(health::ready))
-        .route(web::head().to(health::ready))
-        .default_service(refuse(|| ApiError::MethodNotAllowed("GET, HEAD")));
-    config.service(live).service(ready).default_service(refuse(|| ApiError::RouteNotFound));
+    config
+        .service(readable("/live", health::live))
+        .service(readable("/ready", health::ready))
+        .default_service(refuse(|| ApiError::RouteNotFound));
+}
+
+/// What can only be read.
+fn readable<F, Args>(path: &str, handler: F) -> Resource
+where
+    F: Handler<Args>,
+    F::Output: Responder + 'static,
+    Args: FromRequest + 'static,
+{
+    web::resource(path)
+        .route(web::get().to(handler.clone()))
+        .route(web::head().to(handler))
+        .default_service(refuse(|| ApiError::MethodNotAllowed("GET, HEAD")))
 }
 
 fn refuse(error: fn() -> ApiError) -> Route {

@@ -5,13 +5,20 @@ use std::{fmt::Debug, io, net::TcpListener, time::Duration};
 use actix_http::{HttpService, Request, Response, body::MessageBody, error::DispatchError};
 use actix_server::Server;
 use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, apply_fn_factory, fn_service, map_config};
-use actix_web::{App, Error, dev::AppConfig, middleware::from_fn, rt::net::TcpStream, web::Data};
+use actix_web::{
+    App, Error,
+    dev::AppConfig,
+    middleware::{Condition, from_fn},
+    rt::net::TcpStream,
+    web::Data,
+};
 use animal_store_app::CheckReadiness;
 
 use crate::{
     UseCases,
     body::BodyLimits,
     connection::Connection,
+    cors::{self, AllowedOrigins},
     in_flight::{self, InFlight, MaxInFlight},
     panics, request_log, routes,
     turns::{self, LINGER, Turns},
@@ -46,11 +53,16 @@ pub struct Limits {
     pub answer_timeout: Duration,
 }
 
-/// Serves the interface. `use_cases` is called once in each worker.
+/// Serves the interface, to pages of `origins` too. `use_cases` is called once in each worker.
 ///
 /// # Errors
 /// Where the listener cannot be used.
-pub fn serve_api<F>(listener: TcpListener, limits: &Limits, use_cases: F) -> io::Result<(Server, InFlight)>
+pub fn serve_api<F>(
+    listener: TcpListener,
+    limits: &Limits,
+    origins: AllowedOrigins,
+    use_cases: F,
+) -> io::Result<(Server, InFlight)>
 where
     F: Fn() -> UseCases + Clone + Send + 'static,
 {
@@ -65,6 +77,8 @@ where
             .configure(routes::api)
             .wrap(from_fn(panics::catch))
             .wrap(from_fn(in_flight::admit))
+            .wrap(Condition::new(origins.are_some(), origins.cors()))
+            .wrap(Condition::new(origins.are_some(), from_fn(cors::answer_refusals)))
             .wrap(from_fn(request_log::log))
     })?;
     Ok((server, in_flight))

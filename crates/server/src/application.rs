@@ -41,7 +41,8 @@ impl Application {
         let listener = bind(config.http.listen)?;
         let address = listener.local_addr()?;
         let adapters = Adapters::start(config.storage, config.keys).await?;
-        let (api, in_flight) = serve_api(listener, &config.http.limits, adapters.use_cases())?;
+        let (api, in_flight) =
+            serve_api(listener, &config.http.limits, config.http.cors_origins, adapters.use_cases())?;
 
         let Adapters { mut readiness, writer, .. } = adapters;
         readiness.insert(0, draining.clone());

@@ -9,7 +9,7 @@ use sfv::{BareItem, Item, Parser};
 
 use crate::error::{ApiError, Problems};
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// On an answer that an earlier request got before.
 pub(crate) const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");

@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, http::header::LINK, web::Data};
 use animal_store_domain::{ListQuery, PetId};
 
 use super::{cursor, list_query, pet_response::PetResponse};
-use crate::{UseCases, auth::MayRead, error::ApiError};
+use crate::{UseCases, auth::MayRead, compression, error::ApiError};
 
 /// `listPets`
 pub(crate) async fn list_pets(
@@ -18,7 +18,8 @@ pub(crate) async fn list_pets(
     if let Some(next) = page.next {
         response.insert_header((LINK, next_link(query, next)));
     }
-    Ok(response.json(page.pets.iter().map(PetResponse::from).collect::<Vec<_>>()))
+    let response = response.json(page.pets.iter().map(PetResponse::from).collect::<Vec<_>>());
+    Ok(compression::negotiated(&request, response))
 }
 
 /// Where the next page is (RFC 8288): relative to the request's own URI, so that it holds behind any base path.

@@ -2,7 +2,7 @@
 
 use std::{net::TcpListener, sync::Arc, time::Duration};
 
-use animal_store_adapters_http::{Limits, UseCases, serve_api};
+use animal_store_adapters_http::{AllowedOrigins, Limits, UseCases, serve_api};
 use animal_store_app::{
     ApiKey, Authenticate, CreatePet, GetPet, ListPets, Scope,
     ports::{MockApiKeyDirectory, MockPetRepository},
@@ -43,7 +43,9 @@ impl Served {
             answer_timeout: Duration::from_mins(1),
         };
         runtime.spawn(async move {
-            let (server, _) = serve_api(listener, &limits, move || use_cases.clone()).expect("a server");
+            let (server, _) =
+                serve_api(listener, &limits, AllowedOrigins::These(Vec::new()), move || use_cases.clone())
+                    .expect("a server");
             server.await
         });
         let agent = Agent::config_builder()

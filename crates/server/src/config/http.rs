@@ -1,6 +1,6 @@
 use std::{net::SocketAddr, thread::available_parallelism, time::Duration};
 
-use animal_store_adapters_http::Limits;
+use animal_store_adapters_http::{AllowedOrigins, Limits, OriginError};
 
 use super::{
     Key,
@@ -31,6 +31,12 @@ const ANSWER_TIMEOUT: Key = Key::new(
     "A connection is closed this long after the last byte that was sent to it, whatever it is waiting for. \
      It must be longer than `http.head_timeout`, `http.body_timeout` and `http.keep_alive` together.",
 );
+const CORS_ORIGINS: Key = Key::new(
+    "http.cors_origins",
+    "",
+    "The origins whose pages may use the interface in a browser, such as `https://shop.example`: a list, or a text with \
+     commas. `*` for every origin, empty for none.",
+);
 
 pub(super) const KEYS: &[Key] = &[
     LISTEN,
@@ -42,6 +48,7 @@ pub(super) const KEYS: &[Key] = &[
     BODY_TIMEOUT,
     KEEP_ALIVE,
     ANSWER_TIMEOUT,
+    CORS_ORIGINS,
 ];
 
 /// The interface for clients.
@@ -51,6 +58,8 @@ pub struct HttpConfig {
     pub listen: SocketAddr,
     /// How much clients may ask for, and how long they may take over it.
     pub limits: Limits,
+    /// Whose pages may use the interface.
+    pub cors_origins: AllowedOrigins,
 }
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -67,6 +76,7 @@ impl HttpConfig {
         let body_timeout = values.read(&BODY_TIMEOUT, duration(MILLISECOND..=HOUR));
         let keep_alive = values.read(&KEEP_ALIVE, duration(MILLISECOND..=HOUR));
         let answer_timeout = values.read(&ANSWER_TIMEOUT, duration(MILLISECOND..=24 * HOUR));
+        let cors_origins = cors_origins(values);
         if let (Some(head), Some(body), Some(idle), Some(answer)) =
             (head_timeout, body_timeout, keep_alive, answer_timeout)
             && answer <= head + body + idle
@@ -88,8 +98,29 @@ impl HttpConfig {
                 keep_alive: keep_alive?,
                 answer_timeout: answer_timeout?,
             },
+            cors_origins,
         })
     }
+}
+
+fn cors_origins(values: &mut Values) -> AllowedOrigins {
+    let items = values.read_list(&CORS_ORIGINS);
+    if items == ["*"] {
+        return AllowedOrigins::Any;
+    }
+    let mut origins = Vec::new();
+    for item in items {
+        match item.parse() {
+            Ok(origin) => origins.push(origin),
+            Err(OriginError::NotAnOrigin) => {
+                values.problem(&CORS_ORIGINS, &format!("must hold origins such as https://shop.example, not {item:?}"));
+            }
+            Err(OriginError::WrittenAs(written)) => {
+                values.problem(&CORS_ORIGINS, &format!("must hold {written:?}, as browsers write it, not {item:?}"));
+            }
+        }
+    }
+    AllowedOrigins::These(origins)
 }
 
 fn workers(text: &str) -> Result<usize, String> {

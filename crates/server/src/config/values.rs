@@ -28,7 +28,7 @@ impl Values {
         if key.secret {
             return if self.read_secrets(key).is_empty() { "(not set)" } else { "(set)" }.to_owned();
         }
-        self.values.get_string(key.name).unwrap_or_default()
+        self.texts(key).unwrap_or_default().join(",")
     }
 
     /// The key's value; a problem where it cannot be parsed.
@@ -44,6 +44,13 @@ impl Values {
                 None
             }
         }
+    }
+
+    /// The items of a key that holds a list: an array in TOML, otherwise separated by commas.
+    pub(super) fn read_list(&mut self, key: &Key) -> Vec<String> {
+        let texts = self.texts(key).unwrap_or_default();
+        let items = texts.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|item| !item.is_empty());
+        items.map(str::to_owned).collect()
     }
 
     /// The text of the file that a key names, if it names one.
@@ -72,15 +79,7 @@ impl Values {
     }
 
     fn secret_texts(&mut self, key: &Key) -> Vec<String> {
-        let given = match self.values.get_array(key.name) {
-            Ok(items) => {
-                items.into_iter().map(|item| item.into_string().ok()).collect::<Option<Vec<_>>>().or_else(|| {
-                    self.problem(key, "must be a list of texts");
-                    Some(Vec::new())
-                })
-            }
-            Err(_) => self.values.get_string(key.name).ok().map(|text| vec![text]),
-        };
+        let given = self.texts(key);
         let from_file = self.values.get_string(&key.file_name()).ok().map(std::fs::read_to_string);
         match (given, from_file) {
             (None, None) => Vec::new(),
@@ -94,6 +93,19 @@ impl Values {
                 self.problem(key, "must be given either directly or by a file");
                 Vec::new()
             }
+        }
+    }
+
+    /// The text that a key is set to, or those of its array.
+    fn texts(&mut self, key: &Key) -> Option<Vec<String>> {
+        match self.values.get_array(key.name) {
+            Ok(items) => {
+                items.into_iter().map(|item| item.into_string().ok()).collect::<Option<Vec<_>>>().or_else(|| {
+                    self.problem(key, "must be a list of texts");
+                    Some(Vec::new())
+                })
+            }
+            Err(_) => self.values.get_string(key.name).ok().map(|text| vec![text]),
         }
     }
 

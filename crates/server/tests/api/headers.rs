@@ -31,7 +31,14 @@ fn under_v1(app: &TestApp) -> Vec<(Request, u16)> {
 }
 
 fn outside_of_v1(app: &TestApp) -> Vec<(Request, u16)> {
-    vec![(app.anonymous("GET", "/"), 404), (app.request("GET", "/pets"), 404), (app.request("POST", "/"), 404)]
+    vec![
+        (app.anonymous("GET", "/nowhere"), 404),
+        (app.request("GET", "/pets"), 404),
+        (app.request("POST", "/"), 405),
+        (app.anonymous("GET", "/docs"), 200),
+        (app.anonymous("GET", "/docs/nothing"), 404),
+        (app.anonymous("GET", "/openapi.json"), 200),
+    ]
 }
 
 fn everywhere(app: &TestApp) -> Vec<(Request, u16)> {

@@ -1,0 +1,12 @@
+'use strict';
+
+SwaggerUIBundle({
+  url: 'openapi.json',
+  dom_id: '#explorer',
+  deepLinking: true,
+  displayRequestDuration: true,
+  tryItOutEnabled: true,
+  // Neither the document nor the API key is given to anybody else.
+  validatorUrl: null,
+  persistAuthorization: false,
+});
