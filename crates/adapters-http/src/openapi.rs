@@ -27,7 +27,8 @@ const DESCRIPTION: &str = "\
 A store catalogue of animals. Every request carries an API key as a bearer token.
 
 Beyond what is written here, `HEAD` works wherever `GET` does, and unknown members and parameters are ignored. Answers \
-to requests that are no HTTP, or whose head is too large or too slow (400, 431, 408), come without a body.";
+to requests that are no HTTP, or whose head is too large or too slow (400, 431, 408), come without a body. Pages of \
+other origins may use the interface where the operator allows it.";
 
 const BEARER: &str = "bearer";
 
@@ -52,7 +53,7 @@ pub fn openapi_document() -> String {
     let info = InfoBuilder::new().title("Animal store").version(VERSION).description(Some(DESCRIPTION));
     let document = OpenApiBuilder::new()
         .info(info.license(Some(license)).contact(Some(contact)))
-        .servers(Some([ServerBuilder::new().url("/v1").description(Some("The instance that serves this")).build()]))
+        .servers(Some([ServerBuilder::new().url("v1").description(Some("The instance that serves this")).build()]))
         .tags(Some([TagBuilder::new().name(operations::TAG).description(Some("The animals of the store")).build()]))
         .security(Some([SecurityRequirement::new(BEARER, [] as [&str; 0])]))
         .paths(

@@ -28,7 +28,8 @@ pub(super) fn list_pets() -> Operation {
         .minimum(Some(PageLimit::MIN))
         .maximum(Some(PageLimit::MAX))
         .default(Some(json!(PageLimit::default().get())));
-    let page = answer("A page of animals", &["Link"]).content(JSON, content("Pets", json!([schemas::example(7)])));
+    let page = answer("A page of animals", &["Content-Encoding", "Link", "Vary"])
+        .content(JSON, content("Pets", json!([schemas::example(7)])));
     let mut errors = vec![ApiError::InvalidQuery(Problems::one("limit must be a whole number from 1 to 100"))];
     errors.extend(of_every_operation(Scope::Read));
     operation("listPets", "Lists animals")
