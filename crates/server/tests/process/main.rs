@@ -3,6 +3,7 @@
 mod command_line;
 mod configuration;
 mod first_steps;
+mod guide;
 mod idempotency;
 mod idempotency_crashes;
 mod idempotency_log;
