@@ -1,7 +1,7 @@
 use std::io::Read;
 
 use actix_web::{HttpRequest, HttpResponse, web::Bytes};
-use flate2::{Compression, read::GzDecoder};
+use flate2::read::GzDecoder;
 
 use crate::compression::{GZIP, VARIES, gzip, prefers_gzip};
 
@@ -15,7 +15,7 @@ pub(crate) struct StaticFile {
 impl StaticFile {
     pub(crate) fn new(content_type: &'static str, text: impl Into<Bytes>) -> Self {
         let plain = text.into();
-        let gzipped = gzip(&plain, Compression::best()).into();
+        let gzipped = gzip(&plain).into();
         Self { content_type, plain, gzipped }
     }
 

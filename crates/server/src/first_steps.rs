@@ -22,7 +22,7 @@ pub(crate) fn make_key(keys: &mut KeysConfig) -> anyhow::Result<Option<SecretStr
     Ok(Some(token))
 }
 
-/// Shows the key, once, with two requests to paste. Standard error, so that it never gets into the log.
+/// Shows the key, once, with two requests to paste and a page to try others. Standard error, so that it never gets into the log.
 pub(crate) fn show(token: &SecretString, address: SocketAddr) -> io::Result<()> {
     let mut stderr = io::stderr();
     let (margin, blank) = if stderr.is_terminal() { ("  ", "\n") } else { ("", "") };
@@ -34,6 +34,8 @@ pub(crate) fn show(token: &SecretString, address: SocketAddr) -> io::Result<()> 
          {blank}\
          {margin}curl -i -H 'Authorization: Bearer {token}' -d '{{\"name\":\"Rex\",\"categoryId\":1,\"status\":\"available\"}}' -H 'Content-Type: application/json' 'http://{address}/v1/pets'\n\
          {margin}curl -i -H 'Authorization: Bearer {token}' 'http://{address}/v1/pets?status=available'\n\
+         {blank}\
+         {margin}In a browser, with the same key: http://{address}/docs\n\
          {blank}"
     );
     stderr.write_all(text.as_bytes())

@@ -45,6 +45,20 @@ fn both_commands_that_are_shown_work_as_they_are() {
 }
 
 #[test]
+fn the_page_that_is_shown_is_there() {
+    let mut running = Program::new().start();
+    let url = running.wait_for(|line| match line {
+        Line::Err(text) => text.split_once("In a browser, with the same key: ").map(|(_, url)| url.to_owned()),
+        Line::Out(_) => None,
+    });
+
+    let page = Command::new("curl").args(["-sfL", &url]).output().expect("curl is installed");
+
+    assert!(page.status.success(), "{url}");
+    assert!(page.stdout.starts_with(b"<!DOCTYPE html>"), "{url}");
+}
+
+#[test]
 fn the_key_is_shown_on_standard_error_in_two_commands_and_nowhere_else() {
     let mut running = Program::new().env("ANIMAL_STORE_LOG__FILTER", "trace").start();
     let [add, list] = commands(&mut running);
