@@ -1,3 +1,4 @@
+mod cors;
 mod postgres;
 mod redis;
 
