@@ -33,7 +33,7 @@ pub(crate) fn negotiated(request: &HttpRequest, mut response: HttpResponse) -> H
 }
 
 /// Whether a body of this size is large enough.
-fn is_worth_it(size: BodySize) -> bool {
+pub(crate) fn is_worth_it(size: BodySize) -> bool {
     matches!(size, BodySize::Sized(bytes) if bytes > NOT_WORTH_IT)
 }
 

@@ -1,9 +1,9 @@
 use std::io::Read;
 
-use actix_web::{HttpRequest, HttpResponse, web::Bytes};
+use actix_web::{HttpRequest, HttpResponse, body::MessageBody, web::Bytes};
 use flate2::read::GzDecoder;
 
-use crate::compression::{GZIP, VARIES, gzip, prefers_gzip};
+use crate::compression::{GZIP, VARIES, gzip, is_worth_it, prefers_gzip};
 
 /// A file that is part of the program, as it is and compressed.
 pub(crate) struct StaticFile {
@@ -31,7 +31,7 @@ impl StaticFile {
     pub(crate) fn answer(&self, request: &HttpRequest) -> HttpResponse {
         let mut response = HttpResponse::Ok();
         response.content_type(self.content_type).insert_header(VARIES);
-        if prefers_gzip(request) {
+        if is_worth_it(self.plain.size()) && prefers_gzip(request) {
             response.insert_header(GZIP).body(self.gzipped.clone())
         } else {
             response.body(self.plain.clone())
