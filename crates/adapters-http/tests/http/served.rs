@@ -22,6 +22,15 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn with(repository: MockPetRepository, directory: MockApiKeyDirectory) -> Self {
+        Self::with_origins(AllowedOrigins::These(Vec::new()), repository, directory)
+    }
+
+    /// For pages of these origins too.
+    pub(crate) fn with_origins(
+        origins: AllowedOrigins,
+        repository: MockPetRepository,
+        directory: MockApiKeyDirectory,
+    ) -> Self {
         let repository = Arc::new(repository);
         let use_cases = UseCases {
             authenticate: Authenticate::new(Arc::new(directory)),
@@ -43,9 +52,7 @@ impl Served {
             answer_timeout: Duration::from_mins(1),
         };
         runtime.spawn(async move {
-            let (server, _) =
-                serve_api(listener, &limits, AllowedOrigins::These(Vec::new()), move || use_cases.clone())
-                    .expect("a server");
+            let (server, _) = serve_api(listener, &limits, origins, move || use_cases.clone()).expect("a server");
             server.await
         });
         let agent = Agent::config_builder()
@@ -72,6 +79,19 @@ impl Served {
         let request = self.agent.get(format!("{}{path}", self.base)).header("Authorization", "Bearer x");
         // So that its line of the log can be told from others.
         request.header("X-Request-Id", path.trim_start_matches('/')).call().expect("an answer")
+    }
+
+    /// GET of a path below `/v1/pets`, with these headers.
+    pub(crate) fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
+        self.send_with("GET", path, headers)
+    }
+
+    /// A request without a body to a path below `/v1/pets`, with these headers.
+    pub(crate) fn send_with(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
+        let request = Request::builder().method(method).uri(format!("{}{path}", self.base));
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let request = request.header("Authorization", "Bearer x");
+        self.agent.run(request.body(()).expect("a request")).expect("an answer")
     }
 
     /// POST of an animal.
