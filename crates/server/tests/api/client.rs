@@ -1,6 +1,6 @@
 //! An HTTP client that sends what it is told and returns what it got.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use serde_json::Value;
 use ureq::{Agent, http};
@@ -82,19 +82,39 @@ impl Response {
         Some(value.to_str().expect("ASCII"))
     }
 
+    /// The names of all headers, in lower case.
+    pub(crate) fn header_names(&self) -> Vec<&str> {
+        self.headers.keys().map(http::HeaderName::as_str).collect()
+    }
+
+    /// The items of a header that holds a list, sorted; none where it is not given.
+    #[track_caller]
+    pub(crate) fn items(&self, name: &str) -> Vec<String> {
+        let list = self.header(name).unwrap_or_default();
+        let mut items: Vec<_> =
+            list.split(',').map(|item| item.trim().to_ascii_lowercase()).filter(|item| !item.is_empty()).collect();
+        items.sort_unstable();
+        items
+    }
+
     pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("UTF-8")
     }
 
+    /// The body for the messages of failed assertions, whatever it is.
+    fn shown(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.body[..self.body.len().min(2000)])
+    }
+
     #[track_caller]
     pub(crate) fn assert_status(&self, status: u16) -> &Self {
-        assert_eq!(self.status, status, "{}\n{}", self.sent, self.text());
+        assert_eq!(self.status, status, "{}\n{}", self.sent, self.shown());
         self
     }
 
     #[track_caller]
     pub(crate) fn assert_header(&self, name: &str, value: Option<&str>) -> &Self {
-        assert_eq!(self.header(name), value, "{name} of {}\n{}", self.sent, self.text());
+        assert_eq!(self.header(name), value, "{name} of {}\n{}", self.sent, self.shown());
         self
     }
 

@@ -41,7 +41,8 @@ fn outside_of_v1(app: &TestApp) -> Vec<(Request, u16)> {
     ]
 }
 
-fn everywhere(app: &TestApp) -> Vec<(Request, u16)> {
+/// A request for every status that a request alone can cause.
+pub(crate) fn everywhere(app: &TestApp) -> Vec<(Request, u16)> {
     let mut requests = under_v1(app);
     requests.extend(outside_of_v1(app));
     requests

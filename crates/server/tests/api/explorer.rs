@@ -1,0 +1,229 @@
+//! `/docs`: the page for people, whose browser must get all of it from here and from nowhere else.
+
+use crate::{client::Response, raw_connection::RawConnection, test_app::TestApp};
+
+const FILES: [(&str, &str); 4] = [
+    ("/docs/explorer.css", "text/css; charset=utf-8"),
+    ("/docs/explorer.js", "text/javascript; charset=utf-8"),
+    ("/docs/swagger-ui-bundle.js", "text/javascript; charset=utf-8"),
+    ("/docs/swagger-ui.css", "text/css; charset=utf-8"),
+];
+
+const METHODS: [&str; 8] = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get"];
+
+/// What the page's own attributes refer to, each with what stands before it.
+fn references(page: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for attribute in [" href=\"", " src=\"", " action=\"", " srcset=\"", " data=\"", " content=\"0;"] {
+        for part in page.split(attribute).skip(1) {
+            found.push(part.split('"').next().expect("its end").to_owned());
+        }
+    }
+    found
+}
+
+/// The text without what names the language of an image, which nobody fetches.
+fn without_namespaces(text: &str) -> String {
+    text.replace("http://www.w3.org/2000/svg", "")
+}
+
+fn page(app: &TestApp) -> Response {
+    app.anonymous("GET", "/docs").send()
+}
+
+#[test]
+fn the_page_needs_no_key_and_is_html() {
+    let app = TestApp::start();
+
+    let response = page(&app);
+    response.assert_status(200).assert_header("Content-Type", Some("text/html; charset=utf-8"));
+    response.assert_header("X-Content-Type-Options", Some("nosniff")).assert_header("WWW-Authenticate", None);
+    assert!(response.text().starts_with("<!DOCTYPE html>"), "{}", response.text());
+    for path in ["/docs?x=1", "/%64ocs"] {
+        assert_eq!(app.anonymous("GET", path).send().assert_status(200).text(), response.text());
+    }
+    let wrong_key = app.anonymous("GET", "/docs").header("Authorization", "Bearer unknown").send();
+    assert_eq!(wrong_key.assert_status(200).text(), response.text());
+    app.anonymous("HEAD", "/docs").send().assert_head_of(&response);
+}
+
+#[test]
+fn the_page_may_do_nothing_but_show_its_own_files_and_ask_where_it_came_from() {
+    let app = TestApp::start();
+
+    let response = page(&app);
+    let policy = response.header("Content-Security-Policy").expect("a policy");
+    let mut directives: Vec<_> = policy.split(';').map(str::trim).collect();
+    directives.sort_unstable();
+    assert_eq!(
+        directives,
+        [
+            "base-uri 'none'",
+            "connect-src 'self'",
+            "default-src 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+            "img-src 'self' data:",
+            "script-src 'self'",
+            "style-src 'self'",
+        ]
+    );
+}
+
+#[test]
+fn the_page_has_nothing_that_its_policy_forbids() {
+    let app = TestApp::start();
+
+    let response = page(&app);
+    for inline in [" style=", "<style", " onload=", " onclick=", "javascript:", "<iframe", "<form", "<base", "<script>"]
+    {
+        assert!(!response.text().contains(inline), "{inline}");
+    }
+    for script in response.text().split("<script").skip(1) {
+        assert!(script.contains("\"></script>"), "{script}");
+    }
+}
+
+#[test]
+fn everything_that_the_page_refers_to_is_served_here() {
+    let app = TestApp::start();
+
+    let mut served = Vec::new();
+    for reference in references(page(&app).text()) {
+        if let Some(data) = reference.strip_prefix("data:image/svg+xml,") {
+            assert!(!without_namespaces(data).contains("//"), "{data}");
+            continue;
+        }
+        // Relative to /docs, so that it holds behind any base path.
+        assert!(!reference.starts_with('/') && !reference.contains(':'), "{reference}");
+        let path = format!("/{reference}");
+        let response = app.anonymous("GET", &path).send();
+        response.assert_status(200).assert_header("X-Content-Type-Options", Some("nosniff"));
+        assert!(!response.body.is_empty(), "{path}");
+        served.push(path);
+    }
+    served.sort_unstable();
+    let mut files: Vec<_> = FILES.iter().map(|(path, _)| *path).collect();
+    files.push("/openapi.json");
+    assert_eq!(served, files);
+}
+
+#[test]
+fn the_page_and_its_own_files_name_no_other_host() {
+    let app = TestApp::start();
+
+    for path in ["/docs", "/docs/explorer.css", "/docs/explorer.js"] {
+        let text = without_namespaces(app.anonymous("GET", path).send().assert_status(200).text());
+        // What begins a comment of a script, and nothing else, stands after spaces.
+        let text: String = text.lines().filter(|line| !line.trim_start().starts_with("// ")).collect();
+        for far in ["//", "http:", "https:", "@import", "url("] {
+            assert!(!text.contains(far), "{far} in {path}");
+        }
+    }
+    let script = app.anonymous("GET", "/docs/explorer.js").send();
+    assert!(script.text().contains("url: 'openapi.json'"), "{}", script.text());
+    // By default Swagger UI shows the document to a service of its makers.
+    assert!(script.text().contains("validatorUrl: null"), "{}", script.text());
+}
+
+#[test]
+fn the_files_need_no_key_have_their_types_and_may_be_kept_for_an_hour() {
+    let app = TestApp::start();
+
+    for (path, content_type) in FILES {
+        let response = app.anonymous("GET", path).send();
+        response.assert_status(200).assert_header("Content-Type", Some(content_type));
+        response.assert_header("X-Content-Type-Options", Some("nosniff"));
+        response.assert_header("Cache-Control", Some("max-age=3600"));
+        app.anonymous("HEAD", path).send().assert_head_of(&response);
+    }
+}
+
+#[test]
+fn a_file_that_the_page_has_not_is_a_404_with_the_error_body() {
+    let app = TestApp::start();
+
+    for path in [
+        "/docs/",
+        "/docs/nothing.js",
+        "/docs/index.html",
+        "/docs/page.html",
+        "/docs/swagger-initializer.js",
+        "/docs/swagger-ui-bundle.js.map",
+        "/docs/Explorer.js",
+        "/docs/explorer.js/",
+        "/docs/explorer.js/x",
+        "/docs//explorer.js",
+        "/docs/%00",
+        "/docs/%FF",
+        "/docs/%",
+        "/docs/%zz",
+        "/docs/explorer.js%00",
+        "/docs/explorer.js%20",
+        "/docs/{file}",
+        "/docsx",
+        "/Docs",
+        "/explorer.js",
+        "/v1/../docs",
+    ] {
+        let mut connection = RawConnection::open(app.address);
+        connection.send(format!("GET {path} HTTP/1.1\r\nHost: store.example\r\n\r\n"));
+        let response = connection.response();
+        let code = if path.starts_with("/v1") { (401, "missing_api_key") } else { (404, "route_not_found") };
+        response.assert_error(code.0, code.1);
+        assert_eq!(response.header("cache-control").filter(|value| value.contains("max-age")), None, "{response:?}");
+    }
+}
+
+#[test]
+fn no_path_leads_out_of_the_files_of_the_page() {
+    let app = TestApp::start();
+
+    for path in [
+        "/docs/..",
+        "/docs/../Cargo.toml",
+        "/docs/../docs/explorer.js",
+        "/docs/..%2f",
+        "/docs/..%2fexplorer.js",
+        "/docs/%2e%2e",
+        "/docs/%2e%2e/%2e%2e/etc/passwd",
+        "/docs/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+        "/docs/..%5c..%5cetc%5cpasswd",
+        "/docs/..\\explorer.js",
+        "/docs/%252e%252e%252f",
+        "/docs/.%2fexplorer.js",
+        "/docs/./explorer.js",
+        "/docs/%2Fetc%2Fpasswd",
+        "/docs/C:",
+        "/docs/explorer%2fpage.html",
+    ] {
+        let mut connection = RawConnection::open(app.address);
+        connection.send(format!("GET {path} HTTP/1.1\r\nHost: store.example\r\n\r\n"));
+        connection.response().assert_error(404, "route_not_found");
+    }
+}
+
+#[test]
+fn the_page_and_its_files_can_only_be_read() {
+    let app = TestApp::start();
+
+    for path in FILES.iter().map(|(path, _)| *path).chain(["/docs", "/docs/nothing.js", "/"]) {
+        for method in METHODS {
+            let response = app.anonymous(method, path).send();
+            response.assert_error(405, "method_not_allowed");
+            response.assert_header("Allow", Some("GET, HEAD")).assert_header("Content-Security-Policy", None);
+        }
+    }
+}
+
+#[test]
+fn whoever_comes_to_the_root_is_sent_to_the_page_behind_any_base_path() {
+    let app = TestApp::start();
+
+    for path in ["/", "/?x=1"] {
+        let response = app.anonymous("GET", path).send();
+        response.assert_status(302).assert_header("Location", Some("docs")).assert_header("Content-Encoding", None);
+        assert!(response.body.is_empty(), "{response:?}");
+        app.anonymous("HEAD", path).send().assert_head_of(&response);
+    }
+}
