@@ -72,6 +72,28 @@ fn check_config_prints_every_key_and_no_secret() {
 }
 
 #[test]
+fn check_config_prints_a_list_as_the_text_that_could_stand_for_it() {
+    let file = "[http]\ncors_origins = ['https://shop.example', 'http://localhost:3000']\n";
+    let listed = Program::bare().file("animal-store.toml", file).args(&["check-config"]).run();
+
+    let text = value(&listed, "http.cors_origins");
+    assert_eq!(text, "https://shop.example,http://localhost:3000");
+    let again = Program::bare().env("ANIMAL_STORE_HTTP__CORS_ORIGINS", text).args(&["check-config"]).run();
+    assert_eq!(again.stdout, listed.stdout);
+    assert_eq!(value(&Program::bare().args(&["check-config"]).run(), "http.cors_origins"), "");
+}
+
+#[test]
+fn an_origin_that_no_page_comes_from_is_told_before_the_service_listens() {
+    for origin in ["https://${host}", "https://*.shop.example", "https://shop.example/", "*,https://shop.example"] {
+        let variable = "ANIMAL_STORE_HTTP__CORS_ORIGINS";
+        for command in [&["check-config"][..], &[]] {
+            assert_refused(&Program::new().env(variable, origin).args(command).run(), &[variable]);
+        }
+    }
+}
+
+#[test]
 fn everything_that_is_wrong_is_told_at_once_with_its_variable() {
     let ended = Program::new()
         .file("animal-store.toml", "[http]\nworkers = 0\n")
