@@ -74,28 +74,9 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
 mod tests {
     use std::io::Read;
 
-    use flate2::read::GzDecoder;
-    use proptest::{collection::vec, prelude::*};
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn what_is_compressed_can_be_read_again(bytes in vec(any::<u8>(), 0..5000), times in 1..4_usize) {
-            let bytes = bytes.repeat(times);
-            let mut read = Vec::new();
-            GzDecoder::new(&*gzip(&bytes)).read_to_end(&mut read).unwrap();
-            prop_assert_eq!(read, bytes);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Read;
-
     use actix_web::{http::header::ACCEPT_ENCODING, test::TestRequest};
     use flate2::read::GzDecoder;
+    use proptest::{collection::vec, prelude::*};
 
     use super::*;
 
@@ -161,6 +142,16 @@ mod tests {
             (";;;,gzip", true),
         ] {
             assert_eq!(prefers_gzip(&accepting(&[value.as_bytes()])), preferred, "{value:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_compressed_can_be_read_again(bytes in vec(any::<u8>(), 0..5000), times in 1..4_usize) {
+            let bytes = bytes.repeat(times);
+            let mut read = Vec::new();
+            GzDecoder::new(&*gzip(&bytes)).read_to_end(&mut read).unwrap();
+            prop_assert_eq!(read, bytes);
         }
     }
 }
