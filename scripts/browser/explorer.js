@@ -6,15 +6,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, request as send } from 'node:http';
-import { chromium } from 'playwright-core';
+import { launch } from './browser.js';
 
 const [executablePath, url, token, pictures] = process.argv.slice(2);
 const PREFIX = '/shop';
-// Without a sandbox, as root may not have one; without what a browser sends to its maker.
-const SWITCHES = ['--no-sandbox', '--no-proxy-server', '--disable-quic', '--disable-background-networking',
-  '--disable-component-update', '--disable-sync', '--no-first-run'];
 
-const browser = await chromium.launch({ executablePath, args: SWITCHES });
+const browser = await launch(executablePath);
 const proxy = createServer(forward).listen(0, '127.0.0.1');
 await once(proxy, 'listening');
 try {
