@@ -146,12 +146,12 @@ class Service(Server):
         self.host, self.port = self.ready[1], int(self.ready[2])
 
     def measure(
-        self, target: str, token: str, connections: int, *more: str, mishaps: str = "Socket errors|Non-2xx"
+        self, target: str, token: str, connections: int, *headers: str, mishaps: str = "Socket errors|Non-2xx"
     ) -> float:
         """CPU seconds for 1000 requests of wrk with these headers, which prints none of the mishaps."""
         before = self.cpu_seconds()
         load = ["-t1", f"-c{connections}", "-d3s", "-H", f"Authorization: Bearer {token}"]
-        load += [part for header in more for part in ("-H", header)]
+        load += [part for header in headers for part in ("-H", header)]
         text = run("wrk", *load, f"http://{self.host}:{self.port}{target}")
         if re.search(mishaps, text):
             sys.exit(text)

@@ -24,23 +24,38 @@ apt_install() { # PACKAGE
     "${install[@]}" || { apt-get update -qq && "${install[@]}"; }
 }
 
-# Starts the service of the debug build on a free port, with what the environment configures and one API key besides.
-# Its process is $service then, its address $url, its log in the file.
-start_service() { # TOKEN LOG
-    ANIMAL_STORE_KEYS__MEMORY__TOKENS=$1 target/debug/animal-store --listen 127.0.0.1:0 --set management.listen= \
-        --set log.format=json >"$2" 2>&1 &
+# The service is configured by the checks alone.
+unset "${!ANIMAL_STORE_@}"
+
+# Builds the service.
+build_service() {
+    cargo build --quiet --locked --package animal-store-server
+    program=$(realpath "${CARGO_TARGET_DIR:-target}/debug/animal-store")
+}
+
+# Starts it in a folder, with its log there, on a free port, with one API key and what the environment sets. Its process is
+# $service then, its address $url.
+start_service() { # FOLDER TOKEN
+    local log=$1/service.log
+    (
+        cd "$1"
+        export ANIMAL_STORE_KEYS__MEMORY__TOKENS=$2
+        exec "$program" --listen 127.0.0.1:0 --set management.listen= --set log.format=json >"$log" 2>&1
+    ) &
     service=$!
     for _ in $(seq 200); do
-        url=http://$(sed -n 's/.*"message":"listening","address":"\([0-9.:]*\)".*/\1/p' "$2")
+        url=http://$(sed -n 's/.*"message":"listening","address":"\([0-9.:]*\)".*/\1/p' "$log" 2>/dev/null)
         [ "$url" = http:// ] || return 0
-        kill -0 $service 2>/dev/null || break
+        kill -0 "$service" 2>/dev/null || break
         sleep 0.05
     done
-    cat "$2" >&2
+    cat "$log" >&2
     return 1
 }
 
+# Ends it in order, which it says by its exit code.
 stop_service() {
-    [ -z "${service:-}" ] || { kill "$service" && wait "$service"; } || true
+    local process=${service:-}
     service=
+    [ -z "$process" ] || { kill "$process" && wait "$process"; }
 }

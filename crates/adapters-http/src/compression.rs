@@ -46,7 +46,7 @@ pub(crate) fn prefers_gzip(request: &HttpRequest) -> bool {
 }
 
 thread_local! {
-    /// Each worker keeps its own: making its tables anew takes as long as a page of 20 animals.
+    /// Each worker keeps its own: making its tables anew takes half as long as compressing a page of 20 animals.
     static ENCODER: RefCell<Compress> = RefCell::new(Compress::new_gzip(Compression::fast(), WINDOW_BITS));
 }
 

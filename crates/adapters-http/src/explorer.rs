@@ -1,11 +1,14 @@
 //! `/docs`: the interface for people, to read and to try. Nothing in it comes from another place.
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+};
 
 use actix_web::{
     HttpRequest, HttpResponse,
     http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderValue, LOCATION},
-    web::Path,
+    web::{Bytes, Path},
 };
 use utoipa_swagger_ui::Config;
 
@@ -55,7 +58,10 @@ pub(crate) async fn file(name: Path<String>, request: HttpRequest) -> Result<Htt
 }
 
 /// A file of Swagger UI, compressed.
-fn of_swagger_ui(name: &str) -> Vec<u8> {
+fn of_swagger_ui(name: &str) -> Bytes {
     let file = utoipa_swagger_ui::serve(name, Arc::new(Config::from("")));
-    file.ok().flatten().expect("Swagger UI has it").bytes.into_owned()
+    match file.ok().flatten().expect("Swagger UI has it").bytes {
+        Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+        Cow::Owned(bytes) => bytes.into(),
+    }
 }

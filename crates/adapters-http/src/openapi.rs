@@ -1,7 +1,6 @@
 //! The interface as an OpenAPI 3.1 document, made of the same constants, errors and rules as the answers.
 //!
-//! Every rule on input is a pattern or a bound in it, not prose: whoever makes requests of it makes none that is
-//! refused.
+//! Every rule on input that JSON Schema can express is a pattern or a bound in it; prose is for the others.
 
 mod answers;
 mod operations;
@@ -26,9 +25,11 @@ const VERSION: &str = "1.0.0";
 const DESCRIPTION: &str = "\
 A store catalogue of animals. Every request carries an API key as a bearer token.
 
-Beyond what is written here, `HEAD` works wherever `GET` does, and unknown members and parameters are ignored. Answers \
-to requests that are no HTTP, or whose head is too large or too slow (400, 431, 408), come without a body. Pages of \
-other origins may use the interface where the operator allows it.";
+Beyond what is written here, `HEAD` works wherever `GET` does; unknown members and parameters are ignored, and a known \
+one that is given twice is refused. An `X-Request-Id` of 1 to 128 of `A-Z a-z 0-9 . _ ~ -` names the request, in its answer \
+and in the log. With a valid API key, other paths are answered 404 `route_not_found` and other methods \
+405 `method_not_allowed` with `Allow`. Answers to requests that are no HTTP, or whose head is too large or too slow (400, \
+431, 408), come without a body. Pages of other origins may use the interface where the operator allows it.";
 
 const BEARER: &str = "bearer";
 
@@ -37,9 +38,9 @@ const BEARER: &str = "bearer";
 /// # Panics
 /// Never: it has nothing that JSON has not.
 pub fn openapi_document() -> String {
-    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(
-        "An API key, of 1 to 512 characters of `A-Z a-z 0-9 - . _ ~ + /` and any number of `=` at its end.",
-    ));
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("An API key, of 1 to 512 characters: `A-Z a-z 0-9 - . _ ~ + /`, and `=` at its end."));
     let components = schemas::all()
         .into_iter()
         .fold(ComponentsBuilder::new(), |components, (name, schema)| components.schema(name, schema));

@@ -6,6 +6,8 @@ use utoipa::openapi::{
     ArrayBuilder, KnownFormat, ObjectBuilder, Ref, RefOr, Schema, SchemaFormat, Type, schema::AllOfBuilder,
 };
 
+use super::operations;
+
 /// One or more characters that are no control characters, one of which is no white space. Spelled out: what `\s` and `\p{…}`
 /// mean differs between the languages of clients.
 const NAME_PATTERN: &str = concat!(
@@ -57,8 +59,9 @@ fn new_pet() -> RefOr<Schema> {
         .max_length(Some(PetName::MAX_CHARS))
         .pattern(Some(NAME_PATTERN))
         .description(Some("Kept exactly as it is given; one character at least is no white space"));
-    let category =
-        int64().minimum(Some(i64::MIN)).maximum(Some(i64::MAX)).description(Some("The category it belongs to"));
+    let category = int64().minimum(Some(i64::MIN)).maximum(Some(i64::MAX)).description(Some(
+        "The category it belongs to. With a fraction or an exponent (`5.0`, `5e0`), it is whole and within ±2^53",
+    ));
     ObjectBuilder::new()
         .description(Some("An animal to be added. Unknown members are ignored."))
         .property("name", name)
@@ -88,7 +91,8 @@ fn pets() -> RefOr<Schema> {
 }
 
 fn error() -> RefOr<Schema> {
-    let code = text().description(Some("For programs"));
+    let codes: Vec<_> = operations::codes().iter().map(|code| format!("`{code}`")).collect();
+    let code = text().description(Some(format!("For programs: {}. There may be others later", codes.join(", "))));
     let message = text().description(Some("For people"));
     let status = integer().minimum(Some(400)).maximum(Some(599));
     ObjectBuilder::new()
