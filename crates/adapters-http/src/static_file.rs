@@ -37,8 +37,8 @@ impl StaticFile {
     }
 
     fn unpacked(&self) -> Bytes {
-        let mut plain = Vec::new();
         let gzipped = self.gzipped.as_deref().unwrap_or_default();
+        let mut plain = Vec::with_capacity(gzipped.len() * 4);
         GzDecoder::new(gzipped).read_to_end(&mut plain).expect("a file of the program is whole");
         plain.into()
     }

@@ -36,7 +36,11 @@ pub(super) fn headers() -> Vec<(&'static str, HeaderBuilder)> {
         ("Vary", "Which headers of the request the answer depends on", text()),
         ("WWW-Authenticate", "What is asked for (RFC 6750)", text().pattern(Some(r#"^Bearer realm="animal-store""#))),
         ("X-Content-Type-Options", "Types are not to be guessed", only("nosniff")),
-        ("X-Request-Id", "The name of the request, as it is in the log", text().pattern(Some("^[A-Za-z0-9._~-]{1,128}$"))),
+        (
+            "X-Request-Id",
+            "The name of the request, as it is in the log",
+            text().pattern(Some("^[A-Za-z0-9._~-]{1,128}$")),
+        ),
     ];
     let sometimes = [
         ("Accept-Encoding", "Where the body was encoded: the encoding that it may have", only("identity")),
