@@ -37,14 +37,15 @@ build_service() {
 # $service then, its address $url.
 start_service() { # FOLDER TOKEN
     local log=$1/service.log
+    : >"$log"
     (
         cd "$1"
         export ANIMAL_STORE_KEYS__MEMORY__TOKENS=$2
-        exec "$program" --listen 127.0.0.1:0 --set management.listen= --set log.format=json >"$log" 2>&1
+        exec "$program" --listen 127.0.0.1:0 --set management.listen= --set log.format=json >>"$log" 2>&1
     ) &
     service=$!
     for _ in $(seq 200); do
-        url=http://$(sed -n 's/.*"message":"listening","address":"\([0-9.:]*\)".*/\1/p' "$log" 2>/dev/null)
+        url=http://$(sed -n 's/.*"message":"listening","address":"\([0-9.:]*\)".*/\1/p' "$log")
         [ "$url" = http:// ] || return 0
         kill -0 "$service" 2>/dev/null || break
         sleep 0.05
