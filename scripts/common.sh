@@ -1,4 +1,5 @@
 # What the checks share. Sourced, not run.
+# shellcheck shell=bash
 
 # Goes on if the command succeeds. Otherwise the package is missing: with CHECK_STRICT=1 it is installed, without it the
 # check ends. The command may be left out where the package is named like its program.
@@ -39,7 +40,7 @@ start_service() { # FOLDER TOKEN
     local log=$1/service.log
     : >"$log"
     (
-        cd "$1"
+        cd "$1" || exit
         export ANIMAL_STORE_KEYS__MEMORY__TOKENS=$2
         exec "$program" --listen 127.0.0.1:0 --set management.listen= --set log.format=json >>"$log" 2>&1
     ) &
