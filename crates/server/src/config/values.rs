@@ -48,9 +48,7 @@ impl Values {
 
     /// The items of a key that holds a list: an array in TOML, otherwise separated by commas.
     pub(super) fn read_list(&mut self, key: &Key) -> Vec<String> {
-        let texts = self.texts(key).unwrap_or_default();
-        let items = texts.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|item| !item.is_empty());
-        items.map(str::to_owned).collect()
+        items(&self.texts(key).unwrap_or_default(), &[',']).map(str::to_owned).collect()
     }
 
     /// The text of the file that a key names, if it names one.
@@ -69,13 +67,7 @@ impl Values {
     /// The secrets of a key that holds a list: an array in TOML, otherwise separated by commas or new lines. They
     /// may stand in a file of their own.
     pub(super) fn read_secrets(&mut self, key: &Key) -> Vec<SecretString> {
-        self.secret_texts(key)
-            .iter()
-            .flat_map(|text| text.split([',', '\n']))
-            .map(str::trim)
-            .filter(|secret| !secret.is_empty())
-            .map(SecretString::from)
-            .collect()
+        items(&self.secret_texts(key), &[',', '\n']).map(SecretString::from).collect()
     }
 
     fn secret_texts(&mut self, key: &Key) -> Vec<String> {
@@ -116,6 +108,11 @@ impl Values {
     pub(super) fn finish(self) -> Result<(), ConfigError> {
         if self.problems.is_empty() { Ok(()) } else { Err(ConfigError(self.problems)) }
     }
+}
+
+/// What stands between the separators, where something does.
+fn items<'a>(texts: &'a [String], separators: &'a [char]) -> impl Iterator<Item = &'a str> {
+    texts.iter().flat_map(move |text| text.split(separators)).map(str::trim).filter(|item| !item.is_empty())
 }
 
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {

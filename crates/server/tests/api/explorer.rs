@@ -1,6 +1,10 @@
 //! `/docs`: the page for people, whose browser must get all of it from here and from nowhere else.
 
-use crate::{client::Response, raw_connection::RawConnection, test_app::TestApp};
+use crate::{
+    client::Response,
+    raw_connection::{RawConnection, RawResponse},
+    test_app::TestApp,
+};
 
 const FILES: [(&str, &str); 4] = [
     ("/docs/explorer.css", "text/css; charset=utf-8"),
@@ -29,6 +33,14 @@ fn without_namespaces(text: &str) -> String {
 
 fn page(app: &TestApp) -> Response {
     app.anonymous("GET", "/docs").send()
+}
+
+/// The answer to a GET of exactly this path, which a client would tidy up.
+#[track_caller]
+fn get_untouched(app: &TestApp, path: &str) -> RawResponse {
+    let mut connection = RawConnection::open(app.address);
+    connection.send(format!("GET {path} HTTP/1.1\r\nHost: store.example\r\n\r\n"));
+    connection.response()
 }
 
 #[test]
@@ -166,9 +178,7 @@ fn a_file_that_the_page_has_not_is_a_404_with_the_error_body() {
         "/explorer.js",
         "/v1/../docs",
     ] {
-        let mut connection = RawConnection::open(app.address);
-        connection.send(format!("GET {path} HTTP/1.1\r\nHost: store.example\r\n\r\n"));
-        let response = connection.response();
+        let response = get_untouched(&app, path);
         let code = if path.starts_with("/v1") { (401, "missing_api_key") } else { (404, "route_not_found") };
         response.assert_error(code.0, code.1);
         assert_eq!(response.header("cache-control").filter(|value| value.contains("max-age")), None, "{response:?}");
@@ -197,9 +207,7 @@ fn no_path_leads_out_of_the_files_of_the_page() {
         "/docs/C:",
         "/docs/explorer%2fpage.html",
     ] {
-        let mut connection = RawConnection::open(app.address);
-        connection.send(format!("GET {path} HTTP/1.1\r\nHost: store.example\r\n\r\n"));
-        connection.response().assert_error(404, "route_not_found");
+        get_untouched(&app, path).assert_error(404, "route_not_found");
     }
 }
 
