@@ -28,12 +28,10 @@ mod turns;
 
 use animal_store_app::{Authenticate, CreatePet, GetPet, ListPets};
 
-pub use actix_server::{Server, ServerHandle};
-pub use auth::is_bearer_token;
 pub use cors::{AllowedOrigins, Origin, OriginError};
 pub use in_flight::InFlight;
 pub use openapi::openapi_document;
-pub use serve::{Limits, serve_api, serve_management};
+pub use serve::{HttpServer, HttpServerHandle, Limits, serve_api, serve_management};
 
 /// What the handlers call. Each worker has one of its own.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use std::{fmt::Debug, io, net::TcpListener, time::Duration};
 
 use actix_http::{HttpService, Request, Response, body::MessageBody, error::DispatchError};
-use actix_server::Server;
+use actix_server::{Server, ServerHandle};
 use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, apply_fn_factory, fn_service, map_config};
 use actix_web::{
     App, Error,
@@ -24,7 +24,7 @@ use crate::{
     turns::{self, LINGER, Turns},
 };
 
-/// In seconds: beyond every deadline that the caller of [`ServerHandle::stop`](crate::ServerHandle::stop) may set.
+/// In seconds: beyond every deadline that the caller of [`ServerHandle::stop`](HttpServerHandle::stop) may set.
 const NEVER_FORCED: u64 = 24 * 60 * 60;
 
 /// actix counts from a clock that it sets twice a second: without this, its deadlines may come that much too early.
@@ -53,6 +53,35 @@ pub struct Limits {
     pub answer_timeout: Duration,
 }
 
+/// A server that accepts connections from its creation on.
+pub struct HttpServer(Server);
+
+/// Stops an [`HttpServer`].
+#[derive(Clone)]
+pub struct HttpServerHandle(ServerHandle);
+
+impl HttpServer {
+    /// Returns a handle that stops the server.
+    pub fn handle(&self) -> HttpServerHandle {
+        HttpServerHandle(self.0.handle())
+    }
+
+    /// Serves until the server is stopped.
+    ///
+    /// # Errors
+    /// If the server fails.
+    pub async fn run(self) -> io::Result<()> {
+        self.0.await
+    }
+}
+
+impl HttpServerHandle {
+    /// Stops the server. A graceful stop resolves after the requests in flight are answered.
+    pub async fn stop(&self, graceful: bool) {
+        self.0.stop(graceful).await;
+    }
+}
+
 /// Serves the interface, to pages of `origins` too. `use_cases` is called once in each worker.
 ///
 /// # Errors
@@ -62,7 +91,7 @@ pub fn serve_api<F>(
     limits: &Limits,
     origins: AllowedOrigins,
     use_cases: F,
-) -> io::Result<(Server, InFlight)>
+) -> io::Result<(HttpServer, InFlight)>
 where
     F: Fn() -> UseCases + Clone + Send + 'static,
 {
@@ -88,7 +117,7 @@ where
 ///
 /// # Errors
 /// Where the listener cannot be used.
-pub fn serve_management(listener: TcpListener, limits: &Limits, readiness: &CheckReadiness) -> io::Result<Server> {
+pub fn serve_management(listener: TcpListener, limits: &Limits, readiness: &CheckReadiness) -> io::Result<HttpServer> {
     let limits = Limits { workers: 1, max_connections: MANAGEMENT_CONNECTIONS, ..limits.clone() };
     let readiness = readiness.clone();
     serve(listener, &limits, move || {
@@ -104,7 +133,7 @@ fn serve<I, S, B>(
     listener: TcpListener,
     limits: &Limits,
     app: impl Fn() -> I + Clone + Send + 'static,
-) -> io::Result<Server>
+) -> io::Result<HttpServer>
 where
     I: IntoServiceFactory<S, Request>,
     S: ServiceFactory<Request, Config = AppConfig, Response: Into<Response<B>>, Error = Error> + 'static,
@@ -142,5 +171,5 @@ where
         })
         .and_then(http)
     })?;
-    Ok(server.run())
+    Ok(HttpServer(server.run()))
 }

@@ -2,7 +2,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel, Scopes,
-    ports::{ApiKeyDirectory, DirectoryError},
+    ports::{ApiKeyDirectory, ApiKeyDirectoryError},
 };
 use async_trait::async_trait;
 use secrecy::SecretString;
@@ -35,7 +35,7 @@ impl MemoryApiKeyDirectory {
 
 #[async_trait]
 impl ApiKeyDirectory for MemoryApiKeyDirectory {
-    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, DirectoryError> {
+    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
         Ok(self.keys.get(&digest).cloned())
     }
 }

@@ -66,7 +66,7 @@ mod tests {
     }
 
     fn id(id: i64) -> PetId {
-        PetId::new(id).unwrap()
+        PetId::parse(id).unwrap()
     }
 
     #[test]

@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_app::ports::{AddError, AddPet, AddedPet, PetRepository, StorageError};
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StorageError};
 use animal_store_domain::{NewPet, Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
@@ -63,14 +63,14 @@ impl Animals {
         ids[from..].iter().take(at_most).filter_map(|&id| self.find(id)).cloned().collect()
     }
 
-    fn add(&mut self, request: AddPet) -> Result<AddedPet, AddError> {
+    fn add(&mut self, request: AddPet) -> Result<AddedPet, AddPetError> {
         let Some(key) = request.idempotency_key else {
             return Ok(AddedPet { pet: self.append(request.pet)?, replayed: false });
         };
         let now = Instant::now();
         match self.idempotency_keys.find(&key, now).and_then(|id| self.find(id)) {
-            Some(pet) if *pet.description() == request.pet => Ok(AddedPet { pet: pet.clone(), replayed: true }),
-            Some(_) => Err(AddError::IdempotencyMismatch),
+            Some(pet) if *pet.new_pet() == request.pet => Ok(AddedPet { pet: pet.clone(), replayed: true }),
+            Some(_) => Err(AddPetError::IdempotencyMismatch),
             None => {
                 let pet = self.append(request.pet)?;
                 self.idempotency_keys.keep(key, pet.id(), now);
@@ -82,7 +82,7 @@ impl Animals {
     fn append(&mut self, pet: NewPet) -> Result<Pet, StorageError> {
         let id = i64::try_from(self.pets.len() + 1)
             .ok()
-            .and_then(|id| PetId::new(id).ok())
+            .and_then(|id| PetId::parse(id).ok())
             .ok_or(StorageError::Overloaded)?;
         let pet = Pet::new(id, pet);
         let answer = pet.clone();
@@ -113,7 +113,7 @@ impl PetRepository for MemoryPetRepository {
         Ok(self.read().find(id).cloned())
     }
 
-    async fn add(&self, request: AddPet) -> Result<AddedPet, AddError> {
+    async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
         self.animals.write().unwrap_or_else(PoisonError::into_inner).add(request)
     }
 }

@@ -7,12 +7,12 @@ mod plain_create;
 
 use std::sync::Arc;
 
-use animal_store_app::ports::{AddError, AddPet};
+use animal_store_app::ports::{AddPet, AddPetError};
 use tokio::{task::JoinHandle, try_join};
 
 use self::{busy_keys::BusyKeys, keyed_create::KeyedCreate, plain_create::PlainCreate};
 use crate::{
-    PgSettings,
+    PostgresSettings,
     error::NotConnected,
     group_commit::{Answer, GroupCommit, WriteSession},
     link::{Link, Opener},
@@ -35,7 +35,7 @@ pub(crate) struct CreateLinks {
 
 impl Creates {
     /// Begins to write, on the current runtime. The task ends with both writers, or with the first that dies.
-    pub(crate) fn start(opener: &Opener, settings: &PgSettings) -> (Self, JoinHandle<()>) {
+    pub(crate) fn start(opener: &Opener, settings: &PostgresSettings) -> (Self, JoinHandle<()>) {
         let (plain, plain_end) = GroupCommit::start(opener.clone(), settings);
         let (keyed, keyed_end) = GroupCommit::start(opener.clone(), settings);
         let end = tokio::spawn(async move {
@@ -50,7 +50,7 @@ impl Creates {
         let Some(key) = request.idempotency_key else {
             return self.plain.add(PlainCreate(request.pet)).await;
         };
-        let key = self.busy_keys.take(key).ok_or(AddError::IdempotencyConflict)?;
+        let key = self.busy_keys.take(key).ok_or(AddPetError::IdempotencyConflict)?;
         self.keyed.add(KeyedCreate { pet: request.pet, key }).await
     }
 

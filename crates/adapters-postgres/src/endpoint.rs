@@ -27,7 +27,7 @@ pub struct PgEndpoint {
 
 /// Why there can be no such endpoint. Nothing secret is part of it.
 #[derive(Debug, PartialEq, Eq, Error)]
-pub enum EndpointError {
+pub enum PgEndpointError {
     /// The URL is none of a PostgreSQL database.
     #[error(
         "must be postgres://[user[:password]@]host[:port]/database[?option=value&…], or have the folder of a Unix \
@@ -61,20 +61,20 @@ impl PgEndpoint {
     /// (a file, or `system`).
     ///
     /// # Errors
-    /// See [`EndpointError`].
-    pub fn new(url: &SecretString) -> Result<Self, EndpointError> {
+    /// See [`PgEndpointError`].
+    pub fn new(url: &SecretString) -> Result<Self, PgEndpointError> {
         let url = url.expose_secret();
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(EndpointError::Url);
+            return Err(PgEndpointError::Url);
         }
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         // Another @ may be a part of the password, which the rest is then, too; hosts and the database are shown.
         if url.matches('@').count() > 1 || query.contains('@') {
-            return Err(EndpointError::Url);
+            return Err(PgEndpointError::Url);
         }
         let is_ours = |option: &&str| ["sslmode", "sslrootcert"].contains(&&*decoded(name_and_value(option).0));
         let (ours, theirs): (Vec<_>, Vec<_>) = query.split('&').partition(is_ours);
-        base.parse::<Config>().map_err(|_| EndpointError::Url)?;
+        base.parse::<Config>().map_err(|_| PgEndpointError::Url)?;
         let mut configs = Vec::new();
         for base in each_host(base) {
             configs.push(configuration(&base, &theirs)?);
@@ -93,7 +93,9 @@ impl PgEndpoint {
         let tls = match mode {
             SslMode::Disable => None,
             _ if configs.iter().all(local) => None,
-            _ => Some(tls::connector(check, roots(authorities.as_deref())?).map_err(EndpointError::RootCertificates)?),
+            _ => {
+                Some(tls::connector(check, roots(authorities.as_deref())?).map_err(PgEndpointError::RootCertificates)?)
+            }
         };
         Ok(Self { configs, tls, plain_will_do: mode == SslMode::Prefer })
     }

@@ -10,11 +10,11 @@ mod writer;
 
 use std::{sync::Arc, time::Duration};
 
-use animal_store_app::ports::{AddError, StorageError};
+use animal_store_app::ports::{AddPetError, StorageError};
 use tokio::{task::JoinHandle, time::timeout};
 
 use crate::{
-    PgSettings,
+    PostgresSettings,
     link::{Link, Opener},
 };
 pub(crate) use create::{Answer, Column, Create};
@@ -35,7 +35,7 @@ struct Sender<C: Create> {
 
 impl<C: Create> GroupCommit<C> {
     /// Begins to write, on the current runtime.
-    pub(crate) fn start(opener: Opener, settings: &PgSettings) -> (Self, JoinHandle<()>) {
+    pub(crate) fn start(opener: Opener, settings: &PostgresSettings) -> (Self, JoinHandle<()>) {
         let queue = Arc::new(Queue::new(settings.max_waiting_creates));
         let (endpoint, patience) = (opener.endpoint.clone(), settings.timeout);
         let link = Arc::new(Link::new(opener, settings.clone()));
@@ -56,7 +56,7 @@ impl<C: Create> GroupCommit<C> {
         let (place, mut answer) = queue.join(create)?;
         match timeout(*patience, &mut answer).await {
             Ok(answer) => answer.unwrap_or_else(|_| Err(lost())),
-            Err(_) if place.leave() => Err(StorageError::Deadline.into()),
+            Err(_) if place.leave() => Err(StorageError::Timeout.into()),
             // It was sent: the writer has a deadline of its own.
             Err(_) => answer.await.unwrap_or_else(|_| Err(lost())),
         }
@@ -69,8 +69,8 @@ impl<C: Create> Clone for GroupCommit<C> {
     }
 }
 
-fn lost() -> AddError {
-    AddError::OutcomeUnknown("the writer ended".into())
+fn lost() -> AddPetError {
+    AddPetError::OutcomeUnknown("the writer ended".into())
 }
 
 impl<C: Create> Drop for Sender<C> {

@@ -31,9 +31,9 @@ mod storage;
 mod sweep;
 mod tls;
 
-pub use endpoint::{EndpointError, PgEndpoint};
+pub use endpoint::{PgEndpoint, PgEndpointError};
 pub use migrations::{MigrationError, Migrations};
 pub use pet_repository::PgPetRepository;
 pub use readiness::PgReadiness;
-pub use settings::{PgSettings, SchemaMode};
+pub use settings::{PostgresSettings, SchemaMode};
 pub use storage::{PgStorage, StartError, WriterEnd};

@@ -3,12 +3,12 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use animal_store_app::ports::{AddError, AddPet, AddedPet, PetRepository, StorageError};
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StorageError};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
 use crate::{
-    PgSettings,
+    PostgresSettings,
     creates::Creates,
     error::NotConnected,
     link::{Link, Open, Opener},
@@ -20,7 +20,7 @@ use crate::{
 /// The animals, as one worker sees them: it reads on connections of its own, and adds by the process' writers.
 pub struct PgPetRepository {
     opener: Opener,
-    settings: PgSettings,
+    settings: PostgresSettings,
     /// Opened by the first read, on the runtime that reads.
     links: OnceLock<Vec<Link<ReadSession>>>,
     turn: AtomicUsize,
@@ -28,7 +28,7 @@ pub struct PgPetRepository {
 }
 
 impl PgPetRepository {
-    pub(crate) fn new(opener: Opener, settings: PgSettings, creates: Creates) -> Self {
+    pub(crate) fn new(opener: Opener, settings: PostgresSettings, creates: Creates) -> Self {
         Self { opener, settings, links: OnceLock::new(), turn: AtomicUsize::new(0), creates }
     }
 
@@ -70,7 +70,7 @@ impl PetRepository for PgPetRepository {
         rows.into_iter().next().map(Pet::try_from).transpose()
     }
 
-    async fn add(&self, request: AddPet) -> Result<AddedPet, AddError> {
+    async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
         self.creates.add(request).await
     }
 }

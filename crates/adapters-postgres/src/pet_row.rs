@@ -44,10 +44,10 @@ impl TryFrom<PetRow> for Pet {
 
     fn try_from(row: PetRow) -> Result<Self, StorageError> {
         let corrupt = |column, problem| StorageError::Corrupt(CorruptRow { column, id: row.id, problem }.into());
-        let id = PetId::new(row.id).map_err(|error| corrupt("id", error.to_string()))?;
+        let id = PetId::parse(row.id).map_err(|error| corrupt("id", error.to_string()))?;
         let name = row.name.0.map_err(|error| corrupt("name", error.to_string()))?;
         let status = row.status.map(|code| status(code).ok_or_else(|| corrupt("status", format!("unknown: {code}"))));
-        Ok(Self::new(id, NewPet::new(name, CategoryId::new(row.category_id), status.transpose()?)))
+        Ok(Self::new(id, NewPet::new(name, CategoryId::new(row.category_id)).with_status(status.transpose()?)))
     }
 }
 

@@ -13,7 +13,7 @@ use tokio_postgres::Client;
 use animal_store_app::ports::StorageError;
 
 use crate::{
-    PgSettings,
+    PostgresSettings,
     error::{self, ConnectionError},
     link::{LATE, Open, Session},
     pet_query::PetQuery,
@@ -35,9 +35,9 @@ struct Turns {
 impl Session for ReadSession {
     const PURPOSE: &'static str = "reads";
 
-    type Settings = PgSettings;
+    type Settings = PostgresSettings;
 
-    async fn begin(client: Client, settings: &PgSettings) -> Result<Self, ConnectionError> {
+    async fn begin(client: Client, settings: &PostgresSettings) -> Result<Self, ConnectionError> {
         if !settings.transaction_pooling {
             return Ok(Self { connection: AsyncPgConnection::try_from(client).await?, turns: None });
         }
@@ -59,7 +59,7 @@ impl Open<ReadSession> {
             None => timeout(patience, query.load(&self.session.connection)).await,
             Some(turns) => {
                 let turn = timeout(patience, Arc::clone(&turns.turn).lock_owned()).await;
-                let turn = turn.map_err(|_| StorageError::Deadline)?;
+                let turn = turn.map_err(|_| StorageError::Timeout)?;
                 timeout(patience, Arc::clone(&self).in_transaction(turns.begin.clone(), query, turn)).await
             }
         };
@@ -67,7 +67,7 @@ impl Open<ReadSession> {
             return rows.map_err(error::of_read);
         }
         self.give_up(LATE);
-        Err(StorageError::Deadline)
+        Err(StorageError::Timeout)
     }
 
     /// Once begun, it goes on when the request that asked has gone: nobody else would end it.

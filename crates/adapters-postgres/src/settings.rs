@@ -2,7 +2,7 @@ use std::time::Duration;
 
 /// How the database is used.
 #[derive(Debug, Clone)]
-pub struct PgSettings {
+pub struct PostgresSettings {
     /// What to do about the schema before the first request.
     pub schema: SchemaMode,
     /// Whether the database has to be there when the process starts.
@@ -30,7 +30,7 @@ pub enum SchemaMode {
     Check,
 }
 
-impl PgSettings {
+impl PostgresSettings {
     /// Where little happens, and everything may take so long.
     #[cfg(test)]
     pub(crate) fn of_tests(patience: Duration) -> Self {

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use crate::{
-    MigrationError, Migrations, PgEndpoint, PgPetRepository, PgReadiness, PgSettings, SchemaMode,
+    MigrationError, Migrations, PgEndpoint, PgPetRepository, PgReadiness, PostgresSettings, SchemaMode,
     creates::Creates,
     link::{self, Opener},
     outage,
@@ -25,7 +25,7 @@ const FINAL_PAUSE: Duration = Duration::from_secs(10);
 /// What the process has one of: the schema, the connections that write, and the sweep of idempotency keys.
 pub struct PgStorage {
     opener: Opener,
-    settings: PgSettings,
+    settings: PostgresSettings,
     creates: Creates,
     readiness: Arc<PgReadiness>,
     tasks: [AbortHandle; 2],
@@ -49,7 +49,7 @@ impl PgStorage {
     pub async fn start(
         endpoint: PgEndpoint,
         direct: PgEndpoint,
-        settings: PgSettings,
+        settings: PostgresSettings,
     ) -> Result<(Self, WriterEnd), StartError> {
         let migrations = Migrations::new(direct, settings.connect_timeout);
         let (schema_sender, schema) = watch::channel(false);

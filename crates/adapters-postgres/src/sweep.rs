@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::{
-    PgSettings,
+    PostgresSettings,
     endpoint::Driver,
     error::ConnectionError,
     link::{Opener, Session},
@@ -25,7 +25,7 @@ const REST: u32 = 9;
 /// Sweeps from time to time, on a connection that is opened for that.
 pub(crate) struct Sweep {
     opener: Opener,
-    settings: PgSettings,
+    settings: PostgresSettings,
 }
 
 struct Sweeping(Client);
@@ -41,7 +41,7 @@ impl Session for Sweeping {
 }
 
 impl Sweep {
-    pub(crate) fn new(opener: Opener, settings: &PgSettings) -> Self {
+    pub(crate) fn new(opener: Opener, settings: &PostgresSettings) -> Self {
         Self { opener, settings: settings.clone() }
     }
 

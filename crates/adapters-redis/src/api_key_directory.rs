@@ -5,7 +5,7 @@ use std::{
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest,
-    ports::{ApiKeyDirectory, DirectoryError, NotReady, Readiness},
+    ports::{ApiKeyDirectory, ApiKeyDirectoryError, NotReady, Readiness},
 };
 use async_trait::async_trait;
 use redis::aio::MultiplexedConnection;
@@ -36,7 +36,7 @@ pub struct RedisApiKeyDirectory {
 
 /// How long to wait, how far to trust, and how much to remember.
 #[derive(Debug, Clone)]
-pub struct DirectorySettings {
+pub struct RedisSettings {
     /// What every name in Redis begins with.
     pub prefix: String,
     /// For opening a connection, and for the answer to a look-up.
@@ -65,7 +65,7 @@ impl RedisApiKeyDirectory {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub async fn connect(endpoint: RedisEndpoint, settings: DirectorySettings) -> Self {
+    pub async fn connect(endpoint: RedisEndpoint, settings: RedisSettings) -> Self {
         let shared = Arc::new(Shared {
             cache: Arc::new(Cache::new(settings.max_known, settings.max_unknown, settings.max_look_ups)),
             lease: Lease::new(settings.lease),
@@ -82,7 +82,7 @@ impl RedisApiKeyDirectory {
         directory
     }
 
-    async fn look_up(&self, digest: ApiKeyDigest) -> Result<Answer, DirectoryError> {
+    async fn look_up(&self, digest: ApiKeyDigest) -> Result<Answer, ApiKeyDirectoryError> {
         let mut outcome = match self.shared.cache.look_up(digest) {
             LookingUp::Joined(outcome) => outcome,
             LookingUp::Begun(announced, outcome) => {
@@ -96,20 +96,20 @@ impl RedisApiKeyDirectory {
                 });
                 outcome
             }
-            LookingUp::Overloaded => return Err(DirectoryError::Overloaded),
+            LookingUp::Overloaded => return Err(ApiKeyDirectoryError::Overloaded),
         };
         // Redis has its deadline; this one is for a runtime that is too busy to keep that, or ending.
         match timeout(self.timeout * 5 / 4, outcome.wait_for(Option::is_some)).await {
             Ok(Ok(outcome)) => Ok(outcome.clone().unwrap_or(Err(LookUpError::NotConnected))?),
             Ok(Err(_)) => Err(LookUpError::NotConnected.into()),
-            Err(_) => Err(DirectoryError::Deadline),
+            Err(_) => Err(ApiKeyDirectoryError::Timeout),
         }
     }
 }
 
 #[async_trait]
 impl ApiKeyDirectory for RedisApiKeyDirectory {
-    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, DirectoryError> {
+    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
         let now = Instant::now();
         let cached = if self.shared.lease.holds(now) { self.shared.cache.get(&digest, now) } else { None };
         let answer = match cached {

@@ -5,7 +5,7 @@ use std::{
 
 use animal_store_app::{
     ApiKey, ApiKeyId,
-    ports::{Added, ApiKeyStore, ApiKeyStoreError, NewToken, TokenEntry},
+    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, TokenEntry},
 };
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -125,7 +125,7 @@ impl RedisApiKeyStore {
 
 #[async_trait]
 impl ApiKeyStore for RedisApiKeyStore {
-    async fn add(&self, key: ApiKey, token: NewToken) -> Result<Added, ApiKeyStoreError> {
+    async fn add(&self, key: ApiKey, token: NewToken) -> Result<AddedKey, ApiKeyStoreError> {
         let name = &self.layout.token(&token.digest);
         let (key, token) = (&key, &token);
         self.change(|mut connection| async move {
@@ -134,7 +134,7 @@ impl ApiKeyStore for RedisApiKeyStore {
             question.cmd("HEXISTS").arg(&self.layout.index).arg(key.id.as_str()).cmd("TIME");
             let (fields, id_taken, now) = question.query_async(&mut connection).await?;
             if let Some(owner) = stored_token::key(fields)? {
-                return Ok(Decided::Nothing(Added::Exists(owner)));
+                return Ok(Decided::Nothing(AddedKey::Existing(owner)));
             }
             if id_taken {
                 return Err(Failure::IdTaken);
@@ -144,7 +144,7 @@ impl ApiKeyStore for RedisApiKeyStore {
             let mut change = pipe();
             stored_token::store(&mut change, name, key, token, now, end);
             self.set_names(&mut change, &key.id, &[name]);
-            Ok(Decided::Change(change, Added::New))
+            Ok(Decided::Change(change, AddedKey::New))
         })
         .await
     }

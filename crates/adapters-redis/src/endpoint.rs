@@ -25,7 +25,7 @@ pub struct Tls {
 
 /// Why there can be no such endpoint. Nothing secret is part of it.
 #[derive(Debug, Error)]
-pub enum EndpointError {
+pub enum RedisEndpointError {
     /// The URL is none of a Redis server.
     #[error(
         "must be redis://[user:password@]host[:port][/database], rediss://… for TLS, or \
@@ -47,15 +47,15 @@ impl RedisEndpoint {
     /// The server at this URL.
     ///
     /// # Errors
-    /// See [`EndpointError`].
-    pub fn new(url: &SecretString, tls: Tls) -> Result<Self, EndpointError> {
-        let info = url.expose_secret().into_connection_info().map_err(|_| EndpointError::Url)?;
+    /// See [`RedisEndpointError`].
+    pub fn new(url: &SecretString, tls: Tls) -> Result<Self, RedisEndpointError> {
+        let info = url.expose_secret().into_connection_info().map_err(|_| RedisEndpointError::Url)?;
         let login = info.redis_settings();
         if login.db() < 0 || login.username().is_some() && login.password().is_none() {
-            return Err(EndpointError::Url);
+            return Err(RedisEndpointError::Url);
         }
         let encrypted = match info.addr() {
-            ConnectionAddr::TcpTls { insecure: true, .. } => return Err(EndpointError::Insecure),
+            ConnectionAddr::TcpTls { insecure: true, .. } => return Err(RedisEndpointError::Insecure),
             ConnectionAddr::TcpTls { .. } => true,
             _ => false,
         };
@@ -66,18 +66,18 @@ impl RedisEndpoint {
         let info = info.set_redis_settings(settings).set_tcp_settings(tcp);
         if !encrypted {
             if tls.authority.is_some() || tls.client.is_some() {
-                return Err(EndpointError::NoTls);
+                return Err(RedisEndpointError::NoTls);
             }
-            let client = Client::open(info).map_err(|_| EndpointError::Url)?;
+            let client = Client::open(info).map_err(|_| RedisEndpointError::Url)?;
             return Ok(Self { client: Arc::new(client) });
         }
         if !tls.holds_certificates() {
-            return Err(EndpointError::Certificates("a text that should hold one holds none".to_owned()));
+            return Err(RedisEndpointError::Certificates("a text that should hold one holds none".to_owned()));
         }
         // Where another part of the process has chosen already, its choice serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::build_with_tls(info, tls.into());
-        let client = client.map_err(|error| EndpointError::Certificates(error.to_string()))?;
+        let client = client.map_err(|error| RedisEndpointError::Certificates(error.to_string()))?;
         Ok(Self { client: Arc::new(client) })
     }
 

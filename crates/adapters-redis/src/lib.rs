@@ -24,6 +24,6 @@ mod session;
 mod store_error;
 mod stored_token;
 
-pub use api_key_directory::{DirectorySettings, RedisApiKeyDirectory};
+pub use api_key_directory::{RedisApiKeyDirectory, RedisSettings};
 pub use api_key_store::RedisApiKeyStore;
-pub use endpoint::{EndpointError, RedisEndpoint, Tls};
+pub use endpoint::{RedisEndpoint, RedisEndpointError, Tls};

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Instant};
 
-use animal_store_app::{ApiKey, ApiKeyDigest, ports::DirectoryError};
+use animal_store_app::{ApiKey, ApiKeyDigest, ports::ApiKeyDirectoryError};
 use redis::{RedisError, aio::MultiplexedConnection, pipe};
 use thiserror::Error;
 
@@ -71,11 +71,11 @@ impl From<RedisError> for LookUpError {
     }
 }
 
-impl From<LookUpError> for DirectoryError {
+impl From<LookUpError> for ApiKeyDirectoryError {
     fn from(error: LookUpError) -> Self {
         match error {
             LookUpError::NotConnected | LookUpError::Redis(_) => Self::Unavailable(error.into()),
-            LookUpError::Deadline => Self::Deadline,
+            LookUpError::Deadline => Self::Timeout,
             LookUpError::Corrupt(error) => Self::Corrupt(error.into()),
         }
     }

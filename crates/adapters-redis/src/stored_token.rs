@@ -59,7 +59,7 @@ pub(crate) fn key(fields: KeyFields) -> Result<Option<ApiKey>, Corrupt> {
         _ => return Err(Corrupt::MissingField),
     };
     Ok(Some(ApiKey {
-        id: ApiKeyId::parse(&id).ok_or(Corrupt::Text)?,
+        id: ApiKeyId::parse(&id).map_err(|_| Corrupt::Text)?,
         label: ApiKeyLabel::parse(&label).map_err(|_| Corrupt::Text)?,
         scopes: scopes.split(',').filter_map(|scope| scope.parse().ok()).collect(),
     }))

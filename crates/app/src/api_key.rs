@@ -1,4 +1,4 @@
-//! API keys as the service knows them: never by their tokens.
+//! API keys. The service stores and compares the digest of a key's token, never the token.
 
 mod base62;
 mod digest;
@@ -8,46 +8,60 @@ mod token;
 
 use std::{fmt, sync::Arc};
 
+use thiserror::Error;
+
 pub use self::{
     digest::ApiKeyDigest,
-    label::{ApiKeyLabel, LabelError},
-    scope::{Scope, Scopes, UnknownScope},
-    token::ApiToken,
+    label::{ApiKeyLabel, ApiKeyLabelError},
+    scope::{Scope, ScopeError, Scopes},
+    token::{ApiToken, ApiTokenError},
 };
 
-/// An API key: what it is called, and what it may do.
+/// An API key: its name for people and its scopes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
-    /// Names the key in logs and metrics; it stays when the token is rotated.
+    /// Identifies the key in logs and metrics. A rotation of the token does not change it.
     pub id: ApiKeyId,
-    /// What people call it.
+    /// Name for people.
     pub label: ApiKeyLabel,
-    /// What it may do.
+    /// Operations that the key may call.
     pub scopes: Scopes,
 }
 
-/// Names an API key without telling anything of its token.
+/// Identifier of an API key. It reveals nothing about the token.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ApiKeyId(Arc<str>);
 
+/// The text is not a valid API key id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("an API key id has 1 to 64 characters of A-Z a-z 0-9 - _")]
+pub struct ApiKeyIdError;
+
 impl ApiKeyId {
-    /// Takes any text that is safe to print.
+    /// Wraps a text that is safe to print.
     pub fn new(id: &str) -> Self {
         Self(id.into())
     }
 
-    /// The id that this text is: 1 to 64 of `A-Z a-z 0-9 - _`. `None` where it is none.
-    pub fn parse(text: &str) -> Option<Self> {
+    /// Parses an id: 1 to 64 characters of `A-Z a-z 0-9 - _`.
+    ///
+    /// # Errors
+    /// [`ApiKeyIdError`] for any other text.
+    pub fn parse(text: &str) -> Result<Self, ApiKeyIdError> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-        ((1..=64).contains(&text.len()) && text.bytes().all(allowed)).then(|| Self::new(text))
+        if (1..=64).contains(&text.len()) && text.bytes().all(allowed) {
+            Ok(Self::new(text))
+        } else {
+            Err(ApiKeyIdError)
+        }
     }
 
-    /// An id for a new key: 11 digits of base 62 made of the first 64 bits.
+    /// Makes an id of 11 base-62 digits from the first 64 of these random bits.
     pub fn from_random(bits: &[u8; 32]) -> Self {
         Self(base62::encode::<11>(&bits[..8]).into())
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -69,9 +83,9 @@ mod tests {
             assert_eq!(ApiKeyId::parse(text).unwrap().as_str(), text);
         }
         for text in ["", "a b", "a\n", "\u{1b}[31m", "é", &"x".repeat(65)] {
-            assert_eq!(ApiKeyId::parse(text), None);
+            assert_eq!(ApiKeyId::parse(text), Err(ApiKeyIdError));
         }
         let made = ApiKeyId::from_random(&[255; 32]);
-        assert_eq!(ApiKeyId::parse(made.as_str()), Some(made));
+        assert_eq!(ApiKeyId::parse(made.as_str()), Ok(made));
     }
 }

@@ -2,22 +2,22 @@ use std::sync::Arc;
 
 use crate::ports::{NotReady, Readiness};
 
-/// Tells whether everything the service depends on can work now.
+/// Checks whether all dependencies of the service are ready.
 #[derive(Clone)]
 pub struct CheckReadiness {
     probes: Vec<Arc<dyn Readiness>>,
 }
 
 impl CheckReadiness {
-    /// Asks these probes, in this order.
+    /// Creates the use case over probes, which are checked in this order.
     pub fn new(probes: Vec<Arc<dyn Readiness>>) -> Self {
         Self { probes }
     }
 
-    /// Whether every probe says that it can work.
+    /// Checks every probe.
     ///
     /// # Errors
-    /// What the first probe says that cannot.
+    /// [`NotReady`] of the first probe that is not ready.
     pub async fn execute(&self) -> Result<(), NotReady> {
         for probe in &self.probes {
             probe.check().await?;
@@ -33,12 +33,12 @@ mod tests {
 
     fn probe(ready: bool) -> Arc<dyn Readiness> {
         let mut probe = MockReadiness::new();
-        probe.expect_check().return_once(move || if ready { Ok(()) } else { Err(NotReady("away".into())) });
+        probe.expect_check().return_once(move || if ready { Ok(()) } else { Err(NotReady("unavailable".into())) });
         Arc::new(probe)
     }
 
     #[tokio::test]
-    async fn nothing_to_depend_on_is_ready() {
+    async fn a_service_without_probes_is_ready() {
         assert!(CheckReadiness::new(Vec::new()).execute().await.is_ok());
     }
 

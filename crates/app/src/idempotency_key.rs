@@ -2,9 +2,9 @@ use sha2::{Digest, Sha256};
 
 use crate::ApiKeyId;
 
-/// Names an addition, so that it is made once however often it is asked for. Each API key has names of its own.
+/// A client-chosen key of a create request, unique per API key, so that a retry does not add a second pet.
 ///
-/// Of what the client calls it nothing is kept but the SHA-256 digest: it may be nobody's business.
+/// Only the SHA-256 digest of the client's text is kept: the text may contain private data.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IdempotencyKey {
     api_key: ApiKeyId,
@@ -12,17 +12,17 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// What the client of this API key calls so.
+    /// Creates the key from the text that a client of this API key sent.
     pub fn new(api_key: ApiKeyId, text: &str) -> Self {
         Self { api_key, digest: Sha256::digest(text).into() }
     }
 
-    /// Whose it is.
+    /// The API key that the idempotency key belongs to.
     pub const fn api_key(&self) -> &ApiKeyId {
         &self.api_key
     }
 
-    /// By which it is told from others of the same API key.
+    /// SHA-256 digest of the client's text. It identifies the key among those of the same API key.
     pub const fn digest(&self) -> &[u8; 32] {
         &self.digest
     }
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_known_by_its_text_and_by_whose_it_is() {
+    fn a_key_is_identified_by_its_api_key_and_its_text() {
         assert_eq!(key("a", "1"), key("a", "1"));
         assert_ne!(key("a", "1"), key("a", "2"));
         assert_ne!(key("a", "1"), key("b", "1"));
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_digest_of_the_text_is_kept() {
+    fn only_the_digest_of_the_text_is_kept() {
         let key = key("a", "abc");
         assert_eq!(key.digest()[..4], [0xba, 0x78, 0x16, 0xbf], "FIPS 180-2, appendix B.1");
         assert!(!format!("{key:?}").contains("abc"));

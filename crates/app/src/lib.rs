@@ -1,15 +1,36 @@
-//! The use cases of the animal store and the ports they need.
+//! The use cases of the animal store and the ports that they need.
 //!
-//! A use case is a plain struct with one `execute`. What it needs from outside is a port: a trait whose
-//! documentation is a contract, held as `Arc<dyn …>` because configuration picks the adapter at run time. The suite
-//! `test_support::contract` (feature `test-support`) puts every adapter through that contract.
+//! A use case is a struct with one method, `execute`: [`ListPets`], [`CreatePet`], [`GetPet`], [`Authenticate`]. What it
+//! needs from outside is a port, a trait in [`ports`] whose documentation is a contract. A port is held as `Arc<dyn …>`,
+//! because the configuration chooses the adapter at run time. The suites in `test_support::contract` (feature
+//! `test-support`) test the contract against each adapter. This crate knows no HTTP, no SQL and no wire format.
 //!
-//! Nothing here knows HTTP, SQL or a wire format.
+//! # Example
+//! ```
+//! use std::sync::Arc;
+//!
+//! use animal_store_app::{ApiKey, ApiKeyId, ApiKeyLabel, CreatePet, Scopes, WriteAccess, ports::*};
+//! use animal_store_domain::{CategoryId, NewPet, PetName};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let repository = animal_store_adapters_memory::MemoryPetRepository::new(std::time::Duration::from_hours(24));
+//! let repository: Arc<dyn PetRepository> = Arc::new(repository); // any adapter
+//! let key = ApiKey { id: ApiKeyId::new("shop"), label: ApiKeyLabel::parse("web shop")?, scopes: Scopes::ALL };
+//! let access = WriteAccess::new(Arc::new(key))?; // fails without the scope `write`
+//!
+//! let rex = NewPet::new(PetName::parse("Rex")?, CategoryId::new(1));
+//! let added = CreatePet::new(repository).execute(&access, AddPet::new(rex)).await?;
+//! assert_eq!(added.pet.id().get(), 1);
+//! # Ok(())
+//! # }
+//! ```
 
 #![warn(clippy::future_not_send)]
 
 mod api_key;
 mod authenticate;
+mod authorize;
 mod check_readiness;
 mod create_pet;
 mod get_pet;
@@ -23,14 +44,18 @@ mod rotate_api_key;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;
 
-pub use api_key::{ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel, ApiToken, LabelError, Scope, Scopes, UnknownScope};
+pub use api_key::{
+    ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyIdError, ApiKeyLabel, ApiKeyLabelError, ApiToken, ApiTokenError, Scope,
+    ScopeError, Scopes,
+};
 pub use authenticate::{Authenticate, AuthenticateError};
+pub use authorize::{InsufficientScope, ReadAccess, WriteAccess};
 pub use check_readiness::CheckReadiness;
-pub use create_pet::{CreatePet, CreatePetError};
+pub use create_pet::CreatePet;
 pub use get_pet::{GetPet, GetPetError};
 pub use idempotency_key::IdempotencyKey;
-pub use issue_api_key::{IssueApiKey, IssueApiKeyError, IssueRequest, IssuedApiKey};
+pub use issue_api_key::{IssueApiKey, IssueApiKeyError, IssueRequest};
 pub use list_api_keys::ListApiKeys;
-pub use list_pets::{ListPets, ListPetsError};
+pub use list_pets::ListPets;
 pub use revoke_api_key::{RevokeApiKey, RevokeApiKeyError};
 pub use rotate_api_key::{RotateApiKey, RotateApiKeyError, RotateRequest};

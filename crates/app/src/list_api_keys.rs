@@ -2,21 +2,21 @@ use std::sync::Arc;
 
 use crate::ports::{ApiKeyStore, ApiKeyStoreError, TokenEntry};
 
-/// Lists the API keys with what may be shown of their tokens.
+/// Lists the API keys and the public details of their tokens.
 pub struct ListApiKeys {
     store: Arc<dyn ApiKeyStore>,
 }
 
 impl ListApiKeys {
-    /// Lists keys of this store.
+    /// Creates the use case over a store.
     pub fn new(store: Arc<dyn ApiKeyStore>) -> Self {
         Self { store }
     }
 
-    /// Every token of every key, ordered by id, and those of one key by the time they were made.
+    /// Returns every token of every key, ordered by key id and, for one key, by creation time.
     ///
     /// # Errors
-    /// [`ApiKeyStoreError`] where the store failed.
+    /// See [`ApiKeyStoreError`].
     pub async fn execute(&self) -> Result<Vec<TokenEntry>, ApiKeyStoreError> {
         self.store.list().await
     }
@@ -30,7 +30,7 @@ mod tests {
     use crate::{ports::MockApiKeyStore, test_support::api_key};
 
     #[tokio::test]
-    async fn keys_are_listed_as_the_store_has_them() {
+    async fn the_tokens_of_the_store_are_returned() {
         let entry = TokenEntry {
             key: api_key("key"),
             last_four: "abcd".to_owned(),

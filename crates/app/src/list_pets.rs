@@ -1,38 +1,32 @@
 use std::sync::Arc;
 
 use animal_store_domain::{ListQuery, Page};
-use thiserror::Error;
 
-use crate::ports::{PetRepository, StorageError};
+use crate::{
+    ReadAccess,
+    ports::{PetRepository, StorageError},
+};
 
-/// `listPets`: one page of animals.
+/// `listPets`: returns one page of pets.
 #[derive(Clone)]
 pub struct ListPets {
     repository: Arc<dyn PetRepository>,
 }
 
-/// Why there is no page.
-#[derive(Debug, Error)]
-pub enum ListPetsError {
-    /// The repository failed.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-}
-
 impl ListPets {
-    /// Lists what is in this repository.
+    /// Creates the use case over a repository.
     pub fn new(repository: Arc<dyn PetRepository>) -> Self {
         Self { repository }
     }
 
-    /// The page that the query asks for.
+    /// Returns the page that the query selects.
     ///
     /// # Errors
-    /// [`ListPetsError::Storage`] where the repository fails.
-    pub async fn execute(&self, query: ListQuery) -> Result<Page, ListPetsError> {
-        // One more than the page holds tells whether others follow.
-        let at_most = usize::from(query.limit.get()) + 1;
-        let pets = self.repository.list(query.status, query.after, at_most).await?;
+    /// See [`StorageError`].
+    pub async fn execute(&self, _: &ReadAccess, query: ListQuery) -> Result<Page, StorageError> {
+        // One pet more than the page holds tells whether another page follows.
+        let limit = usize::from(query.limit.get()) + 1;
+        let pets = self.repository.list(query.status, query.after, limit).await?;
         Ok(Page::cut(pets, query.limit))
     }
 }
@@ -43,7 +37,10 @@ mod tests {
     use mockall::predicate::eq;
 
     use super::*;
-    use crate::{ports::MockPetRepository, test_support::pet};
+    use crate::{
+        ports::MockPetRepository,
+        test_support::{pet, read_access},
+    };
 
     fn repository_with(count: i64) -> MockPetRepository {
         let mut repository = MockPetRepository::new();
@@ -51,17 +48,17 @@ mod tests {
         repository
     }
 
-    async fn page_of_two(repository: MockPetRepository) -> Result<Page, ListPetsError> {
-        let query = ListQuery { limit: PageLimit::new(2).unwrap(), ..ListQuery::default() };
-        ListPets::new(Arc::new(repository)).execute(query).await
+    async fn page_of_two(repository: MockPetRepository) -> Result<Page, StorageError> {
+        let query = ListQuery { limit: PageLimit::parse(2).unwrap(), ..ListQuery::default() };
+        ListPets::new(Arc::new(repository)).execute(&read_access(), query).await
     }
 
     #[tokio::test]
-    async fn the_repository_is_asked_for_one_animal_more_than_the_limit() {
+    async fn the_repository_is_asked_for_one_pet_more_than_the_limit() {
         let query = ListQuery {
-            limit: PageLimit::new(100).unwrap(),
+            limit: PageLimit::parse(100).unwrap(),
             status: Some(PetStatus::Sold),
-            after: Some(PetId::new(7).unwrap()),
+            after: Some(PetId::parse(7).unwrap()),
         };
         let mut repository = MockPetRepository::new();
         repository
@@ -69,16 +66,14 @@ mod tests {
             .with(eq(query.status), eq(query.after), eq(101))
             .once()
             .return_once(|_, _, _| Ok(Vec::new()));
-
-        let page = ListPets::new(Arc::new(repository)).execute(query).await.unwrap();
-
+        let page = ListPets::new(Arc::new(repository)).execute(&read_access(), query).await.unwrap();
         assert_eq!(page, Page { pets: Vec::new(), next: None });
     }
 
     #[tokio::test]
-    async fn a_page_that_others_follow_says_where_the_next_begins() {
+    async fn a_page_before_another_has_the_position_of_the_next() {
         let page = page_of_two(repository_with(3)).await.unwrap();
-        assert_eq!(page, Page { pets: vec![pet(1), pet(2)], next: PetId::new(2).ok() });
+        assert_eq!(page, Page { pets: vec![pet(1), pet(2)], next: PetId::parse(2).ok() });
     }
 
     #[tokio::test]
@@ -88,12 +83,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_of_the_repository_is_passed_on() {
+    async fn an_error_of_the_repository_is_returned() {
         let mut repository = MockPetRepository::new();
-        repository.expect_list().return_once(|_, _, _| Err(StorageError::Deadline));
-
-        let error = page_of_two(repository).await.unwrap_err();
-
-        assert!(matches!(error, ListPetsError::Storage(StorageError::Deadline)));
+        repository.expect_list().return_once(|_, _, _| Err(StorageError::Timeout));
+        assert!(matches!(page_of_two(repository).await, Err(StorageError::Timeout)));
     }
 }

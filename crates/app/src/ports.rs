@@ -1,29 +1,25 @@
-//! What the use cases need from outside, and why it may fail.
+//! The outbound ports: traits for everything that the use cases need from outside.
 //!
-//! Ports are outbound only; who drives the application calls the use cases. A port's documentation is the contract
-//! of its adapters.
+//! The documentation of a port is the contract of its adapters. The suite `test_support::contract` tests the contract
+//! against each adapter. There are no inbound ports: a driving adapter calls the use cases.
 
 mod api_key_directory;
 mod api_key_store;
 mod pet_repository;
-mod random_source;
 mod readiness;
 
 #[cfg(any(test, feature = "test-support"))]
 pub use api_key_directory::MockApiKeyDirectory;
-pub use api_key_directory::{ApiKeyDirectory, DirectoryError};
+pub use api_key_directory::{ApiKeyDirectory, ApiKeyDirectoryError};
 #[cfg(any(test, feature = "test-support"))]
 pub use api_key_store::MockApiKeyStore;
-pub use api_key_store::{Added, ApiKeyStore, ApiKeyStoreError, NewToken, TokenEntry};
+pub use api_key_store::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, TokenEntry};
 #[cfg(any(test, feature = "test-support"))]
 pub use pet_repository::MockPetRepository;
-pub use pet_repository::{AddError, AddPet, AddedPet, PetRepository, StorageError};
-#[cfg(any(test, feature = "test-support"))]
-pub use random_source::MockRandomSource;
-pub use random_source::RandomSource;
+pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository, StorageError};
 #[cfg(any(test, feature = "test-support"))]
 pub use readiness::MockReadiness;
 pub use readiness::{NotReady, Readiness};
 
-/// What an adapter says of a failure. It is for the log alone.
+/// The cause of a failure, as an adapter describes it. It is written to the log and never sent to a client.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;

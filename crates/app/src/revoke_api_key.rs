@@ -7,15 +7,15 @@ use crate::{
     ports::{ApiKeyStore, ApiKeyStoreError},
 };
 
-/// Ends an API key, with every token it has.
+/// Revokes an API key: all its tokens become invalid.
 pub struct RevokeApiKey {
     store: Arc<dyn ApiKeyStore>,
 }
 
-/// Why no key was ended.
+/// The API key was not revoked.
 #[derive(Debug, Error)]
 pub enum RevokeApiKeyError {
-    /// There is no such key.
+    /// No API key has this id.
     #[error("no API key has the id {0}")]
     NotFound(ApiKeyId),
     /// The store failed.
@@ -24,12 +24,12 @@ pub enum RevokeApiKeyError {
 }
 
 impl RevokeApiKey {
-    /// Ends keys of this store.
+    /// Creates the use case over a store.
     pub fn new(store: Arc<dyn ApiKeyStore>) -> Self {
         Self { store }
     }
 
-    /// Ends the key and returns what it was.
+    /// Revokes the key and returns it as it was.
     ///
     /// # Errors
     /// See [`RevokeApiKeyError`].
@@ -43,24 +43,24 @@ mod tests {
     use super::*;
     use crate::{ports::MockApiKeyStore, test_support::api_key};
 
-    async fn revoke(answer: Result<Option<ApiKey>, ApiKeyStoreError>) -> Result<ApiKey, RevokeApiKeyError> {
+    async fn revoke(revoked: Result<Option<ApiKey>, ApiKeyStoreError>) -> Result<ApiKey, RevokeApiKeyError> {
         let mut store = MockApiKeyStore::new();
-        store.expect_revoke().once().withf(|id| id.as_str() == "key").return_once(|_| answer);
+        store.expect_revoke().once().withf(|id| id.as_str() == "key").return_once(|_| revoked);
         RevokeApiKey::new(Arc::new(store)).execute(ApiKeyId::new("key")).await
     }
 
     #[tokio::test]
-    async fn the_key_that_was_ended_is_returned() {
+    async fn the_revoked_key_is_returned() {
         assert_eq!(revoke(Ok(Some(api_key("key")))).await.unwrap(), api_key("key"));
     }
 
     #[tokio::test]
-    async fn a_key_that_does_not_exist_cannot_be_ended() {
+    async fn an_unknown_key_is_not_found() {
         assert!(matches!(revoke(Ok(None)).await, Err(RevokeApiKeyError::NotFound(id)) if id.as_str() == "key"));
     }
 
     #[tokio::test]
-    async fn a_store_that_fails_is_not_a_missing_key() {
+    async fn an_error_of_the_store_is_returned() {
         let error = revoke(Err(ApiKeyStoreError::OutcomeUnknown("cut".into()))).await.unwrap_err();
         assert!(matches!(error, RevokeApiKeyError::Store(ApiKeyStoreError::OutcomeUnknown(_))));
     }

@@ -1,31 +1,55 @@
-//! For tests only: animals to test with, and the [contract] that every adapter has to pass.
+//! For tests only: sample values and the [`contract`] suites that every adapter has to pass.
 
 pub mod contract;
 
-use crate::{ApiKey, ApiKeyId, ApiKeyLabel, Scopes};
+use std::sync::Arc;
+
 use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetStatus};
 
-/// An animal that nobody has created yet.
+use crate::{ApiKey, ApiKeyId, ApiKeyLabel, ReadAccess, Scopes, WriteAccess};
+
+/// Returns a pet with this name, category 1 and no status.
 ///
 /// # Panics
-/// Never: its name is a name.
+/// If the name is not valid.
+pub fn pet_named(name: &str) -> NewPet {
+    NewPet::new(PetName::parse(name).expect("a valid name"), CategoryId::new(1))
+}
+
+/// Returns a pet that was not created yet: Rex, category 1, available.
 pub fn new_pet() -> NewPet {
-    NewPet::new(PetName::parse("Rex").expect("a name"), CategoryId::new(1), Some(PetStatus::Available))
+    pet_named("Rex").with_status(PetStatus::Available)
 }
 
-/// The same animal, created under this id.
+/// Returns [`new_pet`] created under this id.
 ///
 /// # Panics
-/// Where the id is below 1.
+/// If the id is below 1.
 pub fn pet(id: i64) -> Pet {
-    Pet::new(PetId::new(id).expect("1 or more"), new_pet())
+    Pet::new(PetId::parse(id).expect("1 or greater"), new_pet())
 }
 
-/// An API key that may do everything, with this id and a label made of it.
+/// Returns an API key with this id, a label made from it, and all scopes.
 ///
 /// # Panics
-/// Where the id is too long for a label.
+/// If the id is too long for a label.
 pub fn api_key(id: &str) -> ApiKey {
-    let label = ApiKeyLabel::parse(&format!("label of {id}")).expect("a label");
+    let label = ApiKeyLabel::parse(&format!("label of {id}")).expect("a valid label");
     ApiKey { id: ApiKeyId::new(id), label, scopes: Scopes::ALL }
+}
+
+/// Returns the read access of an API key with all scopes.
+///
+/// # Panics
+/// Never: the key has the scope.
+pub fn read_access() -> ReadAccess {
+    ReadAccess::new(Arc::new(api_key("key"))).expect("the key has the scope")
+}
+
+/// Returns the write access of an API key with all scopes.
+///
+/// # Panics
+/// Never: the key has the scope.
+pub fn write_access() -> WriteAccess {
+    WriteAccess::new(Arc::new(api_key("key"))).expect("the key has the scope")
 }

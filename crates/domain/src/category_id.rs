@@ -1,14 +1,14 @@
-/// The category an animal belongs to: any 64-bit integer. The category record is not ours.
+/// Identifier of the category that a pet belongs to: any 64-bit integer. Another service owns the category record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CategoryId(i64);
 
 impl CategoryId {
-    /// Takes any 64-bit integer.
+    /// Wraps any 64-bit integer.
     pub const fn new(id: i64) -> Self {
         Self(id)
     }
 
-    /// The integer.
+    /// Returns the integer.
     pub const fn get(self) -> i64 {
         self.0
     }

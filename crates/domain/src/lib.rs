@@ -1,7 +1,8 @@
-//! Animals and the rules they obey.
+//! Pets and the rules for their values.
 //!
-//! Values are parsed, not validated: a [`PetName`] that exists is a name that may exist. Nothing here reads a
-//! clock, does I/O or knows a wire format, so every rule can be read, and tested, in one place.
+//! Values are parsed once: a [`PetName`] can only hold a valid name, so no later code checks it again. This crate reads
+//! no clock, does no I/O and knows no wire format. Begin with [`NewPet`] and [`Pet`]; [`ListQuery`] and [`Page`] describe
+//! lists.
 
 #![warn(clippy::future_not_send)]
 

@@ -1,6 +1,6 @@
 use crate::{CategoryId, PetName, PetStatus};
 
-/// An animal before it is created: everything but its id.
+/// A pet before it is created: everything but its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPet {
     name: PetName,
@@ -9,22 +9,28 @@ pub struct NewPet {
 }
 
 impl NewPet {
-    /// Puts an animal together. No status is a status of its own: there is no default.
-    pub const fn new(name: PetName, category_id: CategoryId, status: Option<PetStatus>) -> Self {
-        Self { name, category_id, status }
+    /// Creates a pet from its required members, without a status.
+    pub const fn new(name: PetName, category_id: CategoryId) -> Self {
+        Self { name, category_id, status: None }
     }
 
-    /// Its name.
+    /// Sets the status. There is no default: a pet may have no status.
+    #[must_use]
+    pub fn with_status(self, status: impl Into<Option<PetStatus>>) -> Self {
+        Self { status: status.into(), ..self }
+    }
+
+    /// Name of the pet.
     pub const fn name(&self) -> &PetName {
         &self.name
     }
 
-    /// Its category.
+    /// Category of the pet.
     pub const fn category_id(&self) -> CategoryId {
         self.category_id
     }
 
-    /// Its status, where one was given.
+    /// Availability of the pet, if it has a status.
     pub const fn status(&self) -> Option<PetStatus> {
         self.status
     }

@@ -1,40 +1,40 @@
 use crate::{CategoryId, NewPet, PetId, PetName, PetStatus};
 
-/// An animal of the store.
+/// A pet of the store: a [`NewPet`] with its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pet {
     id: PetId,
-    description: NewPet,
+    new_pet: NewPet,
 }
 
 impl Pet {
-    /// Gives a new animal its id.
-    pub const fn new(id: PetId, description: NewPet) -> Self {
-        Self { id, description }
+    /// Assigns an id to a new pet.
+    pub const fn new(id: PetId, new_pet: NewPet) -> Self {
+        Self { id, new_pet }
     }
 
-    /// Its id.
+    /// Identifier of the pet.
     pub const fn id(&self) -> PetId {
         self.id
     }
 
-    /// Everything but its id.
-    pub const fn description(&self) -> &NewPet {
-        &self.description
+    /// The pet as it was created, without its id.
+    pub const fn new_pet(&self) -> &NewPet {
+        &self.new_pet
     }
 
-    /// Its name.
+    /// Name of the pet.
     pub const fn name(&self) -> &PetName {
-        self.description.name()
+        self.new_pet.name()
     }
 
-    /// Its category.
+    /// Category of the pet.
     pub const fn category_id(&self) -> CategoryId {
-        self.description.category_id()
+        self.new_pet.category_id()
     }
 
-    /// Its status, where it has one.
+    /// Availability of the pet, if it has a status.
     pub const fn status(&self) -> Option<PetStatus> {
-        self.description.status()
+        self.new_pet.status()
     }
 }

@@ -1,24 +1,24 @@
 use thiserror::Error;
 
-/// The identifier the service gives an animal when it is created: 1 or more.
+/// Identifier that the service assigns to a pet on creation: 1 to `i64::MAX`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PetId(i64);
 
-/// Why an integer identifies no animal.
+/// The integer is not a valid pet id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("an animal's id is 1 or more")]
+#[error("a pet id must be 1 or greater")]
 pub struct PetIdError;
 
 impl PetId {
-    /// Takes an integer from 1 on.
+    /// Parses an id.
     ///
     /// # Errors
-    /// [`PetIdError`] for 0 and below.
-    pub const fn new(id: i64) -> Result<Self, PetIdError> {
+    /// [`PetIdError`] if the integer is 0 or negative.
+    pub const fn parse(id: i64) -> Result<Self, PetIdError> {
         if id < 1 { Err(PetIdError) } else { Ok(Self(id)) }
     }
 
-    /// The integer, 1 or more.
+    /// Returns the integer, 1 or greater.
     pub const fn get(self) -> i64 {
         self.0
     }
@@ -29,11 +29,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_one_or_more() {
-        assert_eq!(PetId::new(1).map(PetId::get), Ok(1));
-        assert_eq!(PetId::new(i64::MAX).map(PetId::get), Ok(i64::MAX));
+    fn an_id_is_one_or_greater() {
+        assert_eq!(PetId::parse(1).map(PetId::get), Ok(1));
+        assert_eq!(PetId::parse(i64::MAX).map(PetId::get), Ok(i64::MAX));
         for refused in [0, -1, i64::MIN] {
-            assert_eq!(PetId::new(refused), Err(PetIdError));
+            assert_eq!(PetId::parse(refused), Err(PetIdError));
         }
     }
 }

@@ -1,29 +1,29 @@
 use thiserror::Error;
 
-/// An animal's name: 1 to [`PetName::MAX_CHARS`] Unicode scalar values, not all of them white space, no control
-/// characters. It is kept exactly as given: not trimmed, not normalised.
+/// Name of a pet: 1 to [`PetName::MAX_CHARS`] Unicode scalar values, at least one of them not white space, and no control
+/// characters. The name is stored exactly as given: it is neither trimmed nor normalised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PetName(Box<str>);
 
-/// Why a text is no name.
+/// The rule that a text breaks, so that it is not a valid name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PetNameError {
-    /// No character, or white space alone.
+    /// The text is empty or consists of white space.
     #[error("must not be blank")]
     Blank,
-    /// More than [`PetName::MAX_CHARS`] Unicode scalar values.
+    /// The text has more than [`PetName::MAX_CHARS`] Unicode scalar values.
     #[error("must have at most {} characters", PetName::MAX_CHARS)]
     TooLong,
-    /// A control character (Unicode category Cc), U+0000 among them.
+    /// The text contains a control character (Unicode category Cc), for example U+0000.
     #[error("must not contain control characters")]
     ControlCharacter,
 }
 
 impl PetName {
-    /// The longest name, in Unicode scalar values.
+    /// Maximum length in Unicode scalar values.
     pub const MAX_CHARS: usize = 255;
 
-    /// Takes a text that obeys the rules.
+    /// Parses a name.
     ///
     /// # Errors
     /// The first rule that the text breaks.
@@ -40,7 +40,7 @@ impl PetName {
         Ok(Self(text.into()))
     }
 
-    /// The name as it was given.
+    /// Returns the name exactly as it was given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_has_1_to_255_scalar_values_however_many_bytes_they_take() {
+    fn a_name_has_1_to_255_scalar_values_of_any_width() {
         for character in ["a", "é", "ß", "猫", "🐈"] {
             assert_eq!(PetName::parse(character).unwrap().as_str(), character);
             assert!(PetName::parse(&character.repeat(255)).is_ok());
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_refused_wherever_they_stand() {
+    fn control_characters_are_refused_at_every_position() {
         for refused in ["\0", "a\0b", "Rex\n", "\tRex", "\u{7f}", "a\u{85}", "\u{9f}"] {
             assert_eq!(PetName::parse(refused), Err(PetNameError::ControlCharacter), "{refused:?}");
         }

@@ -2,27 +2,27 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// Whether an animal can be had.
+/// Availability of a pet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PetStatus {
-    /// It can be had.
+    /// The pet can be bought.
     Available,
-    /// Somebody is about to have it.
+    /// The pet is reserved for a buyer.
     Pending,
-    /// It is gone.
+    /// The pet was sold.
     Sold,
 }
 
-/// A word that names no status.
+/// The text is not the name of a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("must be one of available, pending, sold")]
 pub struct PetStatusError;
 
 impl PetStatus {
-    /// Every status, in the order of the interface.
+    /// All statuses, in the order of the interface.
     pub const ALL: [Self; 3] = [Self::Available, Self::Pending, Self::Sold];
 
-    /// The word of the interface.
+    /// Returns the name that the interface uses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Available => "available",
@@ -35,8 +35,8 @@ impl PetStatus {
 impl FromStr for PetStatus {
     type Err = PetStatusError;
 
-    fn from_str(word: &str) -> Result<Self, PetStatusError> {
-        Self::ALL.into_iter().find(|status| status.as_str() == word).ok_or(PetStatusError)
+    fn from_str(name: &str) -> Result<Self, PetStatusError> {
+        Self::ALL.into_iter().find(|status| status.as_str() == name).ok_or(PetStatusError)
     }
 }
 
@@ -45,19 +45,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_are_those_of_the_interface() {
+    fn the_names_are_those_of_the_interface() {
         assert_eq!(PetStatus::ALL.map(PetStatus::as_str), ["available", "pending", "sold"]);
     }
 
     #[test]
-    fn every_status_is_parsed_from_its_word() {
+    fn every_status_is_parsed_from_its_name() {
         for status in PetStatus::ALL {
             assert_eq!(status.as_str().parse(), Ok(status));
         }
     }
 
     #[test]
-    fn any_other_word_is_refused() {
+    fn any_other_text_is_refused() {
         for word in ["", "Available", "SOLD", "sold ", "eaten", "null"] {
             assert_eq!(word.parse::<PetStatus>(), Err(PetStatusError), "{word:?}");
         }

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use animal_store_adapters_http::{InFlight, Server, serve_api, serve_management};
+use animal_store_adapters_http::{HttpServer, InFlight, serve_api, serve_management};
 use animal_store_adapters_postgres::WriterEnd;
 use animal_store_app::CheckReadiness;
 use anyhow::{Context, bail};
@@ -22,8 +22,8 @@ use crate::{
 pub struct Application {
     address: SocketAddr,
     management_address: Option<SocketAddr>,
-    api: Server,
-    management: Option<Server>,
+    api: HttpServer,
+    management: Option<HttpServer>,
     in_flight: InFlight,
     draining: Arc<Draining>,
     writer: Option<WriterEnd>,
@@ -85,9 +85,9 @@ impl Application {
         stop_now: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
         let api_handle = self.api.handle();
-        let mut api = tokio::spawn(self.api);
-        let management_handle = self.management.as_ref().map(Server::handle);
-        let mut management = self.management.map(tokio::spawn);
+        let mut api = tokio::spawn(self.api.run());
+        let management_handle = self.management.as_ref().map(HttpServer::handle);
+        let mut management = self.management.map(|server| tokio::spawn(server.run()));
         let mut writer = self.writer;
 
         // The writer ends where the HTTP server does: that one is asked first.

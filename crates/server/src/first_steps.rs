@@ -5,10 +5,10 @@ use std::{
     net::SocketAddr,
 };
 
-use animal_store_app::{ApiToken, ports::RandomSource};
+use animal_store_app::ApiToken;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::{config::KeysConfig, os_random::OsRandom};
+use crate::{config::KeysConfig, random};
 
 /// Makes a key where none is configured, and returns its token.
 pub(crate) fn make_key(keys: &mut KeysConfig) -> anyhow::Result<Option<SecretString>> {
@@ -16,8 +16,7 @@ pub(crate) fn make_key(keys: &mut KeysConfig) -> anyhow::Result<Option<SecretStr
     if !tokens.is_empty() {
         return Ok(None);
     }
-    let bits = OsRandom.bits().map_err(|error| anyhow::anyhow!(error).context("cannot make an API key"))?;
-    let token = ApiToken::from_random(&bits).secret().clone();
+    let token = ApiToken::from_random(&random::bits()?).secret().clone();
     tokens.push(token.clone());
     Ok(Some(token))
 }

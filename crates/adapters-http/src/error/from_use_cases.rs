@@ -1,8 +1,8 @@
 //! What goes wrong in a use case, as an answer.
 
 use animal_store_app::{
-    AuthenticateError, CreatePetError, GetPetError, ListPetsError,
-    ports::{DirectoryError, NotReady, StorageError},
+    ApiTokenError, AuthenticateError, GetPetError, InsufficientScope,
+    ports::{AddPetError, ApiKeyDirectoryError, NotReady, StorageError},
 };
 
 use super::ApiError;
@@ -10,18 +10,25 @@ use super::ApiError;
 impl From<StorageError> for ApiError {
     fn from(error: StorageError) -> Self {
         match error {
-            StorageError::Unavailable(_) | StorageError::Deadline => Self::Unavailable(error.into()),
+            StorageError::Unavailable(_) | StorageError::Timeout => Self::Unavailable(error.into()),
             StorageError::Overloaded => Self::Overloaded,
             StorageError::Corrupt(_) => Self::Internal(error.into()),
         }
     }
 }
 
-impl From<ListPetsError> for ApiError {
-    fn from(error: ListPetsError) -> Self {
+impl From<ApiTokenError> for ApiError {
+    fn from(error: ApiTokenError) -> Self {
         match error {
-            ListPetsError::Storage(error) => error.into(),
+            ApiTokenError::Malformed => Self::MalformedApiKey,
+            ApiTokenError::Checksum => Self::UnknownApiKey,
         }
+    }
+}
+
+impl From<InsufficientScope> for ApiError {
+    fn from(InsufficientScope(scope): InsufficientScope) -> Self {
+        Self::InsufficientScope(scope)
     }
 }
 
@@ -34,13 +41,13 @@ impl From<GetPetError> for ApiError {
     }
 }
 
-impl From<CreatePetError> for ApiError {
-    fn from(error: CreatePetError) -> Self {
+impl From<AddPetError> for ApiError {
+    fn from(error: AddPetError) -> Self {
         match error {
-            CreatePetError::NotStored(error) => error.into(),
-            CreatePetError::IdempotencyConflict => Self::IdempotencyConflict,
-            CreatePetError::IdempotencyMismatch => Self::IdempotencyMismatch,
-            CreatePetError::OutcomeUnknown(_) => Self::OutcomeUnknown(error.into()),
+            AddPetError::NotStored(error) => error.into(),
+            AddPetError::IdempotencyConflict => Self::IdempotencyConflict,
+            AddPetError::IdempotencyMismatch => Self::IdempotencyMismatch,
+            AddPetError::OutcomeUnknown(_) => Self::OutcomeUnknown(error.into()),
         }
     }
 }
@@ -49,11 +56,11 @@ impl From<AuthenticateError> for ApiError {
     fn from(error: AuthenticateError) -> Self {
         match error {
             AuthenticateError::UnknownKey => Self::UnknownApiKey,
-            AuthenticateError::Directory(DirectoryError::Overloaded) => Self::Overloaded,
-            AuthenticateError::Directory(DirectoryError::Unavailable(_) | DirectoryError::Deadline) => {
+            AuthenticateError::Directory(ApiKeyDirectoryError::Overloaded) => Self::Overloaded,
+            AuthenticateError::Directory(ApiKeyDirectoryError::Unavailable(_) | ApiKeyDirectoryError::Timeout) => {
                 Self::Unavailable(error.into())
             }
-            AuthenticateError::Directory(DirectoryError::Corrupt(_)) => Self::Internal(error.into()),
+            AuthenticateError::Directory(ApiKeyDirectoryError::Corrupt(_)) => Self::Internal(error.into()),
         }
     }
 }
@@ -72,7 +79,7 @@ mod tests {
         [
             StorageError::Unavailable("away".into()),
             StorageError::Overloaded,
-            StorageError::Deadline,
+            StorageError::Timeout,
             StorageError::Corrupt("status 7".into()),
         ]
     }
@@ -81,20 +88,20 @@ mod tests {
     fn whatever_fails_storage_is_answered_alike_by_every_operation() {
         let codes = ["unavailable", "overloaded", "unavailable", "internal_error"];
 
-        assert_eq!(storage_errors().map(|error| ApiError::from(ListPetsError::Storage(error)).code()), codes);
+        assert_eq!(storage_errors().map(|error| ApiError::from(error).code()), codes);
         assert_eq!(storage_errors().map(|error| ApiError::from(GetPetError::Storage(error)).code()), codes);
-        assert_eq!(storage_errors().map(|error| ApiError::from(CreatePetError::NotStored(error)).code()), codes);
+        assert_eq!(storage_errors().map(|error| ApiError::from(AddPetError::NotStored(error)).code()), codes);
     }
 
     #[test]
     fn an_animal_that_may_have_been_added_is_told_apart() {
-        assert_eq!(ApiError::from(CreatePetError::OutcomeUnknown("cut".into())).code(), "outcome_unknown");
+        assert_eq!(ApiError::from(AddPetError::OutcomeUnknown("cut".into())).code(), "outcome_unknown");
     }
 
     #[test]
     fn a_key_that_is_taken_is_told_from_one_that_is_busy() {
-        assert_eq!(ApiError::from(CreatePetError::IdempotencyConflict).code(), "idempotency_conflict");
-        assert_eq!(ApiError::from(CreatePetError::IdempotencyMismatch).code(), "idempotency_mismatch");
+        assert_eq!(ApiError::from(AddPetError::IdempotencyConflict).code(), "idempotency_conflict");
+        assert_eq!(ApiError::from(AddPetError::IdempotencyMismatch).code(), "idempotency_mismatch");
     }
 
     #[test]
@@ -106,10 +113,10 @@ mod tests {
     fn a_directory_that_cannot_look_is_never_a_401() {
         for (error, code) in [
             (AuthenticateError::UnknownKey, "invalid_api_key"),
-            (DirectoryError::Unavailable("away".into()).into(), "unavailable"),
-            (DirectoryError::Deadline.into(), "unavailable"),
-            (DirectoryError::Overloaded.into(), "overloaded"),
-            (DirectoryError::Corrupt("no id".into()).into(), "internal_error"),
+            (ApiKeyDirectoryError::Unavailable("away".into()).into(), "unavailable"),
+            (ApiKeyDirectoryError::Timeout.into(), "unavailable"),
+            (ApiKeyDirectoryError::Overloaded.into(), "overloaded"),
+            (ApiKeyDirectoryError::Corrupt("no id".into()).into(), "internal_error"),
         ] {
             assert_eq!(ApiError::from(error).code(), code);
         }

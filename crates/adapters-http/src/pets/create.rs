@@ -1,5 +1,5 @@
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, http::header::LOCATION, web::Data};
-use animal_store_app::ports::AddedPet;
+use animal_store_app::ports::{AddPet, AddedPet};
 
 use super::{
     idempotency_key::{self, IDEMPOTENCY_REPLAYED},
@@ -10,18 +10,18 @@ use crate::{UseCases, auth::MayWrite, body::JsonBody, error::ApiError};
 
 /// `createPet`
 pub(crate) async fn create_pet(
-    MayWrite(api_key): MayWrite,
+    MayWrite(access): MayWrite,
     use_cases: Data<UseCases>,
     request: HttpRequest,
     body: JsonBody,
 ) -> Result<HttpResponse, ApiError> {
-    let idempotency_key = idempotency_key::parse(request.headers(), &api_key.id)?;
+    let idempotency_key = idempotency_key::parse(request.headers(), &access.key().id)?;
     if let Some(key) = &idempotency_key {
         // For the log.
         request.extensions_mut().insert(key.clone());
     }
-    let new_pet = new_pet_request::parse(&body.0)?;
-    let AddedPet { pet, replayed } = use_cases.create_pet.execute(new_pet, idempotency_key).await?;
+    let pet = new_pet_request::parse(&body.0)?;
+    let AddedPet { pet, replayed } = use_cases.create_pet.execute(&access, AddPet { pet, idempotency_key }).await?;
     let mut response = HttpResponse::Created();
     if replayed {
         response.insert_header((IDEMPOTENCY_REPLAYED, "true"));

@@ -13,7 +13,7 @@ pub(super) fn encode(after: PetId) -> String {
 pub(crate) fn decode(cursor: &str) -> Result<Option<PetId>, InvalidCursor> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| InvalidCursor)?;
     let position = i64::from_be_bytes(bytes.try_into().map_err(|_| InvalidCursor)?);
-    if position < 0 { Err(InvalidCursor) } else { Ok(PetId::new(position).ok()) }
+    if position < 0 { Err(InvalidCursor) } else { Ok(PetId::parse(position).ok()) }
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +43,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_position_survives(id in 1..=i64::MAX) {
-            let id = PetId::new(id).unwrap();
+            let id = PetId::parse(id).unwrap();
             let cursor = encode(id);
             prop_assert!(matches_the_pattern(&cursor));
             prop_assert_eq!(decode(&cursor), Ok(Some(id)));

@@ -6,14 +6,14 @@ use crate::{UseCases, auth::MayRead, digits, error::ApiError};
 
 /// `getPet`
 pub(crate) async fn get_pet(
-    _: MayRead,
+    MayRead(access): MayRead,
     use_cases: Data<UseCases>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     // What cannot be an id is the id of no animal: the operation knows 404, not 400.
     let id = digits::positive(request.match_info().query("petId"))
-        .and_then(|id| PetId::new(id).ok())
+        .and_then(|id| PetId::parse(id).ok())
         .ok_or(ApiError::PetNotFound)?;
-    let pet = use_cases.get_pet.execute(id).await?;
+    let pet = use_cases.get_pet.execute(&access, id).await?;
     Ok(HttpResponse::Ok().json(PetResponse::from(&pet)))
 }

@@ -8,12 +8,12 @@ use crate::{UseCases, auth::MayRead, compression, error::ApiError};
 
 /// `listPets`
 pub(crate) async fn list_pets(
-    _: MayRead,
+    MayRead(access): MayRead,
     use_cases: Data<UseCases>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let query = list_query::parse(request.query_string())?;
-    let page = use_cases.list_pets.execute(query).await?;
+    let page = use_cases.list_pets.execute(&access, query).await?;
     let mut response = HttpResponse::Ok();
     if let Some(next) = page.next {
         response.insert_header((LINK, next_link(query, next)));
@@ -40,8 +40,8 @@ mod tests {
 
     #[test]
     fn the_link_repeats_the_query_and_says_where_to_go_on() {
-        let next = PetId::new(1).unwrap();
-        let query = ListQuery { limit: PageLimit::new(7).unwrap(), status: Some(PetStatus::Sold), after: None };
+        let next = PetId::parse(1).unwrap();
+        let query = ListQuery { limit: PageLimit::parse(7).unwrap(), status: Some(PetStatus::Sold), after: None };
 
         assert_eq!(next_link(query, next), r#"<?limit=7&status=sold&cursor=AAAAAAAAAAE>; rel="next""#);
         assert_eq!(next_link(ListQuery::default(), next), r#"<?limit=20&cursor=AAAAAAAAAAE>; rel="next""#);

@@ -33,7 +33,7 @@ pub(super) fn parse(query: &str) -> Result<ListQuery, ApiError> {
 
 fn parse_limit(text: &str) -> Result<PageLimit, PageLimitError> {
     let limit = digits::positive(text).and_then(|limit| u8::try_from(limit).ok()).ok_or(PageLimitError)?;
-    PageLimit::new(limit)
+    PageLimit::parse(limit)
 }
 
 /// A parameter, as often as it was given.
@@ -90,9 +90,9 @@ mod tests {
     #[test]
     fn everything_given_is_everything_read() {
         let expected = ListQuery {
-            limit: PageLimit::new(100).unwrap(),
+            limit: PageLimit::parse(100).unwrap(),
             status: Some(PetStatus::Pending),
-            after: PetId::new(1).ok(),
+            after: PetId::parse(1).ok(),
         };
         assert_eq!(parse("limit=100&status=pending&cursor=AAAAAAAAAAE").unwrap(), expected);
         assert_eq!(parse("cursor=AAAAAAAAAA%45&x=1&status=p%65nding&limit=%31%300").unwrap(), expected);

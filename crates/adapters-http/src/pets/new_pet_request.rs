@@ -50,7 +50,7 @@ enum Member<'a> {
 
 impl NewPetRequest<'_> {
     fn new_pet(&self) -> Result<NewPet, String> {
-        Ok(NewPet::new(name(self.name)?, category_id(self.category_id)?, status(self.status)?))
+        Ok(NewPet::new(name(self.name)?, category_id(self.category_id)?).with_status(status(self.status)?))
     }
 }
 

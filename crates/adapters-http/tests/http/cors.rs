@@ -3,7 +3,7 @@
 use animal_store_adapters_http::AllowedOrigins;
 use animal_store_app::{
     Scope,
-    ports::{AddError, DirectoryError, MockApiKeyDirectory, MockPetRepository, StorageError},
+    ports::{AddPetError, ApiKeyDirectoryError, MockApiKeyDirectory, MockPetRepository, StorageError},
 };
 use ureq::{
     Body,
@@ -58,7 +58,7 @@ fn a_panic_is_a_500_that_an_allowed_page_may_read() {
 fn a_storage_that_is_away_or_holds_nonsense_is_an_answer_that_an_allowed_page_may_read() {
     let mut repository = MockPetRepository::new();
     repository.expect_find().returning(|_| Err(StorageError::Corrupt("nonsense".into())));
-    repository.expect_list().returning(|_, _, _| Err(StorageError::Deadline));
+    repository.expect_list().returning(|_, _, _| Err(StorageError::Timeout));
     let served = served(repository, any_key());
 
     assert_readable_by_the_allowed_one(&served, "/1", 500);
@@ -68,7 +68,7 @@ fn a_storage_that_is_away_or_holds_nonsense_is_an_answer_that_an_allowed_page_ma
 #[test]
 fn a_directory_that_is_away_is_a_503_that_an_allowed_page_may_read_and_a_preflight_does_not_need_it() {
     let mut directory = MockApiKeyDirectory::new();
-    directory.expect_find().returning(|_| Err(DirectoryError::Deadline));
+    directory.expect_find().returning(|_| Err(ApiKeyDirectoryError::Timeout));
     let served = served(MockPetRepository::new(), directory);
 
     assert_readable_by_the_allowed_one(&served, "", 503);
@@ -89,10 +89,10 @@ fn a_key_without_its_scope_is_a_403_that_an_allowed_page_may_read() {
 #[test]
 fn a_create_that_was_not_carried_out_is_an_answer_that_an_allowed_page_may_read() {
     for (failure, status) in [
-        (|| AddError::IdempotencyConflict, 409),
-        (|| AddError::IdempotencyMismatch, 422),
-        (|| AddError::OutcomeUnknown("gone".into()), 503),
-    ] as [(fn() -> AddError, u16); 3]
+        (|| AddPetError::IdempotencyConflict, 409),
+        (|| AddPetError::IdempotencyMismatch, 422),
+        (|| AddPetError::OutcomeUnknown("gone".into()), 503),
+    ] as [(fn() -> AddPetError, u16); 3]
     {
         let mut repository = MockPetRepository::new();
         repository.expect_add().returning(move |_| Err(failure()));

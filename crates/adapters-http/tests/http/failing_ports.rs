@@ -1,7 +1,7 @@
 //! What clients see when a port fails.
 
 use animal_store_app::{
-    ports::{AddError, DirectoryError, MockApiKeyDirectory, MockPetRepository, StorageError},
+    ports::{AddPetError, ApiKeyDirectoryError, MockApiKeyDirectory, MockPetRepository, StorageError},
     test_support::pet,
 };
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn assert_answer(mut response: Response<Body>, retry_after: Option<&str>, body: 
 fn storage_that_is_away_is_a_503_that_says_when_to_try_again() {
     let mut repository = MockPetRepository::new();
     repository.expect_list().returning(|_, _, _| Err(StorageError::Unavailable(SECRET.into())));
-    repository.expect_find().returning(|_| Err(StorageError::Deadline));
+    repository.expect_find().returning(|_| Err(StorageError::Timeout));
     repository.expect_add().returning(|_| Err(StorageError::Unavailable(SECRET.into()).into()));
     let served = Served::with(repository, any_key());
 
@@ -56,7 +56,7 @@ fn storage_that_is_full_is_a_503_of_its_own_code() {
 #[test]
 fn an_animal_that_may_have_been_added_is_a_503_that_does_not_invite_to_try_again() {
     let mut repository = MockPetRepository::new();
-    repository.expect_add().returning(|_| Err(AddError::OutcomeUnknown(SECRET.into())));
+    repository.expect_add().returning(|_| Err(AddPetError::OutcomeUnknown(SECRET.into())));
     let served = Served::with(repository, any_key());
 
     let message = "the animal may have been added; look for it before sending it again, unless the request had an \
@@ -67,7 +67,7 @@ fn an_animal_that_may_have_been_added_is_a_503_that_does_not_invite_to_try_again
 #[test]
 fn a_create_whose_idempotency_key_is_busy_is_a_409_that_says_when_to_try_again() {
     let mut repository = MockPetRepository::new();
-    repository.expect_add().returning(|_| Err(AddError::IdempotencyConflict));
+    repository.expect_add().returning(|_| Err(AddPetError::IdempotencyConflict));
     let served = Served::with(repository, any_key());
 
     let message = "the first request with this Idempotency-Key is under way; try again later";
@@ -78,7 +78,7 @@ fn a_create_whose_idempotency_key_is_busy_is_a_409_that_says_when_to_try_again()
 #[test]
 fn an_idempotency_key_of_another_animal_is_a_422() {
     let mut repository = MockPetRepository::new();
-    repository.expect_add().returning(|_| Err(AddError::IdempotencyMismatch));
+    repository.expect_add().returning(|_| Err(AddPetError::IdempotencyMismatch));
     let served = Served::with(repository, any_key());
 
     let message = "another animal was added with this Idempotency-Key";
@@ -98,10 +98,10 @@ fn a_row_that_is_no_animal_is_a_500_that_tells_nothing() {
 #[test]
 fn a_directory_that_is_away_is_a_503_never_a_401() {
     for (failure, code) in [
-        (|| DirectoryError::Unavailable(SECRET.into()), "unavailable"),
-        (|| DirectoryError::Deadline, "unavailable"),
-        (|| DirectoryError::Overloaded, "overloaded"),
-    ] as [(fn() -> DirectoryError, &str); 3]
+        (|| ApiKeyDirectoryError::Unavailable(SECRET.into()), "unavailable"),
+        (|| ApiKeyDirectoryError::Timeout, "unavailable"),
+        (|| ApiKeyDirectoryError::Overloaded, "overloaded"),
+    ] as [(fn() -> ApiKeyDirectoryError, &str); 3]
     {
         let mut directory = MockApiKeyDirectory::new();
         directory.expect_find().returning(move |_| Err(failure()));

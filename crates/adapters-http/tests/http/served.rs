@@ -53,7 +53,7 @@ impl Served {
         };
         runtime.spawn(async move {
             let (server, _) = serve_api(listener, &limits, origins, move || use_cases.clone()).expect("a server");
-            server.await
+            server.run().await
         });
         let agent = Agent::config_builder()
             .http_status_as_error(false)

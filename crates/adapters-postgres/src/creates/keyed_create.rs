@@ -2,14 +2,14 @@
 
 use std::cmp::Ordering;
 
-use animal_store_app::ports::{AddError, AddedPet};
+use animal_store_app::ports::{AddPetError, AddedPet};
 use animal_store_domain::{NewPet, Pet, PetId};
 use sha2::{Digest, Sha256};
 use tokio_postgres::{Row, types::Type};
 
 use super::{busy_keys::BusyKey, plain_create};
 use crate::{
-    PgSettings,
+    PostgresSettings,
     group_commit::{Answer, Column, Create},
     pet_row::code,
 };
@@ -38,7 +38,7 @@ impl Create for KeyedCreate {
     type Outcome = Outcome;
 
     /// Records first, then the animals of those that are new.
-    fn statement(settings: &PgSettings) -> String {
+    fn statement(settings: &PostgresSettings) -> String {
         let retention = settings.idempotency_retention.as_millis();
         format!(
             "WITH given AS MATERIALIZED (
@@ -75,7 +75,7 @@ impl Create for KeyedCreate {
     }
 
     /// One that waits for a record of somebody else's must not take the time of the others in its batch.
-    fn setting(settings: &PgSettings) -> Option<String> {
+    fn setting(settings: &PostgresSettings) -> Option<String> {
         Some(format!("lock_timeout = {}", (settings.timeout / 4).as_millis().max(1)))
     }
 
@@ -94,7 +94,7 @@ impl Create for KeyedCreate {
     }
 
     fn outcome(row: &Row) -> Option<Outcome> {
-        let id = PetId::new(row.try_get(1).ok()?).ok()?;
+        let id = PetId::parse(row.try_get(1).ok()?).ok()?;
         Some(Outcome { id, new: row.try_get(2).ok()?, same: row.try_get(3).ok()? })
     }
 
@@ -102,7 +102,7 @@ impl Create for KeyedCreate {
         if same {
             Ok(AddedPet { pet: Pet::new(id, self.pet), replayed: !new })
         } else {
-            Err(AddError::IdempotencyMismatch)
+            Err(AddPetError::IdempotencyMismatch)
         }
     }
 }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     fn pet(name: &str, category: i64, status: Option<PetStatus>) -> NewPet {
-        NewPet::new(PetName::parse(name).unwrap(), CategoryId::new(category), status)
+        NewPet::new(PetName::parse(name).unwrap(), CategoryId::new(category)).with_status(status)
     }
 
     /// It is in the records of every database.

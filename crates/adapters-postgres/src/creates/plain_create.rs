@@ -3,7 +3,7 @@ use animal_store_domain::{NewPet, Pet, PetId};
 use tokio_postgres::{Row, types::Type};
 
 use crate::{
-    PgSettings,
+    PostgresSettings,
     group_commit::{Answer, Column, Create},
     pet_row::code,
 };
@@ -20,7 +20,7 @@ impl Create for PlainCreate {
 
     /// Which id a row was given is told by its position: the order of RETURNING is not promised. Ids ascend with the
     /// positions. What a trigger kept from being stored is left out; what it gave another id has no position.
-    fn statement(_: &PgSettings) -> String {
+    fn statement(_: &PostgresSettings) -> String {
         "WITH given AS MATERIALIZED (
             SELECT nextval('pets_id_seq') AS id, name, category_id, status, ordinal
             FROM unnest($1::text[], $2::bigint[], $3::smallint[]) WITH ORDINALITY
@@ -39,7 +39,7 @@ impl Create for PlainCreate {
     }
 
     fn outcome(row: &Row) -> Option<PetId> {
-        PetId::new(row.try_get(1).ok()?).ok()
+        PetId::parse(row.try_get(1).ok()?).ok()
     }
 
     fn answer(self, id: PetId) -> Answer {

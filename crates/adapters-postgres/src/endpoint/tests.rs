@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn endpoint(url: &str) -> Result<PgEndpoint, EndpointError> {
+fn endpoint(url: &str) -> Result<PgEndpoint, PgEndpointError> {
     PgEndpoint::new(&url.into())
 }
 
@@ -59,7 +59,7 @@ fn what_is_no_url_of_a_database_is_refused() {
         "postgres://shop:top@secret/animals@localhost/animals",
         "postgres://shop:1/secret?user=@localhost/animals",
     ] {
-        assert_eq!(endpoint(url).unwrap_err(), EndpointError::Url, "{url}");
+        assert_eq!(endpoint(url).unwrap_err(), PgEndpointError::Url, "{url}");
     }
 }
 
@@ -67,7 +67,7 @@ fn what_is_no_url_of_a_database_is_refused() {
 fn options_that_are_not_known_are_refused() {
     for option in ["top-secret", "x=top-secret", "connect_timeout=top-secret", "=", "target_session_attrs=top-secret"] {
         let error = endpoint(&format!("postgres://localhost/animals?{option}")).unwrap_err();
-        assert_eq!(error, EndpointError::Option, "{option}");
+        assert_eq!(error, PgEndpointError::Option, "{option}");
     }
 }
 
@@ -113,11 +113,11 @@ fn encryption_is_as_libpq_has_it() {
     }
     for option in ["sslmode=disable", "sslmode=prefer", "sslmode=require", "sslmode=verify-ca"] {
         let error = endpoint(&format!("postgres://localhost/animals?{option}&sslrootcert=system")).unwrap_err();
-        assert_eq!(error, EndpointError::WeakWithSystem, "{option}");
+        assert_eq!(error, PgEndpointError::WeakWithSystem, "{option}");
     }
     for option in ["sslmode=", "sslmode=allow", "sslmode=Require", "sslmode=top-secret"] {
         let error = endpoint(&format!("postgres://localhost/animals?{option}")).unwrap_err();
-        assert_eq!(error, EndpointError::SslMode, "{option}");
+        assert_eq!(error, PgEndpointError::SslMode, "{option}");
     }
 }
 
@@ -135,7 +135,7 @@ fn authorities_that_cannot_be_read_are_a_problem() {
     std::fs::write(other.path(), "top-secret").unwrap();
     for (file, reason) in [("/nowhere", "No such file"), (other.path().to_str().unwrap(), "no certificate")] {
         let url = format!("postgres://localhost/animals?sslmode=verify-ca&sslrootcert={file}");
-        let Err(EndpointError::RootCertificates(text)) = endpoint(&url) else { panic!("{file}") };
+        let Err(PgEndpointError::RootCertificates(text)) = endpoint(&url) else { panic!("{file}") };
         assert!(text.contains(reason) && !text.contains("top-secret"), "{text}");
     }
 }

@@ -8,7 +8,7 @@ use tokio_postgres::{
     config::{Host, SslMode},
 };
 
-use super::EndpointError;
+use super::PgEndpointError;
 use crate::tls::{Check, Roots};
 
 /// How long a connection may be silent before the system asks whether its peer is still there.
@@ -23,11 +23,11 @@ pub(super) fn each_host(base: &str) -> Vec<String> {
     hosts.split(',').map(|host| format!("{scheme}://{login}{at}{host}/{database}")).collect()
 }
 
-pub(super) fn configuration(base: &str, options: &[&str]) -> Result<Config, EndpointError> {
-    let mut config: Config = format!("{base}?{}", options.join("&")).parse().map_err(|_| EndpointError::Option)?;
+pub(super) fn configuration(base: &str, options: &[&str]) -> Result<Config, PgEndpointError> {
+    let mut config: Config = format!("{base}?{}", options.join("&")).parse().map_err(|_| PgEndpointError::Option)?;
     let named = |host: &Host| !matches!(host, Host::Tcp(name) if name.is_empty());
     if config.get_dbname().is_none() || config.get_hosts().is_empty() || !config.get_hosts().iter().all(named) {
-        return Err(EndpointError::Url);
+        return Err(PgEndpointError::Url);
     }
     if config.get_application_name().is_none() {
         config.application_name("animal-store");
@@ -40,12 +40,12 @@ pub(super) fn configuration(base: &str, options: &[&str]) -> Result<Config, Endp
 }
 
 /// What libpq makes of these.
-pub(super) fn encryption(mode: Option<&str>, roots: Option<&str>) -> Result<(SslMode, Check), EndpointError> {
+pub(super) fn encryption(mode: Option<&str>, roots: Option<&str>) -> Result<(SslMode, Check), PgEndpointError> {
     let of_system = roots == Some("system");
     match mode {
         // The authorities of the system sign for everybody: without the name, a signature says nothing.
-        Some("disable" | "prefer" | "require" | "verify-ca") if of_system => Err(EndpointError::WeakWithSystem),
-        Some("verify-ca") if roots.is_none() => Err(EndpointError::WeakWithSystem),
+        Some("disable" | "prefer" | "require" | "verify-ca") if of_system => Err(PgEndpointError::WeakWithSystem),
+        Some("verify-ca") if roots.is_none() => Err(PgEndpointError::WeakWithSystem),
         Some("verify-full") => Ok((SslMode::Require, Check::AuthorityAndName)),
         None if of_system => Ok((SslMode::Require, Check::AuthorityAndName)),
         Some("disable") => Ok((SslMode::Disable, Check::Nothing)),
@@ -54,7 +54,7 @@ pub(super) fn encryption(mode: Option<&str>, roots: Option<&str>) -> Result<(Ssl
         None | Some("prefer") => Ok((SslMode::Prefer, Check::Nothing)),
         Some("require" | "verify-ca") if roots.is_some() => Ok((SslMode::Require, Check::Authority)),
         Some("require") => Ok((SslMode::Require, Check::Nothing)),
-        Some(_) => Err(EndpointError::SslMode),
+        Some(_) => Err(PgEndpointError::SslMode),
     }
 }
 
@@ -66,11 +66,11 @@ pub(super) fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-pub(super) fn roots(given: Option<&str>) -> Result<Roots, EndpointError> {
+pub(super) fn roots(given: Option<&str>) -> Result<Roots, PgEndpointError> {
     match given {
         None | Some("system") => Ok(Roots::System),
         Some(path) => {
-            let text = fs::read(path).map_err(|error| EndpointError::RootCertificates(error.to_string()))?;
+            let text = fs::read(path).map_err(|error| PgEndpointError::RootCertificates(error.to_string()))?;
             Ok(Roots::Pem(text))
         }
     }

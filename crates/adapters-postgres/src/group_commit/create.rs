@@ -1,15 +1,15 @@
 use std::cmp::Ordering;
 
-use animal_store_app::ports::{AddError, AddedPet};
+use animal_store_app::ports::{AddPetError, AddedPet};
 use tokio_postgres::{
     Row,
     types::{ToSql, Type},
 };
 
-use crate::PgSettings;
+use crate::PostgresSettings;
 
 /// What became of a create.
-pub(crate) type Answer = Result<AddedPet, AddError>;
+pub(crate) type Answer = Result<AddedPet, AddPetError>;
 
 /// All values of one column, as an array.
 pub(crate) type Column<'a> = Box<dyn ToSql + Sync + Send + 'a>;
@@ -26,10 +26,10 @@ pub(crate) trait Create: Sized + Send + Sync + 'static {
     type Outcome: Send;
 
     /// The statement. Its rows begin with the position of what they are about: the first is 1.
-    fn statement(settings: &PgSettings) -> String;
+    fn statement(settings: &PostgresSettings) -> String;
 
     /// What is to be set for it besides what every transaction finds set.
-    fn setting(_: &PgSettings) -> Option<String> {
+    fn setting(_: &PostgresSettings) -> Option<String> {
         None
     }
 

@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use animal_store_app::ports::{AddError, StorageError};
+use animal_store_app::ports::{AddPetError, StorageError};
 use tokio::sync::{Notify, oneshot};
 
 use super::create::{Answer, Create};
@@ -113,7 +113,7 @@ impl<C: Create> Asked<C> {
         let _ = answer.send(create.answer(outcome));
     }
 
-    pub(super) fn fail(self, error: AddError) {
+    pub(super) fn fail(self, error: AddPetError) {
         let Self { create, answer } = self;
         // What it holds is free before anybody can ask again.
         drop(create);

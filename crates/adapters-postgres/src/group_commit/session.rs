@@ -10,7 +10,7 @@ use tokio_postgres::{
 };
 
 use crate::{
-    PgSettings,
+    PostgresSettings,
     error::{ConnectionError, describe},
     link::{LATE, Session},
 };
@@ -49,9 +49,9 @@ pub(super) enum Failure {
 impl<C: Create> Session for WriteSession<C> {
     const PURPOSE: &'static str = C::PURPOSE;
 
-    type Settings = PgSettings;
+    type Settings = PostgresSettings;
 
-    async fn begin(client: Client, settings: &PgSettings) -> Result<Self, ConnectionError> {
+    async fn begin(client: Client, settings: &PostgresSettings) -> Result<Self, ConnectionError> {
         let statement = C::statement(settings);
         let more = |set| C::setting(settings).map_or_else(String::new, |setting| format!("; {set} {setting}"));
         let way = if settings.transaction_pooling {

@@ -1,6 +1,6 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use animal_store_app::ports::{AddError, StorageError};
+use animal_store_app::ports::{AddPetError, StorageError};
 use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 
@@ -39,7 +39,7 @@ impl<C: Create> Writer<C> {
             let mut parts = VecDeque::from([batch]);
             while let Some(part) = parts.pop_front() {
                 if Instant::now() > deadline {
-                    fail(part, || StorageError::Deadline.into());
+                    fail(part, || StorageError::Timeout.into());
                     continue;
                 }
                 match self.link.session().await {
@@ -80,7 +80,7 @@ impl<C: Create> Writer<C> {
             Err(Failure::Unknown(reason)) => {
                 open.give_up("it did not say what became of a commit");
                 self.cancel(open);
-                fail(part, || AddError::OutcomeUnknown(reason.clone().into()));
+                fail(part, || AddPetError::OutcomeUnknown(reason.clone().into()));
             }
         }
     }
@@ -115,12 +115,12 @@ fn is_about_one(code: &SqlState) -> bool {
 
 fn refused(code: &SqlState, reason: &str) -> StorageError {
     match *code {
-        SqlState::QUERY_CANCELED => StorageError::Deadline,
+        SqlState::QUERY_CANCELED => StorageError::Timeout,
         _ => StorageError::Unavailable(reason.into()),
     }
 }
 
-fn fail<C: Create>(part: Vec<Asked<C>>, error: impl Fn() -> AddError) {
+fn fail<C: Create>(part: Vec<Asked<C>>, error: impl Fn() -> AddPetError) {
     for asked in part {
         asked.fail(error());
     }

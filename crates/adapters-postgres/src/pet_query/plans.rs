@@ -100,7 +100,7 @@ impl Session {
 }
 
 fn of(status: Option<PetStatus>, after: i64) -> PetQuery {
-    PetQuery::page(status, PetId::new(after).ok(), usize::try_from(AT_MOST).unwrap())
+    PetQuery::page(status, PetId::parse(after).ok(), usize::try_from(AT_MOST).unwrap())
 }
 
 /// Newer servers have decimals for some.

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 async fn pooled(database: &PgDatabase) -> (Arc<Open<ReadSession>>, crate::endpoint::Driver) {
     let endpoint = PgEndpoint::new(&database.url().into()).unwrap();
     Migrations::new(endpoint.clone(), PATIENCE).run().await.unwrap();
-    let settings = PgSettings { transaction_pooling: true, ..PgSettings::of_tests(PATIENCE) };
+    let settings = PostgresSettings { transaction_pooling: true, ..PostgresSettings::of_tests(PATIENCE) };
     let Opened { client, driver } = endpoint.connect(PATIENCE).await.unwrap();
     (Arc::new(Open::new(ReadSession::begin(client, &settings).await.unwrap())), driver)
 }
@@ -79,7 +79,7 @@ async fn whoever_does_not_get_its_turn_in_time_leaves_the_connection_to_others()
     let (open, _driver) = pooled(&database).await;
     let turn = Arc::clone(&open.session.turns.as_ref().unwrap().turn).lock_owned().await;
     let late = Arc::clone(&open).ask(PetQuery::One { id: 1 }, Duration::from_millis(10)).await;
-    assert!(matches!(late, Err(StorageError::Deadline)));
+    assert!(matches!(late, Err(StorageError::Timeout)));
     assert!(!open.is_given_up());
 
     drop(turn);

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use animal_store_adapters_postgres::{PgPetRepository, PgSettings};
-use animal_store_app::ports::AddError;
+use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
+use animal_store_app::ports::AddPetError;
 use animal_store_domain::Pet;
 use animal_store_test_servers::PgDatabase;
 use futures_util::{
@@ -18,7 +18,7 @@ use crate::{
     store::{Store, settings},
 };
 
-pub(crate) type Added = Result<Pet, AddError>;
+pub(crate) type Added = Result<Pet, AddPetError>;
 pub(crate) type Adding = BoxFuture<'static, Added>;
 
 /// A storage that has opened its connections, and a session beside it.
@@ -33,7 +33,7 @@ impl Bench {
         Self::with(settings()).await
     }
 
-    pub(crate) async fn with(settings: PgSettings) -> Self {
+    pub(crate) async fn with(settings: PostgresSettings) -> Self {
         let database = PgDatabase::new();
         let store = Store::at(database.url(), settings).await;
         add(&store.repository, "Rex").await.expect("an animal");

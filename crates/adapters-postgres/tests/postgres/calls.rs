@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use animal_store_adapters_postgres::{PgPetRepository, PgStorage};
-use animal_store_app::ports::{AddError, AddPet, PetRepository, StorageError};
+use animal_store_app::ports::{AddPet, AddPetError, PetRepository, StorageError};
 use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName};
 use tokio::join;
 
@@ -26,34 +26,34 @@ pub(crate) enum Outcome {
 pub(crate) use Outcome::{Answered, Deadline, Overloaded, Unavailable, Unknown};
 
 pub(crate) fn pet(name: &str) -> NewPet {
-    NewPet::new(PetName::parse(name).expect("a name"), CategoryId::new(1), None)
+    NewPet::new(PetName::parse(name).expect("a name"), CategoryId::new(1))
 }
 
-pub(crate) async fn add(repository: &PgPetRepository, name: &str) -> Result<Pet, AddError> {
+pub(crate) async fn add(repository: &PgPetRepository, name: &str) -> Result<Pet, AddPetError> {
     repository.add(AddPet::new(pet(name))).await.map(|added| added.pet)
 }
 
 pub(crate) async fn find(repository: &PgPetRepository, id: i64) -> Result<Option<Pet>, StorageError> {
-    repository.find(PetId::new(id).expect("an id")).await
+    repository.find(PetId::parse(id).expect("an id")).await
 }
 
 pub(crate) fn of_read<T>(result: &Result<T, StorageError>) -> Outcome {
     match result {
         Ok(_) => Answered,
         Err(StorageError::Unavailable(_)) => Unavailable,
-        Err(StorageError::Deadline) => Deadline,
+        Err(StorageError::Timeout) => Deadline,
         Err(StorageError::Overloaded) => Overloaded,
         Err(error) => panic!("{error:?}"),
     }
 }
 
-pub(crate) fn of_add(result: &Result<Pet, AddError>) -> Outcome {
+pub(crate) fn of_add(result: &Result<Pet, AddPetError>) -> Outcome {
     match result {
         Ok(_) => Answered,
-        Err(AddError::OutcomeUnknown(_)) => Unknown,
-        Err(AddError::NotStored(StorageError::Unavailable(_))) => Unavailable,
-        Err(AddError::NotStored(StorageError::Deadline)) => Deadline,
-        Err(AddError::NotStored(StorageError::Overloaded)) => Overloaded,
+        Err(AddPetError::OutcomeUnknown(_)) => Unknown,
+        Err(AddPetError::NotStored(StorageError::Unavailable(_))) => Unavailable,
+        Err(AddPetError::NotStored(StorageError::Timeout)) => Deadline,
+        Err(AddPetError::NotStored(StorageError::Overloaded)) => Overloaded,
         Err(error) => panic!("{error:?}"),
     }
 }

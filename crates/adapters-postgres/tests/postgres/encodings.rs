@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use animal_store_adapters_postgres::{MigrationError, Migrations, PgSettings, PgStorage};
+use animal_store_adapters_postgres::{MigrationError, Migrations, PgStorage, PostgresSettings};
 use animal_store_test_servers::PgDatabase;
 
 use crate::{
@@ -19,7 +19,7 @@ async fn a_database_that_cannot_hold_every_name_is_refused() {
             assert!(error.is_final());
         }
         for required_at_start in [true, false] {
-            let settings = PgSettings { required_at_start, ..settings() };
+            let settings = PostgresSettings { required_at_start, ..settings() };
             let started = PgStorage::start(endpoint(database.url()), endpoint(database.url()), settings).await;
             let reason = started.map(drop).map_err(|error| reason(&error)).expect_err(encoding);
             assert!(reason.contains(encoding) && reason.contains("UTF8"), "{reason}");

@@ -1,6 +1,6 @@
 //! A database that is there, and not as it should be.
 
-use animal_store_adapters_postgres::{PgSettings, SchemaMode};
+use animal_store_adapters_postgres::{PostgresSettings, SchemaMode};
 use animal_store_app::ports::{PetRepository, StorageError};
 use animal_store_domain::PetStatus;
 use animal_store_test_servers::PostgresServer;
@@ -76,7 +76,7 @@ async fn without_a_privilege_the_storage_is_unavailable_until_it_is_granted() {
     let sql = |sql| drop(server.sql("postgres", sql));
     sql("CREATE ROLE keeper LOGIN; GRANT SELECT ON __diesel_schema_migrations TO keeper");
     let url = server.url("postgres").replace("postgres@", "keeper@");
-    let store = Store::at(&url, PgSettings { schema: SchemaMode::Check, ..settings() }).await;
+    let store = Store::at(&url, PostgresSettings { schema: SchemaMode::Check, ..settings() }).await;
     comes_to(&store.repository, Unavailable, AT_ONCE).await;
     let text = reason(&find(&store.repository, 1).await.expect_err("refused"));
     assert!(text.contains("permission denied for table pets"), "{text}");

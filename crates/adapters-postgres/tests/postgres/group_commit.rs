@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_adapters_postgres::PgSettings;
+use animal_store_adapters_postgres::PostgresSettings;
 use futures_util::{FutureExt, future::join_all};
 
 use crate::{
@@ -31,7 +31,7 @@ async fn what_waits_for_a_commit_shares_the_next_one() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_adds_no_more_than_a_thousand() {
-    let bench = Bench::with(PgSettings { max_waiting_creates: 3000, ..settings() }).await;
+    let bench = Bench::with(PostgresSettings { max_waiting_creates: 3000, ..settings() }).await;
     let first = bench.block().await;
     let batch: Vec<_> = (0..2500).map(|number| bench.begin(number.to_string())).collect();
     bench.other.unlock().await;
@@ -43,7 +43,7 @@ async fn a_statement_adds_no_more_than_a_thousand() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everybody_is_told_the_id_of_their_own_animal() {
-    for settings in both_ways(&PgSettings { max_waiting_creates: 10_000, ..settings() }) {
+    for settings in both_ways(&PostgresSettings { max_waiting_creates: 10_000, ..settings() }) {
         let bench = Bench::with(settings).await;
         let adders = (0..100).map(|adder| {
             let repository = bench.store.repository.clone();
@@ -68,7 +68,7 @@ async fn everybody_is_told_the_id_of_their_own_animal() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn there_is_room_for_so_many_and_no_more() {
-    let bench = Bench::with(PgSettings { max_waiting_creates: 2, ..settings() }).await;
+    let bench = Bench::with(PostgresSettings { max_waiting_creates: 2, ..settings() }).await;
     let first = bench.block().await;
     let waiting = [bench.begin("one"), bench.begin("two")];
     let refused = bench.begin("refused").now_or_never().expect("at once");
@@ -101,7 +101,7 @@ async fn who_goes_while_waiting_is_not_stored_and_who_was_sent_is() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whose_time_passes_while_waiting_is_not_stored() {
     let timeout = Duration::from_secs(3);
-    let bench = Bench::with(PgSettings { timeout, ..settings() }).await;
+    let bench = Bench::with(PostgresSettings { timeout, ..settings() }).await;
     // The batch before is tried twice, and neither attempt takes so long that it is ended.
     bench
         .trigger("IF NEW.name = 'first' THEN PERFORM pg_sleep(1.8); RAISE 'again' USING ERRCODE = '40001'; END IF")

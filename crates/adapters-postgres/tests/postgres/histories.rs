@@ -21,13 +21,13 @@ fn status() -> impl Strategy<Value = Option<PetStatus>> {
 
 /// Both of animals and of what follows the last one.
 fn id() -> impl Strategy<Value = PetId> {
-    prop_oneof![9 => 1..40_i64, 1 => 1..=i64::MAX].prop_map(|id| PetId::new(id).expect("1 or more"))
+    prop_oneof![9 => 1..40_i64, 1 => 1..=i64::MAX].prop_map(|id| PetId::parse(id).expect("1 or more"))
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let name = any::<String>().prop_filter_map("a name", |text| PetName::parse(&text).ok());
     let pet = (name, any::<i64>(), status())
-        .prop_map(|(name, category, status)| NewPet::new(name, CategoryId::new(category), status));
+        .prop_map(|(name, category, status)| NewPet::new(name, CategoryId::new(category)).with_status(status));
     prop_oneof![
         4 => pet.prop_map(Step::Add),
         4 => (status(), option::of(id()), 0..12_usize).prop_map(|(status, after, at_most)| Step::List(status, after, at_most)),

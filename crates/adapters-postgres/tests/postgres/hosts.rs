@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use animal_store_adapters_postgres::PgSettings;
+use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_app::{
     ports::{AddPet, PetRepository},
     test_support::new_pet,
@@ -36,7 +36,7 @@ async fn a_host_that_says_nothing_leaves_time_for_the_next_one() {
     silent.freeze();
     let url = format!("postgres://postgres@{},127.0.0.1:{}/postgres", silent.address(), primary.port());
 
-    let settings = PgSettings { connect_timeout: Duration::from_secs(2), ..settings() };
+    let settings = PostgresSettings { connect_timeout: Duration::from_secs(2), ..settings() };
     let store = Store::at(&url, settings).await;
     store.repository.add(AddPet::new(new_pet())).await.expect("added");
     store.storage.readiness().check().await.expect("it is ready");

@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Instant};
 
-use animal_store_adapters_postgres::{PgPetRepository, PgSettings};
+use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
 use animal_store_app::{
     ApiKeyId, IdempotencyKey,
-    ports::{AddError, AddPet, AddedPet, PetRepository},
+    ports::{AddPet, AddPetError, AddedPet, PetRepository},
 };
 use futures_util::{
     FutureExt,
@@ -62,8 +62,8 @@ pub(crate) async fn ask_as(repository: &PgPetRepository, text: &str, name: &str)
             assert_eq!(pet.name().as_str(), name);
             if replayed { Again(pet.id().get()) } else { New(pet.id().get()) }
         }
-        Err(AddError::IdempotencyConflict) => Busy,
-        Err(AddError::IdempotencyMismatch) => Mismatch,
+        Err(AddPetError::IdempotencyConflict) => Busy,
+        Err(AddPetError::IdempotencyMismatch) => Mismatch,
         Err(error) => Failed(of_add(&Err(error))),
     }
 }
@@ -86,7 +86,7 @@ pub(crate) async fn comes_to_be_added(repository: &PgPetRepository, name: &str) 
 
 impl Bench {
     /// One whose connection for keys is open, too.
-    pub(crate) async fn keyed(settings: PgSettings) -> Self {
+    pub(crate) async fn keyed(settings: PostgresSettings) -> Self {
         let bench = Self::with(settings).await;
         assert!(matches!(ask(&bench.store.repository, "Rex").await, New(_)));
         bench

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use animal_store_adapters_postgres::PgSettings;
+use animal_store_adapters_postgres::PostgresSettings;
 use futures_util::FutureExt;
 
 use crate::{
@@ -84,7 +84,7 @@ async fn a_key_is_free_as_soon_as_its_answer_is_known() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_free_after_a_deadline_and_nothing_was_stored() {
-    let bench = Bench::keyed(PgSettings { timeout: Duration::from_secs(2), ..settings() }).await;
+    let bench = Bench::keyed(PostgresSettings { timeout: Duration::from_secs(2), ..settings() }).await;
     bench.other.lock().await;
     for _ in 0..3 {
         assert_eq!(ask(&bench.store.repository, "late").await, Failed(Unavailable));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use animal_store_adapters_postgres::PgSettings;
+use animal_store_adapters_postgres::PostgresSettings;
 
 use crate::{
     batches::Bench,
@@ -48,7 +48,7 @@ async fn records_that_are_over_are_taken_anew_and_their_neighbours_are_not() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_record_ends_when_its_retention_does_and_no_answer_prolongs_it() {
     for retention in [Duration::from_hours(24), Duration::from_hours(30 * 24)] {
-        let bench = Bench::keyed(PgSettings { idempotency_retention: retention, ..settings() }).await;
+        let bench = Bench::keyed(PostgresSettings { idempotency_retention: retention, ..settings() }).await;
         let repository = &bench.store.repository;
         let New(id) = ask(repository, "a").await else { panic!("it is new") };
         let expected = format!("now() + interval '{} seconds'", retention.as_secs());

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use animal_store_adapters_postgres::PgSettings;
+use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_test_servers::PgDatabase;
 use futures_util::future::join_all;
 
@@ -22,7 +22,7 @@ struct Processes {
 
 impl Processes {
     /// In a database with these settings.
-    async fn with(settings: PgSettings, of_the_database: &str) -> Self {
+    async fn with(settings: PostgresSettings, of_the_database: &str) -> Self {
         let database = PgDatabase::new();
         if !of_the_database.is_empty() {
             database.sql(&format!("ALTER DATABASE {} SET {of_the_database}", database.name()));

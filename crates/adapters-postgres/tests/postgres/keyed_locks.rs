@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use animal_store_adapters_postgres::PgSettings;
+use animal_store_adapters_postgres::PostgresSettings;
 
 use crate::{
     batches::Bench,
@@ -14,8 +14,8 @@ use crate::{
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-fn impatient() -> PgSettings {
-    PgSettings { timeout: TIMEOUT, ..settings() }
+fn impatient() -> PostgresSettings {
+    PostgresSettings { timeout: TIMEOUT, ..settings() }
 }
 
 /// A transaction that has not yet ended has made a record of this key.
@@ -76,7 +76,7 @@ async fn nobody_without_a_key_waits_for_a_record() {
 /// However large the batch is, and wherever in it the record.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_late_in_a_large_batch_is_late_alone() {
-    let bench = Bench::keyed(PgSettings { max_waiting_creates: 2000, ..impatient() }).await;
+    let bench = Bench::keyed(PostgresSettings { max_waiting_creates: 2000, ..impatient() }).await;
     let names = names(1000);
     let _locking = make_record(&bench, &names[0]).await;
     let answers = bench.ask_together(&names).await;

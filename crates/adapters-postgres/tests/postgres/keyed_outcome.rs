@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use animal_store_adapters_postgres::PgSettings;
+use animal_store_adapters_postgres::PostgresSettings;
 
 use crate::{
     calls::{Answered, PATIENCE, Unavailable, Unknown, a_moment, comes_to},
@@ -26,7 +26,7 @@ async fn ask_and_cut(linked: &Linked, name: &str) -> Keyed {
 }
 
 /// One that has a connection for keys.
-async fn linked(settings: PgSettings) -> Linked {
+async fn linked(settings: PostgresSettings) -> Linked {
     let linked = Linked::new(settings).await;
     comes_to_be_added(&linked.store.repository, "Rex").await;
     linked

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use animal_store_adapters_postgres::{MigrationError, Migrations, PgSettings, PgStorage, SchemaMode};
+use animal_store_adapters_postgres::{MigrationError, Migrations, PgStorage, PostgresSettings, SchemaMode};
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::PgDatabase;
 use tokio::task::JoinSet;
@@ -38,7 +38,7 @@ async fn after_a_newer_program(migration: &str) -> PgDatabase {
 }
 
 async fn start(database: &PgDatabase, schema: SchemaMode) -> Result<(), String> {
-    let settings = PgSettings { schema, ..settings() };
+    let settings = PostgresSettings { schema, ..settings() };
     let started = PgStorage::start(endpoint(database.url()), endpoint(database.url()), settings).await;
     started.map(drop).map_err(|error| reason(&error))
 }

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use animal_store_adapters_postgres::PgSettings;
-use animal_store_app::ports::AddError;
+use animal_store_adapters_postgres::PostgresSettings;
+use animal_store_app::ports::AddPetError;
 use animal_store_domain::Pet;
 use futures_util::{FutureExt, future::join_all};
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Adds an animal, and meanwhile does something as soon as the link holds something up.
-async fn add_and(linked: &Linked, name: &str, something: impl AsyncFnOnce()) -> Result<Pet, AddError> {
+async fn add_and(linked: &Linked, name: &str, something: impl AsyncFnOnce()) -> Result<Pet, AddPetError> {
     let meanwhile = async {
         let start = Instant::now();
         while linked.link.held() == 0 {
@@ -143,7 +143,7 @@ async fn without_a_connection_nothing_is_stored() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_add_that_the_server_ended_in_time_is_not_stored_and_costs_no_connection() {
-    for settings in both_ways(&PgSettings { timeout: Duration::from_secs(2), ..settings() }) {
+    for settings in both_ways(&PostgresSettings { timeout: Duration::from_secs(2), ..settings() }) {
         let linked = Linked::new(settings).await;
         let backends = linked.other.backends().await;
         let locking = Session::of(&linked.database).await;

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use animal_store_adapters_postgres::{PgPetRepository, PgSettings, PgStorage, WriterEnd};
+use animal_store_adapters_postgres::{PgPetRepository, PgStorage, PostgresSettings, WriterEnd};
 use animal_store_test_servers::{PgBouncer, PostgresServer};
 
 use crate::{
@@ -30,7 +30,7 @@ pub(crate) struct Pooled {
 }
 
 impl Pooled {
-    pub(crate) async fn with(pool_size: u32, settings: PgSettings) -> Self {
+    pub(crate) async fn with(pool_size: u32, settings: PostgresSettings) -> Self {
         let server = PostgresServer::start();
         let bouncer = PgBouncer::start(server.port(), "transaction", pool_size);
         let (through, direct) = (endpoint(&bouncer.url("postgres")), endpoint(&server.url("postgres")));
@@ -73,6 +73,6 @@ impl Pooled {
     }
 }
 
-pub(crate) fn pooling() -> PgSettings {
-    PgSettings { transaction_pooling: true, ..settings() }
+pub(crate) fn pooling() -> PostgresSettings {
+    PostgresSettings { transaction_pooling: true, ..settings() }
 }

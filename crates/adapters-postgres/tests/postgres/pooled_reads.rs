@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_adapters_postgres::PgSettings;
+use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_app::{
     ports::{AddPet, PetRepository, StorageError},
     test_support::new_pet,
@@ -68,14 +68,14 @@ async fn reads_can_be_dropped_at_any_moment() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_that_takes_too_long_is_ended_in_the_server() {
     let timeout = Duration::from_millis(400);
-    let pooled = Pooled::with(1, PgSettings { timeout, ..pooling() }).await;
+    let pooled = Pooled::with(1, PostgresSettings { timeout, ..pooling() }).await;
     let repository = pooled.repository();
     repository.add(AddPet::new(new_pet())).await.expect("added");
     let client = client(&pooled.server.url("postgres")).await;
     client.batch_execute("BEGIN; LOCK TABLE pets IN ACCESS EXCLUSIVE MODE").await.expect("the lock");
     let start = Instant::now();
     let failed = repository.list(None, None, 10).await.expect_err("it is locked");
-    assert!(matches!(failed, StorageError::Unavailable(_) | StorageError::Deadline), "{failed:?}");
+    assert!(matches!(failed, StorageError::Unavailable(_) | StorageError::Timeout), "{failed:?}");
     assert!(start.elapsed() < timeout * 3, "{:?}", start.elapsed());
     while waiting(&client).await > 0 {
         assert!(start.elapsed() < PATIENCE, "it goes on");

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use animal_store_adapters_postgres::{PgSettings, PgStorage};
+use animal_store_adapters_postgres::{PgStorage, PostgresSettings};
 use animal_store_app::{
     pet_repository_contract,
     ports::{AddPet, PetRepository},
@@ -21,7 +21,7 @@ mod one_connection {
     use super::*;
 
     async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, Pooled) {
-        let pooled = Pooled::with(1, PgSettings { idempotency_retention, ..pooling() }).await;
+        let pooled = Pooled::with(1, PostgresSettings { idempotency_retention, ..pooling() }).await;
         (pooled.repository(), pooled)
     }
 
@@ -35,7 +35,7 @@ mod without_a_pooler {
 
     async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
         let database = PgDatabase::new();
-        let settings = PgSettings { idempotency_retention, ..pooling() };
+        let settings = PostgresSettings { idempotency_retention, ..pooling() };
         let store = Store::at(database.url(), settings).await;
         (store.repository, (store.storage, database))
     }
@@ -45,7 +45,7 @@ mod without_a_pooler {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_workers_share_few_connections_and_leave_nothing_behind() {
-    let pooled = Pooled::with(2, PgSettings { connections_per_worker: 8, ..pooling() }).await;
+    let pooled = Pooled::with(2, PostgresSettings { connections_per_worker: 8, ..pooling() }).await;
     let workers: Vec<_> = (0..4).map(|_| pooled.repository()).collect();
     let mut requests = JoinSet::new();
     for number in 0..200 {

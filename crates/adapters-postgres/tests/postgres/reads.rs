@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_adapters_postgres::{PgPetRepository, PgSettings};
+use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
 use animal_store_app::ports::PetRepository;
 use animal_store_domain::PetId;
 use futures_util::{FutureExt, future::join_all};
@@ -34,7 +34,7 @@ async fn find_briefly(repository: Arc<PgPetRepository>, id: i64, looks: i64) {
 async fn find_and_list(repository: Arc<PgPetRepository>, id: i64) {
     let found = find(&repository, id).await.expect("an answer").expect("an animal");
     assert_eq!((found.id().get(), found.name().as_str()), (id, format!("animal {id}").as_str()));
-    let after = PetId::new(id).expect("an id");
+    let after = PetId::parse(id).expect("an id");
     let listed = repository.list(None, Some(after), 3).await.expect("an answer");
     let ids: Vec<_> = listed.iter().map(|pet| pet.id().get()).collect();
     assert_eq!(ids, (id + 1..=ANIMALS).take(3).collect::<Vec<_>>());
@@ -43,7 +43,7 @@ async fn find_and_list(repository: Arc<PgPetRepository>, id: i64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_goes_takes_nobodys_answer_along() {
     for settings in both_ways(&settings()) {
-        let bench = Bench::with(PgSettings { connections_per_worker: 1, ..settings }).await;
+        let bench = Bench::with(PostgresSettings { connections_per_worker: 1, ..settings }).await;
         let animals = format!("SELECT 'animal ' || id, 1 FROM generate_series(2, {ANIMALS}) id ORDER BY id");
         bench
             .other
@@ -68,7 +68,7 @@ async fn who_goes_takes_nobodys_answer_along() {
 /// A pooler would keep a connection of the server for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_goes_leaves_no_transaction_behind() {
-    let bench = Bench::with(PgSettings { transaction_pooling: true, ..settings() }).await;
+    let bench = Bench::with(PostgresSettings { transaction_pooling: true, ..settings() }).await;
     bench.other.lock().await;
     let repository = &bench.store.repository;
     let mut read = Box::pin(find(repository, 1));
@@ -93,7 +93,7 @@ async fn who_goes_leaves_no_transaction_behind() {
 /// Diesel does not tell that from other failures.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_that_the_server_ended_in_time_costs_no_connection() {
-    for settings in both_ways(&PgSettings { timeout: Duration::from_secs(2), ..settings() }) {
+    for settings in both_ways(&PostgresSettings { timeout: Duration::from_secs(2), ..settings() }) {
         let bench = Bench::with(settings).await;
         let repository = &bench.store.repository;
         assert_eq!(
@@ -114,7 +114,7 @@ async fn a_read_that_the_server_ended_in_time_costs_no_connection() {
 
 /// The answer with this name, and what is behind it on its connection, is held up.
 async fn with_a_held_answer(connections_per_worker: usize) -> (Linked, i64) {
-    let settings = PgSettings { connections_per_worker, ..impatient() };
+    let settings = PostgresSettings { connections_per_worker, ..impatient() };
     let linked = Linked::new(settings).await;
     let held = linked.other.column("INSERT INTO pets (name, category_id) VALUES ('held', 1) RETURNING id").await;
     linked.link.hold("held");

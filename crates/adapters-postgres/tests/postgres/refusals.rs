@@ -1,6 +1,6 @@
 //! Batches that PostgreSQL refuses: a row that spoils one goes alone, whatever else is wrong goes for all of them.
 
-use animal_store_app::ports::{AddError, StorageError};
+use animal_store_app::ports::{AddPetError, StorageError};
 
 use crate::{
     batches::{Added, Bench},
@@ -22,7 +22,7 @@ fn all_but(bad: &[&str], outcome: Outcome) -> Vec<Outcome> {
 async fn spoils_itself_alone(bench: &Bench, text: &str) {
     let added = bench.add_together(&NAMES).await;
     assert_eq!(outcomes(&added), all_but(&["bad"], Unavailable));
-    let Err(AddError::NotStored(StorageError::Unavailable(cause))) = &added[2] else { panic!("{added:?}") };
+    let Err(AddPetError::NotStored(StorageError::Unavailable(cause))) = &added[2] else { panic!("{added:?}") };
     let reason = reason(&**cause);
     assert!(reason.contains(text), "{reason}");
     assert_eq!(bench.names().await, ["a", "b", "c", "d", "e", "f"]);

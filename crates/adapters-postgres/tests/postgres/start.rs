@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use animal_store_adapters_postgres::{PgSettings, PgStorage, SchemaMode};
+use animal_store_adapters_postgres::{PgStorage, PostgresSettings, SchemaMode};
 use animal_store_app::{
     ports::{AddPet, PetRepository, StorageError},
     test_support::new_pet,
@@ -38,7 +38,7 @@ async fn a_database_that_comes_later_is_migrated_and_used() {
     let mut server = PostgresServer::start();
     server.stop();
     let start = Instant::now();
-    let store = Store::at(&server.url("postgres"), PgSettings { required_at_start: false, ..settings() }).await;
+    let store = Store::at(&server.url("postgres"), PostgresSettings { required_at_start: false, ..settings() }).await;
     assert!(start.elapsed() < AT_ONCE, "{:?}", start.elapsed());
     is_away(&store).await;
     is_away(&store).await;
@@ -52,7 +52,7 @@ async fn a_database_that_says_nothing_holds_the_start_up_for_a_while_only() {
     let server = PostgresServer::start();
     server.pause();
     let start = Instant::now();
-    let settings = PgSettings { required_at_start: false, ..settings() };
+    let settings = PostgresSettings { required_at_start: false, ..settings() };
     let store = Store::at(&server.url("postgres"), settings).await;
     assert!(start.elapsed() < Duration::from_secs(7), "{:?}", start.elapsed());
     is_away(&store).await;
@@ -67,7 +67,7 @@ async fn a_database_that_has_to_be_there_is_missed() {
     server.stop();
     for schema in [SchemaMode::Check, SchemaMode::Migrate] {
         let endpoint = endpoint(&server.url("postgres"));
-        let started = PgStorage::start(endpoint.clone(), endpoint, PgSettings { schema, ..settings() }).await;
+        let started = PgStorage::start(endpoint.clone(), endpoint, PostgresSettings { schema, ..settings() }).await;
         let reason = started.map(drop).map_err(|error| reason(&error)).expect_err("nobody listens");
         assert!(reason.contains("refused"), "{reason}");
     }

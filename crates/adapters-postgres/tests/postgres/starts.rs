@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use animal_store_adapters_postgres::{PgSettings, PgStorage, StartError};
+use animal_store_adapters_postgres::{PgStorage, PostgresSettings, StartError};
 use animal_store_test_servers::{PgDatabase, PostgresServer};
 use tokio::time::timeout;
 
@@ -12,17 +12,17 @@ use crate::{
     store::{Store, endpoint, link, settings},
 };
 
-fn not_required() -> PgSettings {
-    PgSettings { required_at_start: false, ..settings() }
+fn not_required() -> PostgresSettings {
+    PostgresSettings { required_at_start: false, ..settings() }
 }
 
-async fn fails_to_start(url: &str, settings: PgSettings) -> StartError {
+async fn fails_to_start(url: &str, settings: PostgresSettings) -> StartError {
     let started = timeout(PATIENCE, PgStorage::start(endpoint(url), endpoint(url), settings)).await;
     started.expect("it ends").err().expect("it fails")
 }
 
 /// It is not ready until it can be used.
-async fn starts_without(url: &str, settings: PgSettings, mend: impl AsyncFnOnce()) {
+async fn starts_without(url: &str, settings: PostgresSettings, mend: impl AsyncFnOnce()) {
     let store = timeout(PATIENCE, Store::at(url, settings)).await.expect("it starts");
     for _ in 0..10 {
         assert_eq!(each(&store.repository, AT_ONCE).await, [Unavailable; 3]);
@@ -83,7 +83,7 @@ async fn over_a_link_that_stands_still_a_start_fails_in_time() {
             link.hold(stuck);
         }
         let start = Instant::now();
-        let settings = PgSettings { connect_timeout: patience, ..settings() };
+        let settings = PostgresSettings { connect_timeout: patience, ..settings() };
         let text = reason(&fails_to_start(&url, settings).await);
         assert!(start.elapsed() < patience * 2 + AT_ONCE, "{stuck}: {:?}", start.elapsed());
         assert!(text.contains("no answer in time"), "{text}");
@@ -96,7 +96,7 @@ async fn a_look_at_the_schema_that_is_not_answered_is_tried_again() {
     let database = PgDatabase::new();
     let (mut link, url) = link(database.url());
     link.hold("to_regclass");
-    let settings = PgSettings { connect_timeout: Duration::from_millis(300), ..not_required() };
+    let settings = PostgresSettings { connect_timeout: Duration::from_millis(300), ..not_required() };
     let mend = async || {
         let start = Instant::now();
         while link.held() < 3 {

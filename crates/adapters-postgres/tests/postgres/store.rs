@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use animal_store_adapters_postgres::{PgEndpoint, PgPetRepository, PgSettings, PgStorage, SchemaMode, WriterEnd};
+use animal_store_adapters_postgres::{PgEndpoint, PgPetRepository, PgStorage, PostgresSettings, SchemaMode, WriterEnd};
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
 use tokio_postgres::{Client, NoTls};
@@ -20,8 +20,8 @@ pub(crate) struct Store {
 }
 
 /// Long enough for a busy machine, where nothing is meant to be late.
-pub(crate) fn settings() -> PgSettings {
-    PgSettings {
+pub(crate) fn settings() -> PostgresSettings {
+    PostgresSettings {
         schema: SchemaMode::Migrate,
         required_at_start: true,
         connections_per_worker: 2,
@@ -39,15 +39,15 @@ pub(crate) fn endpoint(url: &str) -> PgEndpoint {
 
 impl Store {
     /// At this URL.
-    pub(crate) async fn at(url: &str, settings: PgSettings) -> Self {
+    pub(crate) async fn at(url: &str, settings: PostgresSettings) -> Self {
         let (storage, writer_end) = PgStorage::start(endpoint(url), endpoint(url), settings).await.expect("a storage");
         Self { repository: Arc::new(storage.repository()), storage, writer_end }
     }
 }
 
 /// As they are, and as they are for a pooler. That one changes how we talk to the server, whoever that is.
-pub(crate) fn both_ways(settings: &PgSettings) -> [PgSettings; 2] {
-    [false, true].map(|transaction_pooling| PgSettings { transaction_pooling, ..settings.clone() })
+pub(crate) fn both_ways(settings: &PostgresSettings) -> [PostgresSettings; 2] {
+    [false, true].map(|transaction_pooling| PostgresSettings { transaction_pooling, ..settings.clone() })
 }
 
 /// What the tests of faults wait for.
@@ -57,8 +57,8 @@ pub(crate) const TIMEOUT: Duration = Duration::from_millis(400);
 pub(crate) const MARGIN: Duration = Duration::from_secs(1);
 
 /// Where answers are meant to be late.
-pub(crate) fn impatient() -> PgSettings {
-    PgSettings { timeout: TIMEOUT, ..settings() }
+pub(crate) fn impatient() -> PostgresSettings {
+    PostgresSettings { timeout: TIMEOUT, ..settings() }
 }
 
 /// A storage with a proxy between it and its database, and a session without.
@@ -71,7 +71,7 @@ pub(crate) struct Linked {
 
 impl Linked {
     /// It has answered everything.
-    pub(crate) async fn new(settings: PgSettings) -> Self {
+    pub(crate) async fn new(settings: PostgresSettings) -> Self {
         let database = PgDatabase::new();
         let (link, url) = link(database.url());
         let store = Store::at(&url, settings).await;
@@ -99,7 +99,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    pub(crate) async fn new(settings: PgSettings) -> Self {
+    pub(crate) async fn new(settings: PostgresSettings) -> Self {
         let server = PostgresServer::start();
         let store = Store::at(&server.url("postgres"), settings).await;
         comes_to(&store.repository, Answered, PATIENCE).await;
@@ -111,7 +111,7 @@ impl Served {
 /// An empty repository that keeps idempotency keys for so long, and what it needs until the test ends.
 pub(crate) async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
     let database = PgDatabase::new();
-    let store = Store::at(database.url(), PgSettings { idempotency_retention, ..settings() }).await;
+    let store = Store::at(database.url(), PostgresSettings { idempotency_retention, ..settings() }).await;
     (store.repository, (store.storage, database))
 }
 

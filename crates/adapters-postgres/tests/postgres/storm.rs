@@ -10,7 +10,7 @@ use std::{
 };
 
 use animal_store_adapters_postgres::PgPetRepository;
-use animal_store_app::ports::AddError;
+use animal_store_app::ports::AddPetError;
 use animal_store_domain::Pet;
 
 use crate::{
@@ -24,7 +24,7 @@ const CUTS: usize = 6;
 /// More than can be answered: the storm is over.
 const ENOUGH: usize = 1_000_000_000;
 
-type Outcomes = HashMap<String, Result<Pet, AddError>>;
+type Outcomes = HashMap<String, Result<Pet, AddPetError>>;
 
 /// Counts those that were answered; ends after the last cut.
 async fn add_over_and_over(repository: Arc<PgPetRepository>, adder: usize, answered: Arc<AtomicUsize>) -> Outcomes {
@@ -92,7 +92,7 @@ async fn check(linked: &Linked, outcomes: &Outcomes) {
         let ids = stored.remove(name.as_str()).unwrap_or_default();
         match outcome {
             Ok(pet) => assert_eq!(ids, [pet.id().get().to_string()], "{name}"),
-            Err(AddError::OutcomeUnknown(_)) => assert!(ids.len() <= 1, "{name}: {ids:?}"),
+            Err(AddPetError::OutcomeUnknown(_)) => assert!(ids.len() <= 1, "{name}: {ids:?}"),
             Err(_) => assert_eq!(ids, [""; 0], "{name}"),
         }
         *counts.entry(format!("{:?}, stored {}", of_add(outcome), ids.len())).or_default() += 1;

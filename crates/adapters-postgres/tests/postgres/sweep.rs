@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_adapters_postgres::PgSettings;
+use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_test_servers::PgDatabase;
 
 use crate::{
@@ -16,8 +16,8 @@ use crate::{
 };
 
 /// A sweep every 10 to 20 ms.
-fn sweeping() -> PgSettings {
-    PgSettings { idempotency_retention: Duration::from_millis(40), ..settings() }
+fn sweeping() -> PostgresSettings {
+    PostgresSettings { idempotency_retention: Duration::from_millis(40), ..settings() }
 }
 
 /// So many records that end at this time.
@@ -75,7 +75,8 @@ async fn the_next_batch_goes_on_where_the_last_one_ended_however_times_are_writt
         }
         // There is one sweep while this waits, and no second.
         let retention = Duration::from_secs(4);
-        let store = Store::at(database.url(), PgSettings { idempotency_retention: retention, ..settings() }).await;
+        let store =
+            Store::at(database.url(), PostgresSettings { idempotency_retention: retention, ..settings() }).await;
         let other = Session::of(&database).await;
         other.run("CREATE TABLE batches (pid int, records bigint)").await;
         let body = "BEGIN INSERT INTO batches SELECT pg_backend_pid(), count(*) FROM deleted; RETURN NULL; END";

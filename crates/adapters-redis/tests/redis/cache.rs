@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use animal_store_adapters_redis::{DirectorySettings, RedisApiKeyDirectory};
+use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisSettings};
 use animal_store_test_servers::RedisServer;
 
 use crate::{
@@ -17,7 +17,7 @@ struct Cached {
 }
 
 impl Cached {
-    async fn with(settings: DirectorySettings) -> Self {
+    async fn with(settings: RedisSettings) -> Self {
         let server = RedisServer::start();
         let keys = Keys::at(&server.url(), settings);
         Self { directory: Arc::new(keys.directory().await), keys, server }
@@ -132,7 +132,7 @@ async fn invented_tokens_do_not_drive_out_those_of_keys() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_tokens_than_fit_all_work_and_no_more_are_kept_than_fit() {
     const MANY: u32 = 100;
-    let small = DirectorySettings { max_known: 10, max_unknown: 10, ..patient() };
+    let small = RedisSettings { max_known: 10, max_unknown: 10, ..patient() };
     let cached = Cached::with(small).await;
     for number in 0..MANY {
         cached.keys.add(&format!("key-{number}"), &format!("known-{number}")).await;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use animal_store_adapters_redis::{EndpointError, RedisApiKeyStore, RedisEndpoint, Tls};
+use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint, RedisEndpointError, Tls};
 use animal_store_app::ports::{ApiKeyStore, ApiKeyStoreError};
 use animal_store_test_servers::{Certificates, RedisServer};
 
@@ -126,7 +126,7 @@ fn what_is_no_address_of_redis_is_refused_without_the_password() {
         "unix://?pass=hunter2",
     ] {
         let error = RedisEndpoint::new(&url.into(), Tls::default()).expect_err(url);
-        assert!(matches!(error, EndpointError::Url), "{url}: {error:?}");
+        assert!(matches!(error, RedisEndpointError::Url), "{url}: {error:?}");
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
     }
 }
@@ -145,7 +145,7 @@ fn an_endpoint_shows_its_address_and_no_password() {
 #[test]
 fn tls_that_does_not_look_at_the_certificate_is_refused() {
     let error = RedisEndpoint::new(&"rediss://app:hunter2@localhost/#insecure".into(), Tls::default());
-    assert!(matches!(error, Err(EndpointError::Insecure)), "{error:?}");
+    assert!(matches!(error, Err(RedisEndpointError::Insecure)), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -155,7 +155,7 @@ async fn certificates_are_refused_where_there_is_no_tls_or_where_they_are_none()
     for url in ["redis://localhost", "unix:///run/redis.sock"] {
         for tls in [tls(Some(certificates), None), tls(None, Some(certificates))] {
             let error = RedisEndpoint::new(&url.into(), tls);
-            assert!(matches!(error, Err(EndpointError::NoTls)), "{url}: {error:?}");
+            assert!(matches!(error, Err(RedisEndpointError::NoTls)), "{url}: {error:?}");
         }
     }
     let good = tls(Some(certificates), Some(certificates));
@@ -168,7 +168,7 @@ async fn certificates_are_refused_where_there_is_no_tls_or_where_they_are_none()
     ] {
         let tls = Tls { authority: Some(authority), client: Some((certificate, key)) };
         let error = RedisEndpoint::new(&"rediss://localhost".into(), tls).expect_err("they are none");
-        assert!(matches!(error, EndpointError::Certificates(_)), "{error:?}");
+        assert!(matches!(error, RedisEndpointError::Certificates(_)), "{error:?}");
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use animal_store_app::{
     Scope,
-    ports::{ApiKeyStore, ApiKeyStoreError, DirectoryError},
+    ports::{ApiKeyDirectoryError, ApiKeyStore, ApiKeyStoreError},
 };
 use animal_store_test_servers::RedisSpace;
 
@@ -51,14 +51,14 @@ async fn what_is_no_token_is_neither_accepted_nor_unknown() {
         let start = std::time::Instant::now();
         loop {
             match find(&directory, "token").await {
-                Err(DirectoryError::Corrupt(_)) => break,
+                Err(ApiKeyDirectoryError::Corrupt(_)) => break,
                 Ok(None) if start.elapsed().as_millis() < 100 => a_moment().await,
                 outcome => panic!("{corruption}: {outcome:?}"),
             }
         }
         // It is not remembered: whoever repairs it need not wait.
         let outcome = find(&directory, "token").await;
-        assert!(matches!(outcome, Err(DirectoryError::Corrupt(_))), "{corruption}: {outcome:?}");
+        assert!(matches!(outcome, Err(ApiKeyDirectoryError::Corrupt(_))), "{corruption}: {outcome:?}");
     }
     let good = "redis.call('HSET', KEYS[1], 'id', 'key', 'label', 'label', 'scopes', 'read')";
     corrupted.corrupt("token", good);

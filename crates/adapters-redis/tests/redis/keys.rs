@@ -5,10 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_adapters_redis::{DirectorySettings, RedisApiKeyDirectory, RedisApiKeyStore, RedisEndpoint, Tls};
+use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyStore, RedisEndpoint, RedisSettings, Tls};
 use animal_store_app::{
     ApiKey, ApiKeyDigest, ApiToken,
-    ports::{Added, ApiKeyDirectory, ApiKeyStore, DirectoryError, NewToken},
+    ports::{AddedKey, ApiKeyDirectory, ApiKeyDirectoryError, ApiKeyStore, NewToken},
     test_support::api_key,
 };
 use animal_store_test_servers::{FaultProxy, RedisServer};
@@ -27,8 +27,8 @@ pub(crate) const MARGIN: Duration = Duration::from_secs(2);
 pub(crate) const REPORTED: Duration = Duration::from_millis(100);
 
 /// The defaults of the program.
-pub(crate) fn settings(prefix: &str) -> DirectorySettings {
-    DirectorySettings {
+pub(crate) fn settings(prefix: &str) -> RedisSettings {
+    RedisSettings {
         prefix: prefix.to_owned(),
         timeout: TIMEOUT,
         lease: LEASE,
@@ -39,23 +39,23 @@ pub(crate) fn settings(prefix: &str) -> DirectorySettings {
 }
 
 /// With a session and look-ups that outlive any stall of the machine.
-pub(crate) fn patient() -> DirectorySettings {
-    DirectorySettings { timeout: PATIENCE, lease: 2 * PATIENCE, ..settings("shop:") }
+pub(crate) fn patient() -> RedisSettings {
+    RedisSettings { timeout: PATIENCE, lease: 2 * PATIENCE, ..settings("shop:") }
 }
 
 /// A store, and what it takes to make directories over it.
 pub(crate) struct Keys {
     pub(crate) store: RedisApiKeyStore,
     endpoint: RedisEndpoint,
-    settings: DirectorySettings,
+    settings: RedisSettings,
 }
 
 impl Keys {
-    pub(crate) fn at(url: &str, settings: DirectorySettings) -> Self {
+    pub(crate) fn at(url: &str, settings: RedisSettings) -> Self {
         Self::over(endpoint(url), settings)
     }
 
-    pub(crate) fn over(endpoint: RedisEndpoint, settings: DirectorySettings) -> Self {
+    pub(crate) fn over(endpoint: RedisEndpoint, settings: RedisSettings) -> Self {
         let store = RedisApiKeyStore::new(endpoint.clone(), &settings.prefix, PATIENCE);
         Self { store, endpoint, settings }
     }
@@ -66,7 +66,7 @@ impl Keys {
 
     pub(crate) async fn add(&self, id: &str, token: &str) -> ApiKey {
         let key = api_key(id);
-        assert_eq!(self.store.add(key.clone(), new_token(token)).await.expect("add"), Added::New);
+        assert_eq!(self.store.add(key.clone(), new_token(token)).await.expect("add"), AddedKey::New);
         key
     }
 
@@ -80,7 +80,7 @@ pub(crate) fn endpoint(url: &str) -> RedisEndpoint {
 }
 
 pub(crate) fn new_token(token: &str) -> NewToken {
-    NewToken::new(&ApiToken::from_outside(token.into()).expect("a token"), None)
+    NewToken::new(&ApiToken::parse(token.into()).expect("a token"), None)
 }
 
 /// The name of a token in Redis.
@@ -88,7 +88,10 @@ pub(crate) fn name(prefix: &str, token: &str) -> String {
     format!("{prefix}v1:token:{}", hex::encode(ApiKeyDigest::of(&token.into()).as_bytes()))
 }
 
-pub(crate) async fn find(directory: &RedisApiKeyDirectory, token: &str) -> Result<Option<Arc<ApiKey>>, DirectoryError> {
+pub(crate) async fn find(
+    directory: &RedisApiKeyDirectory,
+    token: &str,
+) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
     directory.find(ApiKeyDigest::of(&token.into())).await
 }
 
@@ -107,7 +110,7 @@ impl Linked {
     }
 
     /// With a link that is in this state before the directory begins.
-    pub(crate) async fn with(settings: DirectorySettings, prepare: impl FnOnce(&mut FaultProxy)) -> Self {
+    pub(crate) async fn with(settings: RedisSettings, prepare: impl FnOnce(&mut FaultProxy)) -> Self {
         let server = RedisServer::start();
         let mut link = FaultProxy::to(server.port());
         prepare(&mut link);

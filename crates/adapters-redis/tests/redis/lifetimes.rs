@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use animal_store_adapters_redis::DirectorySettings;
+use animal_store_adapters_redis::RedisSettings;
 use animal_store_app::{
     ports::{ApiKeyStore, NewToken},
     test_support::api_key,
@@ -69,7 +69,7 @@ async fn a_token_whose_end_is_taken_away_passes_on() {
 /// Redis reports nothing here: the cache knows the end by itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cached_token_ends_in_time_without_redis() {
-    let patient = DirectorySettings { lease: 2 * PATIENCE, ..settings("shop:") };
+    let patient = RedisSettings { lease: 2 * PATIENCE, ..settings("shop:") };
     let linked = Linked::with(patient, |_| ()).await;
     let start = Instant::now();
     let end = add(&linked).await;

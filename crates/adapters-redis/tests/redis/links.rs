@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use animal_store_adapters_redis::DirectorySettings;
-use animal_store_app::ports::DirectoryError;
+use animal_store_adapters_redis::RedisSettings;
+use animal_store_app::ports::ApiKeyDirectoryError;
 
 use crate::{
     keys::{LEASE, Linked, MARGIN, PATIENCE, TIMEOUT, find, settings},
@@ -130,7 +130,7 @@ async fn a_slow_link_makes_look_ups_slow_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_is_renewed_before_it_ends_where_an_answer_takes_a_quarter_of_it() {
     let lease = Duration::from_secs(3);
-    let patient = DirectorySettings { lease, timeout: lease, ..settings("shop:") };
+    let patient = RedisSettings { lease, timeout: lease, ..settings("shop:") };
     let linked = Linked::with(patient, |link| link.delay(lease * 27 / 200)).await;
     linked.add_and_cache("key", "token").await;
     let look_ups = linked.look_ups();
@@ -175,7 +175,7 @@ async fn fails_at_once(linked: &Linked, token: &str) {
     for _ in 0..10 {
         let start = Instant::now();
         let outcome = find(&linked.directory, token).await;
-        assert!(matches!(outcome, Err(DirectoryError::Unavailable(_))), "{token}: {outcome:?}");
+        assert!(matches!(outcome, Err(ApiKeyDirectoryError::Unavailable(_))), "{token}: {outcome:?}");
         quickest = quickest.min(start.elapsed());
     }
     assert!(quickest < Duration::from_millis(50), "{token}: {quickest:?}");

@@ -6,8 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_adapters_redis::DirectorySettings;
-use animal_store_app::ports::DirectoryError;
+use animal_store_adapters_redis::RedisSettings;
+use animal_store_app::ports::ApiKeyDirectoryError;
 use futures_util::{FutureExt, future::join_all};
 use tokio::sync::oneshot;
 
@@ -18,7 +18,7 @@ use crate::{
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn look_ups_beyond_the_bound_are_refused_at_once_and_only_those() {
-    let few = DirectorySettings { max_look_ups: 3, timeout: TIMEOUT, ..patient() };
+    let few = RedisSettings { max_look_ups: 3, timeout: TIMEOUT, ..patient() };
     let mut linked = Linked::with(few, |_| ()).await;
     linked.add_and_cache("key", "token").await;
     let directory = &linked.directory;
@@ -28,7 +28,7 @@ async fn look_ups_beyond_the_bound_are_refused_at_once_and_only_those() {
     assert!((&mut first).now_or_never().is_none());
     for number in 3..100 {
         let outcome = find(directory, &format!("token-{number}")).now_or_never();
-        assert!(matches!(outcome, Some(Err(DirectoryError::Overloaded))), "{outcome:?}");
+        assert!(matches!(outcome, Some(Err(ApiKeyDirectoryError::Overloaded))), "{outcome:?}");
     }
     assert_eq!(ask(directory, "token").now_or_never(), Some(Accepted), "it is in the cache");
     let joined = ask(directory, "token-0");
@@ -84,7 +84,7 @@ async fn a_look_up_goes_on_for_others_when_the_runtime_on_which_it_was_begun_has
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn look_ups_that_nobody_waits_for_any_more_give_their_room_back() {
-    let few = DirectorySettings { max_look_ups: 3, ..patient() };
+    let few = RedisSettings { max_look_ups: 3, ..patient() };
     let linked = Linked::with(few, |link| link.delay(Duration::from_millis(50))).await;
     for round in 0..5 {
         let mut given_up = join_all((0..3).map(|number| {
@@ -94,7 +94,8 @@ async fn look_ups_that_nobody_waits_for_any_more_give_their_room_back() {
         assert!((&mut given_up).now_or_never().is_none());
         drop(given_up);
         let start = Instant::now();
-        while matches!(find(&linked.directory, &format!("later-{round}")).await, Err(DirectoryError::Overloaded)) {
+        while matches!(find(&linked.directory, &format!("later-{round}")).await, Err(ApiKeyDirectoryError::Overloaded))
+        {
             assert!(start.elapsed() < MARGIN, "they still take up the room");
             a_moment().await;
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use animal_store_app::{
     ApiKeyId,
-    ports::{Added, ApiKeyStore, ApiKeyStoreError, NewToken},
+    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken},
     test_support::api_key,
 };
 use animal_store_test_servers::RedisServer;
@@ -93,11 +93,11 @@ async fn a_directory_that_lacks_a_permission_fails() {
 async fn use_everything(keys: &Keys) -> Result<(), ApiKeyStoreError> {
     let store = &keys.store;
     let ending = NewToken { lifetime: Some(Duration::from_millis(1)), ..new_token("ending") };
-    assert_eq!(store.add(api_key("ending"), ending).await?, Added::New);
-    assert_eq!(store.add(api_key("key"), new_token("old")).await?, Added::New);
+    assert_eq!(store.add(api_key("ending"), ending).await?, AddedKey::New);
+    assert_eq!(store.add(api_key("key"), new_token("old")).await?, AddedKey::New);
     assert!(store.rotate(&ApiKeyId::new("key"), new_token("new"), Duration::from_hours(1)).await?.is_some());
     let limited = NewToken { lifetime: Some(Duration::from_hours(1)), ..new_token("limited") };
-    assert_eq!(store.add(api_key("limited"), limited).await?, Added::New);
+    assert_eq!(store.add(api_key("limited"), limited).await?, AddedKey::New);
     assert!(store.rotate(&ApiKeyId::new("limited"), new_token("next"), Duration::ZERO).await?.is_some());
     assert!(store.revoke(&ApiKeyId::new("limited")).await?.is_some());
     while store.list().await?.len() > 2 {}

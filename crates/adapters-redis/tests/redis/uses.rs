@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use animal_store_adapters_redis::RedisApiKeyDirectory;
-use animal_store_app::ports::{DirectoryError, Readiness};
+use animal_store_app::ports::{ApiKeyDirectoryError, Readiness};
 
 use crate::keys::{MARGIN, PATIENCE, REPORTED, TIMEOUT, find};
 
@@ -25,7 +25,7 @@ pub(crate) async fn ask(directory: &RedisApiKeyDirectory, token: &str) -> Outcom
     let outcome = match find(directory, token).await {
         Ok(Some(_)) => Accepted,
         Ok(None) => Refused,
-        Err(DirectoryError::Unavailable(_) | DirectoryError::Deadline) => Failed,
+        Err(ApiKeyDirectoryError::Unavailable(_) | ApiKeyDirectoryError::Timeout) => Failed,
         Err(error) => panic!("{token}: {error:?}"),
     };
     assert!(start.elapsed() < TIMEOUT + MARGIN, "{token}: {outcome:?} after {:?}", start.elapsed());

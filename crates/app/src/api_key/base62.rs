@@ -1,6 +1,6 @@
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The big-endian number of these bytes, as so many digits.
+/// Encodes a big-endian number as `COUNT` digits; higher digits are dropped.
 pub(super) fn encode<const COUNT: usize>(bytes: &[u8]) -> String {
     let mut number = bytes.to_vec();
     let mut digits = [0; COUNT];
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_are_those_of_the_number() {
+    fn the_digits_are_those_of_the_number() {
         assert_eq!(encode::<3>(&[0, 0]), "000");
         assert_eq!(encode::<3>(&[0, 61]), "00z");
         assert_eq!(encode::<3>(&[0, 62]), "010");

@@ -3,28 +3,28 @@ use std::fmt;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 digest of a token: all that a directory stores and compares.
+/// SHA-256 digest of a token: the only form in which a directory stores and compares tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ApiKeyDigest([u8; 32]);
 
 impl ApiKeyDigest {
-    /// The digest of a token. The work depends on the token's length alone.
+    /// Computes the digest of a token. The work depends only on the length of the token.
     pub fn of(token: &SecretString) -> Self {
         Self(Sha256::digest(token.expose_secret()).into())
     }
 
-    /// A digest that an adapter stored.
+    /// Wraps a digest that an adapter stored.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The 32 bytes, for adapters that store them.
+    /// Returns the 32 bytes, for adapters that store them.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-/// Prints nothing of the digest: a short token could be guessed from it.
+/// Prints no part of the digest: a short token could be guessed from it.
 impl fmt::Debug for ApiKeyDigest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("ApiKeyDigest(..)")
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_digest_is_printed() {
+    fn no_part_of_a_digest_is_printed() {
         assert_eq!(format!("{:?}", ApiKeyDigest::of(&"abc".into())), "ApiKeyDigest(..)");
     }
 }

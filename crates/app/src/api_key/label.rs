@@ -2,52 +2,52 @@ use std::{fmt, sync::Arc};
 
 use thiserror::Error;
 
-/// What people call an API key: 1 to 64 Unicode scalar values, at least one of them not white space, and none that
-/// breaks a line or turns the direction of the text around it.
+/// Name of an API key for people: 1 to 64 Unicode scalar values, at least one of them not white space, and none that
+/// breaks a line or changes the direction of the surrounding text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKeyLabel(Arc<str>);
 
-/// Why a text is no label.
+/// The rule that a text breaks, so that it is not a valid label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum LabelError {
-    /// There is nothing to read in it.
+pub enum ApiKeyLabelError {
+    /// The text is empty or consists of white space.
     #[error("a label must not be blank")]
     Blank,
-    /// It is too long.
+    /// The text has more than 64 characters.
     #[error("a label must have at most 64 characters")]
     TooLong,
-    /// It could make a line of a log look like another.
-    #[error("a label must not have control characters")]
+    /// The text contains a character that could forge a line of the log.
+    #[error("a label must not contain control characters")]
     ControlCharacter,
 }
 
 impl ApiKeyLabel {
-    /// The label that this text is.
+    /// Parses a label.
     ///
     /// # Errors
-    /// [`LabelError`] where it is none.
-    pub fn parse(text: &str) -> Result<Self, LabelError> {
+    /// The first rule that the text breaks.
+    pub fn parse(text: &str) -> Result<Self, ApiKeyLabelError> {
         if text.trim().is_empty() {
-            Err(LabelError::Blank)
+            Err(ApiKeyLabelError::Blank)
         } else if text.chars().count() > 64 {
-            Err(LabelError::TooLong)
+            Err(ApiKeyLabelError::TooLong)
         } else if text.chars().any(is_control) {
-            Err(LabelError::ControlCharacter)
+            Err(ApiKeyLabelError::ControlCharacter)
         } else {
             Ok(Self(text.into()))
         }
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 fn is_control(character: char) -> bool {
-    let separates_or_turns =
+    let breaks_line_or_direction =
         matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    character.is_control() || separates_or_turns
+    character.is_control() || breaks_line_or_direction
 }
 
 impl fmt::Display for ApiKeyLabel {
@@ -68,13 +68,13 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_could_read_is_no_label() {
-        assert_eq!(ApiKeyLabel::parse(""), Err(LabelError::Blank));
-        assert_eq!(ApiKeyLabel::parse(" \u{a0}"), Err(LabelError::Blank));
-        assert_eq!(ApiKeyLabel::parse(&"é".repeat(65)), Err(LabelError::TooLong));
-        assert_eq!(ApiKeyLabel::parse("a\nb"), Err(LabelError::ControlCharacter));
+    fn a_blank_too_long_or_unprintable_label_is_refused() {
+        assert_eq!(ApiKeyLabel::parse(""), Err(ApiKeyLabelError::Blank));
+        assert_eq!(ApiKeyLabel::parse(" \u{a0}"), Err(ApiKeyLabelError::Blank));
+        assert_eq!(ApiKeyLabel::parse(&"é".repeat(65)), Err(ApiKeyLabelError::TooLong));
+        assert_eq!(ApiKeyLabel::parse("a\nb"), Err(ApiKeyLabelError::ControlCharacter));
         for control in ['\u{9b}', '\u{200f}', '\u{2028}', '\u{202e}', '\u{2066}'] {
-            assert_eq!(ApiKeyLabel::parse(&format!("a{control}b")), Err(LabelError::ControlCharacter));
+            assert_eq!(ApiKeyLabel::parse(&format!("a{control}b")), Err(ApiKeyLabelError::ControlCharacter));
         }
     }
 }

@@ -2,7 +2,7 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-/// Something an API key may be allowed to do.
+/// A permission of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// `listPets` and `getPet`
@@ -11,16 +11,16 @@ pub enum Scope {
     Write,
 }
 
-/// No scope has this name.
+/// The text is not the name of a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("a scope is read or write")]
-pub struct UnknownScope;
+#[error("a scope must be read or write")]
+pub struct ScopeError;
 
 impl Scope {
-    /// Every scope, in the order in which they are written.
+    /// All scopes, in the order in which they are printed.
     pub const ALL: [Self; 2] = [Self::Read, Self::Write];
 
-    /// Its name.
+    /// Returns the name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -30,27 +30,27 @@ impl Scope {
 }
 
 impl FromStr for Scope {
-    type Err = UnknownScope;
+    type Err = ScopeError;
 
-    fn from_str(name: &str) -> Result<Self, UnknownScope> {
-        Self::ALL.into_iter().find(|scope| scope.as_str() == name).ok_or(UnknownScope)
+    fn from_str(name: &str) -> Result<Self, ScopeError> {
+        Self::ALL.into_iter().find(|scope| scope.as_str() == name).ok_or(ScopeError)
     }
 }
 
-/// A set of scopes. A key without any may do nothing.
+/// A set of scopes. A key with an empty set may call no operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scopes(u8);
 
 impl Scopes {
-    /// All of them.
+    /// The set of all scopes.
     pub const ALL: Self = Self(0b11);
 
-    /// Whether this one is among them.
+    /// Returns whether the set contains a scope.
     pub const fn contains(self, scope: Scope) -> bool {
         self.0 & 1 << scope as u8 != 0
     }
 
-    /// Each of them.
+    /// Iterates over the scopes of the set.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.into_iter().filter(move |&scope| self.contains(scope))
     }
@@ -62,7 +62,7 @@ impl FromIterator<Scope> for Scopes {
     }
 }
 
-/// Their names, separated by commas.
+/// Prints the names, separated by commas.
 impl fmt::Display for Scopes {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.iter().map(Scope::as_str).collect::<Vec<_>>().join(","))
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_holds_what_it_was_made_of() {
+    fn a_set_contains_the_scopes_it_was_made_from() {
         let scopes = |scopes: &[Scope]| scopes.iter().copied().collect::<Scopes>();
 
         for (set, read, write, text) in [
@@ -91,12 +91,12 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_is_known_by_its_name_alone() {
+    fn a_scope_is_parsed_from_its_exact_name() {
         for scope in Scope::ALL {
             assert_eq!(scope.as_str().parse(), Ok(scope));
         }
         for name in ["", "Read", "read ", "admin"] {
-            assert_eq!(name.parse::<Scope>(), Err(UnknownScope));
+            assert_eq!(name.parse::<Scope>(), Err(ScopeError));
         }
     }
 }

@@ -1,54 +1,75 @@
 use secrecy::{ExposeSecret, SecretString};
+use thiserror::Error;
 
 use super::{ApiKeyDigest, base62};
 
-/// What a token of ours begins with, so that a secret scanner finds one that leaked.
+/// Prefix of issued tokens, so that a secret scanner finds one that leaked.
 const PREFIX: &str = "animalstore_";
 /// 256 bits in base 62.
 const SECRET_DIGITS: usize = 43;
 /// 32 bits in base 62.
 const CHECKSUM_DIGITS: usize = 6;
 
-/// The secret that a client sends: `animalstore_`, 43 digits of base 62 that hold 256 random bits, and 6 digits with
-/// the CRC-32 of those 43, so that a mistyped one is told from an unknown one without a look-up.
+/// The secret that a client sends: a b64token (RFC 6750, section 2.1) of 1 to [`ApiToken::MAX_BYTES`] bytes.
 ///
-/// Tokens of other shapes, from other systems, are tokens too; they have no checksum.
+/// An issued token is `animalstore_`, 43 base-62 digits that encode 256 random bits, and 6 digits with the CRC-32 of those
+/// 43: a mistyped token is refused without a lookup. A token from another system has any other form and no checksum.
 #[derive(Debug, Clone)]
 pub struct ApiToken(SecretString);
 
+/// The text is not a token. The messages do not repeat it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ApiTokenError {
+    /// The text is not a b64token or is too long.
+    #[error("a token has 1 to {} characters of A-Z a-z 0-9 - . _ ~ + / and may end with =", ApiToken::MAX_BYTES)]
+    Malformed,
+    /// The text has the prefix of issued tokens, but its checksum is wrong.
+    #[error("the checksum of the token is wrong: it is mistyped or truncated")]
+    Checksum,
+}
+
 impl ApiToken {
-    /// The token of these random bits.
+    /// Maximum length in bytes.
+    pub const MAX_BYTES: usize = 512;
+
+    /// Makes a token from random bits.
     pub fn from_random(bits: &[u8; 32]) -> Self {
         let secret = base62::encode::<SECRET_DIGITS>(bits);
         let checksum = base62::encode::<CHECKSUM_DIGITS>(&crc32fast::hash(secret.as_bytes()).to_be_bytes());
         Self(format!("{PREFIX}{secret}{checksum}").into())
     }
 
-    /// A token that somebody sent; `None` for one that begins like ours and cannot be one.
-    pub fn from_outside(token: SecretString) -> Option<Self> {
-        let well_formed = match token.expose_secret().strip_prefix(PREFIX) {
-            Some(rest) => checksum_holds(rest),
-            None => true,
-        };
-        well_formed.then_some(Self(token))
+    /// Parses a token. This is the only place that decides which texts are tokens.
+    ///
+    /// # Errors
+    /// See [`ApiTokenError`].
+    pub fn parse(token: SecretString) -> Result<Self, ApiTokenError> {
+        let text = token.expose_secret();
+        if !is_b64token(text) || text.len() > Self::MAX_BYTES {
+            Err(ApiTokenError::Malformed)
+        } else if text.strip_prefix(PREFIX).is_some_and(|rest| !checksum_matches(rest)) {
+            Err(ApiTokenError::Checksum)
+        } else {
+            Ok(Self(token))
+        }
     }
 
-    /// Whether a text begins like a token of ours.
-    pub fn is_ours(text: &str) -> bool {
+    /// Returns whether a text begins with the prefix of issued tokens.
+    pub fn has_prefix(text: &str) -> bool {
         text.starts_with(PREFIX)
     }
 
-    /// The token itself.
+    /// Returns the secret.
     pub const fn secret(&self) -> &SecretString {
         &self.0
     }
 
-    /// By which directories find it.
+    /// Computes the digest by which directories find the token.
     pub fn digest(&self) -> ApiKeyDigest {
         ApiKeyDigest::of(&self.0)
     }
 
-    /// Its last four characters, by which people recognise it; fewer where four would be more than a quarter of it.
+    /// Returns the last four characters, by which people recognise the token, or fewer: at most a quarter of the token.
     pub fn last_four(&self) -> String {
         let token = self.0.expose_secret();
         let count = token.chars().count();
@@ -56,7 +77,14 @@ impl ApiToken {
     }
 }
 
-fn checksum_holds(rest: &str) -> bool {
+/// One or more of `A-Z a-z 0-9 - . _ ~ + /`, then any number of `=`.
+fn is_b64token(text: &str) -> bool {
+    let unpadded = text.trim_end_matches('=');
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
+    !unpadded.is_empty() && unpadded.bytes().all(allowed)
+}
+
+fn checksum_matches(rest: &str) -> bool {
     let Some((secret, checksum)) = rest.split_at_checked(SECRET_DIGITS) else { return false };
     checksum == base62::encode::<CHECKSUM_DIGITS>(&crc32fast::hash(secret.as_bytes()).to_be_bytes())
 }
@@ -69,55 +97,61 @@ mod tests {
         ApiToken::from_random(bits).secret().expose_secret().to_owned()
     }
 
-    fn accepted(token: &str) -> bool {
-        ApiToken::from_outside(token.into()).is_some()
+    fn parse(token: &str) -> Result<(), ApiTokenError> {
+        ApiToken::parse(token.into()).map(drop)
     }
 
-    /// The numbers are from another program, with zlib's CRC-32.
+    /// The expected tokens were computed by another program with the CRC-32 of zlib.
     #[test]
-    fn a_token_is_its_bits_and_their_checksum() {
+    fn a_token_encodes_its_bits_and_their_checksum() {
         assert_eq!(token(&[0; 32]), "animalstore_00000000000000000000000000000000000000000002CZclj");
         assert_eq!(token(&[255; 32]), "animalstore_yhjskwdA6OZ1AL1YmHWZWm8LLG7HjnuCA2j5rOw8Xp13sRzl1");
     }
 
     #[test]
-    fn the_last_bit_counts() {
+    fn the_last_bit_changes_the_token() {
         let mut bits = [0; 32];
         bits[31] = 1;
         assert_ne!(token(&bits), token(&[0; 32]));
     }
 
     #[test]
-    fn a_token_of_ours_is_accepted_and_a_mistyped_one_is_not() {
+    fn an_issued_token_is_accepted_and_a_mistyped_one_is_not() {
         let good = token(&[7; 32]);
-        assert!(accepted(&good));
+        assert_eq!(parse(&good), Ok(()));
         for (index, _) in good.char_indices().skip(PREFIX.len()) {
             let mut bad = good.clone();
             bad.replace_range(index..=index, if &good[index..=index] == "x" { "y" } else { "x" });
-            assert!(!accepted(&bad), "{bad}");
+            assert_eq!(parse(&bad), Err(ApiTokenError::Checksum), "{bad}");
         }
-        for bad in [PREFIX, &good[..good.len() - 1], &format!("{good}0"), &format!("{PREFIX}é{}", &good[14..])] {
-            assert!(!accepted(bad), "{bad}");
+        for bad in [PREFIX, &good[..good.len() - 1], &format!("{good}0")] {
+            assert_eq!(parse(bad), Err(ApiTokenError::Checksum), "{bad}");
         }
     }
 
     #[test]
-    fn tokens_of_other_shapes_are_accepted() {
-        for token in ["a", "sk_live_123", "animalstore", "Animalstore_1", "dG9rZW4="] {
-            assert!(accepted(token) && !ApiToken::is_ours(token), "{token}");
+    fn a_token_has_1_to_512_characters_of_its_alphabet_and_padding_only_at_its_end() {
+        let longest = "x".repeat(ApiToken::MAX_BYTES);
+        for good in ["a", "AZaz09-._~+/", "a=", "a==", "sk_live_123", "animalstore", "Animalstore_1", &longest] {
+            assert_eq!(parse(good), Ok(()), "{good}");
+            assert!(!ApiToken::has_prefix(good), "{good}");
         }
-        assert!(ApiToken::is_ours(&token(&[7; 32])));
+        let too_long = format!("{longest}x");
+        for bad in ["", "=", "a=b", "a b", " a", "a\t", "a,b", "\"a\"", "é", "animalstore_é", &too_long] {
+            assert_eq!(parse(bad), Err(ApiTokenError::Malformed), "{bad:?}");
+        }
+        assert!(ApiToken::has_prefix(&token(&[7; 32])));
     }
 
     #[test]
     fn at_most_a_quarter_of_a_token_is_shown() {
         for (token, shown) in [("abc", ""), ("abcd", "d"), ("abcdefgh", "gh"), ("0123456789abcdefg", "defg")] {
-            assert_eq!(ApiToken::from_outside(token.into()).unwrap().last_four(), shown);
+            assert_eq!(ApiToken::parse(token.into()).unwrap().last_four(), shown);
         }
     }
 
     #[test]
-    fn nothing_of_a_token_is_printed() {
+    fn no_part_of_a_token_is_printed() {
         let token = ApiToken::from_random(&[7; 32]);
         assert!(!format!("{token:?}").contains(token.secret().expose_secret()));
     }

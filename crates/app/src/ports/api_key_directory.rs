@@ -6,35 +6,35 @@ use thiserror::Error;
 use super::Cause;
 use crate::{ApiKey, ApiKeyDigest};
 
-/// Where API keys are looked up.
+/// Lookup of API keys.
 ///
 /// - A key is found by the digest of its token, never by the token itself.
-/// - The work for a known and for an unknown digest does not differ by which keys exist.
-/// - "Unknown" is an answer, given only by a directory that could look: one that cannot look fails.
-/// - Every call ends: an adapter that waits for something has a deadline for it.
+/// - The time that a lookup takes reveals nothing about the keys that exist.
+/// - `Ok(None)` means that the directory was able to look and found no key. If it was not able to look, it fails.
+/// - Every call ends: each wait of an adapter has a timeout.
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
 #[async_trait]
 pub trait ApiKeyDirectory: Send + Sync {
-    /// The key that is valid now and whose token has this digest; `Ok(None)` where there is none.
+    /// Returns the key that is valid now and whose token has this digest, or `Ok(None)`.
     ///
     /// # Errors
-    /// See [`DirectoryError`].
-    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, DirectoryError>;
+    /// See [`ApiKeyDirectoryError`].
+    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError>;
 }
 
-/// Why a directory could not look.
+/// The lookup failed.
 #[derive(Debug, Error)]
-pub enum DirectoryError {
-    /// It cannot be reached, or refuses to work.
+pub enum ApiKeyDirectoryError {
+    /// The directory cannot be reached or refuses the lookup.
     #[error("the API key directory is unavailable")]
     Unavailable(#[source] Cause),
-    /// It has no room for another look-up now.
+    /// The bound on concurrent lookups is reached.
     #[error("the API key directory is overloaded")]
     Overloaded,
-    /// It did not answer in time.
-    #[error("the API key directory did not answer in time")]
-    Deadline,
-    /// It holds something that is no API key.
-    #[error("the API key directory holds something that is no API key")]
+    /// The directory did not respond within its timeout.
+    #[error("the API key directory did not respond in time")]
+    Timeout,
+    /// The stored entry is not a valid API key.
+    #[error("the API key directory contains an invalid entry")]
     Corrupt(#[source] Cause),
 }

@@ -6,39 +6,38 @@ use thiserror::Error;
 use super::Cause;
 use crate::{ApiKey, ApiKeyDigest, ApiKeyId, ApiToken};
 
-/// Where API keys are issued, listed and revoked; every [`ApiKeyDirectory`](super::ApiKeyDirectory) over the same
-/// store follows.
+/// Administration of API keys. Each [`ApiKeyDirectory`](super::ApiKeyDirectory) over the same store follows its changes.
 ///
-/// - A key has one token or, from a rotation until its grace ends, more. Tokens are kept as digests alone.
-/// - An addition or a rotation is made as a whole or not at all. A revocation that failed may have ended some tokens, and
-///   never gives one back.
-/// - Time is the store's own: a lifetime begins when the store takes the change.
-/// - A token that has reached its end is not there any more, and neither is a key without tokens.
-/// - Every call ends: an adapter that waits for something has a deadline for it.
+/// - A key has one token. From a rotation until the end of its grace period, it has more. Only digests are stored.
+/// - `add` and `rotate` are atomic. A `revoke` that failed may have ended some tokens; it never restores one.
+/// - The store's own clock counts: a lifetime begins when the store applies the change.
+/// - An expired token no longer exists, and neither does a key without tokens.
+/// - Every call ends: each wait of an adapter has a timeout.
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
 #[async_trait]
 pub trait ApiKeyStore: Send + Sync {
-    /// Adds a key, whose id must be new, with its first token. A token that some key has already stays as it is.
+    /// Adds a key with its first token. The id must be new. A token that already belongs to a key stays as it is.
     ///
     /// # Errors
     /// See [`ApiKeyStoreError`].
-    async fn add(&self, key: ApiKey, token: NewToken) -> Result<Added, ApiKeyStoreError>;
+    async fn add(&self, key: ApiKey, token: NewToken) -> Result<AddedKey, ApiKeyStoreError>;
 
-    /// Every token of every key, ordered by id, and those of one key by the time they were made.
+    /// Returns every token of every key, ordered by key id and, for one key, by creation time.
     ///
     /// # Errors
     /// See [`ApiKeyStoreError`].
     async fn list(&self) -> Result<Vec<TokenEntry>, ApiKeyStoreError>;
 
-    /// Gives a key a new token, which no key may have yet, and ends every other one after `grace` at the latest. Without a lifetime, the new
-    /// token ends when the newest one before it would have. `Ok(None)` where there is no such key.
+    /// Gives a key a new token, which no key may have yet. The old tokens expire after `grace` at the latest. If the new
+    /// token has no lifetime, it expires when the newest old token would have. Returns the key, or `Ok(None)` if no key
+    /// has this id.
     ///
     /// # Errors
     /// See [`ApiKeyStoreError`].
     async fn rotate(&self, id: &ApiKeyId, token: NewToken, grace: Duration)
     -> Result<Option<ApiKey>, ApiKeyStoreError>;
 
-    /// Ends every token of a key now, and returns what the key was; `Ok(None)` where there is no such key.
+    /// Ends every token of a key. Returns the key as it was, or `Ok(None)` if no key has this id.
     ///
     /// # Errors
     /// See [`ApiKeyStoreError`].
@@ -48,56 +47,56 @@ pub trait ApiKeyStore: Send + Sync {
 /// A token to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
-    /// By which it is found.
+    /// Digest by which directories find the token.
     pub digest: ApiKeyDigest,
-    /// By which people recognise it.
+    /// Last characters of the token, by which people recognise it.
     pub last_four: String,
-    /// How long it is valid, to the millisecond; `None` is for ever.
+    /// How long the token is valid, to the millisecond. `None`: it does not expire.
     pub lifetime: Option<Duration>,
 }
 
 impl NewToken {
-    /// This token, for so long.
+    /// Creates the stored form of a token.
     pub fn new(token: &ApiToken, lifetime: Option<Duration>) -> Self {
         Self { digest: token.digest(), last_four: token.last_four(), lifetime }
     }
 }
 
-/// What became of a token that was to be added.
+/// Result of [`ApiKeyStore::add`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Added {
-    /// It belongs to the new key.
+pub enum AddedKey {
+    /// The key was added.
     New,
-    /// It belonged to this key already, and still does.
-    Exists(ApiKey),
+    /// The token already belongs to this key. Nothing was changed.
+    Existing(ApiKey),
 }
 
 /// A token as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenEntry {
-    /// Whose it is.
+    /// The key that the token belongs to.
     pub key: ApiKey,
-    /// By which people recognise it.
+    /// Last characters of the token, by which people recognise it.
     pub last_four: String,
-    /// When it was stored, to the second.
+    /// Creation time, to the second.
     pub created: SystemTime,
-    /// When it ends, to the second; `None` is never.
+    /// Expiry time, to the second. `None`: never.
     pub expires: Option<SystemTime>,
 }
 
-/// Why a store did not do what it was asked for.
+/// The store failed.
 #[derive(Debug, Error)]
 pub enum ApiKeyStoreError {
-    /// It cannot be reached, or refuses to work. Nothing was changed.
+    /// The store cannot be reached or refuses the call. Nothing was changed.
     #[error("the API key store is unavailable")]
     Unavailable(#[source] Cause),
     /// Another key has this id or this token. Nothing was changed.
-    #[error("the API key store refuses that")]
+    #[error("the API key store refuses the change")]
     Conflict(#[source] Cause),
     /// The change may have been made.
-    #[error("it is unknown whether the API keys were changed")]
+    #[error("the outcome is unknown: the API keys may have been changed")]
     OutcomeUnknown(#[source] Cause),
-    /// It holds something that is no API key. Nothing was changed.
-    #[error("the API key store holds something that is no API key")]
+    /// A stored entry is not a valid API key. Nothing was changed.
+    #[error("the API key store contains an invalid entry")]
     Corrupt(#[source] Cause),
 }

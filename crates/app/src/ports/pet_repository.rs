@@ -5,22 +5,21 @@ use thiserror::Error;
 use super::Cause;
 use crate::IdempotencyKey;
 
-/// Where the animals are kept.
+/// Storage of pets.
 ///
-/// - Ids are unique, never used twice, and 1 or more. An animal added after another one was returned has the greater
-///   id.
-/// - What [`add`](Self::add) returned is found and listed by every call that begins afterwards, and survives what
-///   the adapter's storage survives.
-/// - Names, categories and statuses come back exactly as they were added.
-/// - Of all adds with one idempotency key, one adds its animal, whoever asks where and whatever fails in between. The
-///   others are given that animal again, or refused: while it is being added, and where they ask for another one. Only an addition takes a key; it is
-///   free again when its retention, which the adapter is told, is over.
-/// - Every call ends: an adapter that waits for something has a deadline for it.
+/// - Ids are unique, 1 or greater, and never reused. A pet that is added after another one was returned has the greater id.
+/// - A pet that [`add`](Self::add) returned is found and listed by every call that begins afterwards. It survives whatever
+///   the storage of the adapter survives.
+/// - Names, categories and statuses are returned exactly as they were added.
+/// - At most one `add` per idempotency key inserts a pet. Others return that pet or fail with
+///   [`AddPetError::IdempotencyConflict`] or [`AddPetError::IdempotencyMismatch`]. Only a successful `add` takes the key. The
+///   key is free again after its retention, which is a setting of the adapter.
+/// - Every call ends: each wait of an adapter has a timeout.
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
 #[async_trait]
 pub trait PetRepository: Send + Sync {
-    /// The first `at_most` animals in ascending order of id, of those that have the status (where one is given;
-    /// otherwise of all, those without a status included) and an id greater than `after` (where it is given).
+    /// Returns the first `limit` pets in ascending order of id. With a status, only pets of that status; without, all pets,
+    /// including those without a status. With `after`, only pets with a greater id.
     ///
     /// # Errors
     /// See [`StorageError`].
@@ -28,79 +27,80 @@ pub trait PetRepository: Send + Sync {
         &self,
         status: Option<PetStatus>,
         after: Option<PetId>,
-        at_most: usize,
+        limit: usize,
     ) -> Result<Vec<Pet>, StorageError>;
 
-    /// The animal with this id; an unknown id is `Ok(None)`.
+    /// Returns the pet with this id. An unknown id is `Ok(None)`.
     ///
     /// # Errors
     /// See [`StorageError`].
     async fn find(&self, id: PetId) -> Result<Option<Pet>, StorageError>;
 
-    /// Adds an animal under a new id and returns it; or returns the one that was added with the same idempotency key.
+    /// Adds a pet under a new id and returns it. If an earlier `add` with the same idempotency key added it, returns that
+    /// pet.
     ///
     /// # Errors
-    /// [`AddError::OutcomeUnknown`] where the animal may have been added; every other error promises that this request
-    /// did not add it and never will. With an idempotency key, asking again is right after any of them but
-    /// [`AddError::IdempotencyMismatch`].
-    async fn add(&self, request: AddPet) -> Result<AddedPet, AddError>;
+    /// After [`AddPetError::OutcomeUnknown`] the pet may have been added. After any other error this call did not add it
+    /// and never will. A request with an idempotency key may be retried after every error except
+    /// [`AddPetError::IdempotencyMismatch`].
+    async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError>;
 }
 
-/// A request to add an animal.
+/// A request to add a pet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddPet {
-    /// The animal.
+    /// The pet.
     pub pet: NewPet,
-    /// By which it is added once, however often that is asked for.
+    /// Key that prevents a retry from adding a second pet.
     pub idempotency_key: Option<IdempotencyKey>,
 }
 
 impl AddPet {
-    /// A request without an idempotency key.
+    /// Creates a request without an idempotency key.
     pub const fn new(pet: NewPet) -> Self {
         Self { pet, idempotency_key: None }
     }
 }
 
-/// An animal that is stored.
+/// Result of [`PetRepository::add`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedPet {
-    /// The animal, as it was when it was added.
+    /// The pet as it was added.
     pub pet: Pet,
     /// Whether an earlier request with the same idempotency key added it.
     pub replayed: bool,
 }
 
-/// Why a repository did not do what it was asked for.
+/// The repository failed.
 #[derive(Debug, Error)]
 pub enum StorageError {
-    /// It cannot be reached, or refuses to work.
+    /// The storage cannot be reached or refuses the call.
     #[error("the storage is unavailable")]
     Unavailable(#[source] Cause),
-    /// It has no room for another request now.
+    /// A bound of the adapter, such as the length of a queue, is reached.
     #[error("the storage is overloaded")]
     Overloaded,
-    /// It did not answer in time.
-    #[error("the storage did not answer in time")]
-    Deadline,
-    /// It holds something that is no animal.
-    #[error("the storage holds something that is no animal")]
+    /// The storage did not respond within its timeout.
+    #[error("the storage did not respond in time")]
+    Timeout,
+    /// A stored row is not a valid pet.
+    #[error("the storage contains an invalid row")]
     Corrupt(#[source] Cause),
 }
 
-/// Why an animal was not returned as added.
+/// [`PetRepository::add`] returned no pet.
 #[derive(Debug, Error)]
-pub enum AddError {
-    /// It was not added and never will be.
-    #[error("the animal was not stored")]
+pub enum AddPetError {
+    /// The pet was not stored and never will be.
+    #[error("the pet was not stored")]
     NotStored(#[from] StorageError),
-    /// It was not added by this request: an earlier one with the same idempotency key is still under way.
-    #[error("the first request with this idempotency key is still under way")]
+    /// An earlier request with the same idempotency key is in flight. This request did not add the pet.
+    #[error("an earlier request with this idempotency key is in flight")]
     IdempotencyConflict,
-    /// It was not added: the idempotency key belongs to another animal.
-    #[error("another animal was added with this idempotency key")]
+    /// The idempotency key was used for another pet. This request did not add the pet.
+    #[error("this idempotency key was used for another pet")]
     IdempotencyMismatch,
-    /// It may have been added.
-    #[error("it is unknown whether the animal was stored")]
+    /// The pet may have been stored.
+    #[error("the outcome is unknown: the pet may have been stored")]
     OutcomeUnknown(#[source] Cause),
 }

@@ -3,20 +3,20 @@ use thiserror::Error;
 
 use super::Cause;
 
-/// Tells whether something the service depends on can work now.
+/// Probe of a dependency of the service.
 ///
-/// The answer may be a little old, but every call ends: an adapter that waits for something has a deadline for it.
+/// The result may be slightly out of date, but every call ends: each wait of an adapter has a timeout.
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
 #[async_trait]
 pub trait Readiness: Send + Sync {
-    /// Whether it can work now.
+    /// Checks whether the dependency is ready.
     ///
     /// # Errors
     /// [`NotReady`] with the reason.
     async fn check(&self) -> Result<(), NotReady>;
 }
 
-/// Why something cannot work now.
+/// The dependency is not ready.
 #[derive(Debug, Error)]
 #[error("not ready")]
 pub struct NotReady(#[source] pub Cause);

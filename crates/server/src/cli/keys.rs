@@ -9,19 +9,18 @@ use std::{
 };
 
 use animal_store_app::{
-    ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, IssueApiKeyError, IssueRequest, IssuedApiKey, ListApiKeys,
-    RevokeApiKey, RevokeApiKeyError, RotateApiKey, RotateApiKeyError, RotateRequest, Scope,
-    ports::{ApiKeyStore, ApiKeyStoreError},
+    ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, IssueApiKeyError, IssueRequest, ListApiKeys, RevokeApiKey,
+    RevokeApiKeyError, RotateApiKey, RotateApiKeyError, RotateRequest, Scope,
+    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError},
 };
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::Settings;
 use crate::{
     config::Config,
-    given_token,
-    os_random::OsRandom,
+    random,
     telemetry::{self, AUDIT},
     wiring,
 };
@@ -130,31 +129,27 @@ pub(super) fn run(action: Action, config: Config) -> anyhow::Result<()> {
 }
 
 async fn issue(create: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
-    let token = if create.token_stdin { Some(token_of(io::stdin().lock())?) } else { None };
-    let request = IssueRequest {
+    let key = ApiKey {
+        id: ApiKeyId::from_random(&random::bits()?),
         label: create.label,
         scopes: create.scopes.into_iter().collect(),
-        lifetime: create.expires_in,
-        token,
     };
-    let issued = IssueApiKey::new(store, Arc::new(OsRandom)).execute(request).await;
-    if let Err(IssueApiKeyError::OutcomeUnknown(key, _)) = &issued {
-        tell(key, "API key perhaps created: the outcome is unknown");
+    let token =
+        if create.token_stdin { read_token(io::stdin().lock())? } else { ApiToken::from_random(&random::bits()?) };
+    let request = IssueRequest { key: key.clone(), token: token.clone(), lifetime: create.expires_in };
+    let issued = IssueApiKey::new(store).execute(request).await;
+    if let Err(IssueApiKeyError::Store(ApiKeyStoreError::OutcomeUnknown(_))) = &issued {
+        tell(&key, "API key perhaps created: the outcome is unknown");
     }
     match issued? {
-        IssuedApiKey::Created(key, token) => {
+        AddedKey::New if create.token_stdin => tell(&key, "API key registered"),
+        AddedKey::New => {
             tell(&key, "API key created");
-            print(&key, &token)
+            print(&key, &token)?;
         }
-        IssuedApiKey::Registered(key) => {
-            tell(&key, "API key registered");
-            Ok(())
-        }
-        IssuedApiKey::Existing(key) => {
-            tell(&key, "API key exists already: nothing was changed");
-            Ok(())
-        }
+        AddedKey::Existing(key) => tell(&key, "API key exists already: nothing was changed"),
     }
+    Ok(())
 }
 
 async fn list(list: &ListArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
@@ -175,12 +170,14 @@ async fn revoke(id: &str, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
 
 async fn rotate(rotate: RotateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
     let id = parse_id(&rotate.id)?;
-    let request = RotateRequest { id: id.clone(), grace: rotate.grace, lifetime: rotate.expires_in };
-    let rotated = RotateApiKey::new(store, Arc::new(OsRandom)).execute(request).await;
+    let token = ApiToken::from_random(&random::bits()?);
+    let request =
+        RotateRequest { id: id.clone(), token: token.clone(), grace: rotate.grace, lifetime: rotate.expires_in };
+    let rotated = RotateApiKey::new(store).execute(request).await;
     if let Err(RotateApiKeyError::Store(ApiKeyStoreError::OutcomeUnknown(_))) = &rotated {
         tell_unknown(&id, "API key perhaps rotated: the outcome is unknown");
     }
-    let (key, token) = rotated?;
+    let key = rotated?;
     tell(&key, "API key rotated");
     print(&key, &token)
 }
@@ -203,18 +200,18 @@ fn print(key: &ApiKey, token: &ApiToken) -> anyhow::Result<()> {
 }
 
 /// The one token that there is to read, with or without a line end.
-fn token_of(input: impl Read) -> anyhow::Result<ApiToken> {
+fn read_token(input: impl Read) -> anyhow::Result<ApiToken> {
     let mut text = String::new();
     input.take(4096).read_to_string(&mut text).context("cannot read the token")?;
     let token = text.strip_suffix('\n').unwrap_or(&text);
     let token = token.strip_suffix('\r').unwrap_or(token);
-    given_token::parse(&token.into()).map_err(|reason| anyhow!("standard input holds no token: {reason}"))
+    ApiToken::parse(token.into()).context("standard input holds no token")
 }
 
 /// Not while the command line is parsed: clap would repeat what may be a token in its complaint.
 fn parse_id(text: &str) -> anyhow::Result<ApiKeyId> {
-    ensure!(!ApiToken::is_ours(text), "that is a token, not an id: `keys list` shows the ids");
-    ApiKeyId::parse(text).context("an id has 1 to 64 of A-Z a-z 0-9 - _")
+    ensure!(!ApiToken::has_prefix(text), "that is a token, not an id: `keys list` shows the ids");
+    Ok(ApiKeyId::parse(text)?)
 }
 
 /// What anybody could mean.

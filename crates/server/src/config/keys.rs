@@ -1,5 +1,6 @@
 mod redis;
 
+use animal_store_app::ApiToken;
 use secrecy::SecretString;
 
 pub use self::redis::RedisKeysConfig;
@@ -7,7 +8,6 @@ use super::{
     HttpConfig, Key,
     values::{Values, one_of},
 };
-use crate::given_token;
 
 const BACKEND: Key = Key::new(
     "keys.backend",
@@ -66,7 +66,7 @@ impl KeysConfig {
 fn tokens(values: &mut Values, http: Option<&HttpConfig>) -> Vec<SecretString> {
     let tokens = values.read_secrets(&TOKENS);
     for (token, number) in tokens.iter().zip(1..) {
-        if let Err(reason) = given_token::parse(token) {
+        if let Err(reason) = ApiToken::parse(token.clone()) {
             values.problem(&TOKENS, &format!("cannot hold token {number}: {reason}"));
         }
     }

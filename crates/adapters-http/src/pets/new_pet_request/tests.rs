@@ -63,7 +63,7 @@ fn unknown_members_are_ignored_whatever_they_hold() {
         r#"{{"id":7,"Name":1,"category_id":"x","huge":1e9999,"deep":{deep},"half":"\ud800",
            "name":"Rex","categoryId":1,"status":"sold"}}"#
     );
-    let expected = NewPet::new(PetName::parse("Rex").unwrap(), CategoryId::new(1), Some(PetStatus::Sold));
+    let expected = NewPet::new(PetName::parse("Rex").unwrap(), CategoryId::new(1)).with_status(PetStatus::Sold);
     assert_eq!(parse(body.as_bytes()).unwrap(), expected);
 }
 
@@ -84,7 +84,7 @@ proptest! {
         let body = serde_json::json!({ "name": name, "categoryId": category_id }).to_string();
         match PetName::parse(&name) {
             Ok(name) => {
-                let expected = NewPet::new(name, CategoryId::new(category_id), None);
+                let expected = NewPet::new(name, CategoryId::new(category_id));
                 prop_assert_eq!(parse(body.as_bytes()).unwrap(), expected);
             }
             Err(problem) => prop_assert_eq!(problems_of(&body), format!("name {problem}")),

@@ -28,10 +28,14 @@ async fn prepared(database: &PgDatabase) -> (Client, Driver) {
     let endpoint = PgEndpoint::new(&database.url().into()).unwrap();
     let Opened { client, driver } = endpoint.connect(PATIENCE).await.unwrap();
     let types: Vec<_> = KeyedCreate::TYPES.iter().map(Type::name).collect();
-    let statement = KeyedCreate::statement(&PgSettings::of_tests(PATIENCE));
+    let statement = KeyedCreate::statement(&PostgresSettings::of_tests(PATIENCE));
     let prepare = format!("PREPARE keyed ({}) AS {statement}", types.join(", "));
     client
-        .batch_execute(&format!("{}; {prepare}; {}", PgSettings::of_tests(PATIENCE).statements("SET"), execute(1, 1)))
+        .batch_execute(&format!(
+            "{}; {prepare}; {}",
+            PostgresSettings::of_tests(PATIENCE).statements("SET"),
+            execute(1, 1)
+        ))
         .await
         .unwrap();
     (client, driver)

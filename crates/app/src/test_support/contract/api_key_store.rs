@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     ApiKey, ApiKeyDigest, ApiKeyId, ApiToken,
-    ports::{Added, ApiKeyDirectory, ApiKeyStore, NewToken, TokenEntry},
+    ports::{AddedKey, ApiKeyDirectory, ApiKeyStore, NewToken, TokenEntry},
     test_support::api_key,
 };
 
@@ -63,7 +63,7 @@ const HOUR: Duration = Duration::from_hours(1);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn token(text: &str, lifetime: Option<Duration>) -> NewToken {
-    NewToken::new(&ApiToken::from_outside(text.into()).expect("a token"), lifetime)
+    NewToken::new(&ApiToken::parse(text.into()).expect("a token"), lifetime)
 }
 
 fn digest(text: &str) -> ApiKeyDigest {
@@ -73,7 +73,7 @@ fn digest(text: &str) -> ApiKeyDigest {
 impl Keys {
     async fn add(&self, id: &str, text: &str, lifetime: Option<Duration>) -> ApiKey {
         let key = api_key(id);
-        assert_eq!(self.store.add(key.clone(), token(text, lifetime)).await.expect("add"), Added::New);
+        assert_eq!(self.store.add(key.clone(), token(text, lifetime)).await.expect("add"), AddedKey::New);
         key
     }
 

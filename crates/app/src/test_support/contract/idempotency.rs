@@ -11,7 +11,7 @@ use animal_store_domain::{CategoryId, NewPet, Pet, PetName, PetStatus};
 
 use crate::{
     ApiKeyId, IdempotencyKey,
-    ports::{AddError, AddPet, AddedPet, PetRepository},
+    ports::{AddPet, AddPetError, AddedPet, PetRepository},
     test_support::new_pet,
 };
 
@@ -46,7 +46,7 @@ fn key(text: &str) -> IdempotencyKey {
     IdempotencyKey::new(ApiKeyId::new("shop"), text)
 }
 
-async fn try_add(repository: &Repository, key: IdempotencyKey, pet: NewPet) -> Result<AddedPet, AddError> {
+async fn try_add(repository: &Repository, key: IdempotencyKey, pet: NewPet) -> Result<AddedPet, AddPetError> {
     repository.add(AddPet { pet, idempotency_key: Some(key) }).await
 }
 
@@ -62,7 +62,7 @@ async fn everything(repository: &Repository) -> Vec<Pet> {
 }
 
 fn named(name: &str) -> NewPet {
-    NewPet::new(PetName::parse(name).expect("a name"), CategoryId::new(1), None)
+    NewPet::new(PetName::parse(name).expect("a name"), CategoryId::new(1))
 }
 
 /// However often, and whatever was added in between.
@@ -82,20 +82,20 @@ pub async fn the_same_key_and_animal_again_return_the_first(repository: Reposito
 /// Another name, another form of the same letters, another category, another status or none; and the first stays.
 pub async fn the_same_key_and_another_animal_are_refused(repository: Repository) {
     let (name, category) = (PetName::parse("Ren\u{e9}").expect("a name"), CategoryId::new(1));
-    let pet = NewPet::new(name.clone(), category, Some(PetStatus::Sold));
+    let pet = NewPet::new(name.clone(), category).with_status(PetStatus::Sold);
     let first = add(&repository, key("1"), pet.clone(), false).await;
 
     let decomposed = PetName::parse("Rene\u{301}").expect("a name");
     for other in [
-        NewPet::new(decomposed, category, pet.status()),
-        NewPet::new(PetName::parse("Ren").expect("a name"), category, pet.status()),
-        NewPet::new(name.clone(), CategoryId::new(-1), pet.status()),
-        NewPet::new(name.clone(), CategoryId::new(1 << 32 | 1), pet.status()),
-        NewPet::new(name.clone(), category, Some(PetStatus::Available)),
-        NewPet::new(name, category, None),
+        NewPet::new(decomposed, category).with_status(pet.status()),
+        NewPet::new(PetName::parse("Ren").expect("a name"), category).with_status(pet.status()),
+        NewPet::new(name.clone(), CategoryId::new(-1)).with_status(pet.status()),
+        NewPet::new(name.clone(), CategoryId::new(1 << 32 | 1)).with_status(pet.status()),
+        NewPet::new(name.clone(), category).with_status(PetStatus::Available),
+        NewPet::new(name, category),
     ] {
         let error = try_add(&repository, key("1"), other).await.expect_err("another animal");
-        assert!(matches!(error, AddError::IdempotencyMismatch), "{error:?}");
+        assert!(matches!(error, AddPetError::IdempotencyMismatch), "{error:?}");
     }
     assert_eq!(add(&repository, key("1"), pet, true).await, first);
     assert_eq!(everything(&repository).await, [first]);
@@ -146,7 +146,7 @@ pub async fn of_concurrent_adds_with_one_key_one_adds(repository: Repository) {
         match task.await.expect("the task") {
             Ok(AddedPet { pet, replayed: false }) => assert_eq!(first.replace(pet), None, "two added"),
             Ok(AddedPet { pet, replayed: true }) => again.push(pet),
-            Err(AddError::IdempotencyConflict) => {}
+            Err(AddPetError::IdempotencyConflict) => {}
             Err(error) => panic!("{error:?}"),
         }
     }
@@ -167,7 +167,7 @@ pub async fn a_storm_of_retries_adds_one_animal_for_each_key(repository: Reposit
                     let name = ((number * (2 * task + 1)) % 50).to_string();
                     match try_add(&repository, key(&name), named(&name)).await {
                         Ok(added) => assert_eq!(added.pet.name().as_str(), name),
-                        Err(AddError::IdempotencyConflict) => {}
+                        Err(AddPetError::IdempotencyConflict) => {}
                         Err(error) => panic!("{error:?}"),
                     }
                 }
@@ -193,7 +193,7 @@ pub async fn a_key_is_free_again_after_its_retention(repository: Repository) {
     let second = loop {
         match try_add(&repository, key("1"), named("second")).await {
             Ok(added) => break added,
-            Err(AddError::IdempotencyMismatch) => tokio::time::sleep(Duration::from_millis(1)).await,
+            Err(AddPetError::IdempotencyMismatch) => tokio::time::sleep(Duration::from_millis(1)).await,
             Err(error) => panic!("{error:?}"),
         }
         assert!(start.elapsed() < SHORT * 20, "it never is");

@@ -50,7 +50,7 @@ async fn add(repository: &Repository, pet: NewPet) -> Pet {
 }
 
 async fn add_with_status(repository: &Repository, status: Option<PetStatus>) -> Pet {
-    add(repository, NewPet::new(new_pet().name().clone(), CategoryId::new(1), status)).await
+    add(repository, NewPet::new(new_pet().name().clone(), CategoryId::new(1)).with_status(status)).await
 }
 
 async fn list(repository: &Repository, status: Option<PetStatus>, after: Option<PetId>, at_most: usize) -> Vec<Pet> {
@@ -62,7 +62,7 @@ fn ids(pets: &[Pet]) -> Vec<PetId> {
 }
 
 fn id(id: i64) -> PetId {
-    PetId::new(id).expect("1 or more")
+    PetId::parse(id).expect("1 or more")
 }
 
 /// Nothing was added: nothing is there.
@@ -90,7 +90,7 @@ pub async fn every_name_comes_back_exactly(repository: Repository) {
         ["x", &longest, " Rex ", "e\u{301}", "\u{e9}", "👩‍🚀", "\u{10ffff}", "\u{202e}kcab", "'; --", "\\N", "a\u{a0}b"]
     {
         let name = PetName::parse(text).expect("a name");
-        let added = add(&repository, NewPet::new(name, CategoryId::new(1), None)).await;
+        let added = add(&repository, NewPet::new(name, CategoryId::new(1))).await;
         let found = repository.find(added.id()).await.expect("find").expect("the animal");
         assert_eq!(found.name().as_str(), text);
     }
@@ -100,7 +100,7 @@ pub async fn every_name_comes_back_exactly(repository: Repository) {
 pub async fn every_category_and_status_comes_back(repository: Repository) {
     for category in [i64::MIN, -1, 0, 1, i64::MAX] {
         for status in EVERY_STATUS {
-            let pet = NewPet::new(new_pet().name().clone(), CategoryId::new(category), status);
+            let pet = NewPet::new(new_pet().name().clone(), CategoryId::new(category)).with_status(status);
             let added = add(&repository, pet.clone()).await;
             let found = repository.find(added.id()).await.expect("find").expect("the animal");
             assert_eq!(found, Pet::new(added.id(), pet));

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use animal_store_adapters_redis::{DirectorySettings, RedisEndpoint, Tls};
+use animal_store_adapters_redis::{RedisEndpoint, RedisSettings, Tls};
 use secrecy::SecretString;
 
 use crate::config::{
@@ -48,7 +48,7 @@ pub struct RedisKeysConfig {
     /// The server.
     pub endpoint: RedisEndpoint,
     /// How they are looked up.
-    pub directory: DirectorySettings,
+    pub directory: RedisSettings,
 }
 
 impl RedisKeysConfig {
@@ -62,7 +62,7 @@ impl RedisKeysConfig {
         let max_look_ups = values.read(&MAX_LOOK_UPS, number(1..=100_000));
         Some(Self {
             endpoint: endpoint?,
-            directory: DirectorySettings {
+            directory: RedisSettings {
                 prefix: prefix?,
                 timeout: timeout?,
                 lease: lease?,

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use animal_store_adapters_postgres::{PgEndpoint, PgSettings, SchemaMode};
+use animal_store_adapters_postgres::{PgEndpoint, PostgresSettings, SchemaMode};
 
 use crate::config::{
     Key,
@@ -67,7 +67,7 @@ pub struct PostgresConfig {
     /// The same, for migrations.
     pub migrate_endpoint: PgEndpoint,
     /// How it is used.
-    pub settings: PgSettings,
+    pub settings: PostgresSettings,
 }
 
 impl PostgresConfig {
@@ -92,7 +92,7 @@ impl PostgresConfig {
         Some(Self {
             migrate_endpoint: migrate_endpoint.ok()?.unwrap_or_else(|| endpoint.clone()),
             endpoint,
-            settings: PgSettings {
+            settings: PostgresSettings {
                 schema: schema?,
                 required_at_start: required_at_start?,
                 connections_per_worker: connections_per_worker?,

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use super::{HOUR, Keys, assert_about, token};
 use crate::{
     ApiKey, Scope,
-    ports::{Added, ApiKeyStoreError},
+    ports::{AddedKey, ApiKeyStoreError},
     test_support::api_key,
 };
 
@@ -47,7 +47,7 @@ pub async fn a_token_that_exists_stays_as_it_is(keys: Keys) {
     let list = keys.list().await;
 
     let again = keys.store.add(api_key("b"), token("token-a", Some(HOUR))).await.expect("add");
-    assert_eq!(again, Added::Exists(key));
+    assert_eq!(again, AddedKey::Existing(key));
     assert_eq!(keys.list().await, list);
 }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{HOUR, Keys, token};
-use crate::{ports::Added, test_support::api_key};
+use crate::{ports::AddedKey, test_support::api_key};
 
 /// None is lost, and none is half made.
 pub async fn concurrent_changes_are_all_made(keys: Keys) {
@@ -43,8 +43,8 @@ pub async fn of_concurrent_additions_of_a_token_one_is_made(keys: Keys) {
     }
 
     let [entry] = &keys.list().await[..] else { panic!("one key") };
-    assert_eq!(results.iter().filter(|&result| *result == Added::New).count(), 1);
-    assert_eq!(results.iter().filter(|&result| *result == Added::Exists(entry.key.clone())).count(), 7);
+    assert_eq!(results.iter().filter(|&result| *result == AddedKey::New).count(), 1);
+    assert_eq!(results.iter().filter(|&result| *result == AddedKey::Existing(entry.key.clone())).count(), 7);
 }
 
 /// Whichever comes first.

@@ -14,7 +14,7 @@ pub async fn concurrent_adds_are_all_stored_under_ids_of_their_own(repository: R
                 for number in 0..25 {
                     let name = PetName::parse(&format!("{task}-{number}")).expect("a name");
                     let status = EVERY_STATUS[number % 4];
-                    added.push(add(&repository, NewPet::new(name, CategoryId::new(task), status)).await);
+                    added.push(add(&repository, NewPet::new(name, CategoryId::new(task)).with_status(status)).await);
                 }
                 added
             })

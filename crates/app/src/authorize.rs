@@ -1,0 +1,87 @@
+//! What an authenticated API key may do.
+//!
+//! A use case takes a [`ReadAccess`] or a [`WriteAccess`], which only a key with the scope can be turned into. A driving
+//! adapter therefore cannot call a use case without the check.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::{ApiKey, Scope};
+
+/// Proof that an API key has the scope `read`.
+#[derive(Debug, Clone)]
+pub struct ReadAccess(Arc<ApiKey>);
+
+/// Proof that an API key has the scope `write`.
+#[derive(Debug, Clone)]
+pub struct WriteAccess(Arc<ApiKey>);
+
+/// The API key does not have this scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("the API key does not have the scope {}", .0.as_str())]
+pub struct InsufficientScope(pub Scope);
+
+impl ApiKey {
+    /// Checks that the key has a scope.
+    ///
+    /// # Errors
+    /// [`InsufficientScope`] if it does not.
+    pub fn require(&self, scope: Scope) -> Result<(), InsufficientScope> {
+        if self.scopes.contains(scope) { Ok(()) } else { Err(InsufficientScope(scope)) }
+    }
+}
+
+impl ReadAccess {
+    /// Checks that the key has the scope `read`.
+    ///
+    /// # Errors
+    /// [`InsufficientScope`] if it does not.
+    pub fn new(key: Arc<ApiKey>) -> Result<Self, InsufficientScope> {
+        key.require(Scope::Read).map(|()| Self(key))
+    }
+
+    /// The API key.
+    pub fn key(&self) -> &ApiKey {
+        &self.0
+    }
+}
+
+impl WriteAccess {
+    /// Checks that the key has the scope `write`.
+    ///
+    /// # Errors
+    /// [`InsufficientScope`] if it does not.
+    pub fn new(key: Arc<ApiKey>) -> Result<Self, InsufficientScope> {
+        key.require(Scope::Write).map(|()| Self(key))
+    }
+
+    /// The API key.
+    pub fn key(&self) -> &ApiKey {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Scopes, test_support::api_key};
+
+    fn key(scopes: &[Scope]) -> Arc<ApiKey> {
+        Arc::new(ApiKey { scopes: scopes.iter().copied().collect(), ..api_key("key") })
+    }
+
+    #[test]
+    fn access_needs_the_scope_of_its_own_name() {
+        assert!(ReadAccess::new(key(&[Scope::Read])).is_ok());
+        assert!(WriteAccess::new(key(&[Scope::Write])).is_ok());
+        assert_eq!(ReadAccess::new(key(&[Scope::Write])).unwrap_err(), InsufficientScope(Scope::Read));
+        assert_eq!(WriteAccess::new(key(&[Scope::Read])).unwrap_err(), InsufficientScope(Scope::Write));
+    }
+
+    #[test]
+    fn a_key_without_scopes_has_no_access() {
+        let key = Arc::new(ApiKey { scopes: Scopes::default(), ..api_key("key") });
+        assert!(ReadAccess::new(key.clone()).is_err() && WriteAccess::new(key).is_err());
+    }
+}
