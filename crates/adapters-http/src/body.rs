@@ -71,7 +71,7 @@ async fn next_chunk(payload: &mut Payload) -> Result<Option<Bytes>, ApiError> {
 }
 
 fn no_body() -> ApiError {
-    ApiError::InvalidBody(Problems::one("a body is required: an animal as a JSON object"))
+    ApiError::InvalidBody(Problems::one("a request body is required: a pet as a JSON object"))
 }
 
 /// What the header says of a body's length. actix has refused what is no number.

@@ -134,28 +134,25 @@ impl ApiError {
             Self::InvalidBody(problems) | Self::InvalidQuery(problems) | Self::InvalidHeader(problems) => {
                 return problems.to_string().into();
             }
-            Self::PayloadTooLarge(limit) => return format!("the body must have at most {limit} bytes").into(),
-            Self::MethodNotAllowed(allowed) => return format!("this path answers {allowed} only").into(),
+            Self::PayloadTooLarge(limit) => return format!("the request body must have at most {limit} bytes").into(),
+            Self::MethodNotAllowed(allowed) => return format!("method not allowed; allowed: {allowed}").into(),
             Self::MalformedRequest => "the request is not valid HTTP",
             Self::MissingApiKey => "an API key is required: Authorization: Bearer <API_KEY>",
-            Self::MalformedApiKey => "the Authorization header must be given once, as: Bearer <API_KEY>",
+            Self::MalformedApiKey => "the Authorization header must be sent once, in the form: Bearer <API_KEY>",
             Self::UnknownApiKey => "the API key is not valid",
-            Self::InsufficientScope(Scope::Read) => "the API key may not read: it lacks the scope read",
-            Self::InsufficientScope(Scope::Write) => "the API key may not write: it lacks the scope write",
-            Self::PetNotFound => "no animal has this id",
-            Self::RouteNotFound => "there is nothing at this path",
-            Self::RequestTimeout => "the body did not arrive in time",
-            Self::UnsupportedContentType => "the body must be JSON in UTF-8: Content-Type: application/json",
-            Self::UnsupportedContentEncoding => "the body must not be encoded: Content-Encoding: identity",
-            Self::IdempotencyConflict => "the first request with this Idempotency-Key is under way; try again later",
-            Self::IdempotencyMismatch => "another animal was added with this Idempotency-Key",
-            Self::Internal(_) => "something went wrong on our side",
-            Self::Unavailable(_) => "the service is temporarily unavailable; try again later",
-            Self::Overloaded => "the service has too much to do; try again later",
-            Self::OutcomeUnknown(_) => {
-                "the animal may have been added; look for it before sending it again, unless the request had an \
-                 Idempotency-Key"
-            }
+            Self::InsufficientScope(Scope::Read) => "the API key does not have the `read` scope",
+            Self::InsufficientScope(Scope::Write) => "the API key does not have the `write` scope",
+            Self::PetNotFound => "no pet has this id",
+            Self::RouteNotFound => "path not found",
+            Self::RequestTimeout => "the request body did not arrive in time",
+            Self::UnsupportedContentType => "the request body must be JSON in UTF-8: Content-Type: application/json",
+            Self::UnsupportedContentEncoding => "the request body must not be encoded: Content-Encoding: identity",
+            Self::IdempotencyConflict => "an earlier request with this Idempotency-Key is in flight; retry later",
+            Self::IdempotencyMismatch => "this Idempotency-Key was used for another pet",
+            Self::Internal(_) => "internal error",
+            Self::Unavailable(_) => "the service is unavailable; retry later",
+            Self::Overloaded => "the service is overloaded; retry later",
+            Self::OutcomeUnknown(_) => "the pet may have been added; check before you retry without an Idempotency-Key",
         }
         .into()
     }

@@ -9,7 +9,7 @@ fn every_error() -> Vec<ApiError> {
     let all = vec![
         ApiError::InvalidBody(Problems::one("name is required")),
         ApiError::InvalidQuery(Problems::one("limit must be given once")),
-        ApiError::InvalidHeader(Problems::one("Idempotency-Key must be given once")),
+        ApiError::InvalidHeader(Problems::one("Idempotency-Key must be sent once")),
         ApiError::MalformedRequest,
         ApiError::MissingApiKey,
         ApiError::MalformedApiKey,

@@ -117,7 +117,7 @@ fn list_errors() -> Vec<ApiError> {
 fn create_errors() -> Vec<ApiError> {
     let mut errors = vec![
         ApiError::InvalidBody(Problems::one("name must be a string; categoryId is required")),
-        ApiError::InvalidHeader(Problems::one("Idempotency-Key must be given once")),
+        ApiError::InvalidHeader(Problems::one("Idempotency-Key must be sent once")),
         ApiError::MalformedRequest,
         ApiError::InsufficientScope(Scope::Write),
         ApiError::RequestTimeout,

@@ -17,7 +17,7 @@ pub(crate) fn decode(cursor: &str) -> Result<Option<PetId>, InvalidCursor> {
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be one that a next link gave")]
+#[error("must be taken from a next link")]
 pub(crate) struct InvalidCursor;
 
 #[cfg(test)]

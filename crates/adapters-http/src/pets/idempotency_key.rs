@@ -26,7 +26,7 @@ pub(crate) fn parse(headers: &HeaderMap, api_key: &ApiKeyId) -> Result<Option<Id
         _ => {
             let mut problems = Problems::default();
             problems
-                .push("Idempotency-Key", &"must be given once, as 1 to 255 visible ASCII characters, bare or quoted");
+                .push("Idempotency-Key", &"must be sent once, as 1 to 255 visible ASCII characters, bare or quoted");
             Err(ApiError::InvalidHeader(problems))
         }
     }

@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(
             problems("limit=0&status=eaten&cursor=x"),
             "limit must be a whole number from 1 to 100; status must be one of available, pending, sold; \
-             cursor must be one that a next link gave"
+             cursor must be taken from a next link"
         );
     }
 

@@ -22,9 +22,13 @@ use crate::error::{ApiError, Problems};
 /// The animal that the body describes.
 pub(super) fn parse(body: &[u8]) -> Result<NewPet, ApiError> {
     let invalid = |problem: &str| ApiError::InvalidBody(Problems::one(problem));
-    let text = std::str::from_utf8(body).map_err(|_| invalid("the body must be JSON in UTF-8"))?;
+    let text = std::str::from_utf8(body).map_err(|_| invalid("the request body must be JSON in UTF-8"))?;
     let request: NewPetRequest = serde_json::from_str(text).map_err(|error| {
-        invalid(if error.is_data() { "the body must be a JSON object" } else { "the body must be valid JSON" })
+        invalid(if error.is_data() {
+            "the request body must be a JSON object"
+        } else {
+            "the request body must be valid JSON"
+        })
     })?;
     request.validate().map_err(|errors| ApiError::InvalidBody(problems(&errors)))?;
     request.new_pet().map_err(|problem| invalid(&problem))

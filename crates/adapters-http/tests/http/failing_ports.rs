@@ -16,7 +16,7 @@ fn error(status: u16, code: &str, message: &str) -> Value {
 }
 
 fn unavailable() -> Value {
-    error(503, "unavailable", "the service is temporarily unavailable; try again later")
+    error(503, "unavailable", "the service is unavailable; retry later")
 }
 
 #[track_caller]
@@ -49,7 +49,7 @@ fn storage_that_is_full_is_a_503_of_its_own_code() {
     repository.expect_add().returning(|_| Err(StorageError::Overloaded.into()));
     let served = Served::with(repository, any_key());
 
-    let body = error(503, "overloaded", "the service has too much to do; try again later");
+    let body = error(503, "overloaded", "the service is overloaded; retry later");
     assert_answer(served.post(), Some("1"), &body);
 }
 
@@ -59,8 +59,7 @@ fn an_animal_that_may_have_been_added_is_a_503_that_does_not_invite_to_try_again
     repository.expect_add().returning(|_| Err(AddPetError::OutcomeUnknown(SECRET.into())));
     let served = Served::with(repository, any_key());
 
-    let message = "the animal may have been added; look for it before sending it again, unless the request had an \
-        Idempotency-Key";
+    let message = "the pet may have been added; check before you retry without an Idempotency-Key";
     assert_answer(served.post(), None, &error(503, "outcome_unknown", message));
 }
 
@@ -70,7 +69,7 @@ fn a_create_whose_idempotency_key_is_busy_is_a_409_that_says_when_to_try_again()
     repository.expect_add().returning(|_| Err(AddPetError::IdempotencyConflict));
     let served = Served::with(repository, any_key());
 
-    let message = "the first request with this Idempotency-Key is under way; try again later";
+    let message = "an earlier request with this Idempotency-Key is in flight; retry later";
     let body = error(409, "idempotency_conflict", message);
     assert_answer(served.post_with(&[("Idempotency-Key", "order-1")]), Some("1"), &body);
 }
@@ -81,7 +80,7 @@ fn an_idempotency_key_of_another_animal_is_a_422() {
     repository.expect_add().returning(|_| Err(AddPetError::IdempotencyMismatch));
     let served = Served::with(repository, any_key());
 
-    let message = "another animal was added with this Idempotency-Key";
+    let message = "this Idempotency-Key was used for another pet";
     let body = error(422, "idempotency_mismatch", message);
     assert_answer(served.post_with(&[("Idempotency-Key", "order-1")]), None, &body);
 }
@@ -92,7 +91,7 @@ fn a_row_that_is_no_animal_is_a_500_that_tells_nothing() {
     repository.expect_find().returning(|_| Err(StorageError::Corrupt(SECRET.into())));
     let served = Served::with(repository, any_key());
 
-    assert_answer(served.get("/1"), None, &error(500, "internal_error", "something went wrong on our side"));
+    assert_answer(served.get("/1"), None, &error(500, "internal_error", "internal error"));
 }
 
 #[test]
@@ -120,6 +119,6 @@ fn a_panic_is_a_500_and_the_server_goes_on() {
     repository.expect_list().returning(|_, _, _| Ok(vec![pet(1)]));
     let served = Served::with(repository, any_key());
 
-    assert_answer(served.get("/1"), None, &error(500, "internal_error", "something went wrong on our side"));
+    assert_answer(served.get("/1"), None, &error(500, "internal_error", "internal error"));
     assert_eq!(served.get("").status(), 200);
 }

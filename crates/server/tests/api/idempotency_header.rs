@@ -94,7 +94,7 @@ fn a_value_that_is_no_key_is_refused_and_adds_nothing() {
         assert_eq!(response.status, 400, "{:?}: {response:?}", String::from_utf8_lossy(value));
         response.assert_error(400, "invalid_header");
         let message = response.json()["message"].to_string();
-        let rule = "must be given once, as 1 to 255 visible ASCII characters, bare or quoted";
+        let rule = "must be sent once, as 1 to 255 visible ASCII characters, bare or quoted";
         assert_eq!(message, format!("\"Idempotency-Key {rule}\""));
     }
 

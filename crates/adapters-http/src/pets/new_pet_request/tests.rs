@@ -70,10 +70,10 @@ fn unknown_members_are_ignored_whatever_they_hold() {
 #[test]
 fn what_is_no_object_is_told_apart_from_what_is_no_json() {
     for body in ["[]", "null", "1", r#""name""#, "true"] {
-        assert_eq!(problems_of(body), "the body must be a JSON object", "{body}");
+        assert_eq!(problems_of(body), "the request body must be a JSON object", "{body}");
     }
     for body in ["{", "{name:1}", r#"{"name":"Rex"} x"#, r#"{"name":NaN}"#, "", " ", "{'name':1}", "\u{feff}{}"] {
-        assert_eq!(problems_of(body), "the body must be valid JSON", "{body}");
+        assert_eq!(problems_of(body), "the request body must be valid JSON", "{body}");
     }
     assert!(parse(b"{\"name\":\"\xff\"}").is_err());
 }
