@@ -1,16 +1,16 @@
 import { chromium } from 'playwright-core';
 
 const SWITCHES = [
-  // As root there may be no sandbox.
+  // As root, Chromium may have no sandbox.
   '--no-sandbox',
   '--no-first-run',
   '--no-proxy-server',
   '--disable-quic',
-  // Nothing of what a browser asks its maker.
+  // No requests to the vendor of the browser.
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // A page of a made-up host may ask the service on this machine.
+  // A page of another host may send requests to the service on this machine.
   '--disable-features=LocalNetworkAccessChecks',
 ];
 
