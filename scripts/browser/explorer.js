@@ -1,5 +1,5 @@
-// Uses the API explorer at /docs: authorizes, creates a pet, finds it in the list and gets it by its id. First in a wide
-// window, then in a narrow one, behind a proxy that serves the service under a path prefix.
+// Uses the API explorer at /docs: authorizes, creates a pet, finds it in the list and gets it by its id. First in a
+// wide window, then in a narrow one, behind a proxy that serves the service under a path prefix.
 //
 //     node explorer.js CHROMIUM URL TOKEN [FOLDER-FOR-SCREENSHOTS]
 

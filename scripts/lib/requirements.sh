@@ -1,8 +1,8 @@
-# Installs what a check needs. Sourced, not run: `need` and the like record what is missing, and `install_missing`
-# installs all of it at once.
+# Installs the requirements of a check. Sourced, not run: the `need` functions record missing requirements, and
+# `install_missing` installs them, all packages with one apt command.
 #
-# CHECK_INSTALL=0 prevents the installation: the commands for it are printed, and the script ends with exit code 1.
-# The same happens if packages are missing and the user is neither root nor has passwordless sudo.
+# With CHECK_INSTALL=0, the commands are printed instead, and the script ends with exit code 1. The same happens if
+# packages are missing and the user is neither root nor has passwordless sudo.
 # shellcheck shell=bash
 
 missing_packages=()
@@ -37,7 +37,8 @@ need_tool() { # TOOL VERSION CARGO-COMMAND
     cargo "$3" --version >/dev/null 2>&1 || missing_tools+=("$1 --version $2")
 }
 
-# Prints the commands that install what is missing and runs them. Ends the script if it may not, or if one fails.
+# Prints and runs the commands that install missing requirements. Ends the script if it must not install, or if a
+# command fails.
 install_missing() {
     local sudo='' blocked='' commands=() command tool
     command -v cargo >/dev/null || {
@@ -61,14 +62,14 @@ apt-get install -y -qq --no-install-recommends ${missing_packages[*]}")
     [ ${#commands[@]} -gt 0 ] || return 0
 
     if [ -n "$blocked" ]; then
-        printf '%s needs more than is installed. Run:\n' "$0" >&2
+        printf '%s has missing requirements. To install them, run:\n' "$0" >&2
         printf '    %s\n' "${commands[@]}" >&2
         exit 1
     fi
     for command in "${commands[@]}"; do
         printf '== install: %s\n' "$command"
         bash -c "$command" || {
-            echo "The installation failed. Repeat it without $0 to see the cause, then run $0 again." >&2
+            echo "The installation failed. Correct the cause above, then run $0 again." >&2
             exit 1
         }
     done
