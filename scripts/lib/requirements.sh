@@ -57,7 +57,7 @@ apt-get install -y -qq --no-install-recommends ${missing_packages[*]}")
     fi
     [ ${#missing_components[@]} = 0 ] || commands+=("rustup component add ${missing_components[*]}")
     for tool in "${missing_tools[@]}"; do
-        commands+=("cargo install --quiet --locked --no-default-features $tool")
+        commands+=("cargo install --locked --no-default-features $tool")
     done
     [ ${#commands[@]} -gt 0 ] || return 0
 
