@@ -1,16 +1,16 @@
 import { chromium } from 'playwright-core';
 
 const SWITCHES = [
-  // As root, Chromium may have no sandbox.
+  // Chromium has no sandbox as root.
   '--no-sandbox',
   '--no-first-run',
   '--no-proxy-server',
   '--disable-quic',
-  // No requests to the vendor of the browser.
+  // No requests to the maker of the browser.
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // A page of another host may send requests to the service on this machine.
+  // Lets a page of a fictitious host send requests to this machine.
   '--disable-features=LocalNetworkAccessChecks',
 ];
 

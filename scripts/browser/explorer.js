@@ -1,37 +1,37 @@
-// Uses the API explorer at /docs: authorizes, creates a pet, finds it in the list and gets it by its id. First in a
-// wide window, then in a narrow one, behind a proxy that serves the service under a path prefix.
+// Uses the API explorer as a person does: authorize, create a pet, list it, fetch it by its id. Once in a wide window,
+// once in a narrow one behind a proxy that adds a base path.
 //
-//     node explorer.js CHROMIUM URL TOKEN [FOLDER-FOR-SCREENSHOTS]
+//     node explorer.js CHROMIUM URL TOKEN [FOLDER-FOR-PICTURES]
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, request as send } from 'node:http';
 import { launch } from './browser.js';
 
-const [executablePath, url, token, screenshots] = process.argv.slice(2);
+const [executablePath, url, token, pictures] = process.argv.slice(2);
 const PREFIX = '/shop';
 
 const browser = await launch(executablePath);
 const proxy = createServer(forward).listen(0, '127.0.0.1');
 await once(proxy, 'listening');
 try {
-  await explore(url, { width: 1280, height: 900 });
-  await explore(`http://127.0.0.1:${proxy.address().port}${PREFIX}`, { width: 400, height: 800 });
+  await use(url, { width: 1280, height: 900 });
+  await use(`http://127.0.0.1:${proxy.address().port}${PREFIX}`, { width: 400, height: 800 });
 } finally {
   await browser.close();
   proxy.close();
 }
 
-async function explore(base, viewport) {
+async function use(base, viewport) {
   const page = await browser.newPage({ viewport });
   page.setDefaultTimeout(20_000);
-  const problems = collectProblems(page, base);
+  const problems = watch(page, base);
 
-  const check = async (name) => {
-    if (screenshots) await page.screenshot({ path: `${screenshots}/${viewport.width}-${name}.png`, fullPage: true });
+  const check = async (step) => {
+    if (pictures) await page.screenshot({ path: `${pictures}/${viewport.width}-${step}.png`, fullPage: true });
     assert.deepEqual(problems, []);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
-    assert.ok(width <= viewport.width, `${name} is ${width} px wide in a window of ${viewport.width} px`);
+    assert.ok(width <= viewport.width, `${step} is ${width} px wide in a window of ${viewport.width} px`);
   };
 
   await page.goto(`${base}/`);
@@ -47,56 +47,57 @@ async function explore(base, viewport) {
   await dialog.getByRole('button', { name: 'Close' }).last().click();
 
   const name = `Rex of ${viewport.width} px 🐕`;
-  const create = await open(page, 'createPet');
+  const create = await opened(page, 'createPet');
   await create.locator('textarea').fill(JSON.stringify({ name, categoryId: 7, status: 'pending' }));
-  const created = await execute(create, 201);
+  const created = await executed(create, 201);
   assert.equal(created.name, name);
   await check('created');
 
-  const list = await open(page, 'listPets');
+  const list = await opened(page, 'listPets');
   await list.getByPlaceholder('limit').fill('100');
-  const pets = await execute(list, 200);
+  const pets = await executed(list, 200);
   assert.deepEqual(pets.find(({ id }) => id === created.id), created);
   await check('listed');
 
-  const get = await open(page, 'getPet');
+  const get = await opened(page, 'getPet');
   await get.getByPlaceholder('petId').fill(String(created.id));
-  assert.deepEqual(await execute(get, 200), created);
-  await check('got');
+  assert.deepEqual(await executed(get, 200), created);
+  await check('fetched');
 
   await page.close();
-  console.log(`${viewport.width} px: authorized, created, listed, got`);
+  console.log(`${viewport.width} px: authorized, created, listed, fetched`);
 }
 
-/** Collects console messages, violations of the page's policy, and requests to other hosts: none may happen. */
-function collectProblems(page, base) {
+/** Collects messages on the console, violations of the page's policy, and requests to other hosts. */
+function watch(page, base) {
   const problems = [];
   page.on('console', (message) => problems.push(`${message.type()}: ${message.text()}`));
   page.on('pageerror', (error) => problems.push(`not caught: ${error}`));
   page.on('requestfailed', (request) => problems.push(`failed: ${request.url()}`));
   page.on('request', (request) => {
-    const local = request.url().startsWith(`${base}/`) || request.url().startsWith('data:');
-    if (!local) problems.push(`requested: ${request.url()}`);
+    const own = request.url().startsWith(`${base}/`) || request.url().startsWith('data:');
+    if (!own) problems.push(`request to ${request.url()}`);
   });
   return problems;
 }
 
+/** The block of an operation, by its id in the OpenAPI document. */
 function operation(page, id) {
-  return page.locator(`#operations-pets-${id}`);
+  return page.locator(`.opblock[id$="-${id}"]`);
 }
 
-/** Opens an operation and returns it when its form is there. */
-async function open(page, id) {
-  const opened = operation(page, id);
-  await opened.locator('.opblock-summary-control').click();
-  await opened.getByRole('button', { name: 'Execute' }).waitFor();
-  return opened;
+/** The block of an operation, with its form. */
+async function opened(page, id) {
+  const block = operation(page, id);
+  await block.locator('.opblock-summary-control').click();
+  await block.getByRole('button', { name: 'Execute' }).waitFor();
+  return block;
 }
 
-/** Sends the form of an operation and returns the body that the page shows. */
-async function execute(opened, status) {
-  await opened.getByRole('button', { name: 'Execute' }).click();
-  const response = opened.locator('.live-responses-table');
+/** Sends the form and returns the body that the page shows. */
+async function executed(block, status) {
+  await block.getByRole('button', { name: 'Execute' }).click();
+  const response = block.locator('.live-responses-table');
   await response.waitFor();
   assert.equal(await response.locator('.response-col_status').last().textContent(), String(status));
   return JSON.parse(await response.locator('.highlight-code code').first().textContent());
@@ -106,9 +107,9 @@ async function execute(opened, status) {
 function forward(request, response) {
   const { method, headers } = request;
   assert.ok(request.url.startsWith(`${PREFIX}/`), request.url);
-  const forwarded = send(url + request.url.slice(PREFIX.length), { method, headers }, (upstream) => {
-    response.writeHead(upstream.statusCode, upstream.headers);
-    upstream.pipe(response);
+  const forwarded = send(url + request.url.slice(PREFIX.length), { method, headers }, (received) => {
+    response.writeHead(received.statusCode, received.headers);
+    received.pipe(response);
   });
   request.pipe(forwarded);
 }
