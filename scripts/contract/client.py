@@ -1,4 +1,4 @@
-"""Lists, adds, pages and fetches by the client that openapi-python-client generated."""
+"""Creates, lists and gets pets with the client that openapi-python-client generated."""
 
 import re
 import sys
@@ -11,27 +11,27 @@ from animal_store_client.models import Error, NewPet, Pet, PetStatus
 url, token = sys.argv[1:]
 client = AuthenticatedClient(base_url=f"{url}/v1", token=token)
 
-added = []
+created = []
 for number in range(5):
     new = NewPet(name=f"Rex {number} 🐈", category_id=number, status=PetStatus.SOLD)
-    answer = create_pet.sync_detailed(client=client, body=new, idempotency_key=f"python-{number}")
-    assert answer.status_code == HTTPStatus.CREATED and isinstance(answer.parsed, Pet), answer
-    again = create_pet.sync_detailed(client=client, body=new, idempotency_key=f"python-{number}")
-    assert again.headers["Idempotency-Replayed"] == "true" and again.parsed == answer.parsed, again
-    added.append(answer.parsed)
+    response = create_pet.sync_detailed(client=client, body=new, idempotency_key=f"python-{number}")
+    assert response.status_code == HTTPStatus.CREATED and isinstance(response.parsed, Pet), response
+    replay = create_pet.sync_detailed(client=client, body=new, idempotency_key=f"python-{number}")
+    assert replay.headers["Idempotency-Replayed"] == "true" and replay.parsed == response.parsed, replay
+    created.append(response.parsed)
 
-seen, cursor = [], {}
+listed, cursor = [], {}
 while True:
     page = list_pets.sync_detailed(client=client, limit=2, status=PetStatus.SOLD, **cursor)
     assert page.status_code == HTTPStatus.OK and len(page.parsed) <= 2, page
-    seen += page.parsed
+    listed += page.parsed
     following = re.search("cursor=([^&>]+)", page.headers.get("Link", ""))
     if not following:
         break
     cursor = {"cursor": following[1]}
-assert [pet for pet in seen if pet in added] == added, seen
+assert [pet for pet in listed if pet in created] == created, listed
 
-found = get_pet.sync_detailed(client=client, pet_id=added[0].id)
-assert found.parsed == added[0] and "Sunset" in found.headers, found
+found = get_pet.sync_detailed(client=client, pet_id=created[0].id)
+assert found.parsed == created[0] and "Sunset" in found.headers, found
 missing = get_pet.sync_detailed(client=client, pet_id=2**63 - 1)
 assert isinstance(missing.parsed, Error) and missing.parsed.code == "pet_not_found", missing
