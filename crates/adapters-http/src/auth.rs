@@ -1,4 +1,4 @@
-//! The API key of every request under `/v1`, by the HTTP bearer scheme (RFC 6750), and what it may do.
+//! Authenticates every request under `/v1` by an API key as a bearer token (RFC 6750), and checks its scope.
 
 use std::{
     future::{Ready, ready},
@@ -15,9 +15,9 @@ use actix_web::{
 };
 use animal_store_app::{ApiKey, ApiToken, InsufficientScope, ReadAccess, WriteAccess};
 
-use crate::{UseCases, error::ApiError};
+use crate::{error::ApiError, use_cases::UseCases};
 
-/// Lets a request pass whose key is valid, with the key among its extensions; answers every other one.
+/// Passes a request with a valid API key on, with the key in its extensions. Rejects every other request.
 pub(crate) async fn authenticate<B: MessageBody>(
     use_cases: Data<UseCases>,
     request: ServiceRequest,
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn two_headers_are_one_too_many_even_when_they_agree() {
+    fn two_headers_are_malformed_even_if_they_are_equal() {
         for second in [&b"Bearer abc"[..], b"Basic YTpi"] {
             assert!(matches!(token(&[b"Bearer abc", second]), Err(ApiError::MalformedApiKey)));
         }

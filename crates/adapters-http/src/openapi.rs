@@ -1,9 +1,17 @@
-//! The interface as an OpenAPI 3.1 document, made of the same constants, errors and rules as the answers.
+//! The interface as an OpenAPI 3.1 document.
 //!
-//! Every rule on input that JSON Schema can express is a pattern or a bound in it; prose is for the others.
+//! **Problem.** A document that is written by hand differs from the code sooner or later.
+//!
+//! **Invariant.** The document is built from the constants and errors that the responses are made of. Every rule for input
+//! that JSON Schema can express is a pattern or a bound; descriptions contain the other rules. `docs/openapi.json` is this
+//! document.
+//!
+//! **Proof.** `server/tests/api/openapi.rs` compares the file. The tests in `operations.rs` and `schemas.rs` pass texts that
+//! match each pattern to the parser. `scripts/check-contract` runs generated requests and generated clients.
 
-mod answers;
+mod errors;
 mod operations;
+mod responses;
 mod schemas;
 
 use std::sync::LazyLock;
@@ -17,34 +25,33 @@ use utoipa::openapi::{
     tag::TagBuilder,
 };
 
-use crate::static_file::StaticFile;
+use crate::compression::static_file::StaticFile;
 
-/// Of the interface, not of the program.
+/// Version of the interface, not of the program.
 const VERSION: &str = "1.0.0";
 
 const DESCRIPTION: &str = "\
-A store catalogue of animals. Every request carries an API key as a bearer token.
+A store catalogue of pets. Every request needs an API key as a bearer token.
 
-Beyond what is written here, `HEAD` works wherever `GET` does; unknown members and parameters are ignored, and a known \
-one that is given twice is refused. An `X-Request-Id` of 1 to 128 of `A-Z a-z 0-9 . _ ~ -` names the request, in its answer \
-and in the log. With a valid API key, other paths are answered 404 `route_not_found` and other methods \
-405 `method_not_allowed` with `Allow`. Answers to requests that are no HTTP, or whose head is too large or too slow (400, \
-431, 408), come without a body. Pages of other origins may use the interface where the operator allows it.";
+`HEAD` is supported wherever `GET` is. Unknown members and parameters are ignored; a known one must not be given twice. \
+Every response has an `X-Request-Id`, which is also in the log: the value from the request if that has 1 to 128 \
+characters of `A-Z a-z 0-9 . _ ~ -`, otherwise a new one. With a valid API key, an unknown path is 404 `route_not_found`, \
+and an unsupported method is 405 `method_not_allowed` with `Allow`. The responses to invalid HTTP and to a request head \
+that is too large or too slow (400, 431, 408) have no body. Pages of other origins can use the API if the operator allows \
+it.";
 
 const BEARER: &str = "bearer";
 
-/// The document, as JSON with a line for each member.
+/// Returns the document as JSON, with one line per member.
 ///
 /// # Panics
-/// Never: it has nothing that JSON has not.
+/// Never: every value in the document can be written as JSON.
 pub fn openapi_document() -> String {
-    let bearer = HttpBuilder::new()
-        .scheme(HttpAuthScheme::Bearer)
-        .description(Some("An API key, of 1 to 512 characters: `A-Z a-z 0-9 - . _ ~ + /`, and `=` at its end."));
-    let components = schemas::all()
-        .into_iter()
-        .fold(ComponentsBuilder::new(), |components, (name, schema)| components.schema(name, schema));
-    let components = answers::headers()
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(
+        "An API key: 1 to 512 characters of `A-Z a-z 0-9 - . _ ~ + /`, which may be followed by `=`",
+    ));
+    let components = ComponentsBuilder::new().schemas_from_iter(schemas::all());
+    let components = responses::headers()
         .into_iter()
         .fold(components, |components, (name, header)| components.header(name, header.build()));
     let mut pets = PathItem::new(HttpMethod::Get, operations::list_pets());
@@ -54,8 +61,8 @@ pub fn openapi_document() -> String {
     let info = InfoBuilder::new().title("Animal store").version(VERSION).description(Some(DESCRIPTION));
     let document = OpenApiBuilder::new()
         .info(info.license(Some(license)).contact(Some(contact)))
-        .servers(Some([ServerBuilder::new().url("v1").description(Some("The instance that serves this")).build()]))
-        .tags(Some([TagBuilder::new().name(operations::TAG).description(Some("The animals of the store")).build()]))
+        .servers(Some([ServerBuilder::new().url("v1").description(Some("This instance")).build()]))
+        .tags(Some([TagBuilder::new().name(operations::TAG).description(Some("The pets of the store")).build()]))
         .security(Some([SecurityRequirement::new(BEARER, [] as [&str; 0])]))
         .paths(
             PathsBuilder::new()
@@ -70,5 +77,5 @@ pub fn openapi_document() -> String {
 /// `GET /openapi.json`
 pub(crate) async fn serve(request: HttpRequest) -> HttpResponse {
     static DOCUMENT: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::new("application/json", openapi_document()));
-    DOCUMENT.answer(&request)
+    DOCUMENT.respond(&request)
 }

@@ -1,12 +1,14 @@
-//! The operations on animals.
+//! The handlers of the operations, and the shapes of their requests and responses.
 
 mod create;
 mod cursor;
+mod digits;
 mod get;
 mod idempotency_key;
 mod json_integer;
 mod list;
 mod list_query;
+mod member;
 mod new_pet_request;
 mod pet_response;
 

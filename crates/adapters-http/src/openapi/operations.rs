@@ -1,8 +1,5 @@
 //! The operations of the interface.
 
-use std::collections::BTreeSet;
-
-use animal_store_app::Scope;
 use animal_store_domain::PageLimit;
 use serde_json::{Value, json};
 use utoipa::openapi::{
@@ -12,17 +9,17 @@ use utoipa::openapi::{
 };
 
 use super::{
-    answers::{JSON, SUCCESSOR, answer, with_errors},
+    errors,
+    responses::{JSON, SUCCESSOR, response, with_errors},
     schemas::{self, integer, reference, text},
 };
-use crate::error::{ApiError, Problems};
 
 pub(super) const TAG: &str = "pets";
 
-/// Base64url of eight bytes, the first of which is below 128.
+/// Base64url of eight bytes, the first of which is less than 128.
 const CURSOR_PATTERN: &str = "^[A-Za-f][A-Za-z0-9_-]{9}[AEIMQUYcgkosw048]$";
 
-/// Bare, or a String of structured fields.
+/// A bare key or a String of structured fields.
 const IDEMPOTENCY_KEY_PATTERN: &str = r#"^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$"#;
 
 pub(super) fn list_pets() -> Operation {
@@ -30,130 +27,77 @@ pub(super) fn list_pets() -> Operation {
         .minimum(Some(PageLimit::MIN))
         .maximum(Some(PageLimit::MAX))
         .default(Some(json!(PageLimit::default().get())));
-    let page = answer("A page of animals", &["Content-Encoding", "Link", "Vary"])
+    let cursor = text().pattern(Some(CURSOR_PATTERN)).examples([json!("AAAAAAAAABQ")]);
+    let page = response("A page of pets", &["Content-Encoding", "Link", "Vary"])
         .content(JSON, content("Pets", json!([schemas::example(7)])));
-    operation("listPets", "Lists animals")
+    operation("listPets", "List pets")
         .description(Some(
-            "In ascending order of id. Where more follow, `Link` has a `rel=\"next\"`: following it until there is none \
-             gives every animal that was there before exactly once, and later ones at most once. Needs an API key with \
-             the scope `read`.",
+            "Returns pets in ascending order of id. If more pets follow, `Link` contains the next page (`rel=\"next\"`). \
+             Following `Link` until it is absent returns each pet that existed at the first request exactly once, and each \
+             later pet at most once. The API key needs the scope `read`.",
         ))
-        .parameter(parameter("limit", ParameterIn::Query, "How many animals at most").schema(Some(limit)))
         .parameter(
-            parameter("status", ParameterIn::Query, "Only animals that have it; without it all, those without one too")
+            parameter("limit", ParameterIn::Query, "Maximum number of pets to return").schema(Some(limit)),
+        )
+        .parameter(
+            parameter("status", ParameterIn::Query, "Filter by status; default: all pets")
                 .schema(Some(reference("PetStatus"))),
         )
         .parameter(
-            parameter("cursor", ParameterIn::Query, "From a `next` link: where to go on")
-                .schema(Some(text().pattern(Some(CURSOR_PATTERN)).examples([json!("AAAAAAAAABQ")]))),
+            parameter("cursor", ParameterIn::Query, "Position of the page, from a `next` link; default: the first page")
+                .schema(Some(cursor)),
         )
-        .responses(with_errors(ResponsesBuilder::new().response("200", page.build()), &list_errors(), &[]))
+        .responses(with_errors(ResponsesBuilder::new().response("200", page.build()), &errors::list_pets(), &[]))
         .build()
 }
 
 pub(super) fn create_pet() -> Operation {
     let body = RequestBodyBuilder::new()
         .description(Some(
-            "At most 16 KiB, or what the operator allows, not encoded; another `application/*+json` will do. A member that \
-             is given twice is refused.",
+            "A pet as a JSON object of at most 16 KiB, or the limit set by the operator. The content type is \
+             `application/json` or another `application/*+json`, without an encoding. No member may be given twice.",
         ))
         .required(Some(Required::True))
         .content(JSON, content("NewPet", schemas::new_pet_example()));
-    let created = answer(
-        "The animal, added now or by an earlier request with the same `Idempotency-Key`",
-        &["Location", "Idempotency-Replayed"],
-    )
-    .content(JSON, content("Pet", schemas::example(7)));
+    let description = "The pet, added by this request or by an earlier request with the same `Idempotency-Key`";
+    let created =
+        response(description, &["Location", "Idempotency-Replayed"]).content(JSON, content("Pet", schemas::example(7)));
     let key = text().pattern(Some(IDEMPOTENCY_KEY_PATTERN)).examples([json!("8e03978e-40d5-43e8-bc93-6894a57f9324")]);
-    operation("createPet", "Adds an animal")
+    operation("createPet", "Add a pet")
         .description(Some(
-            "With an `Idempotency-Key`, a retry never adds a second animal: the same key with the same animal is \
-             answered as the first request was, for 24 hours by default; while that is under way, with 409; with another \
-             animal, with 422. After `outcome_unknown` the animal may have been added. Needs an API key with the scope \
-             `write`.",
+            "With an `Idempotency-Key`, a retry never adds a second pet. For 24 hours by default, the same key with the \
+             same pet returns the response to the first request. While the first request is in flight, the response is \
+             409; with another pet, it is 422. After `outcome_unknown`, the pet may have been added. The API key needs \
+             the scope `write`.",
         ))
         .parameter(
             parameter(
                 "Idempotency-Key",
                 ParameterIn::Header,
-                "A name of the client's for this request, bare or quoted. Other API keys have other ones",
+                "A client-chosen key, unique per API key, bare or as a quoted string",
             )
             .schema(Some(key)),
         )
         .request_body(Some(body.build()))
-        .responses(with_errors(ResponsesBuilder::new().response("201", created.build()), &create_errors(), &[]))
+        .responses(with_errors(ResponsesBuilder::new().response("201", created.build()), &errors::create_pet(), &[]))
         .build()
 }
 
 pub(super) fn get_pet() -> Operation {
     let headers = ["Deprecation", "Sunset", SUCCESSOR];
-    let found = answer("The animal", &headers).content(JSON, content("Pet", schemas::example(7)));
+    let found = response("The pet", &headers).content(JSON, content("Pet", schemas::example(7)));
     let responses = ResponsesBuilder::new().response("200", found.build());
-    let responses = with_errors(responses, &get_errors(), &headers);
-    operation("getPet", "Fetches an animal by its id")
+    let responses = with_errors(responses, &errors::get_pet(), &headers);
+    operation("getPet", "Get a pet by id")
         .description(Some(
-            "Deprecated, and to be removed on 2030-12-05. Use `listPets` with `status`. Needs an API key with the scope \
-             `read`.",
+            "Deprecated; to be removed on 2030-12-05. Use `listPets` with `status`. The API key needs the scope `read`.",
         ))
         .deprecated(Some(Deprecated::True))
         .parameter(
-            parameter("petId", ParameterIn::Path, "The id of the animal")
-                .required(Required::True)
-                .schema(Some(schemas::id())),
+            parameter("petId", ParameterIn::Path, "Id of the pet").required(Required::True).schema(Some(schemas::id())),
         )
-        .responses(with_errors(responses, &of_every_operation(), &[]))
+        .responses(with_errors(responses, &errors::common(), &[]))
         .build()
-}
-
-fn list_errors() -> Vec<ApiError> {
-    let mut errors = vec![
-        ApiError::InvalidQuery(Problems::one("limit must be a whole number from 1 to 100")),
-        ApiError::InsufficientScope(Scope::Read),
-    ];
-    errors.extend(of_every_operation());
-    errors
-}
-
-fn create_errors() -> Vec<ApiError> {
-    let mut errors = vec![
-        ApiError::InvalidBody(Problems::one("name must be a string; categoryId is required")),
-        ApiError::InvalidHeader(Problems::one("Idempotency-Key must be sent once")),
-        ApiError::MalformedRequest,
-        ApiError::InsufficientScope(Scope::Write),
-        ApiError::RequestTimeout,
-        ApiError::IdempotencyConflict,
-        ApiError::PayloadTooLarge(16 * 1024),
-        ApiError::UnsupportedContentType,
-        ApiError::UnsupportedContentEncoding,
-        ApiError::IdempotencyMismatch,
-        ApiError::OutcomeUnknown("".into()),
-    ];
-    errors.extend(of_every_operation());
-    errors
-}
-
-/// Those that tell of the end of the operation: a request with a valid API key was understood.
-fn get_errors() -> Vec<ApiError> {
-    vec![ApiError::PetNotFound, ApiError::InsufficientScope(Scope::Read)]
-}
-
-/// What can go wrong with any of them.
-fn of_every_operation() -> Vec<ApiError> {
-    vec![
-        ApiError::MissingApiKey,
-        ApiError::MalformedApiKey,
-        ApiError::UnknownApiKey,
-        ApiError::Internal("".into()),
-        ApiError::Unavailable("".into()),
-        ApiError::Overloaded,
-    ]
-}
-
-/// The code of every error, those of requests that reach no operation among them.
-pub(super) fn codes() -> BTreeSet<&'static str> {
-    let elsewhere = [ApiError::RouteNotFound, ApiError::MethodNotAllowed("")];
-    let errors = list_errors().into_iter().chain(create_errors()).chain(get_errors()).chain(elsewhere);
-    errors.map(|error| error.code()).collect()
 }
 
 fn operation(id: &str, summary: &str) -> OperationBuilder {
@@ -164,8 +108,8 @@ fn content(schema: &str, example: Value) -> Content {
     ContentBuilder::new().schema(Some(reference(schema))).example(Some(example)).build()
 }
 
-fn parameter(name: &str, place: ParameterIn, description: &str) -> ParameterBuilder {
-    ParameterBuilder::new().name(name).parameter_in(place).required(Required::False).description(Some(description))
+fn parameter(name: &str, location: ParameterIn, description: &str) -> ParameterBuilder {
+    ParameterBuilder::new().name(name).parameter_in(location).required(Required::False).description(Some(description))
 }
 
 #[cfg(test)]
@@ -179,14 +123,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_cursor_that_the_pattern_allows_is_a_cursor(
+        fn every_text_of_the_cursor_pattern_is_a_valid_cursor(
             text in string_regex(CURSOR_PATTERN.trim_matches(['^', '$'])).unwrap()
         ) {
             prop_assert!(decode_cursor(&text).is_ok(), "{text:?}");
         }
 
         #[test]
-        fn every_key_that_the_pattern_allows_is_a_key(
+        fn every_text_of_the_key_pattern_is_a_valid_key(
             text in string_regex(IDEMPOTENCY_KEY_PATTERN.trim_matches(['^', '$'])).unwrap()
         ) {
             let mut headers = HeaderMap::new();

@@ -1,4 +1,4 @@
-//! What animals and errors look like.
+//! Schemas of pets and errors.
 
 use animal_store_domain::{PageLimit, PetName, PetStatus};
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use utoipa::openapi::{
     ArrayBuilder, KnownFormat, ObjectBuilder, Ref, RefOr, Schema, SchemaFormat, Type, schema::AllOfBuilder,
 };
 
-use super::operations;
+use super::errors;
 
-/// One or more characters that are no control characters, one of which is no white space. Spelled out: what `\s` and `\p{…}`
-/// mean differs between the languages of clients.
+/// No control character, and at least one character that is not white space. The characters are listed, because `\s` and
+/// `\p{…}` differ between the languages of clients.
 const NAME_PATTERN: &str = concat!(
     r"^[^\u0000-\u001f\u007f-\u009f]*",
     r"[^\u0000-\u0020\u007f-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]",
@@ -36,9 +36,9 @@ fn int64() -> ObjectBuilder {
     integer().format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
 }
 
-/// An id, as a path has it and as an answer does.
+/// Id in a path and in a response.
 pub(super) fn id() -> ObjectBuilder {
-    int64().minimum(Some(1)).maximum(Some(i64::MAX)).description(Some("Given by the service on creation"))
+    int64().minimum(Some(1)).maximum(Some(i64::MAX)).description(Some("Assigned by the service"))
 }
 
 pub(super) fn example(id: i64) -> Value {
@@ -50,7 +50,7 @@ pub(super) fn new_pet_example() -> Value {
 }
 
 fn status() -> RefOr<Schema> {
-    text().enum_values(Some(PetStatus::ALL.map(PetStatus::as_str))).description(Some("Availability")).into()
+    text().enum_values(Some(PetStatus::ALL.map(PetStatus::as_str))).description(Some("Availability of the pet")).into()
 }
 
 fn new_pet() -> RefOr<Schema> {
@@ -58,12 +58,12 @@ fn new_pet() -> RefOr<Schema> {
         .min_length(Some(1))
         .max_length(Some(PetName::MAX_CHARS))
         .pattern(Some(NAME_PATTERN))
-        .description(Some("Kept exactly as it is given; one character at least is no white space"));
+        .description(Some("Stored exactly as given. At least one character is not white space"));
     let category = int64().minimum(Some(i64::MIN)).maximum(Some(i64::MAX)).description(Some(
-        "The category it belongs to. With a fraction or an exponent (`5.0`, `5e0`), it is whole and within ±2^53",
+        "Category of the pet. Within ±2^53, it may have a fraction or an exponent if it is whole: `5.0`, `5e0`",
     ));
     ObjectBuilder::new()
-        .description(Some("An animal to be added. Unknown members are ignored."))
+        .description(Some("A pet to add. Unknown members are ignored."))
         .property("name", name)
         .required("name")
         .property("categoryId", category)
@@ -75,7 +75,7 @@ fn new_pet() -> RefOr<Schema> {
 
 fn pet() -> RefOr<Schema> {
     AllOfBuilder::new()
-        .description(Some("An animal. It has a `status` only where one was given."))
+        .description(Some("A pet. It has a `status` only if one was given."))
         .item(reference("NewPet"))
         .item(ObjectBuilder::new().property("id", id()).required("id"))
         .examples([example(7)])
@@ -85,18 +85,18 @@ fn pet() -> RefOr<Schema> {
 fn pets() -> RefOr<Schema> {
     ArrayBuilder::new()
         .items(reference("Pet"))
-        .description(Some("Animals in ascending order of id"))
+        .description(Some("Pets in ascending order of id"))
         .max_items(Some(usize::from(PageLimit::MAX)))
         .into()
 }
 
 fn error() -> RefOr<Schema> {
-    let codes: Vec<_> = operations::codes().iter().map(|code| format!("`{code}`")).collect();
-    let code = text().description(Some(format!("For programs: {}. There may be others later", codes.join(", "))));
+    let codes: Vec<_> = errors::codes().iter().map(|code| format!("`{code}`")).collect();
+    let code = text().description(Some(format!("For programs: {}. More codes may be added", codes.join(", "))));
     let message = text().description(Some("For people"));
     let status = integer().minimum(Some(400)).maximum(Some(599));
     ObjectBuilder::new()
-        .description(Some("Why a request was not carried out"))
+        .description(Some("The reason why a request failed"))
         .property("code", code)
         .required("code")
         .property("message", message)
@@ -114,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_that_the_pattern_allows_is_a_name(
+        fn every_text_of_the_name_pattern_is_a_valid_name(
             text in string_regex(NAME_PATTERN.trim_matches(['^', '$'])).unwrap()
         ) {
             prop_assume!(text.chars().count() <= PetName::MAX_CHARS);

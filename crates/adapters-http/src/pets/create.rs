@@ -6,7 +6,7 @@ use super::{
     new_pet_request,
     pet_response::PetResponse,
 };
-use crate::{UseCases, auth::MayWrite, body::JsonBody, error::ApiError};
+use crate::{auth::MayWrite, body::JsonBody, error::ApiError, use_cases::UseCases};
 
 /// `createPet`
 pub(crate) async fn create_pet(
@@ -17,7 +17,7 @@ pub(crate) async fn create_pet(
 ) -> Result<HttpResponse, ApiError> {
     let idempotency_key = idempotency_key::parse(request.headers(), &access.key().id)?;
     if let Some(key) = &idempotency_key {
-        // For the log.
+        // For the request log.
         request.extensions_mut().insert(key.clone());
     }
     let pet = new_pet_request::parse(&body.0)?;
@@ -26,7 +26,7 @@ pub(crate) async fn create_pet(
     if replayed {
         response.insert_header((IDEMPOTENCY_REPLAYED, "true"));
     }
-    // Relative to the request's own URI, so that it holds behind any base path.
+    // Relative to the URI of the request, so that it is valid behind any base path.
     let location = format!("pets/{}", pet.id().get());
     Ok(response.insert_header((LOCATION, location)).json(PetResponse::from(&pet)))
 }
