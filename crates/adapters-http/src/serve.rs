@@ -13,6 +13,7 @@ use actix_web::{
     web::Data,
 };
 use animal_store_app::CheckReadiness;
+use tracing::Level;
 
 use crate::{
     body::BodyLimits,
@@ -114,7 +115,7 @@ where
             .wrap(from_fn(in_flight::limit))
             .wrap(Condition::new(!origins.is_empty(), origins.cors()))
             .wrap(Condition::new(!origins.is_empty(), from_fn(cors::respond_to_refused_preflight)))
-            .wrap(from_fn(request_log::log))
+            .wrap(from_fn(|request, next| request_log::log(Level::INFO, request, next)))
     })?;
     Ok((server, in_flight))
 }
@@ -131,7 +132,7 @@ pub fn serve_management(listener: TcpListener, limits: &Limits, readiness: &Chec
             .app_data(Data::new(readiness.clone()))
             .configure(routes::management)
             .wrap(from_fn(panics::catch))
-            .wrap(from_fn(request_log::log_probe))
+            .wrap(from_fn(|request, next| request_log::log(Level::DEBUG, request, next)))
     })
 }
 

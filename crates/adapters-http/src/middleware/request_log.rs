@@ -25,20 +25,8 @@ const MAX_TEXT_BYTES: usize = 256;
 
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// Logs at the level `INFO`, for requests of clients.
-pub(crate) async fn log<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
-    log_at(Level::INFO, request, next).await
-}
-
-/// Logs at the level `DEBUG`, for probes, which arrive every second.
-pub(crate) async fn log_probe<B: MessageBody>(
-    request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<B>, Error> {
-    log_at(Level::DEBUG, request, next).await
-}
-
-async fn log_at<B: MessageBody>(
+/// Logs a success and an error of the client at `level`.
+pub(crate) async fn log<B: MessageBody>(
     level: Level,
     request: ServiceRequest,
     next: Next<B>,

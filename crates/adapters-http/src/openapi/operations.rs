@@ -2,16 +2,11 @@
 
 use animal_store_domain::PageLimit;
 use serde_json::{Value, json};
-use utoipa::openapi::{
-    Content, ContentBuilder, Deprecated, Required, ResponsesBuilder,
-    path::{Operation, OperationBuilder, ParameterBuilder, ParameterIn},
-    request_body::RequestBodyBuilder,
-};
 
 use super::{
     errors,
-    responses::{JSON, SUCCESSOR, response, with_errors},
-    schemas::{self, integer, reference, text},
+    responses::{SUCCESSOR, response, to_errors},
+    schemas::{self, content, reference},
 };
 
 pub(super) const TAG: &str = "pets";
@@ -22,94 +17,82 @@ const CURSOR_PATTERN: &str = "^[A-Za-f][A-Za-z0-9_-]{9}[AEIMQUYcgkosw048]$";
 /// A bare key or a String of structured fields.
 const IDEMPOTENCY_KEY_PATTERN: &str = r#"^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$"#;
 
-pub(super) fn list_pets() -> Operation {
-    let limit = integer()
-        .minimum(Some(PageLimit::MIN))
-        .maximum(Some(PageLimit::MAX))
-        .default(Some(json!(PageLimit::default().get())));
-    let cursor = text().pattern(Some(CURSOR_PATTERN)).examples([json!("AAAAAAAAABQ")]);
-    let page = response("A page of pets", &["Content-Encoding", "Link", "Vary"])
-        .content(JSON, content("Pets", json!([schemas::example(7)])));
-    operation("listPets", "List pets")
-        .description(Some(
+pub(super) fn list_pets() -> Value {
+    let limit = json!({
+        "type": "integer", "minimum": PageLimit::MIN, "maximum": PageLimit::MAX, "default": PageLimit::default().get(),
+    });
+    let cursor = json!({ "type": "string", "pattern": CURSOR_PATTERN, "examples": ["AAAAAAAAABQ"] });
+    let page = content("Pets", json!([schemas::pet_example()]));
+    let mut responses = to_errors(&errors::list_pets(), &[]);
+    responses.insert("200".to_owned(), response("A page of pets", &["Content-Encoding", "Link", "Vary"], page));
+    json!({
+        "tags": [TAG],
+        "operationId": "listPets",
+        "summary": "List pets",
+        "description":
             "Returns pets in ascending order of id. If more pets follow, `Link` contains the next page (`rel=\"next\"`). \
-             Following `Link` until it is absent returns each pet that existed at the first request exactly once, and each \
-             later pet at most once. The API key needs the scope `read`.",
-        ))
-        .parameter(
-            parameter("limit", ParameterIn::Query, "Maximum number of pets to return").schema(Some(limit)),
-        )
-        .parameter(
-            parameter("status", ParameterIn::Query, "Filter by status; default: all pets")
-                .schema(Some(reference("PetStatus"))),
-        )
-        .parameter(
-            parameter("cursor", ParameterIn::Query, "Position of the page, from a `next` link; default: the first page")
-                .schema(Some(cursor)),
-        )
-        .responses(with_errors(ResponsesBuilder::new().response("200", page.build()), &errors::list_pets(), &[]))
-        .build()
+             Following `Link` until it is absent returns each pet that existed at the first request exactly once, and \
+             each later pet at most once. The API key needs the scope `read`.",
+        "parameters": [
+            parameter("limit", "query", "Maximum number of pets to return", limit),
+            parameter("status", "query", "Filter by status; default: all pets", reference("PetStatus")),
+            parameter("cursor", "query", "Position of the page, from a `next` link; default: the first page", cursor),
+        ],
+        "responses": responses,
+    })
 }
 
-pub(super) fn create_pet() -> Operation {
-    let body = RequestBodyBuilder::new()
-        .description(Some(
-            "A pet as a JSON object of at most 16 KiB, or the limit set by the operator. The content type is \
-             `application/json` or another `application/*+json`, without an encoding. No member may be given twice.",
-        ))
-        .required(Some(Required::True))
-        .content(JSON, content("NewPet", schemas::new_pet_example()));
-    let description = "The pet, added by this request or by an earlier request with the same `Idempotency-Key`";
-    let created =
-        response(description, &["Location", "Idempotency-Replayed"]).content(JSON, content("Pet", schemas::example(7)));
-    let key = text().pattern(Some(IDEMPOTENCY_KEY_PATTERN)).examples([json!("8e03978e-40d5-43e8-bc93-6894a57f9324")]);
-    operation("createPet", "Add a pet")
-        .description(Some(
+pub(super) fn create_pet() -> Value {
+    let key = json!({
+        "type": "string", "pattern": IDEMPOTENCY_KEY_PATTERN, "examples": ["8e03978e-40d5-43e8-bc93-6894a57f9324"],
+    });
+    let created = "The pet, added by this request or by an earlier request with the same `Idempotency-Key`";
+    let pet = content("Pet", schemas::pet_example());
+    let mut responses = to_errors(&errors::create_pet(), &[]);
+    responses.insert("201".to_owned(), response(created, &["Location", "Idempotency-Replayed"], pet));
+    json!({
+        "tags": [TAG],
+        "operationId": "createPet",
+        "summary": "Add a pet",
+        "description":
             "With an `Idempotency-Key`, a retry never adds a second pet. For 24 hours by default, the same key with the \
              same pet returns the response to the first request. While the first request is in flight, the response is \
              409; with another pet, it is 422. After `outcome_unknown`, the pet may have been added. The API key needs \
              the scope `write`.",
-        ))
-        .parameter(
-            parameter(
-                "Idempotency-Key",
-                ParameterIn::Header,
-                "A client-chosen key, unique per API key, bare or as a quoted string",
-            )
-            .schema(Some(key)),
-        )
-        .request_body(Some(body.build()))
-        .responses(with_errors(ResponsesBuilder::new().response("201", created.build()), &errors::create_pet(), &[]))
-        .build()
+        "parameters": [
+            parameter("Idempotency-Key", "header", "A client-chosen key, unique per API key, bare or as a quoted string", key),
+        ],
+        "requestBody": {
+            "description":
+                "A pet as a JSON object of at most 16 KiB, or the limit set by the operator. The content type is \
+                 `application/json` or another `application/*+json`, without an encoding. No member may be given twice.",
+            "required": true,
+            "content": content("NewPet", schemas::new_pet_example()),
+        },
+        "responses": responses,
+    })
 }
 
-pub(super) fn get_pet() -> Operation {
+pub(super) fn get_pet() -> Value {
     let headers = ["Deprecation", "Sunset", SUCCESSOR];
-    let found = response("The pet", &headers).content(JSON, content("Pet", schemas::example(7)));
-    let responses = ResponsesBuilder::new().response("200", found.build());
-    let responses = with_errors(responses, &errors::get_pet(), &headers);
-    operation("getPet", "Get a pet by id")
-        .description(Some(
+    let mut responses = to_errors(&errors::get_pet(), &headers);
+    responses.append(&mut to_errors(&errors::common(), &[]));
+    responses.insert("200".to_owned(), response("The pet", &headers, content("Pet", schemas::pet_example())));
+    json!({
+        "tags": [TAG],
+        "operationId": "getPet",
+        "summary": "Get a pet by id",
+        "description":
             "Deprecated; to be removed on 2030-12-05. Use `listPets` with `status`. The API key needs the scope `read`.",
-        ))
-        .deprecated(Some(Deprecated::True))
-        .parameter(
-            parameter("petId", ParameterIn::Path, "Id of the pet").required(Required::True).schema(Some(schemas::id())),
-        )
-        .responses(with_errors(responses, &errors::common(), &[]))
-        .build()
+        "deprecated": true,
+        "parameters": [parameter("petId", "path", "Id of the pet", schemas::id())],
+        "responses": responses,
+    })
 }
 
-fn operation(id: &str, summary: &str) -> OperationBuilder {
-    OperationBuilder::new().operation_id(Some(id)).summary(Some(summary)).tag(TAG)
-}
-
-fn content(schema: &str, example: Value) -> Content {
-    ContentBuilder::new().schema(Some(reference(schema))).example(Some(example)).build()
-}
-
-fn parameter(name: &str, location: ParameterIn, description: &str) -> ParameterBuilder {
-    ParameterBuilder::new().name(name).parameter_in(location).required(Required::False).description(Some(description))
+fn parameter(name: &str, location: &str, description: &str, schema: Value) -> Value {
+    let required = location == "path";
+    json!({ "name": name, "in": location, "description": description, "required": required, "schema": schema })
 }
 
 #[cfg(test)]

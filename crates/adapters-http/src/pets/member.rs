@@ -1,4 +1,4 @@
-use std::{borrow::Cow, fmt::Display};
+use std::{borrow::Cow, fmt::Display, mem::replace};
 
 use crate::error::Problems;
 
@@ -22,24 +22,21 @@ impl<T> Member<T> {
 
     /// Sets the value of one occurrence in the request.
     pub(super) fn set<E: Display>(&mut self, parsed: Result<T, E>) {
-        self.parsed = if self.given {
-            Err("must be given once".into())
-        } else {
-            parsed.map_err(|error| error.to_string().into())
-        };
-        self.given = true;
+        let parsed = parsed.map_err(|error| error.to_string().into());
+        self.parsed = if replace(&mut self.given, true) { Err("must be given once".into()) } else { parsed };
     }
 
     pub(super) fn problem(&self) -> Option<&Cow<'static, str>> {
         self.parsed.as_ref().err()
     }
 
-    pub(super) fn into_result(self) -> Result<T, Cow<'static, str>> {
-        self.parsed
-    }
-
     /// Returns the value, or adds what is wrong with it to the problems.
     pub(super) fn take(self, name: &str, problems: &mut Problems) -> Option<T> {
         self.parsed.map_err(|problem| problems.push(name, &problem)).ok()
+    }
+
+    /// Returns the value of a member without a problem.
+    pub(super) fn into_value(self) -> T {
+        self.parsed.expect("the member is valid")
     }
 }

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 use animal_store_domain::{CategoryId, NewPet, PetName, PetStatus, PetStatusError};
 use serde::{
@@ -29,10 +29,11 @@ pub(super) fn parse(body: &[u8]) -> Result<NewPet, ApiError> {
         })
     })?;
     request.validate().map_err(|errors| ApiError::InvalidBody(problems(&errors)))?;
-    request.into_new_pet().map_err(invalid)
+    let new_pet = NewPet::new(request.name.into_value(), request.category_id.into_value());
+    Ok(new_pet.with_status(request.status.into_value()))
 }
 
-fn invalid(problem: impl Into<String>) -> ApiError {
+fn invalid(problem: &str) -> ApiError {
     ApiError::InvalidBody(Problems::one(problem))
 }
 
@@ -57,13 +58,6 @@ enum MemberName {
     Status,
     #[serde(other)]
     Unknown,
-}
-
-impl NewPetRequest {
-    fn into_new_pet(self) -> Result<NewPet, Cow<'static, str>> {
-        let new_pet = NewPet::new(self.name.into_result()?, self.category_id.into_result()?);
-        Ok(new_pet.with_status(self.status.into_result()?))
-    }
 }
 
 impl<'de> Deserialize<'de> for NewPetRequest {

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use actix_http::{ConnectionType, HttpMessage, Request, Response, ResponseHead, Version, header::UPGRADE};
+use actix_http::{ConnectionType, HttpMessage, Request, Response, Version, header::UPGRADE};
 use actix_service::Service;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -34,11 +34,8 @@ pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_BUFFERED: usize = 8 * 1024;
 
 /// Progress of the current request of a connection, shared by its stream and by [`respond`].
-#[derive(Clone, Default)]
-pub(crate) struct Progress(Rc<Inner>);
-
 #[derive(Default)]
-struct Inner {
+pub(crate) struct Progress {
     phase: Cell<Phase>,
     /// The task to wake when more bytes may be delivered.
     reader: RefCell<Option<Waker>>,
@@ -74,7 +71,7 @@ impl Progress {
 
     /// The request has its response, which may be the final one of the connection.
     fn finish(&self, is_final: bool) {
-        self.set(match self.0.phase.get() {
+        self.set(match self.phase.get() {
             _ if is_final => Phase::Draining,
             Phase::Responding => Phase::default(),
             // actix reads the rest of a chunked body and goes on. It closes the connection after any other one.
@@ -86,17 +83,17 @@ impl Progress {
     }
 
     fn set(&self, phase: Phase) {
-        self.0.phase.set(phase);
-        if let Some(reader) = self.0.reader.take() {
+        self.phase.set(phase);
+        if let Some(reader) = self.reader.take() {
             reader.wake();
         }
     }
 
     /// Counts the bytes that may be delivered, which the caller then delivers.
     fn deliver(&self, bytes: &[u8]) -> usize {
-        let Phase::Receiving { mut section, responded } = self.0.phase.get() else { return 0 };
+        let Phase::Receiving { mut section, responded } = self.phase.get() else { return 0 };
         let end = section.end_in(bytes);
-        self.0.phase.set(match end {
+        self.phase.set(match end {
             None => Phase::Receiving { section, responded },
             Some(_) if responded => Phase::default(),
             Some(_) => Phase::Responding,
@@ -114,38 +111,29 @@ where
     S: Service<Request>,
     S::Response: Into<Response<B>>,
 {
-    let progress = request.conn_data::<Progress>().cloned().expect("every connection has one");
+    let progress = request.conn_data::<Rc<Progress>>().cloned().expect("every connection has one");
     // In another protocol, this request may end elsewhere.
     let upgrade = request.headers().contains_key(UPGRADE);
     let is_final = upgrade || request.head().connection_type() == ConnectionType::Close;
     progress.start(&request);
     let response = service.call(request);
     async move {
-        let mut response = match response.await {
-            Ok(response) => response.into(),
-            Err(error) => {
-                progress.finish(is_final);
-                return Err(error);
-            }
-        };
+        let mut response: Response<B> = response.await.inspect_err(|_| progress.finish(is_final))?.into();
+        let head = response.head_mut();
         if upgrade {
-            response.head_mut().set_connection_type(ConnectionType::Close);
+            head.set_connection_type(ConnectionType::Close);
         }
-        progress.finish(is_final || closes(response.head()));
+        // In HTTP/1.0, only the request decides. If actix adds `Connection: close` later, it reads no further request.
+        let closes = head.version >= Version::HTTP_11 && head.connection_type() == ConnectionType::Close;
+        progress.finish(is_final || closes);
         Ok(response)
     }
-}
-
-/// Returns whether a response itself closes the connection. In HTTP/1.0 only the request decides that. If actix adds
-/// `Connection: close` on its own, it does not read another request either.
-fn closes(head: &ResponseHead) -> bool {
-    head.version >= Version::HTTP_11 && head.connection_type() == ConnectionType::Close
 }
 
 /// A stream that delivers one request at a time.
 pub(crate) struct RequestStream<T> {
     stream: T,
-    progress: Progress,
+    progress: Rc<Progress>,
     /// Bytes of later requests.
     buffered: Vec<u8>,
     /// Started by the final response.
@@ -154,11 +142,11 @@ pub(crate) struct RequestStream<T> {
 
 impl<T> RequestStream<T> {
     pub(crate) fn new(stream: T) -> Self {
-        Self { stream, progress: Progress::default(), buffered: Vec::new(), drain: None }
+        Self { stream, progress: Rc::default(), buffered: Vec::new(), drain: None }
     }
 
-    pub(crate) fn progress(&self) -> Progress {
-        self.progress.clone()
+    pub(crate) fn progress(&self) -> Rc<Progress> {
+        Rc::clone(&self.progress)
     }
 }
 
@@ -195,7 +183,7 @@ impl<T: AsyncRead + Unpin> RequestStream<T> {
         }
         // With an empty buffer, the stream wakes the task.
         if !self.buffered.is_empty() {
-            *self.progress.0.reader.borrow_mut() = Some(context.waker().clone());
+            *self.progress.reader.borrow_mut() = Some(context.waker().clone());
         }
         Poll::Pending
     }
@@ -223,7 +211,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for RequestStream<T> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.progress.0.phase.get() {
+        match self.progress.phase.get() {
             Phase::Receiving { .. } => self.poll_receiving(context, buffer),
             Phase::Responding => self.poll_responding(context),
             Phase::Draining => self.poll_draining(context),
