@@ -1,40 +1,23 @@
 //! Reads a request body completely, and checks its type, size and timeout.
 
-use std::{pin::Pin, time::Duration};
-
 use actix_web::{
-    FromRequest, HttpRequest,
-    dev::Payload,
+    HttpRequest,
     http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
-    web::{Bytes, BytesMut},
+    web::{Bytes, BytesMut, Payload},
 };
 use futures_util::StreamExt;
 use mime::Mime;
 
-use crate::error::{ApiError, Problems};
+use crate::{
+    error::{ApiError, Problems},
+    limits::Limits,
+};
 
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BodyLimits {
-    pub(crate) max_bytes: usize,
-    pub(crate) timeout: Duration,
-}
-
-/// A complete body with a JSON content type.
-pub(crate) struct JsonBody(pub(crate) Bytes);
-
-impl FromRequest for JsonBody {
-    type Error = ApiError;
-    type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
-
-    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let request = request.clone();
-        let payload = payload.take();
-        Box::pin(async move {
-            let limits = *request.app_data::<BodyLimits>().expect("`serve_api` sets the limits");
-            let reading = read(request.headers(), payload, limits.max_bytes);
-            tokio::time::timeout(limits.timeout, reading).await.map_err(|_| ApiError::RequestTimeout)?.map(Self)
-        })
-    }
+/// Reads a body with a JSON content type within the limits.
+pub(crate) async fn read_json(request: &HttpRequest, payload: Payload) -> Result<Bytes, ApiError> {
+    let limits = request.app_data::<Limits>().expect("`serve_api` sets the limits");
+    let reading = read(request.headers(), payload, limits.max_body_bytes);
+    tokio::time::timeout(limits.body_timeout, reading).await.map_err(|_| ApiError::RequestTimeout)?
 }
 
 /// Fails as early as possible: with 400 if there is no body, then with 415, then with 413.

@@ -2,8 +2,9 @@
 //!
 //! **Problem.** A page of a list is much smaller when compressed, but compression costs CPU for each response.
 //!
-//! **Invariant.** A body is compressed if the client prefers gzip and the body is larger than the threshold. Its content is
-//! the same, and every response that may be compressed says so in `Vary`. Files of the program are compressed once.
+//! **Invariant.** A body is compressed if the client prefers gzip and the body is larger than the threshold. Its
+//! content is the same, and every response that may be compressed says so in `Vary`. Files of the program are
+//! compressed once.
 //!
 //! **Proof.** `every_body_is_the_same_after_decompression` and the other tests below; `server/tests/api/compression.rs`
 //! over sockets.
@@ -46,8 +47,8 @@ pub(crate) fn exceeds_threshold(size: BodySize) -> bool {
     matches!(size, BodySize::Sized(bytes) if bytes > COMPRESSION_THRESHOLD)
 }
 
-/// Returns whether the client prefers gzip (RFC 9110, section 12.5.3). An invalid header has no effect. A client that accepts
-/// neither encoding gets an uncompressed response.
+/// Returns whether the client prefers gzip (RFC 9110, section 12.5.3). An invalid header has no effect. A client that
+/// accepts neither encoding gets an uncompressed response.
 pub(crate) fn prefers_gzip(request: &HttpRequest) -> bool {
     let encodings = [Encoding::Known(ContentEncoding::Gzip), Encoding::Known(ContentEncoding::Identity)];
     let preferred = AcceptEncoding::parse(request).ok().and_then(|accepted| accepted.negotiate(encodings.iter()));

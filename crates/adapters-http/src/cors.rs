@@ -3,8 +3,8 @@
 //! **Problem.** A browser lets a page of another origin use the interface only if the responses allow it.
 //!
 //! **Invariant.** The response to a preflight says what is allowed, and needs no API key. Every other response, errors
-//! included, says which origin may read it. API keys are not cookies: credentials in the sense of the protocol are never
-//! allowed. Without allowed origins, responses contain no CORS headers.
+//! included, says which origin may read it. API keys are not cookies: credentials in the sense of the protocol are
+//! never allowed. Without allowed origins, responses contain no CORS headers.
 //!
 //! **Proof.** The tests of [`origin`]; `server/tests/api/cors.rs` over sockets.
 

@@ -1,7 +1,7 @@
 //! Every response that is not a success. Only this module decides its status, code, header and message.
 //!
-//! The message about an invalid request may contain text made for the client ([`Problems`]). The message of a 5xx is fixed:
-//! its cause stays beside the response, where only the request log reads it.
+//! The message about an invalid request may contain text made for the client ([`Problems`]). The message of a 5xx is
+//! fixed: its cause stays beside the response, and only the request log reads it.
 
 mod from_use_cases;
 mod problems;
@@ -62,7 +62,7 @@ pub(crate) struct ErrorResponse {
     pub(crate) code: &'static str,
     message: Cow<'static, str>,
     pub(crate) status: u16,
-    /// Tells the client how to go on.
+    /// Shows the client how to go on.
     #[serde(skip)]
     pub(crate) header: Option<(HeaderName, &'static str)>,
 }
@@ -80,11 +80,6 @@ const fn client_error(status: u16, code: &'static str, message: String) -> Error
 impl ErrorResponse {
     fn with(self, name: HeaderName, value: &'static str) -> Self {
         Self { header: Some((name, value)), ..self }
-    }
-
-    fn retry_later(self) -> Self {
-        // In seconds.
-        self.with(RETRY_AFTER, "1")
     }
 }
 
@@ -124,7 +119,7 @@ impl ApiError {
             Self::RequestTimeout => fixed(408, "request_timeout", "the request body did not arrive in time"),
             Self::IdempotencyConflict => {
                 let message = "an earlier request with this Idempotency-Key is in flight; retry later";
-                fixed(409, "idempotency_conflict", message).retry_later()
+                fixed(409, "idempotency_conflict", message).with(RETRY_AFTER, "1")
             }
             Self::PayloadTooLarge(bytes) => {
                 client_error(413, "payload_too_large", format!("the request body must have at most {bytes} bytes"))
@@ -141,8 +136,12 @@ impl ApiError {
                 fixed(422, "idempotency_mismatch", "this Idempotency-Key was used for another pet")
             }
             Self::Internal(_) => fixed(500, "internal_error", "internal error"),
-            Self::Unavailable(_) => fixed(503, "unavailable", "the service is unavailable; retry later").retry_later(),
-            Self::Overloaded => fixed(503, "overloaded", "the service is overloaded; retry later").retry_later(),
+            Self::Unavailable(_) => {
+                fixed(503, "unavailable", "the service is unavailable; retry later").with(RETRY_AFTER, "1")
+            }
+            Self::Overloaded => {
+                fixed(503, "overloaded", "the service is overloaded; retry later").with(RETRY_AFTER, "1")
+            }
             // Without Retry-After, because a retry could add a second pet.
             Self::OutcomeUnknown(_) => {
                 let message = "the pet may have been added; check before you retry without an Idempotency-Key";

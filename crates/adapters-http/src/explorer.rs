@@ -2,8 +2,8 @@
 //!
 //! **Problem.** People want to read the interface and to send requests to it without installing anything.
 //!
-//! **Invariant.** The page loads its own files only, and sends requests and the API key to its own origin only. The content
-//! security policy enforces both.
+//! **Invariant.** The page loads its own files only, and sends requests and the API key to its own origin only. The
+//! content security policy enforces both.
 //!
 //! **Proof.** `server/tests/api/explorer.rs`.
 

@@ -2,12 +2,13 @@
 //!
 //! **Problem.** A document that is written by hand differs from the code sooner or later.
 //!
-//! **Invariant.** The document is built from the constants and errors that the responses are made of. Every rule for input
-//! that JSON Schema can express is a pattern or a bound; descriptions contain the other rules. `docs/openapi.json` is this
-//! document.
+//! **Invariant.** The document is built from the constants and errors that the responses are made of. Every rule for
+//! input that JSON Schema can express is a pattern or a bound; descriptions contain the other rules.
+//! `docs/openapi.json` is this document.
 //!
-//! **Proof.** `server/tests/api/openapi.rs` compares the file. The tests in `operations.rs` and `schemas.rs` pass texts that
-//! match each pattern to the parser. `scripts/check-contract` runs generated requests and generated clients.
+//! **Proof.** `server/tests/api/openapi.rs` compares the file. Beside each pattern,
+//! `every_text_of_the_pattern_is_valid` passes texts to the parser. `scripts/check-contract` runs generated requests
+//! and generated clients.
 
 mod errors;
 mod operations;
@@ -28,12 +29,12 @@ const VERSION: &str = "1.0.0";
 const DESCRIPTION: &str = "\
 A store catalogue of pets. Every request needs an API key as a bearer token.
 
-`HEAD` is supported wherever `GET` is. Unknown members and parameters are ignored; a known one must not be given twice. \
-Every response has an `X-Request-Id`, which is also in the log: the value from the request if that has 1 to 128 \
-characters of `A-Z a-z 0-9 . _ ~ -`, otherwise a new one. With a valid API key, an unknown path is 404 `route_not_found`, \
-and an unsupported method is 405 `method_not_allowed` with `Allow`. The responses to invalid HTTP and to a request head \
-that is too large or too slow (400, 431, 408) have no body. Pages of other origins can use the API if the operator allows \
-it.";
+`HEAD` is supported wherever `GET` is. Unknown members and parameters are ignored; a known one must not be given \
+twice. Every response has an `X-Request-Id`, which is also in the log: the value from the request if that has 1 to \
+128 characters of `A-Z a-z 0-9 . _ ~ -`, otherwise a new one. With a valid API key, an unknown path is 404 \
+`route_not_found`, and an unsupported method is 405 `method_not_allowed` with `Allow`. The responses to invalid HTTP \
+and to a request head that is too large or too slow (400, 431, 408) have no body. Pages of other origins can use the \
+API if the operator allows it.";
 
 const TOKEN: &str = "An API key: 1 to 512 characters of `A-Z a-z 0-9 - . _ ~ + /`, which may be followed by `=`";
 

@@ -16,10 +16,10 @@ use animal_store_app::CheckReadiness;
 use tracing::Level;
 
 use crate::{
-    body::BodyLimits,
     cors::{self, AllowedOrigins},
+    limits::Limits,
     middleware::{
-        in_flight::{self, InFlight, MaxInFlight},
+        in_flight::{self, InFlight},
         panics, request_log,
     },
     routes,
@@ -37,27 +37,6 @@ const NEVER_FORCED: u64 = 24 * 60 * 60;
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(500);
 
 const MANAGEMENT_CONNECTIONS: usize = 100;
-
-/// Limits and timeouts of a server.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// Number of worker threads.
-    pub workers: usize,
-    /// Maximum number of open connections. Others wait in the backlog of the listener.
-    pub max_connections: usize,
-    /// Maximum number of requests in flight. Others are rejected with 503.
-    pub max_in_flight: usize,
-    /// Maximum size of a request body.
-    pub max_body_bytes: usize,
-    /// Timeout for the head of a connection's first request.
-    pub head_timeout: Duration,
-    /// Timeout for the body of a request.
-    pub body_timeout: Duration,
-    /// Timeout of an idle connection.
-    pub keep_alive: Duration,
-    /// Timeout for everything else: a connection is closed this long after the last byte that was written to it.
-    pub answer_timeout: Duration,
-}
 
 /// A server that accepts connections from its creation on.
 pub struct HttpServer(Server);
@@ -101,15 +80,15 @@ pub fn serve_api<F>(
 where
     F: Fn() -> UseCases + Clone + Send + 'static,
 {
-    let in_flight = InFlight::default();
-    let max_in_flight = MaxInFlight { in_flight: in_flight.clone(), max: limits.max_in_flight };
-    let body_limits = BodyLimits { max_bytes: limits.max_body_bytes, timeout: limits.body_timeout };
+    let in_flight = InFlight::new(limits.max_in_flight);
+    let app_data = (in_flight.clone(), limits.clone());
     let server = serve(listener, limits, move || {
+        let (in_flight, limits) = app_data.clone();
         // The middleware that is added last runs first.
         App::new()
             .app_data(Data::new(use_cases()))
-            .app_data(Data::new(max_in_flight.clone()))
-            .app_data(body_limits)
+            .app_data(Data::new(in_flight))
+            .app_data(limits)
             .configure(routes::api)
             .wrap(from_fn(panics::catch))
             .wrap(from_fn(in_flight::limit))

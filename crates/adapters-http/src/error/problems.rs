@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// What is wrong with a request, in text for the client: one entry per member, parameter or header.
+/// Problems of a request, in text for the client: one entry per member, parameter or header.
 #[derive(Debug, Default)]
 pub(crate) struct Problems(Vec<String>);
 

@@ -16,22 +16,29 @@ use actix_web::{
 use crate::error::ApiError;
 
 /// Number of requests in flight, over all workers.
-#[derive(Debug, Clone, Default)]
-pub struct InFlight(Arc<AtomicUsize>);
+#[derive(Debug, Clone)]
+pub struct InFlight {
+    count: Arc<AtomicUsize>,
+    max: usize,
+}
 
 /// Permit of one request. It is returned when the request ends or its client disconnects.
 struct Permit(Arc<AtomicUsize>);
 
 impl InFlight {
-    /// Returns the number.
-    pub fn count(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+    pub(crate) fn new(max: usize) -> Self {
+        Self { count: Arc::default(), max }
     }
 
-    /// Returns a permit unless `max` requests are in flight.
-    fn acquire(&self, max: usize) -> Option<Permit> {
-        let permit = Permit(Arc::clone(&self.0));
-        (self.0.fetch_add(1, Ordering::Relaxed) < max).then_some(permit)
+    /// Returns the number.
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Returns a permit unless the maximum is reached.
+    fn acquire(&self) -> Option<Permit> {
+        let permit = Permit(Arc::clone(&self.count));
+        (self.count.fetch_add(1, Ordering::Relaxed) < self.max).then_some(permit)
     }
 }
 
@@ -41,19 +48,13 @@ impl Drop for Permit {
     }
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct MaxInFlight {
-    pub(crate) in_flight: InFlight,
-    pub(crate) max: usize,
-}
-
 /// Rejects a request with 503 before anything else if too many are in flight.
 pub(crate) async fn limit<B: MessageBody>(
-    limit: Data<MaxInFlight>,
+    in_flight: Data<InFlight>,
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
-    match limit.in_flight.acquire(limit.max) {
+    match in_flight.acquire() {
         Some(_permit) => Ok(next.call(request).await?.map_into_left_body()),
         None => Ok(request.error_response(ApiError::Overloaded).map_into_right_body()),
     }
@@ -65,15 +66,15 @@ mod tests {
 
     #[test]
     fn at_most_the_maximum_is_in_flight_and_a_request_that_ends_returns_its_permit() {
-        let in_flight = InFlight::default();
+        let in_flight = InFlight::new(2);
 
-        let first = in_flight.acquire(2).expect("the first");
-        let second = in_flight.acquire(2).expect("the second");
-        assert!(in_flight.acquire(2).is_none());
+        let first = in_flight.acquire().expect("the first");
+        let second = in_flight.acquire().expect("the second");
+        assert!(in_flight.acquire().is_none());
         assert_eq!(in_flight.count(), 2);
 
         drop(first);
-        let third = in_flight.acquire(2).expect("the permit of the first");
+        let third = in_flight.acquire().expect("the permit of the first");
         drop((second, third));
         assert_eq!(in_flight.count(), 0);
     }

@@ -17,5 +17,5 @@ pub(crate) async fn catch<B: MessageBody>(request: ServiceRequest, next: Next<B>
     AssertUnwindSafe(next.call(request))
         .catch_unwind()
         .await
-        .unwrap_or_else(|_| Err(ApiError::Internal("a panic, logged where it happened".into()).into()))
+        .unwrap_or_else(|_| Err(ApiError::Internal("a panic, logged by the panic hook".into()).into()))
 }

@@ -1,7 +1,7 @@
 //! Logs one line per request and sets the headers of every response.
 //!
-//! The line never contains a query, a header or a body. Of an idempotency key it contains the digest. A 5xx is logged as an
-//! error with its cause, which the client never sees.
+//! The line never contains a query, a header or a body. Of an idempotency key it contains the digest. A 5xx is logged
+//! as an error with its cause, which the client never sees.
 
 use std::{error::Error as _, iter::successors, sync::Arc, time::Instant};
 
@@ -104,7 +104,7 @@ fn microseconds_since(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Limits a text whose length the client chooses.
+/// Limits the length of a text that comes from the client.
 fn shortened(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]
 }

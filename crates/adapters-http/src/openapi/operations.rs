@@ -5,38 +5,33 @@ use serde_json::{Value, json};
 
 use super::{
     errors,
-    responses::{SUCCESSOR, response, to_errors},
+    responses::{SUCCESSOR, error_responses, response},
     schemas::{self, content, reference},
 };
+use crate::pets::{CURSOR_PATTERN, IDEMPOTENCY_KEY_PATTERN};
 
 pub(super) const TAG: &str = "pets";
-
-/// Base64url of eight bytes, the first of which is less than 128.
-const CURSOR_PATTERN: &str = "^[A-Za-f][A-Za-z0-9_-]{9}[AEIMQUYcgkosw048]$";
-
-/// A bare key or a String of structured fields.
-const IDEMPOTENCY_KEY_PATTERN: &str = r#"^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$"#;
 
 pub(super) fn list_pets() -> Value {
     let limit = json!({
         "type": "integer", "minimum": PageLimit::MIN, "maximum": PageLimit::MAX, "default": PageLimit::default().get(),
     });
     let cursor = json!({ "type": "string", "pattern": CURSOR_PATTERN, "examples": ["AAAAAAAAABQ"] });
-    let page = content("Pets", json!([schemas::pet_example()]));
-    let mut responses = to_errors(&errors::list_pets(), &[]);
-    responses.insert("200".to_owned(), response("A page of pets", &["Content-Encoding", "Link", "Vary"], page));
+    let page = content("Pets", &json!([schemas::pet_example()]));
+    let mut responses = error_responses(&errors::list_pets(), &[]);
+    responses.insert("200".to_owned(), response("A page of pets", &["Content-Encoding", "Link", "Vary"], &page));
     json!({
         "tags": [TAG],
         "operationId": "listPets",
         "summary": "List pets",
         "description":
-            "Returns pets in ascending order of id. If more pets follow, `Link` contains the next page (`rel=\"next\"`). \
-             Following `Link` until it is absent returns each pet that existed at the first request exactly once, and \
-             each later pet at most once. The API key needs the scope `read`.",
+            "Returns pets in ascending order of id. If more pets follow, `Link` contains the next page \
+             (`rel=\"next\"`). Following `Link` until it is absent returns each pet that existed at the first \
+             request exactly once, and each later pet at most once. The API key needs the scope `read`.",
         "parameters": [
-            parameter("limit", "query", "Maximum number of pets to return", limit),
-            parameter("status", "query", "Filter by status; default: all pets", reference("PetStatus")),
-            parameter("cursor", "query", "Position of the page, from a `next` link; default: the first page", cursor),
+            parameter("limit", "query", "Maximum number of pets to return", &limit),
+            parameter("status", "query", "Filter by status; default: all pets", &reference("PetStatus")),
+            parameter("cursor", "query", "Position of the page, from a `next` link; default: the first page", &cursor),
         ],
         "responses": responses,
     })
@@ -47,27 +42,28 @@ pub(super) fn create_pet() -> Value {
         "type": "string", "pattern": IDEMPOTENCY_KEY_PATTERN, "examples": ["8e03978e-40d5-43e8-bc93-6894a57f9324"],
     });
     let created = "The pet, added by this request or by an earlier request with the same `Idempotency-Key`";
-    let pet = content("Pet", schemas::pet_example());
-    let mut responses = to_errors(&errors::create_pet(), &[]);
-    responses.insert("201".to_owned(), response(created, &["Location", "Idempotency-Replayed"], pet));
+    let pet = content("Pet", &schemas::pet_example());
+    let mut responses = error_responses(&errors::create_pet(), &[]);
+    responses.insert("201".to_owned(), response(created, &["Location", "Idempotency-Replayed"], &pet));
     json!({
         "tags": [TAG],
         "operationId": "createPet",
         "summary": "Add a pet",
         "description":
-            "With an `Idempotency-Key`, a retry never adds a second pet. For 24 hours by default, the same key with the \
-             same pet returns the response to the first request. While the first request is in flight, the response is \
-             409; with another pet, it is 422. After `outcome_unknown`, the pet may have been added. The API key needs \
-             the scope `write`.",
+            "With an `Idempotency-Key`, a retry never adds a second pet. For 24 hours by default, the same key with \
+             the same pet returns the response to the first request. While the first request is in flight, the \
+             response is 409; with another pet, it is 422. After `outcome_unknown`, the pet may have been added. The \
+             API key needs the scope `write`.",
         "parameters": [
-            parameter("Idempotency-Key", "header", "A client-chosen key, unique per API key, bare or as a quoted string", key),
+            parameter("Idempotency-Key", "header", "A client-chosen key, unique per API key, bare or quoted", &key),
         ],
         "requestBody": {
             "description":
                 "A pet as a JSON object of at most 16 KiB, or the limit set by the operator. The content type is \
-                 `application/json` or another `application/*+json`, without an encoding. No member may be given twice.",
+                 `application/json` or another `application/*+json`, without an encoding. No member may be given \
+                 twice.",
             "required": true,
-            "content": content("NewPet", schemas::new_pet_example()),
+            "content": content("NewPet", &schemas::new_pet_example()),
         },
         "responses": responses,
     })
@@ -75,51 +71,23 @@ pub(super) fn create_pet() -> Value {
 
 pub(super) fn get_pet() -> Value {
     let headers = ["Deprecation", "Sunset", SUCCESSOR];
-    let mut responses = to_errors(&errors::get_pet(), &headers);
-    responses.append(&mut to_errors(&errors::common(), &[]));
-    responses.insert("200".to_owned(), response("The pet", &headers, content("Pet", schemas::pet_example())));
+    let mut responses = error_responses(&errors::get_pet(), &headers);
+    responses.append(&mut error_responses(&errors::common(), &[]));
+    responses.insert("200".to_owned(), response("The pet", &headers, &content("Pet", &schemas::pet_example())));
     json!({
         "tags": [TAG],
         "operationId": "getPet",
         "summary": "Get a pet by id",
         "description":
-            "Deprecated; to be removed on 2030-12-05. Use `listPets` with `status`. The API key needs the scope `read`.",
+            "Deprecated; to be removed on 2030-12-05. Use `listPets` with `status`. The API key needs the scope \
+             `read`.",
         "deprecated": true,
-        "parameters": [parameter("petId", "path", "Id of the pet", schemas::id())],
+        "parameters": [parameter("petId", "path", "Id of the pet", &schemas::id())],
         "responses": responses,
     })
 }
 
-fn parameter(name: &str, location: &str, description: &str, schema: Value) -> Value {
+fn parameter(name: &str, location: &str, description: &str, schema: &Value) -> Value {
     let required = location == "path";
     json!({ "name": name, "in": location, "description": description, "required": required, "schema": schema })
-}
-
-#[cfg(test)]
-mod tests {
-    use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
-    use animal_store_app::ApiKeyId;
-    use proptest::{prelude::*, string::string_regex};
-
-    use super::*;
-    use crate::pets::{decode_cursor, parse_idempotency_key};
-
-    proptest! {
-        #[test]
-        fn every_text_of_the_cursor_pattern_is_a_valid_cursor(
-            text in string_regex(CURSOR_PATTERN.trim_matches(['^', '$'])).unwrap()
-        ) {
-            prop_assert!(decode_cursor(&text).is_ok(), "{text:?}");
-        }
-
-        #[test]
-        fn every_text_of_the_key_pattern_is_a_valid_key(
-            text in string_regex(IDEMPOTENCY_KEY_PATTERN.trim_matches(['^', '$'])).unwrap()
-        ) {
-            let mut headers = HeaderMap::new();
-            headers.insert(HeaderName::from_static("idempotency-key"), HeaderValue::from_str(&text).unwrap());
-            let key = parse_idempotency_key(&headers, &ApiKeyId::new("shop"));
-            prop_assert!(matches!(key, Ok(Some(_))), "{text:?}");
-        }
-    }
 }

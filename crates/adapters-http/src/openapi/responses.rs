@@ -50,13 +50,15 @@ pub(super) fn headers() -> BTreeMap<String, Header> {
     };
     let mut all: BTreeMap<_, _> = required.map(header).into();
     // utoipa supports this member of a header only as an extension.
-    all.values_mut().for_each(|header| header.extensions = Some(Extensions::from_iter([("required", true)])));
+    for header in all.values_mut() {
+        header.extensions = Some(Extensions::from_iter([("required", true)]));
+    }
     all.extend(optional.map(header));
     all
 }
 
 /// Creates a response with the headers of every response and more.
-pub(super) fn response(description: &str, more_headers: &[&str], content: Value) -> Value {
+pub(super) fn response(description: &str, more_headers: &[&str], content: &Value) -> Value {
     let all = ["Cache-Control", "X-Content-Type-Options", "X-Request-Id"].iter().chain(more_headers);
     let headers = all.map(|&key| {
         let name = if key == SUCCESSOR { "Link" } else { key };
@@ -66,7 +68,7 @@ pub(super) fn response(description: &str, more_headers: &[&str], content: Value)
 }
 
 /// Creates the responses to these errors, one per status.
-pub(super) fn to_errors(errors: &[ApiError], more_headers: &[&str]) -> Map<String, Value> {
+pub(super) fn error_responses(errors: &[ApiError], more_headers: &[&str]) -> Map<String, Value> {
     let mut by_status: BTreeMap<u16, Vec<_>> = BTreeMap::new();
     for error in errors.iter().map(ApiError::response) {
         by_status.entry(error.status).or_default().push(error);
@@ -86,7 +88,7 @@ pub(super) fn to_errors(errors: &[ApiError], more_headers: &[&str]) -> Map<Strin
         let mut codes: Vec<_> = errors.iter().map(|error| format!("`{}`", error.code)).collect();
         codes.dedup();
         let content = json!({ JSON: { "schema": reference("Error"), "examples": examples } });
-        responses.insert(status.to_string(), response(&codes.join(", "), &headers, content));
+        responses.insert(status.to_string(), response(&codes.join(", "), &headers, &content));
     }
     responses
 }

@@ -7,8 +7,8 @@ use super::errors;
 
 pub(super) const JSON: &str = "application/json";
 
-/// No control character, and at least one character that is not white space. The characters are listed, because `\s` and
-/// `\p{…}` differ between the languages of clients.
+/// No control character, and at least one character that is not white space. The characters are listed, because `\s`
+/// and `\p{…}` differ between the languages of clients.
 const NAME_PATTERN: &str = concat!(
     r"^[^\u0000-\u001f\u007f-\u009f]*",
     r"[^\u0000-\u0020\u007f-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]",
@@ -77,7 +77,8 @@ pub(super) fn all() -> Value {
 /// Id in a path and in a response.
 pub(super) fn id() -> Value {
     json!({
-        "type": "integer", "format": "int64", "description": "Assigned by the service", "minimum": 1, "maximum": i64::MAX,
+        "type": "integer", "format": "int64", "description": "Assigned by the service",
+        "minimum": 1, "maximum": i64::MAX,
     })
 }
 
@@ -86,7 +87,7 @@ pub(super) fn reference(schema: &str) -> Value {
 }
 
 /// A body with this schema.
-pub(super) fn content(schema: &str, example: Value) -> Value {
+pub(super) fn content(schema: &str, example: &Value) -> Value {
     json!({ JSON: { "schema": reference(schema), "example": example } })
 }
 
@@ -106,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_text_of_the_name_pattern_is_a_valid_name(
+        fn every_text_of_the_pattern_is_valid(
             text in string_regex(NAME_PATTERN.trim_matches(['^', '$'])).unwrap()
         ) {
             prop_assume!(text.chars().count() <= PetName::MAX_CHARS);

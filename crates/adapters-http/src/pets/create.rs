@@ -1,4 +1,8 @@
-use actix_web::{HttpMessage, HttpRequest, HttpResponse, http::header::LOCATION, web::Data};
+use actix_web::{
+    HttpMessage, HttpRequest, HttpResponse,
+    http::header::LOCATION,
+    web::{Data, Payload},
+};
 use animal_store_app::ports::{AddPet, AddedPet};
 
 use super::{
@@ -6,21 +10,22 @@ use super::{
     new_pet_request,
     pet_response::PetResponse,
 };
-use crate::{auth::MayWrite, body::JsonBody, error::ApiError, use_cases::UseCases};
+use crate::{auth, body, error::ApiError, use_cases::UseCases};
 
 /// `createPet`
 pub(crate) async fn create_pet(
-    MayWrite(access): MayWrite,
     use_cases: Data<UseCases>,
     request: HttpRequest,
-    body: JsonBody,
+    payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
+    let access = auth::write_access(&request)?;
+    let body = body::read_json(&request, payload).await?;
     let idempotency_key = idempotency_key::parse(request.headers(), &access.key().id)?;
     if let Some(key) = &idempotency_key {
         // For the request log.
         request.extensions_mut().insert(key.clone());
     }
-    let pet = new_pet_request::parse(&body.0)?;
+    let pet = new_pet_request::parse(&body)?;
     let AddedPet { pet, replayed } = use_cases.create_pet.execute(&access, AddPet { pet, idempotency_key }).await?;
     let mut response = HttpResponse::Created();
     if replayed {

@@ -1,15 +1,18 @@
-//! The position of a page in a list: the id before the first pet of the page, as 8 bytes in big-endian order, in base64url
-//! without padding. The pattern of a valid cursor is therefore `^[A-Za-f][A-Za-z0-9_-]{9}[AEIMQUYcgkosw048]$`.
+//! The position of a page in a list: the id before the first pet of the page, as 8 bytes in big-endian order, in
+//! base64url without padding.
 
 use animal_store_domain::PetId;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+
+/// Exactly the valid cursors: the first of the eight bytes is less than 128.
+pub(crate) const CURSOR_PATTERN: &str = "^[A-Za-f][A-Za-z0-9_-]{9}[AEIMQUYcgkosw048]$";
 
 pub(super) fn encode(after: PetId) -> String {
     URL_SAFE_NO_PAD.encode(after.get().to_be_bytes())
 }
 
 /// Returns the position. `None` is the start of the list.
-pub(crate) fn decode(cursor: &str) -> Result<Option<PetId>, InvalidCursor> {
+pub(super) fn decode(cursor: &str) -> Result<Option<PetId>, InvalidCursor> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| InvalidCursor)?;
     let position = i64::from_be_bytes(bytes.try_into().map_err(|_| InvalidCursor)?);
     if position < 0 { Err(InvalidCursor) } else { Ok(PetId::parse(position).ok()) }
@@ -17,15 +20,15 @@ pub(crate) fn decode(cursor: &str) -> Result<Option<PetId>, InvalidCursor> {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be taken from a next link")]
-pub(crate) struct InvalidCursor;
+pub(super) struct InvalidCursor;
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest::{prelude::*, string::string_regex};
 
     use super::*;
 
-    /// The pattern of the module page.
+    /// [`CURSOR_PATTERN`] in code.
     fn matches_the_pattern(text: &str) -> bool {
         let bytes = text.as_bytes();
         bytes.len() == 11
@@ -46,6 +49,11 @@ mod tests {
             let cursor = encode(id);
             prop_assert!(matches_the_pattern(&cursor));
             prop_assert_eq!(decode(&cursor), Ok(Some(id)));
+        }
+
+        #[test]
+        fn every_text_of_the_pattern_is_valid(text in string_regex(CURSOR_PATTERN.trim_matches(['^', '$'])).unwrap()) {
+            prop_assert!(decode(&text).is_ok(), "{text:?}");
         }
 
         #[test]

@@ -1,5 +1,5 @@
-//! `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): a client-chosen key of a create, so that a retry does not
-//! add a second pet.
+//! `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): a client-chosen key of a create, so that a retry does
+//! not add a second pet.
 
 use std::borrow::Cow;
 
@@ -14,12 +14,15 @@ pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempote
 /// Set on the response of an earlier request with the same key.
 pub(crate) const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
+/// The valid values: a bare key or a String of structured fields.
+pub(crate) const IDEMPOTENCY_KEY_PATTERN: &str = r#"^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$"#;
+
 const MAX_CHARS: usize = 255;
 
 const PROBLEM: &str = "Idempotency-Key must be sent once, as 1 to 255 visible ASCII characters, bare or quoted";
 
 /// Parses the header. Keys of different API keys are different.
-pub(crate) fn parse(headers: &HeaderMap, api_key: &ApiKeyId) -> Result<Option<IdempotencyKey>, ApiError> {
+pub(super) fn parse(headers: &HeaderMap, api_key: &ApiKeyId) -> Result<Option<IdempotencyKey>, ApiError> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY);
     let Some(value) = values.next() else { return Ok(None) };
     match parse_text(value.as_bytes()) {
@@ -47,6 +50,7 @@ fn parse_text(value: &[u8]) -> Option<Cow<'_, str>> {
 #[cfg(test)]
 mod tests {
     use actix_web::http::header::HeaderValue;
+    use proptest::{prelude::*, string::string_regex};
 
     use super::*;
 
@@ -106,5 +110,14 @@ mod tests {
             assert!(matches!(parse(&values), Err(ApiError::InvalidHeader(_))), "{bad:?}");
         }
         assert!(parse(&[b"a\xff"]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_of_the_pattern_is_valid(
+            text in string_regex(IDEMPOTENCY_KEY_PATTERN.trim_matches(['^', '$'])).unwrap()
+        ) {
+            prop_assert!(matches!(parse(&[text.as_bytes()]), Ok(Some(_))), "{text:?}");
+        }
     }
 }

@@ -3,8 +3,8 @@
 /// 2^53: within this range, all JSON parsers agree on a number with a fraction or an exponent (RFC 8259, section 6).
 const MAX_EXACT: i64 = 1 << 53;
 
-/// Parses a JSON number. Within ±2^53, `5.0` and `5e0` are 5, as in JSON Schema. Plain digits may use all 64 bits. Returns
-/// `None` for a number that is not an integer or is out of range.
+/// Parses a JSON number. Within ±2^53, `5.0` and `5e0` are 5, as in JSON Schema. Plain digits may use all 64 bits.
+/// Returns `None` for a number that is not an integer or is out of range.
 pub(super) fn parse(number: &str) -> Option<i64> {
     if number.contains(['.', 'e', 'E']) {
         parse_exactly(number).filter(|value| (-MAX_EXACT..=MAX_EXACT).contains(value))
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn an_integer_may_have_a_fraction_or_an_exponent() {
+    fn a_fraction_or_an_exponent_is_allowed_if_the_number_is_whole() {
         for (written, value) in [
             ("5.0", 5),
             ("5e0", 5),
@@ -88,7 +88,7 @@ mod tests {
         }
 
         #[test]
-        fn every_integer_within_2_to_the_53rd_may_have_a_fraction_and_an_exponent(value in -MAX_EXACT..=MAX_EXACT, zeros in 0..5_usize) {
+        fn a_whole_number_within_2_to_the_53rd_is_exact(value in -MAX_EXACT..=MAX_EXACT, zeros in 0..5_usize) {
             prop_assert_eq!(parse(&format!("{value}.0{}", "0".repeat(zeros))), Some(value));
             prop_assert_eq!(parse(&format!("{value}{}e-{zeros}", "0".repeat(zeros))), Some(value));
         }

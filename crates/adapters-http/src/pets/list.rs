@@ -4,14 +4,11 @@ use actix_web::{HttpRequest, HttpResponse, http::header::LINK, web::Data};
 use animal_store_domain::{ListQuery, PetId};
 
 use super::{cursor, list_query, pet_response::PetResponse};
-use crate::{auth::MayRead, compression, error::ApiError, use_cases::UseCases};
+use crate::{auth, compression, error::ApiError, use_cases::UseCases};
 
 /// `listPets`
-pub(crate) async fn list_pets(
-    MayRead(access): MayRead,
-    use_cases: Data<UseCases>,
-    request: HttpRequest,
-) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn list_pets(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let access = auth::read_access(&request)?;
     let query = list_query::parse(request.query_string())?;
     let page = use_cases.list_pets.execute(&access, query).await?;
     let mut response = HttpResponse::Ok();

@@ -2,7 +2,7 @@ use std::{borrow::Cow, fmt::Display, mem::replace};
 
 use crate::error::Problems;
 
-/// A member of a body or a parameter of a query: its value or what is wrong with it. It must not be given twice.
+/// A member of a body or a parameter of a query: its value or its problem. It must not be given twice.
 pub(super) struct Member<T> {
     given: bool,
     parsed: Result<T, Cow<'static, str>>,
@@ -30,7 +30,7 @@ impl<T> Member<T> {
         self.parsed.as_ref().err()
     }
 
-    /// Returns the value, or adds what is wrong with it to the problems.
+    /// Returns the value, or adds its problem to the problems.
     pub(super) fn take(self, name: &str, problems: &mut Problems) -> Option<T> {
         self.parsed.map_err(|problem| problems.push(name, &problem)).ok()
     }

@@ -1,6 +1,6 @@
 //! The body of `createPet`: each member is parsed once, by the rules of the domain.
 //!
-//! serde stops at the first error. Therefore a [`Member`] holds either the value or what is wrong with it, and `validator`
+//! serde stops at the first error. Therefore a [`Member`] holds either a value or a problem, and `validator`
 //! collects the problems of all members, so that one response names each of them.
 
 #[cfg(test)]

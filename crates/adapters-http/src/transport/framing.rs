@@ -10,11 +10,9 @@ use memchr::memchr;
 /// An incomplete section of a request, with the progress of the search for its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Section {
-    /// A head, which ends with an empty line.
     Head(HeadState),
     /// A body with this many bytes left.
     Body(u64),
-    /// A body in chunks.
     ChunkedBody(ChunkState),
 }
 
@@ -22,11 +20,10 @@ pub(super) enum Section {
 pub(super) enum HeadState {
     /// Before the first line. Empty lines do not count here (RFC 9112, section 2.2).
     Start,
-    /// In a line.
     Line,
-    /// After a line feed.
+    /// After the line feed of a line.
     LineFeed,
-    /// After a line feed and a carriage return.
+    /// After that line feed and a carriage return.
     CarriageReturn,
 }
 
@@ -38,18 +35,14 @@ pub(super) enum ChunkState {
     Extension(u64),
     /// In the data of a chunk, with this many bytes left, its line end included.
     Data(u64),
-    /// After the last chunk.
     Trailers(TrailerState),
 }
 
 /// Unlike in a head, only a carriage return ends the line of a trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TrailerState {
-    /// At the start of a line.
     LineStart,
-    /// In a line.
     Line,
-    /// After the carriage return of a line.
     CarriageReturn,
     /// After the carriage return of an empty line.
     EmptyLine,
@@ -59,7 +52,8 @@ impl Section {
     pub(super) const HEAD: Self = Self::Head(HeadState::Start);
     pub(super) const CHUNKED_BODY: Self = Self::ChunkedBody(ChunkState::Size(0));
 
-    /// Returns how many of the next bytes belong to the section if it ends among them. If not, all of them belong to it.
+    /// Returns how many of the next bytes belong to the section if it ends among them. If not, all of them belong to
+    /// it.
     pub(super) fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
         match self {
             Self::Head(state) => state.end_in(bytes),

@@ -1,8 +1,8 @@
 //! Passes one request at a time to actix, even if the client pipelines requests (RFC 9112, section 9.3.2).
 //!
-//! actix reads ahead: it parses the next request while the last one waits for its response, and what it finds there (HEAD,
-//! the version, `Connection: close`, an incomplete body) changes that response. [`RequestStream`] therefore delivers the
-//! bytes of one request, and those of the next request only after [`respond`] has the response.
+//! actix reads ahead: it parses the next request while the last one waits for its response, and what it finds there
+//! (HEAD, the version, `Connection: close`, an incomplete body) changes that response. [`RequestStream`] therefore
+//! delivers the bytes of one request, and those of the next request only after [`respond`] has the response.
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Closes a connection that nothing was written to for too long.
 //!
-//! actix has a timeout for the head of a connection's first request and for idle connections. This stream covers the rest
-//! with one rule: reads and writes fail when the timeout has passed since the last written byte.
+//! actix has a timeout for the head of a connection's first request and for idle connections. This stream covers the
+//! rest with one rule: reads and writes fail when the timeout has passed since the last written byte.
 
 use std::{
     io,
@@ -113,8 +113,8 @@ mod tests {
         let mut stream = WriteTimeoutStream::new(server, TIMEOUT);
 
         for _ in 0..5 {
-            tokio::time::sleep(TIMEOUT - Duration::from_secs(1)).await;
-            stream.write_all(b"answer").await.unwrap();
+            tokio::time::sleep(Duration::from_secs(9)).await;
+            stream.write_all(b"12 456").await.unwrap();
             client.read_exact(&mut [0; 6]).await.unwrap();
         }
         let start = Instant::now();
