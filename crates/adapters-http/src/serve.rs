@@ -33,7 +33,7 @@ use crate::{
 /// Seconds: more than any timeout that the caller of [`HttpServerHandle::stop`] may set.
 const NEVER_FORCED: u64 = 24 * 60 * 60;
 
-/// Resolution of the clock of actix: without this, its timeouts may elapse too early by as much.
+/// Resolution of the clock of actix. It is added to timeouts, which would otherwise elapse too early.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(500);
 
 const MANAGEMENT_CONNECTIONS: usize = 100;

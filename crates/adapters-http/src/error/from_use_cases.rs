@@ -75,15 +75,6 @@ impl From<NotReady> for ApiError {
 mod tests {
     use super::*;
 
-    fn storage_errors() -> [StorageError; 4] {
-        [
-            StorageError::Unavailable("no connection".into()),
-            StorageError::Overloaded,
-            StorageError::Timeout,
-            StorageError::Corrupt("status 7".into()),
-        ]
-    }
-
     #[track_caller]
     fn assert_code(error: impl Into<ApiError>, code: &str) {
         assert_eq!(error.into().response().code, code);
@@ -91,8 +82,13 @@ mod tests {
 
     #[test]
     fn every_operation_responds_alike_to_an_error_of_the_storage() {
-        for (index, code) in ["unavailable", "overloaded", "unavailable", "internal_error"].into_iter().enumerate() {
-            let error = || storage_errors().into_iter().nth(index).unwrap();
+        let errors: [(fn() -> StorageError, _); 4] = [
+            (|| StorageError::Unavailable("no connection".into()), "unavailable"),
+            (|| StorageError::Overloaded, "overloaded"),
+            (|| StorageError::Timeout, "unavailable"),
+            (|| StorageError::Corrupt("status 7".into()), "internal_error"),
+        ];
+        for (error, code) in errors {
             assert_code(error(), code);
             assert_code(GetPetError::Storage(error()), code);
             assert_code(AddPetError::NotStored(error()), code);
