@@ -1,23 +1,20 @@
-//! The API key of every request under `/v1`, by the HTTP bearer scheme (RFC 6750), and what it may do.
+//! Authenticates every request under `/v1` by an API key as a bearer token (RFC 6750), and checks its scope.
 
-use std::{
-    future::{Ready, ready},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use actix_web::{
-    Error, FromRequest, HttpMessage, HttpRequest,
+    Error, HttpMessage, HttpRequest,
     body::{EitherBody, MessageBody},
-    dev::{Payload, ServiceRequest, ServiceResponse},
+    dev::{ServiceRequest, ServiceResponse},
     http::header::{AUTHORIZATION, HeaderMap},
     middleware::Next,
     web::Data,
 };
-use animal_store_app::{ApiKey, ApiToken, InsufficientScope, ReadAccess, WriteAccess};
+use animal_store_app::{ApiKey, ApiToken, ReadAccess, WriteAccess};
 
-use crate::{UseCases, error::ApiError};
+use crate::{error::ApiError, use_cases::UseCases};
 
-/// Lets a request pass whose key is valid, with the key among its extensions; answers every other one.
+/// Passes a request with a valid API key on, with the key in its extensions. Rejects every other request.
 pub(crate) async fn authenticate<B: MessageBody>(
     use_cases: Data<UseCases>,
     request: ServiceRequest,
@@ -50,36 +47,18 @@ fn bearer_token(headers: &HeaderMap) -> Result<ApiToken, ApiError> {
     Ok(ApiToken::parse(token.into())?)
 }
 
-/// First argument of a handler that reads. Extraction fails with 403 if the key does not have the scope `read`.
-pub(crate) struct MayRead(pub(crate) ReadAccess);
-
-/// First argument of a handler that writes. Extraction fails with 403 if the key does not have the scope `write`.
-pub(crate) struct MayWrite(pub(crate) WriteAccess);
-
-impl FromRequest for MayRead {
-    type Error = ApiError;
-    type Future = Ready<Result<Self, ApiError>>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(access(request, ReadAccess::new).map(Self))
-    }
+/// Fails with 403 if the API key of the request does not have the scope `read`.
+pub(crate) fn read_access(request: &HttpRequest) -> Result<ReadAccess, ApiError> {
+    Ok(ReadAccess::new(api_key(request))?)
 }
 
-impl FromRequest for MayWrite {
-    type Error = ApiError;
-    type Future = Ready<Result<Self, ApiError>>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(access(request, WriteAccess::new).map(Self))
-    }
+/// Fails with 403 if the API key of the request does not have the scope `write`.
+pub(crate) fn write_access(request: &HttpRequest) -> Result<WriteAccess, ApiError> {
+    Ok(WriteAccess::new(api_key(request))?)
 }
 
-fn access<T>(
-    request: &HttpRequest,
-    check: impl FnOnce(Arc<ApiKey>) -> Result<T, InsufficientScope>,
-) -> Result<T, ApiError> {
-    let key = request.extensions().get::<Arc<ApiKey>>().cloned();
-    Ok(check(key.expect("every route under `/v1` is behind `authenticate`"))?)
+fn api_key(request: &HttpRequest) -> Arc<ApiKey> {
+    request.extensions().get().cloned().expect("every route under `/v1` is behind `authenticate`")
 }
 
 #[cfg(test)]
@@ -128,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn two_headers_are_one_too_many_even_when_they_agree() {
+    fn two_headers_are_malformed_even_if_they_are_equal() {
         for second in [&b"Bearer abc"[..], b"Basic YTpi"] {
             assert!(matches!(token(&[b"Bearer abc", second]), Err(ApiError::MalformedApiKey)));
         }

@@ -1,50 +1,32 @@
-//! A request body, read whole: of the right type, within its size and its time.
-
-use std::{pin::Pin, time::Duration};
+//! Reads a request body completely, and checks its type, size and timeout.
 
 use actix_web::{
-    FromRequest, HttpRequest,
-    dev::Payload,
+    HttpRequest,
     http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
-    web::{Bytes, BytesMut},
+    web::{Bytes, BytesMut, Payload},
 };
 use futures_util::StreamExt;
 use mime::Mime;
 
-use crate::error::{ApiError, Problems};
+use crate::{
+    error::{ApiError, Problems},
+    limits::Limits,
+};
 
-/// How large a body may be, and how long it may take to arrive.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BodyLimits {
-    pub(crate) max_bytes: usize,
-    pub(crate) timeout: Duration,
+/// Reads a body with a JSON content type within the limits.
+pub(crate) async fn read_json(request: &HttpRequest, payload: Payload) -> Result<Bytes, ApiError> {
+    let limits = request.app_data::<Limits>().expect("`serve_api` sets the limits");
+    let reading = read(request.headers(), payload, limits.max_body_bytes);
+    tokio::time::timeout(limits.body_timeout, reading).await.map_err(|_| ApiError::RequestTimeout)?
 }
 
-/// The bytes of a body that calls itself JSON.
-pub(crate) struct JsonBody(pub(crate) Bytes);
-
-impl FromRequest for JsonBody {
-    type Error = ApiError;
-    type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
-
-    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let request = request.clone();
-        let payload = payload.take();
-        Box::pin(async move {
-            let limits = *request.app_data::<BodyLimits>().expect("the limits are set where the routes are");
-            let reading = read(request.headers(), payload, limits.max_bytes);
-            tokio::time::timeout(limits.timeout, reading).await.map_err(|_| ApiError::RequestTimeout)?.map(Self)
-        })
-    }
-}
-
-/// What is wrong is told as early as it can be known: 400 for no body at all, then 415, then 413.
+/// Fails as early as possible: with 400 if there is no body, then with 415, then with 413.
 async fn read(headers: &HeaderMap, mut payload: Payload, max_bytes: usize) -> Result<Bytes, ApiError> {
     let declared = declared_length(headers);
-    // Without a declared length only the first chunk tells whether there is a body.
+    // Without a declared length, only the first chunk shows whether there is a body.
     let first = match declared {
         Some(1..) => None,
-        _ => Some(next_chunk(&mut payload).await?.ok_or_else(no_body)?),
+        _ => Some(next_chunk(&mut payload).await?.ok_or_else(missing_body)?),
     };
     check_content_encoding(headers)?;
     check_content_type(headers)?;
@@ -57,7 +39,7 @@ async fn read(headers: &HeaderMap, mut payload: Payload, max_bytes: usize) -> Re
         if body.len() > max_bytes {
             return Err(ApiError::PayloadTooLarge(max_bytes));
         }
-        // Not left to actix: where a request has `Upgrade: websocket`, it reads until the connection ends.
+        // actix reads until the connection ends if the request has `Upgrade: websocket`.
         if declared == Some(body.len() as u64) {
             return Ok(body.freeze());
         }
@@ -70,11 +52,11 @@ async fn next_chunk(payload: &mut Payload) -> Result<Option<Bytes>, ApiError> {
     payload.next().await.transpose().map_err(|_| ApiError::MalformedRequest)
 }
 
-fn no_body() -> ApiError {
+fn missing_body() -> ApiError {
     ApiError::InvalidBody(Problems::one("a request body is required: a pet as a JSON object"))
 }
 
-/// What the header says of a body's length. actix has refused what is no number.
+/// Length of the body according to its header. actix refuses a header that is not a number.
 pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
 }
@@ -85,7 +67,7 @@ fn check_content_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
-    match only(headers, CONTENT_TYPE).and_then(|value| value.to_str().ok()?.parse::<Mime>().ok()) {
+    match single(headers, CONTENT_TYPE).and_then(|value| value.to_str().ok()?.parse::<Mime>().ok()) {
         Some(mime) if is_json(&mime) => Ok(()),
         _ => Err(ApiError::UnsupportedContentType),
     }
@@ -98,8 +80,8 @@ fn is_json(mime: &Mime) -> bool {
         && mime.get_param(mime::CHARSET).is_none_or(|charset| charset == mime::UTF_8)
 }
 
-/// The header's value, where it is given exactly once.
-fn only(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
+/// Value of a header that is given exactly once.
+fn single(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
     let mut values = headers.get_all(name);
     let value = values.next()?;
     values.next().is_none().then_some(value)
@@ -118,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn json_and_its_relatives_are_accepted() {
+    fn json_types_are_accepted() {
         for good in [
             "application/json",
             "Application/JSON",

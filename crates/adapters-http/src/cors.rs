@@ -1,7 +1,12 @@
 //! Which pages of other origins may use the interface (the CORS protocol of the Fetch standard).
 //!
-//! An answer to a preflight says what is allowed and is given before anything else is looked at; every other answer
-//! says who may read it. API keys are not cookies: credentials in the sense of that protocol are never allowed.
+//! **Problem.** A browser lets a page of another origin use the interface only if the responses allow it.
+//!
+//! **Invariant.** The response to a preflight says what is allowed, and needs no API key. Every other response, errors
+//! included, says which origin may read it. API keys are not cookies: credentials in the sense of the protocol are
+//! never allowed. Without allowed origins, responses contain no CORS headers.
+//!
+//! **Proof.** The tests of [`origin`]; `server/tests/api/cors.rs` over sockets.
 
 mod origin;
 
@@ -19,35 +24,36 @@ use actix_web::{
 
 pub use self::origin::{Origin, OriginError};
 use crate::{
-    deprecation::{DEPRECATION, SUNSET},
+    middleware::{
+        deprecation::{DEPRECATION, SUNSET},
+        request_id::X_REQUEST_ID,
+    },
     pets::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED},
-    request_id::X_REQUEST_ID,
 };
 
-/// In seconds: browsers keep what a preflight allowed for up to two hours.
+/// Seconds for which a browser may cache the response to a preflight. Browsers limit it to two hours.
 const MAX_AGE: usize = 60 * 60;
 
-/// What a page may send.
+/// Methods and headers that a page may send.
 const METHODS: [Method; 3] = [Method::GET, Method::HEAD, Method::POST];
 const REQUEST_HEADERS: [HeaderName; 4] = [AUTHORIZATION, CONTENT_TYPE, IDEMPOTENCY_KEY, X_REQUEST_ID];
 
-/// What a page may read besides `Content-Type` and the like.
+/// Headers that a page may read, besides `Content-Type` and other basic ones.
 const EXPOSED_HEADERS: [HeaderName; 8] =
     [DEPRECATION, IDEMPOTENCY_REPLAYED, LINK, LOCATION, RETRY_AFTER, SUNSET, WWW_AUTHENTICATE, X_REQUEST_ID];
 
-/// The origins whose pages may use the interface, besides its own.
+/// Origins whose pages may use the interface, besides its own origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowedOrigins {
-    /// Every one.
+    /// Every origin.
     Any,
-    /// These, and with an empty list none: answers say nothing of origins then.
+    /// These origins. If the list is empty, responses contain no CORS headers.
     These(Vec<Origin>),
 }
 
 impl AllowedOrigins {
-    /// Whether any page may use the interface.
-    pub(crate) fn are_some(&self) -> bool {
-        !matches!(self, Self::These(origins) if origins.is_empty())
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Self::These(origins) if origins.is_empty())
     }
 
     pub(crate) fn cors(&self) -> Cors {
@@ -63,8 +69,8 @@ impl AllowedOrigins {
     }
 }
 
-/// A preflight that is refused is answered like any other, only without permission: that is what browsers look at.
-pub(crate) async fn answer_refusals<B: MessageBody>(
+/// Turns the error for a refused preflight into a 200 without permission, which is what browsers check.
+pub(crate) async fn respond_to_refused_preflight<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B, BoxBody>>, Error> {
@@ -73,10 +79,10 @@ pub(crate) async fn answer_refusals<B: MessageBody>(
     if !refused {
         return Ok(response.map_into_left_body());
     }
-    let answer = HttpResponse::Ok()
+    let refusal = HttpResponse::Ok()
         .insert_header((VARY, "Origin, Access-Control-Request-Method, Access-Control-Request-Headers"))
         .finish();
-    Ok(response.into_response(answer).map_into_right_body())
+    Ok(response.into_response(refusal).map_into_right_body())
 }
 
 #[cfg(test)]
@@ -84,9 +90,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_list_is_no_origin_at_all() {
-        assert!(!AllowedOrigins::These(Vec::new()).are_some());
-        assert!(AllowedOrigins::These(vec!["https://shop.example".parse().unwrap()]).are_some());
-        assert!(AllowedOrigins::Any.are_some());
+    fn only_an_empty_list_allows_no_origin() {
+        assert!(AllowedOrigins::These(Vec::new()).is_empty());
+        assert!(!AllowedOrigins::These(vec!["https://shop.example".parse().unwrap()]).is_empty());
+        assert!(!AllowedOrigins::Any.is_empty());
     }
 }

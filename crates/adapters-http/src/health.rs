@@ -1,4 +1,4 @@
-//! `/live` and `/ready`, for whoever starts, stops and routes to the service. No API key is asked for.
+//! `/live` and `/ready` of the management listener. They need no API key.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use serde::Serialize;
 
 use crate::error::ApiError;
 
-/// How long the probes may take together.
-const DEADLINE: Duration = Duration::from_secs(1);
+/// Timeout of all probes together.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
 struct HealthResponse {
     status: &'static str,
 }
 
-/// The process runs: 200, as long as it can answer at all.
+/// 200: the process can respond.
 pub(crate) async fn live() -> HttpResponse {
     HttpResponse::Ok().json(HealthResponse { status: "live" })
 }
 
-/// Requests may be sent here: 200, or 503 while they should go elsewhere.
+/// 200 if this instance should receive requests, otherwise 503.
 pub(crate) async fn ready(readiness: Data<CheckReadiness>) -> Result<HttpResponse, ApiError> {
-    tokio::time::timeout(DEADLINE, readiness.execute()).await.map_err(|late| ApiError::Unavailable(late.into()))??;
+    tokio::time::timeout(TIMEOUT, readiness.execute()).await.map_err(|late| ApiError::Unavailable(late.into()))??;
     Ok(HttpResponse::Ok().json(HealthResponse { status: "ready" }))
 }

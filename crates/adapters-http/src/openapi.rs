@@ -1,74 +1,80 @@
-//! The interface as an OpenAPI 3.1 document, made of the same constants, errors and rules as the answers.
+//! The interface as an OpenAPI 3.1 document.
 //!
-//! Every rule on input that JSON Schema can express is a pattern or a bound in it; prose is for the others.
+//! **Problem.** A document that is written by hand differs from the code sooner or later.
+//!
+//! **Invariant.** The document is built from the constants and errors that the responses are made of. Every rule for
+//! input that JSON Schema can express is a pattern or a bound; descriptions contain the other rules.
+//! `docs/openapi.json` is this document.
+//!
+//! **Proof.** `server/tests/api/openapi.rs` compares the file. Beside each pattern,
+//! `every_text_of_the_pattern_is_valid` passes texts to the parser. `scripts/check-contract` runs generated requests
+//! and generated clients.
 
-mod answers;
+mod errors;
 mod operations;
+mod responses;
 mod schemas;
 
 use std::sync::LazyLock;
 
 use actix_web::{HttpRequest, HttpResponse};
-use utoipa::openapi::{
-    ComponentsBuilder, ContactBuilder, InfoBuilder, LicenseBuilder, OpenApiBuilder, PathItem, PathsBuilder,
-    ServerBuilder,
-    path::HttpMethod,
-    security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
-    tag::TagBuilder,
-};
+use serde_json::json;
+use utoipa::openapi::OpenApi;
 
-use crate::static_file::StaticFile;
+use crate::compression::static_file::StaticFile;
 
-/// Of the interface, not of the program.
+/// Version of the interface, not of the program.
 const VERSION: &str = "1.0.0";
 
 const DESCRIPTION: &str = "\
-A store catalogue of animals. Every request carries an API key as a bearer token.
+A store catalogue of pets. Every request needs an API key as a bearer token.
 
-Beyond what is written here, `HEAD` works wherever `GET` does; unknown members and parameters are ignored, and a known \
-one that is given twice is refused. An `X-Request-Id` of 1 to 128 of `A-Z a-z 0-9 . _ ~ -` names the request, in its answer \
-and in the log. With a valid API key, other paths are answered 404 `route_not_found` and other methods \
-405 `method_not_allowed` with `Allow`. Answers to requests that are no HTTP, or whose head is too large or too slow (400, \
-431, 408), come without a body. Pages of other origins may use the interface where the operator allows it.";
+`HEAD` is supported wherever `GET` is. Unknown members and parameters are ignored; a known one must not be given \
+twice. Every response has an `X-Request-Id`, which is also in the log: the value from the request if that has 1 to \
+128 characters of `A-Z a-z 0-9 . _ ~ -`, otherwise a new one. With a valid API key, an unknown path is 404 \
+`route_not_found`, and an unsupported method is 405 `method_not_allowed` with `Allow`. The responses to invalid HTTP \
+and to a request head that is too large or too slow (400, 431, 408) have no body. Pages of other origins can use the \
+API if the operator allows it.";
 
-const BEARER: &str = "bearer";
+const TOKEN: &str = "An API key: 1 to 512 characters of `A-Z a-z 0-9 - . _ ~ + /`, which may be followed by `=`";
 
-/// The document, as JSON with a line for each member.
+/// Returns the document as JSON, with one line per member.
 ///
 /// # Panics
-/// Never: it has nothing that JSON has not.
+/// Never: the document is valid, and every value in it can be written as JSON.
 pub fn openapi_document() -> String {
-    let bearer = HttpBuilder::new()
-        .scheme(HttpAuthScheme::Bearer)
-        .description(Some("An API key, of 1 to 512 characters: `A-Z a-z 0-9 - . _ ~ + /`, and `=` at its end."));
-    let components = schemas::all()
-        .into_iter()
-        .fold(ComponentsBuilder::new(), |components, (name, schema)| components.schema(name, schema));
-    let components = answers::headers()
-        .into_iter()
-        .fold(components, |components, (name, header)| components.header(name, header.build()));
-    let mut pets = PathItem::new(HttpMethod::Get, operations::list_pets());
-    pets.merge_operations(PathItem::new(HttpMethod::Post, operations::create_pet()));
-    let license = LicenseBuilder::new().name("MIT OR Apache-2.0").identifier(Some("MIT OR Apache-2.0")).build();
-    let contact = ContactBuilder::new().name(Some("The maintainers of the animal store")).build();
-    let info = InfoBuilder::new().title("Animal store").version(VERSION).description(Some(DESCRIPTION));
-    let document = OpenApiBuilder::new()
-        .info(info.license(Some(license)).contact(Some(contact)))
-        .servers(Some([ServerBuilder::new().url("v1").description(Some("The instance that serves this")).build()]))
-        .tags(Some([TagBuilder::new().name(operations::TAG).description(Some("The animals of the store")).build()]))
-        .security(Some([SecurityRequirement::new(BEARER, [] as [&str; 0])]))
-        .paths(
-            PathsBuilder::new()
-                .path("/pets", pets)
-                .path("/pets/{petId}", PathItem::new(HttpMethod::Get, operations::get_pet())),
-        )
-        .components(Some(components.security_scheme(BEARER, SecurityScheme::Http(bearer.build())).build()))
-        .build();
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Animal store",
+            "description": DESCRIPTION,
+            "contact": { "name": "The maintainers of the animal store" },
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+            "version": VERSION,
+        },
+        "servers": [{ "url": "v1", "description": "This instance" }],
+        "tags": [{ "name": operations::TAG, "description": "The pets of the store" }],
+        "security": [{ "bearer": [] }],
+        "paths": {
+            "/pets": { "get": operations::list_pets(), "post": operations::create_pet() },
+            "/pets/{petId}": { "get": operations::get_pet() },
+        },
+        "components": {
+            "schemas": schemas::all(),
+            "securitySchemes": {
+                "bearer": { "type": "http", "scheme": "bearer", "description": TOKEN },
+            },
+        },
+    });
+    // utoipa checks the form of the document and orders the members as the specification does.
+    let mut document: OpenApi = serde_json::from_value(document).expect("a valid document");
+    let headers = responses::headers().into_iter().map(|(key, header)| (key, header.into()));
+    document.components.get_or_insert_default().headers.extend(headers);
     document.to_pretty_json().expect("JSON") + "\n"
 }
 
 /// `GET /openapi.json`
 pub(crate) async fn serve(request: HttpRequest) -> HttpResponse {
     static DOCUMENT: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::new("application/json", openapi_document()));
-    DOCUMENT.answer(&request)
+    DOCUMENT.respond(&request)
 }

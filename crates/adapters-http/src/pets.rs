@@ -1,20 +1,19 @@
-//! The operations on animals.
+//! The handlers of the operations, and the shapes of their requests and responses.
 
 mod create;
 mod cursor;
+mod digits;
 mod get;
 mod idempotency_key;
 mod json_integer;
 mod list;
 mod list_query;
+mod member;
 mod new_pet_request;
 mod pet_response;
 
 pub(crate) use create::create_pet;
-#[cfg(test)]
-pub(crate) use cursor::decode as decode_cursor;
+pub(crate) use cursor::CURSOR_PATTERN;
 pub(crate) use get::get_pet;
-#[cfg(test)]
-pub(crate) use idempotency_key::parse as parse_idempotency_key;
-pub(crate) use idempotency_key::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED};
+pub(crate) use idempotency_key::{IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_PATTERN, IDEMPOTENCY_REPLAYED};
 pub(crate) use list::list_pets;

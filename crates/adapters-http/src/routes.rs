@@ -1,4 +1,4 @@
-//! Which path and method calls which handler.
+//! Which handler serves which path and method.
 
 use actix_web::{
     FromRequest, Handler, HttpResponse, Resource, Responder, Route,
@@ -9,48 +9,49 @@ use actix_web::{
 
 use crate::{
     auth::authenticate,
-    deprecation,
     error::ApiError,
-    explorer, health, openapi,
+    explorer, health,
+    middleware::deprecation,
+    openapi,
     pets::{create_pet, get_pet, list_pets},
 };
 
-/// The interface. Whatever is asked for under `/v1` needs an API key, paths that lead nowhere included.
+/// Routes of the API listener. Every path under `/v1` needs an API key, unknown paths included.
 pub(crate) fn api(config: &mut ServiceConfig) {
     let pets = web::resource("/pets")
         .route(web::get().to(list_pets))
         .route(web::head().to(list_pets))
         .route(web::post().to(create_pet))
-        .default_service(refuse(|| ApiError::MethodNotAllowed("GET, HEAD, POST")));
+        .default_service(reject(|| ApiError::MethodNotAllowed("GET, HEAD, POST")));
     let pet = web::resource("/pets/{petId}")
         .route(web::get().to(get_pet).wrap(deprecation::headers()))
         .route(web::head().to(get_pet).wrap(deprecation::headers()))
-        .default_service(refuse(|| ApiError::MethodNotAllowed("GET, HEAD")));
+        .default_service(reject(|| ApiError::MethodNotAllowed("GET, HEAD")));
     let v1 = web::scope("/v1")
         .wrap(from_fn(authenticate))
         .wrap(DefaultHeaders::new().add((CACHE_CONTROL, "no-store")))
         .service(pets)
         .service(pet)
-        .default_service(refuse(|| ApiError::RouteNotFound));
+        .default_service(reject(|| ApiError::RouteNotFound));
     config
         .service(v1)
-        .service(readable("/openapi.json", openapi::serve))
-        .service(readable("/docs", explorer::page))
-        .service(readable("/docs/{file}", explorer::file))
-        .service(readable("/", explorer::redirect))
-        .default_service(refuse(|| ApiError::RouteNotFound));
+        .service(read_only("/openapi.json", openapi::serve))
+        .service(read_only("/docs", explorer::page))
+        .service(read_only("/docs/{file}", explorer::file))
+        .service(read_only("/", explorer::redirect))
+        .default_service(reject(|| ApiError::RouteNotFound));
 }
 
-/// What operators ask.
+/// Routes of the management listener.
 pub(crate) fn management(config: &mut ServiceConfig) {
     config
-        .service(readable("/live", health::live))
-        .service(readable("/ready", health::ready))
-        .default_service(refuse(|| ApiError::RouteNotFound));
+        .service(read_only("/live", health::live))
+        .service(read_only("/ready", health::ready))
+        .default_service(reject(|| ApiError::RouteNotFound));
 }
 
-/// What can only be read.
-fn readable<F, Args>(path: &str, handler: F) -> Resource
+/// A resource with GET and HEAD.
+fn read_only<F, Args>(path: &str, handler: F) -> Resource
 where
     F: Handler<Args>,
     F::Output: Responder + 'static,
@@ -59,9 +60,9 @@ where
     web::resource(path)
         .route(web::get().to(handler.clone()))
         .route(web::head().to(handler))
-        .default_service(refuse(|| ApiError::MethodNotAllowed("GET, HEAD")))
+        .default_service(reject(|| ApiError::MethodNotAllowed("GET, HEAD")))
 }
 
-fn refuse(error: fn() -> ApiError) -> Route {
+fn reject(error: fn() -> ApiError) -> Route {
     web::to(move || async move { Err::<HttpResponse, _>(error()) })
 }

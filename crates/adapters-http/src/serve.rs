@@ -1,4 +1,4 @@
-//! Puts the routes behind a listener: workers, bounds and deadlines.
+//! Serves the routes on a listener: workers, limits and timeouts.
 
 use std::{fmt::Debug, io, net::TcpListener, time::Duration};
 
@@ -13,45 +13,30 @@ use actix_web::{
     web::Data,
 };
 use animal_store_app::CheckReadiness;
+use tracing::Level;
 
 use crate::{
-    UseCases,
-    body::BodyLimits,
-    connection::Connection,
     cors::{self, AllowedOrigins},
-    in_flight::{self, InFlight, MaxInFlight},
-    panics, request_log, routes,
-    turns::{self, LINGER, Turns},
+    limits::Limits,
+    middleware::{
+        in_flight::{self, InFlight},
+        panics, request_log,
+    },
+    routes,
+    transport::{
+        pipelining::{self, DRAIN_TIMEOUT, RequestStream},
+        write_timeout::WriteTimeoutStream,
+    },
+    use_cases::UseCases,
 };
 
-/// In seconds: beyond every deadline that the caller of [`ServerHandle::stop`](HttpServerHandle::stop) may set.
+/// Seconds: more than any timeout that the caller of [`HttpServerHandle::stop`] may set.
 const NEVER_FORCED: u64 = 24 * 60 * 60;
 
-/// actix counts from a clock that it sets twice a second: without this, its deadlines may come that much too early.
-const CLOCK_STEP: Duration = Duration::from_millis(500);
+/// Resolution of the clock of actix. It is added to timeouts, which would otherwise elapse too early.
+const CLOCK_RESOLUTION: Duration = Duration::from_millis(500);
 
 const MANAGEMENT_CONNECTIONS: usize = 100;
-
-/// How much a client may ask of the server, and how long it may take over it.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// Threads that answer requests.
-    pub workers: usize,
-    /// Connections at a time; those beyond wait in the listener's backlog.
-    pub max_connections: usize,
-    /// Requests being answered at a time; those beyond are answered 503.
-    pub max_in_flight: usize,
-    /// Bytes of a request body.
-    pub max_body_bytes: usize,
-    /// For the head of a connection's first request.
-    pub head_timeout: Duration,
-    /// For a request's body.
-    pub body_timeout: Duration,
-    /// For a connection between two requests.
-    pub keep_alive: Duration,
-    /// For everything else: a connection is closed this long after the last byte that was written to it.
-    pub answer_timeout: Duration,
-}
 
 /// A server that accepts connections from its creation on.
 pub struct HttpServer(Server);
@@ -76,16 +61,16 @@ impl HttpServer {
 }
 
 impl HttpServerHandle {
-    /// Stops the server. A graceful stop resolves after the requests in flight are answered.
+    /// Stops the server. A graceful stop resolves when no request is in flight.
     pub async fn stop(&self, graceful: bool) {
         self.0.stop(graceful).await;
     }
 }
 
-/// Serves the interface, to pages of `origins` too. `use_cases` is called once in each worker.
+/// Serves the interface. Pages of `origins` may use it, too. `use_cases` is called once in each worker.
 ///
 /// # Errors
-/// Where the listener cannot be used.
+/// If the listener cannot be used.
 pub fn serve_api<F>(
     listener: TcpListener,
     limits: &Limits,
@@ -95,28 +80,29 @@ pub fn serve_api<F>(
 where
     F: Fn() -> UseCases + Clone + Send + 'static,
 {
-    let in_flight = InFlight::default();
-    let max_in_flight = MaxInFlight { in_flight: in_flight.clone(), most: limits.max_in_flight };
-    let body_limits = BodyLimits { max_bytes: limits.max_body_bytes, timeout: limits.body_timeout };
+    let in_flight = InFlight::new(limits.max_in_flight);
+    let app_data = (in_flight.clone(), limits.clone());
     let server = serve(listener, limits, move || {
+        let (in_flight, limits) = app_data.clone();
+        // The middleware that is added last runs first.
         App::new()
             .app_data(Data::new(use_cases()))
-            .app_data(Data::new(max_in_flight.clone()))
-            .app_data(body_limits)
+            .app_data(Data::new(in_flight))
+            .app_data(limits)
             .configure(routes::api)
             .wrap(from_fn(panics::catch))
-            .wrap(from_fn(in_flight::admit))
-            .wrap(Condition::new(origins.are_some(), origins.cors()))
-            .wrap(Condition::new(origins.are_some(), from_fn(cors::answer_refusals)))
-            .wrap(from_fn(request_log::log))
+            .wrap(from_fn(in_flight::limit))
+            .wrap(Condition::new(!origins.is_empty(), origins.cors()))
+            .wrap(Condition::new(!origins.is_empty(), from_fn(cors::respond_to_refused_preflight)))
+            .wrap(from_fn(|request, next| request_log::log(Level::INFO, request, next)))
     })?;
     Ok((server, in_flight))
 }
 
-/// Serves what operators ask. It needs few connections and one worker.
+/// Serves `/live` and `/ready` with one worker.
 ///
 /// # Errors
-/// Where the listener cannot be used.
+/// If the listener cannot be used.
 pub fn serve_management(listener: TcpListener, limits: &Limits, readiness: &CheckReadiness) -> io::Result<HttpServer> {
     let limits = Limits { workers: 1, max_connections: MANAGEMENT_CONNECTIONS, ..limits.clone() };
     let readiness = readiness.clone();
@@ -125,7 +111,7 @@ pub fn serve_management(listener: TcpListener, limits: &Limits, readiness: &Chec
             .app_data(Data::new(readiness.clone()))
             .configure(routes::management)
             .wrap(from_fn(panics::catch))
-            .wrap(from_fn(request_log::log_quietly))
+            .wrap(from_fn(|request, next| request_log::log(Level::DEBUG, request, next)))
     })
 }
 
@@ -153,21 +139,21 @@ where
     let server = server.listen("http", listener, move || {
         let shutdown = shutdown.clone();
         let http = HttpService::build()
-            .client_request_timeout(head_timeout + CLOCK_STEP)
-            .client_disconnect_timeout(LINGER)
-            .keep_alive(keep_alive + CLOCK_STEP)
-            .on_connect_ext(|connection: &Connection<Turns<TcpStream>>, extensions| {
-                extensions.insert(connection.get_ref().turn());
+            .client_request_timeout(head_timeout + CLOCK_RESOLUTION)
+            .client_disconnect_timeout(DRAIN_TIMEOUT)
+            .keep_alive(keep_alive + CLOCK_RESOLUTION)
+            .on_connect_ext(|connection: &WriteTimeoutStream<RequestStream<TcpStream>>, extensions| {
+                extensions.insert(connection.get_ref().progress());
             })
             .graceful_shutdown_signal(move || {
                 let shutdown = shutdown.clone();
                 async move { shutdown.notified().await }
             })
-            .h1(apply_fn_factory(map_config(app(), |()| AppConfig::default()), turns::answer_in_turn));
+            .h1(apply_fn_factory(map_config(app(), |()| AppConfig::default()), pipelining::respond));
         fn_service(move |stream: TcpStream| async move {
             stream.set_nodelay(true).map_err(DispatchError::Io)?;
             let peer = stream.peer_addr().ok();
-            Ok::<_, DispatchError>((Connection::new(Turns::new(stream), answer_timeout), peer))
+            Ok::<_, DispatchError>((WriteTimeoutStream::new(RequestStream::new(stream), answer_timeout), peer))
         })
         .and_then(http)
     })?;

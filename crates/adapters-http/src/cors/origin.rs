@@ -3,18 +3,18 @@ use std::str::FromStr;
 use thiserror::Error;
 use url::Url;
 
-/// Where a page comes from: scheme, host and port, as browsers write them (RFC 6454).
+/// Origin of a page: scheme, host and port, as browsers write them (RFC 6454).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin(String);
 
-/// Why a text is no [`Origin`].
+/// The text is not an [`Origin`].
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum OriginError {
-    /// It is neither `http://…` nor `https://…`, or what follows is no host.
-    #[error("it is no origin")]
+    /// The text is not an `http` or `https` URL with a valid host.
+    #[error("it is not an origin")]
     NotAnOrigin,
-    /// It is one, but browsers write it in this way.
-    #[error("it is written {0}")]
+    /// Browsers write the origin in this form.
+    #[error("browsers write it as {0}")]
     WrittenAs(String),
 }
 
@@ -24,7 +24,7 @@ impl FromStr for Origin {
     fn from_str(text: &str) -> Result<Self, OriginError> {
         let url = Url::parse(text).map_err(|_| OriginError::NotAnOrigin)?;
         match url.origin().ascii_serialization() {
-            _ if !is_of_the_web(&url) => Err(OriginError::NotAnOrigin),
+            _ if !is_web_origin(&url) => Err(OriginError::NotAnOrigin),
             written if written == text => Ok(Self(written)),
             written => Err(OriginError::WrittenAs(written)),
         }
@@ -37,11 +37,11 @@ impl Origin {
     }
 }
 
-/// Other schemes have origins too, but no pages. And URLs may have hosts such as `*.example` and `${host}`, which no page
-/// comes from.
-fn is_of_the_web(url: &Url) -> bool {
-    let in_a_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-._[:]".contains(&byte);
-    matches!(url.scheme(), "http" | "https") && url.host_str().is_some_and(|host| host.bytes().all(in_a_host))
+/// Pages have `http` and `https` origins only. A URL may have a host such as `*.example` or `${host}`, but no page has
+/// it.
+fn is_web_origin(url: &Url) -> bool {
+    let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._[:]".contains(&byte);
+    matches!(url.scheme(), "http" | "https") && url.host_str().is_some_and(|host| host.bytes().all(is_host_byte))
 }
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn assert_no_origin(text: &str) {
+    fn assert_not_an_origin(text: &str) {
         assert_eq!(text.parse::<Origin>(), Err(OriginError::NotAnOrigin), "{text:?}");
     }
 
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_in_another_form_is_told_in_that_of_browsers() {
+    fn the_error_for_another_form_contains_the_form_of_browsers() {
         for (text, written) in [
             ("https://shop.example/", "https://shop.example"),
             ("https://shop.example/v1?x#y", "https://shop.example"),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_web_is_no_origin() {
+    fn a_text_without_a_web_origin_is_refused() {
         for text in [
             "",
             "*",
@@ -126,16 +126,16 @@ mod tests {
             "ws://shop.example",
             "wss://shop.example",
         ] {
-            assert_no_origin(text);
+            assert_not_an_origin(text);
         }
     }
 
     #[test]
-    fn what_no_host_is_called_is_no_origin() {
+    fn an_invalid_host_is_refused() {
         for text in
             ["https://*", "https://*.shop.example", "https://${host}", "https://{host}:3000", "https://\"shop\""]
         {
-            assert_no_origin(text);
+            assert_not_an_origin(text);
         }
     }
 }

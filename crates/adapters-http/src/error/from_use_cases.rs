@@ -1,4 +1,4 @@
-//! What goes wrong in a use case, as an answer.
+//! The response to each error of a use case.
 
 use animal_store_app::{
     ApiTokenError, AuthenticateError, GetPetError, InsufficientScope,
@@ -75,55 +75,45 @@ impl From<NotReady> for ApiError {
 mod tests {
     use super::*;
 
-    fn storage_errors() -> [StorageError; 4] {
-        [
-            StorageError::Unavailable("away".into()),
-            StorageError::Overloaded,
-            StorageError::Timeout,
-            StorageError::Corrupt("status 7".into()),
-        ]
+    #[track_caller]
+    fn assert_code(error: impl Into<ApiError>, code: &str) {
+        assert_eq!(error.into().response().code, code);
     }
 
     #[test]
-    fn whatever_fails_storage_is_answered_alike_by_every_operation() {
-        let codes = ["unavailable", "overloaded", "unavailable", "internal_error"];
-
-        assert_eq!(storage_errors().map(|error| ApiError::from(error).code()), codes);
-        assert_eq!(storage_errors().map(|error| ApiError::from(GetPetError::Storage(error)).code()), codes);
-        assert_eq!(storage_errors().map(|error| ApiError::from(AddPetError::NotStored(error)).code()), codes);
-    }
-
-    #[test]
-    fn an_animal_that_may_have_been_added_is_told_apart() {
-        assert_eq!(ApiError::from(AddPetError::OutcomeUnknown("cut".into())).code(), "outcome_unknown");
-    }
-
-    #[test]
-    fn a_key_that_is_taken_is_told_from_one_that_is_busy() {
-        assert_eq!(ApiError::from(AddPetError::IdempotencyConflict).code(), "idempotency_conflict");
-        assert_eq!(ApiError::from(AddPetError::IdempotencyMismatch).code(), "idempotency_mismatch");
-    }
-
-    #[test]
-    fn an_unknown_animal_is_not_found() {
-        assert_eq!(ApiError::from(GetPetError::NotFound).code(), "pet_not_found");
-    }
-
-    #[test]
-    fn a_directory_that_cannot_look_is_never_a_401() {
-        for (error, code) in [
-            (AuthenticateError::UnknownKey, "invalid_api_key"),
-            (ApiKeyDirectoryError::Unavailable("away".into()).into(), "unavailable"),
-            (ApiKeyDirectoryError::Timeout.into(), "unavailable"),
-            (ApiKeyDirectoryError::Overloaded.into(), "overloaded"),
-            (ApiKeyDirectoryError::Corrupt("no id".into()).into(), "internal_error"),
-        ] {
-            assert_eq!(ApiError::from(error).code(), code);
+    fn every_operation_responds_alike_to_an_error_of_the_storage() {
+        let errors: [(fn() -> StorageError, _); 4] = [
+            (|| StorageError::Unavailable("no connection".into()), "unavailable"),
+            (|| StorageError::Overloaded, "overloaded"),
+            (|| StorageError::Timeout, "unavailable"),
+            (|| StorageError::Corrupt("status 7".into()), "internal_error"),
+        ];
+        for (error, code) in errors {
+            assert_code(error(), code);
+            assert_code(GetPetError::Storage(error()), code);
+            assert_code(AddPetError::NotStored(error()), code);
         }
     }
 
     #[test]
-    fn what_is_not_ready_is_unavailable() {
-        assert_eq!(ApiError::from(NotReady("away".into())).code(), "unavailable");
+    fn each_error_of_an_operation_has_its_own_code() {
+        assert_code(GetPetError::NotFound, "pet_not_found");
+        assert_code(AddPetError::OutcomeUnknown("disconnected".into()), "outcome_unknown");
+        assert_code(AddPetError::IdempotencyConflict, "idempotency_conflict");
+        assert_code(AddPetError::IdempotencyMismatch, "idempotency_mismatch");
+        assert_code(NotReady("no connection".into()), "unavailable");
+    }
+
+    #[test]
+    fn an_error_of_the_key_directory_is_never_a_401() {
+        assert_code(AuthenticateError::UnknownKey, "invalid_api_key");
+        for (error, code) in [
+            (ApiKeyDirectoryError::Unavailable("no connection".into()), "unavailable"),
+            (ApiKeyDirectoryError::Timeout, "unavailable"),
+            (ApiKeyDirectoryError::Overloaded, "overloaded"),
+            (ApiKeyDirectoryError::Corrupt("no id".into()), "internal_error"),
+        ] {
+            assert_code(AuthenticateError::from(error), code);
+        }
     }
 }

@@ -6,7 +6,7 @@ SwaggerUIBundle({
   deepLinking: true,
   displayRequestDuration: true,
   tryItOutEnabled: true,
-  // Neither the document nor the API key is given to anybody else.
+  // Neither the document nor the API key leaves this origin.
   validatorUrl: null,
   persistAuthorization: false,
 });

@@ -1,4 +1,8 @@
-use actix_web::{HttpMessage, HttpRequest, HttpResponse, http::header::LOCATION, web::Data};
+use actix_web::{
+    HttpMessage, HttpRequest, HttpResponse,
+    http::header::LOCATION,
+    web::{Data, Payload},
+};
 use animal_store_app::ports::{AddPet, AddedPet};
 
 use super::{
@@ -6,27 +10,28 @@ use super::{
     new_pet_request,
     pet_response::PetResponse,
 };
-use crate::{UseCases, auth::MayWrite, body::JsonBody, error::ApiError};
+use crate::{auth, body, error::ApiError, use_cases::UseCases};
 
 /// `createPet`
 pub(crate) async fn create_pet(
-    MayWrite(access): MayWrite,
     use_cases: Data<UseCases>,
     request: HttpRequest,
-    body: JsonBody,
+    payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
+    let access = auth::write_access(&request)?;
+    let body = body::read_json(&request, payload).await?;
     let idempotency_key = idempotency_key::parse(request.headers(), &access.key().id)?;
     if let Some(key) = &idempotency_key {
-        // For the log.
+        // For the request log.
         request.extensions_mut().insert(key.clone());
     }
-    let pet = new_pet_request::parse(&body.0)?;
+    let pet = new_pet_request::parse(&body)?;
     let AddedPet { pet, replayed } = use_cases.create_pet.execute(&access, AddPet { pet, idempotency_key }).await?;
     let mut response = HttpResponse::Created();
     if replayed {
         response.insert_header((IDEMPOTENCY_REPLAYED, "true"));
     }
-    // Relative to the request's own URI, so that it holds behind any base path.
+    // Relative to the URI of the request, so that it is valid behind any base path.
     let location = format!("pets/{}", pet.id().get());
     Ok(response.insert_header((LOCATION, location)).json(PetResponse::from(&pet)))
 }

@@ -1,5 +1,5 @@
-//! `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): what the client calls its create, so that a retry
-//! does not add a second animal.
+//! `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): a client-chosen key of a create, so that a retry does
+//! not add a second pet.
 
 use std::borrow::Cow;
 
@@ -11,29 +11,28 @@ use crate::error::{ApiError, Problems};
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// On an answer that an earlier request got before.
+/// Set on the response of an earlier request with the same key.
 pub(crate) const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// The valid values: a bare key or a String of structured fields.
+pub(crate) const IDEMPOTENCY_KEY_PATTERN: &str = r#"^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$"#;
 
 const MAX_CHARS: usize = 255;
 
-/// The key that a client of this API key gives, where it gives one.
-pub(crate) fn parse(headers: &HeaderMap, api_key: &ApiKeyId) -> Result<Option<IdempotencyKey>, ApiError> {
+const PROBLEM: &str = "Idempotency-Key must be sent once, as 1 to 255 visible ASCII characters, bare or quoted";
+
+/// Parses the header. Keys of different API keys are different.
+pub(super) fn parse(headers: &HeaderMap, api_key: &ApiKeyId) -> Result<Option<IdempotencyKey>, ApiError> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY);
     let Some(value) = values.next() else { return Ok(None) };
-    let once = values.next().is_none();
-    match text(value.as_bytes()) {
-        Some(text) if once => Ok(Some(IdempotencyKey::new(api_key.clone(), &text))),
-        _ => {
-            let mut problems = Problems::default();
-            problems
-                .push("Idempotency-Key", &"must be sent once, as 1 to 255 visible ASCII characters, bare or quoted");
-            Err(ApiError::InvalidHeader(problems))
-        }
+    match parse_text(value.as_bytes()) {
+        Some(text) if values.next().is_none() => Ok(Some(IdempotencyKey::new(api_key.clone(), &text))),
+        _ => Err(ApiError::InvalidHeader(Problems::one(PROBLEM))),
     }
 }
 
-/// What a bare value is, and what a String of structured fields (RFC 9651, section 3.3.3) says.
-fn text(value: &[u8]) -> Option<Cow<'_, str>> {
+/// Returns a bare value as it is, and the content of a String of structured fields (RFC 9651, section 3.3.3).
+fn parse_text(value: &[u8]) -> Option<Cow<'_, str>> {
     let text = if value.starts_with(b"\"") {
         match Parser::new(value).parse().ok()? {
             Item { bare_item: BareItem::String(string), params } if params.is_empty() => {
@@ -44,13 +43,14 @@ fn text(value: &[u8]) -> Option<Cow<'_, str>> {
     } else {
         Cow::from(str::from_utf8(value).ok()?)
     };
-    let is_fit = (1..=MAX_CHARS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
-    is_fit.then_some(text)
+    let is_valid = (1..=MAX_CHARS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_valid.then_some(text)
 }
 
 #[cfg(test)]
 mod tests {
     use actix_web::http::header::HeaderValue;
+    use proptest::{prelude::*, string::string_regex};
 
     use super::*;
 
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_key_and_a_quoted_one_are_the_same() {
+    fn a_bare_key_and_a_quoted_key_are_equal() {
         let longest = "~".repeat(MAX_CHARS);
         for (bare, quoted) in [
             ("a", r#""a""#),
@@ -80,12 +80,12 @@ mod tests {
     }
 
     #[test]
-    fn no_header_is_no_key() {
+    fn without_the_header_there_is_no_key() {
         assert_eq!(parse(&[]).unwrap(), None);
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn any_other_value_is_refused() {
         let long = "x".repeat(MAX_CHARS + 1);
         for bad in [
             &[""][..],
@@ -110,5 +110,14 @@ mod tests {
             assert!(matches!(parse(&values), Err(ApiError::InvalidHeader(_))), "{bad:?}");
         }
         assert!(parse(&[b"a\xff"]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_of_the_pattern_is_valid(
+            text in string_regex(IDEMPOTENCY_KEY_PATTERN.trim_matches(['^', '$'])).unwrap()
+        ) {
+            prop_assert!(matches!(parse(&[text.as_bytes()]), Ok(Some(_))), "{text:?}");
+        }
     }
 }

@@ -1,21 +1,20 @@
-//! Whole numbers as JSON may write them.
+//! 64-bit integers in JSON, which may have a fraction or an exponent.
 
-/// 2^53: up to here, every reader of JSON agrees on what a number with a fraction or an exponent means
-/// (RFC 8259, section 6).
+/// 2^53: within this range, all JSON parsers agree on a number with a fraction or an exponent (RFC 8259, section 6).
 const MAX_EXACT: i64 = 1 << 53;
 
-/// The 64-bit integer that a JSON number stands for. `5.0` and `5e0` are 5, as JSON Schema has it, within
-/// ±2^53; plain digits reach over all 64 bits. `None` for a fraction and for what is out of range.
+/// Parses a JSON number. Within ±2^53, `5.0` and `5e0` are 5, as in JSON Schema. Plain digits may use all 64 bits.
+/// Returns `None` for a number that is not an integer or is out of range.
 pub(super) fn parse(number: &str) -> Option<i64> {
     if number.contains(['.', 'e', 'E']) {
-        whole(number).filter(|value| (-MAX_EXACT..=MAX_EXACT).contains(value))
+        parse_exactly(number).filter(|value| (-MAX_EXACT..=MAX_EXACT).contains(value))
     } else {
         number.parse().ok()
     }
 }
 
-/// Exact, digit by digit: a detour over floating point would take `5.00000000000000000001` for 5.
-fn whole(number: &str) -> Option<i64> {
+/// Exact, because it uses the digits: in floating point, `5.00000000000000000001` is 5.
+fn parse_exactly(number: &str) -> Option<i64> {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = format!("{integer}{fraction}");
@@ -35,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_digits_reach_over_64_bits_and_no_further() {
+    fn plain_digits_may_use_all_64_bits() {
         assert_eq!(parse("9223372036854775807"), Some(i64::MAX));
         assert_eq!(parse("-9223372036854775808"), Some(i64::MIN));
         assert_eq!(parse("9223372036854775808"), None);
@@ -45,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_number_may_be_written_with_a_fraction_or_an_exponent() {
+    fn a_fraction_or_an_exponent_is_allowed_if_the_number_is_whole() {
         for (written, value) in [
             ("5.0", 5),
             ("5e0", 5),
@@ -67,14 +66,14 @@ mod tests {
     }
 
     #[test]
-    fn a_fraction_is_refused_however_small() {
+    fn a_fraction_of_any_size_is_refused() {
         for written in ["5.5", "0.1", "5e-1", "-0.5", "5.00000000000000000001", "1e-999999999999999999999"] {
             assert_eq!(parse(written), None, "{written}");
         }
     }
 
     #[test]
-    fn beyond_2_to_the_53rd_only_plain_digits_are_exact() {
+    fn beyond_2_to_the_53rd_only_plain_digits_are_accepted() {
         for written in
             ["9007199254740993.0", "9007199254740993e0", "-9007199254740993.0", "1e16", "1e400", "1e99999999999"]
         {
@@ -84,18 +83,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_integer_is_read_exactly(value in any::<i64>()) {
+        fn every_integer_is_parsed_exactly(value in any::<i64>()) {
             prop_assert_eq!(parse(&value.to_string()), Some(value));
         }
 
         #[test]
-        fn what_floating_point_holds_exactly_is_read_alike(value in -MAX_EXACT..=MAX_EXACT, zeros in 0..5_usize) {
+        fn a_whole_number_within_2_to_the_53rd_is_exact(value in -MAX_EXACT..=MAX_EXACT, zeros in 0..5_usize) {
             prop_assert_eq!(parse(&format!("{value}.0{}", "0".repeat(zeros))), Some(value));
             prop_assert_eq!(parse(&format!("{value}{}e-{zeros}", "0".repeat(zeros))), Some(value));
         }
 
         #[test]
-        fn no_number_is_more_than_refused(text in "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,30})?") {
+        fn no_number_causes_a_panic(text in "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,30})?") {
             let _ = parse(&text);
         }
     }

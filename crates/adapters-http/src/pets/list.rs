@@ -4,14 +4,11 @@ use actix_web::{HttpRequest, HttpResponse, http::header::LINK, web::Data};
 use animal_store_domain::{ListQuery, PetId};
 
 use super::{cursor, list_query, pet_response::PetResponse};
-use crate::{UseCases, auth::MayRead, compression, error::ApiError};
+use crate::{auth, compression, error::ApiError, use_cases::UseCases};
 
 /// `listPets`
-pub(crate) async fn list_pets(
-    MayRead(access): MayRead,
-    use_cases: Data<UseCases>,
-    request: HttpRequest,
-) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn list_pets(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let access = auth::read_access(&request)?;
     let query = list_query::parse(request.query_string())?;
     let page = use_cases.list_pets.execute(&access, query).await?;
     let mut response = HttpResponse::Ok();
@@ -19,10 +16,10 @@ pub(crate) async fn list_pets(
         response.insert_header((LINK, next_link(query, next)));
     }
     let response = response.json(page.pets.iter().map(PetResponse::from).collect::<Vec<_>>());
-    Ok(compression::negotiated(&request, response))
+    Ok(compression::negotiate(&request, response))
 }
 
-/// Where the next page is (RFC 8288): relative to the request's own URI, so that it holds behind any base path.
+/// The link to the next page (RFC 8288), relative to the URI of the request, so that it is valid behind any base path.
 fn next_link(query: ListQuery, next: PetId) -> String {
     let mut link = format!("<?limit={}", query.limit.get());
     if let Some(status) = query.status {
@@ -39,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_link_repeats_the_query_and_says_where_to_go_on() {
+    fn the_link_repeats_the_query_and_adds_the_cursor() {
         let next = PetId::parse(1).unwrap();
         let query = ListQuery { limit: PageLimit::parse(7).unwrap(), status: Some(PetStatus::Sold), after: None };
 

@@ -1,68 +1,34 @@
-//! The query of `listPets`. What is invalid is refused, never bent into shape; what is unknown is ignored.
-
-use std::{borrow::Cow, fmt::Display};
+//! The query of `listPets`. An invalid parameter is refused, never corrected. An unknown parameter is ignored.
 
 use animal_store_domain::{ListQuery, PageLimit, PageLimitError};
 
-use super::cursor;
-use crate::{
-    digits,
-    error::{ApiError, Problems},
-};
+use super::{cursor, digits, member::Member};
+use crate::error::{ApiError, Problems};
 
 pub(super) fn parse(query: &str) -> Result<ListQuery, ApiError> {
-    let (mut limits, mut statuses, mut cursors) = (Given::None, Given::None, Given::None);
+    let (mut limit, mut status, mut after) = (Member::optional(), Member::optional(), Member::optional());
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
-            "limit" => limits.add(value),
-            "status" => statuses.add(value),
-            "cursor" => cursors.add(value),
+            "limit" => limit.set(parse_limit(&value)),
+            "status" => status.set(value.parse().map(Some)),
+            "cursor" => after.set(cursor::decode(&value)),
             _ => {}
         }
     }
     let mut problems = Problems::default();
-    let limit = limits.read("limit", parse_limit, &mut problems);
-    let status = statuses.read("status", str::parse, &mut problems);
-    let after = cursors.read("cursor", cursor::decode, &mut problems).flatten();
-    if problems.is_empty() {
-        Ok(ListQuery { limit: limit.unwrap_or_default(), status, after })
-    } else {
-        Err(ApiError::InvalidQuery(problems))
+    match (
+        limit.take("limit", &mut problems),
+        status.take("status", &mut problems),
+        after.take("cursor", &mut problems),
+    ) {
+        (Some(limit), Some(status), Some(after)) => Ok(ListQuery { limit, status, after }),
+        _ => Err(ApiError::InvalidQuery(problems)),
     }
 }
 
 fn parse_limit(text: &str) -> Result<PageLimit, PageLimitError> {
-    let limit = digits::positive(text).and_then(|limit| u8::try_from(limit).ok()).ok_or(PageLimitError)?;
+    let limit = digits::parse(text).and_then(|limit| u8::try_from(limit).ok()).ok_or(PageLimitError)?;
     PageLimit::parse(limit)
-}
-
-/// A parameter, as often as it was given.
-enum Given<'a> {
-    None,
-    Once(Cow<'a, str>),
-    Twice,
-}
-
-impl<'a> Given<'a> {
-    fn add(&mut self, value: Cow<'a, str>) {
-        *self = if matches!(self, Self::None) { Self::Once(value) } else { Self::Twice };
-    }
-
-    fn read<T, E: Display>(
-        self,
-        name: &str,
-        parse: impl FnOnce(&str) -> Result<T, E>,
-        problems: &mut Problems,
-    ) -> Option<T> {
-        match self {
-            Self::None => None,
-            Self::Once(value) => parse(&value).map_err(|error| problems.push(name, &error)).ok(),
-            Self::Twice => {
-                problems.push(name, &"must be given once");
-                None
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -80,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_given_is_the_first_twenty_animals_of_every_status() {
+    fn without_parameters_the_query_selects_the_first_twenty_pets_of_every_status() {
         for query in ["", "&", "unknown=1", "Limit=5", "limi=x&stat=y"] {
             assert_eq!(parse(query).unwrap(), ListQuery::default(), "{query}");
         }
@@ -88,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_given_is_everything_read() {
+    fn every_parameter_is_parsed() {
         let expected = ListQuery {
             limit: PageLimit::parse(100).unwrap(),
             status: Some(PetStatus::Pending),
@@ -109,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_named_at_once() {
+    fn every_invalid_parameter_is_named_in_one_message() {
         assert_eq!(
             problems("limit=0&status=eaten&cursor=x"),
             "limit must be a whole number from 1 to 100; status must be one of available, pending, sold; \
@@ -118,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_given_twice_is_refused_even_when_both_agree() {
+    fn a_parameter_given_twice_is_refused_even_if_both_are_equal() {
         for name in ["limit", "status", "cursor"] {
             assert_eq!(problems(&format!("{name}=1&{name}=1")), format!("{name} must be given once"));
         }
@@ -126,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_query_is_more_than_refused(query in any::<String>()) {
+        fn no_query_causes_a_panic(query in any::<String>()) {
             let _ = parse(&query);
         }
     }

@@ -1,7 +1,7 @@
-//! `NewPet`, as clients send it: read leniently, then checked by the domain's own rules.
+//! The body of `createPet`: each member is parsed once, by the rules of the domain.
 //!
-//! serde stops at its first mistake. So each member is first taken as it comes ([`Member`]), whatever it holds; then
-//! the functions that `validator` calls parse each one, and one answer names every member that is wrong.
+//! serde stops at the first error. Therefore a [`Member`] holds either a value or a problem, and `validator`
+//! collects the problems of all members, so that one response names each of them.
 
 #[cfg(test)]
 mod tests;
@@ -16,13 +16,11 @@ use serde::{
 use serde_json::value::RawValue;
 use validator::{Validate, ValidationError, ValidationErrors};
 
-use super::json_integer;
+use super::{json_integer, member::Member};
 use crate::error::{ApiError, Problems};
 
-/// The animal that the body describes.
 pub(super) fn parse(body: &[u8]) -> Result<NewPet, ApiError> {
-    let invalid = |problem: &str| ApiError::InvalidBody(Problems::one(problem));
-    let text = std::str::from_utf8(body).map_err(|_| invalid("the request body must be JSON in UTF-8"))?;
+    let text = str::from_utf8(body).map_err(|_| invalid("the request body must be JSON in UTF-8"))?;
     let request: NewPetRequest = serde_json::from_str(text).map_err(|error| {
         invalid(if error.is_data() {
             "the request body must be a JSON object"
@@ -31,101 +29,26 @@ pub(super) fn parse(body: &[u8]) -> Result<NewPet, ApiError> {
         })
     })?;
     request.validate().map_err(|errors| ApiError::InvalidBody(problems(&errors)))?;
-    request.new_pet().map_err(|problem| invalid(&problem))
+    let new_pet = NewPet::new(request.name.into_value(), request.category_id.into_value());
+    Ok(new_pet.with_status(request.status.into_value()))
+}
+
+fn invalid(problem: &str) -> ApiError {
+    ApiError::InvalidBody(Problems::one(problem))
 }
 
 #[derive(Validate)]
-struct NewPetRequest<'a> {
-    #[validate(custom(function = "check_name"))]
-    name: Member<'a>,
-    #[validate(custom(function = "check_category_id"))]
-    category_id: Member<'a>,
-    #[validate(custom(function = "check_status"))]
-    status: Member<'a>,
+struct NewPetRequest {
+    #[validate(custom(function = "check"))]
+    name: Member<PetName>,
+    #[validate(custom(function = "check"))]
+    category_id: Member<CategoryId>,
+    #[validate(custom(function = "check"))]
+    status: Member<Option<PetStatus>>,
 }
 
-/// A member of the object, as the client wrote it.
-#[derive(Clone, Copy)]
-enum Member<'a> {
-    Absent,
-    Given(&'a RawValue),
-    GivenTwice,
-}
-
-impl NewPetRequest<'_> {
-    fn new_pet(&self) -> Result<NewPet, String> {
-        Ok(NewPet::new(name(self.name)?, category_id(self.category_id)?).with_status(status(self.status)?))
-    }
-}
-
-fn name(member: Member<'_>) -> Result<PetName, String> {
-    let text = string(member.required()?).ok_or("must be a string")?;
-    PetName::parse(&text).map_err(|error| error.to_string())
-}
-
-fn category_id(member: Member<'_>) -> Result<CategoryId, String> {
-    let number = json_integer::parse(member.required()?.get()).ok_or("must be a 64-bit integer")?;
-    Ok(CategoryId::new(number))
-}
-
-fn status(member: Member<'_>) -> Result<Option<PetStatus>, String> {
-    let Some(value) = member.optional()? else { return Ok(None) };
-    let status = string(value).and_then(|text| text.parse().ok());
-    status.map(Some).ok_or_else(|| PetStatusError.to_string())
-}
-
-fn string(value: &RawValue) -> Option<String> {
-    serde_json::from_str(value.get()).ok()
-}
-
-impl<'a> Member<'a> {
-    fn optional(self) -> Result<Option<&'a RawValue>, &'static str> {
-        match self {
-            Self::Absent => Ok(None),
-            Self::Given(value) => Ok(Some(value)),
-            Self::GivenTwice => Err("must be given once"),
-        }
-    }
-
-    fn required(self) -> Result<&'a RawValue, &'static str> {
-        self.optional()?.ok_or("is required")
-    }
-}
-
-fn check_name(member: &Member<'_>) -> Result<(), ValidationError> {
-    check(name(*member))
-}
-
-fn check_category_id(member: &Member<'_>) -> Result<(), ValidationError> {
-    check(category_id(*member))
-}
-
-fn check_status(member: &Member<'_>) -> Result<(), ValidationError> {
-    check(status(*member))
-}
-
-fn check<T>(parsed: Result<T, String>) -> Result<(), ValidationError> {
-    parsed.map(drop).map_err(|problem| ValidationError::new("invalid").with_message(problem.into()))
-}
-
-/// Every member that is wrong, in the order of the interface.
-fn problems(errors: &ValidationErrors) -> Problems {
-    let fields = errors.field_errors();
-    let mut problems = Problems::default();
-    for (field, member) in [("name", "name"), ("category_id", "categoryId"), ("status", "status")] {
-        for error in fields.get(field).copied().into_iter().flatten() {
-            problems.push(member, &error.message.as_deref().unwrap_or("is invalid"));
-        }
-    }
-    problems
-}
-
-/// `validator` keeps a copy of a refused value beside its error. Nothing reads it, so there is nothing in it.
-impl Serialize for Member<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_unit()
-    }
-}
+/// Fields of [`NewPetRequest`] and the members of the interface, in its order.
+const MEMBERS: [(&str, &str); 3] = [("name", "name"), ("category_id", "categoryId"), ("status", "status")];
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "camelCase")]
@@ -137,7 +60,7 @@ enum MemberName {
     Unknown,
 }
 
-impl<'de> Deserialize<'de> for NewPetRequest<'de> {
+impl<'de> Deserialize<'de> for NewPetRequest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(NewPetVisitor)
     }
@@ -146,27 +69,64 @@ impl<'de> Deserialize<'de> for NewPetRequest<'de> {
 struct NewPetVisitor;
 
 impl<'de> Visitor<'de> for NewPetVisitor {
-    type Value = NewPetRequest<'de>;
+    type Value = NewPetRequest;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut request = NewPetRequest { name: Member::Absent, category_id: Member::Absent, status: Member::Absent };
-        while let Some(name) = map.next_key()? {
-            let member = match name {
-                MemberName::Name => &mut request.name,
-                MemberName::CategoryId => &mut request.category_id,
-                MemberName::Status => &mut request.status,
-                MemberName::Unknown => {
-                    map.next_value::<IgnoredAny>()?;
-                    continue;
-                }
-            };
-            let value = map.next_value()?;
-            *member = if matches!(member, Member::Absent) { Member::Given(value) } else { Member::GivenTwice };
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NewPetRequest, A::Error> {
+        let (mut name, mut category_id, mut status) = (Member::required(), Member::required(), Member::optional());
+        while let Some(member) = map.next_key()? {
+            match member {
+                MemberName::Name => name.set(parse_name(map.next_value()?)),
+                MemberName::CategoryId => category_id.set(parse_category_id(map.next_value()?)),
+                MemberName::Status => status.set(parse_status(map.next_value()?)),
+                MemberName::Unknown => drop(map.next_value::<IgnoredAny>()?),
+            }
         }
-        Ok(request)
+        Ok(NewPetRequest { name, category_id, status })
+    }
+}
+
+fn parse_name(json: &RawValue) -> Result<PetName, String> {
+    let text = parse_string(json).ok_or("must be a string")?;
+    PetName::parse(&text).map_err(|error| error.to_string())
+}
+
+fn parse_category_id(json: &RawValue) -> Result<CategoryId, &'static str> {
+    json_integer::parse(json.get()).map(CategoryId::new).ok_or("must be a 64-bit integer")
+}
+
+fn parse_status(json: &RawValue) -> Result<Option<PetStatus>, PetStatusError> {
+    parse_string(json).ok_or(PetStatusError)?.parse().map(Some)
+}
+
+fn parse_string(json: &RawValue) -> Option<String> {
+    serde_json::from_str(json.get()).ok()
+}
+
+fn check<T>(member: &Member<T>) -> Result<(), ValidationError> {
+    match member.problem() {
+        None => Ok(()),
+        Some(problem) => Err(ValidationError::new("invalid").with_message(problem.clone())),
+    }
+}
+
+fn problems(errors: &ValidationErrors) -> Problems {
+    let fields = errors.field_errors();
+    let mut problems = Problems::default();
+    for (field, member) in MEMBERS {
+        for error in fields.get(field).copied().into_iter().flatten() {
+            problems.push(member, error.message.as_deref().unwrap_or("is invalid"));
+        }
+    }
+    problems
+}
+
+/// `validator` copies the refused value into its error. Nothing reads the copy, so it is empty.
+impl<T> Serialize for Member<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_unit()
     }
 }

@@ -1,7 +1,7 @@
 use animal_store_domain::{Pet, PetStatus};
 use serde::Serialize;
 
-/// Pet, as the interface has it. An animal without a status has no `status` member.
+/// The schema Pet of the interface. A pet without a status has no `status` member.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PetResponse<'a> {

@@ -10,7 +10,7 @@ fn problems_of(body: &str) -> String {
 }
 
 #[test]
-fn every_member_that_is_wrong_is_named_in_one_answer() {
+fn every_invalid_member_is_named_in_one_message() {
     assert_eq!(
         problems_of(r#"{"name":1,"status":"x"}"#),
         "name must be a string; categoryId is required; status must be one of available, pending, sold"
@@ -18,7 +18,7 @@ fn every_member_that_is_wrong_is_named_in_one_answer() {
 }
 
 #[test]
-fn each_member_is_refused_in_words_of_its_own() {
+fn each_invalid_member_has_its_own_message() {
     for (name, problem) in [
         (r#""""#, "name must not be blank"),
         (r#"" ""#, "name must not be blank"),
@@ -47,7 +47,7 @@ fn each_member_is_refused_in_words_of_its_own() {
 }
 
 #[test]
-fn a_member_given_twice_is_refused_however_it_is_spelled() {
+fn a_member_given_twice_is_refused_even_if_its_name_is_escaped() {
     assert_eq!(
         problems_of(
             r#"{"name":"Rex","n\u0061me":"Rex","categoryId":1,"categoryId":1,"status":"sold","status":"sold"}"#
@@ -57,7 +57,7 @@ fn a_member_given_twice_is_refused_however_it_is_spelled() {
 }
 
 #[test]
-fn unknown_members_are_ignored_whatever_they_hold() {
+fn unknown_members_are_ignored_with_any_value() {
     let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
     let body = format!(
         r#"{{"id":7,"Name":1,"category_id":"x","huge":1e9999,"deep":{deep},"half":"\ud800",
@@ -68,7 +68,7 @@ fn unknown_members_are_ignored_whatever_they_hold() {
 }
 
 #[test]
-fn what_is_no_object_is_told_apart_from_what_is_no_json() {
+fn a_body_that_is_not_an_object_and_one_that_is_not_json_have_different_messages() {
     for body in ["[]", "null", "1", r#""name""#, "true"] {
         assert_eq!(problems_of(body), "the request body must be a JSON object", "{body}");
     }
@@ -80,7 +80,7 @@ fn what_is_no_object_is_told_apart_from_what_is_no_json() {
 
 proptest! {
     #[test]
-    fn every_valid_animal_is_read_exactly(name in "\\PC{0,300}", category_id in any::<i64>()) {
+    fn every_valid_pet_is_parsed_exactly(name in "\\PC{0,300}", category_id in any::<i64>()) {
         let body = serde_json::json!({ "name": name, "categoryId": category_id }).to_string();
         match PetName::parse(&name) {
             Ok(name) => {
@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn no_body_is_more_than_refused(body in any::<Vec<u8>>()) {
+    fn no_body_causes_a_panic(body in any::<Vec<u8>>()) {
         let _ = parse(&body);
     }
 }

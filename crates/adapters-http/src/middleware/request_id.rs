@@ -1,4 +1,4 @@
-//! Names a request in its answer and in the log: by the client's own `X-Request-Id`, where it is fit to print.
+//! The id of a request in its response and in the log: the client's `X-Request-Id` if it is safe to print.
 
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use uuid::Uuid;
@@ -7,10 +7,10 @@ pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 
 const MAX_BYTES: usize = 128;
 
-/// The id that the client gave, or a new one (a UUID of version 7).
-pub(crate) fn of(headers: &HeaderMap) -> HeaderValue {
+/// Returns the client's id or a new one (a UUID of version 7).
+pub(super) fn get_or_create(headers: &HeaderMap) -> HeaderValue {
     match headers.get(X_REQUEST_ID) {
-        Some(given) if is_fit(given.as_bytes()) => given.clone(),
+        Some(given) if is_safe(given.as_bytes()) => given.clone(),
         _ => {
             let mut buffer = Uuid::encode_buffer();
             let id = Uuid::now_v7().hyphenated().encode_lower(&mut buffer);
@@ -19,7 +19,7 @@ pub(crate) fn of(headers: &HeaderMap) -> HeaderValue {
     }
 }
 
-fn is_fit(id: &[u8]) -> bool {
+fn is_safe(id: &[u8]) -> bool {
     (1..=MAX_BYTES).contains(&id.len()) && id.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._~-".contains(byte))
 }
 
@@ -27,28 +27,28 @@ fn is_fit(id: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn answer(given: &[u8]) -> String {
+    fn id_for(given: &[u8]) -> String {
         let mut headers = HeaderMap::new();
         headers.insert(X_REQUEST_ID, HeaderValue::from_bytes(given).unwrap());
-        of(&headers).to_str().unwrap().to_owned()
+        get_or_create(&headers).to_str().unwrap().to_owned()
     }
 
     #[test]
-    fn an_id_that_is_fit_to_print_is_kept() {
+    fn an_id_that_is_safe_to_print_is_kept() {
         for good in ["a", "0AZ_az.~-9", &"x".repeat(128)] {
-            assert_eq!(answer(good.as_bytes()), good);
+            assert_eq!(id_for(good.as_bytes()), good);
         }
     }
 
     #[test]
     fn any_other_id_is_replaced() {
         for bad in [&b""[..], b"a b", b"a,b", b"<script>", b"a\xff", "ü".as_bytes(), "x".repeat(129).as_bytes()] {
-            assert_eq!(answer(bad).len(), 36, "{bad:?}");
+            assert_eq!(id_for(bad).len(), 36, "{bad:?}");
         }
     }
 
     #[test]
     fn new_ids_are_distinct() {
-        assert_ne!(of(&HeaderMap::new()), of(&HeaderMap::new()));
+        assert_ne!(get_or_create(&HeaderMap::new()), get_or_create(&HeaderMap::new()));
     }
 }

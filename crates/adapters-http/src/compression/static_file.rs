@@ -3,43 +3,42 @@ use std::{io::Read, sync::OnceLock};
 use actix_web::{HttpRequest, HttpResponse, body::MessageBody, web::Bytes};
 use flate2::read::GzDecoder;
 
-use crate::compression::{GZIP, VARIES, gzip, is_worth_it, prefers_gzip};
+use super::{GZIP, VARY_ON_ENCODING, exceeds_threshold, gzip, prefers_gzip};
 
 /// A file that is part of the program.
 pub(crate) struct StaticFile {
     content_type: &'static str,
-    /// Where that is worth it.
+    /// Absent if the file is not larger than the threshold.
     gzipped: Option<Bytes>,
-    /// Of a file that comes compressed only once somebody wants it so, which browsers do not.
+    /// Decompressed at the first request that needs it. Browsers do not.
     plain: OnceLock<Bytes>,
 }
 
 impl StaticFile {
     pub(crate) fn new(content_type: &'static str, text: impl Into<Bytes>) -> Self {
         let plain = text.into();
-        let gzipped = is_worth_it(plain.size()).then(|| gzip(&plain).into());
+        let gzipped = exceeds_threshold(plain.size()).then(|| gzip(&plain).into());
         Self { content_type, gzipped, plain: plain.into() }
     }
 
-    /// Of a file that comes compressed.
     pub(crate) fn from_gzip(content_type: &'static str, gzipped: impl Into<Bytes>) -> Self {
         Self { content_type, gzipped: Some(gzipped.into()), plain: OnceLock::new() }
     }
 
-    /// `200` with the file in the form that the client prefers.
-    pub(crate) fn answer(&self, request: &HttpRequest) -> HttpResponse {
+    /// Responds with 200 and the file in the encoding that the client prefers.
+    pub(crate) fn respond(&self, request: &HttpRequest) -> HttpResponse {
         let mut response = HttpResponse::Ok();
-        response.content_type(self.content_type).insert_header(VARIES);
+        response.content_type(self.content_type).insert_header(VARY_ON_ENCODING);
         match &self.gzipped {
             Some(gzipped) if prefers_gzip(request) => response.insert_header(GZIP).body(gzipped.clone()),
-            _ => response.body(self.plain.get_or_init(|| self.unpacked()).clone()),
+            _ => response.body(self.plain.get_or_init(|| self.decompress()).clone()),
         }
     }
 
-    fn unpacked(&self) -> Bytes {
+    fn decompress(&self) -> Bytes {
         let gzipped = self.gzipped.as_deref().unwrap_or_default();
         let mut plain = Vec::with_capacity(gzipped.len() * 4);
-        GzDecoder::new(gzipped).read_to_end(&mut plain).expect("a file of the program is whole");
+        GzDecoder::new(gzipped).read_to_end(&mut plain).expect("a file of the program is valid gzip");
         plain.into()
     }
 }

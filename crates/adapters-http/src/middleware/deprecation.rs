@@ -1,4 +1,4 @@
-//! What every answer of `getPet` says of its end: RFC 9745 and RFC 8594.
+//! Headers of every response of `getPet`: RFC 9745 and RFC 8594.
 
 use actix_web::{
     http::header::{HeaderName, LINK},

@@ -1,4 +1,4 @@
-//! A panic ends its request with a 500, not its connection without an answer.
+//! Turns a panic into a 500. Without this, actix closes the connection without a response.
 
 use std::panic::AssertUnwindSafe;
 
@@ -13,9 +13,9 @@ use futures_util::FutureExt;
 use crate::error::ApiError;
 
 pub(crate) async fn catch<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
-    // What a panic leaves half done is dropped with the request; what is shared defends itself.
+    // The state of the request is dropped with it. Shared state is valid after a panic.
     AssertUnwindSafe(next.call(request))
         .catch_unwind()
         .await
-        .unwrap_or_else(|_| Err(ApiError::Internal("a panic, logged where it happened".into()).into()))
+        .unwrap_or_else(|_| Err(ApiError::Internal("a panic, logged by the panic hook".into()).into()))
 }

@@ -1,9 +1,9 @@
-//! One line for each request, and the headers that every answer carries.
+//! Logs one line per request and sets the headers of every response.
 //!
-//! The line never holds a query, a header or a body; of an idempotency key it holds the digest. A 5xx is an error and
-//! carries its cause, which the client never sees; everything else is information.
+//! The line never contains a query, a header or a body. Of an idempotency key it contains the digest. A 5xx is logged
+//! as an error with its cause, which the client never sees.
 
-use std::{sync::Arc, time::Instant};
+use std::{error::Error as _, iter::successors, sync::Arc, time::Instant};
 
 use actix_web::{
     Error, HttpMessage, HttpResponse,
@@ -15,37 +15,24 @@ use actix_web::{
 use animal_store_app::{ApiKey, IdempotencyKey};
 use tracing::Level;
 
-use crate::{
+use super::{
     deprecation::DEPRECATION,
-    error::ApiError,
-    pets::IDEMPOTENCY_REPLAYED,
     request_id::{self, X_REQUEST_ID},
 };
+use crate::{error::ApiError, pets::IDEMPOTENCY_REPLAYED};
 
 const MAX_TEXT_BYTES: usize = 256;
 
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// For requests of clients.
-pub(crate) async fn log<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
-    answer(request, next, Level::INFO).await
-}
-
-/// For probes, which nobody wants to read about every second.
-pub(crate) async fn log_quietly<B: MessageBody>(
-    request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<B>, Error> {
-    answer(request, next, Level::DEBUG).await
-}
-
-async fn answer<B: MessageBody>(
-    request: ServiceRequest,
-    next: Next<B>,
+/// Logs a success and an error of the client at `level`.
+pub(crate) async fn log<B: MessageBody>(
     level: Level,
+    request: ServiceRequest,
+    next: Next<B>,
 ) -> Result<ServiceResponse<B>, Error> {
     let start = Instant::now();
-    let id = request_id::of(request.headers());
+    let id = request_id::get_or_create(request.headers());
     let (method, uri) = (request.method().clone(), request.uri().clone());
     match next.call(request).await {
         Ok(mut response) => {
@@ -54,7 +41,7 @@ async fn answer<B: MessageBody>(
             write_line(&response, &id, start, level);
             Ok(response)
         }
-        // Only a panic comes this way: every other error is a response already.
+        // A panic. Every other error is a response already.
         Err(mut error) => {
             tracing::error!(
                 method = shortened(method.as_str()),
@@ -117,18 +104,14 @@ fn microseconds_since(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Clients choose how long these are; the log does not follow them.
+/// Limits the length of a text that comes from the client.
 fn shortened(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]
 }
 
-/// What went wrong on our side, from the outermost cause to the innermost.
+/// Returns the sources of an error of the service, from the outermost to the innermost.
 fn cause<B>(response: &HttpResponse<B>) -> Option<String> {
-    let mut error: &dyn std::error::Error = response.error()?.as_error::<ApiError>()?;
-    let mut causes = Vec::new();
-    while let Some(source) = error.source() {
-        causes.push(source.to_string());
-        error = source;
-    }
-    if causes.is_empty() { None } else { Some(causes.join(": ")) }
+    let error = response.error()?.as_error::<ApiError>()?;
+    let sources = successors(error.source(), |&source| source.source()).map(ToString::to_string).collect::<Vec<_>>();
+    (!sources.is_empty()).then(|| sources.join(": "))
 }

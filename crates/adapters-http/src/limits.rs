@@ -1,0 +1,22 @@
+use std::time::Duration;
+
+/// Limits and timeouts of a server.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Number of worker threads.
+    pub workers: usize,
+    /// Maximum number of open connections. Others wait in the backlog of the listener.
+    pub max_connections: usize,
+    /// Maximum number of requests in flight. Others are rejected with 503.
+    pub max_in_flight: usize,
+    /// Maximum size of a request body.
+    pub max_body_bytes: usize,
+    /// Timeout for the head of a connection's first request.
+    pub head_timeout: Duration,
+    /// Timeout for the body of a request.
+    pub body_timeout: Duration,
+    /// Timeout of an idle connection.
+    pub keep_alive: Duration,
+    /// Timeout for everything else: a connection is closed this long after the last byte that was written to it.
+    pub answer_timeout: Duration,
+}

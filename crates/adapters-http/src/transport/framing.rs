@@ -1,0 +1,138 @@
+//! Finds where the sections of a request end in the bytes of its connection (RFC 9112).
+//!
+//! This is not a parser: actix parses and refuses malformed requests. It finds the end of what actix accepts.
+
+#[cfg(test)]
+mod tests;
+
+use memchr::memchr;
+
+/// An incomplete section of a request, with the progress of the search for its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Section {
+    Head(HeadState),
+    /// A body with this many bytes left.
+    Body(u64),
+    ChunkedBody(ChunkState),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeadState {
+    /// Before the first line. Empty lines do not count here (RFC 9112, section 2.2).
+    Start,
+    Line,
+    /// After the line feed of a line.
+    LineFeed,
+    /// After that line feed and a carriage return.
+    CarriageReturn,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChunkState {
+    /// In the size of a chunk, with its value up to here.
+    Size(u64),
+    /// After the size of a chunk, on the same line.
+    Extension(u64),
+    /// In the data of a chunk, with this many bytes left, its line end included.
+    Data(u64),
+    Trailers(TrailerState),
+}
+
+/// Unlike in a head, only a carriage return ends the line of a trailer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TrailerState {
+    LineStart,
+    Line,
+    CarriageReturn,
+    /// After the carriage return of an empty line.
+    EmptyLine,
+}
+
+impl Section {
+    pub(super) const HEAD: Self = Self::Head(HeadState::Start);
+    pub(super) const CHUNKED_BODY: Self = Self::ChunkedBody(ChunkState::Size(0));
+
+    /// Returns how many of the next bytes belong to the section if it ends among them. If not, all of them belong to
+    /// it.
+    pub(super) fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
+        match self {
+            Self::Head(state) => state.end_in(bytes),
+            Self::Body(left) => skip(left, bytes),
+            Self::ChunkedBody(state) => state.end_in(bytes),
+        }
+    }
+}
+
+/// Subtracts the length of these bytes. Returns how many of them were left if that is all.
+fn skip(left: &mut u64, bytes: &[u8]) -> Option<usize> {
+    let end = usize::try_from(*left).ok().filter(|&end| end <= bytes.len());
+    *left -= end.unwrap_or(bytes.len()) as u64;
+    end
+}
+
+impl HeadState {
+    fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut rest = bytes.iter();
+        while let Some(byte) = rest.next() {
+            *self = match (*self, byte) {
+                (Self::LineFeed | Self::CarriageReturn, b'\n') => return Some(bytes.len() - rest.len()),
+                (Self::Start, b'\r' | b'\n') => Self::Start,
+                (Self::LineFeed, b'\r') => Self::CarriageReturn,
+                (Self::Line, b'\n') => Self::LineFeed,
+                _ => {
+                    // In a line, only its end matters.
+                    rest = rest.as_slice()[memchr(b'\n', rest.as_slice()).unwrap_or(rest.len())..].iter();
+                    Self::Line
+                }
+            };
+        }
+        None
+    }
+}
+
+impl ChunkState {
+    fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut index = 0;
+        while index < bytes.len() {
+            match self {
+                Self::Size(size) => {
+                    *self = match (bytes[index], char::from(bytes[index]).to_digit(16)) {
+                        (_, Some(digit)) => Self::Size(size.saturating_mul(16).saturating_add(digit.into())),
+                        (b'\n', _) => Self::after_size(*size),
+                        _ => Self::Extension(*size),
+                    };
+                    index += 1;
+                }
+                Self::Extension(size) => {
+                    index += memchr(b'\n', &bytes[index..])? + 1;
+                    *self = Self::after_size(*size);
+                }
+                Self::Data(left) => {
+                    index += skip(left, &bytes[index..])?;
+                    *self = Self::Size(0);
+                }
+                Self::Trailers(state) => return state.end_in(&bytes[index..]).map(|end| index + end),
+            }
+        }
+        None
+    }
+
+    fn after_size(size: u64) -> Self {
+        if size == 0 { Self::Trailers(TrailerState::LineStart) } else { Self::Data(size.saturating_add(2)) }
+    }
+}
+
+impl TrailerState {
+    fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
+        for (index, byte) in bytes.iter().enumerate() {
+            *self = match (*self, byte) {
+                (Self::EmptyLine, b'\n') => return Some(index + 1),
+                (Self::CarriageReturn, b'\n') => Self::LineStart,
+                (Self::LineStart, b'\r') => Self::EmptyLine,
+                (Self::Line, b'\r') => Self::CarriageReturn,
+                _ => Self::Line,
+            };
+        }
+        None
+    }
+}
