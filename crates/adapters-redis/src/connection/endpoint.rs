@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt, sync::Arc, time::Duration};
 
 use redis::{
     AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, ProtocolVersion, PushInfo,
@@ -8,47 +8,47 @@ use rustls::pki_types::{CertificateDer, pem::PemObject};
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 
-/// A Redis server and how to reach it.
+/// A Redis server and how to connect to it.
 #[derive(Clone)]
 pub struct RedisEndpoint {
     client: Arc<Client>,
 }
 
-/// Certificates, in PEM, for a server that speaks TLS.
+/// Certificates for TLS, in PEM.
 #[derive(Debug, Default)]
-pub struct Tls {
-    /// Who may have signed the server's certificate; the authorities of the system where there is none.
+pub struct RedisTls {
+    /// Authorities that may have signed the server's certificate. `None`: those of the system.
     pub authority: Option<String>,
-    /// Our own certificate and its key, for a server that asks for one.
+    /// The client's certificate and its private key, for a server that requires them.
     pub client: Option<(String, SecretString)>,
 }
 
-/// Why there can be no such endpoint. Nothing secret is part of it.
+/// The endpoint is not valid. The messages contain no secret.
 #[derive(Debug, Error)]
 pub enum RedisEndpointError {
-    /// The URL is none of a Redis server.
+    /// The text is not the URL of a Redis server.
     #[error(
         "must be redis://[user:password@]host[:port][/database], rediss://… for TLS, or \
          unix:///path[?db=number&user=name&pass=password]"
     )]
     Url,
-    /// The URL asks for TLS that does not look at the server's certificate.
-    #[error("must not end in #insecure: nothing would tell the server from an impostor")]
+    /// The URL turns the verification of the server's certificate off.
+    #[error("must not end in #insecure: the server's certificate would not be verified")]
     Insecure,
-    /// There are certificates, and nothing that wants them.
-    #[error("must begin with rediss:// where certificates are given")]
+    /// Certificates are given for a connection without TLS.
+    #[error("must begin with rediss:// if certificates are given")]
     NoTls,
-    /// The certificates are none.
+    /// The certificates are not valid.
     #[error("cannot be used with these certificates: {0}")]
     Certificates(String),
 }
 
 impl RedisEndpoint {
-    /// The server at this URL.
+    /// Parses a URL and the certificates.
     ///
     /// # Errors
     /// See [`RedisEndpointError`].
-    pub fn new(url: &SecretString, tls: Tls) -> Result<Self, RedisEndpointError> {
+    pub fn parse(url: &SecretString, tls: RedisTls) -> Result<Self, RedisEndpointError> {
         let info = url.expose_secret().into_connection_info().map_err(|_| RedisEndpointError::Url)?;
         let login = info.redis_settings();
         if login.db() < 0 || login.username().is_some() && login.password().is_none() {
@@ -59,30 +59,27 @@ impl RedisEndpoint {
             ConnectionAddr::TcpTls { .. } => true,
             _ => false,
         };
-        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        let settings = login.clone().set_protocol(ProtocolVersion::RESP3);
         let settings = settings.set_lib_name("animal-store", env!("CARGO_PKG_VERSION"));
-        // Without it, a look-up may wait 40 ms for the acknowledgement of the one before.
+        // With Nagle's algorithm, a lookup may wait 40 ms for the acknowledgement of the one before.
         let tcp = TcpSettings::default().set_nodelay(true);
         let info = info.set_redis_settings(settings).set_tcp_settings(tcp);
-        if !encrypted {
-            if tls.authority.is_some() || tls.client.is_some() {
-                return Err(RedisEndpointError::NoTls);
-            }
-            let client = Client::open(info).map_err(|_| RedisEndpointError::Url)?;
-            return Ok(Self { client: Arc::new(client) });
-        }
-        if !tls.holds_certificates() {
-            return Err(RedisEndpointError::Certificates("a text that should hold one holds none".to_owned()));
-        }
-        // Where another part of the process has chosen already, its choice serves as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::build_with_tls(info, tls.into());
-        let client = client.map_err(|error| RedisEndpointError::Certificates(error.to_string()))?;
+        let client = if encrypted {
+            tls.check()?;
+            // If another part of the process installed a provider first, that one is used.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            Client::build_with_tls(info, tls.into())
+                .map_err(|error| RedisEndpointError::Certificates(error.to_string()))?
+        } else if tls.authority.is_some() || tls.client.is_some() {
+            return Err(RedisEndpointError::NoTls);
+        } else {
+            Client::open(info).map_err(|_| RedisEndpointError::Url)?
+        };
         Ok(Self { client: Arc::new(client) })
     }
 
-    /// A new connection. It is open within `timeout`, answers within `timeout`, and tells `on_push` what the server
-    /// says unasked, in the order in which everything arrives.
+    /// Opens a connection. `timeout` bounds opening it, and each response. `on_push` is called for each push message, in
+    /// the order in which pushes and responses arrive.
     pub(crate) async fn connect(
         &self,
         timeout: Duration,
@@ -93,22 +90,26 @@ impl RedisEndpoint {
             .set_response_timeout(Some(timeout))
             .set_push_sender(move |push| {
                 on_push(push);
-                Ok::<_, std::convert::Infallible>(())
+                Ok::<_, Infallible>(())
             });
         self.client.get_multiplexed_async_connection_with_config(&config).await
     }
 }
 
-impl Tls {
-    /// The driver would take a text that holds none for an authority that signs nothing.
-    fn holds_certificates(&self) -> bool {
+impl RedisTls {
+    /// Checks that each text holds a certificate: the driver accepts an authority without one.
+    fn check(&self) -> Result<(), RedisEndpointError> {
         let mut texts = self.authority.iter().chain(self.client.iter().map(|(certificates, _)| certificates));
-        texts.all(|text| CertificateDer::pem_slice_iter(text.as_bytes()).next().is_some())
+        if texts.all(|text| CertificateDer::pem_slice_iter(text.as_bytes()).next().is_some()) {
+            Ok(())
+        } else {
+            Err(RedisEndpointError::Certificates("a text contains no certificate".to_owned()))
+        }
     }
 }
 
-impl From<Tls> for TlsCertificates {
-    fn from(tls: Tls) -> Self {
+impl From<RedisTls> for TlsCertificates {
+    fn from(tls: RedisTls) -> Self {
         Self {
             root_cert: tls.authority.map(String::into_bytes),
             client_tls: tls.client.map(|(certificate, key)| ClientTlsConfig {
@@ -119,7 +120,7 @@ impl From<Tls> for TlsCertificates {
     }
 }
 
-/// The address alone: the rest of the URL may be secret.
+/// Prints only the address: the rest of the URL may be secret.
 impl fmt::Display for RedisEndpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.client.get_connection_info().addr().fmt(formatter)
