@@ -12,6 +12,8 @@
 mod endpoint;
 mod retry;
 
+// Clones share the connection.
+pub(crate) use redis::aio::MultiplexedConnection as Connection;
 pub(crate) use retry::{Retry, backoff};
 
 pub use endpoint::{RedisEndpoint, RedisEndpointError, RedisTls};

@@ -20,10 +20,8 @@ pub(crate) enum StoreError {
     CorruptToken(String, TokenHashError),
     #[error("too many concurrent changes of API keys")]
     TooManyChanges,
-    #[error("another API key has this id")]
-    IdTaken,
-    #[error("another API key has this token")]
-    TokenTaken,
+    #[error("another API key has this {0}")]
+    Conflict(&'static str),
 }
 
 impl From<RedisError> for StoreError {
@@ -38,7 +36,7 @@ impl From<StoreError> for ApiKeyStoreError {
             // An error reply means that nothing was applied; after any other failure the outcome is unknown.
             StoreError::Write(cause) if cause.code().is_none() => Self::OutcomeUnknown(error.into()),
             StoreError::Read(_) | StoreError::Write(_) | StoreError::TooManyChanges => Self::Unavailable(error.into()),
-            StoreError::IdTaken | StoreError::TokenTaken => Self::Conflict(error.into()),
+            StoreError::Conflict(_) => Self::Conflict(error.into()),
             StoreError::Corrupt(_) | StoreError::CorruptToken(..) => Self::Corrupt(error.into()),
         }
     }

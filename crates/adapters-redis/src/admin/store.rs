@@ -4,21 +4,21 @@ use std::{
 };
 
 use animal_store_app::{
-    ApiKey, ApiKeyId, ApiKeyLabel, Scopes,
+    ApiKey, ApiKeyId,
     ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, TokenEntry},
 };
 use async_trait::async_trait;
-use redis::{Pipeline, Value, aio::MultiplexedConnection, cmd, pipe};
+use redis::{Pipeline, Value, cmd, pipe};
 use tokio::time::sleep;
 
 use super::{
     error::StoreError,
-    stored_token::{IndexedToken, StoredToken, expire_at, parse_time, read_all, store},
+    stored_token::{IndexedToken, StoredToken, expire_at, newest_key, parse_time, read_all, read_valid, set_token},
 };
 use crate::{
-    connection::{RedisEndpoint, backoff},
+    connection::{Connection, RedisEndpoint, backoff},
     layout::Layout,
-    token_hash::{KEY_FIELDS, TokenHashError, parse_key},
+    token_hash::{KEY_FIELDS, parse_key},
 };
 
 /// Adds, lists, rotates and revokes API keys in Redis.
@@ -43,12 +43,12 @@ impl RedisApiKeyStore {
         Self { endpoint, layout: Layout::new(prefix), timeout }
     }
 
-    async fn connect(&self) -> Result<MultiplexedConnection, StoreError> {
+    async fn connect(&self) -> Result<Connection, StoreError> {
         Ok(self.endpoint.connect(self.timeout, |_| ()).await?)
     }
 
     /// Opens a connection that watches the index.
-    async fn watch(&self) -> Result<MultiplexedConnection, StoreError> {
+    async fn watch(&self) -> Result<Connection, StoreError> {
         let mut connection = self.connect().await?;
         // Without the permission for MULTI, Redis would apply each command of a transaction by itself. The driver does
         // not detect that, so it is tested first.
@@ -60,7 +60,7 @@ impl RedisApiKeyStore {
 
     /// Runs a transaction: `decide` reads, and decides what to write. Retries if the index was changed meanwhile, even if
     /// there is nothing to write, so that all reads show the same moment.
-    async fn transact<T, F>(&self, decide: impl Fn(MultiplexedConnection) -> F + Sync) -> Result<T, StoreError>
+    async fn transact<T, F>(&self, decide: impl Fn(Connection) -> F + Sync) -> Result<T, StoreError>
     where
         T: Send,
         F: Future<Output = Decision<T>> + Send,
@@ -70,7 +70,8 @@ impl RedisApiKeyStore {
             let (change, result) = decide(connection.clone()).await?;
             let executed = match change {
                 Some(mut change) => change.atomic().query_async(&mut connection).await.map_err(StoreError::Write)?,
-                None => execute_nothing(&mut connection).await?,
+                // Even a full Redis accepts a transaction without commands.
+                None => pipe().cmd("MULTI").cmd("EXEC").query_async::<(Value, Value)>(&mut connection).await?.1,
             };
             if executed != Value::Nil {
                 return Ok(result);
@@ -81,11 +82,7 @@ impl RedisApiKeyStore {
     }
 
     /// Returns the tokens that the index lists for a key, oldest first. They may have expired.
-    async fn tokens_of(
-        &self,
-        connection: &mut MultiplexedConnection,
-        id: &ApiKeyId,
-    ) -> Result<Vec<IndexedToken>, StoreError> {
+    async fn tokens_of(&self, connection: &mut Connection, id: &ApiKeyId) -> Result<Vec<IndexedToken>, StoreError> {
         let digests: Option<String> =
             cmd("HGET").arg(&self.layout.index).arg(id.as_str()).query_async(connection).await?;
         Ok(self.parse_digests(id.as_str(), &digests.unwrap_or_default()))
@@ -103,7 +100,7 @@ impl RedisApiKeyStore {
     }
 
     /// Deletes the ids of expired keys from the index. If that fails, the next call does it.
-    async fn delete_ids(&self, connection: &mut MultiplexedConnection, ids: &[&str]) {
+    async fn delete_ids(&self, connection: &mut Connection, ids: &[&str]) {
         let _ = cmd("HDEL").arg(&self.layout.index).arg(ids).exec_async(connection).await;
     }
 
@@ -114,7 +111,7 @@ impl RedisApiKeyStore {
         for _ in 0..MAX_ATTEMPTS {
             let found = read_all(&connection, &tokens).await?;
             if !found.is_empty() {
-                let names: Vec<&str> = found.iter().map(|(indexed, _)| indexed.name.as_str()).collect();
+                let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
                 cmd("DEL").arg(names).exec_async(&mut connection).await.map_err(StoreError::Write)?;
                 revoked.get_or_insert_with(|| newest_key(&found, id));
             }
@@ -143,12 +140,12 @@ impl ApiKeyStore for RedisApiKeyStore {
                 return Ok((None, AddedKey::Existing(owner)));
             }
             if id_taken {
-                return Err(StoreError::IdTaken);
+                return Err(StoreError::Conflict("id"));
             }
             let now = parse_time(now);
             let expires = token.lifetime.map(|lifetime| now.saturating_add(lifetime));
             let mut change = pipe();
-            store(&mut change, name, key, token, now, expires);
+            set_token(&mut change, name, key, token, now, expires);
             self.set_tokens(&mut change, &key.id, &[name]);
             Ok((Some(change), AddedKey::New))
         });
@@ -160,7 +157,7 @@ impl ApiKeyStore for RedisApiKeyStore {
             let index: BTreeMap<String, String> =
                 cmd("HGETALL").arg(&self.layout.index).query_async(&mut connection).await?;
             let tokens: Vec<_> = index.iter().flat_map(|(id, digests)| self.parse_digests(id, digests)).collect();
-            let tokens = all_valid(read_all(&connection, &tokens).await?)?;
+            let tokens = read_valid(&connection, &tokens).await?;
             Ok((None, (index, tokens)))
         });
         let (index, tokens) = listed.await?;
@@ -190,18 +187,18 @@ impl ApiKeyStore for RedisApiKeyStore {
             // A revocation deletes the tokens before it changes the index.
             let watched: Vec<&str> = indexed.iter().map(|indexed| indexed.name.as_str()).collect();
             cmd("WATCH").arg(watched).exec_async(&mut connection).await?;
-            let tokens = all_valid(read_all(&connection, &indexed).await?)?;
+            let tokens = read_valid(&connection, &indexed).await?;
             let Some(newest) = tokens.last() else { return Ok((None, None)) };
             let mut query = pipe();
             query.cmd("EXISTS").arg(name).cmd("TIME");
             let (token_taken, now) = query.query_async(&mut connection).await?;
             if token_taken {
-                return Err(StoreError::TokenTaken);
+                return Err(StoreError::Conflict("token"));
             }
             let now = parse_time(now);
             let expires = token.lifetime.map(|lifetime| now.saturating_add(lifetime)).or(newest.expires());
             let mut change = pipe();
-            store(&mut change, name, &newest.key, token, now, expires);
+            set_token(&mut change, name, &newest.key, token, now, expires);
             for old in tokens.iter().filter(|old| old.ttl.is_none_or(|ttl| ttl > grace)) {
                 expire_at(&mut change, &old.name, now.saturating_add(grace));
             }
@@ -223,28 +220,4 @@ impl ApiKeyStore for RedisApiKeyStore {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-/// Executes a transaction without commands, which even a full Redis accepts. Nil if a watched name was changed.
-async fn execute_nothing(connection: &mut MultiplexedConnection) -> Result<Value, StoreError> {
-    let (_, executed): (Value, Value) = pipe().cmd("MULTI").cmd("EXEC").query_async(connection).await?;
-    Ok(executed)
-}
-
-type FoundTokens = Vec<(IndexedToken, Result<StoredToken, TokenHashError>)>;
-
-fn all_valid(found: FoundTokens) -> Result<Vec<StoredToken>, StoreError> {
-    let valid = |(indexed, token): (IndexedToken, Result<_, _>)| {
-        token.map_err(|error| StoreError::CorruptToken(indexed.id, error))
-    };
-    found.into_iter().map(valid).collect()
-}
-
-/// Returns the key of the newest valid token. If none is valid, returns a key with the label `unreadable`.
-fn newest_key(found: &FoundTokens, id: &ApiKeyId) -> ApiKey {
-    let newest = found.iter().rev().find_map(|(_, token)| token.as_ref().ok());
-    newest.map(|token| token.key.clone()).unwrap_or_else(|| {
-        let label = ApiKeyLabel::parse("unreadable").expect("a valid label");
-        ApiKey { id: id.clone(), label, scopes: Scopes::default() }
-    })
 }

@@ -1,13 +1,17 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use animal_store_app::{
-    ApiKey,
+    ApiKey, ApiKeyId, ApiKeyLabel, Scopes,
     ports::{NewToken, TokenEntry},
 };
 use futures_util::future::try_join_all;
-use redis::{Pipeline, RedisResult, aio::MultiplexedConnection, pipe};
+use redis::{Pipeline, pipe};
 
-use crate::token_hash::{KEY_FIELDS, KeyFields, TokenHashError, parse_token};
+use super::error::StoreError;
+use crate::{
+    connection::Connection,
+    token_hash::{KEY_FIELDS, KeyFields, TokenHashError, parse_token},
+};
 
 /// Further fields of a token, which only the administration reads.
 const LAST_FOUR: &str = "last4";
@@ -19,7 +23,7 @@ const CONCURRENT_READS: usize = 500;
 const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
 
 /// A name that the index lists for a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) struct IndexedToken {
     pub(crate) id: String,
     pub(crate) name: String,
@@ -38,50 +42,65 @@ pub(crate) struct StoredToken {
     created: u64,
 }
 
-/// Reads the tokens that exist, each with the reason if it is not valid. A token that expired, or that belongs to another
-/// key by now, is left out.
-pub(crate) async fn read_all(
-    connection: &MultiplexedConnection,
-    indexed: &[IndexedToken],
-) -> RedisResult<Vec<(IndexedToken, Result<StoredToken, TokenHashError>)>> {
+/// The response to the commands that read a token.
+type Response = (KeyFields, (Option<String>, Option<u64>), i64, (u64, u32));
+
+/// A name that exists, and its token or the reason why that is not valid.
+pub(crate) type FoundToken = (String, Result<StoredToken, StoreError>);
+
+/// Reads the tokens that exist. A token that expired, or that belongs to another key by now, is left out.
+pub(crate) async fn read_all(connection: &Connection, indexed: &[IndexedToken]) -> Result<Vec<FoundToken>, StoreError> {
     let mut found = Vec::new();
     for indexed in indexed.chunks(CONCURRENT_READS) {
-        let tokens = try_join_all(indexed.iter().map(|indexed| read(connection.clone(), &indexed.name))).await?;
-        for (indexed, token) in indexed.iter().zip(tokens) {
-            match token {
-                Ok(Some(token)) if token.key.id.as_str() == indexed.id => found.push((indexed.clone(), Ok(token))),
-                Ok(_) => {}
-                Err(corrupt) => found.push((indexed.clone(), Err(corrupt))),
-            }
-        }
+        let tokens = try_join_all(indexed.iter().map(|indexed| read(connection.clone(), indexed))).await?;
+        found.extend(tokens.into_iter().flatten());
     }
     Ok(found)
 }
 
+/// Reads the tokens that exist, if each is valid.
+pub(crate) async fn read_valid(
+    connection: &Connection,
+    indexed: &[IndexedToken],
+) -> Result<Vec<StoredToken>, StoreError> {
+    read_all(connection, indexed).await?.into_iter().map(|(_, token)| token).collect()
+}
+
 async fn read(
-    mut connection: MultiplexedConnection,
-    name: &str,
-) -> RedisResult<Result<Option<StoredToken>, TokenHashError>> {
-    type Response = (KeyFields, (Option<String>, Option<u64>), i64, (u64, u32));
+    mut connection: Connection,
+    IndexedToken { id, name }: &IndexedToken,
+) -> Result<Option<FoundToken>, StoreError> {
     let mut query = pipe();
     query.cmd("HMGET").arg(name).arg(&KEY_FIELDS).cmd("HMGET").arg(name).arg(&[LAST_FOUR, CREATED]);
     query.cmd("PTTL").arg(name).cmd("TIME");
-    let (fields, (last_four, created), pttl, now): Response = match query.query_async(&mut connection).await {
-        Ok(response) => response,
-        Err(error) => return TokenHashError::from_redis(&error).map(Err).ok_or(error),
+    let token = match query.query_async(&mut connection).await {
+        Ok(response) => StoredToken::parse(name, response),
+        Err(error) => Err(TokenHashError::from_redis(&error).ok_or(error)?),
     };
-    let last_four = last_four.unwrap_or_default();
-    Ok(parse_token(fields, pttl).and_then(|token| {
-        let Some((key, ttl)) = token else { return Ok(None) };
-        if last_four.chars().count() > 4 || last_four.contains(char::is_control) {
-            return Err(TokenHashError("the last four characters are malformed"));
-        }
-        let created = created.unwrap_or_default();
-        Ok(Some(StoredToken { name: name.to_owned(), key, ttl, now: parse_time(now), last_four, created }))
-    }))
+    let token = token.map_err(|error| StoreError::CorruptToken(id.clone(), error)).transpose();
+    let ours = |token: &Result<StoredToken, _>| token.as_ref().map_or(true, |token| token.key.id.as_str() == id);
+    Ok(token.filter(ours).map(|token| (name.clone(), token)))
+}
+
+/// Returns the key of the newest valid token. If none is valid, returns a key with the label `unreadable`.
+pub(crate) fn newest_key(found: &[FoundToken], id: &ApiKeyId) -> ApiKey {
+    let newest = found.iter().rev().find_map(|(_, token)| token.as_ref().ok());
+    let label = ApiKeyLabel::parse("unreadable").expect("a valid label");
+    let unreadable = ApiKey { id: id.clone(), label, scopes: Scopes::default() };
+    newest.map_or(unreadable, |token| token.key.clone())
 }
 
 impl StoredToken {
+    fn parse(name: &str, (fields, (last_four, created), pttl, now): Response) -> Result<Option<Self>, TokenHashError> {
+        let Some((key, ttl)) = parse_token(fields, pttl)? else { return Ok(None) };
+        let last_four = last_four.unwrap_or_default();
+        if last_four.chars().count() > 4 || last_four.contains(char::is_control) {
+            return Err(TokenHashError("the last four characters are malformed"));
+        }
+        let (name, now, created) = (name.to_owned(), parse_time(now), created.unwrap_or_default());
+        Ok(Some(Self { name, key, ttl, now, last_four, created }))
+    }
+
     /// Returns when the token expires by Redis' clock, since 1970.
     pub(crate) fn expires(&self) -> Option<Duration> {
         self.ttl.map(|ttl| self.now.saturating_add(ttl))
@@ -97,7 +116,7 @@ impl StoredToken {
 }
 
 /// Adds the commands that store a token. `expires` is the time by Redis' clock, since 1970.
-pub(crate) fn store(
+pub(crate) fn set_token(
     change: &mut Pipeline,
     name: &str,
     key: &ApiKey,
@@ -106,11 +125,9 @@ pub(crate) fn store(
     expires: Option<Duration>,
 ) {
     let [id, label, scopes] = KEY_FIELDS;
-    let mut command = redis::cmd("HSET");
-    command.arg(name).arg(id).arg(key.id.as_str()).arg(label).arg(key.label.as_str());
-    command.arg(scopes).arg(key.scopes.to_string());
-    command.arg(LAST_FOUR).arg(&token.last_four).arg(CREATED).arg(now.as_secs());
-    change.add_command(command).ignore();
+    change.cmd("HSET").arg(name).arg(id).arg(key.id.as_str()).arg(label).arg(key.label.as_str());
+    change.arg(scopes).arg(key.scopes.to_string());
+    change.arg(LAST_FOUR).arg(&token.last_four).arg(CREATED).arg(now.as_secs()).ignore();
     if let Some(expires) = expires {
         expire_at(change, name, expires);
     }

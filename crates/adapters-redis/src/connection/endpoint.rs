@@ -68,7 +68,12 @@ impl RedisEndpoint {
             tls.check()?;
             // If another part of the process installed a provider first, that one is used.
             let _ = rustls::crypto::ring::default_provider().install_default();
-            Client::build_with_tls(info, tls.into())
+            let client_tls = tls.client.map(|(certificate, key)| ClientTlsConfig {
+                client_cert: certificate.into_bytes(),
+                client_key: key.expose_secret().as_bytes().to_vec(),
+            });
+            let certificates = TlsCertificates { root_cert: tls.authority.map(String::into_bytes), client_tls };
+            Client::build_with_tls(info, certificates)
                 .map_err(|error| RedisEndpointError::Certificates(error.to_string()))?
         } else if tls.authority.is_some() || tls.client.is_some() {
             return Err(RedisEndpointError::NoTls);
@@ -104,18 +109,6 @@ impl RedisTls {
             Ok(())
         } else {
             Err(RedisEndpointError::Certificates("a text contains no certificate".to_owned()))
-        }
-    }
-}
-
-impl From<RedisTls> for TlsCertificates {
-    fn from(tls: RedisTls) -> Self {
-        Self {
-            root_cert: tls.authority.map(String::into_bytes),
-            client_tls: tls.client.map(|(certificate, key)| ClientTlsConfig {
-                client_cert: certificate.into_bytes(),
-                client_key: key.expose_secret().as_bytes().to_vec(),
-            }),
         }
     }
 }

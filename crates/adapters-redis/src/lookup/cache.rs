@@ -4,8 +4,8 @@ use std::{
     time::Instant,
 };
 
-use animal_store_app::{ApiKey, ApiKeyDigest};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use animal_store_app::ApiKeyDigest;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, watch};
 
 use super::query::{LookupOutcome, TokenRecord};
 
@@ -13,8 +13,8 @@ use super::query::{LookupOutcome, TokenRecord};
 ///
 /// Known and unknown tokens have separate bounds, so that a client cannot evict known tokens by sending invented ones.
 pub(crate) struct Cache {
-    known: quick_cache::sync::Cache<ApiKeyDigest, (Arc<ApiKey>, Option<Instant>)>,
-    unknown: quick_cache::sync::Cache<ApiKeyDigest, ()>,
+    known: quick_cache::sync::Cache<ApiKeyDigest, TokenRecord>,
+    unknown: quick_cache::sync::Cache<ApiKeyDigest, TokenRecord>,
     /// Lookups whose records may be cached. An invalidation removes the lookup from this map, and so that permission.
     in_flight: Mutex<HashMap<ApiKeyDigest, OutcomeReceiver>>,
     permits: Arc<Semaphore>,
@@ -23,17 +23,7 @@ pub(crate) struct Cache {
 /// Receives the outcome of a lookup.
 pub(crate) type OutcomeReceiver = watch::Receiver<Option<LookupOutcome>>;
 
-/// What a request does for a token that is not in the cache.
-pub(crate) enum LookupStart {
-    /// It waits for the lookup that is in flight.
-    Joined(OutcomeReceiver),
-    /// It queries Redis and [finishes](PendingLookup::finish) the lookup.
-    Started(PendingLookup, OutcomeReceiver),
-    /// It fails: the bound on concurrent lookups is reached.
-    Overloaded,
-}
-
-/// A lookup that is registered with the cache. If it is dropped unfinished, those that joined it fail.
+/// A registered lookup that has to query Redis. If it is dropped unfinished, the requests that joined it fail.
 pub(crate) struct PendingLookup {
     cache: Arc<Cache>,
     digest: ApiKeyDigest,
@@ -53,23 +43,23 @@ impl Cache {
 
     /// Returns the record of a token, or `None` if Redis has to be queried.
     pub(crate) fn get(&self, digest: &ApiKeyDigest, now: Instant) -> Option<TokenRecord> {
-        match self.known.get(digest) {
-            Some((_, Some(expires))) if expires <= now => None,
-            Some((key, expires)) => Some(TokenRecord::Known { key, expires }),
-            None => self.unknown.get(digest).map(|()| TokenRecord::Unknown),
-        }
+        let record = self.known.get(digest).or_else(|| self.unknown.get(digest))?;
+        record.expires.is_none_or(|expires| now < expires).then_some(record)
     }
 
-    /// Registers a lookup, or joins the one in flight for the same token.
-    pub(crate) fn start_lookup(self: &Arc<Self>, digest: ApiKeyDigest) -> LookupStart {
+    /// Joins the lookup of this token that is in flight, or registers one. Fails if the bound on lookups is reached.
+    pub(crate) fn start_lookup(
+        self: &Arc<Self>,
+        digest: ApiKeyDigest,
+    ) -> Result<(OutcomeReceiver, Option<PendingLookup>), TryAcquireError> {
         let mut in_flight = self.in_flight();
         if let Some(receiver) = in_flight.get(&digest) {
-            return LookupStart::Joined(receiver.clone());
+            return Ok((receiver.clone(), None));
         }
-        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else { return LookupStart::Overloaded };
+        let permit = Arc::clone(&self.permits).try_acquire_owned()?;
         let (outcome, receiver) = watch::channel(None);
         in_flight.insert(digest, receiver.clone());
-        LookupStart::Started(PendingLookup { cache: Arc::clone(self), digest, outcome, _permit: permit }, receiver)
+        Ok((receiver, Some(PendingLookup { cache: Arc::clone(self), digest, outcome, _permit: permit })))
     }
 
     /// Removes a token that was changed.
@@ -97,29 +87,17 @@ impl Cache {
 impl PendingLookup {
     /// Sends the outcome to each request that waits, and caches the record unless the token was invalidated meanwhile.
     pub(crate) fn finish(self, outcome: LookupOutcome) {
+        let mut in_flight = self.cache.in_flight();
+        if self.deregister(&mut in_flight)
+            && let Ok(record) = &outcome
         {
-            let mut in_flight = self.cache.in_flight();
-            if self.deregister(&mut in_flight)
-                && let Ok(record) = &outcome
-            {
-                self.cache_record(record.clone());
-            }
+            let Cache { known, unknown, .. } = &*self.cache;
+            let (cache, other) = if record.key.is_some() { (known, unknown) } else { (unknown, known) };
+            other.remove(&self.digest);
+            cache.insert(self.digest, record.clone());
         }
+        drop(in_flight);
         self.outcome.send_replace(Some(outcome));
-    }
-
-    fn cache_record(&self, record: TokenRecord) {
-        let Cache { known, unknown, .. } = &*self.cache;
-        match record {
-            TokenRecord::Known { key, expires } => {
-                unknown.remove(&self.digest);
-                known.insert(self.digest, (key, expires));
-            }
-            TokenRecord::Unknown => {
-                known.remove(&self.digest);
-                unknown.insert(self.digest, ());
-            }
-        }
     }
 
     /// Returns whether the lookup was still registered: another one of the same token may be registered by now.

@@ -11,7 +11,6 @@ use async_trait::async_trait;
 use tokio::{runtime::Handle, task::AbortHandle, time::timeout};
 
 use super::{
-    cache::LookupStart,
     query::{self, LookupError, TokenRecord},
     session,
     state::LookupState,
@@ -35,7 +34,7 @@ impl RedisApiKeyDirectory {
     /// Outside of a tokio runtime.
     pub async fn connect(endpoint: RedisEndpoint, settings: RedisSettings) -> Self {
         let state = Arc::new(LookupState::new(&settings));
-        let session = tokio::spawn(session::supervise(endpoint, settings.timeout, settings.lease, Arc::clone(&state)));
+        let session = tokio::spawn(session::supervise(endpoint, settings.clone(), Arc::clone(&state)));
         let directory =
             Self { state, runtime: Handle::current(), timeout: settings.timeout, session: session.abort_handle() };
         // Without a session, each lookup fails with the reason.
@@ -45,21 +44,18 @@ impl RedisApiKeyDirectory {
 
     /// Queries Redis, or waits for the query for the same token that is in flight.
     async fn query(&self, digest: ApiKeyDigest) -> Result<TokenRecord, ApiKeyDirectoryError> {
-        let mut outcome = match self.state.cache.start_lookup(digest) {
-            LookupStart::Joined(outcome) => outcome,
-            LookupStart::Started(pending, outcome) => {
-                let state = Arc::clone(&self.state);
-                self.runtime.spawn(async move {
-                    let outcome = match state.connection() {
-                        Some(connection) => query::find_token(connection, &state.layout, &digest).await,
-                        None => Err(LookupError::NotConnected),
-                    };
-                    pending.finish(outcome);
+        let started = self.state.cache.start_lookup(digest);
+        let (mut outcome, pending) = started.map_err(|_| ApiKeyDirectoryError::Overloaded)?;
+        if let Some(pending) = pending {
+            let state = Arc::clone(&self.state);
+            self.runtime.spawn(async move {
+                let connection = state.connection.borrow().clone();
+                pending.finish(match connection {
+                    Some(connection) => query::find_token(connection, &state.layout, &digest).await,
+                    None => Err(LookupError::NotConnected),
                 });
-                outcome
-            }
-            LookupStart::Overloaded => return Err(ApiKeyDirectoryError::Overloaded),
-        };
+            });
+        }
         // The connection has a timeout. This one applies if the runtime is too busy to enforce that, or is shut down.
         match timeout(self.timeout * 5 / 4, outcome.wait_for(Option::is_some)).await {
             Ok(Ok(outcome)) => Ok(outcome.clone().unwrap_or(Err(LookupError::NotConnected))?),
@@ -78,7 +74,7 @@ impl ApiKeyDirectory for RedisApiKeyDirectory {
             Some(record) => record,
             None => self.query(digest).await?,
         };
-        Ok(record.into_key())
+        Ok(record.key)
     }
 }
 

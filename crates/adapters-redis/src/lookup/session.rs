@@ -11,8 +11,7 @@ use std::{
 };
 
 use animal_store_app::ApiKeyDigest;
-use redis::{PushInfo, PushKind, RedisError, RedisResult, Value, aio::MultiplexedConnection, cmd};
-use thiserror::Error;
+use redis::{PushInfo, PushKind, RedisResult, Value, cmd};
 use tokio::{
     sync::Notify,
     time::{sleep, timeout},
@@ -22,11 +21,14 @@ use super::{
     query::{self, LookupError},
     state::LookupState,
 };
-use crate::connection::{RedisEndpoint, Retry};
+use crate::{
+    connection::{Connection, RedisEndpoint, Retry},
+    settings::RedisSettings,
+};
 
 struct Session {
-    invalidations: MultiplexedConnection,
-    lookups: MultiplexedConnection,
+    invalidations: Connection,
+    lookups: Connection,
     events: Arc<Events>,
     state: Arc<LookupState>,
     /// When the last `PING` was sent.
@@ -40,29 +42,12 @@ struct Events {
     flushed: AtomicBool,
 }
 
-#[derive(Debug, Error)]
-enum SessionError {
-    #[error("{0}")]
-    Redis(#[from] RedisError),
-    #[error(transparent)]
-    Lookup(#[from] LookupError),
-    #[error("the connection was closed")]
-    Closed,
-    #[error("Redis did not respond to PING in time")]
-    PingTimeout,
-}
-
 /// Keeps a session up: retries until one opens, and replaces one that ends.
-pub(crate) async fn supervise(
-    endpoint: RedisEndpoint,
-    connection_timeout: Duration,
-    lease: Duration,
-    state: Arc<LookupState>,
-) {
+pub(crate) async fn supervise(endpoint: RedisEndpoint, settings: RedisSettings, state: Arc<LookupState>) {
     let mut retry = Retry::new();
     loop {
         let start = Instant::now();
-        let opened = Session::open(&endpoint, connection_timeout, Arc::clone(&state)).await;
+        let opened = Session::open(&endpoint, settings.timeout, Arc::clone(&state)).await;
         if opened.is_ok() {
             tracing::info!(address = %endpoint, "connected to Redis: API keys can be looked up");
             retry.succeeded();
@@ -70,9 +55,9 @@ pub(crate) async fn supervise(
         state.attempted.notify_one();
         let error = match opened {
             Ok(session) => {
-                let error = session.run(lease).await;
+                let error = session.run(settings.lease).await;
                 state.lease.expire();
-                state.set_connection(None);
+                state.connection.send_replace(None);
                 error
             }
             Err(error) => error,
@@ -81,12 +66,12 @@ pub(crate) async fn supervise(
         if retry.is_new(&reason) {
             tracing::error!(address = %endpoint, reason, "no connection to Redis: requests are answered 503");
         }
-        retry.pause(start.elapsed(), connection_timeout).await;
+        retry.pause(start.elapsed(), settings.timeout).await;
     }
 }
 
 impl Session {
-    async fn open(endpoint: &RedisEndpoint, timeout: Duration, state: Arc<LookupState>) -> Result<Self, SessionError> {
+    async fn open(endpoint: &RedisEndpoint, timeout: Duration, state: Arc<LookupState>) -> Result<Self, LookupError> {
         let events = Arc::new(Events::default());
         let on_push = {
             let (events, state) = (Arc::clone(&events), Arc::clone(&state));
@@ -109,24 +94,24 @@ impl Session {
         query::find_token(session.lookups.clone(), &session.state.layout, &unknown).await?;
         session.log_missing_index().await?;
         session.ping().await?;
-        session.state.set_connection(Some(session.lookups.clone()));
+        session.state.connection.send_replace(Some(session.lookups.clone()));
         Ok(session)
     }
 
     /// Renews the lease until a connection fails.
-    async fn run(mut self, lease: Duration) -> SessionError {
+    async fn run(mut self, lease: Duration) -> LookupError {
         let events = Arc::clone(&self.events);
         tokio::select! {
-            () = events.closed.notified() => SessionError::Closed,
+            () = events.closed.notified() => LookupError::Closed,
             Err(error) = self.keep_lease(lease) => error,
         }
     }
 
-    async fn keep_lease(&mut self, lease: Duration) -> Result<Infallible, SessionError> {
+    async fn keep_lease(&mut self, lease: Duration) -> Result<Infallible, LookupError> {
         loop {
             // Counted from the last `PING`: even if its response is slow, the next one is sent before the lease expires.
             sleep((lease / 2).saturating_sub(self.pinged.elapsed())).await;
-            timeout(lease / 2, self.ping()).await.map_err(|_| SessionError::PingTimeout)??;
+            timeout(lease / 2, self.ping()).await.map_err(|_| LookupError::Timeout)??;
             if self.events.flushed.swap(false, Ordering::Relaxed) {
                 self.log_missing_index().await?;
             }

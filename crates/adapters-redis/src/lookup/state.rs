@@ -1,10 +1,9 @@
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
-use redis::aio::MultiplexedConnection;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::{cache::Cache, lease::Lease};
-use crate::{layout::Layout, settings::RedisSettings};
+use crate::{connection::Connection, layout::Layout, settings::RedisSettings};
 
 /// State that the directory and its session share.
 pub(crate) struct LookupState {
@@ -13,7 +12,8 @@ pub(crate) struct LookupState {
     pub(crate) layout: Layout,
     /// Notified after each attempt to open a session.
     pub(crate) attempted: Notify,
-    connection: RwLock<Option<MultiplexedConnection>>,
+    /// The connection for lookups, if there is a session.
+    pub(crate) connection: watch::Sender<Option<Connection>>,
 }
 
 impl LookupState {
@@ -23,7 +23,7 @@ impl LookupState {
             lease: Lease::new(settings.lease),
             layout: Layout::new(&settings.prefix),
             attempted: Notify::new(),
-            connection: RwLock::default(),
+            connection: watch::Sender::new(None),
         }
     }
 
@@ -32,14 +32,5 @@ impl LookupState {
         if let Some(digest) = self.layout.digest(name) {
             self.cache.invalidate(&digest);
         }
-    }
-
-    /// Returns the connection for lookups, if there is a session.
-    pub(crate) fn connection(&self) -> Option<MultiplexedConnection> {
-        self.connection.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(crate) fn set_connection(&self, connection: Option<MultiplexedConnection>) {
-        *self.connection.write().unwrap_or_else(PoisonError::into_inner) = connection;
     }
 }
