@@ -8,7 +8,7 @@ use animal_store_test_servers::{Certificates, RedisServer};
 
 use crate::{
     requests::{Accepted, Failed, Refused, becomes, changes_to, is_ready, use_token},
-    setup::{Keys, TEST_TIMEOUT, endpoint, long_timeouts},
+    setup::{Keys, TIMEOUT, endpoint, long_timeouts, settings},
 };
 
 /// Adds, uses and revokes a key.
@@ -24,10 +24,10 @@ async fn works(endpoint: RedisEndpoint) {
 }
 
 async fn does_not_work(endpoint: RedisEndpoint) {
-    let directory = Keys::over(endpoint.clone(), long_timeouts()).directory().await;
+    let directory = Keys::over(endpoint.clone(), settings("shop:")).directory().await;
     assert!(!is_ready(&directory).await);
     assert_eq!(use_token(&directory, "token").await, Failed);
-    let list = RedisApiKeyStore::new(endpoint, "shop:", TEST_TIMEOUT).list().await;
+    let list = RedisApiKeyStore::new(endpoint, "shop:", TIMEOUT).list().await;
     assert!(matches!(list, Err(ApiKeyStoreError::Unavailable(_))), "{list:?}");
 }
 
