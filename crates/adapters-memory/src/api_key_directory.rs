@@ -7,9 +7,7 @@ use animal_store_app::{
 use async_trait::async_trait;
 use secrecy::SecretString;
 
-/// A fixed set of API keys in memory. It contains only the digests of their tokens.
-///
-/// A lookup is O(1): it hashes the digest once, whether or not the key exists.
+/// A fixed set of API keys in memory, by the digests of their tokens. A lookup is O(1), whether or not the key exists.
 #[derive(Debug)]
 pub struct MemoryApiKeyDirectory {
     keys: HashMap<ApiKeyDigest, Arc<ApiKey>>,

@@ -8,8 +8,8 @@ use animal_store_domain::PetId;
 
 /// The pets that were added with an idempotency key, during the retention of the key.
 ///
-/// Each insertion removes up to two expired keys. The map therefore stays as small as the number of keys that were valid
-/// at the same time, without a task that sweeps and without an `add` that has to remove many.
+/// Each insertion removes up to two expired keys. The map therefore stays as small as the number of keys that were
+/// valid at the same time, without a task that sweeps and without an `add` that has to remove many.
 #[derive(Debug)]
 pub(crate) struct IdempotencyKeys {
     retention: Duration,

@@ -1,7 +1,7 @@
 //! Administration of API keys: add, list, rotate, revoke.
 //!
-//! **Problem.** Several programs may change keys at the same time. Redis may be full, a permission may be missing, and a
-//! connection may fail after a command was sent.
+//! **Problem.** Several programs may change keys at the same time. Redis may be full, a permission may be missing, and
+//! a connection may fail after a command was sent.
 //!
 //! **Invariant.** Additions and rotations are transactions that watch the index, which each change of a key writes. If
 //! another change comes first, they are retried; if a command is not permitted, none is applied. A revocation deletes

@@ -10,7 +10,8 @@
 //! 3. Entries are valid until one lease after the last confirmed `PING` was sent. Redis sends a `PONG` behind the
 //!    invalidations of every change that was acknowledged before the `PING` (`lease`).
 //!
-//! **Proof.** In `tests/redis`: `in_flight.rs` for rule 1, `links.rs` for rule 2, `windows.rs` for rule 3, and `races.rs`.
+//! **Proof.** In `tests/redis`: `in_flight.rs` for rule 1, `links.rs` for rule 2, `windows.rs` for rule 3, and
+//! `races.rs`.
 
 mod cache;
 mod directory;

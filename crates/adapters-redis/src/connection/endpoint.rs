@@ -83,8 +83,8 @@ impl RedisEndpoint {
         Ok(Self { client: Arc::new(client) })
     }
 
-    /// Opens a connection. `timeout` bounds opening it, and each response. `on_push` is called for each push message, in
-    /// the order in which pushes and responses arrive.
+    /// Opens a connection. `timeout` bounds opening it, and each response. `on_push` is called for each push message,
+    /// in the order in which pushes and responses arrive.
     pub(crate) async fn connect(
         &self,
         timeout: Duration,

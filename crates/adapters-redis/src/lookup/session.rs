@@ -109,7 +109,8 @@ impl Session {
 
     async fn keep_lease(&mut self, lease: Duration) -> Result<Infallible, LookupError> {
         loop {
-            // Counted from the last `PING`: even if its response is slow, the next one is sent before the lease expires.
+            // Counted from the last `PING`: even if its response is slow, the next one is sent before the lease
+            // expires.
             sleep((lease / 2).saturating_sub(self.pinged.elapsed())).await;
             timeout(lease / 2, self.ping()).await.map_err(|_| LookupError::Timeout)??;
             if self.events.flushed.swap(false, Ordering::Relaxed) {

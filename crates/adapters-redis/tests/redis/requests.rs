@@ -72,7 +72,8 @@ pub(crate) async fn pause() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
-/// Uses a token until this moment. Returns how long after `since` the last accepted request began, and the last outcome.
+/// Uses a token until this moment. Returns how long after `since` the last accepted request began, and the last
+/// outcome.
 pub(crate) async fn accepted_for(
     directory: &RedisApiKeyDirectory,
     token: &str,

@@ -1,5 +1,5 @@
-//! How long a revoked key is still accepted, for each state of the connection. Time counts from the moment when the store
-//! has confirmed the revocation.
+//! How long a revoked key is still accepted, for each state of the connection. Time counts from the moment when the
+//! store has confirmed the revocation.
 //!
 //! The bound of one lease needs no margin for a busy machine: it counts from a `PING` that was sent before.
 
