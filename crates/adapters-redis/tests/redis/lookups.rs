@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     requests::{Accepted, Failed, Refused, becomes, use_token, wait_until},
-    setup::{Proxied, TIMEOUT, find, long_timeouts},
+    setup::{Proxied, find, long_timeouts},
 };
 
 async fn over_a_slow_connection(settings: RedisSettings) -> Proxied {
@@ -22,22 +22,24 @@ async fn over_a_slow_connection(settings: RedisSettings) -> Proxied {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lookups_beyond_the_bound_are_refused_at_once_and_no_others_are() {
-    let few = RedisSettings { max_lookups: 3, timeout: TIMEOUT, ..long_timeouts() };
+    let few = RedisSettings { max_lookups: 3, timeout: Duration::from_secs(1), ..long_timeouts() };
     let mut proxied = Proxied::new(few).await;
     proxied.add_and_cache("key", "token").await;
     let directory = &proxied.directory;
     proxied.proxy.freeze();
 
-    let mut first =
-        join_all((0..3).map(|number| async move { use_token(directory, &format!("token-{number}")).await }));
-    assert!((&mut first).now_or_never().is_none());
+    let bounded = ["token-0", "token-1", "token-2"];
+    for token in bounded {
+        // An earlier lookup may still have to return its permit.
+        wait_until("the lookup is pending", async || find(directory, token).now_or_never().is_none()).await;
+    }
     for number in 3..100 {
         let outcome = find(directory, &format!("token-{number}")).now_or_never();
         assert!(matches!(outcome, Some(Err(ApiKeyDirectoryError::Overloaded))), "{outcome:?}");
     }
     assert_eq!(use_token(directory, "token").now_or_never(), Some(Accepted), "it is cached");
-    let joined = use_token(directory, "token-0");
-    assert_eq!(tokio::join!(first, joined), (vec![Failed; 3], Failed));
+    let outcomes = join_all(bounded.map(|token| use_token(directory, token))).await;
+    assert_eq!(outcomes, [Failed; 3]);
 
     proxied.proxy.heal();
     becomes(&proxied.directory, "token-3", Refused).await;
