@@ -7,25 +7,23 @@ use animal_store_app::{
 use async_trait::async_trait;
 use secrecy::SecretString;
 
-/// API keys in memory, fixed when the directory is made. Only the digests of their tokens are kept.
-///
-/// A look-up is O(1): one hash of the digest, whether or not the key exists.
+/// A fixed set of API keys in memory, by the digests of their tokens. A lookup is O(1), whether or not the key exists.
 #[derive(Debug)]
 pub struct MemoryApiKeyDirectory {
     keys: HashMap<ApiKeyDigest, Arc<ApiKey>>,
 }
 
 impl MemoryApiKeyDirectory {
-    /// One key for each token, called `memory-1`, `memory-2` and so on in the order given, that may do everything. A
-    /// token given twice is the key of its first place.
+    /// Creates one key per token, with the ids `memory-1`, `memory-2` and so on, and with all scopes. A token that is
+    /// given twice belongs to the first of its keys.
     ///
     /// # Panics
-    /// Never: such a name is a label.
+    /// Never: each id is a valid label.
     pub fn new<'a>(tokens: impl IntoIterator<Item = &'a SecretString>) -> Self {
         let mut keys = HashMap::new();
         for (token, number) in tokens.into_iter().zip(1..) {
             let name = format!("memory-{number}");
-            let label = ApiKeyLabel::parse(&name).expect("a label");
+            let label = ApiKeyLabel::parse(&name).expect("a valid label");
             let key = ApiKey { id: ApiKeyId::new(&name), label, scopes: Scopes::ALL };
             keys.entry(ApiKeyDigest::of(token)).or_insert_with(|| Arc::new(key));
         }
@@ -45,7 +43,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn keys_are_named_by_the_place_of_their_token() {
+    async fn a_key_id_is_the_number_of_its_token() {
         let tokens = ["a", "b", "a"].map(SecretString::from);
         let directory = MemoryApiKeyDirectory::new(&tokens);
 

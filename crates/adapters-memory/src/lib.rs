@@ -1,6 +1,4 @@
-//! Animals and API keys in the memory of one process.
-//!
-//! For a first look, for development and for tests: everything is gone when the process ends.
+//! Pets and API keys in the memory of one process, for development and tests: nothing survives the process.
 
 #![warn(clippy::future_not_send)]
 

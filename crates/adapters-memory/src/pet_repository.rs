@@ -9,58 +9,57 @@ use async_trait::async_trait;
 
 use crate::idempotency_keys::IdempotencyKeys;
 
-/// Animals in memory, in ascending order of id.
+/// Pets in memory, in ascending order of id.
 ///
-/// Readers share a lock and do not block each other; an add holds it alone for as long as it takes to append. With
-/// `n` animals:
+/// Readers share a lock and do not block each other. An `add` holds it exclusively while it appends. With `n` pets:
 ///
 /// | operation | order of growth |
 /// |---|---|
 /// | `find` | O(1) |
-/// | `list` of `k` animals | O(k) |
-/// | `list` of `k` animals by status | O(log n + k), whatever the share of that status |
-/// | `add` | O(1) amortised: the add that finds the vector full moves it, O(n) |
+/// | `list` of `k` pets | O(k) |
+/// | `list` of `k` pets by status | O(log n + k), for every status |
+/// | `add` | O(1) amortised; O(n) if the vector is full and has to grow |
 #[derive(Debug)]
 pub struct MemoryPetRepository {
-    animals: RwLock<Animals>,
+    pets: RwLock<Pets>,
 }
 
-/// Ids are given in sequence and animals are never removed, so the animal with id `i` is at index `i - 1`.
+/// Ids are sequential and pets are never removed: the pet with id `i` is at index `i - 1`.
 #[derive(Debug)]
-struct Animals {
-    pets: Vec<Pet>,
-    /// The ids of the animals of each status, in ascending order.
+struct Pets {
+    all: Vec<Pet>,
+    /// The ids of the pets of each status, in ascending order.
     by_status: [Vec<PetId>; PetStatus::ALL.len()],
     idempotency_keys: IdempotencyKeys,
 }
 
 impl MemoryPetRepository {
-    /// An empty repository that keeps idempotency keys for so long.
+    /// Creates an empty repository with this retention of idempotency keys.
     pub fn new(idempotency_retention: Duration) -> Self {
         let idempotency_keys = IdempotencyKeys::new(idempotency_retention);
-        Self { animals: RwLock::new(Animals { pets: Vec::new(), by_status: Default::default(), idempotency_keys }) }
+        Self { pets: RwLock::new(Pets { all: Vec::new(), by_status: Default::default(), idempotency_keys }) }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Animals> {
-        // A poisoned lock hides no half-made change: nothing in `Animals::add` panics between its pushes.
-        self.animals.read().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Pets> {
+        // A poisoned lock hides no partial change: nothing in `Pets::add` panics between its pushes.
+        self.pets.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Animals {
+impl Pets {
     fn find(&self, id: PetId) -> Option<&Pet> {
-        self.pets.get(usize::try_from(id.get()).ok()? - 1)
+        self.all.get(usize::try_from(id.get()).ok()? - 1)
     }
 
-    fn list(&self, after: Option<PetId>, at_most: usize) -> Vec<Pet> {
+    fn list(&self, after: Option<PetId>, limit: usize) -> Vec<Pet> {
         let from = after.map_or(0, |id| usize::try_from(id.get()).unwrap_or(usize::MAX));
-        self.pets.iter().skip(from).take(at_most).cloned().collect()
+        self.all.iter().skip(from).take(limit).cloned().collect()
     }
 
-    fn list_by_status(&self, status: PetStatus, after: Option<PetId>, at_most: usize) -> Vec<Pet> {
+    fn list_by_status(&self, status: PetStatus, after: Option<PetId>, limit: usize) -> Vec<Pet> {
         let ids = &self.by_status[status as usize];
         let from = ids.partition_point(|&id| Some(id) <= after);
-        ids[from..].iter().take(at_most).filter_map(|&id| self.find(id)).cloned().collect()
+        ids[from..].iter().take(limit).filter_map(|&id| self.find(id)).cloned().collect()
     }
 
     fn add(&mut self, request: AddPet) -> Result<AddedPet, AddPetError> {
@@ -73,24 +72,20 @@ impl Animals {
             Some(_) => Err(AddPetError::IdempotencyMismatch),
             None => {
                 let pet = self.append(request.pet)?;
-                self.idempotency_keys.keep(key, pet.id(), now);
+                self.idempotency_keys.insert(key, pet.id(), now);
                 Ok(AddedPet { pet, replayed: false })
             }
         }
     }
 
     fn append(&mut self, pet: NewPet) -> Result<Pet, StorageError> {
-        let id = i64::try_from(self.pets.len() + 1)
-            .ok()
-            .and_then(|id| PetId::parse(id).ok())
-            .ok_or(StorageError::Overloaded)?;
-        let pet = Pet::new(id, pet);
-        let answer = pet.clone();
+        let id = i64::try_from(self.all.len() + 1).ok().and_then(|id| PetId::parse(id).ok());
+        let pet = Pet::new(id.ok_or(StorageError::Overloaded)?, pet);
         if let Some(status) = pet.status() {
-            self.by_status[status as usize].push(id);
+            self.by_status[status as usize].push(pet.id());
         }
-        self.pets.push(pet);
-        Ok(answer)
+        self.all.push(pet.clone());
+        Ok(pet)
     }
 }
 
@@ -100,12 +95,12 @@ impl PetRepository for MemoryPetRepository {
         &self,
         status: Option<PetStatus>,
         after: Option<PetId>,
-        at_most: usize,
+        limit: usize,
     ) -> Result<Vec<Pet>, StorageError> {
-        let animals = self.read();
+        let pets = self.read();
         Ok(match status {
-            Some(status) => animals.list_by_status(status, after, at_most),
-            None => animals.list(after, at_most),
+            Some(status) => pets.list_by_status(status, after, limit),
+            None => pets.list(after, limit),
         })
     }
 
@@ -114,6 +109,6 @@ impl PetRepository for MemoryPetRepository {
     }
 
     async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
-        self.animals.write().unwrap_or_else(PoisonError::into_inner).add(request)
+        self.pets.write().unwrap_or_else(PoisonError::into_inner).add(request)
     }
 }

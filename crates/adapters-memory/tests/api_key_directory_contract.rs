@@ -1,4 +1,4 @@
-//! The contract of `ApiKeyDirectory`, kept in memory.
+//! The contract of `ApiKeyDirectory`.
 
 use std::sync::Arc;
 

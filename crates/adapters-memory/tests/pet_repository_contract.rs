@@ -1,4 +1,4 @@
-//! The contract of `PetRepository`, kept in memory.
+//! The contract of `PetRepository`.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,12 +1,11 @@
 use animal_store_app::ApiKeyDigest;
 
-/// Where things are in Redis. The version is part of every name, so that programs of two versions never meet in one
-/// entry.
+/// Names in Redis. Each contains the version of the layout, so that programs with different layouts share no entry.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// What the name of every token begins with.
+    /// Prefix of the names of tokens. Each token is a hash, see `token_hash`.
     pub(crate) tokens: String,
-    /// A hash: of each API key, by its id, the digests of its tokens, oldest first, separated by spaces.
+    /// Name of the index, a hash: for each API key id, the digests of its tokens, oldest first, separated by spaces.
     pub(crate) index: String,
 }
 
@@ -15,12 +14,12 @@ impl Layout {
         Self { tokens: format!("{prefix}v1:token:"), index: format!("{prefix}v1:index") }
     }
 
-    /// The name of the token with this digest.
+    /// Returns the name of the token with this digest.
     pub(crate) fn token(&self, digest: &ApiKeyDigest) -> String {
         self.tokens.clone() + &hex::encode(digest.as_bytes())
     }
 
-    /// The digest of the token with this name.
+    /// Returns the digest of the token with this name.
     pub(crate) fn digest(&self, name: &[u8]) -> Option<ApiKeyDigest> {
         let mut digest = [0; 32];
         hex::decode_to_slice(name.strip_prefix(self.tokens.as_bytes())?, &mut digest).ok()?;
@@ -33,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_named_by_the_sha_256_of_its_text() {
+    fn the_name_of_a_token_ends_with_the_sha_256_of_its_text() {
         let layout = Layout::new("shop:");
         let digest = ApiKeyDigest::of(&"abc".into());
         let name = layout.token(&digest);
@@ -44,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_no_tokens() {
+    fn any_other_name_is_not_the_name_of_a_token() {
         let layout = Layout::new("shop:");
         let digits = "0".repeat(64);
         for name in [

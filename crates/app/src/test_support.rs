@@ -38,6 +38,21 @@ pub fn api_key(id: &str) -> ApiKey {
     ApiKey { id: ApiKeyId::new(id), label, scopes: Scopes::ALL }
 }
 
+/// Runs tasks concurrently and returns their results, in the order of the tasks.
+///
+/// # Panics
+/// If a task panics.
+pub async fn join_tasks<T: Send + 'static>(
+    tasks: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
+    let tasks: Vec<_> = tasks.into_iter().map(tokio::spawn).collect();
+    let mut results = Vec::new();
+    for task in tasks {
+        results.push(task.await.expect("no task panics"));
+    }
+    results
+}
+
 /// Returns the read access of an API key with all scopes.
 ///
 /// # Panics

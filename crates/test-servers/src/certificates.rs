@@ -5,9 +5,9 @@ use std::{
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
-/// Files with an authority, and with certificates that it signed: for a server called `localhost`, and for a client.
+/// Files with an authority and with certificates that it signed: for a server named `localhost`, and for a client.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "each is the file with what it is called")]
+#[expect(missing_docs, reason = "each file contains what its name says")]
 pub struct Certificates {
     pub authority: PathBuf,
     pub server: PathBuf,
@@ -17,7 +17,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Makes them in this folder.
+    /// Creates the files in this folder.
     pub fn make(folder: &Path) -> Self {
         let mut parameters = parameters("authority", &[]);
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -44,7 +44,7 @@ impl Certificates {
     }
 }
 
-/// A certificate with its authority's own subject would be taken for one that signed itself.
+/// Each subject differs from the authority's: a certificate with the same subject looks self-signed.
 fn parameters(subject: &str, names: &[&str]) -> CertificateParams {
     let names: Vec<_> = names.iter().map(ToString::to_string).collect();
     let mut parameters = CertificateParams::new(names).expect("parameters");

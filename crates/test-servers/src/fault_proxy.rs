@@ -8,16 +8,16 @@ use std::{
 
 use crate::port;
 
-/// Stands between a client and a server, passes on what they say, and misbehaves when told to.
+/// A TCP proxy between clients and a server that simulates faults.
 pub struct FaultProxy {
     address: SocketAddr,
     server: SocketAddr,
-    link: Arc<Link>,
-    listening: Option<JoinHandle<()>>,
+    shared: Arc<Shared>,
+    listener: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Link {
+struct Shared {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -27,71 +27,71 @@ struct State {
     frozen: bool,
     delay: Duration,
     refusing: bool,
-    /// What is to be held up, and how often it was.
+    /// Text that is held up, and how often that happened.
     holding: Option<&'static str>,
     held: usize,
-    /// Both ends of each connection, the client's first.
-    open: Vec<[TcpStream; 2]>,
+    /// The streams of each connection to the client and to the server.
+    connections: Vec<[TcpStream; 2]>,
 }
 
 impl FaultProxy {
-    /// A proxy to this port of 127.0.0.1.
+    /// Starts a proxy to this port of 127.0.0.1.
     pub fn to(port: u16) -> Self {
         let listener = port::listener();
         let address = listener.local_addr().expect("an address");
-        let mut proxy = Self { address, server: ([127, 0, 0, 1], port).into(), link: Arc::default(), listening: None };
+        let mut proxy = Self { address, server: ([127, 0, 0, 1], port).into(), shared: Arc::default(), listener: None };
         proxy.listen(listener);
         proxy
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Closes every connection. New ones are taken.
+    /// Closes every connection. New ones are accepted.
     pub fn cut(&self) {
-        for stream in self.link.lock().open.drain(..).flatten() {
-            // Its other end may have closed it.
+        for stream in self.shared.lock().connections.drain(..).flatten() {
+            // It may be closed already.
             let _ = stream.shutdown(Shutdown::Both);
         }
-        self.link.changed.notify_all();
+        self.shared.changed.notify_all();
     }
 
-    /// Lets every client find the end of what the server says, while what the client says is still passed on. New
-    /// connections are taken.
+    /// Closes the direction to the client of every connection. The other direction still works, and so do new
+    /// connections.
     pub fn half_close(&self) {
-        for [client, _] in &self.link.lock().open {
-            // It may have been closed.
+        for [client, _] in &self.shared.lock().connections {
+            // It may be closed already.
             let _ = client.shutdown(Shutdown::Write);
         }
     }
 
-    /// Keeps connections open and takes new ones, but passes nothing on until it is [healed](Self::heal).
+    /// Keeps connections open and accepts new ones, but forwards nothing until [`heal`](Self::heal).
     pub fn freeze(&self) {
-        self.link.lock().frozen = true;
+        self.shared.lock().frozen = true;
     }
 
-    /// Holds up whatever this text occurs in, and what is behind it on its connection, until it is
-    /// [healed](Self::heal).
+    /// Holds up each chunk that contains this text, and the data behind it on the same connection, until
+    /// [`heal`](Self::heal).
     pub fn hold(&self, text: &'static str) {
-        self.link.lock().holding = Some(text);
+        self.shared.lock().holding = Some(text);
     }
 
-    /// How much was held up for its text so far.
+    /// Number of chunks that were held up because of the text.
     pub fn held(&self) -> usize {
-        self.link.lock().held
+        self.shared.lock().held
     }
 
-    /// Holds up whatever is passed on by this much, in each direction.
+    /// Delays the data in each direction.
     pub fn delay(&self, delay: Duration) {
-        self.link.lock().delay = delay;
+        self.shared.lock().delay = delay;
     }
 
-    /// Closes every connection and refuses new ones until it is [healed](Self::heal).
+    /// Closes every connection and refuses new ones until [`heal`](Self::heal).
     pub fn refuse(&mut self) {
         {
-            let mut state = self.link.lock();
+            let mut state = self.shared.lock();
             state.refusing = true;
             state.frozen = false;
             state.holding = None;
@@ -100,38 +100,38 @@ impl FaultProxy {
         self.cut();
     }
 
-    /// Behaves again. What was held up is passed on.
+    /// Ends every fault. Data that was held up is forwarded.
     pub fn heal(&mut self) {
         {
-            let mut state = self.link.lock();
+            let mut state = self.shared.lock();
             state.frozen = false;
             state.holding = None;
             state.refusing = false;
             state.delay = Duration::ZERO;
         }
-        self.link.changed.notify_all();
-        if self.listening.is_none() {
+        self.shared.changed.notify_all();
+        if self.listener.is_none() {
             self.listen(TcpListener::bind(self.address).expect("the port is still free"));
         }
     }
 
     fn listen(&mut self, listener: TcpListener) {
-        let (link, server) = (Arc::clone(&self.link), self.server);
-        self.listening = Some(thread::spawn(move || {
+        let (shared, server) = (Arc::clone(&self.shared), self.server);
+        self.listener = Some(thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                if link.lock().refusing {
+                if shared.lock().refusing {
                     return;
                 }
-                link.join(client, server);
+                shared.connect(client, server);
             }
         }));
     }
 
     fn stop_listening(&mut self) {
-        if let Some(listening) = self.listening.take() {
-            // It looks up when somebody connects.
+        if let Some(listener) = self.listener.take() {
+            // The thread checks the state when a client connects.
             let _ = TcpStream::connect(self.address);
-            listening.join().expect("it ends");
+            listener.join().expect("the thread does not panic");
         }
     }
 }
@@ -142,30 +142,30 @@ impl Drop for FaultProxy {
     }
 }
 
-impl Link {
+impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nothing panics while it holds the lock")
     }
 
-    fn join(self: &Arc<Self>, client: TcpStream, server: SocketAddr) {
-        // Where there is no server, the client finds its connection closed.
+    fn connect(self: &Arc<Self>, client: TcpStream, server: SocketAddr) {
+        // Without a server, the connection of the client is closed.
         let Ok(server) = TcpStream::connect(server) else { return };
         for stream in [&client, &server] {
             stream.set_nodelay(true).expect("a TCP stream");
         }
         let clone = |stream: &TcpStream| stream.try_clone().expect("a file descriptor");
-        self.lock().open.push([clone(&client), clone(&server)]);
+        self.lock().connections.push([clone(&client), clone(&server)]);
         for (from, to) in [(clone(&client), clone(&server)), (server, client)] {
-            let link = Arc::clone(self);
-            thread::spawn(move || link.pass_on(from, to));
+            let shared = Arc::clone(self);
+            thread::spawn(move || shared.forward(from, to));
         }
     }
 
-    fn pass_on(&self, mut from: TcpStream, mut to: TcpStream) {
+    fn forward(&self, mut from: TcpStream, mut to: TcpStream) {
         let mut buffer = [0; 16 * 1024];
         while let Ok(length @ 1..) = from.read(&mut buffer) {
             self.hold_up(&buffer[..length]);
-            // Where it cannot be passed on, the other direction knows whether the connection has ended or is half closed.
+            // If this fails, the other direction finds out whether the connection was closed or half closed.
             let _ = to.write_all(&buffer[..length]);
         }
         for stream in [from, to] {

@@ -10,23 +10,31 @@ use std::{
 
 use tempfile::TempDir;
 
-/// A temporary folder of the user whom a server runs as.
-///
-/// That is who runs the test, but `postgres` in place of root: PostgreSQL and PgBouncer refuse to run as root.
+/// A temporary folder, owned by the user that a server runs as.
 pub(crate) struct Home {
     directory: TempDir,
     owner: u32,
-    /// The user and group to become.
+    /// The user and group of the server, if they are not those of the test.
     become_user: Option<(u32, u32)>,
 }
 
 impl Home {
-    pub(crate) fn new() -> Self {
+    /// Creates a folder of the user that runs the test.
+    pub(crate) fn of_this_user() -> Self {
         let directory = TempDir::new().expect("a folder");
-        let me = directory.path().metadata().expect("it is there").uid();
-        let become_user = (me == 0).then(|| (id_of_postgres("-u"), id_of_postgres("-g")));
-        let home = Self { directory, owner: become_user.map_or(me, |(user, _)| user), become_user };
-        home.hand_over(home.path());
+        let owner = directory.path().metadata().expect("the folder exists").uid();
+        Self { directory, owner, become_user: None }
+    }
+
+    /// Creates a folder of the user that runs the test, or of `postgres` if that is root: PostgreSQL and PgBouncer
+    /// refuse to run as root.
+    pub(crate) fn new() -> Self {
+        let mut home = Self::of_this_user();
+        if home.owner == 0 {
+            let (user, group) = (id_of_postgres("-u"), id_of_postgres("-g"));
+            (home.owner, home.become_user) = (user, Some((user, group)));
+            home.hand_over(home.path());
+        }
         home
     }
 
@@ -34,7 +42,7 @@ impl Home {
         self.directory.path()
     }
 
-    /// The id of the user whose it is.
+    /// The id of the owner.
     pub(crate) const fn owner(&self) -> u32 {
         self.owner
     }
@@ -46,13 +54,13 @@ impl Home {
         path
     }
 
-    /// Lets nobody but the server read this file: it refuses a private key that others can read.
+    /// Makes a file readable by the server only: PostgreSQL refuses a private key that others can read.
     pub(crate) fn make_private(&self, file: &Path) {
-        fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("a file of ours");
+        fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("an own file");
         self.hand_over(file);
     }
 
-    /// What runs a program in this folder, as its user.
+    /// Creates a command that runs a program in this folder, as the owner.
     pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         command.current_dir(self.path());
@@ -72,5 +80,5 @@ impl Home {
 fn id_of_postgres(which: &str) -> u32 {
     let output = Command::new("id").args([which, "postgres"]).output().expect("id runs");
     let id = String::from_utf8_lossy(&output.stdout).trim().parse();
-    id.expect("the user postgres, as whom root runs PostgreSQL; its package makes it")
+    id.expect("the user postgres, which the package of PostgreSQL creates")
 }

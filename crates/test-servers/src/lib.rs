@@ -1,7 +1,7 @@
-//! Throw-away servers for tests, and a proxy that misbehaves.
+//! Temporary servers for tests, and a proxy that simulates faults. For dev-dependencies only.
 //!
-//! Everything is on a free port of 127.0.0.1 and in a temporary folder, ends with the value that stands for it, and
-//! also where the test is killed. For dev-dependencies only.
+//! Each server listens on a free port of 127.0.0.1 and keeps its data in a temporary folder. It ends when its value is
+//! dropped, and also when the test process is killed.
 #![expect(clippy::missing_panics_doc, reason = "a server that does not start fails the test")]
 
 mod certificates;

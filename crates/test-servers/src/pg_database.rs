@@ -14,25 +14,25 @@ static DATABASES: AtomicU32 = AtomicU32::new(0);
 
 const UTF8: &str = "ENCODING 'UTF8'";
 
-/// For every test of this process, each of which may have a pool of connections.
+/// The server for all tests of this process, each of which may have a pool of connections.
 static SERVER: LazyLock<PostgresServer> = LazyLock::new(|| PostgresServer::with(&["max_connections=300"]));
 
-/// A PostgreSQL database for one test: in the server that `TEST_POSTGRES_URL` names, otherwise in one that the tests of
-/// this process share.
+/// A PostgreSQL database for one test: in the server of `TEST_POSTGRES_URL`, otherwise in one that the tests of this
+/// process share.
 pub struct PgDatabase {
     name: String,
     url: String,
-    /// The URL to drop it by. A server of this process ends with everything in it.
+    /// The URL for dropping it, unless the server ends with this process.
     dropped_from: Option<String>,
 }
 
 impl PgDatabase {
-    /// A new one, with nothing in it.
+    /// Creates an empty database.
     pub fn new() -> Self {
         Self::encoded("UTF8")
     }
 
-    /// A new one that keeps texts in this encoding.
+    /// Creates an empty database with this encoding.
     pub fn encoded(encoding: &str) -> Self {
         let how = match encoding {
             "UTF8" => UTF8.to_owned(),
@@ -44,7 +44,7 @@ impl PgDatabase {
         }
     }
 
-    /// A new one in the server with this URL, which is a superuser's.
+    /// Creates an empty database in the server at this URL, which is that of a superuser.
     #[track_caller]
     pub fn at(url: &str) -> Self {
         Self::make(&with_database(url, "postgres"), false, UTF8)
@@ -58,17 +58,17 @@ impl PgDatabase {
         Self { url: with_database(server, &name), name, dropped_from: (!ours).then(|| server.to_owned()) }
     }
 
-    /// What it is called.
+    /// The name of the database.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How to connect to it.
+    /// The URL of the database.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Runs SQL by `psql` and returns what that printed: rows in lines, columns with `|` between them.
+    /// Runs SQL with `psql`. Returns the rows as lines, with `|` between columns.
     #[track_caller]
     pub fn sql(&self, sql: &str) -> String {
         psql(&self.url, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
@@ -84,13 +84,13 @@ impl Default for PgDatabase {
 impl Drop for PgDatabase {
     fn drop(&mut self) {
         if let Some(server) = &self.dropped_from {
-            // The server may have ended before it.
+            // The server may have been stopped.
             let _ = psql(server, &format!("DROP DATABASE {} WITH (FORCE)", self.name));
         }
     }
 }
 
-/// The same URL, with this database in the place of its own.
+/// Replaces the database of a URL.
 fn with_database(url: &str, name: &str) -> String {
     let (scheme, rest) = url.split_once("://").expect("a URL");
     let authority = rest.split(['/', '?']).next().expect("a first part");

@@ -1,20 +1,20 @@
 use crate::{home::Home, port, programs, watched::Watched};
 
-/// A PgBouncer of its own.
+/// A PgBouncer.
 pub struct PgBouncer {
-    // It ends before its folder is removed.
+    // Dropped before the folder is removed.
     _process: Watched,
     _home: Home,
     port: u16,
 }
 
 impl PgBouncer {
-    /// Starts one in front of the server at this port of 127.0.0.1, in this mode (`session`, `transaction`), with so many
-    /// connections to each of its databases.
+    /// Starts a PgBouncer for the server at this port of 127.0.0.1, in this mode (`session`, `transaction`), with this
+    /// number of connections per database.
     pub fn start(server_port: u16, mode: &str, pool_size: u32) -> Self {
         let home = Home::new();
         let mut log = String::new();
-        // Another process may take the free port first; then there is another one.
+        // Another process may take the free port first.
         for _ in 0..5 {
             let port = port::listener().local_addr().expect("an address").port();
             let settings = format!(
@@ -31,7 +31,7 @@ impl PgBouncer {
         panic!("PgBouncer does not start; is it installed? {log}");
     }
 
-    /// How to connect to a database of its server.
+    /// The URL of a database of the server.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }

@@ -3,8 +3,8 @@ use std::{
     net::TcpListener,
 };
 
-/// A listener on a random port below those that systems hand out by themselves: nobody else takes it in the time
-/// between a server's end and its start.
+/// Opens a listener on a random port below the ephemeral range: no other process takes the port while a server
+/// restarts.
 pub(crate) fn listener() -> TcpListener {
     let random = || RandomState::new().build_hasher().finish() % 20_000;
     let ports = (0..1000).map(|_| 10_000 + u16::try_from(random()).expect("below 20,000"));

@@ -2,11 +2,11 @@ use std::path::Path;
 
 use crate::{Certificates, home::Home, port, postgres_data, programs, psql::psql, watched::Watched};
 
-/// A PostgreSQL server of its own, whose data no power failure survives.
+/// A PostgreSQL server whose data survives a crash of the server, but not of the machine.
 ///
-/// Its superuser is `postgres`. Over its Unix socket nobody needs a password.
+/// The superuser is `postgres`. Connections over the Unix socket need no password.
 pub struct PostgresServer {
-    // It ends before its folder is removed.
+    // Dropped before the folder is removed.
     process: Option<Watched>,
     home: Home,
     options: Vec<String>,
@@ -15,27 +15,27 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Starts one at its defaults.
+    /// Starts a server with the default settings.
     pub fn start() -> Self {
         Self::with(&[])
     }
 
-    /// Starts one with these settings: `["max_connections=5"]`.
+    /// Starts a server with these settings: `["max_connections=5"]`.
     pub fn with(settings: &[&str]) -> Self {
         Self::start_in(Home::new(), "host all all 127.0.0.1/32 trust", settings, None)
     }
 
-    /// Starts one that offers TLS, and also takes connections without it.
+    /// Starts a server that accepts connections with and without TLS.
     pub fn with_tls() -> Self {
         Self::start_encrypted("host all all 127.0.0.1/32 trust")
     }
 
-    /// Starts one that refuses TCP connections without TLS.
+    /// Starts a server that refuses TCP connections without TLS.
     pub fn requiring_tls() -> Self {
         Self::start_encrypted("hostssl all all 127.0.0.1/32 trust")
     }
 
-    /// Starts one whose superuser needs this password over TCP.
+    /// Starts a server that requires this password over TCP.
     pub fn with_password(password: &str) -> Self {
         let server = Self::start_in(Home::new(), "host all all 127.0.0.1/32 scram-sha-256", &[], None);
         server.sql("postgres", &format!("ALTER ROLE postgres PASSWORD '{}'", password.replace('\'', "''")));
@@ -62,7 +62,7 @@ impl PostgresServer {
             options.extend(["-c".to_owned(), (*setting).to_owned()]);
         }
         let mut server = Self { process: None, home, options, port: 0, certificates };
-        // Another process may take the free port first; then there is another one.
+        // Another process may take the free port first.
         for _ in 0..5 {
             server.port = port::listener().local_addr().expect("an address").port();
             if server.try_start().is_ok() {
@@ -76,34 +76,33 @@ impl PostgresServer {
         let port = ["-p".to_owned(), self.port.to_string()];
         let options = [self.options.as_slice(), &port].concat();
         let ready = "ready to accept connections";
-        // At this signal it does not wait for anything.
+        // At this signal the server ends at once.
         self.process = Some(Watched::start(&self.home, "QUIT", &programs::find("postgres"), &options, ready)?);
         Ok(())
     }
 
-    /// How to connect to a database of it over TCP, without a password.
+    /// The URL of a database over TCP, without a password.
     pub fn url(&self, database: &str) -> String {
         let host = if self.certificates.is_some() { "localhost" } else { "127.0.0.1" };
         format!("postgres://postgres@{host}:{}/{database}", self.port)
     }
 
-    /// Its port, and the number in the name of its Unix socket.
+    /// The TCP port, which is also part of the name of the Unix socket.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// Where its Unix socket is.
+    /// The folder of the Unix socket.
     pub fn socket_directory(&self) -> &Path {
         self.home.path()
     }
 
-    /// What it takes to speak TLS with it.
+    /// The certificates of a server with TLS.
     pub const fn certificates(&self) -> &Certificates {
         self.certificates.as_ref().expect("a server that was started with TLS")
     }
 
-    /// Runs SQL by `psql`, over the Unix socket, and returns what that printed: rows in lines, columns with `|` between
-    /// them.
+    /// Runs SQL with `psql` over the Unix socket. Returns the rows as lines, with `|` between columns.
     #[track_caller]
     pub fn sql(&self, database: &str, sql: &str) -> String {
         let (folder, port) = (self.home.path().display(), self.port);
@@ -111,24 +110,24 @@ impl PostgresServer {
             .unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    /// Ends it at once, as a crash does.
+    /// Stops the server at once, as in a crash.
     pub fn stop(&mut self) {
         self.process = None;
     }
 
-    /// Starts it again, at the same address, with what was committed.
+    /// Starts the stopped server again, at the same address, with the committed data.
     pub fn start_again(&mut self) {
-        assert!(self.process.is_none(), "it was stopped");
-        self.try_start().expect("it starts again");
+        assert!(self.process.is_none(), "the server runs");
+        self.try_start().expect("the server starts again");
     }
 
-    /// Lets it stand still until [`resume`](Self::resume): connections stay open, nothing is answered.
+    /// Suspends the server: connections stay open, nothing is answered.
     pub fn pause(&self) {
-        self.process.as_ref().expect("it runs").signal("STOP");
+        self.process.as_ref().expect("the server runs").signal("STOP");
     }
 
-    /// Lets it go on.
+    /// Resumes the suspended server.
     pub fn resume(&self) {
-        self.process.as_ref().expect("it runs").signal("CONT");
+        self.process.as_ref().expect("the server runs").signal("CONT");
     }
 }

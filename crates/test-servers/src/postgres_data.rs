@@ -7,18 +7,18 @@ use std::{
 
 use crate::{home::Home, programs};
 
-/// The archive needs another name when these change.
+/// If these change, the archive needs another name.
 const INITDB: [&str; 5] = ["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--username=postgres"];
 
-/// Makes a data folder for PostgreSQL in this home.
+/// Creates a data folder for PostgreSQL in this home.
 ///
-/// `initdb` takes most of a second, so it runs once on a machine. What it made is kept as one file among the temporary
-/// ones: nobody sees it half made, and nobody who cleans up there removes half of it.
+/// `initdb` takes most of a second, so it runs once per machine. Its result is kept as one file, so that
+/// it is never incomplete, neither while it is created nor after a cleanup of the temporary folder.
 pub(crate) fn make(home: &Home) -> PathBuf {
     let version = output(home.command(programs::find("postgres")).arg("--version"));
     let version = version.split_whitespace().nth(2).expect("`postgres (PostgreSQL) 15.1`, and more");
     let archive = env::temp_dir().join(format!("animal-store-test-postgres-{version}-{}.tar", home.owner()));
-    // Somebody else's might hold anything.
+    // An archive of another user could contain anything.
     if archive.metadata().is_ok_and(|file| file.uid() == home.owner()) {
         output(home.command("tar").arg("-xf").arg(archive));
     } else {
@@ -30,7 +30,7 @@ pub(crate) fn make(home: &Home) -> PathBuf {
 
 fn keep(home: &Home, archive: &Path) {
     output(home.command("tar").args(["-cf", "data.tar", "data"]));
-    // Where it cannot be kept, the next start is as slow as this one.
+    // If this fails, the next start is as slow as this one.
     let _ = fs::rename(home.path().join("data.tar"), archive);
 }
 

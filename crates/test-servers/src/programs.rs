@@ -1,7 +1,7 @@
 use std::{env, fs, path::PathBuf};
 
-/// A program on the path, or where Debian keeps those that are not: PostgreSQL's servers, of which the newest is taken,
-/// and programs for administrators. The bare name if there is none, for the error message.
+/// Finds a program on the path, in Debian's folder of the newest PostgreSQL, or in `/usr/sbin`. If there is none,
+/// returns the name, for the error message.
 pub(crate) fn find(name: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path());

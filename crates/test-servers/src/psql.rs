@@ -2,10 +2,10 @@ use std::process::Command;
 
 use crate::programs;
 
-/// Runs SQL by `psql` in the database that this URL or connection string names, and returns what that printed: rows in
-/// lines, columns with `|` between them. Otherwise the error message.
+/// Runs SQL with `psql` in the database of this URL or connection string. Returns the rows as lines, with `|` between
+/// columns, or the error message.
 pub(crate) fn psql(database: &str, sql: &str) -> Result<String, String> {
-    // Beside the server there is psql itself; on the path, Debian has a script that takes four times as long to find it.
+    // Debian's `psql` on the path is a slow script. The program itself is beside the server.
     let beside = programs::find("postgres").canonicalize().map(|server| server.with_file_name("psql"));
     let program = beside.ok().filter(|file| file.is_file()).unwrap_or_else(|| "psql".into());
     let output = Command::new(program)

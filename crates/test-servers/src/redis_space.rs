@@ -9,7 +9,7 @@ use crate::{RedisServer, redis::redis_cli};
 
 static SPACES: AtomicU32 = AtomicU32::new(0);
 
-/// A part of a Redis server for one test: in the server that `TEST_REDIS_URL` names, otherwise in one of its own.
+/// A prefix in a Redis server for one test: the server is that of `TEST_REDIS_URL`, otherwise a new one.
 pub struct RedisSpace {
     url: String,
     prefix: String,
@@ -17,7 +17,7 @@ pub struct RedisSpace {
 }
 
 impl RedisSpace {
-    /// A new one, with nothing in it.
+    /// Creates an empty space.
     pub fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos();
         let prefix = format!("test-{now}-{}-{}:", id(), SPACES.fetch_add(1, Ordering::Relaxed));
@@ -28,23 +28,23 @@ impl RedisSpace {
         Self { url: server.url(), prefix, server: Some(server) }
     }
 
-    /// Where the server is.
+    /// The URL of the server.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What every name of this test begins with.
+    /// Prefix of every name of this test.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Runs a command by `redis-cli` and returns what that printed.
+    /// Runs a command with `redis-cli` and returns its output.
     #[track_caller]
     pub fn command(&self, words: &[&str]) -> String {
         redis_cli(&["-u", &self.url], words)
     }
 
-    /// Every name of this test.
+    /// Returns every name of this test.
     pub fn names(&self) -> Vec<String> {
         let names = self.command(&["--scan", "--pattern", &format!("{}*", self.prefix)]);
         names.lines().map(str::to_owned).collect()

@@ -10,18 +10,18 @@ use std::{
 
 use crate::home::Home;
 
-/// How long a server that starts may say nothing.
-const DEADLINE: Duration = Duration::from_secs(30);
+/// Maximum time between two lines of the log while a server starts.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Runs a server until a line tells it to end it, or until standard input ends, which it does when this process does,
-/// however it does. Nobody else is left then to remove the folder.
+/// A shell script that runs a server until it reads a line, or until standard input ends because the test process
+/// ended. In the second case the script also removes the folder.
 ///
-/// The server's own processes are killed first, so that they say nothing to clients, as in a crash; the server itself
-/// gets its signal after that, to give its shared memory back. It stands still meanwhile and starts no new ones. Where
-/// the test ends while the server stands still, the system sends SIGHUP to the process group that is left alone.
+/// As in a crash, the child processes of the server are killed first, so that they send nothing to clients. The server
+/// is suspended meanwhile, so that it starts no new ones. Then it gets its signal, and releases its shared memory. If
+/// the test ends while the server is suspended, the system sends SIGHUP to the orphaned process group.
 const WATCHED: &str = r#"
     signal=$1; shift
-    "$@" & server=$!
+    "$@" >&2 & server=$!
     trap '' HUP
     echo "$server"
     exec 2>/dev/null
@@ -31,15 +31,15 @@ const WATCHED: &str = r#"
     [ "$alone" = 0 ] || rm -rf "$PWD"
 "#;
 
-/// A server that runs, until the value is dropped.
+/// A server that runs until the value is dropped.
 pub(crate) struct Watched {
     watcher: Child,
     pid: String,
 }
 
 impl Watched {
-    /// Starts a server that writes its log to standard error, and waits until this text occurs in it; otherwise returns
-    /// the log. The signal is what the server ends at, at once.
+    /// Starts a server and waits until its log, on standard error or output, contains the text `ready`. If it does not,
+    /// returns the log. The server ends at once when it gets `signal`.
     pub(crate) fn start(
         home: &Home,
         signal: &str,
@@ -52,7 +52,7 @@ impl Watched {
             .args(["-c", WATCHED, "sh", signal])
             .arg(program)
             .args(options)
-            // What ends the test by its process group, such as Ctrl-C, must not end the watcher before its work.
+            // A signal to the process group of the test, such as Ctrl-C, must not end the script.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -65,10 +65,10 @@ impl Watched {
         let server = Self { watcher, pid: pid.trim_end().to_owned() };
 
         let (sender, receiver) = mpsc::channel();
-        // What it says later is not waited for, but must not fill the pipe.
+        // The rest of the log is discarded: it must not fill the pipe.
         thread::spawn(move || lines.for_each(|line| drop(sender.send(line))));
         let mut log = String::new();
-        while let Ok(line) = receiver.recv_timeout(DEADLINE) {
+        while let Ok(line) = receiver.recv_timeout(TIMEOUT) {
             if line.contains(ready) {
                 return Ok(server);
             }
@@ -80,14 +80,15 @@ impl Watched {
     /// Sends a signal to the server and to the processes that it started.
     pub(crate) fn signal(&self, name: &str) {
         let pid = &self.pid;
-        let status = Command::new("sh").args(["-c", &format!("kill -{name} {pid} && pkill -{name} -P {pid}")]).status();
-        assert!(status.expect("the shell runs").success(), "the processes of the server get the signal {name}");
+        let command = format!("kill -{name} {pid} && {{ pkill -{name} -P {pid} || true; }}");
+        let status = Command::new("sh").args(["-c", &command]).status().expect("the shell runs");
+        assert!(status.success(), "the server does not get the signal {name}");
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        let mut told = self.watcher.stdin.take().expect("a pipe");
-        told.write_all(b"end\n").and_then(|()| self.watcher.wait()).expect("it ends");
+        let mut input = self.watcher.stdin.take().expect("a pipe");
+        input.write_all(b"end\n").and_then(|()| self.watcher.wait()).expect("the script ends");
     }
 }

@@ -1,13 +1,15 @@
-//! What is kept in the process, and for how long.
+//! What the cache keeps, and for how long.
 
 use std::{sync::Arc, time::Duration};
 
 use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisSettings};
+use animal_store_app::test_support::join_tasks;
 use animal_store_test_servers::RedisServer;
+use futures_util::future::join_all;
 
 use crate::{
-    keys::{Keys, Linked, calls, name, patient},
-    uses::{Accepted, Refused, ask, comes_to, soon_comes_to},
+    requests::{Accepted, Refused, becomes, changes_to, use_token},
+    setup::{Keys, Proxied, calls, long_timeouts, name},
 };
 
 struct Cached {
@@ -24,21 +26,21 @@ impl Cached {
     }
 
     async fn new() -> Self {
-        Self::with(patient()).await
+        Self::with(long_timeouts()).await
     }
 
-    /// What Redis did but for signs of life.
-    fn work(&self) -> String {
+    /// How often Redis executed each command but `PING`.
+    fn counts(&self) -> String {
         let counts = self.server.command_counts();
         counts.lines().filter(|count| !count.starts_with("cmdstat_ping:")).collect::<Vec<_>>().join("\n")
     }
 
-    /// Until the reports of what was changed before have been taken up: then answers are kept.
-    async fn use_until_kept(&self, token: &str) {
+    /// Uses a token until it is cached: a lookup that meets the invalidation of an earlier change is not.
+    async fn cache(&self, token: &str) {
         loop {
-            let before = self.work();
-            ask(&self.directory, token).await;
-            if self.work() == before {
+            let before = self.counts();
+            use_token(&self.directory, token).await;
+            if self.counts() == before {
                 return;
             }
         }
@@ -46,121 +48,108 @@ impl Cached {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_look_up_of_what_is_known_costs_redis_nothing() {
+async fn a_cached_token_sends_nothing_to_redis() {
     let cached = Cached::new().await;
     cached.keys.add("key", "token").await;
     for (token, outcome) in [("token", Accepted), ("invented", Refused)] {
-        cached.use_until_kept(token).await;
-        let before = cached.work();
-        for _ in 0..10_000 {
-            assert_eq!(ask(&cached.directory, token).await, outcome);
+        cached.cache(token).await;
+        let before = cached.counts();
+        for _ in 0..1000 {
+            assert_eq!(use_token(&cached.directory, token).await, outcome);
         }
-        assert_eq!(cached.work(), before, "{token}");
+        assert_eq!(cached.counts(), before, "{token}");
     }
 }
 
+/// An operator may change or delete a token without this program.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_redis_is_emptied_nothing_is_known_any_more() {
-    for command in ["FLUSHALL", "FLUSHDB"] {
-        let cached = Cached::new().await;
-        cached.keys.add("key", "token").await;
-        cached.use_until_kept("token").await;
-        cached.server.command(&[command]);
-        soon_comes_to(&cached.directory, "token", Refused).await;
-    }
-}
-
-/// An operator may do it without the program.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_that_is_deleted_or_renamed_or_overwritten_by_hand_is_refused() {
+async fn a_token_that_is_deleted_by_hand_is_refused() {
     let cached = Cached::new().await;
-    for (number, command) in ["DEL", "UNLINK", "RENAME", "EXPIRE", "HDEL", "MOVE"].into_iter().enumerate() {
+    for (number, words) in [
+        "DEL {}",
+        "UNLINK {}",
+        "RENAME {} elsewhere",
+        "EXPIRE {} 0",
+        "HDEL {} id label scopes",
+        "MOVE {} 1",
+        "FLUSHALL",
+        "FLUSHDB",
+    ]
+    .into_iter()
+    .enumerate()
+    {
         let token = format!("token-{number}");
         cached.keys.add(&format!("key-{number}"), &token).await;
-        cached.use_until_kept(&token).await;
-        let name = name("shop:", &token);
-        let rest: &[&str] = match command {
-            "RENAME" => &["elsewhere"],
-            "EXPIRE" => &["0"],
-            "HDEL" => &["id", "label", "scopes"],
-            "MOVE" => &["1"],
-            _ => &[],
-        };
-        cached.server.command(&[&[command, &name], rest].concat());
-        soon_comes_to(&cached.directory, &token, Refused).await;
+        cached.cache(&token).await;
+        let words = words.replace("{}", &name("shop:", &token));
+        cached.server.command(&words.split(' ').collect::<Vec<_>>());
+        changes_to(&cached.directory, &token, Refused).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_that_was_unknown_is_accepted_once_it_is_added() {
+async fn an_unknown_token_is_accepted_after_it_was_added() {
     let cached = Cached::new().await;
-    for number in 0..20 {
+    for number in 0..10 {
         let token = format!("token-{number}");
-        cached.use_until_kept(&token).await;
+        cached.cache(&token).await;
         cached.keys.add(&format!("key-{number}"), &token).await;
-        soon_comes_to(&cached.directory, &token, Accepted).await;
+        changes_to(&cached.directory, &token, Accepted).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn invented_tokens_do_not_drive_out_those_of_keys() {
-    let cached = Cached::new().await;
+async fn invented_tokens_do_not_evict_those_of_keys() {
+    let cached = Cached::with(RedisSettings { max_known: 100, max_unknown: 100, ..long_timeouts() }).await;
     cached.keys.add("key", "token").await;
-    cached.use_until_kept("token").await;
+    cached.cache("token").await;
     let before = calls(&cached.server, "hmget");
-    let tasks: Vec<_> = (0..50)
-        .map(|task| {
-            let directory = Arc::clone(&cached.directory);
-            tokio::spawn(async move {
-                for number in 0..1000 {
-                    assert_eq!(ask(&directory, &format!("invented-{task}-{number}")).await, Refused);
-                }
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.await.expect("the task");
-    }
-    let asked = calls(&cached.server, "hmget") - before;
-    assert_eq!(asked, 50_000);
+    join_tasks((0..50).map(|task| {
+        let directory = Arc::clone(&cached.directory);
+        async move {
+            for number in 0..100 {
+                assert_eq!(use_token(&directory, &format!("invented-{task}-{number}")).await, Refused);
+            }
+        }
+    }))
+    .await;
+    assert_eq!(calls(&cached.server, "hmget") - before, 5000);
 
-    let before = cached.work();
-    assert_eq!(ask(&cached.directory, "token").await, Accepted);
-    assert_eq!(cached.work(), before, "it was driven out");
+    let before = cached.counts();
+    assert_eq!(use_token(&cached.directory, "token").await, Accepted);
+    assert_eq!(cached.counts(), before, "it was evicted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn more_tokens_than_fit_all_work_and_no_more_are_kept_than_fit() {
-    const MANY: u32 = 100;
-    let small = RedisSettings { max_known: 10, max_unknown: 10, ..patient() };
-    let cached = Cached::with(small).await;
-    for number in 0..MANY {
+async fn more_tokens_than_fit_are_looked_up_and_no_more_are_cached_than_fit() {
+    const TOKENS: u32 = 100;
+    let cached = Cached::with(RedisSettings { max_known: 10, max_unknown: 10, ..long_timeouts() }).await;
+    for number in 0..TOKENS {
         cached.keys.add(&format!("key-{number}"), &format!("known-{number}")).await;
     }
     for (kind, outcome) in [("known", Accepted), ("unknown", Refused)] {
-        cached.use_until_kept(&format!("{kind}-0")).await;
+        cached.cache(&format!("{kind}-0")).await;
         for _ in 0..3 {
             let before = calls(&cached.server, "hmget");
-            for number in 0..MANY {
-                assert_eq!(ask(&cached.directory, &format!("{kind}-{number}")).await, outcome);
+            for number in 0..TOKENS {
+                assert_eq!(use_token(&cached.directory, &format!("{kind}-{number}")).await, outcome);
             }
-            let asked = calls(&cached.server, "hmget") - before;
-            assert!(asked >= MANY - 10, "{kind}: only {asked} of {MANY} were not in the cache");
+            let lookups = calls(&cached.server, "hmget") - before;
+            assert!(lookups >= TOKENS - 10, "{kind}: only {lookups} of {TOKENS} were looked up");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn look_ups_of_one_token_at_a_time_are_one() {
-    let linked = Linked::with(patient(), |link| link.delay(Duration::from_millis(50))).await;
-    linked.keys.add("key", "token").await;
+async fn concurrent_requests_with_one_token_share_one_lookup() {
+    let proxied = Proxied::with_proxy(long_timeouts(), |proxy| proxy.delay(Duration::from_millis(50))).await;
+    proxied.keys.add("key", "token").await;
     for (token, outcome) in [("token", Accepted), ("invented", Refused)] {
-        // A report that is on its way would end a look-up's right to be shared.
-        comes_to(&linked.directory, "earlier", Refused).await;
-        let before = linked.look_ups();
-        let look_ups = (0..100).map(|_| ask(&linked.directory, token));
-        let outcomes = futures_util::future::join_all(look_ups).await;
+        // An invalidation in flight would end the sharing of a lookup.
+        becomes(&proxied.directory, "earlier", Refused).await;
+        let before = proxied.lookups();
+        let outcomes = join_all((0..100).map(|_| use_token(&proxied.directory, token))).await;
         assert_eq!(outcomes, vec![outcome; 100]);
-        assert_eq!(linked.look_ups(), before + 1);
+        assert_eq!(proxied.lookups(), before + 1);
     }
 }

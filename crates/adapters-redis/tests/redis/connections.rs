@@ -1,45 +1,45 @@
-//! Every way to reach a server, and ways that must not work.
+//! Endpoints that work, and endpoints that must not.
 
 use std::fs;
 
-use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint, RedisEndpointError, Tls};
+use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint, RedisEndpointError, RedisTls};
 use animal_store_app::ports::{ApiKeyStore, ApiKeyStoreError};
 use animal_store_test_servers::{Certificates, RedisServer};
 
 use crate::{
-    keys::{Keys, TIMEOUT, endpoint, settings},
-    uses::{Accepted, Failed, Refused, ask, comes_to, is_ready, soon_comes_to},
+    requests::{Accepted, Failed, Refused, becomes, changes_to, is_ready, use_token},
+    setup::{Keys, TIMEOUT, endpoint, long_timeouts, settings},
 };
 
-/// A key is made, used and revoked.
+/// Adds, uses and revokes a key.
 async fn works(endpoint: RedisEndpoint) {
-    let keys = Keys::over(endpoint, settings("shop:"));
+    let keys = Keys::over(endpoint, long_timeouts());
     let directory = keys.directory().await;
     assert!(is_ready(&directory).await, "{:?}", keys.store.list().await);
     let key = keys.add("key", "token").await;
-    comes_to(&directory, "token", Accepted).await;
-    assert_eq!(ask(&directory, "invented").await, Refused);
+    becomes(&directory, "token", Accepted).await;
+    assert_eq!(use_token(&directory, "invented").await, Refused);
     keys.revoke(&key).await;
-    soon_comes_to(&directory, "token", Refused).await;
+    changes_to(&directory, "token", Refused).await;
 }
 
 async fn does_not_work(endpoint: RedisEndpoint) {
     let directory = Keys::over(endpoint.clone(), settings("shop:")).directory().await;
     assert!(!is_ready(&directory).await);
-    assert_eq!(ask(&directory, "token").await, Failed);
+    assert_eq!(use_token(&directory, "token").await, Failed);
     let list = RedisApiKeyStore::new(endpoint, "shop:", TIMEOUT).list().await;
     assert!(matches!(list, Err(ApiKeyStoreError::Unavailable(_))), "{list:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn over_tcp() {
+async fn tcp_works() {
     let server = RedisServer::start();
     works(endpoint(&server.url())).await;
     works(endpoint(&format!("redis://127.0.0.1:{}/", server.port()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn over_a_unix_socket() {
+async fn a_unix_socket_works() {
     let server = RedisServer::start();
     server.command(&["ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"]);
     let url = format!("unix://{}", server.socket().display());
@@ -50,7 +50,7 @@ async fn over_a_unix_socket() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn as_a_user_with_a_password() {
+async fn users_and_passwords_work() {
     let server = RedisServer::start();
     server.command(&["ACL", "SETUSER", "app", "on", ">s:e/c@r et", "~*", "&*", "+@all"]);
     works(endpoint(&format!("redis://app:s%3Ae%2Fc%40r%20et@localhost:{}", server.port()))).await;
@@ -60,13 +60,13 @@ async fn as_a_user_with_a_password() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keys_of_one_database_are_not_those_of_another() {
+async fn databases_have_separate_keys() {
     let server = RedisServer::start();
-    let at = |database: &str| Keys::at(&format!("{}{database}", server.url()), settings("shop:"));
+    let at = |database: &str| Keys::at(&format!("{}{database}", server.url()), long_timeouts());
     works(endpoint(&format!("{}/3", server.url()))).await;
     at("/3").add("key", "token").await;
     for (database, outcome) in [("/3", Accepted), ("", Refused), ("/0", Refused), ("/1", Refused)] {
-        assert_eq!(ask(&at(database).directory().await, "token").await, outcome, "{database}");
+        assert_eq!(use_token(&at(database).directory().await, "token").await, outcome, "{database}");
     }
     does_not_work(endpoint(&format!("{}/16", server.url()))).await;
 }
@@ -75,42 +75,42 @@ fn read(path: &std::path::Path) -> String {
     fs::read_to_string(path).expect("a certificate")
 }
 
-fn tls(authority: Option<&Certificates>, client: Option<&Certificates>) -> Tls {
-    Tls {
+fn tls(authority: Option<&Certificates>, client: Option<&Certificates>) -> RedisTls {
+    RedisTls {
         authority: authority.map(|certificates| read(&certificates.authority)),
         client: client.map(|certificates| (read(&certificates.client), read(&certificates.client_key).into())),
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn over_tls_where_each_side_knows_the_other() {
+async fn tls_works_only_with_the_right_certificates() {
     let server = RedisServer::with_tls();
     let other = RedisServer::with_tls();
     let (ours, theirs) = (server.certificates(), other.certificates());
-    let at = |url: &str, tls| RedisEndpoint::new(&url.into(), tls).expect("an endpoint");
+    let at = |url: &str, tls| RedisEndpoint::parse(&url.into(), tls).expect("an endpoint");
     works(at(&server.url(), tls(Some(ours), Some(ours)))).await;
 
     for (authority, client) in [
-        // Of another authority, or of none that the system knows.
+        // Signed by another authority, or by none of the system's.
         (Some(theirs), Some(ours)),
         (None, Some(ours)),
-        // A client that the server does not know.
+        // The server does not accept the client.
         (Some(ours), Some(theirs)),
         (Some(ours), None),
     ] {
         does_not_work(at(&server.url(), tls(authority, client))).await;
     }
-    // The certificate is not one of this name.
+    // The certificate is for another name.
     let address = server.url().replace("localhost", "127.0.0.1");
     does_not_work(at(&address, tls(Some(ours), Some(ours)))).await;
-    // In clear to a server that speaks TLS, and the other way about.
+    // Only one side uses TLS.
     does_not_work(endpoint(&server.url().replace("rediss", "redis"))).await;
     let plain = RedisServer::start();
     does_not_work(at(&plain.url().replace("redis", "rediss"), tls(Some(ours), Some(ours)))).await;
 }
 
 #[test]
-fn what_is_no_address_of_redis_is_refused_without_the_password() {
+fn an_invalid_url_is_refused_and_its_password_is_not_printed() {
     for url in [
         "",
         "hunter2",
@@ -125,14 +125,14 @@ fn what_is_no_address_of_redis_is_refused_without_the_password() {
         "redis://app:hunter2%FF@localhost",
         "unix://?pass=hunter2",
     ] {
-        let error = RedisEndpoint::new(&url.into(), Tls::default()).expect_err(url);
+        let error = RedisEndpoint::parse(&url.into(), RedisTls::default()).expect_err(url);
         assert!(matches!(error, RedisEndpointError::Url), "{url}: {error:?}");
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
     }
 }
 
 #[test]
-fn an_endpoint_shows_its_address_and_no_password() {
+fn an_endpoint_prints_its_address_and_no_password() {
     let shown = |url: &str| {
         let endpoint = endpoint(url);
         format!("{endpoint} {endpoint:?}")
@@ -143,18 +143,18 @@ fn an_endpoint_shows_its_address_and_no_password() {
 }
 
 #[test]
-fn tls_that_does_not_look_at_the_certificate_is_refused() {
-    let error = RedisEndpoint::new(&"rediss://app:hunter2@localhost/#insecure".into(), Tls::default());
+fn tls_without_verification_is_refused() {
+    let error = RedisEndpoint::parse(&"rediss://app:hunter2@localhost/#insecure".into(), RedisTls::default());
     assert!(matches!(error, Err(RedisEndpointError::Insecure)), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificates_are_refused_where_there_is_no_tls_or_where_they_are_none() {
+async fn certificates_are_refused_without_tls_or_if_they_are_not_valid() {
     let server = RedisServer::with_tls();
     let certificates = server.certificates();
     for url in ["redis://localhost", "unix:///run/redis.sock"] {
         for tls in [tls(Some(certificates), None), tls(None, Some(certificates))] {
-            let error = RedisEndpoint::new(&url.into(), tls);
+            let error = RedisEndpoint::parse(&url.into(), tls);
             assert!(matches!(error, Err(RedisEndpointError::NoTls)), "{url}: {error:?}");
         }
     }
@@ -166,8 +166,8 @@ async fn certificates_are_refused_where_there_is_no_tls_or_where_they_are_none()
         (authority.clone(), "hunter2".to_owned(), key),
         (authority, certificate, "hunter2".into()),
     ] {
-        let tls = Tls { authority: Some(authority), client: Some((certificate, key)) };
-        let error = RedisEndpoint::new(&"rediss://localhost".into(), tls).expect_err("they are none");
+        let tls = RedisTls { authority: Some(authority), client: Some((certificate, key)) };
+        let error = RedisEndpoint::parse(&"rediss://localhost".into(), tls).expect_err("not valid");
         assert!(matches!(error, RedisEndpointError::Certificates(_)), "{error:?}");
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
     }

@@ -1,4 +1,4 @@
-//! The contracts of `ApiKeyDirectory` and `ApiKeyStore`, kept in Redis.
+//! The contracts of `ApiKeyDirectory` and `ApiKeyStore`.
 
 mod directory {
     use std::sync::Arc;
@@ -7,7 +7,7 @@ mod directory {
     use animal_store_test_servers::RedisSpace;
     use secrecy::{ExposeSecret, SecretString};
 
-    use crate::keys::{Keys, settings};
+    use crate::setup::{Keys, settings};
 
     async fn setup(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, RedisSpace) {
         let space = RedisSpace::new();
@@ -27,7 +27,7 @@ mod store {
     use animal_store_app::test_support::contract::api_key_store::Keys as Contract;
     use animal_store_test_servers::RedisSpace;
 
-    use crate::keys::{Keys, settings};
+    use crate::setup::{Keys, settings};
 
     async fn setup() -> (Contract, RedisSpace) {
         let space = RedisSpace::new();

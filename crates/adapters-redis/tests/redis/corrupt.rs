@@ -1,17 +1,20 @@
-//! What is stored in a token's place and is none.
+//! Values under the name of a token that are not valid tokens.
+
+use std::time::Duration;
 
 use animal_store_app::{
     Scope,
     ports::{ApiKeyDirectoryError, ApiKeyStore, ApiKeyStoreError},
+    test_support::api_key,
 };
 use animal_store_test_servers::RedisSpace;
 
 use crate::{
-    keys::{Keys, find, name, new_token, settings},
-    uses::{Refused, a_moment, comes_to},
+    requests::{Refused, becomes, wait_until},
+    setup::{Keys, find, name, new_token, settings},
 };
 
-/// Commands that put something else in place of the token at the end of `KEYS`.
+/// Commands that store a value that is not a valid token.
 const CORRUPTIONS: [&str; 9] = [
     "redis.call('SET', KEYS[1], 'token')",
     "redis.call('RPUSH', KEYS[1], 'id', 'label', 'scopes')",
@@ -42,21 +45,19 @@ impl Corrupted {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_token_is_neither_accepted_nor_unknown() {
+async fn a_value_that_is_not_a_token_is_an_error() {
     let corrupted = Corrupted::new();
     let directory = corrupted.keys.directory().await;
     for corruption in CORRUPTIONS {
         corrupted.corrupt("token", corruption);
-        // What was there before may be in the cache until it is reported; no such thing is accepted.
-        let start = std::time::Instant::now();
-        loop {
-            match find(&directory, "token").await {
-                Err(ApiKeyDirectoryError::Corrupt(_)) => break,
-                Ok(None) if start.elapsed().as_millis() < 100 => a_moment().await,
-                outcome => panic!("{corruption}: {outcome:?}"),
-            }
-        }
-        // It is not remembered: whoever repairs it need not wait.
+        // Until the invalidation arrives, the token is unknown, as it was before.
+        wait_until(corruption, async || match find(&directory, "token").await {
+            Err(ApiKeyDirectoryError::Corrupt(_)) => true,
+            Ok(None) => false,
+            outcome => panic!("{corruption}: {outcome:?}"),
+        })
+        .await;
+        // The error is not cached.
         let outcome = find(&directory, "token").await;
         assert!(matches!(outcome, Err(ApiKeyDirectoryError::Corrupt(_))), "{corruption}: {outcome:?}");
     }
@@ -66,7 +67,7 @@ async fn what_is_no_token_is_neither_accepted_nor_unknown() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scopes_that_nobody_knows_give_no_rights() {
+async fn unknown_scopes_are_ignored() {
     let corrupted = Corrupted::new();
     let directory = corrupted.keys.directory().await;
     for (number, (scopes, expected)) in [
@@ -90,7 +91,7 @@ async fn scopes_that_nobody_knows_give_no_rights() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_holds_what_is_no_token_says_so_and_changes_nothing_of_it() {
+async fn a_store_reports_an_invalid_token_and_changes_nothing() {
     for corruption in CORRUPTIONS {
         let corrupted = Corrupted::new();
         let store = &corrupted.keys.store;
@@ -100,11 +101,9 @@ async fn a_store_that_holds_what_is_no_token_says_so_and_changes_nothing_of_it()
         let dump = |token| corrupted.space.command(&["DUMP", &name(corrupted.space.prefix(), token)]);
         let before = (dump("token"), corrupted.space.names().len());
 
-        let list = store.list().await.expect_err("one of them is corrupt");
-        let rotated = store.rotate(&key.id, new_token("new"), std::time::Duration::ZERO).await;
-        let rotated = rotated.expect_err("it is corrupt");
-        let added = store.add(animal_store_app::test_support::api_key("new"), new_token("token")).await;
-        let added = added.expect_err("its place is taken");
+        let list = store.list().await.expect_err("one token is not valid");
+        let rotated = store.rotate(&key.id, new_token("new"), Duration::ZERO).await.expect_err("it is not valid");
+        let added = store.add(api_key("new"), new_token("token")).await.expect_err("the name is taken");
         for error in [list, rotated, added] {
             assert!(matches!(error, ApiKeyStoreError::Corrupt(_)), "{corruption}: {error:?}");
         }
@@ -113,21 +112,21 @@ async fn a_store_that_holds_what_is_no_token_says_so_and_changes_nothing_of_it()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_is_revoked_with_every_token_though_one_of_them_is_none() {
+async fn a_key_is_revoked_even_if_one_of_its_tokens_is_not_valid() {
     for corruption in CORRUPTIONS {
         for bad in ["old", "new"] {
             let corrupted = Corrupted::new();
             let (keys, directory) = (&corrupted.keys, corrupted.keys.directory().await);
             let key = keys.add("key", "old").await;
-            let grace = std::time::Duration::from_hours(1);
+            let grace = Duration::from_hours(1);
             keys.store.rotate(&key.id, new_token("new"), grace).await.expect("rotate").expect("the key");
             let other = keys.add("other", "other").await;
             corrupted.corrupt(bad, corruption);
 
-            let revoked = keys.store.revoke(&key.id).await.expect("revoke").expect("it was there");
+            let revoked = keys.store.revoke(&key.id).await.expect("revoke").expect("the key");
             assert_eq!(revoked.id, key.id);
             for token in ["old", "new"] {
-                comes_to(&directory, token, Refused).await;
+                becomes(&directory, token, Refused).await;
             }
             let list = keys.store.list().await.expect("list");
             assert_eq!(list.iter().map(|entry| &entry.key).collect::<Vec<_>>(), [&other], "{corruption}");
@@ -136,7 +135,7 @@ async fn a_key_is_revoked_with_every_token_though_one_of_them_is_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_index_that_is_none_is_an_error_and_not_an_empty_list() {
+async fn an_invalid_index_is_an_error_and_not_an_empty_list() {
     let corrupted = Corrupted::new();
     let keys = &corrupted.keys;
     let key = keys.add("key", "token").await;
@@ -145,8 +144,7 @@ async fn an_index_that_is_none_is_an_error_and_not_an_empty_list() {
 
     let list = keys.store.list().await.expect_err("list");
     let revoked = keys.store.revoke(&key.id).await.expect_err("revoke");
-    let other = animal_store_app::test_support::api_key("other");
-    let added = keys.store.add(other, new_token("other")).await.expect_err("add");
+    let added = keys.store.add(api_key("other"), new_token("other")).await.expect_err("add");
     for error in [list, revoked, added] {
         assert!(matches!(error, ApiKeyStoreError::Corrupt(_)), "{error:?}");
     }

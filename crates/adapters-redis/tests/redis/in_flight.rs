@@ -1,6 +1,6 @@
-//! A key that is revoked while Redis' answer about it is on its way.
+//! A key is revoked while the response to its lookup is in flight.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use animal_store_adapters_redis::RedisApiKeyDirectory;
 use animal_store_app::ApiKey;
@@ -9,107 +9,98 @@ use futures_util::FutureExt;
 use tokio::task::JoinHandle;
 
 use crate::{
-    keys::{Keys, PATIENCE, find, name, patient},
-    uses::a_moment,
+    requests::wait_until,
+    setup::{Keys, find, long_timeouts, name},
 };
 
 struct InFlight {
     directory: Arc<RedisApiKeyDirectory>,
-    link: FaultProxy,
+    proxy: FaultProxy,
     keys: Keys,
     key: ApiKey,
-    look_up: JoinHandle<Option<Arc<ApiKey>>>,
+    lookup: JoinHandle<Option<Arc<ApiKey>>>,
     server: RedisServer,
 }
 
-/// Redis has answered a look-up, and the answer is held up.
-async fn answer_on_its_way() -> InFlight {
+/// Starts a lookup that Redis has responded to. The proxy holds the response up.
+async fn response_in_flight() -> InFlight {
     let server = RedisServer::start();
-    let link = FaultProxy::to(server.port());
-    link.hold("label of key");
-    let keys = Keys::at(&server.url(), patient());
-    let directory = Arc::new(Keys::at(&format!("redis://{}", link.address()), patient()).directory().await);
+    let proxy = FaultProxy::to(server.port());
+    proxy.hold("label of key");
+    let keys = Keys::at(&server.url(), long_timeouts());
+    let directory = Arc::new(Keys::at(&format!("redis://{}", proxy.address()), long_timeouts()).directory().await);
     let key = keys.add("key", "token").await;
     for witness in ["before", "after"] {
-        wait_for(|| find(&directory, witness).now_or_never().is_some()).await;
+        wait_until("the witness is cached", async || find(&directory, witness).now_or_never().is_some()).await;
     }
-    reports_arrive(&directory, &server, "before").await;
-    let look_up = begin(&directory);
-    wait_for(|| link.held() == 1).await;
-    InFlight { directory, link, keys, key, look_up, server }
+    invalidations_arrive(&directory, &server, "before").await;
+    let lookup = start_lookup(&directory);
+    wait_until("the response is held up", async || proxy.held() == 1).await;
+    InFlight { directory, proxy, keys, key, lookup, server }
 }
 
-/// Has another token changed and waits until the cache knows: then it knows of everything that was changed before.
-async fn reports_arrive(directory: &RedisApiKeyDirectory, server: &RedisServer, witness: &str) {
+/// Changes a cached token, the witness, and waits for its invalidation: those of earlier changes arrive before it.
+async fn invalidations_arrive(directory: &RedisApiKeyDirectory, server: &RedisServer, witness: &str) {
     server.command(&["DEL", &name("shop:", witness)]);
     server.command(&["SET", &name("shop:", witness), "changed"]);
-    wait_for(|| find(directory, witness).now_or_never().is_none()).await;
+    wait_until("the witness is invalidated", async || find(directory, witness).now_or_never().is_none()).await;
 }
 
-fn begin(directory: &Arc<RedisApiKeyDirectory>) -> JoinHandle<Option<Arc<ApiKey>>> {
+fn start_lookup(directory: &Arc<RedisApiKeyDirectory>) -> JoinHandle<Option<Arc<ApiKey>>> {
     let directory = Arc::clone(directory);
     tokio::spawn(async move { find(&directory, "token").await.expect("find") })
 }
 
-async fn wait_for(condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < PATIENCE, "it does not come to that");
-        a_moment().await;
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_from_before_a_revocation_is_not_kept_after_it() {
-    let InFlight { directory, mut link, keys, key, look_up, server } = answer_on_its_way().await;
+async fn a_response_from_before_a_revocation_is_not_cached_after_it() {
+    let InFlight { directory, mut proxy, keys, key, lookup, server } = response_in_flight().await;
     keys.revoke(&key).await;
-    reports_arrive(&directory, &server, "after").await;
-    link.heal();
+    invalidations_arrive(&directory, &server, "after").await;
+    proxy.heal();
 
-    assert_eq!(look_up.await.expect("the look-up").as_deref(), Some(&key), "it was so when Redis was asked");
+    assert_eq!(lookup.await.expect("the lookup").as_deref(), Some(&key), "it was valid when Redis was queried");
     assert_eq!(find(&directory, "token").await.expect("find"), None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_look_up_from_after_a_revocation_does_not_share_an_answer_from_before_it() {
-    let InFlight { directory, mut link, keys, key, look_up, server } = answer_on_its_way().await;
+async fn a_lookup_from_after_a_revocation_does_not_share_a_response_from_before_it() {
+    let InFlight { directory, mut proxy, keys, key, lookup, server } = response_in_flight().await;
     keys.revoke(&key).await;
-    reports_arrive(&directory, &server, "after").await;
-    let later = begin(&directory);
-    assert_eq!(link.held(), 1);
-    link.heal();
+    invalidations_arrive(&directory, &server, "after").await;
+    let later = start_lookup(&directory);
+    assert_eq!(proxy.held(), 1);
+    proxy.heal();
 
-    assert_eq!(later.await.expect("the look-up"), None);
-    look_up.await.expect("the look-up");
+    assert_eq!(later.await.expect("the lookup"), None);
+    lookup.await.expect("the lookup");
     assert_eq!(find(&directory, "token").await.expect("find"), None);
 }
 
-/// Nor does it take away the right to be kept that a later answer has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_from_before_a_change_does_not_take_the_place_of_one_from_after_it() {
-    let InFlight { directory, mut link, keys, key, look_up, server } = answer_on_its_way().await;
+async fn a_response_from_before_a_change_does_not_prevent_that_a_later_one_is_cached() {
+    let InFlight { directory, mut proxy, keys, key, lookup, server } = response_in_flight().await;
     keys.revoke(&key).await;
     let again = keys.add("key-again", "token").await;
-    reports_arrive(&directory, &server, "after").await;
-    let later = begin(&directory);
-    link.heal();
+    invalidations_arrive(&directory, &server, "after").await;
+    let later = start_lookup(&directory);
+    proxy.heal();
 
-    assert_eq!(look_up.await.expect("the look-up").as_deref(), Some(&key));
-    assert_eq!(later.await.expect("the look-up").as_deref(), Some(&again));
+    assert_eq!(lookup.await.expect("the lookup").as_deref(), Some(&key));
+    assert_eq!(later.await.expect("the lookup").as_deref(), Some(&again));
     let before = server.command_counts();
     for _ in 0..100 {
         assert_eq!(find(&directory, "token").await.expect("find").as_deref(), Some(&again));
     }
-    assert_eq!(server.command_counts(), before, "it was not kept");
+    assert_eq!(server.command_counts(), before, "it is not cached");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_from_before_redis_was_emptied_is_not_kept_after_it() {
-    let InFlight { directory, mut link, look_up, server, .. } = answer_on_its_way().await;
+async fn a_response_from_before_redis_was_flushed_is_not_cached_after_it() {
+    let InFlight { directory, mut proxy, lookup, server, .. } = response_in_flight().await;
     server.command(&["FLUSHALL"]);
-    reports_arrive(&directory, &server, "after").await;
-    link.heal();
+    invalidations_arrive(&directory, &server, "after").await;
+    proxy.heal();
 
-    look_up.await.expect("the look-up");
+    lookup.await.expect("the lookup");
     assert_eq!(find(&directory, "token").await.expect("find"), None);
 }

@@ -1,4 +1,4 @@
-//! Tokens that end by themselves.
+//! Tokens that expire.
 
 use std::time::{Duration, Instant};
 
@@ -9,79 +9,72 @@ use animal_store_app::{
 };
 
 use crate::{
-    keys::{Linked, PATIENCE, name, new_token, settings},
-    uses::{Accepted, Failed, Refused, a_moment, accepted_for, ask, comes_to},
+    requests::{Accepted, Failed, Refused, accepted_for, becomes, pause, use_token, wait_until},
+    setup::{Proxied, TEST_TIMEOUT, is_cached, name, new_token, settings},
 };
 
 const LIFETIME: Duration = Duration::from_millis(900);
-/// By how much two readings of a clock in milliseconds may differ.
-const CLOCK: Duration = Duration::from_millis(5);
+/// By how much the clocks of Redis and of this process may differ within one lifetime.
+const CLOCK: Duration = Duration::from_millis(50);
 
-/// Adds a token that lives so long. Returns when it has ended at the latest.
-async fn add(linked: &Linked) -> Instant {
+/// Adds a token with [`LIFETIME`]. Returns a moment after which it has expired.
+async fn add(proxied: &Proxied) -> Instant {
     let token = NewToken { lifetime: Some(LIFETIME), ..new_token("token") };
-    linked.keys.store.add(api_key("key"), token).await.expect("add");
+    proxied.keys.store.add(api_key("key"), token).await.expect("add");
     Instant::now() + LIFETIME
 }
 
-/// Uses a token until it is refused.
-async fn ends_between(linked: &Linked, earliest: Instant, latest: Instant) {
+/// Uses a token until it is refused, which is neither too early nor too late.
+async fn expires_between(proxied: &Proxied, earliest: Instant, latest: Instant) {
     loop {
-        let asked = Instant::now();
-        match ask(&linked.directory, "token").await {
-            Accepted => assert!(asked < latest + CLOCK, "it passes for {:?} longer", asked - latest),
-            Refused => return assert!(Instant::now() + CLOCK > earliest, "it ended early"),
+        let sent = Instant::now();
+        match use_token(&proxied.directory, "token").await {
+            Accepted => assert!(sent < latest + CLOCK, "it is accepted {:?} too long", sent - latest),
+            Refused => return assert!(Instant::now() + CLOCK > earliest, "it expired early"),
             Failed => {}
         }
-        a_moment().await;
+        pause().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_passes_to_its_end_and_no_longer() {
-    let linked = Linked::new().await;
+async fn a_token_is_accepted_until_it_expires() {
+    let proxied = Proxied::new(settings("shop:")).await;
     let start = Instant::now();
-    let end = add(&linked).await;
-    ends_between(&linked, start + LIFETIME, end).await;
+    let expired = add(&proxied).await;
+    expires_between(&proxied, start + LIFETIME, expired).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_end_that_is_set_by_hand_counts_for_a_token_that_is_cached() {
-    let linked = Linked::new().await;
-    linked.add_and_cache("key", "token").await;
+async fn an_expiry_that_is_set_by_hand_applies_to_a_cached_token() {
+    let proxied = Proxied::new(settings("shop:")).await;
+    proxied.add_and_cache("key", "token").await;
     let start = Instant::now();
-    linked.server.command(&["PEXPIRE", &name("shop:", "token"), "900"]);
-    let end = Instant::now() + LIFETIME;
-    ends_between(&linked, start + LIFETIME, end).await;
+    proxied.server.command(&["PEXPIRE", &name("shop:", "token"), &LIFETIME.as_millis().to_string()]);
+    let expired = Instant::now() + LIFETIME;
+    expires_between(&proxied, start + LIFETIME, expired).await;
 }
 
-/// And so does one whose end is put off.
+/// The same holds for an expiry that is set to a later time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_whose_end_is_taken_away_passes_on() {
-    let linked = Linked::new().await;
-    let end = add(&linked).await;
-    comes_to(&linked.directory, "token", Accepted).await;
-    linked.server.command(&["PERSIST", &name("shop:", "token")]);
-    let (_, last) = accepted_for(&linked.directory, "token", end, end + LIFETIME / 2).await;
-    assert_eq!(last, Accepted);
+async fn a_token_without_its_expiry_is_still_accepted_afterwards() {
+    let proxied = Proxied::new(settings("shop:")).await;
+    let expired = add(&proxied).await;
+    becomes(&proxied.directory, "token", Accepted).await;
+    proxied.server.command(&["PERSIST", &name("shop:", "token")]);
+    accepted_for(&proxied.directory, "token", expired, expired + LIFETIME / 4).await;
+    becomes(&proxied.directory, "token", Accepted).await;
 }
 
-/// Redis reports nothing here: the cache knows the end by itself.
+/// Redis sends no invalidation: the cache holds the expiry.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cached_token_ends_in_time_without_redis() {
-    let patient = RedisSettings { lease: 2 * PATIENCE, ..settings("shop:") };
-    let linked = Linked::with(patient, |_| ()).await;
+async fn a_cached_token_expires_in_time_without_redis() {
+    let proxied = Proxied::new(RedisSettings { lease: 2 * TEST_TIMEOUT, ..settings("shop:") }).await;
     let start = Instant::now();
-    let end = add(&linked).await;
-    loop {
-        let look_ups = linked.look_ups();
-        comes_to(&linked.directory, "token", Accepted).await;
-        if linked.look_ups() == look_ups {
-            break;
-        }
-    }
-    linked.link.freeze();
-    let (accepted, last) = accepted_for(&linked.directory, "token", start, end + LIFETIME).await;
+    let expired = add(&proxied).await;
+    wait_until("the token is cached", async || is_cached(&proxied.directory, "token")).await;
+    proxied.proxy.freeze();
+    let (accepted, last) = accepted_for(&proxied.directory, "token", start, expired + LIFETIME / 4).await;
     assert_eq!(last, Failed);
-    assert!(accepted < end - start + CLOCK, "{accepted:?} of {:?}", end - start);
+    assert!(accepted < expired - start + CLOCK, "{accepted:?} of {:?}", expired - start);
 }

@@ -1,16 +1,16 @@
-//! The adapters over real Redis servers, and over links that fail.
+//! The adapters over real Redis servers, and over connections that fail.
 
 mod cache;
 mod connections;
 mod contract;
 mod corrupt;
 mod in_flight;
-mod keys;
 mod lifetimes;
 mod links;
-mod look_ups;
+mod lookups;
 mod permissions;
 mod races;
 mod refusals;
-mod uses;
+mod requests;
+mod setup;
 mod windows;

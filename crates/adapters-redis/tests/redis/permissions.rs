@@ -1,4 +1,4 @@
-//! The fewest permissions of Redis with which everything works.
+//! The minimal permissions of the Redis users.
 
 use std::time::Duration;
 
@@ -10,41 +10,33 @@ use animal_store_app::{
 use animal_store_test_servers::RedisServer;
 
 use crate::{
-    keys::{Keys, new_token, settings},
-    uses::{Accepted, Failed, Refused, ask, comes_to, is_ready, soon_comes_to},
+    requests::{Accepted, Failed, Refused, becomes, changes_to, is_ready, use_token},
+    setup::{Keys, long_timeouts, new_token},
 };
 
-/// Of the program that serves requests.
-const READER: [&str; 5] = ["+ping", "+client|tracking", "+exists", "+hmget", "+pttl"];
-/// Of whoever issues, rotates and revokes keys.
-const WRITER: [&str; 14] = [
-    "+watch",
-    "+multi",
-    "+exec",
-    "+time",
-    "+exists",
-    "+hget",
-    "+hexists",
-    "+hgetall",
-    "+hmget",
-    "+pttl",
-    "+hset",
-    "+hdel",
-    "+del",
-    "+pexpireat",
-];
+/// Permissions of the user for lookups.
+const READER: &str = "+ping +client|tracking +exists +hmget +pttl";
+/// Permissions of the user for the administration.
+const WRITER: &str =
+    "+watch +multi +exec +time +exists +hget +hexists +hgetall +hmget +pttl +hset +hdel +del +pexpireat";
 
-/// Without this one, ids of keys that have ended stay in the index, where they do no harm.
-const TIDYING: &str = "+hdel";
+/// Without this one, ids of expired keys stay in the index, where they do no harm.
+const CLEANUP: &str = "+hdel";
 
-/// As this user, who may do nothing but this with these names.
-fn user(server: &RedisServer, name: &str, names: &str, permitted: &[&str]) -> Keys {
-    server.command(&[&["ACL", "SETUSER", name, "reset", "on", ">secret", names], permitted].concat());
-    Keys::at(&format!("redis://{name}:secret@localhost:{}", server.port()), settings("shop:"))
+/// Creates a user that has only these permissions on these names.
+fn user(server: &RedisServer, name: &str, names: &str, permissions: &str) -> Keys {
+    let permissions: Vec<_> = permissions.split(' ').collect();
+    server.command(&[&["ACL", "SETUSER", name, "reset", "on", ">secret", names], &permissions[..]].concat());
+    Keys::at(&format!("redis://{name}:secret@localhost:{}", server.port()), long_timeouts())
 }
 
-fn without<'a>(permissions: &[&'a str], left_out: &str) -> Vec<&'a str> {
-    permissions.iter().copied().filter(|&permission| permission != left_out).collect()
+/// Returns each permission, and all others.
+fn each_left_out(permissions: &'static str) -> impl Iterator<Item = (&'static str, String)> {
+    permissions.split(' ').map(|left_out| (left_out, without(permissions, left_out)))
+}
+
+fn without(permissions: &str, left_out: &str) -> String {
+    permissions.split(' ').filter(|&permission| permission != left_out).collect::<Vec<_>>().join(" ")
 }
 
 fn everything(server: &RedisServer) -> Vec<String> {
@@ -55,42 +47,42 @@ fn everything(server: &RedisServer) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_directory_needs_five_commands_on_its_own_names_to_read() {
+async fn a_directory_needs_five_permissions_on_its_own_names() {
     let server = RedisServer::start();
-    let admin = Keys::at(&server.url(), settings("shop:"));
+    let admin = Keys::at(&server.url(), long_timeouts());
     let key = admin.add("key", "token").await;
-    let directory = user(&server, "reader", "%R~shop:v1:*", &READER).directory().await;
+    let directory = user(&server, "reader", "%R~shop:v1:*", READER).directory().await;
     assert!(is_ready(&directory).await);
-    comes_to(&directory, "token", Accepted).await;
-    assert_eq!(ask(&directory, "invented").await, Refused);
+    becomes(&directory, "token", Accepted).await;
+    assert_eq!(use_token(&directory, "invented").await, Refused);
     admin.revoke(&key).await;
-    soon_comes_to(&directory, "token", Refused).await;
+    changes_to(&directory, "token", Refused).await;
     server.command(&["FLUSHALL"]);
-    assert_eq!(ask(&directory, "invented").await, Refused);
+    assert_eq!(use_token(&directory, "invented").await, Refused);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_that_lacks_a_permission_fails() {
     let server = RedisServer::start();
-    Keys::at(&server.url(), settings("shop:")).add("key", "token").await;
-    for left_out in READER {
-        let directory = user(&server, left_out, "%R~shop:v1:*", &without(&READER, left_out)).directory().await;
+    Keys::at(&server.url(), long_timeouts()).add("key", "token").await;
+    for (left_out, others) in each_left_out(READER) {
+        let directory = user(&server, left_out, "%R~shop:v1:*", &others).directory().await;
         assert!(!is_ready(&directory).await, "without {left_out}");
         for token in ["token", "invented"] {
-            assert_eq!(ask(&directory, token).await, Failed, "{token} without {left_out}");
+            assert_eq!(use_token(&directory, token).await, Failed, "{token} without {left_out}");
         }
     }
     for names in ["%W~shop:v1:*", "%R~shop:v1:index", "%R~shop:v1:token:*", "%R~store:v1:*"] {
-        let directory = user(&server, "elsewhere", names, &READER).directory().await;
+        let directory = user(&server, "elsewhere", names, READER).directory().await;
         assert!(!is_ready(&directory).await, "with {names}");
         for token in ["token", "invented"] {
-            assert_eq!(ask(&directory, token).await, Failed, "{token} with {names}");
+            assert_eq!(use_token(&directory, token).await, Failed, "{token} with {names}");
         }
     }
 }
 
-/// Everything that a store can do.
-async fn use_everything(keys: &Keys) -> Result<(), ApiKeyStoreError> {
+/// Calls every operation of a store.
+async fn use_store(keys: &Keys) -> Result<(), ApiKeyStoreError> {
     let store = &keys.store;
     let ending = NewToken { lifetime: Some(Duration::from_millis(1)), ..new_token("ending") };
     assert_eq!(store.add(api_key("ending"), ending).await?, AddedKey::New);
@@ -106,40 +98,40 @@ async fn use_everything(keys: &Keys) -> Result<(), ApiKeyStoreError> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_needs_fourteen_commands_on_its_own_names() {
+async fn a_store_needs_fourteen_permissions_on_its_own_names() {
     let server = RedisServer::start();
-    use_everything(&user(&server, "writer", "~shop:v1:*", &WRITER)).await.expect("it has what it needs");
+    use_store(&user(&server, "writer", "~shop:v1:*", WRITER)).await.expect("the permissions suffice");
     assert_eq!(server.command(&["DBSIZE"]), "0");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_may_not_tidy_up_does_all_the_rest() {
+async fn a_store_without_the_permission_to_clean_up_works() {
     let server = RedisServer::start();
-    let keys = user(&server, "writer", "~shop:v1:*", &without(&WRITER, TIDYING));
-    use_everything(&keys).await.expect("it has what it needs");
+    let keys = user(&server, "writer", "~shop:v1:*", &without(WRITER, CLEANUP));
+    use_store(&keys).await.expect("the permissions suffice");
     assert_eq!(keys.store.list().await.expect("list"), []);
     assert_eq!(server.command(&["--scan"]), "shop:v1:index");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_lacks_another_permission_fails() {
-    for left_out in without(&WRITER, TIDYING) {
+async fn a_store_that_lacks_any_other_permission_fails() {
+    for (left_out, others) in each_left_out(WRITER).filter(|&(left_out, _)| left_out != CLEANUP) {
         let server = RedisServer::start();
-        let keys = user(&server, "writer", "~shop:v1:*", &without(&WRITER, left_out));
-        let error = use_everything(&keys).await.expect_err(left_out);
+        let keys = user(&server, "writer", "~shop:v1:*", &others);
+        let error = use_store(&keys).await.expect_err(left_out);
         assert!(matches!(error, ApiKeyStoreError::Unavailable(_)), "{left_out}: {error:?}");
     }
 }
 
-/// Of one that was begun already.
+/// A change may need several commands.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_for_which_a_permission_is_missing_is_not_made_in_part() {
+async fn a_change_without_every_permission_is_not_applied_in_part() {
     let server = RedisServer::start();
-    let admin = Keys::at(&server.url(), settings("shop:"));
+    let admin = Keys::at(&server.url(), long_timeouts());
     let key = admin.add("key", "token").await;
     let before = everything(&server);
-    for left_out in without(&WRITER, TIDYING) {
-        let Keys { store, .. } = user(&server, "writer", "~shop:v1:*", &without(&WRITER, left_out));
+    for (left_out, others) in each_left_out(WRITER).filter(|&(left_out, _)| left_out != CLEANUP) {
+        let Keys { store, .. } = user(&server, "writer", "~shop:v1:*", &others);
         let ending = NewToken { lifetime: Some(Duration::from_hours(1)), ..new_token("new") };
         let added = store.add(api_key("new"), ending.clone()).await.map(drop);
         if added.is_ok() {
@@ -157,7 +149,7 @@ async fn a_change_for_which_a_permission_is_missing_is_not_made_in_part() {
         for outcome in [added, rotated, revoked] {
             assert!(matches!(outcome, Ok(()) | Err(ApiKeyStoreError::Unavailable(_))), "{left_out}: {outcome:?}");
         }
-        // But for the second in which it was made.
+        // The creation times may differ.
         assert_eq!(names(&everything(&server)), names(&before), "{left_out}");
         assert_eq!(admin.store.list().await.expect("list").len(), 1, "{left_out}");
     }

@@ -1,11 +1,11 @@
-//! The contract of the ports, as tests that every adapter has to pass.
+//! The contracts of the ports, as test suites for adapters.
 //!
-//! An adapter's test file says how to set the adapter up, and gets one test for each rule:
+//! An adapter's test file defines how to set the adapter up. The macro writes one test for each rule:
 //!
 //! ```
 //! # use std::{sync::Arc, time::Duration};
 //! # use animal_store_app::ports::PetRepository;
-//! /// An empty repository that keeps idempotency keys for so long, and a guard that cleans up when the test ends.
+//! /// Returns an empty repository with this retention of idempotency keys, and a guard that is dropped after the test.
 //! async fn setup(retention: Duration) -> (Arc<dyn PetRepository>, ()) {
 //!     // …
 //! #   unreachable!("only compiled")
@@ -14,7 +14,7 @@
 //! animal_store_app::pet_repository_contract!(setup);
 //! ```
 //!
-//! Each rule gets a setup of its own and runs on two threads.
+//! Each rule has a setup of its own and runs on two threads.
 
 pub mod api_key_directory;
 pub mod api_key_store;

@@ -6,7 +6,7 @@ use std::{
 use animal_store_test_servers::FaultProxy;
 
 #[test]
-fn a_half_closed_connection_still_passes_on_what_the_client_says() {
+fn a_half_closed_connection_still_forwards_data_from_the_client() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let proxy = FaultProxy::to(listener.local_addr().expect("an address").port());
     let connect = || {
@@ -14,7 +14,7 @@ fn a_half_closed_connection_still_passes_on_what_the_client_says() {
         (client, listener.accept().expect("the proxy connects").0)
     };
     let (mut client, mut server) = connect();
-    // It is half closed only once the proxy knows it; that it passes something on says so.
+    // A response proves that the proxy has registered the connection.
     server.write_all(b"!").expect("sent");
     client.read_exact(&mut [0]).expect("received");
 
@@ -23,7 +23,7 @@ fn a_half_closed_connection_still_passes_on_what_the_client_says() {
     assert_eq!(client.read(&mut [0]).expect("an end, not an error"), 0);
     let mut word = [0; 4];
     for text in [b"some", b"more"] {
-        server.write_all(b"nobody reads this").expect("sent");
+        server.write_all(b"discarded").expect("sent");
         client.write_all(text).expect("sent");
         server.read_exact(&mut word).expect("received");
         assert_eq!(&word, text);
@@ -33,5 +33,5 @@ fn a_half_closed_connection_still_passes_on_what_the_client_says() {
 
     let (mut client, mut server) = connect();
     server.write_all(b"!").expect("sent");
-    client.read_exact(&mut [0]).expect("a new connection is whole");
+    client.read_exact(&mut [0]).expect("a new connection works in both directions");
 }

@@ -1,4 +1,4 @@
-//! The servers of tests do what tests rely on.
+//! What tests rely on.
 
 mod fault_proxy;
 mod pg_bouncer;

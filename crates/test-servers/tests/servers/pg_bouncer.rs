@@ -3,7 +3,7 @@ use std::process::Command;
 use animal_store_test_servers::{PgBouncer, PostgresServer};
 
 #[test]
-fn clients_take_turns_on_its_connections() {
+fn clients_share_its_connections() {
     let server = PostgresServer::start();
     let bouncer = PgBouncer::start(server.port(), "transaction", 1);
 

@@ -1,7 +1,7 @@
 use animal_store_test_servers::{PgDatabase, PostgresServer};
 
 #[test]
-fn a_database_is_gone_after_its_test() {
+fn a_database_is_dropped_with_its_value() {
     let server = PostgresServer::start();
     let socket = server.socket_directory().display();
     let query = format!("host={socket}&port={}&user=postgres", server.port());
@@ -20,7 +20,7 @@ fn a_database_is_gone_after_its_test() {
 }
 
 #[test]
-fn two_databases_of_a_process_are_not_the_same() {
+fn databases_of_one_process_are_separate() {
     let (first, second) = (PgDatabase::new(), PgDatabase::new());
 
     first.sql("CREATE TABLE pets ()");

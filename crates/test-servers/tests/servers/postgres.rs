@@ -11,9 +11,9 @@ use std::{
 
 use animal_store_test_servers::PostgresServer;
 
-const DEADLINE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs a statement over TCP, where `psql` also needs these variables, and says whether it could.
+/// Runs a statement over TCP with these environment variables. Returns whether it succeeded.
 fn psql(url: &str, variables: &[(&str, &str)]) -> bool {
     let mut command = Command::new("psql");
     command.args(["-qAtXw", "-d", url, "-c", "SELECT 1"]).envs(variables.iter().copied());
@@ -21,7 +21,7 @@ fn psql(url: &str, variables: &[(&str, &str)]) -> bool {
 }
 
 #[test]
-fn what_was_committed_outlives_a_crash() {
+fn committed_data_survives_a_crash() {
     let mut server = PostgresServer::start();
     server.sql("postgres", "CREATE TABLE pets (name text)");
     server.sql("postgres", "INSERT INTO pets VALUES ('Rex')");
@@ -36,7 +36,7 @@ fn what_was_committed_outlives_a_crash() {
 }
 
 #[test]
-fn a_paused_server_answers_nobody_until_it_goes_on() {
+fn a_paused_server_does_not_respond_until_it_is_resumed() {
     let server = PostgresServer::start();
     let mut client = Command::new("psql")
         .args(["-qAtX", "-d", &server.url("postgres")])
@@ -46,26 +46,26 @@ fn a_paused_server_answers_nobody_until_it_goes_on() {
         .expect("psql runs");
     let mut input = client.stdin.take().expect("a pipe");
     let lines = BufReader::new(client.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
-    let (sender, answers) = mpsc::channel();
+    let (sender, responses) = mpsc::channel();
     thread::spawn(move || lines.for_each(|line| drop(sender.send(line))));
     input.write_all(b"SELECT 'before';\n").expect("sent");
-    assert_eq!(answers.recv_timeout(DEADLINE).as_deref(), Ok("before"));
+    assert_eq!(responses.recv_timeout(TIMEOUT).as_deref(), Ok("before"));
 
     server.pause();
 
     input.write_all(b"SELECT 'meanwhile';\n").expect("sent");
-    // Whether it speaks TLS is what a server says first, before it knows the client.
-    let mut newcomer = TcpStream::connect(("127.0.0.1", server.port())).expect("the system takes connections");
+    // A server responds to a request for TLS before it authenticates the client.
+    let mut newcomer = TcpStream::connect(("127.0.0.1", server.port())).expect("the system accepts connections");
     newcomer.write_all(&[0, 0, 0, 8, 4, 210, 22, 47]).expect("sent");
-    assert_eq!(answers.recv_timeout(Duration::from_millis(200)), Err(mpsc::RecvTimeoutError::Timeout));
+    assert_eq!(responses.recv_timeout(Duration::from_millis(200)), Err(mpsc::RecvTimeoutError::Timeout));
     newcomer.set_read_timeout(Some(Duration::from_millis(1))).expect("set");
-    newcomer.read(&mut [0]).expect_err("no answer");
+    newcomer.read(&mut [0]).expect_err("no response");
 
     server.resume();
 
-    assert_eq!(answers.recv_timeout(DEADLINE).as_deref(), Ok("meanwhile"));
-    newcomer.set_read_timeout(Some(DEADLINE)).expect("set");
-    newcomer.read_exact(&mut [0]).expect("an answer");
+    assert_eq!(responses.recv_timeout(TIMEOUT).as_deref(), Ok("meanwhile"));
+    newcomer.set_read_timeout(Some(TIMEOUT)).expect("set");
+    newcomer.read_exact(&mut [0]).expect("a response");
     drop(input);
     client.wait().expect("it ends");
 }
@@ -82,7 +82,7 @@ fn a_paused_server_can_be_stopped() {
 }
 
 #[test]
-fn settings_go_before_those_of_tests() {
+fn given_settings_override_the_defaults() {
     let server = PostgresServer::with(&["max_connections=5", "fsync=on"]);
 
     let names = "('fsync', 'max_connections')";
@@ -91,7 +91,7 @@ fn settings_go_before_those_of_tests() {
 }
 
 #[test]
-fn a_password_is_needed_over_tcp() {
+fn a_password_is_required_over_tcp() {
     let server = PostgresServer::with_password("it's secret");
     let url = server.url("postgres");
 
@@ -111,7 +111,7 @@ fn tls_is_offered_or_required() {
 }
 
 #[test]
-fn a_server_ends_with_its_process_and_leaves_no_files() {
+fn a_server_ends_with_the_test_process_and_leaves_no_files() {
     static SERVER: LazyLock<PostgresServer> = LazyLock::new(PostgresServer::start);
     const CHILD: &str = "TEST_SERVERS_CHILD";
     if env::var_os(CHILD).is_some() {
@@ -126,7 +126,7 @@ fn a_server_ends_with_its_process_and_leaves_no_files() {
         .spawn()
         .expect("it runs");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
-    let mut value = |name| lines.find_map(|line| Some(line.strip_prefix(name)?.to_owned())).expect("it says so");
+    let mut value = |name| lines.find_map(|line| Some(line.strip_prefix(name)?.to_owned())).expect("the line");
     let (port, folder) = (value("port ").parse::<u16>().expect("a number"), value("folder "));
 
     child.kill().expect("it still runs");
@@ -134,6 +134,6 @@ fn a_server_ends_with_its_process_and_leaves_no_files() {
 
     let start = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_ok() || Path::new(&folder).exists() {
-        assert!(start.elapsed() < DEADLINE, "it is still there");
+        assert!(start.elapsed() < TIMEOUT, "it still exists");
     }
 }

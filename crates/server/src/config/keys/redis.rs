@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use animal_store_adapters_redis::{RedisEndpoint, RedisSettings, Tls};
+use animal_store_adapters_redis::{RedisEndpoint, RedisSettings, RedisTls};
 use secrecy::SecretString;
 
 use crate::config::{
@@ -68,7 +68,7 @@ impl RedisKeysConfig {
                 lease: lease?,
                 max_known: max_known?,
                 max_unknown: max_unknown?,
-                max_look_ups: max_look_ups?,
+                max_lookups: max_look_ups?,
             },
         })
     }
@@ -90,7 +90,9 @@ fn endpoint(values: &mut Values) -> Option<RedisEndpoint> {
         values.problem(&URL, "is required where keys.backend is redis");
         return None;
     };
-    RedisEndpoint::new(&url, Tls { authority, client }).map_err(|error| values.problem(&URL, &error.to_string())).ok()
+    RedisEndpoint::parse(&url, RedisTls { authority, client })
+        .map_err(|error| values.problem(&URL, &error.to_string()))
+        .ok()
 }
 
 fn prefix(prefix: &str) -> Result<String, String> {

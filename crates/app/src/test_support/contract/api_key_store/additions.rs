@@ -1,4 +1,4 @@
-//! Keys that are added, and the list of them.
+//! Adding and listing keys.
 
 use std::time::SystemTime;
 
@@ -9,30 +9,30 @@ use crate::{
     test_support::api_key,
 };
 
-/// Nothing is there that nobody put there.
+/// The directory finds nothing either.
 pub async fn an_empty_store_lists_nothing(keys: Keys) {
     assert_eq!(keys.list().await, []);
     assert_eq!(keys.find("token-a").await, None);
 }
 
-/// With its label and scopes, also where somebody asked for it before.
+/// With its label and its scopes, even if the directory was queried for it before.
 pub async fn an_added_token_is_found_with_its_key(keys: Keys) {
     assert_eq!(keys.find("token-a").await, None);
     let key = ApiKey { scopes: [Scope::Read].into_iter().collect(), ..api_key("key") };
     keys.store.add(key.clone(), token("token-a", None)).await.expect("add");
 
-    keys.find_comes_to("token-a", Some(&key)).await;
+    keys.wait_for("token-a", Some(&key)).await;
     assert_eq!(keys.find("token-b").await, None);
 }
 
-/// With what may be shown of it.
+/// With its last four characters, its creation time and its expiry.
 pub async fn an_added_token_is_listed(keys: Keys) {
     let now = SystemTime::now();
-    let endless = keys.add("a", "0123456789-endless", None).await;
-    let ending = keys.add("b", "0123456789-ending", Some(HOUR)).await;
+    let unlimited = keys.add("a", "0123456789-endless", None).await;
+    let limited = keys.add("b", "0123456789-ending", Some(HOUR)).await;
 
     let list = keys.list().await;
-    assert_eq!(list.iter().map(|entry| &entry.key).collect::<Vec<_>>(), [&endless, &ending]);
+    assert_eq!(keys.listed_keys().await, [unlimited, limited]);
     assert_eq!(list.iter().map(|entry| entry.last_four.as_str()).collect::<Vec<_>>(), ["less", "ding"]);
     for entry in &list {
         assert_about(Some(entry.created), now);
@@ -41,8 +41,8 @@ pub async fn an_added_token_is_listed(keys: Keys) {
     assert_about(list[1].expires, now + HOUR);
 }
 
-/// Whatever else the second addition says.
-pub async fn a_token_that_exists_stays_as_it_is(keys: Keys) {
+/// Even if the second addition has another id and another lifetime.
+pub async fn a_token_that_exists_is_not_changed_by_an_addition(keys: Keys) {
     let key = keys.add("a", "token-a", None).await;
     let list = keys.list().await;
 
@@ -51,8 +51,8 @@ pub async fn a_token_that_exists_stays_as_it_is(keys: Keys) {
     assert_eq!(keys.list().await, list);
 }
 
-/// An id names one key.
-pub async fn an_id_that_is_taken_is_refused(keys: Keys) {
+/// An id identifies one key.
+pub async fn an_addition_with_a_taken_id_is_refused(keys: Keys) {
     keys.add("a", "token-a", None).await;
     let list = keys.list().await;
 
@@ -62,7 +62,7 @@ pub async fn an_id_that_is_taken_is_refused(keys: Keys) {
     assert_eq!(keys.find("token-b").await, None);
 }
 
-/// Whatever order they came in.
+/// In whatever order they were added.
 pub async fn keys_are_listed_by_id_and_their_tokens_by_age(keys: Keys) {
     keys.add("b", "0123456789abcdef-b--1", None).await;
     keys.add("c", "0123456789abcdef-c--1", None).await;
@@ -70,6 +70,6 @@ pub async fn keys_are_listed_by_id_and_their_tokens_by_age(keys: Keys) {
     keys.rotate("b", "0123456789abcdef-b--2", HOUR).await;
 
     let list = keys.list().await;
-    let shown: Vec<_> = list.iter().map(|entry| (entry.key.id.as_str(), &entry.last_four[1..])).collect();
-    assert_eq!(shown, [("a", "--1"), ("b", "--1"), ("b", "--2"), ("c", "--1")]);
+    let listed: Vec<_> = list.iter().map(|entry| (entry.key.id.as_str(), &entry.last_four[1..])).collect();
+    assert_eq!(listed, [("a", "--1"), ("b", "--1"), ("b", "--2"), ("c", "--1")]);
 }

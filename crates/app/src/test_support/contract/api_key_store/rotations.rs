@@ -1,17 +1,17 @@
-//! Keys that get another token.
+//! Rotation: a key gets a new token.
 
 use std::time::{Duration, SystemTime};
 
 use super::{HOUR, Keys, assert_about, token};
-use crate::{ApiKeyId, ports::ApiKeyStoreError};
+use crate::ports::ApiKeyStoreError;
 
-/// Both belong to the key as it was.
+/// Both belong to the key, which is not changed.
 pub async fn a_rotated_key_has_two_tokens_until_the_grace_ends(keys: Keys) {
     let now = SystemTime::now();
     let key = keys.add("a", "token-old", None).await;
     assert_eq!(keys.rotate("a", "token-new", HOUR).await, key);
 
-    keys.find_comes_to("token-new", Some(&key)).await;
+    keys.wait_for("token-new", Some(&key)).await;
     assert_eq!(keys.find("token-old").await.as_deref(), Some(&key));
     let list = keys.list().await;
     assert_eq!(list.len(), 2);
@@ -19,19 +19,19 @@ pub async fn a_rotated_key_has_two_tokens_until_the_grace_ends(keys: Keys) {
     assert_eq!(list[1].expires, None);
 }
 
-/// At once.
+/// The new token is valid at once.
 pub async fn a_rotation_without_grace_ends_the_old_token(keys: Keys) {
     let key = keys.add("a", "token-old", None).await;
-    keys.find_comes_to("token-old", Some(&key)).await;
+    keys.wait_for("token-old", Some(&key)).await;
     keys.rotate("a", "token-new", Duration::ZERO).await;
 
-    keys.find_comes_to("token-old", None).await;
-    keys.find_comes_to("token-new", Some(&key)).await;
+    keys.wait_for("token-old", None).await;
+    keys.wait_for("token-new", Some(&key)).await;
     assert_eq!(keys.list().await.len(), 1);
 }
 
-/// It ends a token earlier, never later; and so does the grace of a second rotation.
-pub async fn a_grace_lengthens_no_life(keys: Keys) {
+/// It ends a token earlier or not at all. The same holds for the grace of a second rotation.
+pub async fn a_grace_never_extends_a_lifetime(keys: Keys) {
     let now = SystemTime::now();
     keys.add("a", "token-1", Some(2 * HOUR)).await;
     keys.rotate("a", "token-2", 10 * HOUR).await;
@@ -46,20 +46,19 @@ pub async fn a_grace_lengthens_no_life(keys: Keys) {
     assert_about(keys.list().await[0].expires, now + HOUR);
 }
 
-/// A rotation changes the token, not how long the key is good for.
-pub async fn a_new_token_ends_with_the_one_before_it_or_as_it_is_told(keys: Keys) {
+/// A rotation without a lifetime does not change when the key expires.
+pub async fn a_new_token_expires_with_the_old_one_or_after_its_own_lifetime(keys: Keys) {
     let now = SystemTime::now();
     keys.add("a", "token-1", Some(2 * HOUR)).await;
     keys.rotate("a", "token-2", Duration::ZERO).await;
     assert_about(keys.list().await[0].expires, now + 2 * HOUR);
 
-    let longer = token("token-3", Some(5 * HOUR));
-    keys.store.rotate(&ApiKeyId::new("a"), longer, Duration::ZERO).await.expect("rotate");
+    keys.try_rotate("a", token("token-3", Some(5 * HOUR)), Duration::ZERO).await;
     assert_about(keys.list().await[0].expires, now + 5 * HOUR);
 }
 
-/// Neither its own nor that of another key.
-pub async fn a_token_that_exists_is_no_new_token_of_a_rotation(keys: Keys) {
+/// Whether it belongs to the same key or to another one.
+pub async fn a_rotation_to_a_token_that_exists_is_refused(keys: Keys) {
     let key = keys.add("a", "token-a", None).await;
     keys.add("b", "token-b", None).await;
     let list = keys.list().await;

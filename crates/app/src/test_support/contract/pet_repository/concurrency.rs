@@ -1,49 +1,43 @@
 use std::{collections::BTreeSet, sync::Arc};
 
-use animal_store_domain::{CategoryId, NewPet, PetName, PetStatus};
+use animal_store_domain::PetStatus;
 
 use super::{EVERY_STATUS, Repository, add, add_with_status, list};
+use crate::test_support::{join_tasks, pet_named};
 
-/// However many clients there are.
-pub async fn concurrent_adds_are_all_stored_under_ids_of_their_own(repository: Repository) {
-    let tasks: Vec<_> = (0..8)
-        .map(|task| {
-            let repository = Arc::clone(&repository);
-            tokio::spawn(async move {
-                let mut added = Vec::new();
-                for number in 0..25 {
-                    let name = PetName::parse(&format!("{task}-{number}")).expect("a name");
-                    let status = EVERY_STATUS[number % 4];
-                    added.push(add(&repository, NewPet::new(name, CategoryId::new(task)).with_status(status)).await);
-                }
-                added
-            })
-        })
-        .collect();
-
-    let mut distinct = BTreeSet::new();
-    for task in tasks {
-        for pet in task.await.expect("the task") {
-            assert!(distinct.insert(pet.id()), "{:?} was given twice", pet.id());
-            assert_eq!(repository.find(pet.id()).await.expect("find"), Some(pet));
+/// Several clients add at the same time.
+pub async fn concurrent_adds_store_every_pet_under_its_own_id(repository: Repository) {
+    let added = join_tasks((0..8).map(|task| {
+        let repository = Arc::clone(&repository);
+        async move {
+            let mut added = Vec::new();
+            for number in 0..25 {
+                let pet = pet_named(&format!("{task}-{number}")).with_status(EVERY_STATUS[number % 4]);
+                added.push(add(&repository, pet).await);
+            }
+            added
         }
+    }));
+
+    let mut ids = BTreeSet::new();
+    for pet in added.await.concat() {
+        assert!(ids.insert(pet.id()), "{:?} was given twice", pet.id());
+        assert_eq!(repository.find(pet.id()).await.expect("find"), Some(pet));
     }
-    assert_eq!(distinct.len(), 200);
+    assert_eq!(ids.len(), 200);
 }
 
-/// Every animal that was there before the first page exactly once, later ones at most once.
-pub async fn pages_reach_every_animal_once_while_others_are_added(repository: Repository) {
+/// Pages contain each pet that was added before the first page exactly once, and later ones at most once.
+pub async fn pages_contain_every_pet_once_while_others_are_added(repository: Repository) {
     for status in [None, Some(PetStatus::Sold)] {
         let mut before = BTreeSet::new();
         for _ in 0..50 {
             before.insert(add_with_status(&repository, status).await.id());
         }
-        let writer = tokio::spawn({
-            let repository = Arc::clone(&repository);
-            async move {
-                for _ in 0..50 {
-                    add_with_status(&repository, status).await;
-                }
+        let writer = Arc::clone(&repository);
+        let writer = tokio::spawn(async move {
+            for _ in 0..50 {
+                add_with_status(&writer, status).await;
             }
         });
 
@@ -54,12 +48,10 @@ pub async fn pages_reach_every_animal_once_while_others_are_added(repository: Re
             for pet in &page {
                 assert!(seen.insert(pet.id()), "{:?} was listed twice", pet.id());
             }
-            match page.last() {
-                Some(last) => position = Some(last.id()),
-                None => break,
-            }
+            let Some(last) = page.last() else { break };
+            position = Some(last.id());
         }
-        writer.await.expect("the writer");
+        writer.await.expect("the writer does not panic");
 
         assert!(before.is_subset(&seen), "missing: {:?}", before.difference(&seen));
     }

@@ -1,0 +1,223 @@
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
+
+use animal_store_app::{
+    ApiKey, ApiKeyId,
+    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, TokenEntry},
+};
+use async_trait::async_trait;
+use redis::{Pipeline, Value, cmd, pipe};
+use tokio::time::sleep;
+
+use super::{
+    error::StoreError,
+    stored_token::{IndexedToken, StoredToken, expire_at, newest_key, parse_time, read_all, read_valid, set_token},
+};
+use crate::{
+    connection::{Connection, RedisEndpoint, backoff},
+    layout::Layout,
+    token_hash::{KEY_FIELDS, parse_key},
+};
+
+/// Adds, lists, rotates and revokes API keys in Redis.
+#[derive(Debug)]
+pub struct RedisApiKeyStore {
+    endpoint: RedisEndpoint,
+    layout: Layout,
+    timeout: Duration,
+}
+
+/// Attempts at a change, if concurrent changes come first.
+const MAX_ATTEMPTS: usize = 40;
+const MIN_PAUSE: Duration = Duration::from_millis(1);
+const MAX_PAUSE: Duration = Duration::from_millis(50);
+
+/// The commands that a transaction applies, if any, and its result.
+type Decision<T> = Result<(Option<Pipeline>, T), StoreError>;
+
+impl RedisApiKeyStore {
+    /// Creates a store. Names in Redis begin with `prefix`. The timeout bounds opening a connection, and each response.
+    pub fn new(endpoint: RedisEndpoint, prefix: &str, timeout: Duration) -> Self {
+        Self { endpoint, layout: Layout::new(prefix), timeout }
+    }
+
+    async fn connect(&self) -> Result<Connection, StoreError> {
+        Ok(self.endpoint.connect(self.timeout, |_| ()).await?)
+    }
+
+    /// Opens a connection that watches the index.
+    async fn watch(&self) -> Result<Connection, StoreError> {
+        let mut connection = self.connect().await?;
+        // Without the permission for MULTI, Redis would apply each command of a transaction by itself. The driver does
+        // not detect that, so it is tested first.
+        let mut commands = pipe();
+        commands.cmd("MULTI").cmd("EXEC").cmd("WATCH").arg(&self.layout.index);
+        commands.exec_async(&mut connection).await?;
+        Ok(connection)
+    }
+
+    /// Runs a transaction: `decide` reads, and decides what to write. Retries if the index was changed meanwhile, even
+    /// if there is nothing to write, so that all reads show the same moment.
+    async fn transact<T, F>(&self, decide: impl Fn(Connection) -> F + Sync) -> Result<T, StoreError>
+    where
+        T: Send,
+        F: Future<Output = Decision<T>> + Send,
+    {
+        for pause in backoff(MIN_PAUSE, MAX_PAUSE).take(MAX_ATTEMPTS) {
+            let mut connection = self.watch().await?;
+            let (change, result) = decide(connection.clone()).await?;
+            let executed = match change {
+                Some(mut change) => change.atomic().query_async(&mut connection).await.map_err(StoreError::Write)?,
+                // Even a full Redis accepts a transaction without commands.
+                None => pipe().cmd("MULTI").cmd("EXEC").query_async::<(Value, Value)>(&mut connection).await?.1,
+            };
+            if executed != Value::Nil {
+                return Ok(result);
+            }
+            sleep(pause).await;
+        }
+        Err(StoreError::TooManyChanges)
+    }
+
+    /// Returns the tokens that the index lists for a key, oldest first. They may have expired.
+    async fn tokens_of(&self, connection: &mut Connection, id: &ApiKeyId) -> Result<Vec<IndexedToken>, StoreError> {
+        let digests: Option<String> =
+            cmd("HGET").arg(&self.layout.index).arg(id.as_str()).query_async(connection).await?;
+        Ok(self.parse_digests(id.as_str(), &digests.unwrap_or_default()))
+    }
+
+    fn parse_digests(&self, id: &str, digests: &str) -> Vec<IndexedToken> {
+        let token = |digest| IndexedToken { id: id.to_owned(), name: format!("{}{digest}", self.layout.tokens) };
+        digests.split_whitespace().map(token).collect()
+    }
+
+    /// Adds the command that lists these names for a key, oldest first.
+    fn set_tokens(&self, change: &mut Pipeline, id: &ApiKeyId, names: &[&str]) {
+        let digests: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix(&self.layout.tokens)).collect();
+        change.cmd("HSET").arg(&self.layout.index).arg(id.as_str()).arg(digests.join(" ")).ignore();
+    }
+
+    /// Deletes the ids of expired keys from the index. If that fails, the next call does it.
+    async fn delete_ids(&self, connection: &mut Connection, ids: &[&str]) {
+        let _ = cmd("HDEL").arg(&self.layout.index).arg(ids).exec_async(connection).await;
+    }
+
+    /// Deletes the tokens of a key until none is left. Sets `revoked` once some have been deleted.
+    async fn delete_tokens(&self, id: &ApiKeyId, revoked: &mut Option<ApiKey>) -> Result<(), StoreError> {
+        let mut connection = self.connect().await?;
+        let mut tokens = self.tokens_of(&mut connection, id).await?;
+        for _ in 0..MAX_ATTEMPTS {
+            let found = read_all(&connection, &tokens).await?;
+            if !found.is_empty() {
+                let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+                cmd("DEL").arg(names).exec_async(&mut connection).await.map_err(StoreError::Write)?;
+                revoked.get_or_insert_with(|| newest_key(&found, id));
+            }
+            let remaining = self.tokens_of(&mut connection, id).await?;
+            if remaining == tokens {
+                self.delete_ids(&mut connection, &[id.as_str()]).await;
+                return Ok(());
+            }
+            tokens = remaining;
+        }
+        Err(StoreError::TooManyChanges)
+    }
+}
+
+#[async_trait]
+impl ApiKeyStore for RedisApiKeyStore {
+    async fn add(&self, key: ApiKey, token: NewToken) -> Result<AddedKey, ApiKeyStoreError> {
+        let name = &self.layout.token(&token.digest);
+        let (key, token) = (&key, &token);
+        let added = self.transact(|mut connection| async move {
+            let mut query = pipe();
+            query.cmd("HMGET").arg(name).arg(&KEY_FIELDS);
+            query.cmd("HEXISTS").arg(&self.layout.index).arg(key.id.as_str()).cmd("TIME");
+            let (fields, id_taken, now) = query.query_async(&mut connection).await?;
+            if let Some(owner) = parse_key(fields)? {
+                return Ok((None, AddedKey::Existing(owner)));
+            }
+            if id_taken {
+                return Err(StoreError::Conflict("id"));
+            }
+            let now = parse_time(now);
+            let expires = token.lifetime.map(|lifetime| now.saturating_add(lifetime));
+            let mut change = pipe();
+            set_token(&mut change, name, key, token, now, expires);
+            self.set_tokens(&mut change, &key.id, &[name]);
+            Ok((Some(change), AddedKey::New))
+        });
+        Ok(added.await?)
+    }
+
+    async fn list(&self) -> Result<Vec<TokenEntry>, ApiKeyStoreError> {
+        let listed = self.transact(|mut connection| async move {
+            let index: BTreeMap<String, String> =
+                cmd("HGETALL").arg(&self.layout.index).query_async(&mut connection).await?;
+            let tokens: Vec<_> = index.iter().flat_map(|(id, digests)| self.parse_digests(id, digests)).collect();
+            let tokens = read_valid(&connection, &tokens).await?;
+            Ok((None, (index, tokens)))
+        });
+        let (index, tokens) = listed.await?;
+        let valid: HashSet<&str> = tokens.iter().map(|token| token.key.id.as_str()).collect();
+        let expired: Vec<&str> = index.keys().map(String::as_str).filter(|id| !valid.contains(id)).collect();
+        if !expired.is_empty()
+            && let Ok(mut connection) = self.connect().await
+        {
+            self.delete_ids(&mut connection, &expired).await;
+        }
+        Ok(tokens.into_iter().map(StoredToken::into_entry).collect())
+    }
+
+    async fn rotate(
+        &self,
+        id: &ApiKeyId,
+        token: NewToken,
+        grace: Duration,
+    ) -> Result<Option<ApiKey>, ApiKeyStoreError> {
+        let name = &self.layout.token(&token.digest);
+        let token = &token;
+        let rotated = self.transact(|mut connection| async move {
+            let indexed = self.tokens_of(&mut connection, id).await?;
+            if indexed.is_empty() {
+                return Ok((None, None));
+            }
+            // A revocation deletes the tokens before it changes the index.
+            let watched: Vec<&str> = indexed.iter().map(|indexed| indexed.name.as_str()).collect();
+            cmd("WATCH").arg(watched).exec_async(&mut connection).await?;
+            let tokens = read_valid(&connection, &indexed).await?;
+            let Some(newest) = tokens.last() else { return Ok((None, None)) };
+            let mut query = pipe();
+            query.cmd("EXISTS").arg(name).cmd("TIME");
+            let (token_taken, now) = query.query_async(&mut connection).await?;
+            if token_taken {
+                return Err(StoreError::Conflict("token"));
+            }
+            let now = parse_time(now);
+            let expires = token.lifetime.map(|lifetime| now.saturating_add(lifetime)).or(newest.expires());
+            let mut change = pipe();
+            set_token(&mut change, name, &newest.key, token, now, expires);
+            for old in tokens.iter().filter(|old| old.ttl.is_none_or(|ttl| ttl > grace)) {
+                expire_at(&mut change, &old.name, now.saturating_add(grace));
+            }
+            let names: Vec<&str> = tokens.iter().map(|token| token.name.as_str()).chain([name.as_str()]).collect();
+            self.set_tokens(&mut change, id, &names);
+            Ok((Some(change), Some(newest.key.clone())))
+        });
+        Ok(rotated.await?)
+    }
+
+    /// Not a transaction: a full Redis refuses those, but executes `DEL`. A concurrent rotation watches the tokens that
+    /// it read, and so fails; a later one finds none.
+    async fn revoke(&self, id: &ApiKeyId) -> Result<Option<ApiKey>, ApiKeyStoreError> {
+        let mut revoked = None;
+        match self.delete_tokens(id, &mut revoked).await {
+            Ok(()) => Ok(revoked),
+            // Some tokens were deleted, others may not have been.
+            Err(error) if revoked.is_some() => Err(ApiKeyStoreError::OutcomeUnknown(error.into())),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

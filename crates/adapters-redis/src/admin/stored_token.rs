@@ -1,0 +1,145 @@
+use std::time::{Duration, UNIX_EPOCH};
+
+use animal_store_app::{
+    ApiKey, ApiKeyId, ApiKeyLabel, Scopes,
+    ports::{NewToken, TokenEntry},
+};
+use futures_util::future::try_join_all;
+use redis::{Pipeline, pipe};
+
+use super::error::StoreError;
+use crate::{
+    connection::Connection,
+    token_hash::{KEY_FIELDS, KeyFields, TokenHashError, parse_token},
+};
+
+/// Further fields of a token, which only the administration reads.
+const LAST_FOUR: &str = "last4";
+const CREATED: &str = "created";
+
+/// Number of tokens that are read concurrently.
+const CONCURRENT_READS: usize = 500;
+/// The last second that RFC 3339 can represent.
+const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
+
+/// A name that the index lists for a key.
+#[derive(PartialEq, Eq)]
+pub(crate) struct IndexedToken {
+    pub(crate) id: String,
+    pub(crate) name: String,
+}
+
+/// A token that has not expired.
+pub(crate) struct StoredToken {
+    pub(crate) name: String,
+    pub(crate) key: ApiKey,
+    /// Time until it expires.
+    pub(crate) ttl: Option<Duration>,
+    /// Redis' time when the token was read, since 1970.
+    now: Duration,
+    last_four: String,
+    /// Seconds since 1970.
+    created: u64,
+}
+
+/// The response to the commands that read a token.
+type Response = (KeyFields, (Option<String>, Option<u64>), i64, (u64, u32));
+
+/// A name that exists, and its token or the reason why that is not valid.
+pub(crate) type FoundToken = (String, Result<StoredToken, StoreError>);
+
+/// Reads the tokens that exist. A token that expired, or that belongs to another key by now, is left out.
+pub(crate) async fn read_all(connection: &Connection, indexed: &[IndexedToken]) -> Result<Vec<FoundToken>, StoreError> {
+    let mut found = Vec::new();
+    for indexed in indexed.chunks(CONCURRENT_READS) {
+        let tokens = try_join_all(indexed.iter().map(|indexed| read(connection.clone(), indexed))).await?;
+        found.extend(tokens.into_iter().flatten());
+    }
+    Ok(found)
+}
+
+/// Reads the tokens that exist, if each is valid.
+pub(crate) async fn read_valid(
+    connection: &Connection,
+    indexed: &[IndexedToken],
+) -> Result<Vec<StoredToken>, StoreError> {
+    read_all(connection, indexed).await?.into_iter().map(|(_, token)| token).collect()
+}
+
+async fn read(
+    mut connection: Connection,
+    IndexedToken { id, name }: &IndexedToken,
+) -> Result<Option<FoundToken>, StoreError> {
+    let mut query = pipe();
+    query.cmd("HMGET").arg(name).arg(&KEY_FIELDS).cmd("HMGET").arg(name).arg(&[LAST_FOUR, CREATED]);
+    query.cmd("PTTL").arg(name).cmd("TIME");
+    let token = match query.query_async(&mut connection).await {
+        Ok(response) => StoredToken::parse(name, response),
+        Err(error) => Err(TokenHashError::from_redis(&error).ok_or(error)?),
+    };
+    let token = token.map_err(|error| StoreError::CorruptToken(id.clone(), error)).transpose();
+    let ours = |token: &Result<StoredToken, _>| token.as_ref().map_or(true, |token| token.key.id.as_str() == id);
+    Ok(token.filter(ours).map(|token| (name.clone(), token)))
+}
+
+/// Returns the key of the newest valid token. If none is valid, returns a key with the label `unreadable`.
+pub(crate) fn newest_key(found: &[FoundToken], id: &ApiKeyId) -> ApiKey {
+    let newest = found.iter().rev().find_map(|(_, token)| token.as_ref().ok());
+    let label = ApiKeyLabel::parse("unreadable").expect("a valid label");
+    let unreadable = ApiKey { id: id.clone(), label, scopes: Scopes::default() };
+    newest.map_or(unreadable, |token| token.key.clone())
+}
+
+impl StoredToken {
+    fn parse(name: &str, (fields, (last_four, created), pttl, now): Response) -> Result<Option<Self>, TokenHashError> {
+        let Some((key, ttl)) = parse_token(fields, pttl)? else { return Ok(None) };
+        let last_four = last_four.unwrap_or_default();
+        if last_four.chars().count() > 4 || last_four.contains(char::is_control) {
+            return Err(TokenHashError("the last four characters are malformed"));
+        }
+        let (name, now, created) = (name.to_owned(), parse_time(now), created.unwrap_or_default());
+        Ok(Some(Self { name, key, ttl, now, last_four, created }))
+    }
+
+    /// Returns when the token expires by Redis' clock, since 1970.
+    pub(crate) fn expires(&self) -> Option<Duration> {
+        self.ttl.map(|ttl| self.now.saturating_add(ttl))
+    }
+
+    pub(crate) fn into_entry(self) -> TokenEntry {
+        let date = |since_1970: Duration| UNIX_EPOCH + Duration::from_secs(since_1970.min(LAST_SECOND).as_secs());
+        let half_a_second = Duration::from_millis(500);
+        let expires = self.expires().map(|expires| date(expires.saturating_add(half_a_second)));
+        let created = date(Duration::from_secs(self.created));
+        TokenEntry { key: self.key, last_four: self.last_four, created, expires }
+    }
+}
+
+/// Adds the commands that store a token. `expires` is the time by Redis' clock, since 1970.
+pub(crate) fn set_token(
+    change: &mut Pipeline,
+    name: &str,
+    key: &ApiKey,
+    token: &NewToken,
+    now: Duration,
+    expires: Option<Duration>,
+) {
+    let [id, label, scopes] = KEY_FIELDS;
+    change.cmd("HSET").arg(name).arg(id).arg(key.id.as_str()).arg(label).arg(key.label.as_str());
+    change.arg(scopes).arg(key.scopes.to_string());
+    change.arg(LAST_FOUR).arg(&token.last_four).arg(CREATED).arg(now.as_secs()).ignore();
+    if let Some(expires) = expires {
+        expire_at(change, name, expires);
+    }
+}
+
+/// Adds the command that lets a token expire at this time by Redis' clock, since 1970.
+pub(crate) fn expire_at(change: &mut Pipeline, name: &str, expires: Duration) {
+    let milliseconds = u64::try_from(expires.min(LAST_SECOND).as_millis()).expect("13 digits");
+    change.cmd("PEXPIREAT").arg(name).arg(milliseconds).ignore();
+}
+
+/// Parses the response to `TIME`: Redis' time, since 1970.
+pub(crate) fn parse_time((seconds, microseconds): (u64, u32)) -> Duration {
+    Duration::from_secs(seconds) + Duration::from_micros(microseconds.into())
+}

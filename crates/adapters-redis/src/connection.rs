@@ -1,0 +1,19 @@
+//! Connections to Redis, and retries.
+//!
+//! **Problem.** A URL can demand TLS that verifies nothing, or certificates that are never used. A connection can hang.
+//! Retries without pauses load a Redis that is starting, and fill the log.
+//!
+//! **Invariant.** An endpoint that was parsed is usable as configured. Opening a connection and each response have a
+//! timeout. Pauses between retries grow, and each reason for a failure is logged once.
+//!
+//! **Proof.** `tests/redis/connections.rs` for endpoints, `tests/redis/links.rs` for timeouts and retries;
+//! `a_reason_is_logged_once` in `retry`.
+
+mod endpoint;
+mod retry;
+
+// Clones share the connection.
+pub(crate) use redis::aio::MultiplexedConnection as Connection;
+pub(crate) use retry::{Retry, backoff};
+
+pub use endpoint::{RedisEndpoint, RedisEndpointError, RedisTls};

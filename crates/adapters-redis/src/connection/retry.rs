@@ -1,0 +1,60 @@
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use tokio::time::sleep;
+
+/// Pause after the first failure.
+const MIN_PAUSE: Duration = Duration::from_millis(10);
+/// Bound of the pauses, to which jitter adds up to as much.
+const MAX_PAUSE: Duration = Duration::from_millis(500);
+
+/// Returns pauses that double from `min` to `max`; jitter adds up to the pause itself.
+pub(crate) fn backoff(min: Duration, max: Duration) -> ExponentialBackoff {
+    ExponentialBuilder::new().with_min_delay(min).with_max_delay(max).without_max_times().with_jitter().build()
+}
+
+/// State of a loop that retries until it succeeds: the backoff, and the reason that was logged last.
+pub(crate) struct Retry {
+    pauses: ExponentialBackoff,
+    logged: String,
+}
+
+impl Retry {
+    pub(crate) fn new() -> Self {
+        Self { pauses: backoff(MIN_PAUSE, MAX_PAUSE), logged: String::new() }
+    }
+
+    /// Logs the next failure, even if its reason is the same as before.
+    pub(crate) fn succeeded(&mut self) {
+        self.logged.clear();
+    }
+
+    /// Returns whether this reason differs from the last one, and so has to be logged.
+    pub(crate) fn is_new(&mut self, reason: &str) -> bool {
+        let new = reason != self.logged;
+        reason.clone_into(&mut self.logged);
+        new
+    }
+
+    /// Waits before the next attempt. An attempt that lasted longer than `timeout` and the longest pause resets the
+    /// backoff.
+    pub(crate) async fn pause(&mut self, attempt: Duration, timeout: Duration) {
+        if attempt > MAX_PAUSE + timeout {
+            self.pauses = backoff(MIN_PAUSE, MAX_PAUSE);
+        }
+        sleep(self.pauses.next().unwrap_or(MAX_PAUSE)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_logged_once() {
+        let mut retry = Retry::new();
+        assert_eq!(["a", "a", "b", "a"].map(|reason| retry.is_new(reason)), [true, false, true, true]);
+        retry.succeeded();
+        assert!(retry.is_new("a"));
+    }
+}

@@ -1,0 +1,23 @@
+//! Lookup of API keys without a round trip to Redis.
+//!
+//! **Problem.** A round trip per request costs more than the request itself. An ordinary cache accepts a revoked key
+//! until its entry expires.
+//!
+//! **Invariant.** A cached entry is used only if Redis confirmed, less than one lease ago, that it is up to date:
+//! 1. A lookup is registered before it queries Redis. An invalidation removes the entry and the registration, so that
+//!    nothing that was read before a change is cached after it (`cache`).
+//! 2. A session begins when Redis has confirmed that it will send invalidations. Then the cache is cleared (`session`).
+//! 3. Entries are valid until one lease after the last confirmed `PING` was sent. Redis sends a `PONG` behind the
+//!    invalidations of every change that was acknowledged before the `PING` (`lease`).
+//!
+//! **Proof.** In `tests/redis`: `in_flight.rs` for rule 1, `links.rs` for rule 2, `windows.rs` for rule 3, and
+//! `races.rs`.
+
+mod cache;
+mod directory;
+mod lease;
+mod query;
+mod session;
+mod state;
+
+pub use directory::RedisApiKeyDirectory;

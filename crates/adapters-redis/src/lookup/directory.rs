@@ -1,0 +1,94 @@
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use animal_store_app::{
+    ApiKey, ApiKeyDigest,
+    ports::{ApiKeyDirectory, ApiKeyDirectoryError, NotReady, Readiness},
+};
+use async_trait::async_trait;
+use tokio::{runtime::Handle, task::AbortHandle, time::timeout};
+
+use super::{
+    query::{self, LookupError, TokenRecord},
+    session,
+    state::LookupState,
+};
+use crate::{connection::RedisEndpoint, settings::RedisSettings};
+
+/// Looks API keys up in a cache that Redis invalidates, and in Redis if the cache has no entry.
+pub struct RedisApiKeyDirectory {
+    state: Arc<LookupState>,
+    /// Runs the lookups: they continue when the request that started them is cancelled.
+    runtime: Handle,
+    timeout: Duration,
+    session: AbortHandle,
+}
+
+impl RedisApiKeyDirectory {
+    /// Opens a session with Redis. The current runtime keeps it up until the directory is dropped. Returns after the
+    /// first attempt, successful or not, and at the latest after twice the timeout.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn connect(endpoint: RedisEndpoint, settings: RedisSettings) -> Self {
+        let state = Arc::new(LookupState::new(&settings));
+        let session = tokio::spawn(session::supervise(endpoint, settings.clone(), Arc::clone(&state)));
+        let directory =
+            Self { state, runtime: Handle::current(), timeout: settings.timeout, session: session.abort_handle() };
+        // Without a session, each lookup fails with the reason.
+        let _ = timeout(settings.timeout * 2, directory.state.attempted.notified()).await;
+        directory
+    }
+
+    /// Queries Redis, or waits for the query for the same token that is in flight.
+    async fn query(&self, digest: ApiKeyDigest) -> Result<TokenRecord, ApiKeyDirectoryError> {
+        let started = self.state.cache.start_lookup(digest);
+        let (mut outcome, pending) = started.map_err(|_| ApiKeyDirectoryError::Overloaded)?;
+        if let Some(pending) = pending {
+            let state = Arc::clone(&self.state);
+            self.runtime.spawn(async move {
+                let connection = state.connection.borrow().clone();
+                pending.finish(match connection {
+                    Some(connection) => query::find_token(connection, &state.layout, &digest).await,
+                    None => Err(LookupError::NotConnected),
+                });
+            });
+        }
+        // The connection has a timeout. This one applies if the runtime is too busy to enforce that, or is shut down.
+        match timeout(self.timeout * 5 / 4, outcome.wait_for(Option::is_some)).await {
+            Ok(Ok(outcome)) => Ok(outcome.clone().unwrap_or(Err(LookupError::NotConnected))?),
+            Ok(Err(_)) => Err(LookupError::NotConnected.into()),
+            Err(_) => Err(ApiKeyDirectoryError::Timeout),
+        }
+    }
+}
+
+#[async_trait]
+impl ApiKeyDirectory for RedisApiKeyDirectory {
+    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
+        let now = Instant::now();
+        let cached = if self.state.lease.is_valid(now) { self.state.cache.get(&digest, now) } else { None };
+        let record = match cached {
+            Some(record) => record,
+            None => self.query(digest).await?,
+        };
+        Ok(record.key)
+    }
+}
+
+/// Ready while the lease is valid.
+#[async_trait]
+impl Readiness for RedisApiKeyDirectory {
+    async fn check(&self) -> Result<(), NotReady> {
+        let ready = self.state.lease.is_valid(Instant::now());
+        if ready { Ok(()) } else { Err(NotReady(LookupError::NotConnected.into())) }
+    }
+}
+
+impl Drop for RedisApiKeyDirectory {
+    fn drop(&mut self) {
+        self.session.abort();
+    }
+}

@@ -1,0 +1,165 @@
+//! A session with Redis: one connection for lookups, and one on which Redis sends an invalidation for each change of a
+//! token (`CLIENT TRACKING ON BCAST`). A session that loses either connection ends, and a new one begins.
+
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use animal_store_app::ApiKeyDigest;
+use redis::{PushInfo, PushKind, RedisResult, Value, cmd};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
+
+use super::{
+    query::{self, LookupError},
+    state::LookupState,
+};
+use crate::{
+    connection::{Connection, RedisEndpoint, Retry},
+    settings::RedisSettings,
+};
+
+struct Session {
+    invalidations: Connection,
+    lookups: Connection,
+    events: Arc<Events>,
+    state: Arc<LookupState>,
+    /// When the last `PING` was sent.
+    pinged: Instant,
+}
+
+/// Events that the connections report by push messages.
+#[derive(Default)]
+struct Events {
+    closed: Notify,
+    flushed: AtomicBool,
+}
+
+/// Keeps a session up: retries until one opens, and replaces one that ends.
+pub(crate) async fn supervise(endpoint: RedisEndpoint, settings: RedisSettings, state: Arc<LookupState>) {
+    let mut retry = Retry::new();
+    loop {
+        let start = Instant::now();
+        let opened = Session::open(&endpoint, settings.timeout, Arc::clone(&state)).await;
+        if opened.is_ok() {
+            tracing::info!(address = %endpoint, "connected to Redis: API keys can be looked up");
+            retry.succeeded();
+        }
+        state.attempted.notify_one();
+        let error = match opened {
+            Ok(session) => {
+                let error = session.run(settings.lease).await;
+                state.lease.expire();
+                state.connection.send_replace(None);
+                error
+            }
+            Err(error) => error,
+        };
+        let reason = error.to_string();
+        if retry.is_new(&reason) {
+            tracing::error!(address = %endpoint, reason, "no connection to Redis: requests are answered 503");
+        }
+        retry.pause(start.elapsed(), settings.timeout).await;
+    }
+}
+
+impl Session {
+    async fn open(endpoint: &RedisEndpoint, timeout: Duration, state: Arc<LookupState>) -> Result<Self, LookupError> {
+        let events = Arc::new(Events::default());
+        let on_push = {
+            let (events, state) = (Arc::clone(&events), Arc::clone(&state));
+            move |push: PushInfo| events.handle_push(&push, &state)
+        };
+        let mut session = Self {
+            invalidations: endpoint.connect(timeout, on_push.clone()).await?,
+            lookups: endpoint.connect(timeout, on_push).await?,
+            events,
+            state,
+            pinged: Instant::now(),
+        };
+        let mut tracking = cmd("CLIENT");
+        tracking.arg("TRACKING").arg("ON").arg("BCAST").arg("PREFIX").arg(&session.state.layout.tokens);
+        tracking.exec_async(&mut session.invalidations).await?;
+        // Changes before this moment sent no invalidation.
+        session.state.cache.clear();
+        // Tests the commands of a lookup, with a token that does not exist.
+        let unknown = ApiKeyDigest::from_bytes([0; 32]);
+        query::find_token(session.lookups.clone(), &session.state.layout, &unknown).await?;
+        session.log_missing_index().await?;
+        session.ping().await?;
+        session.state.connection.send_replace(Some(session.lookups.clone()));
+        Ok(session)
+    }
+
+    /// Renews the lease until a connection fails.
+    async fn run(mut self, lease: Duration) -> LookupError {
+        let events = Arc::clone(&self.events);
+        tokio::select! {
+            () = events.closed.notified() => LookupError::Closed,
+            Err(error) = self.keep_lease(lease) => error,
+        }
+    }
+
+    async fn keep_lease(&mut self, lease: Duration) -> Result<Infallible, LookupError> {
+        loop {
+            // Counted from the last `PING`: even if its response is slow, the next one is sent before the lease
+            // expires.
+            sleep((lease / 2).saturating_sub(self.pinged.elapsed())).await;
+            timeout(lease / 2, self.ping()).await.map_err(|_| LookupError::Timeout)??;
+            if self.events.flushed.swap(false, Ordering::Relaxed) {
+                self.log_missing_index().await?;
+            }
+        }
+    }
+
+    /// Renews the lease if both connections respond.
+    async fn ping(&mut self) -> RedisResult<()> {
+        let ping = cmd("PING");
+        self.pinged = Instant::now();
+        tokio::try_join!(ping.exec_async(&mut self.invalidations), ping.exec_async(&mut self.lookups))?;
+        self.state.lease.renew(self.pinged);
+        Ok(())
+    }
+
+    async fn log_missing_index(&mut self) -> RedisResult<()> {
+        let index = &self.state.layout.index;
+        let exists: bool = cmd("EXISTS").arg(index).query_async(&mut self.lookups).await?;
+        if !exists {
+            tracing::error!(
+                index,
+                "Redis holds no index of API keys: it is new or has lost its data; unknown keys are answered 401"
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Events {
+    /// Called while the connection is read: an invalidation is applied before any response behind it is returned.
+    fn handle_push(&self, push: &PushInfo, state: &LookupState) {
+        match (&push.kind, push.data.first()) {
+            (PushKind::Disconnection, _) => self.closed.notify_one(),
+            (PushKind::Invalidate, Some(Value::Array(names))) => {
+                for name in names {
+                    match name {
+                        Value::BulkString(name) => state.invalidate(name),
+                        _ => state.cache.clear(),
+                    }
+                }
+            }
+            // All data was removed (`FLUSHALL`, `FLUSHDB`).
+            (PushKind::Invalidate, _) => {
+                state.cache.clear();
+                self.flushed.store(true, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+}

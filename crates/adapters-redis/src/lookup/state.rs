@@ -1,0 +1,36 @@
+use std::sync::Arc;
+
+use tokio::sync::{Notify, watch};
+
+use super::{cache::Cache, lease::Lease};
+use crate::{connection::Connection, layout::Layout, settings::RedisSettings};
+
+/// State that the directory and its session share.
+pub(crate) struct LookupState {
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) lease: Lease,
+    pub(crate) layout: Layout,
+    /// Notified after each attempt to open a session.
+    pub(crate) attempted: Notify,
+    /// The connection for lookups, if there is a session.
+    pub(crate) connection: watch::Sender<Option<Connection>>,
+}
+
+impl LookupState {
+    pub(crate) fn new(settings: &RedisSettings) -> Self {
+        Self {
+            cache: Arc::new(Cache::new(settings.max_known, settings.max_unknown, settings.max_lookups)),
+            lease: Lease::new(settings.lease),
+            layout: Layout::new(&settings.prefix),
+            attempted: Notify::new(),
+            connection: watch::Sender::new(None),
+        }
+    }
+
+    /// Invalidates the cache entry of the token with this name in Redis.
+    pub(crate) fn invalidate(&self, name: &[u8]) {
+        if let Some(digest) = self.layout.digest(name) {
+            self.cache.invalidate(&digest);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+use std::time::Duration;
+
+/// Settings of a [`RedisApiKeyDirectory`](crate::RedisApiKeyDirectory).
+#[derive(Debug, Clone)]
+pub struct RedisSettings {
+    /// Prefix of every name in Redis.
+    pub prefix: String,
+    /// Timeout for opening a connection, and for each response.
+    pub timeout: Duration,
+    /// How long cached entries are valid after the last confirmed `PING` was sent.
+    pub lease: Duration,
+    /// Maximum number of cached tokens that belong to a key.
+    pub max_known: usize,
+    /// Maximum number of cached tokens that belong to no key.
+    pub max_unknown: usize,
+    /// Maximum number of concurrent lookups.
+    pub max_lookups: usize,
+}

@@ -1,0 +1,104 @@
+//! The bound on concurrent lookups, and lookups that outlive the request that started them.
+
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
+
+use animal_store_adapters_redis::RedisSettings;
+use animal_store_app::ports::ApiKeyDirectoryError;
+use futures_util::{FutureExt, future::join_all};
+use tokio::sync::oneshot;
+
+use crate::{
+    requests::{Accepted, Failed, Refused, becomes, use_token, wait_until},
+    setup::{Proxied, find, long_timeouts},
+};
+
+async fn over_a_slow_connection(settings: RedisSettings) -> Proxied {
+    Proxied::with_proxy(settings, |proxy| proxy.delay(Duration::from_millis(50))).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lookups_beyond_the_bound_are_refused_at_once_and_no_others_are() {
+    let few = RedisSettings { max_lookups: 3, timeout: Duration::from_secs(1), ..long_timeouts() };
+    let mut proxied = Proxied::new(few).await;
+    proxied.add_and_cache("key", "token").await;
+    let directory = &proxied.directory;
+    proxied.proxy.freeze();
+
+    let bounded = ["token-0", "token-1", "token-2"];
+    for token in bounded {
+        // An earlier lookup may still have to return its permit.
+        wait_until("the lookup is pending", async || find(directory, token).now_or_never().is_none()).await;
+    }
+    for number in 3..100 {
+        let outcome = find(directory, &format!("token-{number}")).now_or_never();
+        assert!(matches!(outcome, Some(Err(ApiKeyDirectoryError::Overloaded))), "{outcome:?}");
+    }
+    assert_eq!(use_token(directory, "token").now_or_never(), Some(Accepted), "it is cached");
+    let outcomes = join_all(bounded.map(|token| use_token(directory, token))).await;
+    assert_eq!(outcomes, [Failed; 3]);
+
+    proxied.proxy.heal();
+    becomes(&proxied.directory, "token-3", Refused).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lookup_continues_for_others_after_the_request_that_started_it_was_cancelled() {
+    let proxied = over_a_slow_connection(long_timeouts()).await;
+    proxied.keys.add("key", "token").await;
+    becomes(&proxied.directory, "earlier", Refused).await;
+    let before = proxied.lookups();
+
+    let mut first = Box::pin(find(&proxied.directory, "token"));
+    assert!((&mut first).now_or_never().is_none());
+    let mut second = Box::pin(use_token(&proxied.directory, "token"));
+    assert!((&mut second).now_or_never().is_none());
+    drop(first);
+    assert_eq!(second.await, Accepted);
+    assert_eq!(proxied.lookups(), before + 1);
+}
+
+/// Each worker of the HTTP server has its own runtime.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lookup_continues_for_others_after_the_runtime_that_started_it_was_shut_down() {
+    let Proxied { directory, keys, proxy: _proxy, server: _server } = over_a_slow_connection(long_timeouts()).await;
+    keys.add("key", "token").await;
+    becomes(&directory, "earlier", Refused).await;
+
+    let directory = Arc::new(directory);
+    let other = Arc::clone(&directory);
+    let (started, is_started) = oneshot::channel();
+    let (joined, is_joined) = mpsc::channel::<()>();
+    let worker = thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let mut lookup = Box::pin(find(&other, "token"));
+        assert!(runtime.block_on(async { (&mut lookup).now_or_never() }).is_none(), "the connection is slow");
+        started.send(()).expect("the test waits for it");
+        is_joined.recv().expect_err("the sender is dropped");
+    });
+    is_started.await.expect("the worker starts a lookup");
+    let mut second = Box::pin(use_token(&directory, "token"));
+    assert!((&mut second).now_or_never().is_none());
+    drop(joined);
+    worker.join().expect("the worker does not panic");
+    assert_eq!(second.await, Accepted);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cancelled_lookups_return_their_permits() {
+    let proxied = over_a_slow_connection(RedisSettings { max_lookups: 3, ..long_timeouts() }).await;
+    let directory = &proxied.directory;
+    for round in 0..3 {
+        let mut cancelled =
+            join_all((0..3).map(|number| async move { find(directory, &format!("token-{round}-{number}")).await }));
+        assert!((&mut cancelled).now_or_never().is_none());
+        drop(cancelled);
+        wait_until("a permit is free", async || {
+            !matches!(find(directory, &format!("later-{round}")).await, Err(ApiKeyDirectoryError::Overloaded))
+        })
+        .await;
+    }
+}
