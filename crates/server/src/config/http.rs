@@ -3,39 +3,40 @@ use std::{net::SocketAddr, thread::available_parallelism, time::Duration};
 use animal_store_adapters_http::{AllowedOrigins, Limits, OriginError};
 
 use super::{
-    Key,
+    key::Key,
     values::{Values, address, duration, number},
 };
 
-const LISTEN: Key = Key::new("http.listen", "127.0.0.1:8080", "Where clients connect. Port 0 takes a free one.");
-const WORKERS: Key = Key::new("http.workers", "auto", "Threads that answer requests; `auto` is one for each CPU.");
+const LISTEN: Key = Key::new("http.listen", "127.0.0.1:8080", "Address of the API. Port 0 selects a free port.");
+const WORKERS: Key = Key::new("http.workers", "auto", "Number of worker threads. `auto`: one per CPU.");
 const MAX_CONNECTIONS: Key = Key::new(
     "http.max_connections",
     "10000",
-    "Connections at a time. Those beyond wait until one ends; the process raises its limit of open files to match.",
+    "Maximum number of open connections. Further connections wait until one closes. The process raises its limit of open \
+     files to match.",
 );
 const MAX_IN_FLIGHT: Key = Key::new(
     "http.max_in_flight",
     "2000",
-    "Requests being answered at a time. Those beyond are answered 503 `overloaded` at once.",
+    "Maximum number of requests in flight. Further requests get 503 `overloaded` at once.",
 );
 const MAX_BODY_BYTES: Key =
-    Key::new("http.max_body_bytes", "16384", "Bytes of a request body. Larger ones are answered 413.");
+    Key::new("http.max_body_bytes", "16384", "Maximum size of a request body in bytes. Larger bodies get 413.");
 const HEAD_TIMEOUT: Key =
-    Key::new("http.head_timeout", "5s", "For the head of a connection's first request. Later: 408.");
-const BODY_TIMEOUT: Key = Key::new("http.body_timeout", "10s", "For the body of a request. Later: 408.");
-const KEEP_ALIVE: Key = Key::new("http.keep_alive", "75s", "How long an idle connection is kept open.");
+    Key::new("http.head_timeout", "5s", "Timeout for the head of the first request of a connection. After it: 408.");
+const BODY_TIMEOUT: Key = Key::new("http.body_timeout", "10s", "Timeout for the body of a request. After it: 408.");
+const KEEP_ALIVE: Key = Key::new("http.keep_alive", "75s", "Time after which an idle connection is closed.");
 const ANSWER_TIMEOUT: Key = Key::new(
     "http.answer_timeout",
     "2m",
-    "A connection is closed this long after the last byte that was sent to it, whatever it is waiting for. \
-     It must be longer than `http.head_timeout`, `http.body_timeout` and `http.keep_alive` together.",
+    "Time after which a connection is closed, counted from the last byte that was sent to it. Must be longer than \
+     `http.head_timeout`, `http.body_timeout` and `http.keep_alive` together.",
 );
 const CORS_ORIGINS: Key = Key::new(
     "http.cors_origins",
     "",
-    "The origins whose pages may use the interface in a browser, such as `https://shop.example`: a list, or a text with \
-     commas. `*` for every origin, empty for none.",
+    "Origins of the web pages that may use the API from a browser, such as `https://shop.example`: a list, or a text with \
+     commas. `*`: every origin. Empty: none.",
 );
 
 pub(super) const KEYS: &[Key] = &[
@@ -51,15 +52,12 @@ pub(super) const KEYS: &[Key] = &[
     CORS_ORIGINS,
 ];
 
-/// The interface for clients.
+/// The API.
 #[derive(Debug)]
-pub struct HttpConfig {
-    /// Where clients connect.
-    pub listen: SocketAddr,
-    /// How much clients may ask for, and how long they may take over it.
-    pub limits: Limits,
-    /// Whose pages may use the interface.
-    pub cors_origins: AllowedOrigins,
+pub(crate) struct HttpConfig {
+    pub(crate) listen: SocketAddr,
+    pub(crate) limits: Limits,
+    pub(crate) cors_origins: AllowedOrigins,
 }
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -81,10 +79,8 @@ impl HttpConfig {
             (head_timeout, body_timeout, keep_alive, answer_timeout)
             && answer <= head + body + idle
         {
-            values.problem(
-                &ANSWER_TIMEOUT,
-                "must be longer than http.head_timeout, http.body_timeout and http.keep_alive together",
-            );
+            let rule = "must be longer than http.head_timeout, http.body_timeout and http.keep_alive together";
+            values.add_error(&ANSWER_TIMEOUT, rule);
         }
         Some(Self {
             listen: listen?,
@@ -110,15 +106,15 @@ fn cors_origins(values: &mut Values) -> AllowedOrigins {
     }
     let mut origins = Vec::new();
     for item in items {
-        match item.parse() {
-            Ok(origin) => origins.push(origin),
-            Err(OriginError::NotAnOrigin) => {
-                values.problem(&CORS_ORIGINS, &format!("must hold origins such as https://shop.example, not {item:?}"));
+        let expected = match item.parse() {
+            Ok(origin) => {
+                origins.push(origin);
+                continue;
             }
-            Err(OriginError::WrittenAs(written)) => {
-                values.problem(&CORS_ORIGINS, &format!("must hold {written:?}, as browsers write it, not {item:?}"));
-            }
-        }
+            Err(OriginError::NotAnOrigin) => "must contain origins such as https://shop.example".to_owned(),
+            Err(OriginError::WrittenAs(written)) => format!("must contain {written:?}, as browsers send it"),
+        };
+        values.add_error(&CORS_ORIGINS, &format!("{expected}, not {item:?}"));
     }
     AllowedOrigins::These(origins)
 }
@@ -130,5 +126,5 @@ fn workers(text: &str) -> Result<usize, String> {
     number(1..=MAX_WORKERS)(text).map_err(|expected| format!("auto or {expected}"))
 }
 
-/// What actix takes.
+/// The maximum of actix.
 const MAX_WORKERS: usize = 512;

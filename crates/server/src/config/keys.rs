@@ -3,22 +3,23 @@ mod redis;
 use animal_store_app::ApiToken;
 use secrecy::SecretString;
 
-pub use self::redis::RedisKeysConfig;
+use self::redis::RedisKeysConfig;
 use super::{
-    HttpConfig, Key,
+    http::HttpConfig,
+    key::Key,
     values::{Values, one_of},
 };
 
 const BACKEND: Key = Key::new(
     "keys.backend",
     "memory",
-    "Where API keys are looked up. `memory`: those of `keys.memory.tokens`. `redis`: those that `animal-store keys` \
+    "Source of the API keys. `memory`: the tokens of `keys.memory.tokens`. `redis`: the keys that `animal-store keys` \
      issued; see [operations](operations.md).",
 );
 const TOKENS: Key = Key::secret(
     "keys.memory.tokens",
-    "The tokens of the API keys: a list, or a text with commas. With none, one is made at start-up and shown on \
-     standard error, as long as `http.listen` is a loopback address.",
+    "Tokens of the API keys: a list, or a text with commas. If there is none and `http.listen` is a loopback address, one \
+     is generated at the start and printed on standard error.",
 );
 
 pub(super) const KEYS: &[Key] = &[
@@ -36,15 +37,10 @@ pub(super) const KEYS: &[Key] = &[
     redis::MAX_LOOK_UPS,
 ];
 
-/// Where API keys are looked up.
+/// The source of the API keys.
 #[derive(Debug)]
-pub enum KeysConfig {
-    /// In this process.
-    Memory {
-        /// The tokens; with none, one is to be made.
-        tokens: Vec<SecretString>,
-    },
-    /// In Redis.
+pub(crate) enum KeysConfig {
+    Memory { tokens: Vec<SecretString> },
     Redis(RedisKeysConfig),
 }
 
@@ -66,12 +62,12 @@ impl KeysConfig {
 fn tokens(values: &mut Values, http: Option<&HttpConfig>) -> Vec<SecretString> {
     let tokens = values.read_secrets(&TOKENS);
     for (token, number) in tokens.iter().zip(1..) {
-        if let Err(reason) = ApiToken::parse(token.clone()) {
-            values.problem(&TOKENS, &format!("cannot hold token {number}: {reason}"));
+        if let Err(error) = ApiToken::parse(token.clone()) {
+            values.add_error(&TOKENS, &format!("contains an invalid token, number {number}: {error}"));
         }
     }
     if tokens.is_empty() && http.is_some_and(|http| !http.listen.ip().is_loopback()) {
-        values.problem(&TOKENS, "is required where http.listen is not a loopback address");
+        values.add_error(&TOKENS, "is required unless http.listen is a loopback address");
     }
     tokens
 }

@@ -1,23 +1,22 @@
 use std::net::SocketAddr;
 
 use super::{
-    Key,
+    key::Key,
     values::{Values, address},
 };
 
 const LISTEN: Key = Key::new(
     "management.listen",
     "127.0.0.1:8081",
-    "Where operators ask for `/live` and `/ready`, without an API key. Empty for nowhere.",
+    "Address of `/live` and `/ready`, which need no API key. Empty: no management listener.",
 );
 
 pub(super) const KEYS: &[Key] = &[LISTEN];
 
-/// The interface for operators.
+/// The management listener.
 #[derive(Debug)]
-pub struct ManagementConfig {
-    /// Where it listens, if anywhere.
-    pub listen: Option<SocketAddr>,
+pub(crate) struct ManagementConfig {
+    pub(crate) listen: Option<SocketAddr>,
 }
 
 impl ManagementConfig {

@@ -1,24 +1,22 @@
 use std::time::Duration;
 
 use super::{
-    Key,
+    key::Key,
     values::{Values, duration},
 };
 
 const TIMEOUT: Key = Key::new(
     "shutdown.timeout",
     "30s",
-    "How long requests in flight may take once the process was told to end. Later, they are cut off and the exit \
-     code is 1.",
+    "Timeout for the requests in flight at a shutdown. After it, they are cut off and the exit code is 1.",
 );
 
 pub(super) const KEYS: &[Key] = &[TIMEOUT];
 
-/// How the process ends.
+/// The graceful shutdown.
 #[derive(Debug)]
-pub struct ShutdownConfig {
-    /// How long requests in flight may take.
-    pub timeout: Duration,
+pub(crate) struct ShutdownConfig {
+    pub(crate) timeout: Duration,
 }
 
 impl ShutdownConfig {

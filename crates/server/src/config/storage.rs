@@ -2,23 +2,22 @@ mod postgres;
 
 use std::time::Duration;
 
-pub use self::postgres::PostgresConfig;
+pub(super) use self::postgres::PostgresConfig;
 use super::{
-    Key,
+    key::Key,
     values::{Values, duration, one_of},
 };
 
 const BACKEND: Key = Key::new(
     "storage.backend",
     "memory",
-    "Where animals are kept. `memory`: in the process, until it ends. `postgres`: in the database of \
+    "Storage of the pets. `memory`: in the process, lost when it ends. `postgres`: in the database of \
      `storage.postgres.url`.",
 );
-
 const IDEMPOTENCY_RETENTION: Key = Key::new(
     "storage.idempotency_retention",
     "24h",
-    "How long an `Idempotency-Key` keeps a create from adding a second animal, counted from the first.",
+    "Time for which an `Idempotency-Key` prevents a second pet, counted from the first create.",
 );
 
 pub(super) const KEYS: &[Key] = &[
@@ -35,15 +34,10 @@ pub(super) const KEYS: &[Key] = &[
     postgres::MAX_WAITING_CREATES,
 ];
 
-/// Where animals are kept.
+/// The storage of the pets.
 #[derive(Debug)]
-pub enum StorageConfig {
-    /// In this process, until it ends.
-    Memory {
-        /// How long idempotency keys are kept.
-        idempotency_retention: Duration,
-    },
-    /// In PostgreSQL.
+pub(crate) enum StorageConfig {
+    Memory { idempotency_retention: Duration },
     Postgres(Box<PostgresConfig>),
 }
 
@@ -64,7 +58,7 @@ impl StorageConfig {
         }
     }
 
-    /// How many connections to storage so many workers open.
+    /// Returns the number of storage connections that this number of workers opens.
     pub(crate) fn connections(&self, workers: usize) -> usize {
         match self {
             Self::Memory { .. } => 0,

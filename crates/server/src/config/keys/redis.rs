@@ -4,7 +4,7 @@ use animal_store_adapters_redis::{RedisEndpoint, RedisSettings, Tls};
 use secrecy::SecretString;
 
 use crate::config::{
-    Key,
+    key::Key,
     values::{Values, duration, number},
 };
 
@@ -16,39 +16,38 @@ pub(super) const URL: Key = Key::secret(
 pub(super) const TLS_CA_FILE: Key = Key::new(
     "keys.redis.tls_ca_file",
     "",
-    "A PEM file with the authorities that may have signed Redis' certificate; those of the system where it is empty.",
+    "PEM file with the certificate authorities of Redis. Empty: those of the system.",
 );
 pub(super) const TLS_CERT_FILE: Key =
-    Key::new("keys.redis.tls_cert_file", "", "A PEM file with our certificate, where Redis asks clients for one.");
+    Key::new("keys.redis.tls_cert_file", "", "PEM file with the client certificate, if Redis requires one.");
 pub(super) const TLS_KEY_FILE: Key =
-    Key::new("keys.redis.tls_key_file", "", "A PEM file with the private key of that certificate.");
+    Key::new("keys.redis.tls_key_file", "", "PEM file with the private key of the client certificate.");
 pub(super) const PREFIX: Key =
-    Key::new("keys.redis.prefix", "animal-store:", "What every name in Redis begins with. It is never empty.");
+    Key::new("keys.redis.prefix", "animal-store:", "Prefix of every name in Redis. Must not be empty.");
 pub(super) const TIMEOUT: Key =
-    Key::new("keys.redis.timeout", "500ms", "For opening a connection to Redis, and for each answer of it.");
+    Key::new("keys.redis.timeout", "500ms", "Timeout for opening a connection to Redis, and for each of its responses.");
 pub(super) const LEASE: Key = Key::new(
     "keys.redis.lease",
     "600ms",
-    "How long a cached API key counts after the last sign of life from Redis: the longest time that a revoked one can \
-     pass while Redis cannot be reached. Twice in that time, Redis is asked for another.",
+    "Time for which cached API keys stay valid after the last response from Redis. It is the longest time for which a \
+     revoked key is accepted while Redis is unavailable. Redis is probed twice in this time.",
 );
 pub(super) const MAX_KNOWN: Key =
-    Key::new("keys.redis.max_known", "10000", "Tokens of API keys that are cached at most.");
+    Key::new("keys.redis.max_known", "10000", "Maximum number of cached tokens that belong to an API key.");
 pub(super) const MAX_UNKNOWN: Key =
-    Key::new("keys.redis.max_unknown", "10000", "Tokens that belong to no API key that are cached at most.");
+    Key::new("keys.redis.max_unknown", "10000", "Maximum number of cached tokens that belong to no API key.");
 pub(super) const MAX_LOOK_UPS: Key = Key::new(
     "keys.redis.max_look_ups",
     "1000",
-    "Tokens that Redis is asked for at a time. Requests with others are answered 503 `overloaded` at once.",
+    "Maximum number of tokens that are looked up in Redis at a time. Requests with further tokens get 503 `overloaded` at \
+     once.",
 );
 
 /// API keys in Redis.
 #[derive(Debug)]
-pub struct RedisKeysConfig {
-    /// The server.
-    pub endpoint: RedisEndpoint,
-    /// How they are looked up.
-    pub directory: RedisSettings,
+pub(crate) struct RedisKeysConfig {
+    pub(crate) endpoint: RedisEndpoint,
+    pub(crate) directory: RedisSettings,
 }
 
 impl RedisKeysConfig {
@@ -82,18 +81,18 @@ fn endpoint(values: &mut Values) -> Option<RedisEndpoint> {
         (Some(certificate), Some(key)) => Some((certificate, SecretString::from(key))),
         (None, None) => None,
         _ => {
-            values.problem(&TLS_CERT_FILE, "and keys.redis.tls_key_file must be given together");
+            values.add_error(&TLS_CERT_FILE, "and keys.redis.tls_key_file must be set together");
             return None;
         }
     };
     let Some(url) = url else {
-        values.problem(&URL, "is required where keys.backend is redis");
+        values.add_error(&URL, "is required if keys.backend is redis");
         return None;
     };
-    RedisEndpoint::new(&url, Tls { authority, client }).map_err(|error| values.problem(&URL, &error.to_string())).ok()
+    RedisEndpoint::new(&url, Tls { authority, client }).map_err(|error| values.add_error(&URL, &error.to_string())).ok()
 }
 
 fn prefix(prefix: &str) -> Result<String, String> {
-    let good = (1..=100).contains(&prefix.len()) && prefix.bytes().all(|byte| byte.is_ascii_graphic());
-    if good { Ok(prefix.to_owned()) } else { Err("1 to 100 visible ASCII characters".to_owned()) }
+    let valid = (1..=100).contains(&prefix.len()) && prefix.bytes().all(|byte| byte.is_ascii_graphic());
+    if valid { Ok(prefix.to_owned()) } else { Err("1 to 100 visible ASCII characters".to_owned()) }
 }
