@@ -22,6 +22,11 @@ mod tests;
 mod values;
 
 use self::values::Values;
+pub use self::{
+    error::ConfigError,
+    key::Key,
+    sources::{DEFAULT_FILE, Sources},
+};
 pub(crate) use self::{
     http::HttpConfig,
     keys::KeysConfig,
@@ -29,11 +34,6 @@ pub(crate) use self::{
     management::ManagementConfig,
     shutdown::ShutdownConfig,
     storage::StorageConfig,
-};
-pub use self::{
-    error::ConfigError,
-    key::Key,
-    sources::{DEFAULT_FILE, Sources},
 };
 
 /// The valid configuration.

@@ -118,8 +118,7 @@ async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result
         label: args.label,
         scopes: args.scopes.into_iter().collect(),
     };
-    let token =
-        if args.token_stdin { read_token(io::stdin().lock())? } else { ApiToken::from_random(&random_bits()?) };
+    let token = if args.token_stdin { read_token(io::stdin().lock())? } else { ApiToken::from_random(&random_bits()?) };
     let request = IssueRequest { key: key.clone(), token: token.clone(), lifetime: args.expires_in };
     let added = match IssueApiKey::new(store).execute(request).await {
         Ok(added) => added,
@@ -156,8 +155,7 @@ async fn revoke(args: &RevokeArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Resul
 async fn rotate(args: &RotateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
     let id = parse_id(&args.id)?;
     let token = ApiToken::from_random(&random_bits()?);
-    let request =
-        RotateRequest { id: id.clone(), token: token.clone(), grace: args.grace, lifetime: args.expires_in };
+    let request = RotateRequest { id: id.clone(), token: token.clone(), grace: args.grace, lifetime: args.expires_in };
     let key = RotateApiKey::new(store).execute(request).await.map_err(|error| match error {
         RotateApiKeyError::Store(error) => store_error(error, &id, |text| audit_unknown(&id, text)),
         error => error.into(),

@@ -148,7 +148,8 @@ fn tokens_can_be_in_a_variable_a_list_or_a_file() {
 
     let both =
         environment(&[("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "a"), ("ANIMAL_STORE_KEYS__MEMORY__TOKENS_FILE", path)]);
-    let error = "keys.memory.tokens (ANIMAL_STORE_KEYS__MEMORY__TOKENS) must be set either directly or by a file, not both";
+    let error =
+        "keys.memory.tokens (ANIMAL_STORE_KEYS__MEMORY__TOKENS) must be set either directly or by a file, not both";
     assert_eq!(errors(&both), [error]);
 }
 
@@ -156,7 +157,9 @@ fn tokens_can_be_in_a_variable_a_list_or_a_file() {
 fn an_invalid_token_is_refused_without_showing_it() {
     let sources = environment(&[("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "good,top secret")]);
     let [error] = &errors(&sources)[..] else { panic!("one error") };
-    assert!(error.starts_with("keys.memory.tokens (ANIMAL_STORE_KEYS__MEMORY__TOKENS) contains an invalid token, number 2"));
+    assert!(
+        error.starts_with("keys.memory.tokens (ANIMAL_STORE_KEYS__MEMORY__TOKENS) contains an invalid token, number 2")
+    );
     assert!(!error.contains("secret"), "{error}");
 }
 
@@ -176,9 +179,7 @@ fn tokens_are_required_unless_the_address_is_loopback() {
 #[test]
 fn the_answer_timeout_is_longer_than_the_others_together() {
     let sources = environment(&[("ANIMAL_STORE_HTTP__ANSWER_TIMEOUT", "90s")]);
-    assert!(
-        errors(&sources)[0].starts_with("http.answer_timeout (ANIMAL_STORE_HTTP__ANSWER_TIMEOUT) must be longer")
-    );
+    assert!(errors(&sources)[0].starts_with("http.answer_timeout (ANIMAL_STORE_HTTP__ANSWER_TIMEOUT) must be longer"));
 }
 
 #[test]
@@ -193,9 +194,8 @@ fn a_shown_configuration_contains_no_secret() {
 fn a_retention_is_refused_unless_postgresql_can_count_it() {
     for value in ["", "0s", "999ms", "1", "soon", "-1s", "30d 1ms", "1y"] {
         let rule = "must be a duration from 1s to 30days, such as 5s, not";
-        let expected = format!(
-            "storage.idempotency_retention (ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION) {rule} {value:?}"
-        );
+        let expected =
+            format!("storage.idempotency_retention (ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION) {rule} {value:?}");
         for backend in ["memory", "postgres"] {
             let found = errors(&environment(&[
                 ("ANIMAL_STORE_STORAGE__BACKEND", backend),

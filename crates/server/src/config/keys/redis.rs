@@ -24,8 +24,11 @@ pub(super) const TLS_KEY_FILE: Key =
     Key::new("keys.redis.tls_key_file", "", "PEM file with the private key of the client certificate.");
 pub(super) const PREFIX: Key =
     Key::new("keys.redis.prefix", "animal-store:", "Prefix of every name in Redis. Must not be empty.");
-pub(super) const TIMEOUT: Key =
-    Key::new("keys.redis.timeout", "500ms", "Timeout for opening a connection to Redis, and for each of its responses.");
+pub(super) const TIMEOUT: Key = Key::new(
+    "keys.redis.timeout",
+    "500ms",
+    "Timeout for opening a connection to Redis, and for each of its responses.",
+);
 pub(super) const LEASE: Key = Key::new(
     "keys.redis.lease",
     "600ms",

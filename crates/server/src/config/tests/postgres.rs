@@ -71,10 +71,7 @@ fn a_valid_url_is_required() {
 fn transaction_pooling_requires_a_url_for_migrations() {
     let pooling = ("ANIMAL_STORE_STORAGE__POSTGRES__TRANSACTION_POOLING", "true");
     let required = "is required if storage.postgres.transaction_pooling is true";
-    assert_eq!(
-        postgres_errors(&[URL, pooling]),
-        [format!("storage.postgres.migrate_url ({MIGRATE_URL}) {required}")]
-    );
+    assert_eq!(postgres_errors(&[URL, pooling]), [format!("storage.postgres.migrate_url ({MIGRATE_URL}) {required}")]);
 }
 
 #[test]
