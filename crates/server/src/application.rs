@@ -2,8 +2,8 @@
 //!
 //! `build` binds the listeners and starts the adapters; `run_until` serves. A shutdown runs in this order: `/ready`
 //! fails, no new connections are accepted, requests in flight are answered, the writer of the storage ends, the
-//! management listener closes. A shutdown that does not end within `shutdown.timeout` is an error that counts the requests
-//! that were cut off. A server or writer that ends by itself is an error, too.
+//! management listener closes. A shutdown that exceeds `shutdown.timeout` is an error with the number of requests that
+//! were cut off. A server or writer that ends by itself is an error, too.
 
 use std::{
     future::pending,

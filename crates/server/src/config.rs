@@ -1,9 +1,9 @@
 //! The configuration: defaults, then a TOML file, then environment variables, then flags. The later source wins.
 //!
-//! - **Problem**: a typo that is ignored is found in production, a report that stops at the first error costs one restart
+//! - **Problem**: a typo that is ignored is found in production, a report that stops at the first error costs a restart
 //!   per error, and a report that quotes the file can show a secret.
-//! - **Invariant**: unknown keys are refused. All errors are reported at once, each with its key and variable. No error and
-//!   no output contains a secret. `docs/configuration.md` has a row for every key.
+//! - **Invariant**: unknown keys are refused. All errors are reported at once, with key and variable. No error and no
+//!   output contains a secret. `docs/configuration.md` has a row for every key.
 //! - **Proof**: `config/tests.rs`, and `secrets.rs` in `crates/server/tests/process`.
 //!
 //! Each section is a file: its keys with defaults and descriptions, its struct, and `read`, which checks the values.
@@ -68,15 +68,11 @@ impl Config {
         let http = HttpConfig::read(&mut values);
         let management = ManagementConfig::read(&mut values);
         let storage = StorageConfig::read(&mut values);
-        let keys = KeysConfig::read(&mut values, http.as_ref());
+        let keys = KeysConfig::read(&mut values, &http);
         let log = LogConfig::read(&mut values);
         let shutdown = ShutdownConfig::read(&mut values);
         values.finish()?;
-        match (http, management, storage, keys, log, shutdown) {
-            (Some(http), Some(management), Some(storage), Some(keys), Some(log), Some(shutdown)) => {
-                Ok(Self { http, management, storage, keys, log, shutdown })
-            }
-            _ => unreachable!("a section that cannot be read has reported an error"),
-        }
+        let (Some(storage), Some(keys)) = (storage, keys) else { unreachable!("a missing endpoint is an error") };
+        Ok(Self { http, management, storage, keys, log, shutdown })
     }
 }

@@ -203,7 +203,7 @@ fn read_token(input: impl Read) -> anyhow::Result<ApiToken> {
     ApiToken::parse(token.into()).context("standard input does not contain a valid token")
 }
 
-/// Parses the id of a key. clap does not do this, because its error message would repeat the text, which can be a token.
+/// Parses the id of a key. clap does not do this, because its error would repeat the text, which can be a token.
 fn parse_id(text: &str) -> anyhow::Result<ApiKeyId> {
     ensure!(!ApiToken::has_prefix(text), "that is a token, not an id: `animal-store keys list` shows the ids");
     Ok(ApiKeyId::parse(text)?)

@@ -12,8 +12,8 @@ const WORKERS: Key = Key::new("http.workers", "auto", "Number of worker threads.
 const MAX_CONNECTIONS: Key = Key::new(
     "http.max_connections",
     "10000",
-    "Maximum number of open connections. Further connections wait until one closes. The process raises its limit of open \
-     files to match.",
+    "Maximum number of open connections. Further connections wait until one closes. The process raises its limit of \
+     open files to match.",
 );
 const MAX_IN_FLIGHT: Key = Key::new(
     "http.max_in_flight",
@@ -35,8 +35,8 @@ const ANSWER_TIMEOUT: Key = Key::new(
 const CORS_ORIGINS: Key = Key::new(
     "http.cors_origins",
     "",
-    "Origins of the web pages that may use the API from a browser, such as `https://shop.example`: a list, or a text with \
-     commas. `*`: every origin. Empty: none.",
+    "Origins of the web pages that may use the API from a browser, such as `https://shop.example`: a list, or a text \
+     with commas. `*`: every origin. Empty: none.",
 );
 
 pub(super) const KEYS: &[Key] = &[
@@ -64,38 +64,34 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_hours(1);
 
 impl HttpConfig {
-    pub(super) fn read(values: &mut Values) -> Option<Self> {
+    pub(super) fn read(values: &mut Values) -> Self {
         let listen = values.read(&LISTEN, address);
         let workers = values.read(&WORKERS, workers);
         let max_connections = values.read(&MAX_CONNECTIONS, number(1..=1_000_000));
         let max_in_flight = values.read(&MAX_IN_FLIGHT, number(1..=1_000_000));
         let max_body_bytes = values.read(&MAX_BODY_BYTES, number(64..=1024 * 1024));
+        let errors = values.error_count();
         let head_timeout = values.read(&HEAD_TIMEOUT, duration(MILLISECOND..=HOUR));
         let body_timeout = values.read(&BODY_TIMEOUT, duration(MILLISECOND..=HOUR));
         let keep_alive = values.read(&KEEP_ALIVE, duration(MILLISECOND..=HOUR));
         let answer_timeout = values.read(&ANSWER_TIMEOUT, duration(MILLISECOND..=24 * HOUR));
+        let valid = values.error_count() == errors;
         let cors_origins = cors_origins(values);
-        if let (Some(head), Some(body), Some(idle), Some(answer)) =
-            (head_timeout, body_timeout, keep_alive, answer_timeout)
-            && answer <= head + body + idle
-        {
+        if valid && answer_timeout <= head_timeout + body_timeout + keep_alive {
             let rule = "must be longer than http.head_timeout, http.body_timeout and http.keep_alive together";
             values.add_error(&ANSWER_TIMEOUT, rule);
         }
-        Some(Self {
-            listen: listen?,
-            limits: Limits {
-                workers: workers?,
-                max_connections: max_connections?,
-                max_in_flight: max_in_flight?,
-                max_body_bytes: max_body_bytes?,
-                head_timeout: head_timeout?,
-                body_timeout: body_timeout?,
-                keep_alive: keep_alive?,
-                answer_timeout: answer_timeout?,
-            },
-            cors_origins,
-        })
+        let limits = Limits {
+            workers,
+            max_connections,
+            max_in_flight,
+            max_body_bytes,
+            head_timeout,
+            body_timeout,
+            keep_alive,
+            answer_timeout,
+        };
+        Self { listen, limits, cors_origins }
     }
 }
 

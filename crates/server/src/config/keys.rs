@@ -18,8 +18,8 @@ const BACKEND: Key = Key::new(
 );
 const TOKENS: Key = Key::secret(
     "keys.memory.tokens",
-    "Tokens of the API keys: a list, or a text with commas. If there is none and `http.listen` is a loopback address, one \
-     is generated at the start and printed on standard error.",
+    "Tokens of the API keys: a list, or a text with commas. If there is none and `http.listen` is a loopback address, \
+     one is generated at the start and printed on standard error.",
 );
 
 pub(super) const KEYS: &[Key] = &[
@@ -51,22 +51,22 @@ enum Backend {
 }
 
 impl KeysConfig {
-    pub(super) fn read(values: &mut Values, http: Option<&HttpConfig>) -> Option<Self> {
-        match values.read(&BACKEND, one_of(&[("memory", Backend::Memory), ("redis", Backend::Redis)]))? {
+    pub(super) fn read(values: &mut Values, http: &HttpConfig) -> Option<Self> {
+        match values.read(&BACKEND, one_of(&[("memory", Backend::Memory), ("redis", Backend::Redis)])) {
             Backend::Memory => Some(Self::Memory { tokens: tokens(values, http) }),
             Backend::Redis => RedisKeysConfig::read(values).map(Self::Redis),
         }
     }
 }
 
-fn tokens(values: &mut Values, http: Option<&HttpConfig>) -> Vec<SecretString> {
+fn tokens(values: &mut Values, http: &HttpConfig) -> Vec<SecretString> {
     let tokens = values.read_secrets(&TOKENS);
     for (token, number) in tokens.iter().zip(1..) {
         if let Err(error) = ApiToken::parse(token.clone()) {
             values.add_error(&TOKENS, &format!("contains an invalid token, number {number}: {error}"));
         }
     }
-    if tokens.is_empty() && http.is_some_and(|http| !http.listen.ip().is_loopback()) {
+    if tokens.is_empty() && !http.listen.ip().is_loopback() {
         values.add_error(&TOKENS, "is required unless http.listen is a loopback address");
     }
     tokens

@@ -31,11 +31,9 @@ pub(crate) enum LogFormat {
 }
 
 impl LogConfig {
-    pub(super) fn read(values: &mut Values) -> Option<Self> {
-        let filter = values.read(&FILTER, filter);
-        let format = values
-            .read(&FORMAT, one_of(&[("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)]));
-        Some(Self { filter: filter?, format: format? })
+    pub(super) fn read(values: &mut Values) -> Self {
+        let formats = [("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)];
+        Self { filter: values.read(&FILTER, filter), format: values.read(&FORMAT, one_of(&formats)) }
     }
 }
 

@@ -20,8 +20,8 @@ pub(crate) struct ManagementConfig {
 }
 
 impl ManagementConfig {
-    pub(super) fn read(values: &mut Values) -> Option<Self> {
+    pub(super) fn read(values: &mut Values) -> Self {
         let optional = |text: &str| if text.is_empty() { Ok(None) } else { address(text).map(Some) };
-        Some(Self { listen: values.read(&LISTEN, optional)? })
+        Self { listen: values.read(&LISTEN, optional) }
     }
 }

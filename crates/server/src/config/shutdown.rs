@@ -20,8 +20,8 @@ pub(crate) struct ShutdownConfig {
 }
 
 impl ShutdownConfig {
-    pub(super) fn read(values: &mut Values) -> Option<Self> {
+    pub(super) fn read(values: &mut Values) -> Self {
         let range = Duration::from_millis(1)..=Duration::from_hours(1);
-        Some(Self { timeout: values.read(&TIMEOUT, duration(range))? })
+        Self { timeout: values.read(&TIMEOUT, duration(range)) }
     }
 }

@@ -52,8 +52,8 @@ impl StorageConfig {
         let backend = values.read(&BACKEND, one_of(&[("memory", Backend::Memory), ("postgres", Backend::Postgres)]));
         let retention =
             values.read(&IDEMPOTENCY_RETENTION, duration(Duration::from_secs(1)..=Duration::from_hours(30 * 24)));
-        match backend? {
-            Backend::Memory => Some(Self::Memory { idempotency_retention: retention? }),
+        match backend {
+            Backend::Memory => Some(Self::Memory { idempotency_retention: retention }),
             Backend::Postgres => PostgresConfig::read(values, retention).map(Box::new).map(Self::Postgres),
         }
     }

@@ -97,8 +97,8 @@ fn every_error_is_listed_with_its_variable() {
             "http.keep_alive (ANIMAL_STORE_HTTP__KEEP_ALIVE) must be a duration from 1ms to 1h, such as 5s, not \"5\"",
             "storage.backend (ANIMAL_STORE_STORAGE__BACKEND) must be memory or postgres, not \"disk\"",
             "keys.backend (ANIMAL_STORE_KEYS__BACKEND) must be memory or redis, not \"file\"",
-            "log.filter (ANIMAL_STORE_LOG__FILTER) must be a level, and after commas levels of modules, such as info or \
-             info,actix_http=error, not \"inf\"",
+            "log.filter (ANIMAL_STORE_LOG__FILTER) must be a level, and after commas levels of modules, such as info \
+             or info,actix_http=error, not \"inf\"",
             "log.format (ANIMAL_STORE_LOG__FORMAT) must be auto or text or json, not \"xml\"",
         ]
     );

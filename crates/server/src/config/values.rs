@@ -31,14 +31,17 @@ impl Values {
         self.texts(key).unwrap_or_default().join(",")
     }
 
-    /// Parses the value of a key, or adds an error.
-    pub(super) fn read<T>(&mut self, key: &Key, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
-        let Ok(text) = self.values.get_string(key.name) else {
-            self.add_error(key, "must be one value");
-            return None;
+    /// Parses the value of a key. If it is invalid, adds an error and returns the default.
+    pub(super) fn read<T>(&mut self, key: &Key, parse: impl Fn(&str) -> Result<T, String>) -> T {
+        let error = match self.values.get_string(key.name) {
+            Ok(text) => match parse(text.trim()) {
+                Ok(value) => return value,
+                Err(expected) => format!("must be {expected}, not {text:?}"),
+            },
+            Err(_) => "must be one value".to_owned(),
         };
-        let parsed = parse(text.trim());
-        parsed.map_err(|expected| self.add_error(key, &format!("must be {expected}, not {text:?}"))).ok()
+        self.add_error(key, &error);
+        parse(key.default).expect("the default is valid")
     }
 
     /// Returns the items of a list: an array in TOML, or a text with commas.
@@ -48,7 +51,7 @@ impl Values {
 
     /// Returns the content of the file that a key names, if it is set.
     pub(super) fn read_file(&mut self, key: &Key) -> Option<String> {
-        let path = self.read(key, |path| Ok(path.to_owned())).filter(|path| !path.is_empty())?;
+        let path = Some(self.read(key, |path| Ok(path.to_owned()))).filter(|path| !path.is_empty())?;
         fs::read_to_string(path).map_err(|error| self.add_error(key, &format!("cannot be read: {error}"))).ok()
     }
 
@@ -91,6 +94,10 @@ impl Values {
         self.errors.push(format!("{} ({}) {error}", key.name, key.variable()));
     }
 
+    pub(super) const fn error_count(&self) -> usize {
+        self.errors.len()
+    }
+
     pub(super) fn finish(self) -> Result<(), ConfigError> {
         if self.errors.is_empty() { Ok(()) } else { Err(ConfigError(self.errors)) }
     }
@@ -107,7 +114,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
 
 pub(super) fn number<T: FromStr + PartialOrd + Display>(
     range: RangeInclusive<T>,
-) -> impl FnOnce(&str) -> Result<T, String> {
+) -> impl Fn(&str) -> Result<T, String> {
     move |text| {
         let number = text.parse().ok().filter(|number| range.contains(number));
         number.ok_or_else(|| format!("a whole number from {} to {}", range.start(), range.end()))
@@ -115,7 +122,7 @@ pub(super) fn number<T: FromStr + PartialOrd + Display>(
 }
 
 /// Parses a duration with its unit: `300ms`, `5s`, `1m 30s`.
-pub(super) fn duration(range: RangeInclusive<Duration>) -> impl FnOnce(&str) -> Result<Duration, String> {
+pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&str) -> Result<Duration, String> {
     move |text| {
         let duration = humantime::parse_duration(text).ok().filter(|duration| range.contains(duration));
         duration.ok_or_else(|| {
@@ -129,7 +136,7 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
     one_of(&[("true", true), ("false", false)])(text)
 }
 
-pub(super) fn one_of<T: Clone>(choices: &[(&str, T)]) -> impl FnOnce(&str) -> Result<T, String> {
+pub(super) fn one_of<T: Clone>(choices: &[(&str, T)]) -> impl Fn(&str) -> Result<T, String> {
     move |text| {
         let chosen = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| choice.clone());
         chosen.ok_or_else(|| choices.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" or "))

@@ -42,8 +42,8 @@ pub(super) const MAX_UNKNOWN: Key =
 pub(super) const MAX_LOOK_UPS: Key = Key::new(
     "keys.redis.max_look_ups",
     "1000",
-    "Maximum number of tokens that are looked up in Redis at a time. Requests with further tokens get 503 `overloaded` at \
-     once.",
+    "Maximum number of tokens that are looked up in Redis at a time. Requests with further tokens get 503 `overloaded` \
+     at once.",
 );
 
 /// API keys in Redis.
@@ -56,23 +56,15 @@ pub(crate) struct RedisKeysConfig {
 impl RedisKeysConfig {
     pub(super) fn read(values: &mut Values) -> Option<Self> {
         let endpoint = endpoint(values);
-        let prefix = values.read(&PREFIX, prefix);
-        let timeout = values.read(&TIMEOUT, duration(Duration::from_millis(10)..=Duration::from_secs(10)));
-        let lease = values.read(&LEASE, duration(Duration::from_millis(50)..=Duration::from_mins(1)));
-        let max_known = values.read(&MAX_KNOWN, number(1..=10_000_000));
-        let max_unknown = values.read(&MAX_UNKNOWN, number(1..=10_000_000));
-        let max_look_ups = values.read(&MAX_LOOK_UPS, number(1..=100_000));
-        Some(Self {
-            endpoint: endpoint?,
-            directory: RedisSettings {
-                prefix: prefix?,
-                timeout: timeout?,
-                lease: lease?,
-                max_known: max_known?,
-                max_unknown: max_unknown?,
-                max_look_ups: max_look_ups?,
-            },
-        })
+        let directory = RedisSettings {
+            prefix: values.read(&PREFIX, prefix),
+            timeout: values.read(&TIMEOUT, duration(Duration::from_millis(10)..=Duration::from_secs(10))),
+            lease: values.read(&LEASE, duration(Duration::from_millis(50)..=Duration::from_mins(1))),
+            max_known: values.read(&MAX_KNOWN, number(1..=10_000_000)),
+            max_unknown: values.read(&MAX_UNKNOWN, number(1..=10_000_000)),
+            max_look_ups: values.read(&MAX_LOOK_UPS, number(1..=100_000)),
+        };
+        Some(Self { endpoint: endpoint?, directory })
     }
 }
 

@@ -35,8 +35,9 @@ pub(super) const CONNECTIONS_PER_WORKER: Key = Key::new(
 pub(super) const TRANSACTION_POOLING: Key = Key::new(
     "storage.postgres.transaction_pooling",
     "false",
-    "`true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each connection carries \
-     one read at a time, in its own transaction. Requires `storage.postgres.migrate_url`, which must bypass the pooler.",
+    "`true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each connection \
+     carries one read at a time, in its own transaction. Requires `storage.postgres.migrate_url`, which must bypass \
+     the pooler.",
 );
 pub(super) const CONNECT_TIMEOUT: Key = Key::new(
     "storage.postgres.connect_timeout",
@@ -65,39 +66,32 @@ pub(crate) struct PostgresConfig {
     pub(crate) settings: PostgresSettings,
 }
 
+const MIN_TIMEOUT: Duration = Duration::from_millis(10);
+const MAX_TIMEOUT: Duration = Duration::from_mins(1);
+
 impl PostgresConfig {
-    pub(super) fn read(values: &mut Values, idempotency_retention: Option<Duration>) -> Option<Self> {
+    pub(super) fn read(values: &mut Values, idempotency_retention: Duration) -> Option<Self> {
         let endpoint = endpoint(values, &URL);
         if matches!(endpoint, Ok(None)) {
             values.add_error(&URL, "is required if storage.backend is postgres");
         }
         let migrate_endpoint = self::endpoint(values, &MIGRATE_URL);
-        let schema = values.read(&MIGRATE, one_of(&[("on-start", SchemaMode::Migrate), ("check", SchemaMode::Check)]));
-        let required_at_start = values.read(&REQUIRED_AT_START, boolean);
-        let connections_per_worker = values.read(&CONNECTIONS_PER_WORKER, number(1..=64));
-        let transaction_pooling = values.read(&TRANSACTION_POOLING, boolean);
-        let connect_timeout =
-            values.read(&CONNECT_TIMEOUT, duration(Duration::from_millis(10)..=Duration::from_mins(1)));
-        let timeout = values.read(&TIMEOUT, duration(Duration::from_millis(10)..=Duration::from_mins(1)));
-        let max_waiting_creates = values.read(&MAX_WAITING_CREATES, number(1..=100_000));
-        if transaction_pooling == Some(true) && matches!(migrate_endpoint, Ok(None)) {
+        let settings = PostgresSettings {
+            schema: values.read(&MIGRATE, one_of(&[("on-start", SchemaMode::Migrate), ("check", SchemaMode::Check)])),
+            required_at_start: values.read(&REQUIRED_AT_START, boolean),
+            connections_per_worker: values.read(&CONNECTIONS_PER_WORKER, number(1..=64)),
+            transaction_pooling: values.read(&TRANSACTION_POOLING, boolean),
+            connect_timeout: values.read(&CONNECT_TIMEOUT, duration(MIN_TIMEOUT..=MAX_TIMEOUT)),
+            timeout: values.read(&TIMEOUT, duration(MIN_TIMEOUT..=MAX_TIMEOUT)),
+            max_waiting_creates: values.read(&MAX_WAITING_CREATES, number(1..=100_000)),
+            idempotency_retention,
+        };
+        if settings.transaction_pooling && matches!(migrate_endpoint, Ok(None)) {
             values.add_error(&MIGRATE_URL, "is required if storage.postgres.transaction_pooling is true");
         }
         let endpoint = endpoint.ok()??;
-        Some(Self {
-            migrate_endpoint: migrate_endpoint.ok()?.unwrap_or_else(|| endpoint.clone()),
-            endpoint,
-            settings: PostgresSettings {
-                schema: schema?,
-                required_at_start: required_at_start?,
-                connections_per_worker: connections_per_worker?,
-                transaction_pooling: transaction_pooling?,
-                connect_timeout: connect_timeout?,
-                timeout: timeout?,
-                max_waiting_creates: max_waiting_creates?,
-                idempotency_retention: idempotency_retention?,
-            },
-        })
+        let migrate_endpoint = migrate_endpoint.ok()?.unwrap_or_else(|| endpoint.clone());
+        Some(Self { endpoint, migrate_endpoint, settings })
     }
 }
 
