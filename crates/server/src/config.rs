@@ -49,14 +49,18 @@ pub struct Config {
 
 impl Config {
     /// Returns every key, in the order of the documentation.
-    pub fn all_keys() -> impl Iterator<Item = &'static Key> + Clone {
-        [http::KEYS, management::KEYS, storage::KEYS, keys::KEYS, log::KEYS, shutdown::KEYS].into_iter().flatten()
+    pub fn all_keys() -> Vec<&'static Key> {
+        let storage = storage::KEYS.iter().chain(storage::postgres::KEYS);
+        let keys = keys::KEYS.iter().chain(keys::redis::KEYS);
+        let service = http::KEYS.iter().chain(management::KEYS).chain(storage).chain(keys);
+        service.chain(log::KEYS).chain(shutdown::KEYS).collect()
     }
 
     /// Returns every key with its value. The value of a secret only says whether the secret is set.
     pub(crate) fn effective(sources: &Sources) -> Vec<(&'static Key, String)> {
-        let mut values = Values::collect(sources, Self::all_keys());
-        Self::all_keys().map(|key| (key, values.show(key))).collect()
+        let keys = Self::all_keys();
+        let mut values = Values::collect(sources, &keys);
+        keys.into_iter().map(|key| (key, values.show(key))).collect()
     }
 
     /// Reads and checks the configuration.
@@ -64,7 +68,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] with all errors.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
-        let mut values = Values::collect(sources, Self::all_keys());
+        let mut values = Values::collect(sources, &Self::all_keys());
         let http = HttpConfig::read(&mut values);
         let management = ManagementConfig::read(&mut values);
         let storage = StorageConfig::read(&mut values);

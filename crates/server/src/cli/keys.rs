@@ -146,7 +146,7 @@ async fn revoke(args: &RevokeArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Resul
     let id = parse_id(&args.id)?;
     let key = RevokeApiKey::new(store).execute(id.clone()).await.map_err(|error| match error {
         RevokeApiKeyError::Store(error) => store_error(error, &id, |text| audit_unknown(&id, text)),
-        error => error.into(),
+        error @ RevokeApiKeyError::NotFound(_) => error.into(),
     })?;
     audit(&key, "API key revoked");
     Ok(())
@@ -158,7 +158,7 @@ async fn rotate(args: &RotateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Resul
     let request = RotateRequest { id: id.clone(), token: token.clone(), grace: args.grace, lifetime: args.expires_in };
     let key = RotateApiKey::new(store).execute(request).await.map_err(|error| match error {
         RotateApiKeyError::Store(error) => store_error(error, &id, |text| audit_unknown(&id, text)),
-        error => error.into(),
+        error @ RotateApiKeyError::NotFound(_) => error.into(),
     })?;
     audit(&key, "API key rotated");
     print(&key, &token)

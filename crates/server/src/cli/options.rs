@@ -63,7 +63,7 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
 }
 
 fn is_secret(name: &str) -> bool {
-    Config::all_keys().any(|key| key.secret && key.name == name)
+    Config::all_keys().iter().any(|key| key.secret && key.name == name)
 }
 
 #[cfg(test)]

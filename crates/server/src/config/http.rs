@@ -3,54 +3,31 @@ use std::{net::SocketAddr, thread::available_parallelism, time::Duration};
 use animal_store_adapters_http::{AllowedOrigins, Limits, OriginError};
 
 use super::{
-    key::Key,
+    key::{Key, keys},
     values::{Values, address, duration, number},
 };
 
-const LISTEN: Key = Key::new("http.listen", "127.0.0.1:8080", "Address of the API. Port 0 selects a free port.");
-const WORKERS: Key = Key::new("http.workers", "auto", "Number of worker threads. `auto`: one per CPU.");
-const MAX_CONNECTIONS: Key = Key::new(
-    "http.max_connections",
-    "10000",
-    "Maximum number of open connections. Further connections wait until one closes. The process raises its limit of \
-     open files to match.",
-);
-const MAX_IN_FLIGHT: Key = Key::new(
-    "http.max_in_flight",
-    "2000",
-    "Maximum number of requests in flight. Further requests get 503 `overloaded` at once.",
-);
-const MAX_BODY_BYTES: Key =
-    Key::new("http.max_body_bytes", "16384", "Maximum size of a request body in bytes. Larger bodies get 413.");
-const HEAD_TIMEOUT: Key =
-    Key::new("http.head_timeout", "5s", "Timeout for the head of the first request of a connection. After it: 408.");
-const BODY_TIMEOUT: Key = Key::new("http.body_timeout", "10s", "Timeout for the body of a request. After it: 408.");
-const KEEP_ALIVE: Key = Key::new("http.keep_alive", "75s", "Time after which an idle connection is closed.");
-const ANSWER_TIMEOUT: Key = Key::new(
-    "http.answer_timeout",
-    "2m",
-    "Time after which a connection is closed, counted from the last byte that was sent to it. Must be longer than \
-     `http.head_timeout`, `http.body_timeout` and `http.keep_alive` together.",
-);
-const CORS_ORIGINS: Key = Key::new(
-    "http.cors_origins",
-    "",
-    "Origins of the web pages that may use the API from a browser, such as `https://shop.example`: a list, or a text \
-     with commas. `*`: every origin. Empty: none.",
-);
-
-pub(super) const KEYS: &[Key] = &[
-    LISTEN,
-    WORKERS,
-    MAX_CONNECTIONS,
-    MAX_IN_FLIGHT,
-    MAX_BODY_BYTES,
-    HEAD_TIMEOUT,
-    BODY_TIMEOUT,
-    KEEP_ALIVE,
-    ANSWER_TIMEOUT,
-    CORS_ORIGINS,
-];
+keys! {
+    LISTEN: new("http.listen", "127.0.0.1:8080", "Address of the API. Port 0 selects a free port.");
+    WORKERS: new("http.workers", "auto", "Number of worker threads. `auto`: one per CPU.");
+    MAX_CONNECTIONS: new("http.max_connections", "10000",
+        "Maximum number of open connections. Further connections wait until one closes. The process raises its limit \
+         of open files to match.");
+    MAX_IN_FLIGHT: new("http.max_in_flight", "2000",
+        "Maximum number of requests in flight. Further requests get 503 `overloaded` at once.");
+    MAX_BODY_BYTES: new("http.max_body_bytes", "16384",
+        "Maximum size of a request body in bytes. Larger bodies get 413.");
+    HEAD_TIMEOUT: new("http.head_timeout", "5s",
+        "Timeout for the head of the first request of a connection. After it: 408.");
+    BODY_TIMEOUT: new("http.body_timeout", "10s", "Timeout for the body of a request. After it: 408.");
+    KEEP_ALIVE: new("http.keep_alive", "75s", "Time after which an idle connection is closed.");
+    ANSWER_TIMEOUT: new("http.answer_timeout", "2m",
+        "Time after which a connection is closed, counted from the last byte that was sent to it. Must be longer than \
+         `http.head_timeout`, `http.body_timeout` and `http.keep_alive` together.");
+    CORS_ORIGINS: new("http.cors_origins", "",
+        "Origins of the web pages that may use the API from a browser, such as `https://shop.example`: a list, or a \
+         text with commas. `*`: every origin. Empty: none.");
+}
 
 /// The API.
 #[derive(Debug)]

@@ -11,6 +11,15 @@ pub struct Key {
     pub secret: bool,
 }
 
+/// Declares the keys of a section as constants, and `KEYS` with all of them.
+macro_rules! keys {
+    ($($id:ident: $kind:ident($($text:expr),+);)+) => {
+        $(const $id: Key = Key::$kind($($text),+);)+
+        pub(in crate::config) const KEYS: &[Key] = &[$($id),+];
+    };
+}
+pub(super) use keys;
+
 /// Prefix of the environment variables of all keys.
 pub(super) const PREFIX: &str = "ANIMAL_STORE";
 

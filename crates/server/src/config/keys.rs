@@ -1,4 +1,4 @@
-mod redis;
+pub(super) mod redis;
 
 use animal_store_app::ApiToken;
 use secrecy::SecretString;
@@ -6,36 +6,18 @@ use secrecy::SecretString;
 use self::redis::RedisKeysConfig;
 use super::{
     http::HttpConfig,
-    key::Key,
+    key::{Key, keys},
     values::{Values, one_of},
 };
 
-const BACKEND: Key = Key::new(
-    "keys.backend",
-    "memory",
-    "Source of the API keys. `memory`: the tokens of `keys.memory.tokens`. `redis`: the keys that `animal-store keys` \
-     issued; see [operations](operations.md).",
-);
-const TOKENS: Key = Key::secret(
-    "keys.memory.tokens",
-    "Tokens of the API keys: a list, or a text with commas. If there is none and `http.listen` is a loopback address, \
-     one is generated at the start and printed on standard error.",
-);
-
-pub(super) const KEYS: &[Key] = &[
-    BACKEND,
-    TOKENS,
-    redis::URL,
-    redis::TLS_CA_FILE,
-    redis::TLS_CERT_FILE,
-    redis::TLS_KEY_FILE,
-    redis::PREFIX,
-    redis::TIMEOUT,
-    redis::LEASE,
-    redis::MAX_KNOWN,
-    redis::MAX_UNKNOWN,
-    redis::MAX_LOOK_UPS,
-];
+keys! {
+    BACKEND: new("keys.backend", "memory",
+        "Source of the API keys. `memory`: the tokens of `keys.memory.tokens`. `redis`: the keys that `animal-store \
+         keys` issued; see [operations](operations.md).");
+    TOKENS: secret("keys.memory.tokens",
+        "Tokens of the API keys: a list, or a text with commas. If there is none and `http.listen` is a loopback \
+         address, one is generated at the start and printed on standard error.");
+}
 
 /// The source of the API keys.
 #[derive(Debug)]

@@ -1,19 +1,16 @@
 use tracing_subscriber::filter::Targets;
 
 use super::{
-    key::Key,
+    key::{Key, keys},
     values::{Values, one_of},
 };
 
-const FILTER: Key = Key::new(
-    "log.filter",
-    "info,actix_server=warn,actix_http=off",
-    "Log level (`error`, `warn`, `info`, `debug`, `trace`, `off`) and, after commas, levels of modules. `actix_http` \
-     reports protocol errors of clients.",
-);
-const FORMAT: Key = Key::new("log.format", "auto", "`text`, `json`, or `auto`: text on a terminal, JSON otherwise.");
-
-pub(super) const KEYS: &[Key] = &[FILTER, FORMAT];
+keys! {
+    FILTER: new("log.filter", "info,actix_server=warn,actix_http=off",
+        "Log level (`error`, `warn`, `info`, `debug`, `trace`, `off`) and, after commas, levels of modules. \
+         `actix_http` reports protocol errors of clients.");
+    FORMAT: new("log.format", "auto", "`text`, `json`, or `auto`: text on a terminal, JSON otherwise.");
+}
 
 /// The log.
 #[derive(Debug)]

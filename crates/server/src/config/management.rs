@@ -1,17 +1,14 @@
 use std::net::SocketAddr;
 
 use super::{
-    key::Key,
+    key::{Key, keys},
     values::{Values, address},
 };
 
-const LISTEN: Key = Key::new(
-    "management.listen",
-    "127.0.0.1:8081",
-    "Address of `/live` and `/ready`, which need no API key. Empty: no management listener.",
-);
-
-pub(super) const KEYS: &[Key] = &[LISTEN];
+keys! {
+    LISTEN: new("management.listen", "127.0.0.1:8081",
+        "Address of `/live` and `/ready`, which need no API key. Empty: no management listener.");
+}
 
 /// The management listener.
 #[derive(Debug)]

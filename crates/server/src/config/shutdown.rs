@@ -1,17 +1,14 @@
 use std::time::Duration;
 
 use super::{
-    key::Key,
+    key::{Key, keys},
     values::{Values, duration},
 };
 
-const TIMEOUT: Key = Key::new(
-    "shutdown.timeout",
-    "30s",
-    "Timeout for the requests in flight at a shutdown. After it, they are cut off and the exit code is 1.",
-);
-
-pub(super) const KEYS: &[Key] = &[TIMEOUT];
+keys! {
+    TIMEOUT: new("shutdown.timeout", "30s",
+        "Timeout for the requests in flight at a shutdown. After it, they are cut off and the exit code is 1.");
+}
 
 /// The graceful shutdown.
 #[derive(Debug)]

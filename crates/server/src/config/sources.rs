@@ -33,17 +33,13 @@ impl Sources {
 
     /// Returns every value that is set, by key. Adds an error for each unreadable source and unknown key; no error
     /// contains a value.
-    pub(super) fn collect(
-        &self,
-        keys: impl Iterator<Item = &'static Key> + Clone,
-        errors: &mut Vec<String>,
-    ) -> BTreeMap<String, Value> {
+    pub(super) fn collect(&self, keys: &[&Key], errors: &mut Vec<String>) -> BTreeMap<String, Value> {
         let mut values = BTreeMap::new();
         let mut add = |source: Map<String, Value>, errors: &mut Vec<String>, origin: &dyn Fn(&str) -> String| {
             let mut leaves = BTreeMap::new();
             flatten("", source, &mut leaves);
             for (name, value) in leaves {
-                if keys.clone().any(|key| key.name == name || key.secret && key.file_key() == name) {
+                if keys.iter().any(|key| key.name == name || key.secret && key.file_key() == name) {
                     values.insert(name, value);
                 } else {
                     errors.push(format!("{} is unknown", origin(&name)));

@@ -1,38 +1,20 @@
-mod postgres;
+pub(super) mod postgres;
 
 use std::time::Duration;
 
-pub(super) use self::postgres::PostgresConfig;
+use self::postgres::PostgresConfig;
 use super::{
-    key::Key,
+    key::{Key, keys},
     values::{Values, duration, one_of},
 };
 
-const BACKEND: Key = Key::new(
-    "storage.backend",
-    "memory",
-    "Storage of the pets. `memory`: in the process, lost when it ends. `postgres`: in the database of \
-     `storage.postgres.url`.",
-);
-const IDEMPOTENCY_RETENTION: Key = Key::new(
-    "storage.idempotency_retention",
-    "24h",
-    "Time for which an `Idempotency-Key` prevents a second pet, counted from the first create.",
-);
-
-pub(super) const KEYS: &[Key] = &[
-    BACKEND,
-    IDEMPOTENCY_RETENTION,
-    postgres::URL,
-    postgres::MIGRATE_URL,
-    postgres::MIGRATE,
-    postgres::REQUIRED_AT_START,
-    postgres::CONNECTIONS_PER_WORKER,
-    postgres::TRANSACTION_POOLING,
-    postgres::CONNECT_TIMEOUT,
-    postgres::TIMEOUT,
-    postgres::MAX_WAITING_CREATES,
-];
+keys! {
+    BACKEND: new("storage.backend", "memory",
+        "Storage of the pets. `memory`: in the process, lost when it ends. `postgres`: in the database of \
+         `storage.postgres.url`.");
+    IDEMPOTENCY_RETENTION: new("storage.idempotency_retention", "24h",
+        "Time for which an `Idempotency-Key` prevents a second pet, counted from the first create.");
+}
 
 /// The storage of the pets.
 #[derive(Debug)]

@@ -50,6 +50,7 @@ fn the_documentation_has_exactly_one_row_per_key() {
     let documentation = include_str!("../../../../docs/configuration.md");
     let rows: Vec<&str> = documentation.lines().filter(|line| line.starts_with("| `")).collect();
     let expected: Vec<String> = Config::all_keys()
+        .iter()
         .map(|key| {
             let default = if key.default.is_empty() { "none".to_owned() } else { format!("`{}`", key.default) };
             format!("| `{}` | {default} | `{}` | {} |", key.name, key.variable(), key.description)

@@ -11,10 +11,10 @@ pub(super) struct Values {
 }
 
 impl Values {
-    pub(super) fn collect(sources: &Sources, keys: impl Iterator<Item = &'static Key> + Clone) -> Self {
+    pub(super) fn collect(sources: &Sources, keys: &[&Key]) -> Self {
         let mut errors = Vec::new();
         let mut builder = config::Config::builder();
-        for key in keys.clone().filter(|key| !key.secret) {
+        for key in keys.iter().filter(|key| !key.secret) {
             builder = builder.set_default(key.name, key.default).expect("a key is a path");
         }
         for (name, value) in sources.collect(keys, &mut errors) {

@@ -62,7 +62,7 @@ fn check_config_prints_every_key_and_no_secret() {
     let exited = Program::bare().env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", token).args(&["check-config"]).run();
 
     let keys: Vec<_> = exited.stdout.iter().filter_map(|line| Some(line.split_once(" = ")?.0)).collect();
-    let expected: Vec<_> = animal_store_server::Config::all_keys().map(|key| key.name).collect();
+    let expected: Vec<_> = animal_store_server::Config::all_keys().iter().map(|key| key.name).collect();
     assert_eq!(keys, expected);
     assert_eq!(value(&exited, "keys.memory.tokens"), "(set)");
     assert!(!exited.output().contains(token), "{exited:?}");

@@ -81,6 +81,7 @@ fn an_instance_that_freezes_between_an_insert_and_its_commit_does_not_hold_the_k
     let [mut frozen, mut running] = [(), ()].map(|()| {
         // With transaction pooling, the program itself sends the commit.
         Program::with_postgres(database.url())
+            .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "1s")
             .env("ANIMAL_STORE_STORAGE__POSTGRES__TRANSACTION_POOLING", "true")
             .env("ANIMAL_STORE_STORAGE__POSTGRES__MIGRATE_URL", database.url())
             .start()

@@ -38,6 +38,7 @@ const SLOW_COMMITS: &str = "
 fn program(database: &PgDatabase, instance: usize) -> Program {
     Program::with_postgres(database.url())
         .env("ANIMAL_STORE_HTTP__WORKERS", "1")
+        .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "1s")
         .env("ANIMAL_STORE_STORAGE__POSTGRES__TRANSACTION_POOLING", ["false", "true"][instance])
         .env("ANIMAL_STORE_STORAGE__POSTGRES__MIGRATE_URL", database.url())
 }
@@ -203,7 +204,8 @@ fn every_key_adds_one_pet_whatever_is_retried_and_killed() {
     database.sql(SLOW_COMMITS);
     let state = Mutex::new((0.., [0, 1].map(|instance| program(&database, instance).start())));
 
-    let cases = env::var(CASES_VARIABLE).map_or(CASES, |text| text.parse().expect("a number of cases"));
+    let cases = env::var_os(CASES_VARIABLE)
+        .map_or(CASES, |text| text.to_str().and_then(|text| text.parse().ok()).expect("a number of cases"));
     let config = ProptestConfig { cases, max_shrink_time: 30_000, failure_persistence: None, ..Default::default() };
     let result = TestRunner::new(config).run(&vec(step(), 20..60), |steps| {
         let (numbers, instances) = &mut *lock(&state);

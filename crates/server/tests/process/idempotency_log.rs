@@ -93,7 +93,8 @@ fn no_key_is_logged_even_at_trace() {
     let port = database.sql("SELECT inet_server_port()").parse().expect("a port");
     let mut proxy = FaultProxy::to(port);
     let url = format!("postgres://postgres@{}/{}", proxy.address(), database.name());
-    let mut running = Program::with_postgres(&url).env("ANIMAL_STORE_LOG__FILTER", "trace").start();
+    let program = Program::with_postgres(&url).env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "1s");
+    let mut running = program.env("ANIMAL_STORE_LOG__FILTER", "trace").start();
     let (address, management) = (running.address(), running.management_address());
     send_all(address);
     // The error message of PostgreSQL contains the values of the refused row.

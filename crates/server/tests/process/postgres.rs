@@ -119,13 +119,15 @@ fn a_wrong_password_is_reported_without_showing_it() {
     let server = PostgresServer::with_password("right-password");
     let url = server.url("postgres").replace("postgres@", "postgres:wrong-password@");
 
-    let mut running = Program::with_postgres(&url).start();
+    // A loaded machine takes time to check a password.
+    let program = || Program::with_postgres(&url).env("ANIMAL_STORE_STORAGE__POSTGRES__CONNECT_TIMEOUT", "15s");
+    let mut running = program().start();
     let reason = running.wait_for_reason("animal_store_adapters_postgres");
     assert!(reason.contains("password authentication failed"), "{reason}");
     assert_eq!(list(running.address()).status, 503);
     assert!(!running.terminate().output().contains("wrong-password"));
 
-    let required = Program::with_postgres(&url).env("ANIMAL_STORE_STORAGE__POSTGRES__REQUIRED_AT_START", "true").run();
+    let required = program().env("ANIMAL_STORE_STORAGE__POSTGRES__REQUIRED_AT_START", "true").run();
     assert_eq!(required.code, Some(1));
     assert!(required.stderr.join("\n").contains("password authentication failed"), "{required:?}");
     assert!(!required.output().contains("wrong-password"));

@@ -76,8 +76,6 @@ impl Program {
         Self::with_key()
             .env("ANIMAL_STORE_STORAGE__BACKEND", "postgres")
             .env("ANIMAL_STORE_STORAGE__POSTGRES__URL", url)
-            .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "1s")
-            .env("ANIMAL_STORE_STORAGE__POSTGRES__CONNECT_TIMEOUT", "1s")
     }
 
     /// On free ports, with API keys in Redis.

@@ -4,47 +4,30 @@ use animal_store_adapters_redis::{RedisEndpoint, RedisSettings, Tls};
 use secrecy::SecretString;
 
 use crate::config::{
-    key::Key,
+    key::{Key, keys},
     values::{Values, duration, number},
 };
 
-pub(super) const URL: Key = Key::secret(
-    "keys.redis.url",
-    "`redis://[user:password@]host[:port][/database]`, `rediss://…` for TLS, or \
-     `unix:///path[?db=number&user=name&pass=password]`. Required by the backend `redis`.",
-);
-pub(super) const TLS_CA_FILE: Key = Key::new(
-    "keys.redis.tls_ca_file",
-    "",
-    "PEM file with the certificate authorities of Redis. Empty: those of the system.",
-);
-pub(super) const TLS_CERT_FILE: Key =
-    Key::new("keys.redis.tls_cert_file", "", "PEM file with the client certificate, if Redis requires one.");
-pub(super) const TLS_KEY_FILE: Key =
-    Key::new("keys.redis.tls_key_file", "", "PEM file with the private key of the client certificate.");
-pub(super) const PREFIX: Key =
-    Key::new("keys.redis.prefix", "animal-store:", "Prefix of every name in Redis. Must not be empty.");
-pub(super) const TIMEOUT: Key = Key::new(
-    "keys.redis.timeout",
-    "500ms",
-    "Timeout for opening a connection to Redis, and for each of its responses.",
-);
-pub(super) const LEASE: Key = Key::new(
-    "keys.redis.lease",
-    "600ms",
-    "Time for which cached API keys stay valid after the last response from Redis. It is the longest time for which a \
-     revoked key is accepted while Redis is unavailable. Redis is probed twice in this time.",
-);
-pub(super) const MAX_KNOWN: Key =
-    Key::new("keys.redis.max_known", "10000", "Maximum number of cached tokens that belong to an API key.");
-pub(super) const MAX_UNKNOWN: Key =
-    Key::new("keys.redis.max_unknown", "10000", "Maximum number of cached tokens that belong to no API key.");
-pub(super) const MAX_LOOK_UPS: Key = Key::new(
-    "keys.redis.max_look_ups",
-    "1000",
-    "Maximum number of tokens that are looked up in Redis at a time. Requests with further tokens get 503 `overloaded` \
-     at once.",
-);
+keys! {
+    URL: secret("keys.redis.url",
+        "`redis://[user:password@]host[:port][/database]`, `rediss://…` for TLS, or \
+         `unix:///path[?db=number&user=name&pass=password]`. Required by the backend `redis`.");
+    TLS_CA_FILE: new("keys.redis.tls_ca_file", "",
+        "PEM file with the certificate authorities of Redis. Empty: those of the system.");
+    TLS_CERT_FILE: new("keys.redis.tls_cert_file", "", "PEM file with the client certificate, if Redis requires one.");
+    TLS_KEY_FILE: new("keys.redis.tls_key_file", "", "PEM file with the private key of the client certificate.");
+    PREFIX: new("keys.redis.prefix", "animal-store:", "Prefix of every name in Redis. Must not be empty.");
+    TIMEOUT: new("keys.redis.timeout", "500ms",
+        "Timeout for opening a connection to Redis, and for each of its responses.");
+    LEASE: new("keys.redis.lease", "600ms",
+        "Time for which cached API keys stay valid after the last response from Redis. It is the longest time for \
+         which a revoked key is accepted while Redis is unavailable. Redis is probed twice in this time.");
+    MAX_KNOWN: new("keys.redis.max_known", "10000", "Maximum number of cached tokens that belong to an API key.");
+    MAX_UNKNOWN: new("keys.redis.max_unknown", "10000", "Maximum number of cached tokens that belong to no API key.");
+    MAX_LOOK_UPS: new("keys.redis.max_look_ups", "1000",
+        "Maximum number of tokens that are looked up in Redis at a time. Requests with further tokens get 503 \
+         `overloaded` at once.");
+}
 
 /// API keys in Redis.
 #[derive(Debug)]

@@ -3,60 +3,38 @@ use std::time::Duration;
 use animal_store_adapters_postgres::{PgEndpoint, PostgresSettings, SchemaMode};
 
 use crate::config::{
-    key::Key,
+    key::{Key, keys},
     values::{Values, boolean, duration, number, one_of},
 };
 
-pub(super) const URL: Key = Key::secret(
-    "storage.postgres.url",
-    "`postgres://[user[:password]@]host[:port]/database[?option=value&…]`, with options of libpq such as `sslmode` and \
-     `sslrootcert`; see [operations](operations.md). Required by the backend `postgres`.",
-);
-pub(super) const MIGRATE_URL: Key = Key::secret(
-    "storage.postgres.migrate_url",
-    "URL for migrations, if it differs: one that bypasses a pooler, or one of a user that may create tables.",
-);
-pub(super) const MIGRATE: Key = Key::new(
-    "storage.postgres.migrate",
-    "on-start",
-    "`on-start`: run pending migrations before the first request. `check`: refuse to start if migrations are pending.",
-);
-pub(super) const REQUIRED_AT_START: Key = Key::new(
-    "storage.postgres.required_at_start",
-    "false",
-    "`true`: refuse to start if PostgreSQL is unavailable. `false`: start, report not ready, and retry.",
-);
-pub(super) const CONNECTIONS_PER_WORKER: Key = Key::new(
-    "storage.postgres.connections_per_worker",
-    "2",
-    "Number of read connections per worker thread (`http.workers`). Each carries many reads at a time. Two more \
-     connections write, and one is for `/ready`.",
-);
-pub(super) const TRANSACTION_POOLING: Key = Key::new(
-    "storage.postgres.transaction_pooling",
-    "false",
-    "`true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each connection \
-     carries one read at a time, in its own transaction. Requires `storage.postgres.migrate_url`, which must bypass \
-     the pooler.",
-);
-pub(super) const CONNECT_TIMEOUT: Key = Key::new(
-    "storage.postgres.connect_timeout",
-    "2s",
-    "Timeout for opening a connection to PostgreSQL. The hosts of the URL share it equally.",
-);
-pub(super) const TIMEOUT: Key = Key::new(
-    "storage.postgres.timeout",
-    "2s",
-    "Timeout for each response of PostgreSQL. After it, requests get 503 and the connection is replaced. The statement \
-     timeout in PostgreSQL is three quarters of it. A create can wait up to this long for earlier commits before it is \
-     sent, and so can a read for earlier reads with `storage.postgres.transaction_pooling`.",
-);
-pub(super) const MAX_WAITING_CREATES: Key = Key::new(
-    "storage.postgres.max_waiting_creates",
-    "1000",
-    "Maximum number of creates in the queue. Further creates get 503 `overloaded` at once. Creates with an \
-     `Idempotency-Key` have their own queue of this size.",
-);
+keys! {
+    URL: secret("storage.postgres.url",
+        "`postgres://[user[:password]@]host[:port]/database[?option=value&…]`, with options of libpq such as \
+         `sslmode` and `sslrootcert`; see [operations](operations.md). Required by the backend `postgres`.");
+    MIGRATE_URL: secret("storage.postgres.migrate_url",
+        "URL for migrations, if it differs: one that bypasses a pooler, or one of a user that may create tables.");
+    MIGRATE: new("storage.postgres.migrate", "on-start",
+        "`on-start`: run pending migrations before the first request. `check`: refuse to start if migrations are \
+         pending.");
+    REQUIRED_AT_START: new("storage.postgres.required_at_start", "false",
+        "`true`: refuse to start if PostgreSQL is unavailable. `false`: start, report not ready, and retry.");
+    CONNECTIONS_PER_WORKER: new("storage.postgres.connections_per_worker", "2",
+        "Number of read connections per worker thread (`http.workers`). Each carries many reads at a time. Two more \
+         connections write, and one is for `/ready`.");
+    TRANSACTION_POOLING: new("storage.postgres.transaction_pooling", "false",
+        "`true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each connection \
+         carries one read at a time, in its own transaction. Requires `storage.postgres.migrate_url`, which must \
+         bypass the pooler.");
+    CONNECT_TIMEOUT: new("storage.postgres.connect_timeout", "2s",
+        "Timeout for opening a connection to PostgreSQL. The hosts of the URL share it equally.");
+    TIMEOUT: new("storage.postgres.timeout", "2s",
+        "Timeout for each response of PostgreSQL. After it, requests get 503 and the connection is replaced. The \
+         statement timeout in PostgreSQL is three quarters of it. A create can wait up to this long for earlier \
+         commits before it is sent, and so can a read for earlier reads with `storage.postgres.transaction_pooling`.");
+    MAX_WAITING_CREATES: new("storage.postgres.max_waiting_creates", "1000",
+        "Maximum number of creates in the queue. Further creates get 503 `overloaded` at once. Creates with an \
+         `Idempotency-Key` have their own queue of this size.");
+}
 
 /// Pets in PostgreSQL.
 #[derive(Debug)]

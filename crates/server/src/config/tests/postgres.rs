@@ -5,7 +5,7 @@ use std::time::Duration;
 use animal_store_adapters_postgres::SchemaMode;
 
 use super::*;
-use crate::config::storage::PostgresConfig;
+use crate::config::storage::postgres::PostgresConfig;
 
 const BACKEND: (&str, &str) = ("ANIMAL_STORE_STORAGE__BACKEND", "postgres");
 const URL: (&str, &str) = ("ANIMAL_STORE_STORAGE__POSTGRES__URL", "postgres://shop:top-secret@db/animals");
