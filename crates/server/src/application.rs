@@ -1,6 +1,12 @@
-//! The service from its start to its end.
+//! The service from start to shutdown.
+//!
+//! `build` binds the listeners and starts the adapters; `run_until` serves. A shutdown runs in this order: `/ready`
+//! fails, no new connections are accepted, requests in flight are answered, the writer of the storage ends, the
+//! management listener closes. A shutdown that exceeds `shutdown.timeout` is an error with the number of requests that
+//! were cut off. A server or writer that ends by itself is an error, too.
 
 use std::{
+    future::pending,
     io,
     net::{SocketAddr, TcpListener},
     sync::Arc,
@@ -9,76 +15,67 @@ use std::{
 use animal_store_adapters_http::{HttpServer, InFlight, serve_api, serve_management};
 use animal_store_adapters_postgres::WriterEnd;
 use animal_store_app::CheckReadiness;
-use anyhow::{Context, bail};
-use tokio::task::JoinHandle;
+use anyhow::{Context, anyhow, bail};
+use tokio::task::JoinError;
 
 use crate::{
     config::{Config, ShutdownConfig},
-    shutdown::Draining,
+    shutdown::ShutdownProbe,
     wiring::Adapters,
 };
 
-/// The service, bound to its addresses. Clients may connect; they are answered once it runs.
+/// The service, bound to its addresses. Connections are accepted; they are served once it runs.
 pub struct Application {
     address: SocketAddr,
     management_address: Option<SocketAddr>,
     api: HttpServer,
     management: Option<HttpServer>,
     in_flight: InFlight,
-    draining: Arc<Draining>,
+    shutdown_probe: Arc<ShutdownProbe>,
     writer: Option<WriterEnd>,
     shutdown: ShutdownConfig,
 }
 
 impl Application {
-    /// Wires the service as configured and binds it to its addresses.
+    /// Binds the listeners and starts the adapters.
     ///
     /// # Errors
-    /// Where an address cannot be bound, or the storage cannot be used as it is. That something which the service
-    /// depends on is away is no error, unless the configuration insists: it may come.
+    /// If an address cannot be bound or the storage cannot be used. An unavailable dependency is an error only if the
+    /// configuration requires it.
     pub async fn build(config: Config) -> anyhow::Result<Self> {
-        let draining = Arc::new(Draining::default());
         let listener = bind(config.http.listen)?;
         let address = listener.local_addr()?;
         let adapters = Adapters::start(config.storage, config.keys).await?;
         let (api, in_flight) =
             serve_api(listener, &config.http.limits, config.http.cors_origins, adapters.use_cases())?;
 
+        let shutdown_probe = Arc::new(ShutdownProbe::default());
         let Adapters { mut readiness, writer, .. } = adapters;
-        readiness.insert(0, draining.clone());
+        readiness.insert(0, shutdown_probe.clone());
         let readiness = CheckReadiness::new(readiness);
         let listener = config.management.listen.map(bind).transpose()?;
         let management_address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
         let management =
             listener.map(|listener| serve_management(listener, &config.http.limits, &readiness)).transpose()?;
 
-        Ok(Self {
-            address,
-            management_address,
-            api,
-            management,
-            in_flight,
-            draining,
-            writer,
-            shutdown: config.shutdown,
-        })
+        let shutdown = config.shutdown;
+        Ok(Self { address, management_address, api, management, in_flight, shutdown_probe, writer, shutdown })
     }
 
-    /// Where clients connect.
+    /// Address of the API.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where operators connect, if anywhere.
+    /// Address of the management listener.
     pub const fn management_address(&self) -> Option<SocketAddr> {
         self.management_address
     }
 
-    /// Serves until `stop` is ready, then ends in order: not ready any more, no new connections, what is in flight
-    /// is answered, connections are closed with their next answer. `stop_now` ends that early.
+    /// Serves until `stop` resolves, then shuts down gracefully. `stop_now` ends the shutdown early.
     ///
     /// # Errors
-    /// Where a server ended by itself, or requests were cut off.
+    /// If a server or the writer ends by itself, or requests are cut off.
     pub async fn run_until(
         self,
         stop: impl Future<Output = ()>,
@@ -90,41 +87,41 @@ impl Application {
         let mut management = self.management.map(|server| tokio::spawn(server.run()));
         let mut writer = self.writer;
 
-        // The writer ends where the HTTP server does: that one is asked first.
+        // The writer ends after the API server: the server is polled first, so that its error is reported.
         tokio::select! {
             biased;
             () = stop => {}
-            end = &mut api => return Err(unexpected("the HTTP server", end)),
-            end = ended(&mut management) => return Err(unexpected("the management server", end)),
-            () = writer_ended(&mut writer) => bail!("the writer of the storage died"),
+            result = &mut api => return Err(server_error("the HTTP server", result)),
+            result = or_pending(management.as_mut()) => return Err(server_error("the management server", result)),
+            () = or_pending(writer.as_mut().map(WriterEnd::wait)) => bail!("the writer of the storage died"),
         }
 
         tracing::info!(in_flight = self.in_flight.count(), "shutting down");
-        self.draining.begin();
-        let drained = async {
+        self.shutdown_probe.fail();
+        let graceful = async {
             api_handle.stop(true).await;
-            let end = api.await;
+            let result = api.await;
             if let Some(writer) = &mut writer {
                 writer.wait().await;
             }
-            end
+            result
         };
-        let early = tokio::select! {
-            end = drained => match end {
+        let cut_short = tokio::select! {
+            result = graceful => match result {
                 Ok(Ok(())) => None,
-                end => return Err(unexpected("the HTTP server", end)),
+                result => return Err(server_error("the HTTP server", result)),
             },
             () = tokio::time::sleep(self.shutdown.timeout) => Some("the shutdown timeout passed"),
-            () = stop_now => Some("a second signal came"),
+            () = stop_now => Some("a second signal arrived"),
         };
         if let Some(handle) = management_handle {
             handle.stop(false).await;
         }
-        match (early, self.in_flight.count()) {
-            (None, _) => tracing::info!("every request was answered"),
-            (Some(reason), 0) => bail!("{reason} while clients had not yet taken their answers"),
+        match (cut_short, self.in_flight.count()) {
+            (None, _) => tracing::info!("all requests were answered"),
+            (Some(reason), 0) => bail!("{reason} before clients had received their responses"),
             (Some(reason), 1) => bail!("{reason}: 1 request in flight was cut off"),
-            (Some(reason), cut_off) => bail!("{reason}: {cut_off} requests in flight were cut off"),
+            (Some(reason), count) => bail!("{reason}: {count} requests in flight were cut off"),
         }
         Ok(())
     }
@@ -134,25 +131,18 @@ fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))
 }
 
-type End = Result<io::Result<()>, tokio::task::JoinError>;
-
-async fn ended(server: &mut Option<JoinHandle<io::Result<()>>>) -> End {
-    match server {
-        Some(server) => server.await,
-        None => std::future::pending().await,
+/// Waits for a future. Without one, waits forever.
+async fn or_pending<F: Future>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
     }
 }
 
-async fn writer_ended(writer: &mut Option<WriterEnd>) {
-    match writer {
-        Some(writer) => writer.wait().await,
-        None => std::future::pending().await,
-    }
-}
-
-fn unexpected(server: &str, end: End) -> anyhow::Error {
-    match end {
-        Ok(Ok(())) => anyhow::anyhow!("{server} ended by itself"),
+/// Describes a server that ended before it was stopped.
+fn server_error(server: &str, result: Result<io::Result<()>, JoinError>) -> anyhow::Error {
+    match result {
+        Ok(Ok(())) => anyhow!("{server} ended by itself"),
         Ok(Err(error)) => anyhow::Error::new(error).context(format!("{server} failed")),
         Err(error) => anyhow::Error::new(error).context(format!("{server} died")),
     }
@@ -163,9 +153,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_server_that_is_gone_is_named_with_its_reason() {
+    async fn a_server_error_names_the_server_and_the_reason() {
         let panicked = tokio::spawn(async { panic!("on purpose") }).await;
-        let message = |end| format!("{:#}", unexpected("the HTTP server", end));
+        let message = |result| format!("{:#}", server_error("the HTTP server", result));
 
         assert_eq!(message(Ok(Ok(()))), "the HTTP server ended by itself");
         assert_eq!(message(Ok(Err(io::Error::other("no workers")))), "the HTTP server failed: no workers");

@@ -1,8 +1,14 @@
-//! What an operator may set, and where it may be set: defaults, then a TOML file, then the environment, then flags.
+//! The configuration: defaults, then a TOML file, then environment variables, then flags. The later source wins.
 //!
-//! Each section is a file with its keys, their defaults and what they mean. `docs/configuration.md` lists the same
-//! keys; a test keeps it complete.
+//! - **Problem**: a typo that is ignored is found in production, a report that stops at the first error costs a restart
+//!   per error, and a report that quotes the file can show a secret.
+//! - **Invariant**: unknown keys are refused. All errors are reported at once, with key and variable. No error and no
+//!   output contains a secret. `docs/configuration.md` has a row for every key.
+//! - **Proof**: `config/tests.rs`, and `secrets.rs` in `crates/server/tests/process`.
+//!
+//! Each section is a file: its keys with defaults and descriptions, its struct, and `read`, which checks the values.
 
+mod error;
 mod http;
 mod key;
 mod keys;
@@ -15,80 +21,62 @@ mod storage;
 mod tests;
 mod values;
 
-use std::fmt;
-
 use self::values::Values;
 pub use self::{
-    http::HttpConfig,
+    error::ConfigError,
     key::Key,
-    keys::{KeysConfig, RedisKeysConfig},
+    sources::{DEFAULT_FILE, Sources},
+};
+pub(crate) use self::{
+    http::HttpConfig,
+    keys::KeysConfig,
     log::{LogConfig, LogFormat},
     management::ManagementConfig,
     shutdown::ShutdownConfig,
-    sources::{DEFAULT_FILE, Sources},
-    storage::{PostgresConfig, StorageConfig},
+    storage::StorageConfig,
 };
 
-/// The whole configuration, checked.
+/// The valid configuration.
 #[derive(Debug)]
 pub struct Config {
-    /// The interface for clients.
-    pub http: HttpConfig,
-    /// The interface for operators.
-    pub management: ManagementConfig,
-    /// Where animals are kept.
-    pub storage: StorageConfig,
-    /// Where API keys are looked up.
-    pub keys: KeysConfig,
-    /// What is logged, and how.
-    pub log: LogConfig,
-    /// How the process ends.
-    pub shutdown: ShutdownConfig,
+    pub(crate) http: HttpConfig,
+    pub(crate) management: ManagementConfig,
+    pub(crate) storage: StorageConfig,
+    pub(crate) keys: KeysConfig,
+    pub(crate) log: LogConfig,
+    pub(crate) shutdown: ShutdownConfig,
 }
 
-/// Everything that is wrong with a configuration. No secret is part of it.
-#[derive(Debug, PartialEq, Eq)]
-pub struct ConfigError(Vec<String>);
-
 impl Config {
-    /// Every key, in the order of the documentation.
-    pub fn all_keys() -> impl Iterator<Item = &'static Key> {
-        [http::KEYS, management::KEYS, storage::KEYS, keys::KEYS, log::KEYS, shutdown::KEYS].into_iter().flatten()
+    /// Returns every key, in the order of the documentation.
+    pub fn all_keys() -> Vec<&'static Key> {
+        let storage = storage::KEYS.iter().chain(storage::postgres::KEYS);
+        let keys = keys::KEYS.iter().chain(keys::redis::KEYS);
+        let service = http::KEYS.iter().chain(management::KEYS).chain(storage).chain(keys);
+        service.chain(log::KEYS).chain(shutdown::KEYS).collect()
     }
 
-    /// Every key with its value; of a secret only whether it is set.
-    pub fn effective(sources: &Sources) -> Vec<(&'static Key, String)> {
-        let mut values = Values::collect(sources);
-        Self::all_keys().map(|key| (key, values.show(key))).collect()
+    /// Returns every key with its value. The value of a secret only says whether the secret is set.
+    pub(crate) fn effective(sources: &Sources) -> Vec<(&'static Key, String)> {
+        let keys = Self::all_keys();
+        let mut values = Values::collect(sources, &keys);
+        keys.into_iter().map(|key| (key, values.show(key))).collect()
     }
 
     /// Reads and checks the configuration.
     ///
     /// # Errors
-    /// Everything that is wrong with it, at once.
+    /// [`ConfigError`] with all errors.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
-        let mut values = Values::collect(sources);
+        let mut values = Values::collect(sources, &Self::all_keys());
         let http = HttpConfig::read(&mut values);
         let management = ManagementConfig::read(&mut values);
         let storage = StorageConfig::read(&mut values);
-        let keys = KeysConfig::read(&mut values, http.as_ref());
+        let keys = KeysConfig::read(&mut values, &http);
         let log = LogConfig::read(&mut values);
         let shutdown = ShutdownConfig::read(&mut values);
         values.finish()?;
-        match (http, management, storage, keys, log, shutdown) {
-            (Some(http), Some(management), Some(storage), Some(keys), Some(log), Some(shutdown)) => {
-                Ok(Self { http, management, storage, keys, log, shutdown })
-            }
-            _ => unreachable!("what cannot be read is a problem, and there is none"),
-        }
+        let (Some(storage), Some(keys)) = (storage, keys) else { unreachable!("a missing endpoint is an error") };
+        Ok(Self { http, management, storage, keys, log, shutdown })
     }
 }
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "the configuration is not valid:")?;
-        self.0.iter().try_for_each(|problem| write!(formatter, "\n  {problem}"))
-    }
-}
-
-impl std::error::Error for ConfigError {}

@@ -1,17 +1,15 @@
-//! The animal store as a program: configuration, wiring, logs, start and shutdown.
+//! The animal store as a program: command line, configuration, wiring, log, start and shutdown.
 //!
-//! The only crate that knows every other one. [`Application`] is what the program runs and what the black-box tests
-//! start.
+//! The only crate that depends on every other crate. [`Application`] is the service that the program runs and that the
+//! black-box tests start. [`Config`] is what an operator can set. Everything else is private.
 
-pub mod application;
-pub mod cli;
+mod application;
+mod cli;
 pub mod config;
-mod file_limit;
-mod first_steps;
-mod random;
 mod shutdown;
 mod telemetry;
 mod wiring;
 
 pub use application::Application;
+pub use cli::run;
 pub use config::Config;

@@ -8,5 +8,5 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    animal_store_server::cli::run()
+    animal_store_server::run()
 }

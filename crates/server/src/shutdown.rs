@@ -1,4 +1,4 @@
-//! How the process is told to end, and what it answers to `/ready` from then on.
+//! Shutdown signals, and the probe that makes `/ready` fail from the first signal on.
 
 use std::{
     io,
@@ -12,11 +12,11 @@ use tokio::{
     sync::watch,
 };
 
-/// SIGTERM and SIGINT. The first asks for an orderly end, the second for an immediate one.
+/// Counts SIGTERM and SIGINT. The first one starts a graceful shutdown, the second one ends the process at once.
 pub(crate) struct Signals(watch::Receiver<u32>);
 
 impl Signals {
-    /// From here on, the signals are ours.
+    /// Installs the signal handlers on the current runtime.
     pub(crate) fn listen() -> io::Result<Self> {
         let (sender, receiver) = watch::channel(0);
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
@@ -32,37 +32,36 @@ impl Signals {
         Ok(Self(receiver))
     }
 
-    /// Waits for the first.
+    /// Waits for the first signal.
     pub(crate) async fn first(&self) {
-        self.count_is(1).await;
+        self.reach(1).await;
     }
 
-    /// Waits for the second.
+    /// Waits for the second signal.
     pub(crate) async fn second(&self) {
-        self.count_is(2).await;
+        self.reach(2).await;
     }
 
-    async fn count_is(&self, least: u32) {
-        let ended = self.0.clone().wait_for(|&count| count >= least).await.is_err();
-        if ended {
-            // The runtime is ending, and whoever waits here with it.
+    async fn reach(&self, count: u32) {
+        if self.0.clone().wait_for(|&current| current >= count).await.is_err() {
+            // The runtime is shutting down, and this future with it.
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// Not ready any more, once the process was told to end.
+/// Readiness probe that fails after [`fail`](Self::fail).
 #[derive(Debug, Default)]
-pub(crate) struct Draining(AtomicBool);
+pub(crate) struct ShutdownProbe(AtomicBool);
 
-impl Draining {
-    pub(crate) fn begin(&self) {
+impl ShutdownProbe {
+    pub(crate) fn fail(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 #[async_trait]
-impl Readiness for Draining {
+impl Readiness for ShutdownProbe {
     async fn check(&self) -> Result<(), NotReady> {
         if self.0.load(Ordering::Relaxed) { Err(NotReady("shutting down".into())) } else { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! Which adapter stands behind which port: the one place that knows.
+//! Selects the adapter behind each port. No other module names an adapter for storage or API keys.
 
 use std::sync::Arc;
 
@@ -13,36 +13,57 @@ use animal_store_app::{
 
 use crate::config::{KeysConfig, StorageConfig};
 
-/// The adapters that the configuration names.
+/// The adapters that the configuration selects.
 pub(crate) struct Adapters {
     directory: Arc<dyn ApiKeyDirectory>,
-    pet_repositories: PetRepositories,
-    /// What has to work for the service to work.
+    new_repository: NewRepository,
+    /// Probes of the dependencies.
     pub(crate) readiness: Vec<Arc<dyn Readiness>>,
-    /// What ends once nobody uses the storage any more.
+    /// Resolves after the last repository is dropped and all queued creates are answered.
     pub(crate) writer: Option<WriterEnd>,
 }
 
-/// Each worker has a repository of its own, where the adapter wants that.
-type PetRepositories = Arc<dyn Fn() -> Arc<dyn PetRepository> + Send + Sync>;
+/// Creates the repository of one worker.
+type NewRepository = Arc<dyn Fn() -> Arc<dyn PetRepository> + Send + Sync>;
 
 impl Adapters {
-    /// Begins to use what they need.
+    /// Starts the adapters.
     ///
     /// # Errors
-    /// Where the storage cannot be used as it is. That something is away is no error, unless the configuration insists.
+    /// If the storage cannot be used. An unavailable dependency is an error only if the configuration requires it.
     pub(crate) async fn start(storage: StorageConfig, keys: KeysConfig) -> anyhow::Result<Self> {
-        let (pet_repositories, storage_readiness, writer) = pet_repositories(storage).await?;
-        let (directory, keys_readiness) = api_key_directory(keys).await;
-        let readiness = storage_readiness.into_iter().chain(keys_readiness).collect();
-        Ok(Self { directory, pet_repositories, readiness, writer })
+        let mut readiness: Vec<Arc<dyn Readiness>> = Vec::new();
+        let mut writer = None;
+        let new_repository: NewRepository = match storage {
+            StorageConfig::Memory { idempotency_retention } => {
+                tracing::warn!("pets are kept in memory and are lost when the process ends");
+                let repository = Arc::new(MemoryPetRepository::new(idempotency_retention));
+                Arc::new(move || repository.clone())
+            }
+            StorageConfig::Postgres(postgres) => {
+                let (storage, writer_end) =
+                    PgStorage::start(postgres.endpoint, postgres.migrate_endpoint, postgres.settings).await?;
+                readiness.push(storage.readiness());
+                writer = Some(writer_end);
+                Arc::new(move || Arc::new(storage.repository()))
+            }
+        };
+        let directory: Arc<dyn ApiKeyDirectory> = match keys {
+            KeysConfig::Memory { tokens } => Arc::new(MemoryApiKeyDirectory::new(&tokens)),
+            KeysConfig::Redis(redis) => {
+                let directory = Arc::new(RedisApiKeyDirectory::connect(redis.endpoint, redis.directory).await);
+                readiness.push(directory.clone());
+                directory
+            }
+        };
+        Ok(Self { directory, new_repository, readiness, writer })
     }
 
-    /// Makes the use cases of one worker.
+    /// Returns a function that creates the use cases of one worker.
     pub(crate) fn use_cases(&self) -> impl Fn() -> UseCases + Clone + Send + 'static {
-        let (directory, pet_repositories) = (Arc::clone(&self.directory), Arc::clone(&self.pet_repositories));
+        let (directory, new_repository) = (Arc::clone(&self.directory), Arc::clone(&self.new_repository));
         move || {
-            let repository = pet_repositories();
+            let repository = new_repository();
             UseCases {
                 authenticate: Authenticate::new(Arc::clone(&directory)),
                 list_pets: ListPets::new(Arc::clone(&repository)),
@@ -53,41 +74,13 @@ impl Adapters {
     }
 }
 
-/// Where the configuration keeps API keys, if that is outside of the process.
+/// Returns the store that issues API keys. `None` if the API keys are part of the configuration.
 pub(crate) fn api_key_store(keys: KeysConfig) -> Option<Arc<dyn ApiKeyStore>> {
     match keys {
         KeysConfig::Memory { .. } => None,
         KeysConfig::Redis(redis) => {
             let settings = redis.directory;
             Some(Arc::new(RedisApiKeyStore::new(redis.endpoint, &settings.prefix, settings.timeout)))
-        }
-    }
-}
-
-async fn pet_repositories(
-    config: StorageConfig,
-) -> anyhow::Result<(PetRepositories, Option<Arc<dyn Readiness>>, Option<WriterEnd>)> {
-    match config {
-        StorageConfig::Memory { idempotency_retention } => {
-            tracing::warn!("animals are kept in memory: they are gone when the process ends");
-            let repository = Arc::new(MemoryPetRepository::new(idempotency_retention));
-            Ok((Arc::new(move || repository.clone()), None, None))
-        }
-        StorageConfig::Postgres(postgres) => {
-            let (storage, writer) =
-                PgStorage::start(postgres.endpoint, postgres.migrate_endpoint, postgres.settings).await?;
-            let readiness = storage.readiness();
-            Ok((Arc::new(move || Arc::new(storage.repository())), Some(readiness), Some(writer)))
-        }
-    }
-}
-
-async fn api_key_directory(keys: KeysConfig) -> (Arc<dyn ApiKeyDirectory>, Option<Arc<dyn Readiness>>) {
-    match keys {
-        KeysConfig::Memory { tokens } => (Arc::new(MemoryApiKeyDirectory::new(&tokens)), None),
-        KeysConfig::Redis(redis) => {
-            let directory = Arc::new(RedisApiKeyDirectory::connect(redis.endpoint, redis.directory).await);
-            (directory.clone(), Some(directory))
         }
     }
 }

@@ -1,7 +1,6 @@
-//! The hexagon, held: which crate may depend on which.
+//! Rules for the dependencies between the crates of the workspace, which point inward.
 //!
-//! A crate that is not listed fails until someone gives it a rule. `deny.toml` says the same of external crates that
-//! belong to one adapter.
+//! A crate without a rule fails the test. `deny.toml` has the rules for external crates that belong to one adapter.
 
 use std::{collections::BTreeSet, process::Command};
 
@@ -9,7 +8,7 @@ use serde_json::Value;
 
 const PREFIX: &str = "animal-store-";
 
-/// Each crate with the crates of ours that it may depend on.
+/// Each crate, with the crates of the workspace that it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("app", &["domain"]),
@@ -21,10 +20,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("server", &["adapters-http", "adapters-memory", "adapters-postgres", "adapters-redis", "app", "domain"]),
 ];
 
-/// The crates that hold the rules, with all that they may take from outside.
+/// The inner crates, with the external crates that they may depend on.
 const ALLOWED_EXTERNAL: &[(&str, &[&str])] = &[
     ("domain", &["thiserror"]),
-    // mockall and tokio only behind the feature `test-support`.
+    // mockall and tokio: only with the feature `test-support`.
     ("app", &["async-trait", "crc32fast", "mockall", "secrecy", "sha2", "thiserror", "tokio"]),
 ];
 
@@ -35,7 +34,7 @@ struct Dependency {
     features: String,
 }
 
-/// The normal and build dependencies of the workspace: tests may use what they like.
+/// Returns the crates of the workspace, and their dependencies outside of tests.
 fn dependencies() -> (BTreeSet<String>, Vec<Dependency>) {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--format-version=1", "--offline", "--manifest-path"])
@@ -76,7 +75,7 @@ fn every_crate_has_a_rule_and_every_rule_a_crate() {
 }
 
 #[test]
-fn dependencies_between_our_crates_point_inward() {
+fn dependencies_between_crates_of_the_workspace_point_inward() {
     for Dependency { from, to, .. } in dependencies().1 {
         if let Some(inner) = to.strip_prefix(PREFIX) {
             let allowed = rule(ALLOWED, &from).unwrap_or_default();
@@ -86,7 +85,7 @@ fn dependencies_between_our_crates_point_inward() {
 }
 
 #[test]
-fn the_crates_that_hold_the_rules_take_little_from_outside() {
+fn the_inner_crates_have_few_external_dependencies() {
     for Dependency { from, to, .. } in dependencies().1.iter().filter(|edge| !edge.to.starts_with(PREFIX)) {
         if let Some(allowed) = rule(ALLOWED_EXTERNAL, from) {
             assert!(allowed.contains(&to.as_str()), "{from} must not depend on {to}");
@@ -95,11 +94,11 @@ fn the_crates_that_hold_the_rules_take_little_from_outside() {
 }
 
 #[test]
-fn mocks_and_runtimes_are_for_tests_alone() {
+fn only_tests_use_mocks_and_the_runtime_of_app() {
     for Dependency { from, to, optional, features } in dependencies().1 {
         let for_tests =
             to == "mockall" || to == format!("{PREFIX}test-servers") || to == "tokio" && from == format!("{PREFIX}app");
         assert!(!for_tests || optional, "{from} depends on {to} outside of tests");
-        assert!(!features.contains("test-support"), "{from} takes the mocks of {to} outside of tests");
+        assert!(!features.contains("test-support"), "{from} uses the mocks of {to} outside of tests");
     }
 }

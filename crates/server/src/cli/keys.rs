@@ -1,4 +1,4 @@
-//! `animal-store keys`: standard output has what was asked for and nothing else, standard error the log.
+//! `animal-store keys`: prints a token or the list on standard output, and the audit log on standard error.
 
 mod table;
 
@@ -17,69 +17,41 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::Settings;
+use super::{options::Settings, random::random_bits};
 use crate::{
     config::Config,
-    random,
-    telemetry::{self, AUDIT},
+    telemetry::{self, AUDIT_TARGET},
     wiring,
 };
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Makes an API key and prints its token, which is never shown again.
-    Create {
-        #[command(flatten)]
-        create: CreateArgs,
-        #[command(flatten)]
-        settings: Settings,
-    },
-    /// Lists the tokens of all API keys, without the tokens themselves.
-    List {
-        #[command(flatten)]
-        list: ListArgs,
-        #[command(flatten)]
-        settings: Settings,
-    },
-    /// Ends every token of an API key now.
-    Revoke {
-        /// The id of the key.
-        id: String,
-        #[command(flatten)]
-        settings: Settings,
-    },
-    /// Gives an API key a new token and prints it; it is never shown again.
-    Rotate {
-        #[command(flatten)]
-        rotate: RotateArgs,
-        #[command(flatten)]
-        settings: Settings,
-    },
-}
-
-/// A command without the options of the configuration.
-#[derive(Debug)]
-pub(super) enum Action {
+    /// Creates an API key and prints its token, which cannot be shown again.
     Create(CreateArgs),
+    /// Lists the API keys with a row per token; the tokens themselves are not stored.
     List(ListArgs),
-    Revoke(String),
+    /// Ends every token of an API key at once.
+    Revoke(RevokeArgs),
+    /// Gives an API key a new token and prints it; the token cannot be shown again.
     Rotate(RotateArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CreateArgs {
-    /// What people call the key: 1 to 64 characters.
+    /// Label of the key: 1 to 64 characters.
     #[arg(long, value_name = "TEXT", value_parser = ApiKeyLabel::parse)]
     label: ApiKeyLabel,
-    /// What it may do.
+    /// Scopes of the key.
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "read,write")]
     scopes: Vec<Scope>,
-    /// How long it is valid, such as 90d; for ever by default.
+    /// Lifetime of the token, such as 90d; default: unlimited.
     #[arg(long, value_name = "DURATION", value_parser = lifetime)]
     expires_in: Option<Duration>,
-    /// Takes a token over from another system, from standard input, rather than making one.
+    /// Reads an existing token from standard input instead of generating one; prints nothing.
     #[arg(long)]
     token_stdin: bool,
+    #[command(flatten)]
+    settings: Settings,
 }
 
 #[derive(Debug, Args)]
@@ -87,142 +59,164 @@ pub(super) struct ListArgs {
     /// Prints a JSON array.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RevokeArgs {
+    /// Id of the key.
+    id: String,
+    #[command(flatten)]
+    settings: Settings,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct RotateArgs {
-    /// The id of the key; it stays.
+    /// Id of the key, which does not change.
     id: String,
-    /// How long the old token stays valid, at most; 0s ends it now.
+    /// Maximum time for which the old token stays valid; 0s ends it at once.
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = grace)]
     grace: Duration,
-    /// How long the new token is valid, such as 90d; as long as the old one was by default.
+    /// Lifetime of the new token, such as 90d; default: it expires when the old token would have.
     #[arg(long, value_name = "DURATION", value_parser = lifetime)]
     expires_in: Option<Duration>,
+    #[command(flatten)]
+    settings: Settings,
 }
 
 impl Command {
-    pub(super) fn split(self) -> (Action, Settings) {
+    pub(super) fn settings_mut(&mut self) -> &mut Settings {
         match self {
-            Self::Create { create, settings } => (Action::Create(create), settings),
-            Self::List { list, settings } => (Action::List(list), settings),
-            Self::Revoke { id, settings } => (Action::Revoke(id), settings),
-            Self::Rotate { rotate, settings } => (Action::Rotate(rotate), settings),
+            Self::Create(args) => &mut args.settings,
+            Self::List(args) => &mut args.settings,
+            Self::Revoke(args) => &mut args.settings,
+            Self::Rotate(args) => &mut args.settings,
         }
     }
 }
 
-pub(super) fn run(action: Action, config: Config) -> anyhow::Result<()> {
+pub(super) fn run(command: Command, config: Config) -> anyhow::Result<()> {
     let Some(store) = wiring::api_key_store(config.keys) else {
-        bail!("keys.backend is memory: those API keys are part of the configuration, as keys.memory.tokens");
+        bail!("keys.backend is memory: the API keys are set by keys.memory.tokens");
     };
-    let audit = telemetry::start_audit(&config.log);
-    let done = tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        match action {
-            Action::Create(create) => issue(create, store).await,
-            Action::List(list) => self::list(&list, store).await,
-            Action::Revoke(id) => revoke(&id, store).await,
-            Action::Rotate(rotate) => self::rotate(rotate, store).await,
+    let log = telemetry::start_for_command(&config.log);
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        match command {
+            Command::Create(args) => create(args, store).await,
+            Command::List(args) => list(&args, store).await,
+            Command::Revoke(args) => revoke(&args, store).await,
+            Command::Rotate(args) => rotate(&args, store).await,
         }
-    });
-    done.and_then(|()| audit.complete())
+    })?;
+    log.check()
 }
 
-async fn issue(create: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
+async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
     let key = ApiKey {
-        id: ApiKeyId::from_random(&random::bits()?),
-        label: create.label,
-        scopes: create.scopes.into_iter().collect(),
+        id: ApiKeyId::from_random(&random_bits()?),
+        label: args.label,
+        scopes: args.scopes.into_iter().collect(),
     };
-    let token =
-        if create.token_stdin { read_token(io::stdin().lock())? } else { ApiToken::from_random(&random::bits()?) };
-    let request = IssueRequest { key: key.clone(), token: token.clone(), lifetime: create.expires_in };
-    let issued = IssueApiKey::new(store).execute(request).await;
-    if let Err(IssueApiKeyError::Store(ApiKeyStoreError::OutcomeUnknown(_))) = &issued {
-        tell(&key, "API key perhaps created: the outcome is unknown");
-    }
-    match issued? {
-        AddedKey::New if create.token_stdin => tell(&key, "API key registered"),
+    let token = if args.token_stdin { read_token(io::stdin().lock())? } else { ApiToken::from_random(&random_bits()?) };
+    let request = IssueRequest { key: key.clone(), token: token.clone(), lifetime: args.expires_in };
+    let added = match IssueApiKey::new(store).execute(request).await {
+        Ok(added) => added,
+        Err(IssueApiKeyError::Store(error)) => return Err(store_error(error, &key.id, |text| audit(&key, text))),
+        Err(error) => return Err(error.into()),
+    };
+    match added {
+        AddedKey::New if args.token_stdin => audit(&key, "API key registered"),
         AddedKey::New => {
-            tell(&key, "API key created");
+            audit(&key, "API key created");
             print(&key, &token)?;
         }
-        AddedKey::Existing(key) => tell(&key, "API key exists already: nothing was changed"),
+        AddedKey::Existing(key) => audit(&key, "API key unchanged: the token was registered before"),
     }
     Ok(())
 }
 
-async fn list(list: &ListArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
+async fn list(args: &ListArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
     let entries = ListApiKeys::new(store).execute().await?;
-    let text = if list.json { table::json(&entries)? } else { table::text(&entries) };
+    let text = if args.json { table::json(&entries)? } else { table::text(&entries) };
     io::stdout().write_all(text.as_bytes()).context("cannot write the list")
 }
 
-async fn revoke(id: &str, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
-    let id = parse_id(id)?;
-    let revoked = RevokeApiKey::new(store).execute(id.clone()).await;
-    if let Err(RevokeApiKeyError::Store(ApiKeyStoreError::OutcomeUnknown(_))) = &revoked {
-        tell_unknown(&id, "API key perhaps revoked: the outcome is unknown");
-    }
-    tell(&revoked?, "API key revoked");
+async fn revoke(args: &RevokeArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
+    let id = parse_id(&args.id)?;
+    let key = RevokeApiKey::new(store).execute(id.clone()).await.map_err(|error| match error {
+        RevokeApiKeyError::Store(error) => store_error(error, &id, |text| audit_unknown(&id, text)),
+        error @ RevokeApiKeyError::NotFound(_) => error.into(),
+    })?;
+    audit(&key, "API key revoked");
     Ok(())
 }
 
-async fn rotate(rotate: RotateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
-    let id = parse_id(&rotate.id)?;
-    let token = ApiToken::from_random(&random::bits()?);
-    let request =
-        RotateRequest { id: id.clone(), token: token.clone(), grace: rotate.grace, lifetime: rotate.expires_in };
-    let rotated = RotateApiKey::new(store).execute(request).await;
-    if let Err(RotateApiKeyError::Store(ApiKeyStoreError::OutcomeUnknown(_))) = &rotated {
-        tell_unknown(&id, "API key perhaps rotated: the outcome is unknown");
-    }
-    let key = rotated?;
-    tell(&key, "API key rotated");
+async fn rotate(args: &RotateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
+    let id = parse_id(&args.id)?;
+    let token = ApiToken::from_random(&random_bits()?);
+    let request = RotateRequest { id: id.clone(), token: token.clone(), grace: args.grace, lifetime: args.expires_in };
+    let key = RotateApiKey::new(store).execute(request).await.map_err(|error| match error {
+        RotateApiKeyError::Store(error) => store_error(error, &id, |text| audit_unknown(&id, text)),
+        error @ RotateApiKeyError::NotFound(_) => error.into(),
+    })?;
+    audit(&key, "API key rotated");
     print(&key, &token)
 }
 
-/// The audit log; it is also where scripts find the id.
-fn tell(key: &ApiKey, what: &str) {
-    let scopes = key.scopes.to_string();
-    tracing::info!(target: AUDIT, api_key = key.id.as_str(), api_key_label = key.label.as_str(), scopes, "{what}");
+/// Writes the audit event of a change. Scripts take the id of the key from it.
+fn audit(key: &ApiKey, change: &str) {
+    let (id, label, scopes) = (key.id.as_str(), key.label.as_str(), key.scopes.to_string());
+    tracing::info!(target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, "{change}");
 }
 
-fn tell_unknown(id: &ApiKeyId, what: &str) {
-    tracing::warn!(target: AUDIT, api_key = id.as_str(), "{what}");
+fn audit_unknown(id: &ApiKeyId, change: &str) {
+    tracing::warn!(target: AUDIT_TARGET, api_key = id.as_str(), "{change}");
+}
+
+/// Converts an error of the store. After an unknown outcome, both the audit log and the error message name the key.
+fn store_error(error: ApiKeyStoreError, id: &ApiKeyId, audit: impl FnOnce(&str)) -> anyhow::Error {
+    let unknown = matches!(error, ApiKeyStoreError::OutcomeUnknown(_));
+    let error = anyhow::Error::new(error);
+    if !unknown {
+        return error;
+    }
+    audit("outcome unknown: the API key may have been changed");
+    error.context(format!("API key {id}"))
 }
 
 fn print(key: &ApiKey, token: &ApiToken) -> anyhow::Result<()> {
     let line = SecretString::from(format!("{}\n", token.secret().expose_secret()));
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(line.expose_secret().as_bytes()).and_then(|()| stdout.flush());
-    written.with_context(|| format!("nobody has seen the new token of the API key {}: rotate or revoke it", key.id))
+    written.with_context(|| {
+        format!("the new token of the API key {} could not be printed and is lost: rotate or revoke the key", key.id)
+    })
 }
 
-/// The one token that there is to read, with or without a line end.
+/// Reads one token, with or without a line end.
 fn read_token(input: impl Read) -> anyhow::Result<ApiToken> {
     let mut text = String::new();
     input.take(4096).read_to_string(&mut text).context("cannot read the token")?;
     let token = text.strip_suffix('\n').unwrap_or(&text);
     let token = token.strip_suffix('\r').unwrap_or(token);
-    ApiToken::parse(token.into()).context("standard input holds no token")
+    ApiToken::parse(token.into()).context("standard input does not contain a valid token")
 }
 
-/// Not while the command line is parsed: clap would repeat what may be a token in its complaint.
+/// Parses the id of a key. clap does not do this, because its error would repeat the text, which can be a token.
 fn parse_id(text: &str) -> anyhow::Result<ApiKeyId> {
-    ensure!(!ApiToken::has_prefix(text), "that is a token, not an id: `keys list` shows the ids");
+    ensure!(!ApiToken::has_prefix(text), "that is a token, not an id: `animal-store keys list` shows the ids");
     Ok(ApiKeyId::parse(text)?)
 }
 
-/// What anybody could mean.
-const LONGEST: Duration = Duration::from_hours(100 * 366 * 24);
+const MAX_DURATION: Duration = Duration::from_hours(100 * 366 * 24);
 
 fn grace(text: &str) -> Result<Duration, String> {
-    let duration = humantime::parse_duration(text).ok().filter(|&duration| duration <= LONGEST);
-    duration.ok_or_else(|| "a duration has a unit, such as 30m, 24h or 90d, and at most 100 years".to_owned())
+    let duration = humantime::parse_duration(text).ok().filter(|&duration| duration <= MAX_DURATION);
+    duration.ok_or_else(|| "a duration has a unit, such as 30m, 24h or 90d, and is at most 100 years".to_owned())
 }
 
 fn lifetime(text: &str) -> Result<Duration, String> {
-    let least = Duration::from_secs(1);
-    grace(text).and_then(|duration| if duration >= least { Ok(duration) } else { Err("at least 1s".to_owned()) })
+    let min = Duration::from_secs(1);
+    grace(text).and_then(|duration| if duration >= min { Ok(duration) } else { Err("at least 1s".to_owned()) })
 }

@@ -1,50 +1,28 @@
-mod redis;
+pub(super) mod redis;
 
 use animal_store_app::ApiToken;
 use secrecy::SecretString;
 
-pub use self::redis::RedisKeysConfig;
+use self::redis::RedisKeysConfig;
 use super::{
-    HttpConfig, Key,
+    http::HttpConfig,
+    key::{Key, keys},
     values::{Values, one_of},
 };
 
-const BACKEND: Key = Key::new(
-    "keys.backend",
-    "memory",
-    "Where API keys are looked up. `memory`: those of `keys.memory.tokens`. `redis`: those that `animal-store keys` \
-     issued; see [operations](operations.md).",
-);
-const TOKENS: Key = Key::secret(
-    "keys.memory.tokens",
-    "The tokens of the API keys: a list, or a text with commas. With none, one is made at start-up and shown on \
-     standard error, as long as `http.listen` is a loopback address.",
-);
+keys! {
+    BACKEND: new("keys.backend", "memory",
+        "Source of the API keys. `memory`: the tokens of `keys.memory.tokens`. `redis`: the keys that `animal-store \
+         keys` issued; see [operations](operations.md).");
+    TOKENS: secret("keys.memory.tokens",
+        "Tokens of the API keys: a list, or a text with commas. If there is none and `http.listen` is a loopback \
+         address, one is generated at the start and printed on standard error.");
+}
 
-pub(super) const KEYS: &[Key] = &[
-    BACKEND,
-    TOKENS,
-    redis::URL,
-    redis::TLS_CA_FILE,
-    redis::TLS_CERT_FILE,
-    redis::TLS_KEY_FILE,
-    redis::PREFIX,
-    redis::TIMEOUT,
-    redis::LEASE,
-    redis::MAX_KNOWN,
-    redis::MAX_UNKNOWN,
-    redis::MAX_LOOK_UPS,
-];
-
-/// Where API keys are looked up.
+/// The source of the API keys.
 #[derive(Debug)]
-pub enum KeysConfig {
-    /// In this process.
-    Memory {
-        /// The tokens; with none, one is to be made.
-        tokens: Vec<SecretString>,
-    },
-    /// In Redis.
+pub(crate) enum KeysConfig {
+    Memory { tokens: Vec<SecretString> },
     Redis(RedisKeysConfig),
 }
 
@@ -55,23 +33,23 @@ enum Backend {
 }
 
 impl KeysConfig {
-    pub(super) fn read(values: &mut Values, http: Option<&HttpConfig>) -> Option<Self> {
-        match values.read(&BACKEND, one_of(&[("memory", Backend::Memory), ("redis", Backend::Redis)]))? {
+    pub(super) fn read(values: &mut Values, http: &HttpConfig) -> Option<Self> {
+        match values.read(&BACKEND, one_of(&[("memory", Backend::Memory), ("redis", Backend::Redis)])) {
             Backend::Memory => Some(Self::Memory { tokens: tokens(values, http) }),
             Backend::Redis => RedisKeysConfig::read(values).map(Self::Redis),
         }
     }
 }
 
-fn tokens(values: &mut Values, http: Option<&HttpConfig>) -> Vec<SecretString> {
+fn tokens(values: &mut Values, http: &HttpConfig) -> Vec<SecretString> {
     let tokens = values.read_secrets(&TOKENS);
     for (token, number) in tokens.iter().zip(1..) {
-        if let Err(reason) = ApiToken::parse(token.clone()) {
-            values.problem(&TOKENS, &format!("cannot hold token {number}: {reason}"));
+        if let Err(error) = ApiToken::parse(token.clone()) {
+            values.add_error(&TOKENS, &format!("contains an invalid token, number {number}: {error}"));
         }
     }
-    if tokens.is_empty() && http.is_some_and(|http| !http.listen.ip().is_loopback()) {
-        values.problem(&TOKENS, "is required where http.listen is not a loopback address");
+    if tokens.is_empty() && !http.listen.ip().is_loopback() {
+        values.add_error(&TOKENS, "is required unless http.listen is a loopback address");
     }
     tokens
 }

@@ -1,28 +1,24 @@
 use std::net::SocketAddr;
 
 use super::{
-    Key,
+    key::{Key, keys},
     values::{Values, address},
 };
 
-const LISTEN: Key = Key::new(
-    "management.listen",
-    "127.0.0.1:8081",
-    "Where operators ask for `/live` and `/ready`, without an API key. Empty for nowhere.",
-);
+keys! {
+    LISTEN: new("management.listen", "127.0.0.1:8081",
+        "Address of `/live` and `/ready`, which need no API key. Empty: no management listener.");
+}
 
-pub(super) const KEYS: &[Key] = &[LISTEN];
-
-/// The interface for operators.
+/// The management listener.
 #[derive(Debug)]
-pub struct ManagementConfig {
-    /// Where it listens, if anywhere.
-    pub listen: Option<SocketAddr>,
+pub(crate) struct ManagementConfig {
+    pub(crate) listen: Option<SocketAddr>,
 }
 
 impl ManagementConfig {
-    pub(super) fn read(values: &mut Values) -> Option<Self> {
+    pub(super) fn read(values: &mut Values) -> Self {
         let optional = |text: &str| if text.is_empty() { Ok(None) } else { address(text).map(Some) };
-        Some(Self { listen: values.read(&LISTEN, optional)? })
+        Self { listen: values.read(&LISTEN, optional) }
     }
 }

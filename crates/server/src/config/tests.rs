@@ -19,8 +19,13 @@ fn file(text: &str) -> (Sources, tempfile::NamedTempFile) {
     (Sources { file: Some(file.path().to_owned()), ..Sources::default() }, file)
 }
 
-fn problems(sources: &Sources) -> Vec<String> {
+fn errors(sources: &Sources) -> Vec<String> {
     Config::load(sources).unwrap_err().0
+}
+
+/// Returns the value that `check-config` prints.
+fn shown(sources: &Sources, name: &str) -> String {
+    Config::effective(sources).into_iter().find(|(key, _)| key.name == name).unwrap().1
 }
 
 fn tokens(config: &Config) -> Vec<&str> {
@@ -29,7 +34,7 @@ fn tokens(config: &Config) -> Vec<&str> {
 }
 
 #[test]
-fn the_defaults_are_a_configuration() {
+fn the_defaults_are_a_valid_configuration() {
     let config = Config::load(&Sources::default()).unwrap();
 
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:8080");
@@ -41,20 +46,21 @@ fn the_defaults_are_a_configuration() {
 }
 
 #[test]
-fn the_documentation_has_a_row_for_every_key_and_no_other() {
+fn the_documentation_has_exactly_one_row_per_key() {
     let documentation = include_str!("../../../../docs/configuration.md");
     let rows: Vec<&str> = documentation.lines().filter(|line| line.starts_with("| `")).collect();
     let expected: Vec<String> = Config::all_keys()
+        .iter()
         .map(|key| {
             let default = if key.default.is_empty() { "none".to_owned() } else { format!("`{}`", key.default) };
-            format!("| `{}` | {default} | `{}` | {} |", key.name, key.variable(), key.about)
+            format!("| `{}` | {default} | `{}` | {} |", key.name, key.variable(), key.description)
         })
         .collect();
     assert_eq!(rows, expected, "the rows should be:\n{}\n", expected.join("\n"));
 }
 
 #[test]
-fn what_comes_later_wins() {
+fn a_later_source_wins() {
     let (mut sources, _file) = file("[http]\nlisten = '127.0.0.1:1'\nworkers = 3\n[management]\nlisten = ''\n");
     assert_eq!(Config::load(&sources).unwrap().http.listen.port(), 1);
     assert_eq!(Config::load(&sources).unwrap().http.limits.workers, 3);
@@ -68,7 +74,7 @@ fn what_comes_later_wins() {
 }
 
 #[test]
-fn every_problem_is_listed_with_its_variable() {
+fn every_error_is_listed_with_its_variable() {
     let sources = environment(&[
         ("ANIMAL_STORE_HTTP__LISTEN", "here"),
         ("ANIMAL_STORE_HTTP__WORKERS", "0"),
@@ -82,7 +88,7 @@ fn every_problem_is_listed_with_its_variable() {
         ("OTHER_HTTP__LISTEN", "not ours"),
     ]);
     assert_eq!(
-        problems(&sources),
+        errors(&sources),
         [
             "ANIMAL_STORE_HTTP is unknown",
             "ANIMAL_STORE_HTTP__LISTN is unknown",
@@ -92,8 +98,8 @@ fn every_problem_is_listed_with_its_variable() {
             "http.keep_alive (ANIMAL_STORE_HTTP__KEEP_ALIVE) must be a duration from 1ms to 1h, such as 5s, not \"5\"",
             "storage.backend (ANIMAL_STORE_STORAGE__BACKEND) must be memory or postgres, not \"disk\"",
             "keys.backend (ANIMAL_STORE_KEYS__BACKEND) must be memory or redis, not \"file\"",
-            "log.filter (ANIMAL_STORE_LOG__FILTER) must be a level, and after commas levels of modules, such as info or \
-             info,actix_http=error, not \"inf\"",
+            "log.filter (ANIMAL_STORE_LOG__FILTER) must be a level, and after commas levels of modules, such as info \
+             or info,actix_http=error, not \"inf\"",
             "log.format (ANIMAL_STORE_LOG__FORMAT) must be auto or text or json, not \"xml\"",
         ]
     );
@@ -104,7 +110,7 @@ fn unknown_keys_of_a_file_are_refused() {
     let (sources, file) = file("http = 5\n[keys.memory]\ntoken = 'secret'\n[keys.redis]\nuri = 'x'\n");
     let path = file.path().display();
     assert_eq!(
-        problems(&sources),
+        errors(&sources),
         [
             format!("{path}: http is unknown"),
             format!("{path}: keys.memory.token is unknown"),
@@ -114,21 +120,21 @@ fn unknown_keys_of_a_file_are_refused() {
 }
 
 #[test]
-fn a_file_that_is_no_toml_is_named_by_its_line_without_its_text() {
+fn invalid_toml_is_reported_by_its_line_without_its_text() {
     let (sources, _file) = file("[keys.memory]\n\ntokens = ['top-secret\n");
-    let [problem] = &problems(&sources)[..] else { panic!("one problem") };
-    assert!(problem.ends_with(": line 3 is not valid TOML"), "{problem}");
+    let [error] = &errors(&sources)[..] else { panic!("one error") };
+    assert!(error.ends_with(": line 3 is not valid TOML"), "{error}");
 }
 
 #[test]
-fn a_file_that_is_missing_is_a_problem() {
+fn a_missing_file_is_an_error() {
     let sources = Sources { file: Some(Path::new("/nowhere/animal-store.toml").into()), ..Sources::default() };
-    let [problem] = &problems(&sources)[..] else { panic!("one problem") };
-    assert!(problem.starts_with("/nowhere/animal-store.toml: cannot be read: "), "{problem}");
+    let [error] = &errors(&sources)[..] else { panic!("one error") };
+    assert!(error.starts_with("/nowhere/animal-store.toml: cannot be read: "), "{error}");
 }
 
 #[test]
-fn tokens_may_stand_in_a_variable_a_list_or_a_file() {
+fn tokens_can_be_in_a_variable_a_list_or_a_file() {
     let variable = environment(&[("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "a, b,,c=")]);
     assert_eq!(tokens(&Config::load(&variable).unwrap()), ["a", "b", "c="]);
 
@@ -143,20 +149,23 @@ fn tokens_may_stand_in_a_variable_a_list_or_a_file() {
 
     let both =
         environment(&[("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "a"), ("ANIMAL_STORE_KEYS__MEMORY__TOKENS_FILE", path)]);
-    let problem = "keys.memory.tokens (ANIMAL_STORE_KEYS__MEMORY__TOKENS) must be given either directly or by a file";
-    assert_eq!(problems(&both), [problem]);
+    let error =
+        "keys.memory.tokens (ANIMAL_STORE_KEYS__MEMORY__TOKENS) must be set either directly or by a file, not both";
+    assert_eq!(errors(&both), [error]);
 }
 
 #[test]
-fn a_token_that_no_client_could_send_is_refused_without_showing_it() {
+fn an_invalid_token_is_refused_without_showing_it() {
     let sources = environment(&[("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "good,top secret")]);
-    let [problem] = &problems(&sources)[..] else { panic!("one problem") };
-    assert!(problem.starts_with("keys.memory.tokens (ANIMAL_STORE_KEYS__MEMORY__TOKENS) cannot hold token 2"));
-    assert!(!problem.contains("secret"), "{problem}");
+    let [error] = &errors(&sources)[..] else { panic!("one error") };
+    assert!(
+        error.starts_with("keys.memory.tokens (ANIMAL_STORE_KEYS__MEMORY__TOKENS) contains an invalid token, number 2")
+    );
+    assert!(!error.contains("secret"), "{error}");
 }
 
 #[test]
-fn tokens_are_required_where_others_can_connect() {
+fn tokens_are_required_unless_the_address_is_loopback() {
     for (address, required) in
         [("127.0.0.1:0", false), ("127.8.8.8:0", false), ("[::1]:0", false), ("0.0.0.0:0", true), ("[::]:0", true)]
     {
@@ -169,19 +178,42 @@ fn tokens_are_required_where_others_can_connect() {
 }
 
 #[test]
-fn the_answer_timeout_covers_the_others() {
+fn the_answer_timeout_is_longer_than_the_others_together() {
     let sources = environment(&[("ANIMAL_STORE_HTTP__ANSWER_TIMEOUT", "90s")]);
-    assert!(
-        problems(&sources)[0].starts_with("http.answer_timeout (ANIMAL_STORE_HTTP__ANSWER_TIMEOUT) must be longer")
-    );
+    assert!(errors(&sources)[0].starts_with("http.answer_timeout (ANIMAL_STORE_HTTP__ANSWER_TIMEOUT) must be longer"));
 }
 
 #[test]
-fn what_is_shown_of_a_configuration_holds_no_secret() {
+fn a_shown_configuration_contains_no_secret() {
     let sources = environment(&[("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "top-secret")]);
-    let shown = Config::effective(&sources);
 
-    assert_eq!(shown.len(), Config::all_keys().count());
-    assert!(shown.iter().any(|(key, value)| key.name == "keys.memory.tokens" && value == "(set)"));
-    assert!(!format!("{shown:?} {:?}", Config::load(&sources).unwrap()).contains("top-secret"));
+    assert_eq!(shown(&sources, "keys.memory.tokens"), "(set)");
+    assert!(!format!("{:?}", Config::load(&sources).unwrap()).contains("top-secret"));
+}
+
+#[test]
+fn a_retention_is_refused_unless_postgresql_can_count_it() {
+    for value in ["", "0s", "999ms", "1", "soon", "-1s", "30d 1ms", "1y"] {
+        let rule = "must be a duration from 1s to 30days, such as 5s, not";
+        let expected =
+            format!("storage.idempotency_retention (ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION) {rule} {value:?}");
+        for backend in ["memory", "postgres"] {
+            let found = errors(&environment(&[
+                ("ANIMAL_STORE_STORAGE__BACKEND", backend),
+                ("ANIMAL_STORE_STORAGE__POSTGRES__URL", "postgres://db/animals"),
+                ("ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION", value),
+            ]));
+            assert_eq!(found, [expected.as_str()], "{backend}");
+        }
+    }
+}
+
+#[test]
+fn toml_values_of_every_scalar_type_are_texts() {
+    for value in ["3", "'3'", "0x3"] {
+        let (sources, _file) = file(&format!("http = {{ workers = {value} }}\n"));
+        assert_eq!(shown(&sources, "http.workers"), "3", "{value}");
+    }
+    let (sources, _file) = file("[keys.memory]\ntokens = [2026-01-01, 7, 2.5, true]\n");
+    assert_eq!(tokens(&Config::load(&sources).unwrap()), ["2026-01-01", "7", "2.5", "true"]);
 }

@@ -1,4 +1,4 @@
-//! `docs/api.md`: its examples do what it says.
+//! The examples of `docs/api.md` work as shown.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::program::{Program, TOKEN};
 
 const GUIDE: &str = include_str!("../../../../docs/api.md");
 
-/// A command and what the guide shows as its output.
+/// A command and its output as shown.
 struct Example {
     command: &'static str,
     shown: &'static str,
@@ -16,13 +16,13 @@ fn examples() -> Vec<Example> {
     let blocks = GUIDE.split("```sh\n").skip(1);
     let examples = blocks.map(|rest| {
         let (command, rest) = rest.split_once("\n```\n").expect("the end of a command");
-        let shown = rest.strip_prefix("```\n").unwrap_or_else(|| panic!("an output behind: {command}"));
+        let shown = rest.strip_prefix("```\n").unwrap_or_else(|| panic!("no output after: {command}"));
         Example { command, shown: shown.split_once("\n```\n").expect("the end of an output").0 }
     });
     examples.collect()
 }
 
-/// Whether this is the line that is shown, in which `…` at the end stands for anything.
+/// Returns whether a line is the one that is shown. A `…` at the end matches any text.
 fn is_shown(line: &str, shown: &str) -> bool {
     shown.strip_suffix('…').map_or(line == shown, |start| line.starts_with(start))
 }
@@ -42,7 +42,7 @@ fn assert_shows(example: &Example, output: &str) {
 }
 
 #[test]
-fn every_example_is_answered_as_the_guide_shows() {
+fn every_example_has_the_output_that_the_guide_shows() {
     let mut running = Program::with_key().start();
     let store = format!("http://{}", running.address());
     let examples = examples();

@@ -1,10 +1,11 @@
-//! One animal for each idempotency key, whatever is sent to which of two instances, and whichever of them is killed when.
+//! At most one pet per idempotency key while two instances crash.
 //!
-//! Steps are taken from a list that is made at random. Answers are read beside them: nobody waits for one before the next
-//! step. Then every create is retried until it is answered for good, and the table is compared with what was answered.
+//! One test forces each outcome of a crash. The other one takes random steps: it does not wait for responses between
+//! them. Then it retries every create until its final response, and compares the table with the responses.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
+    env,
     io::Read,
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
@@ -13,195 +14,183 @@ use std::{
 
 use animal_store_test_servers::PgDatabase;
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
+use serde_json::Value;
 
 use crate::{
-    idempotency::{Answer, keyed_create, parse},
-    postgres::over,
-    program::{DEADLINE, Program, Running, TOKEN, read_to_end, send},
+    http::{Response, exchange, keyed_create_request, read_to_end, send},
+    postgres::Gate,
+    program::{DEADLINE, Program, Running, TOKEN},
 };
 
-const CASES: u32 = 48;
+/// Number of random cases. The environment variable overrides it for longer runs.
+const CASES: u32 = 12;
+const CASES_VARIABLE: &str = "IDEMPOTENCY_CRASH_CASES";
 const KEYS: usize = 6;
 
-/// Makes time for crashes between an insert and its commit, and between that and its answer.
+/// Delays commits at random, so that crashes hit the time between an insert and its commit.
 const SLOW_COMMITS: &str = "
     CREATE FUNCTION take_time() RETURNS trigger LANGUAGE plpgsql AS
         'BEGIN PERFORM pg_sleep(random() * 0.02); RETURN NULL; END';
     CREATE CONSTRAINT TRIGGER slow_commits AFTER INSERT ON pets DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW EXECUTE FUNCTION take_time()";
 
+/// Two instances with one database. The second one uses transactions that it commits itself.
+fn program(database: &PgDatabase, instance: usize) -> Program {
+    Program::with_postgres(database.url())
+        .env("ANIMAL_STORE_HTTP__WORKERS", "1")
+        .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "1s")
+        .env("ANIMAL_STORE_STORAGE__POSTGRES__TRANSACTION_POOLING", ["false", "true"][instance])
+        .env("ANIMAL_STORE_STORAGE__POSTGRES__MIGRATE_URL", database.url())
+}
+
+#[test]
+fn a_retry_replays_a_create_whose_response_a_crash_cut_off() {
+    let database = PgDatabase::new();
+    let mut instances = [0, 1]
+        .map(|instance| program(&database, instance).env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "15s").start());
+    let [killed, other] = instances.each_mut().map(|running| running.address());
+    let request = keyed_create_request(TOKEN, "order-1", "Rex");
+    let gate = Gate::closed(&database);
+    let cut_off = send(killed, &request);
+    gate.wait_for_insert();
+
+    let conflict = exchange(killed, &request);
+    assert_eq!((conflict.status, conflict.header("retry-after")), (409, Some("1")), "{conflict:?}");
+    instances[0].kill();
+    assert_eq!(read_to_end(cut_off), "");
+    // PostgreSQL completes the statement of a client that is gone.
+    gate.open();
+
+    let start = Instant::now();
+    let mut response = exchange(other, &request);
+    while response.status != 201 {
+        assert_eq!(response.status, 503, "{response:?}");
+        assert!(start.elapsed() < DEADLINE, "the create has no final response");
+        response = exchange(other, &request);
+    }
+    assert!(response.replayed(), "{response:?}");
+    assert_eq!(database.sql("SELECT name FROM pets"), "Rex");
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// Sends a create, and reads its answer or hangs up.
-    Create { instance: usize, key: usize, animal: usize, hangs_up: bool },
-    /// Kills an instance, which is started again at once.
+    /// Sends a create and reads its response, or hangs up.
+    Create { instance: usize, create: Create, hangs_up: bool },
+    /// Kills an instance and restarts it.
     Kill(usize),
-    /// Lets this many milliseconds pass.
+    /// Pauses for this number of milliseconds.
     Pause(u64),
+}
+
+/// An idempotency key, and one of two pets that it is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Create {
+    key: usize,
+    pet: usize,
+}
+
+impl Create {
+    fn request(self, case: usize) -> String {
+        keyed_create_request(TOKEN, &format!("order-{case}-{}", self.key), &self.name(case))
+    }
+
+    fn name(self, case: usize) -> String {
+        format!("pet-{case}-{}-{}", self.key, self.pet)
+    }
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let instance = 0..2_usize;
-    // Few of them are about another animal than the others with their key.
-    let animal = prop_oneof![7 => Just(0_usize), 1 => Just(1)];
-    let create = (instance.clone(), 0..KEYS, animal, prop::bool::weighted(0.1));
+    let pet = prop_oneof![7 => Just(0_usize), 1 => Just(1)];
+    let create = (0..KEYS, pet).prop_map(|(key, pet)| Create { key, pet });
     prop_oneof![
-        20 => create.prop_map(|(instance, key, animal, hangs_up)| Step::Create { instance, key, animal, hangs_up }),
+        20 => (instance.clone(), create, prop::bool::weighted(0.1))
+            .prop_map(|(instance, create, hangs_up)| Step::Create { instance, create, hangs_up }),
         2 => instance.prop_map(Step::Kill),
         5 => (1..12_u64).prop_map(Step::Pause),
     ]
 }
 
-/// An animal, and the key that it is to be added with.
-type Create = (usize, usize);
+type Responses = Vec<(Create, Response)>;
 
-fn request(case: usize, (key, animal): Create) -> String {
-    keyed_create(TOKEN, &format!("order-{case}-{key}"), &name(case, (key, animal)))
-}
-
-fn name(case: usize, (key, animal): Create) -> String {
-    format!("animal-{case}-{key}-{animal}")
-}
-
-/// Two of them over one database, each of which may have to be started again.
-struct Instances<'a> {
-    database: &'a PgDatabase,
-    running: [Running; 2],
-}
-
-impl<'a> Instances<'a> {
-    fn start(database: &'a PgDatabase) -> Self {
-        Self { database, running: [0, 1].map(|instance| program(database, instance).start()) }
-    }
-
-    fn kill(&mut self, instance: usize) {
-        self.running[instance].kill();
-        self.running[instance] = program(self.database, instance).start();
-    }
-
-    fn retry(&mut self, instance: usize, request: &str) -> Option<Answer> {
-        parse(&read_to_end(send(self.running[instance].address(), request)))
-    }
-}
-
-/// The second one creates as it would behind a pooler: in transactions that it ends itself.
-fn program(database: &PgDatabase, instance: usize) -> Program {
-    over(database.url())
-        .env("ANIMAL_STORE_HTTP__WORKERS", "1")
-        .env("ANIMAL_STORE_STORAGE__POSTGRES__TRANSACTION_POOLING", ["false", "true"][instance])
-        .env("ANIMAL_STORE_STORAGE__POSTGRES__MIGRATE_URL", database.url())
-}
-
-/// What clients were told while the steps were taken.
-#[derive(Default)]
-struct Told {
-    answers: Mutex<Vec<(Create, Answer)>>,
-    /// By the end of a connection that had given no answer: nothing.
-    cut_off: Mutex<BTreeSet<Create>>,
-    /// Nothing either, because they did not listen.
-    hung_up: Mutex<BTreeSet<Create>>,
-}
-
+/// Locks a mutex that a failed case may have poisoned, because proptest runs a failed case again with fewer steps.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A case that fails may be tried again with fewer steps.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes the steps, and returns when all that was sent has been answered or has lost its connection.
-fn take(steps: &[Step], case: usize, instances: &mut Instances<'_>) -> Told {
-    let told = Told::default();
+/// Takes the steps, and returns when every request has a response or has lost its connection.
+fn take_steps(steps: &[Step], case: usize, instances: &mut [Running; 2], database: &PgDatabase) -> Responses {
+    let responses = Mutex::new(Responses::new());
     thread::scope(|scope| {
         for &step in steps {
             match step {
-                Step::Create { instance, key, animal, hangs_up } => {
-                    let address = instances.running[instance].address();
-                    let mut stream = send(address, &request(case, (key, animal)));
+                Step::Create { instance, create, hangs_up } => {
+                    let mut stream = send(instances[instance].address(), &create.request(case));
                     if hangs_up {
-                        lock(&told.hung_up).insert((key, animal));
                         continue;
                     }
-                    let told = &told;
+                    let responses = &responses;
                     scope.spawn(move || {
                         let mut text = String::new();
-                        // Cut off where the instance was killed.
+                        // A kill resets the connection.
                         let _ = stream.read_to_string(&mut text);
-                        match parse(&text) {
-                            Some(answer) => lock(&told.answers).push(((key, animal), answer)),
-                            None => drop(lock(&told.cut_off).insert((key, animal))),
-                        }
+                        lock(responses).extend(Response::parse(&text).map(|response| (create, response)));
                     });
                 }
-                Step::Kill(instance) => instances.kill(instance),
+                Step::Kill(instance) => {
+                    instances[instance].kill();
+                    instances[instance] = program(database, instance).start();
+                }
                 Step::Pause(milliseconds) => thread::park_timeout(Duration::from_millis(milliseconds)),
             }
         }
     });
-    told
+    responses.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How often that has happened which is to be tested.
-#[derive(Debug, Default)]
-struct Seen {
-    answered: usize,
-    cut_off: usize,
-    /// Animals that were added by a create whose connection ended without an answer.
-    answers_lost: usize,
-    conflicts: usize,
-}
-
-/// Retries every create of the case until it is answered for good, and adds what it was told.
-fn retry(case: usize, instances: &mut Instances<'_>, told: &Told) {
+/// Retries every create of the case until its final response.
+fn retry_all(case: usize, instances: &mut [Running; 2], responses: &mut Responses) {
     let start = Instant::now();
-    for key in 0..KEYS {
-        for animal in [0, 1] {
-            let create = (key, animal);
-            loop {
-                let answer = instances.retry(key % 2, &request(case, create)).expect("an answer");
-                let last = matches!(answer.status, 201 | 422);
-                lock(&told.answers).push((create, answer));
-                if last {
-                    break;
-                }
-                assert!(start.elapsed() < DEADLINE, "{create:?} is never answered for good");
+    for (key, pet) in (0..KEYS).flat_map(|key| [(key, 0), (key, 1)]) {
+        let create = Create { key, pet };
+        loop {
+            let response = exchange(instances[key % 2].address(), &create.request(case));
+            let last = matches!(response.status, 201 | 422);
+            responses.push((create, response));
+            if last {
+                break;
             }
+            assert!(start.elapsed() < DEADLINE, "{create:?} has no final response");
         }
     }
 }
 
-/// Compares the answers of a case with each other and with the table.
-fn check(case: usize, told: &Told, database: &PgDatabase, seen: &mut Seen) -> Result<(), TestCaseError> {
-    let answers = lock(&told.answers);
-    let mut added: BTreeMap<usize, (Create, &Answer)> = BTreeMap::new();
-    for (create, answer) in answers.iter() {
-        match answer.status {
+/// Compares the responses of a case with each other and with the table.
+fn check(case: usize, responses: &Responses, database: &PgDatabase) -> Result<(), TestCaseError> {
+    let mut added: BTreeMap<usize, (Create, &Response)> = BTreeMap::new();
+    for (create, response) in responses {
+        match response.status {
             201 => {
-                let (first, told) = *added.entry(create.0).or_insert((*create, answer));
-                prop_assert_eq!((first, &told.body), (*create, &answer.body));
+                let (first, earlier) = *added.entry(create.key).or_insert((*create, response));
+                prop_assert_eq!((first, &earlier.body), (*create, &response.body));
             }
-            409 => seen.conflicts += 1,
-            422 => {}
-            // A create that waited for another one too long.
-            status => prop_assert_eq!(status, 503, "{:?}", answer),
+            // 503: the create waited too long for another one.
+            409 | 422 | 503 => {}
+            _ => prop_assert!(false, "{:?}", response),
         }
     }
-    let (cut_off, hung_up) = (lock(&told.cut_off), lock(&told.hung_up));
     for (create, _) in added.values() {
-        let firsts =
-            answers.iter().filter(|(other, answer)| other == create && answer.status == 201 && !answer.replayed);
-        let firsts = firsts.count();
-        prop_assert!(firsts <= 1, "{} answers to {:?} say that they are the first", firsts, create);
-        seen.answers_lost += usize::from(firsts == 0 && cut_off.contains(create) && !hung_up.contains(create));
+        let first = |response: &Response| response.status == 201 && !response.replayed();
+        let firsts = responses.iter().filter(|(other, response)| other == create && first(response)).count();
+        prop_assert!(firsts <= 1, "{} responses to {:?} are not replays", firsts, create);
     }
-    seen.answered += answers.len();
-    seen.cut_off += cut_off.len();
 
-    // What a killed instance has sent may still be under way; this waits for it.
+    // Waits for statements of a killed instance that PostgreSQL still executes.
     let lock = "BEGIN; LOCK TABLE idempotency_keys, pets IN ACCESS EXCLUSIVE MODE; COMMIT";
-    let rows =
-        database.sql(&format!("{lock}; SELECT id, name FROM pets WHERE name LIKE 'animal-{case}-%' ORDER BY name"));
-    let expected = added.values().map(|(create, answer)| {
-        let pet: serde_json::Value = serde_json::from_str(&answer.body).expect("JSON");
-        format!("{}|{}", pet["id"], name(case, *create))
+    let rows = database.sql(&format!("{lock}; SELECT id, name FROM pets WHERE name LIKE 'pet-{case}-%' ORDER BY name"));
+    let expected = added.values().map(|(create, response)| {
+        let pet: Value = serde_json::from_str(&response.body).expect("JSON");
+        format!("{}|{}", pet["id"], create.name(case))
     });
     prop_assert_eq!(rows, expected.collect::<Vec<_>>().join("\n"));
     prop_assert_eq!(added.len(), KEYS);
@@ -209,24 +198,22 @@ fn check(case: usize, told: &Told, database: &PgDatabase, seen: &mut Seen) -> Re
 }
 
 #[test]
-fn every_key_adds_one_animal_whatever_is_sent_again_and_whoever_is_killed() {
+fn every_key_adds_one_pet_whatever_is_retried_and_killed() {
     let database = PgDatabase::new();
-    assert_eq!(over(database.url()).args(&["migrate"]).run().code, Some(0));
+    assert_eq!(Program::with_postgres(database.url()).args(&["migrate"]).run().code, Some(0));
     database.sql(SLOW_COMMITS);
-    let (instances, seen) = (Mutex::new(Instances::start(&database)), Mutex::new(Seen::default()));
-    let cases = Mutex::new(0..);
+    let state = Mutex::new((0.., [0, 1].map(|instance| program(&database, instance).start())));
 
-    let config =
-        ProptestConfig { cases: CASES, max_shrink_time: 30_000, failure_persistence: None, ..Default::default() };
-    let tested = TestRunner::new(config).run(&vec(step(), 20..60), |steps| {
-        let case = lock(&cases).next().expect("there is always another one");
-        let mut instances = lock(&instances);
-        let told = take(&steps, case, &mut instances);
-        retry(case, &mut instances, &told);
-        check(case, &told, &database, &mut lock(&seen))
+    let cases = env::var_os(CASES_VARIABLE)
+        .map_or(CASES, |text| text.to_str().and_then(|text| text.parse().ok()).expect("a number of cases"));
+    let config = ProptestConfig { cases, max_shrink_time: 30_000, failure_persistence: None, ..Default::default() };
+    let result = TestRunner::new(config).run(&vec(step(), 20..60), |steps| {
+        let (numbers, instances) = &mut *lock(&state);
+        let case = numbers.next().expect("an endless range");
+        let mut responses = take_steps(&steps, case, instances, &database);
+        retry_all(case, instances, &mut responses);
+        check(case, &responses, &database)
     });
 
-    tested.unwrap_or_else(|error| panic!("{error}"));
-    let seen = lock(&seen);
-    assert!(seen.cut_off > 0 && seen.answers_lost > 0 && seen.conflicts > 0, "{seen:?}");
+    result.unwrap_or_else(|error| panic!("{error}"));
 }

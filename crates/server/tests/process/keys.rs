@@ -1,57 +1,57 @@
-//! `animal-store keys`: what it prints, where, and what it exits with.
+//! `animal-store keys`: output and effect of each command.
 
 use animal_store_test_servers::RedisSpace;
 use serde_json::Value;
 
-use crate::program::{Ended, Program, get};
+use crate::{
+    http::get,
+    program::{Exited, Program},
+};
 
-/// `animal-store keys` with these arguments, over these keys.
+/// Program that runs `animal-store keys` with these arguments.
 pub(crate) fn keys(space: &RedisSpace, args: &[&str]) -> Program {
-    let program = Program::with_redis(space.url()).env("ANIMAL_STORE_KEYS__REDIS__PREFIX", space.prefix());
-    program.args(&[&["keys"], args].concat())
+    Program::with_redis(space).args(&["keys"]).args(args)
 }
 
-/// The token that it printed, and the id that it logged.
+/// Returns the printed token and the logged id.
 #[track_caller]
-pub(crate) fn token_and_id(ended: &Ended) -> (String, String) {
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let [token] = &ended.stdout[..] else { panic!("a token and nothing else: {ended:?}") };
-    (token.clone(), event(ended)["api_key"].as_str().expect("an id").to_owned())
+pub(crate) fn token_and_id(exited: &Exited) -> (String, String) {
+    assert_eq!(exited.code, Some(0), "{exited:?}");
+    let [token] = &exited.stdout[..] else { panic!("a token and nothing else: {exited:?}") };
+    (token.clone(), event(exited)["api_key"].as_str().expect("an id").to_owned())
 }
 
-/// The one line of standard error.
+/// Returns the only line of standard error.
 #[track_caller]
-fn event(ended: &Ended) -> Value {
-    let [line] = &ended.stderr[..] else { panic!("one line: {ended:?}") };
+fn event(exited: &Exited) -> Value {
+    let [line] = &exited.stderr[..] else { panic!("one line: {exited:?}") };
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
 
 #[track_caller]
 fn list(space: &RedisSpace) -> Vec<Value> {
-    let ended = keys(space, &["list", "--json"]).run();
-    assert_eq!((ended.code, &ended.stderr), (Some(0), &vec![]), "{ended:?}");
-    serde_json::from_str(&ended.stdout.join("\n")).expect("a JSON array")
+    let exited = keys(space, &["list", "--json"]).run();
+    assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:?}");
+    serde_json::from_str(&exited.stdout.join("\n")).expect("a JSON array")
 }
 
 #[track_caller]
-fn assert_answers(space: &RedisSpace, expected: &[(&str, u16)]) {
-    let program = Program::with_redis(space.url()).env("ANIMAL_STORE_KEYS__REDIS__PREFIX", space.prefix());
-    let mut running = program.start();
+fn assert_statuses(space: &RedisSpace, expected: &[(&str, u16)]) {
+    let mut running = Program::with_redis(space).start();
     let address = running.address();
     for (token, status) in expected {
-        let answer = get(address, "/v1/pets", token);
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{token}: {answer}");
+        assert_eq!(get(address, "/v1/pets", token).status, *status, "{token}");
     }
 }
 
 #[test]
-fn a_key_is_printed_once_and_logged_by_its_id() {
+fn a_created_key_is_printed_once_and_logged_by_its_id() {
     let space = RedisSpace::new();
-    let ended = keys(&space, &["create", "--label", "web shop"]).run();
+    let exited = keys(&space, &["create", "--label", "web shop"]).run();
 
-    let (token, id) = token_and_id(&ended);
+    let (token, id) = token_and_id(&exited);
     assert!(token.starts_with("animalstore_") && token.len() == 61, "{token}");
-    let event = event(&ended);
+    let event = event(&exited);
     assert_eq!((&event["message"], &event["target"]), (&"API key created".into(), &"audit".into()));
     assert_eq!((&event["api_key_label"], &event["scopes"]), (&"web shop".into(), &"read,write".into()));
 
@@ -59,11 +59,11 @@ fn a_key_is_printed_once_and_logged_by_its_id() {
     assert_eq!((&entry["id"], &entry["label"]), (&id.into(), &"web shop".into()));
     assert_eq!((&entry["scopes"], &entry["expires"]), (&serde_json::json!(["read", "write"]), &Value::Null));
     assert_eq!(entry["last_four"], token[57..]);
-    assert_answers(&space, &[(&token, 200), (&token[..60], 401)]);
+    assert_statuses(&space, &[(&token, 200), (&token[..60], 401)]);
 }
 
 #[test]
-fn a_key_may_have_one_scope_and_an_end() {
+fn a_key_can_have_one_scope_and_a_lifetime() {
     let space = RedisSpace::new();
     let args = ["create", "--label", "writer", "--scopes", "write", "--expires-in", "90d"];
     let (token, _) = token_and_id(&keys(&space, &args).run());
@@ -73,7 +73,7 @@ fn a_key_may_have_one_scope_and_an_end() {
     let time = |member: &str| humantime::parse_rfc3339(entry[member].as_str().expect("a text")).expect("RFC 3339");
     let days = time("expires").duration_since(time("created")).expect("later").as_secs_f64() / 86_400.0;
     assert!((days - 90.0).abs() < 0.001, "{days}");
-    assert_answers(&space, &[(&token, 403)]);
+    assert_statuses(&space, &[(&token, 403)]);
 }
 
 #[test]
@@ -82,16 +82,16 @@ fn a_token_from_elsewhere_is_registered_and_not_printed() {
     for line_end in ["", "\n", "\r\n"] {
         let token = format!("from-elsewhere-{}", line_end.len());
         let create = keys(&space, &["create", "--label", "old shop", "--token-stdin"]);
-        let ended = create.stdin(&format!("{token}{line_end}")).run();
+        let exited = create.stdin(&format!("{token}{line_end}")).run();
 
-        assert_eq!((ended.code, &ended.stdout), (Some(0), &vec![]), "{ended:?}");
-        assert_eq!(event(&ended)["message"], "API key registered");
-        assert_answers(&space, &[(&token, 200)]);
+        assert_eq!((exited.code, &exited.stdout), (Some(0), &vec![]), "{exited:?}");
+        assert_eq!(event(&exited)["message"], "API key registered");
+        assert_statuses(&space, &[(&token, 200)]);
     }
 }
 
 #[test]
-fn a_token_that_is_registered_already_is_a_success_that_changes_nothing() {
+fn registering_a_token_again_succeeds_and_changes_nothing() {
     let space = RedisSpace::new();
     let create = |label: &str, scopes: &str| {
         let args = ["create", "--label", label, "--scopes", scopes, "--token-stdin"];
@@ -104,15 +104,15 @@ fn a_token_that_is_registered_already_is_a_success_that_changes_nothing() {
     assert_eq!((again.code, &again.stdout), (Some(0), &vec![]), "{again:?}");
     assert_eq!(event(&again)["api_key"], id);
 
-    for ended in [create("other", "read"), create("shop", "read,write")] {
-        assert_eq!((ended.code, &ended.stdout), (Some(1), &vec![]), "{ended:?}");
-        assert!(ended.stderr.join("\n").contains(id.as_str().expect("an id")), "{ended:?}");
+    for exited in [create("other", "read"), create("shop", "read,write")] {
+        assert_eq!((exited.code, &exited.stdout), (Some(1), &vec![]), "{exited:?}");
+        assert!(exited.stderr.join("\n").contains(id.as_str().expect("an id")), "{exited:?}");
     }
     assert_eq!(list(&space), before);
 }
 
 #[test]
-fn a_rotated_key_has_its_id_and_both_tokens() {
+fn a_rotated_key_keeps_its_id_and_both_tokens() {
     let space = RedisSpace::new();
     let (old, id) = token_and_id(&keys(&space, &["create", "--label", "shop"]).run());
     let (new, same) = token_and_id(&keys(&space, &["rotate", &id]).run());
@@ -122,11 +122,11 @@ fn a_rotated_key_has_its_id_and_both_tokens() {
     let entries = list(&space);
     assert_eq!(entries.iter().map(|entry| &entry["id"]).collect::<Vec<_>>(), [id.as_str(), id.as_str()]);
     assert!(entries[0]["expires"].is_string() && entries[1]["expires"].is_null(), "{entries:?}");
-    assert_answers(&space, &[(&old, 200), (&new, 200)]);
+    assert_statuses(&space, &[(&old, 200), (&new, 200)]);
 
     token_and_id(&keys(&space, &["rotate", &id, "--grace", "0s", "--expires-in", "1h"]).run());
     assert_eq!(list(&space).len(), 1);
-    assert_answers(&space, &[(&old, 401), (&new, 401)]);
+    assert_statuses(&space, &[(&old, 401), (&new, 401)]);
 }
 
 #[test]
@@ -135,31 +135,31 @@ fn a_revoked_key_has_no_token_left() {
     let (old, id) = token_and_id(&keys(&space, &["create", "--label", "shop"]).run());
     let (new, _) = token_and_id(&keys(&space, &["rotate", &id]).run());
 
-    let ended = keys(&space, &["revoke", &id]).run();
-    assert_eq!((ended.code, &ended.stdout), (Some(0), &vec![]), "{ended:?}");
-    let event = event(&ended);
+    let exited = keys(&space, &["revoke", &id]).run();
+    assert_eq!((exited.code, &exited.stdout), (Some(0), &vec![]), "{exited:?}");
+    let event = event(&exited);
     assert_eq!((&event["message"], &event["api_key"]), (&"API key revoked".into(), &id.as_str().into()));
     assert_eq!(event["api_key_label"], "shop");
     assert_eq!(list(&space), Vec::<Value>::new());
     assert_eq!(space.names(), Vec::<String>::new(), "nothing is left in Redis");
-    assert_answers(&space, &[(&old, 401), (&new, 401)]);
+    assert_statuses(&space, &[(&old, 401), (&new, 401)]);
 }
 
 #[test]
-fn the_list_for_people_has_columns() {
+fn the_list_is_a_table() {
     let space = RedisSpace::new();
     let headings = keys(&space, &["list"]).run();
     assert_eq!((headings.code, headings.stdout.len()), (Some(0), 1), "{headings:?}");
     let (_, id) = token_and_id(&keys(&space, &["create", "--label", "web shop"]).run());
 
-    let ended = keys(&space, &["list"]).run();
-    let [headings, row] = &ended.stdout[..] else { panic!("two lines: {ended:?}") };
+    let exited = keys(&space, &["list"]).run();
+    let [headings, row] = &exited.stdout[..] else { panic!("two lines: {exited:?}") };
     assert!(headings.starts_with("ID           LABEL     SCOPES      CREATED"), "{headings}");
     assert!(row.starts_with(&format!("{id}  web shop  read,write  2")) && row.contains("  never  "), "{row}");
 }
 
 #[test]
-fn dates_that_nobody_will_see_do_not_end_the_list() {
+fn dates_after_the_year_9999_are_listed_as_its_end() {
     let space = RedisSpace::new();
     token_and_id(&keys(&space, &["create", "--label", "x"]).run());
     let names = space.names();
@@ -173,7 +173,7 @@ fn dates_that_nobody_will_see_do_not_end_the_list() {
 }
 
 #[test]
-fn what_could_move_the_cursor_of_a_terminal_is_not_listed() {
+fn control_characters_in_redis_are_not_printed() {
     for (field, value) in [("last4", "\u{1b}[2J"), ("id", "\u{1b}[2J"), ("label", "a\u{202e}b")] {
         let space = RedisSpace::new();
         let (_, id) = token_and_id(&keys(&space, &["create", "--label", "x"]).run());
@@ -181,16 +181,16 @@ fn what_could_move_the_cursor_of_a_terminal_is_not_listed() {
         let token = names.iter().find(|name| name.contains(":token:")).expect("its hash");
         space.command(&["HSET", token, field, value]);
 
-        let ended = keys(&space, &["list"]).run();
-        assert_eq!((ended.code, &ended.stdout), (Some(1), &vec![]), "{field}: {ended:?}");
-        assert!(ended.output().contains(&id) && !ended.output().contains(value), "{field}: {ended:?}");
+        let exited = keys(&space, &["list"]).run();
+        assert_eq!((exited.code, &exited.stdout), (Some(1), &vec![]), "{field}: {exited:?}");
+        assert!(exited.output().contains(&id) && !exited.output().contains(value), "{field}: {exited:?}");
     }
 }
 
 #[test]
-fn changes_are_logged_whatever_the_filter_is() {
+fn changes_are_logged_whatever_the_filter() {
     let space = RedisSpace::new();
-    let ended = keys(&space, &["create", "--label", "shop"]).env("ANIMAL_STORE_LOG__FILTER", "off").run();
+    let exited = keys(&space, &["create", "--label", "shop"]).env("ANIMAL_STORE_LOG__FILTER", "off").run();
 
-    assert_eq!(event(&ended)["message"], "API key created");
+    assert_eq!(event(&exited)["message"], "API key created");
 }

@@ -1,4 +1,4 @@
-//! `animal-store keys`, where it cannot do what it is asked for.
+//! `animal-store keys`: commands that fail.
 
 use std::process::Command;
 
@@ -6,44 +6,44 @@ use animal_store_test_servers::{FaultProxy, RedisServer, RedisSpace};
 
 use crate::{
     keys::{keys, token_and_id},
-    program::{Ended, Program},
+    program::{Exited, Program},
 };
 
 #[track_caller]
-fn assert_refused(ended: &Ended, code: i32, reason: &str) {
-    assert_eq!((ended.code, &ended.stdout), (Some(code), &vec![]), "{ended:?}");
-    assert!(ended.stderr.join("\n").contains(reason), "{reason}: {ended:?}");
+fn assert_refused(exited: &Exited, code: i32, reason: &str) {
+    assert_eq!((exited.code, &exited.stdout), (Some(code), &vec![]), "{exited:?}");
+    assert!(exited.stderr.join("\n").contains(reason), "{reason}: {exited:?}");
 }
 
 #[test]
 fn a_key_that_does_not_exist_is_neither_revoked_nor_rotated() {
     let space = RedisSpace::new();
     for command in ["revoke", "rotate"] {
-        assert_refused(&keys(&space, &[command, "nobody"]).run(), 1, "no API key has the id nobody");
+        assert_refused(&keys(&space, &[command, "unknown"]).run(), 1, "no API key has the id unknown");
     }
 }
 
 #[test]
-fn a_token_in_the_place_of_an_id_is_refused_and_not_repeated() {
+fn a_token_instead_of_an_id_is_refused_and_not_repeated() {
     let space = RedisSpace::new();
     let (token, _) = token_and_id(&keys(&space, &["create", "--label", "x"]).run());
     for command in ["revoke", "rotate"] {
-        let ended = keys(&space, &[command, &token]).run();
-        assert_refused(&ended, 1, "that is a token, not an id");
-        assert!(!ended.output().contains(&token), "{ended:?}");
-        assert_refused(&keys(&space, &[command, "a b"]).run(), 1, "an id has 1 to 64 of");
+        let exited = keys(&space, &[command, &token]).run();
+        assert_refused(&exited, 1, "that is a token, not an id");
+        assert!(!exited.output().contains(&token), "{exited:?}");
+        assert_refused(&keys(&space, &[command, "a b"]).run(), 1, "1 to 64");
     }
 }
 
 #[test]
-fn what_the_command_line_does_not_allow_is_refused() {
+fn invalid_arguments_are_refused() {
     let space = RedisSpace::new();
     for (args, reason) in [
         (&["create"][..], "--label"),
-        (&["create", "--label", " "], "a label must not be blank"),
-        (&["create", "--label", "a\nb"], "a label must not have control characters"),
-        (&["create", "--label", "x", "--scopes", "admin"], "a scope is read or write"),
-        (&["create", "--label", "x", "--scopes", ""], "a scope is read or write"),
+        (&["create", "--label", " "], "must not be blank"),
+        (&["create", "--label", "a\nb"], "control characters"),
+        (&["create", "--label", "x", "--scopes", "admin"], "read or write"),
+        (&["create", "--label", "x", "--scopes", ""], "read or write"),
         (&["create", "--label", "x", "--expires-in", "90"], "a duration has a unit"),
         (&["create", "--label", "x", "--expires-in", "0s"], "at least 1s"),
         (&["create", "--label", "x", "--expires-in", "1000y"], "at most 100 years"),
@@ -59,54 +59,55 @@ fn what_the_command_line_does_not_allow_is_refused() {
 }
 
 #[test]
-fn what_is_no_token_is_not_registered_and_not_shown() {
+fn an_invalid_token_is_not_registered_and_not_shown() {
     let space = RedisSpace::new();
     for (input, reason) in [
-        ("", "standard input holds no token"),
-        ("\n", "standard input holds no token"),
-        ("top secret", "standard input holds no token"),
-        ("top-secret\ntop-secret-2", "standard input holds no token"),
-        (&"top-secret".repeat(1000), "standard input holds no token"),
-        ("animalstore_top-secret", "its checksum is wrong"),
+        ("", "does not contain a valid token"),
+        ("\n", "does not contain a valid token"),
+        ("top secret", "does not contain a valid token"),
+        ("top-secret\ntop-secret-2", "does not contain a valid token"),
+        (&"top-secret".repeat(1000), "does not contain a valid token"),
+        ("animalstore_top-secret", "checksum"),
     ] {
-        let ended = keys(&space, &["create", "--label", "x", "--token-stdin"]).stdin(input).run();
-        assert_refused(&ended, 1, reason);
-        assert!(!ended.output().contains("secret"), "{ended:?}");
+        let exited = keys(&space, &["create", "--label", "x", "--token-stdin"]).stdin(input).run();
+        assert_refused(&exited, 1, reason);
+        assert!(!exited.output().contains("secret"), "{exited:?}");
     }
     assert_eq!(space.names(), Vec::<String>::new());
 }
 
 #[test]
-fn keys_that_the_configuration_holds_are_not_issued_by_command() {
-    let ended = Program::with_key().args(&["keys", "list"]).run();
-    assert_refused(&ended, 1, "keys.backend is memory");
+fn keys_in_memory_cannot_be_administered() {
+    let exited = Program::with_key().args(&["keys", "list"]).run();
+    assert_refused(&exited, 1, "keys.backend is memory");
 }
 
 #[test]
-fn redis_that_is_away_or_refuses_is_an_error_without_the_password() {
+fn a_failure_of_redis_is_an_error_without_the_password() {
     let server = RedisServer::with(&["--requirepass", "right"]);
-    let away = Program::with_redis("redis://:top-secret@localhost:1").args(&["keys", "list"]).run();
-    assert_refused(&away, 1, "the API key store is unavailable: Redis: Connection refused");
+    let unavailable = Program::with_redis_url("redis://:top-secret@localhost:1").args(&["keys", "list"]).run();
+    assert_refused(&unavailable, 1, "Connection refused");
 
     let url = format!("redis://:top-secret@localhost:{}", server.port());
-    let refused = Program::with_redis(&url).args(&["keys", "create", "--label", "x"]).run();
+    let refused = Program::with_redis_url(&url).args(&["keys", "create", "--label", "x"]).run();
     assert_refused(&refused, 1, "WRONGPASS");
-    for ended in [away, refused] {
-        assert!(!ended.output().contains("top-secret"), "{ended:?}");
+    for exited in [unavailable, refused] {
+        assert!(!exited.output().contains("top-secret"), "{exited:?}");
     }
 }
 
 #[test]
-fn redis_that_does_not_answer_ends_the_command_in_time() {
+fn a_frozen_redis_fails_the_command_after_the_timeout() {
     let server = RedisServer::start();
     let proxy = FaultProxy::to(server.port());
     proxy.freeze();
 
-    let ended = Program::with_redis(&format!("redis://{}", proxy.address())).args(&["keys", "list"]).run();
-    assert_refused(&ended, 1, "the API key store is unavailable");
+    let program = Program::with_redis_url(&format!("redis://{}", proxy.address()));
+    let exited = program.env("ANIMAL_STORE_KEYS__REDIS__TIMEOUT", "50ms").args(&["keys", "list"]).run();
+    assert_refused(&exited, 1, "unavailable");
 }
 
-/// Runs a command of the shell over these keys; returns its exit code, standard output and standard error.
+/// Runs `animal-store keys` in a shell. Returns its exit code, standard output and standard error.
 fn shell(space: &RedisSpace, arguments: &str) -> (Option<i32>, String, String) {
     let output = Command::new("sh")
         .args(["-c", &format!("exec {} keys {arguments}", env!("CARGO_BIN_EXE_animal-store"))])
@@ -121,21 +122,21 @@ fn shell(space: &RedisSpace, arguments: &str) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn a_token_that_nobody_could_see_is_said_to_be_lost() {
+fn a_token_that_cannot_be_printed_is_reported_as_lost() {
     let (code, _, stderr) = shell(&RedisSpace::new(), "create --label x >/dev/full");
     assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains("nobody has seen the new token of the API key"), "{stderr}");
+    assert!(stderr.contains("could not be printed"), "{stderr}");
 }
 
 #[test]
-fn a_change_that_could_not_be_logged_is_no_success() {
+fn a_change_that_cannot_be_logged_is_not_a_success() {
     let (code, stdout, _) = shell(&RedisSpace::new(), "create --label x 2>/dev/full");
     assert_eq!(code, Some(1));
     assert!(stdout.starts_with("animalstore_"), "{stdout}");
 }
 
 #[test]
-fn the_administrator_of_another_prefix_sees_nothing() {
+fn keys_of_another_prefix_are_not_listed() {
     let space = RedisSpace::new();
     token_and_id(&keys(&space, &["create", "--label", "x"]).run());
 

@@ -1,98 +1,71 @@
-//! What was acknowledged is there, however the process ends.
+//! Acknowledged pets survive a crash.
 
 use std::{
     collections::BTreeMap,
-    io::{BufRead, BufReader, Read, Write},
+    io::{Read, Write},
     net::{SocketAddr, TcpStream},
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::mpsc,
     thread,
-    time::Duration,
 };
 
 use animal_store_test_servers::PgDatabase;
 use serde_json::Value;
 
 use crate::{
-    postgres::over,
-    program::{DEADLINE, TOKEN},
+    http::{Response, create_request},
+    program::{DEADLINE, Program, TOKEN},
 };
 
-const CREATES: usize = 10_000;
 const CLIENTS: usize = 64;
-/// The process is killed when so many were answered.
-const KILLED_AT: usize = 4_000;
+/// The process is killed after this number of responses, while other requests are in flight.
+const RESPONSES: usize = 500;
 
-/// Sends one create and reads its answer; `None` where the connection ended before.
-fn create(stream: &mut BufReader<TcpStream>, name: &str) -> Option<(String, Value)> {
-    let body = format!(r#"{{"name":"{name}","categoryId":1}}"#);
-    let head = format!("POST /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: Bearer {TOKEN}\r\n");
-    let fields = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
-    stream.get_mut().write_all(format!("{head}{fields}\r\n\r\n{body}").as_bytes()).ok()?;
-    let (mut status, mut length) = (String::new(), 0);
-    stream.read_line(&mut status).ok().filter(|&bytes| bytes > 0)?;
-    loop {
-        let mut line = String::new();
-        stream.read_line(&mut line).ok().filter(|&bytes| bytes > 0)?;
-        if line == "\r\n" {
-            break;
-        }
-        if let Some(value) = line.to_lowercase().strip_prefix("content-length: ") {
-            length = value.trim().parse().expect("a length");
-        }
-    }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).ok()?;
-    Some((status, serde_json::from_slice(&body).expect("JSON")))
-}
-
-/// Creates until all are or the connection ends; notes what was answered 201.
-fn client(number: usize, address: SocketAddr, answered: &AtomicUsize, created: &Mutex<BTreeMap<String, i64>>) {
-    let stream = TcpStream::connect(address).expect("a connection");
-    stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
-    let mut stream = BufReader::new(stream);
-    for name in (number..CREATES).step_by(CLIENTS).map(|create| format!("animal-{create}")) {
-        let Some((status, pet)) = create(&mut stream, &name) else { return };
-        assert!(status.starts_with("HTTP/1.1 201 "), "{status}");
-        assert_eq!(pet["name"], name.as_str());
-        created.lock().expect("nobody panics").insert(name, pet["id"].as_i64().expect("an id"));
-        answered.fetch_add(1, Ordering::Relaxed);
-    }
+/// Creates a pet and returns its id. `None` if the process was killed before its response was complete.
+fn create(address: SocketAddr, name: &str) -> Option<i64> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
+    stream.write_all(create_request(TOKEN, "", name).as_bytes()).ok()?;
+    let mut text = String::new();
+    let _ = stream.read_to_string(&mut text);
+    let response = Response::parse(&text)?;
+    assert_eq!(response.status, 201, "{response:?}");
+    let pet: Value = serde_json::from_str(&response.body).expect("JSON");
+    assert_eq!(pet["name"], name);
+    pet["id"].as_i64()
 }
 
 #[test]
-fn every_animal_that_was_answered_201_is_in_the_table_once_after_a_kill() {
+fn after_a_kill_every_acknowledged_pet_is_stored_once() {
     let database = PgDatabase::new();
-    let mut running = over(database.url()).start();
+    let mut running = Program::with_postgres(database.url()).start();
     let address = running.address();
-    let (answered, created) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let (sender, responses) = mpsc::channel();
+    let mut acknowledged: BTreeMap<String, i64> = BTreeMap::new();
 
     thread::scope(|scope| {
-        let clients: Vec<_> = (0..CLIENTS)
-            .map(|number| {
-                let (answered, created) = (&answered, &created);
-                scope.spawn(move || client(number, address, answered, created))
-            })
-            .collect();
-        while answered.load(Ordering::Relaxed) < KILLED_AT {
-            assert!(!clients.iter().any(thread::ScopedJoinHandle::is_finished), "a client ended too early");
-            thread::park_timeout(Duration::from_millis(1));
+        for client in 0..CLIENTS {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                for name in (0..).map(|number| format!("pet-{client}-{number}")) {
+                    let Some(id) = create(address, &name) else { return };
+                    sender.send((name, id)).expect("the test receives");
+                }
+            });
         }
-        running.signal("KILL");
+        drop(sender);
+        acknowledged.extend(responses.iter().take(RESPONSES));
+        running.kill();
+        assert_eq!(acknowledged.len(), RESPONSES, "the clients stopped before the kill");
+        acknowledged.extend(responses);
     });
-    assert_eq!(running.wait().code, None, "a signal ended it");
 
-    let created = created.into_inner().expect("nobody panics");
-    assert!((KILLED_AT..CREATES).contains(&created.len()), "{} were answered", created.len());
-    // What it was sent last may still be under way; this waits for it.
+    // Waits for statements that PostgreSQL still executes.
     database.sql("BEGIN; LOCK TABLE pets IN ACCESS EXCLUSIVE MODE; COMMIT");
     let rows = database.sql("SELECT name, id FROM pets");
     let stored: Vec<_> = rows.lines().filter_map(|row| row.split_once('|')).collect();
     let by_name: BTreeMap<_, i64> = stored.iter().map(|(name, id)| (*name, id.parse().expect("an id"))).collect();
-    assert_eq!(by_name.len(), stored.len(), "an animal is there twice");
-    for (name, id) in &created {
+    assert_eq!(by_name.len(), stored.len(), "a pet is stored twice");
+    for (name, id) in &acknowledged {
         assert_eq!(by_name.get(name.as_str()), Some(id), "{name}");
     }
 }

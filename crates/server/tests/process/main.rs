@@ -1,9 +1,9 @@
-//! The program as an operator meets it: its command line, its output, its exit codes, its signals.
+//! The program as an operator meets it: command line, output, exit codes, signals.
 
 mod command_line;
 mod configuration;
-mod first_steps;
 mod guide;
+mod http;
 mod idempotency;
 mod idempotency_crashes;
 mod idempotency_log;
@@ -15,6 +15,7 @@ mod log;
 mod permissions;
 mod postgres;
 mod program;
+mod quickstart;
 mod secrets;
 mod signals;
 mod starting;

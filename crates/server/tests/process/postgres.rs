@@ -1,228 +1,199 @@
-//! The program over PostgreSQL: how it starts, what it says, and how it gets over the loss of it.
+//! The program with PostgreSQL: start, migrations, and loss of the database.
 
-use std::{
-    net::SocketAddr,
-    time::{Duration, Instant},
-};
+use std::net::SocketAddr;
 
 use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
 
-use crate::program::{DEADLINE, Program, TOKEN, get, read_to_end, send};
+use crate::{
+    http::{Response, create_request, exchange, get},
+    program::{Program, TOKEN, wait_until},
+};
 
-const AWAY: &str = "no connection to PostgreSQL: requests are answered 503";
-
-pub(crate) fn over(url: &str) -> Program {
-    Program::with_key()
-        .env("ANIMAL_STORE_STORAGE__BACKEND", "postgres")
-        .env("ANIMAL_STORE_STORAGE__POSTGRES__URL", url)
-        .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "1s")
-        .env("ANIMAL_STORE_STORAGE__POSTGRES__CONNECT_TIMEOUT", "1s")
-}
-
-pub(crate) fn status(answer: &str) -> u16 {
-    answer[9..12].parse().expect("a status")
-}
-
-pub(crate) fn list(address: SocketAddr) -> String {
+fn list(address: SocketAddr) -> Response {
     get(address, "/v1/pets", TOKEN)
 }
 
-pub(crate) fn create(address: SocketAddr) -> String {
-    let head = format!("POST /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: Bearer {TOKEN}\r\n");
-    let body = r#"{"name":"Rex","categoryId":1}"#;
-    let fields = format!("Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close", body.len());
-    read_to_end(send(address, &format!("{head}{fields}\r\n\r\n{body}")))
+fn create(address: SocketAddr) -> Response {
+    exchange(address, &create_request(TOKEN, "", "Rex"))
 }
 
-#[track_caller]
-fn wait_for(expected: u16, ask: impl Fn() -> String) {
-    let start = Instant::now();
-    while status(&ask()) != expected {
-        assert!(start.elapsed() < DEADLINE, "{} instead of {expected}", ask());
+/// Holds every insert of a pet in PostgreSQL until it is opened.
+pub(crate) struct Gate<'a>(&'a PgDatabase);
+
+impl<'a> Gate<'a> {
+    pub(crate) fn closed(database: &'a PgDatabase) -> Self {
+        database.sql(
+            "CREATE TABLE gate (); INSERT INTO gate DEFAULT VALUES;
+            CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS
+                'BEGIN WHILE EXISTS (SELECT FROM gate) LOOP PERFORM pg_sleep(0.01); END LOOP; RETURN NEW; END';
+            CREATE TRIGGER gate BEFORE INSERT ON pets FOR EACH ROW EXECUTE FUNCTION wait_at_gate()",
+        );
+        Self(database)
     }
-}
 
-#[track_caller]
-pub(crate) fn wait_until(happened: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !happened() {
-        assert!(start.elapsed() < DEADLINE, "it does not happen");
+    /// Waits until an insert is held.
+    #[track_caller]
+    pub(crate) fn wait_for_insert(&self) {
+        let held = "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database()";
+        wait_until(|| self.0.sql(&format!("{held} AND wait_event = 'PgSleep'")) == "t");
+    }
+
+    pub(crate) fn open(&self) {
+        self.0.sql("DELETE FROM gate");
     }
 }
 
 #[test]
-fn animals_survive_the_end_of_the_process() {
+fn pets_survive_the_end_of_the_process() {
     let database = PgDatabase::new();
-    let mut running = over(database.url()).start();
-    assert_eq!(status(&create(running.address())), 201);
-    running.signal("TERM");
-    assert_eq!(running.wait().code, Some(0));
+    let mut running = Program::with_postgres(database.url()).start();
+    assert_eq!(create(running.address()).status, 201);
+    assert_eq!(running.terminate().code, Some(0));
 
-    let answer = list(over(database.url()).start().address());
-    assert!(answer.ends_with(r#"[{"id":1,"name":"Rex","categoryId":1}]"#), "{answer}");
+    let response = list(Program::with_postgres(database.url()).start().address());
+    assert_eq!(response.body, r#"[{"id":1,"name":"Rex","categoryId":1}]"#);
 }
 
 #[test]
-fn migrate_prints_what_it_does_and_a_dry_run_what_it_would_do() {
+fn migrate_prints_the_migrations_that_it_ran_and_a_dry_run_the_pending_ones() {
     let database = PgDatabase::new();
-    let dry_run = over(database.url()).args(&["migrate", "--dry-run"]).run();
-    assert_eq!((dry_run.code, dry_run.stdout.len()), (Some(0), 2), "{dry_run:?}");
+    let migrate = |args: &[&str]| {
+        let exited = Program::with_postgres(database.url()).args(args).run();
+        assert_eq!(exited.code, Some(0), "{exited:?}");
+        exited.stdout
+    };
+    let pending = migrate(&["migrate", "--dry-run"]);
+    assert_eq!(pending.len(), 2, "{pending:?}");
     assert_eq!(database.sql("SELECT to_regclass('pets') IS NULL"), "t");
 
-    let migrate = over(database.url()).args(&["migrate"]).run();
-    assert_eq!((migrate.code, &migrate.stdout), (Some(0), &dry_run.stdout), "{migrate:?}");
+    assert_eq!(migrate(&["migrate"]), pending);
     assert_eq!(database.sql("SELECT count(*) FROM pets"), "0");
-
-    let again = over(database.url()).args(&["migrate"]).run();
-    assert_eq!((again.code, again.stdout.len()), (Some(0), 0), "{again:?}");
+    assert_eq!(migrate(&["migrate"]), Vec::<String>::new());
 }
 
 #[test]
-fn migrate_says_why_it_cannot() {
+fn a_failed_migrate_names_the_reason() {
     let memory = Program::new().args(&["migrate"]).run();
     assert_eq!(memory.code, Some(1));
-    assert_eq!(memory.stderr, ["animal-store: storage.backend is memory: it has no schema"]);
+    assert_eq!(memory.stderr, ["animal-store: storage.backend is memory, which has no schema"]);
 
-    let nowhere = over("postgres://store:top-secret@127.0.0.1:1/store").args(&["migrate"]).run();
-    assert_eq!(nowhere.code, Some(1));
-    assert!(nowhere.output().contains("refused") && !nowhere.output().contains("top-secret"), "{nowhere:?}");
+    let unavailable = Program::with_postgres("postgres://store:top-secret@127.0.0.1:1/store").args(&["migrate"]).run();
+    assert_eq!(unavailable.code, Some(1));
+    let output = unavailable.output();
+    assert!(output.contains("refused") && !output.contains("top-secret"), "{unavailable:?}");
 }
 
 #[test]
-fn pending_migrations_end_a_start_that_is_to_check_and_the_line_says_what_to_run() {
+fn with_migrate_check_pending_migrations_prevent_the_start() {
     let database = PgDatabase::new();
-    let check = || over(database.url()).env("ANIMAL_STORE_STORAGE__POSTGRES__MIGRATE", "check");
+    let check = || Program::with_postgres(database.url()).env("ANIMAL_STORE_STORAGE__POSTGRES__MIGRATE", "check");
 
-    let ended = check().run();
-    assert_eq!(ended.code, Some(1));
-    assert!(
-        ended.stderr.join("\n").contains("_expand_create_idempotency_keys; run `animal-store migrate`"),
-        "{ended:?}"
-    );
+    let exited = check().run();
+    assert_eq!(exited.code, Some(1));
+    let stderr = exited.stderr.join("\n");
+    assert!(stderr.contains("_expand_create_idempotency_keys") && stderr.contains("animal-store migrate"), "{stderr}");
 
-    assert_eq!(over(database.url()).args(&["migrate"]).run().code, Some(0));
-    assert_eq!(status(&list(check().start().address())), 200);
+    assert_eq!(Program::with_postgres(database.url()).args(&["migrate"]).run().code, Some(0));
+    assert_eq!(list(check().start().address()).status, 200);
 }
 
 #[test]
-fn a_schema_that_a_newer_program_has_expanded_is_one_warning_and_a_contracted_one_ends_the_start() {
+fn a_schema_expanded_by_a_newer_program_is_one_warning_and_a_contracted_one_prevents_the_start() {
     let database = PgDatabase::new();
-    assert_eq!(over(database.url()).args(&["migrate"]).run().code, Some(0));
+    assert_eq!(Program::with_postgres(database.url()).args(&["migrate"]).run().code, Some(0));
     database.sql("INSERT INTO __diesel_schema_migrations (version) VALUES ('9998_expand_colours')");
-    let mut running = over(database.url()).start();
-    assert_eq!(status(&list(running.address())), 200);
-    running.signal("TERM");
-    let lines = running.wait().stdout;
+    let mut running = Program::with_postgres(database.url()).start();
+    assert_eq!(list(running.address()).status, 200);
+    let lines = running.terminate().stdout;
     let warnings: Vec<_> = lines.iter().filter(|line| line.contains("9998_expand_colours")).collect();
     assert!(warnings.len() == 1 && warnings[0].contains(r#""level":"WARN""#), "{lines:?}");
 
     database.sql("INSERT INTO __diesel_schema_migrations (version) VALUES ('9999_contract_names')");
-    let ended = over(database.url()).run();
-    assert_eq!(ended.code, Some(1));
-    let told = "a newer program has made changes that this one cannot work with: 9999_contract_names";
-    assert!(ended.stderr.join("\n").contains(told), "{ended:?}");
+    let exited = Program::with_postgres(database.url()).run();
+    assert_eq!(exited.code, Some(1));
+    assert!(exited.stderr.join("\n").contains("9999_contract_names"), "{exited:?}");
 }
 
 #[test]
-fn a_wrong_password_is_told_and_is_no_part_of_it() {
+fn a_wrong_password_is_reported_without_showing_it() {
     let server = PostgresServer::with_password("right-password");
     let url = server.url("postgres").replace("postgres@", "postgres:wrong-password@");
 
-    let mut running = over(&url).start();
-    let reason = running.wait_for_event(AWAY);
-    assert!(reason["reason"].as_str().expect("a text").contains("password authentication failed"), "{reason}");
-    assert_eq!(status(&list(running.address())), 503);
-    running.signal("TERM");
-    assert!(!running.wait().output().contains("wrong-password"));
+    // A loaded machine takes time to check a password.
+    let program = || Program::with_postgres(&url).env("ANIMAL_STORE_STORAGE__POSTGRES__CONNECT_TIMEOUT", "15s");
+    let mut running = program().start();
+    let reason = running.wait_for_reason("animal_store_adapters_postgres");
+    assert!(reason.contains("password authentication failed"), "{reason}");
+    assert_eq!(list(running.address()).status, 503);
+    assert!(!running.terminate().output().contains("wrong-password"));
 
-    let insisting = over(&url).env("ANIMAL_STORE_STORAGE__POSTGRES__REQUIRED_AT_START", "true").run();
-    assert_eq!(insisting.code, Some(1));
-    assert!(insisting.stderr.join("\n").contains("password authentication failed"), "{insisting:?}");
-    assert!(!insisting.output().contains("wrong-password"));
+    let required = program().env("ANIMAL_STORE_STORAGE__POSTGRES__REQUIRED_AT_START", "true").run();
+    assert_eq!(required.code, Some(1));
+    assert!(required.stderr.join("\n").contains("password authentication failed"), "{required:?}");
+    assert!(!required.output().contains("wrong-password"));
 }
 
 #[test]
-fn it_starts_without_postgresql_is_not_ready_and_becomes_ready() {
+fn an_unavailable_postgresql_is_a_503_until_it_is_available() {
     let mut server = PostgresServer::start();
     server.stop();
-    let mut running = over(&server.url("postgres")).start();
+    let mut running = Program::with_postgres(&server.url("postgres")).start();
     let (address, management) = (running.address(), running.management_address());
-    for answer in [list(address), create(address), get(management, "/ready", "")] {
-        assert_eq!(status(&answer), 503, "{answer}");
-    }
-    assert_eq!(status(&get(management, "/live", "")), 200);
 
-    server.start_again();
-    wait_for(200, || get(management, "/ready", ""));
-    assert_eq!(status(&create(address)), 201);
-    assert_eq!(status(&list(address)), 200);
-}
-
-#[test]
-fn a_restart_of_postgresql_is_a_503_and_then_over() {
-    let mut server = PostgresServer::start();
-    let mut running = over(&server.url("postgres")).start();
-    let (address, management) = (running.address(), running.management_address());
-    assert_eq!(status(&create(address)), 201);
-
-    server.stop();
-    for _ in 0..10 {
-        for answer in [list(address), create(address)] {
-            assert_eq!(status(&answer), 503, "{answer}");
+    for _ in 0..2 {
+        for response in [list(address), create(address), get(management, "/ready", "")] {
+            assert_eq!(response.status, 503, "{response:?}");
         }
-    }
-    assert_eq!(status(&get(management, "/ready", "")), 503);
+        assert_eq!(get(management, "/live", "").status, 200);
 
-    server.start_again();
-    wait_for(200, || list(address));
-    wait_for(201, || create(address));
-    wait_for(200, || get(management, "/ready", ""));
+        server.start_again();
+        wait_until(|| get(management, "/ready", "").status == 200);
+        wait_until(|| list(address).status == 200);
+        wait_until(|| create(address).status == 201);
+        server.stop();
+    }
 }
 
 #[test]
-fn postgresql_that_does_not_answer_is_a_503_within_the_deadline_and_its_body_says_nothing_of_it() {
+fn a_frozen_postgresql_is_a_503_that_does_not_mention_it() {
     let database = PgDatabase::new();
     let port = database.sql("SELECT inet_server_port()").parse().expect("a port");
     let mut proxy = FaultProxy::to(port);
     let url = format!("postgres://postgres@{}/{}", proxy.address(), database.name());
-    let mut running = over(&url).start();
+    let mut running = Program::with_postgres(&url).env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "400ms").start();
     let (address, management) = (running.address(), running.management_address());
-    // Every connection is open by then.
-    wait_for(200, || get(management, "/ready", ""));
-    wait_for(200, || list(address));
+    // From then on, every connection is open.
+    wait_until(|| get(management, "/ready", "").status == 200);
+    wait_until(|| list(address).status == 200);
 
     proxy.freeze();
-    let start = Instant::now();
-    let answer = list(address);
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-    assert_eq!(status(&answer), 503);
-    assert!(answer.to_lowercase().contains("\r\nretry-after: "), "{answer}");
-    let body = answer.split_once("\r\n\r\n").expect("a body").1;
-    assert!(!body.to_lowercase().contains("postgres") && !body.contains("time"), "{body}");
+    let response = list(address);
+    assert!(response.status == 503 && response.header("retry-after").is_some(), "{response:?}");
+    assert!(!response.body.to_lowercase().contains("postgres") && !response.body.contains("time"), "{response:?}");
 
-    // Its outcome is not known: it was sent.
-    let answer = create(address);
-    assert!(status(&answer) == 503 && answer.contains(r#""outcome_unknown""#), "{answer}");
-    assert!(!answer.to_lowercase().contains("\r\nretry-after: "), "{answer}");
+    // The create was sent, so its outcome is unknown.
+    let response = create(address);
+    assert!(response.status == 503 && response.body.contains(r#""outcome_unknown""#), "{response:?}");
+    assert_eq!(response.header("retry-after"), None, "{response:?}");
 
     proxy.heal();
-    wait_for(200, || list(address));
-    wait_for(201, || create(address));
+    wait_until(|| list(address).status == 200);
+    wait_until(|| create(address).status == 201);
 }
 
 #[test]
-fn a_row_that_is_no_animal_is_a_500_and_a_line_with_table_column_and_id() {
+fn an_invalid_row_is_a_500_and_its_table_column_and_id_are_logged() {
     let database = PgDatabase::new();
-    let mut running = over(database.url()).start();
+    let mut running = Program::with_postgres(database.url()).start();
     let address = running.address();
     database.sql("INSERT INTO pets (name, category_id) VALUES ('  ', 1)");
 
-    let answer = list(address);
+    let response = list(address);
 
-    assert_eq!(status(&answer), 500, "{answer}");
-    assert!(!answer.contains("pets,") && answer.contains(r#""internal_error""#), "{answer}");
-    let line = running.wait_for_event("request");
-    let cause = line["cause"].as_str().expect("a cause");
-    assert!(cause.contains("table pets, column name, id 1: must not be blank"), "{line}");
-    assert_eq!(line["level"], "ERROR");
+    assert!(response.status == 500 && response.body.contains(r#""internal_error""#), "{response:?}");
+    assert!(!response.body.contains("pets,"), "{response:?}");
+    let event = running.wait_for_event("request");
+    let cause = event["cause"].as_str().expect("a cause");
+    assert!(["pets", "name", "id 1", "blank"].iter().all(|word| cause.contains(word)), "{event}");
+    assert_eq!(event["level"], "ERROR");
 }

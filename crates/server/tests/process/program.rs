@@ -1,38 +1,40 @@
-//! The program as a process of its own, in a working directory of its own.
+//! The program as a process with its own working directory and environment.
 
 use std::{
-    env, fs,
+    fs,
     io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpStream},
+    mem,
+    net::SocketAddr,
     process::{Child, Command, Stdio},
-    sync::mpsc::{Receiver, Sender, channel},
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     thread,
     time::{Duration, Instant},
 };
 
+use animal_store_test_servers::RedisSpace;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Nothing that is waited for takes longer, however busy the machine is.
+/// Time after which a wait fails the test. A loaded machine does not need it.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 /// The API key of [`Program::with_key`].
 pub(crate) const TOKEN: &str = "process-token-1";
 
-/// What is to be run.
+/// A program to be run.
 pub(crate) struct Program {
     command: Command,
     directory: TempDir,
     stdin: String,
 }
 
-/// A line of its output.
+/// A line of output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
     Out(String),
     Err(String),
 }
 
-/// The process while it runs; killed when dropped.
+/// A running process. Dropping it kills it.
 pub(crate) struct Running {
     child: Child,
     receiver: Receiver<Line>,
@@ -40,38 +42,49 @@ pub(crate) struct Running {
     _directory: TempDir,
 }
 
-/// What is left when it has ended.
+/// A process that has exited.
 #[derive(Debug)]
-pub(crate) struct Ended {
-    /// None where a signal ended it.
+pub(crate) struct Exited {
+    /// `None` if a signal ended the process.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: Vec<String>,
     pub(crate) stderr: Vec<String>,
 }
 
 impl Program {
-    /// With an empty configuration, but for the ports: those are free ones.
-    pub(crate) fn new() -> Self {
-        let program = Self::bare();
-        program.env("ANIMAL_STORE_HTTP__LISTEN", "127.0.0.1:0").env("ANIMAL_STORE_MANAGEMENT__LISTEN", "127.0.0.1:0")
-    }
-
-    /// The same with [`TOKEN`] as its API key.
-    pub(crate) fn with_key() -> Self {
-        Self::new().env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", TOKEN)
-    }
-
-    /// The same with its API keys in Redis.
-    pub(crate) fn with_redis(url: &str) -> Self {
-        Self::new().env("ANIMAL_STORE_KEYS__BACKEND", "redis").env("ANIMAL_STORE_KEYS__REDIS__URL", url)
-    }
-
-    /// With nothing set at all.
+    /// Without any configuration.
     pub(crate) fn bare() -> Self {
         let directory = TempDir::new().expect("a working directory");
         let mut command = Command::new(env!("CARGO_BIN_EXE_animal-store"));
         command.env_clear().current_dir(directory.path());
         Self { command, directory, stdin: String::new() }
+    }
+
+    /// On free ports.
+    pub(crate) fn new() -> Self {
+        let program = Self::bare();
+        program.env("ANIMAL_STORE_HTTP__LISTEN", "127.0.0.1:0").env("ANIMAL_STORE_MANAGEMENT__LISTEN", "127.0.0.1:0")
+    }
+
+    /// On free ports, with the API key [`TOKEN`].
+    pub(crate) fn with_key() -> Self {
+        Self::new().env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", TOKEN)
+    }
+
+    /// The same, with pets in PostgreSQL.
+    pub(crate) fn with_postgres(url: &str) -> Self {
+        Self::with_key()
+            .env("ANIMAL_STORE_STORAGE__BACKEND", "postgres")
+            .env("ANIMAL_STORE_STORAGE__POSTGRES__URL", url)
+    }
+
+    /// On free ports, with API keys in Redis.
+    pub(crate) fn with_redis_url(url: &str) -> Self {
+        Self::new().env("ANIMAL_STORE_KEYS__BACKEND", "redis").env("ANIMAL_STORE_KEYS__REDIS__URL", url)
+    }
+
+    pub(crate) fn with_redis(space: &RedisSpace) -> Self {
+        Self::with_redis_url(space.url()).env("ANIMAL_STORE_KEYS__REDIS__PREFIX", space.prefix())
     }
 
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
@@ -84,13 +97,13 @@ impl Program {
         self
     }
 
-    /// With this file in its working directory.
+    /// Writes a file into the working directory.
     pub(crate) fn file(self, name: &str, text: &str) -> Self {
         fs::write(self.directory.path().join(name), text).expect("a file");
         self
     }
 
-    /// With this to read on standard input.
+    /// Sets the content of standard input.
     pub(crate) fn stdin(mut self, text: &str) -> Self {
         text.clone_into(&mut self.stdin);
         self
@@ -99,7 +112,7 @@ impl Program {
     pub(crate) fn start(mut self) -> Running {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().expect("the program starts");
-        // It may end without reading it.
+        // A program that does not read it may have exited.
         let _ = child.stdin.take().expect("standard input").write_all(self.stdin.as_bytes());
         let (sender, receiver) = channel();
         forward(child.stdout.take().expect("standard output"), sender.clone(), Line::Out);
@@ -107,9 +120,9 @@ impl Program {
         Running { child, receiver, lines: Vec::new(), _directory: self.directory }
     }
 
-    /// Runs it to its end.
+    /// Runs the program until it exits.
     #[track_caller]
-    pub(crate) fn run(self) -> Ended {
+    pub(crate) fn run(self) -> Exited {
         self.start().wait()
     }
 }
@@ -117,14 +130,14 @@ impl Program {
 fn forward(pipe: impl Read + Send + 'static, sender: Sender<Line>, line: fn(String) -> Line) {
     thread::spawn(move || {
         for text in BufReader::new(pipe).lines().map_while(Result::ok) {
-            // A test that has ended listens no more.
+            // Fails after the test has ended.
             let _ = sender.send(line(text));
         }
     });
 }
 
 impl Running {
-    /// Waits for a line of which `choose` makes something.
+    /// Waits for a line for which `choose` returns a value, and returns that value.
     #[track_caller]
     pub(crate) fn wait_for<T>(&mut self, choose: impl Fn(&Line) -> Option<T>) -> T {
         if let Some(chosen) = self.lines.iter().find_map(&choose) {
@@ -133,7 +146,7 @@ impl Running {
         let start = Instant::now();
         loop {
             let Ok(line) = self.receiver.recv_timeout(DEADLINE.saturating_sub(start.elapsed())) else {
-                panic!("the line does not come: {:#?}", self.lines);
+                panic!("the line is missing: {:#?}", self.lines);
             };
             self.lines.push(line);
             if let Some(chosen) = self.lines.last().and_then(&choose) {
@@ -142,106 +155,122 @@ impl Running {
         }
     }
 
-    /// Waits for this line of the log.
+    /// Waits for an event of the log.
     #[track_caller]
-    pub(crate) fn wait_for_event(&mut self, message: &str) -> Value {
+    pub(crate) fn wait_for_log(&mut self, matches: impl Fn(&Value) -> bool) -> Value {
         self.wait_for(|line| match line {
-            Line::Out(text) => serde_json::from_str(text).ok().filter(|event: &Value| event["message"] == message),
+            Line::Out(text) => serde_json::from_str(text).ok().filter(&matches),
             Line::Err(_) => None,
         })
     }
 
-    /// Where operators connect.
     #[track_caller]
-    pub(crate) fn management_address(&mut self) -> SocketAddr {
-        self.wait_for_event("listening")["management"].as_str().expect("an address").parse().expect("an address")
+    pub(crate) fn wait_for_event(&mut self, message: &str) -> Value {
+        self.wait_for_log(|event| event["message"] == message)
     }
 
-    /// Its process id.
+    /// Waits for an error with a reason that a crate logs, and returns the reason.
+    #[track_caller]
+    pub(crate) fn wait_for_reason(&mut self, module: &str) -> String {
+        let event = self.wait_for_log(|event| {
+            event["target"].as_str().is_some_and(|target| target.starts_with(module))
+                && event["level"] == "ERROR"
+                && event["reason"].is_string()
+        });
+        event["reason"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Address of the API.
+    #[track_caller]
+    pub(crate) fn address(&mut self) -> SocketAddr {
+        self.listening("address")
+    }
+
+    #[track_caller]
+    pub(crate) fn management_address(&mut self) -> SocketAddr {
+        self.listening("management")
+    }
+
+    #[track_caller]
+    fn listening(&mut self, field: &str) -> SocketAddr {
+        self.wait_for_event("listening")[field].as_str().expect("an address").parse().expect("an address")
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Where clients connect.
-    #[track_caller]
-    pub(crate) fn address(&mut self) -> SocketAddr {
-        self.wait_for_event("listening")["address"].as_str().expect("an address").parse().expect("an address")
-    }
-
-    /// Sends it a signal: `TERM` or `INT`.
+    /// Sends a signal: `TERM` or `INT`.
     #[track_caller]
     pub(crate) fn signal(&self, name: &str) {
-        // The shell's own `kill`: a program of that name is not everywhere.
+        // The `kill` of the shell: not every machine has a program of that name.
         let status = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status();
         assert!(status.expect("the shell runs").success());
     }
 
-    /// Kills it, whatever it is doing.
+    /// Kills the process and waits for its end.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("an exit status");
     }
 
-    /// Waits for its end, which is the end of its output.
+    /// Sends SIGTERM and waits for the exit.
     #[track_caller]
-    pub(crate) fn wait(mut self) -> Ended {
-        let start = Instant::now();
-        while let Some(left) = DEADLINE.checked_sub(start.elapsed()) {
-            match self.receiver.recv_timeout(left) {
-                Ok(line) => self.lines.push(line),
-                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return self.ended(),
-                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => break,
-            }
-        }
-        panic!("the process does not end: {:#?}", self.lines);
+    pub(crate) fn terminate(self) -> Exited {
+        self.signal("TERM");
+        self.wait()
     }
 
-    fn ended(&mut self) -> Ended {
+    /// Waits for the exit, which is the end of the output.
+    #[track_caller]
+    pub(crate) fn wait(mut self) -> Exited {
+        let start = Instant::now();
+        loop {
+            match self.receiver.recv_timeout(DEADLINE.saturating_sub(start.elapsed())) {
+                Ok(line) => self.lines.push(line),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("the process does not exit: {:#?}", self.lines),
+            }
+        }
         let code = self.child.wait().expect("an exit status").code();
-        let text = |line: &Line| match line {
-            Line::Out(text) => (Some(text.clone()), None),
-            Line::Err(text) => (None, Some(text.clone())),
-        };
-        let (stdout, stderr): (Vec<_>, Vec<_>) = self.lines.iter().map(text).unzip();
-        Ended { code, stdout: stdout.into_iter().flatten().collect(), stderr: stderr.into_iter().flatten().collect() }
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        for line in mem::take(&mut self.lines) {
+            match line {
+                Line::Out(text) => stdout.push(text),
+                Line::Err(text) => stderr.push(text),
+            }
+        }
+        Exited { code, stdout, stderr }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Fails if the process has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Ended {
-    /// Everything it wrote.
+impl Exited {
+    /// Standard output and standard error.
     pub(crate) fn output(&self) -> String {
         [&self.stdout[..], &self.stderr[..]].concat().join("\n")
     }
+
+    /// Events of the log. Fails if a line of standard output is not JSON.
+    #[track_caller]
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let event = |line: &String| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        self.stdout.iter().map(event).collect()
+    }
 }
 
-/// Opens a connection and sends these bytes.
+/// Waits for a condition by checking it again and again.
 #[track_caller]
-pub(crate) fn send(address: SocketAddr, bytes: &str) -> TcpStream {
-    let mut stream = TcpStream::connect_timeout(&address, DEADLINE).expect("a connection");
-    stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
-    stream.write_all(bytes.as_bytes()).expect("the connection takes bytes");
-    stream
-}
-
-/// What comes until the connection ends.
-#[track_caller]
-pub(crate) fn read_to_end(mut stream: TcpStream) -> String {
-    let mut text = String::new();
-    stream.read_to_string(&mut text).expect("the end of the connection");
-    text
-}
-
-/// GET with this token; returns the whole answer.
-#[track_caller]
-pub(crate) fn get(address: SocketAddr, target: &str, token: &str) -> String {
-    let head = format!("GET {target} HTTP/1.1\r\nHost: store.example\r\nConnection: close\r\n");
-    read_to_end(send(address, &format!("{head}Authorization: Bearer {token}\r\n\r\n")))
+pub(crate) fn wait_until(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < DEADLINE, "the condition is not met in time");
+    }
 }

@@ -1,4 +1,4 @@
-//! The list of API keys, for people and for programs.
+//! The list of API keys as a table and as JSON.
 
 use std::{fmt::Write, time::SystemTime};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const HEADINGS: [&str; 6] = ["ID", "LABEL", "SCOPES", "CREATED", "EXPIRES", "LAST FOUR"];
 
-/// Columns under headings.
+/// Formats a table with headings.
 pub(super) fn text(entries: &[TokenEntry]) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
     rows.extend(entries.iter().map(|entry| {
@@ -35,7 +35,7 @@ pub(super) fn text(entries: &[TokenEntry]) -> String {
     text
 }
 
-/// An array with an object for each token.
+/// Formats an array with an object per token.
 pub(super) fn json(entries: &[TokenEntry]) -> serde_json::Result<String> {
     let objects: Vec<Value> = entries
         .iter()
@@ -53,7 +53,7 @@ pub(super) fn json(entries: &[TokenEntry]) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(&objects)? + "\n")
 }
 
-/// RFC 3339, in UTC.
+/// Formats a time as RFC 3339 in UTC.
 fn time(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn people_get_columns() {
+    fn the_table_has_aligned_columns() {
         assert_eq!(
             text(&entries()),
             "ID  LABEL        SCOPES      CREATED               EXPIRES               LAST FOUR\n\
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_get_an_array() {
+    fn the_json_array_has_an_object_per_token() {
         let list: Value = serde_json::from_str(&json(&entries()).unwrap()).unwrap();
         assert_eq!(
             list,
