@@ -1,16 +1,16 @@
 import { chromium } from 'playwright-core';
 
 const SWITCHES = [
-  // As root there may be no sandbox.
+  // Chromium has no sandbox as root.
   '--no-sandbox',
   '--no-first-run',
   '--no-proxy-server',
   '--disable-quic',
-  // Nothing of what a browser asks its maker.
+  // No requests to the maker of the browser.
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // A page of a made-up host may ask the service on this machine.
+  // Lets a page of a fictitious host send requests to this machine.
   '--disable-features=LocalNetworkAccessChecks',
 ];
 

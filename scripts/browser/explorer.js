@@ -1,5 +1,5 @@
-// Uses the page at /docs as a person does: authorize, add an animal, see it in the list and by its id. Once as the
-// service has it, once in a narrow window and behind a proxy that gives the service a path of its own.
+// Uses the API explorer as a person does: authorize, create a pet, list it, fetch it by its id. Once in a wide window,
+// once in a narrow one behind a proxy that adds a base path.
 //
 //     node explorer.js CHROMIUM URL TOKEN [FOLDER-FOR-PICTURES]
 
@@ -25,85 +25,91 @@ try {
 async function use(base, viewport) {
   const page = await browser.newPage({ viewport });
   page.setDefaultTimeout(20_000);
-  const complaints = watch(page, base);
+  const problems = watch(page, base);
 
-  const look = async (name) => {
-    if (pictures) await page.screenshot({ path: `${pictures}/${viewport.width}-${name}.png`, fullPage: true });
-    assert.deepEqual(complaints, []);
+  const check = async (step) => {
+    if (pictures) await page.screenshot({ path: `${pictures}/${viewport.width}-${step}.png`, fullPage: true });
+    assert.deepEqual(problems, []);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
-    assert.ok(width <= viewport.width, `${name} is ${width} px wide in a window of ${viewport.width} px`);
+    assert.ok(width <= viewport.width, `${step} is ${width} px wide in a window of ${viewport.width} px`);
   };
 
   await page.goto(`${base}/`);
   assert.equal(page.url(), `${base}/docs`);
-  await page.getByText('Adds an animal').waitFor();
-  await look('opened');
+  await operation(page, 'createPet').waitFor();
+  await check('opened');
 
   await page.getByRole('button', { name: 'Authorize' }).click();
   const dialog = page.locator('.dialog-ux');
   await dialog.getByRole('textbox').fill(token);
-  await look('authorize');
+  await check('authorize');
   await dialog.getByRole('button', { name: 'Apply credentials' }).click();
   await dialog.getByRole('button', { name: 'Close' }).last().click();
 
   const name = `Rex of ${viewport.width} px 🐕`;
-  const create = await opened(page, 'Adds an animal');
+  const create = await opened(page, 'createPet');
   await create.locator('textarea').fill(JSON.stringify({ name, categoryId: 7, status: 'pending' }));
-  const added = await executed(create, 201);
-  assert.equal(added.name, name);
-  await look('added');
+  const created = await executed(create, 201);
+  assert.equal(created.name, name);
+  await check('created');
 
-  const list = await opened(page, 'Lists animals');
+  const list = await opened(page, 'listPets');
   await list.getByPlaceholder('limit').fill('100');
-  const animals = await executed(list, 200);
-  assert.deepEqual(animals.find(({ id }) => id === added.id), added);
-  await look('listed');
+  const pets = await executed(list, 200);
+  assert.deepEqual(pets.find(({ id }) => id === created.id), created);
+  await check('listed');
 
-  const get = await opened(page, 'Fetches an animal by its id');
-  await get.getByPlaceholder('petId').fill(String(added.id));
-  assert.deepEqual(await executed(get, 200), added);
-  await look('fetched');
+  const get = await opened(page, 'getPet');
+  await get.getByPlaceholder('petId').fill(String(created.id));
+  assert.deepEqual(await executed(get, 200), created);
+  await check('fetched');
 
   await page.close();
-  console.log(`${viewport.width} px: authorized, added, listed, fetched`);
+  console.log(`${viewport.width} px: authorized, created, listed, fetched`);
 }
 
-/** What the page must not do: complain, break its own policy, ask another host for anything. */
+/** Collects messages on the console, violations of the page's policy, and requests to other hosts. */
 function watch(page, base) {
-  const complaints = [];
-  page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));
-  page.on('pageerror', (error) => complaints.push(`not caught: ${error}`));
-  page.on('requestfailed', (request) => complaints.push(`failed: ${request.url()}`));
+  const problems = [];
+  page.on('console', (message) => problems.push(`${message.type()}: ${message.text()}`));
+  page.on('pageerror', (error) => problems.push(`not caught: ${error}`));
+  page.on('requestfailed', (request) => problems.push(`failed: ${request.url()}`));
   page.on('request', (request) => {
-    if (!request.url().startsWith(`${base}/`) && !request.url().startsWith('data:')) complaints.push(`asked: ${request.url()}`);
+    const own = request.url().startsWith(`${base}/`) || request.url().startsWith('data:');
+    if (!own) problems.push(`request to ${request.url()}`);
   });
-  return complaints;
+  return problems;
 }
 
-/** The operation of this summary, with its form. */
-async function opened(page, summary) {
-  const operation = page.locator('.opblock').filter({ hasText: summary });
-  await operation.locator('.opblock-summary-control').click();
-  await operation.getByRole('button', { name: 'Execute' }).waitFor();
-  return operation;
+/** The block of an operation, by its id in the OpenAPI document. */
+function operation(page, id) {
+  return page.locator(`.opblock[id$="-${id}"]`);
+}
+
+/** The block of an operation, with its form. */
+async function opened(page, id) {
+  const block = operation(page, id);
+  await block.locator('.opblock-summary-control').click();
+  await block.getByRole('button', { name: 'Execute' }).waitFor();
+  return block;
 }
 
 /** Sends the form and returns the body that the page shows. */
-async function executed(operation, status) {
-  await operation.getByRole('button', { name: 'Execute' }).click();
-  const answer = operation.locator('.live-responses-table');
-  await answer.waitFor();
-  assert.equal(await answer.locator('.response-col_status').last().textContent(), String(status));
-  return JSON.parse(await answer.locator('.highlight-code code').first().textContent());
+async function executed(block, status) {
+  await block.getByRole('button', { name: 'Execute' }).click();
+  const response = block.locator('.live-responses-table');
+  await response.waitFor();
+  assert.equal(await response.locator('.response-col_status').last().textContent(), String(status));
+  return JSON.parse(await response.locator('.highlight-code code').first().textContent());
 }
 
-/** Passes a request on, without the prefix. */
+/** Forwards a request without the prefix. */
 function forward(request, response) {
   const { method, headers } = request;
   assert.ok(request.url.startsWith(`${PREFIX}/`), request.url);
-  const forwarded = send(url + request.url.slice(PREFIX.length), { method, headers }, (answer) => {
-    response.writeHead(answer.statusCode, answer.headers);
-    answer.pipe(response);
+  const forwarded = send(url + request.url.slice(PREFIX.length), { method, headers }, (received) => {
+    response.writeHead(received.statusCode, received.headers);
+    received.pipe(response);
   });
   request.pipe(forwarded);
 }

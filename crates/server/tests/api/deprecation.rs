@@ -1,6 +1,11 @@
-//! What the answers of `getPet`, and no others, say of its end.
+//! The deprecation of `getPet`, which every authenticated response of this operation announces, and no other.
 
-use crate::{client::Response, link, test_app::TestApp};
+use animal_store_test_servers::Response;
+
+use crate::{
+    link,
+    test_app::{PET, TestApp},
+};
 
 #[track_caller]
 fn assert_deprecated(response: &Response, status: u16) {
@@ -19,7 +24,7 @@ fn assert_not_deprecated(response: &Response, status: u16) {
 }
 
 #[test]
-fn every_authenticated_answer_of_the_operation_says_so() {
+fn every_authenticated_response_of_the_operation_announces_it() {
     let app = TestApp::start();
     let id = app.add(None);
 
@@ -32,14 +37,13 @@ fn every_authenticated_answer_of_the_operation_says_so() {
             ("9223372036854775808".to_owned(), 404),
             ("%20".to_owned(), 404),
         ] {
-            let response = app.request(method, &format!("/v1/pets/{text}")).send();
-            assert_deprecated(&response, status);
+            assert_deprecated(&app.request(method, &format!("/v1/pets/{text}")).send(), status);
         }
     }
 }
 
 #[test]
-fn a_stranger_is_not_told() {
+fn a_401_does_not_announce_it() {
     let app = TestApp::start();
     let id = app.add(None);
 
@@ -52,7 +56,7 @@ fn a_stranger_is_not_told() {
 }
 
 #[test]
-fn no_other_operation_says_so() {
+fn no_other_operation_announces_it() {
     let app = TestApp::start();
     app.add_many(3);
 
@@ -61,12 +65,12 @@ fn no_other_operation_says_so() {
         assert_not_deprecated(&app.request(method, "/v1/pets?limit=1").send(), 200);
         assert_not_deprecated(&app.request(method, "/v1/pets?limit=0").send(), 400);
     }
-    assert_not_deprecated(&app.post(r#"{"name":"Rex","categoryId":7}"#), 201);
+    assert_not_deprecated(&app.post(PET), 201);
     assert_not_deprecated(&app.post("{}"), 400);
 }
 
 #[test]
-fn what_is_no_operation_does_not_say_so() {
+fn a_request_to_no_operation_does_not_announce_it() {
     let app = TestApp::start();
     let id = app.add(None);
 
