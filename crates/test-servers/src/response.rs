@@ -116,8 +116,8 @@ impl Response {
     #[track_caller]
     pub fn assert_problems(&self, code: &str, names: &[&str]) -> String {
         let message = self.assert_error(400, code);
-        let named: Vec<_> = message.split("; ").filter_map(|problem| problem.split(' ').next()).collect();
-        assert_eq!(named, names, "{message:?} for {}", self.request);
+        let found: Vec<_> = message.split("; ").filter_map(|problem| problem.split(' ').next()).collect();
+        assert_eq!(found, names, "{message:?} for {}", self.request);
         message
     }
 

@@ -44,41 +44,36 @@ fn unavailable_storage_is_a_503_with_retry_after() {
     }
 }
 
+/// Asserts the response to a create that the storage fails.
+#[track_caller]
+fn assert_create_fails(
+    error: fn() -> AddPetError,
+    retry_after: Option<&str>,
+    (status, code): (u16, &str),
+    message: &str,
+) {
+    let service = with_repository(|repository| {
+        repository.expect_add().returning(move |_| Err(error()));
+    });
+
+    let response = service.create().header("Idempotency-Key", "order-1").send();
+
+    assert_failure(&response, retry_after, status, code, message);
+}
+
 #[test]
 fn a_failed_create_has_the_code_of_its_cause() {
-    let rows: [(fn() -> AddPetError, Option<&str>, u16, &str, &str); 4] = [
-        (|| StorageError::Overloaded.into(), Some("1"), 503, "overloaded", "the service is overloaded; retry later"),
-        (
-            || AddPetError::OutcomeUnknown(SECRET.into()),
-            None,
-            503,
-            "outcome_unknown",
-            "the pet may have been added; check before you retry without an Idempotency-Key",
-        ),
-        (
-            || AddPetError::IdempotencyConflict,
-            Some("1"),
-            409,
-            "idempotency_conflict",
-            "an earlier request with this Idempotency-Key is in flight; retry later",
-        ),
-        (
-            || AddPetError::IdempotencyMismatch,
-            None,
-            422,
-            "idempotency_mismatch",
-            "this Idempotency-Key was used for another pet",
-        ),
-    ];
-    for (error, retry_after, status, code, message) in rows {
-        let service = with_repository(|repository| {
-            repository.expect_add().returning(move |_| Err(error()));
-        });
+    let message = "the service is overloaded; retry later";
+    assert_create_fails(|| StorageError::Overloaded.into(), Some("1"), (503, "overloaded"), message);
 
-        let response = service.create().header("Idempotency-Key", "order-1").send();
+    let message = "the pet may have been added; check before you retry without an Idempotency-Key";
+    assert_create_fails(|| AddPetError::OutcomeUnknown(SECRET.into()), None, (503, "outcome_unknown"), message);
 
-        assert_failure(&response, retry_after, status, code, message);
-    }
+    let message = "an earlier request with this Idempotency-Key is in flight; retry later";
+    assert_create_fails(|| AddPetError::IdempotencyConflict, Some("1"), (409, "idempotency_conflict"), message);
+
+    let message = "this Idempotency-Key was used for another pet";
+    assert_create_fails(|| AddPetError::IdempotencyMismatch, None, (422, "idempotency_mismatch"), message);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The HTTP interface over mocks of the ports.
 
 mod failing_ports;
-mod log_line;
+mod request_line;
 mod scopes;
 mod service;

@@ -77,7 +77,7 @@ fn an_unknown_token_is_an_invalid_key() {
 #[test]
 fn a_valid_key_allows_every_operation_with_the_scheme_in_any_case() {
     let app = TestApp::start();
-    let pet = format!("/v1/pets/{}", app.add(None));
+    let pet = format!("/v1/pets/{}", app.create_pet(None));
 
     for scheme in ["Bearer", "bearer", "BEARER", "Bearer  "] {
         let key = [&*format!("{scheme} {TOKEN}")];

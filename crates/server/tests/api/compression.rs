@@ -80,7 +80,7 @@ fn a_list_of_1024_bytes_is_sent_plain_and_one_of_1025_compressed() {
 #[test]
 fn a_compressed_list_is_the_plain_one_with_its_link() {
     let app = TestApp::start();
-    app.add_many(90);
+    app.create_pets(90);
 
     for (path, has_link) in [(LIST, false), ("/v1/pets?limit=30", true), ("/v1/pets?limit=30&status=sold", false)] {
         let plain = get(&app, path, &[]);
@@ -93,7 +93,7 @@ fn a_compressed_list_is_the_plain_one_with_its_link() {
 #[test]
 fn a_list_is_compressed_if_the_client_prefers_gzip() {
     let app = TestApp::start();
-    app.add_many(40);
+    app.create_pets(40);
 
     // Values of Accept-Encoding, separated by bars.
     let gzip = "gzip | GZIP | gZip;Q=1 | gzip;q=1.0 | gzip;q=0.001 | gzip ; q=0.5 | gzip, deflate, br, zstd \
@@ -127,7 +127,7 @@ fn every_list_varies_by_accept_encoding() {
 #[test]
 fn head_is_get_without_its_body_in_both_codings() {
     let app = TestApp::start();
-    app.add_many(40);
+    app.create_pets(40);
 
     for path in [LIST, "/v1/pets?limit=30", "/v1/pets?limit=1", "/openapi.json", "/docs", "/docs/swagger-ui-bundle.js"]
     {

@@ -26,7 +26,7 @@ fn assert_not_deprecated(response: &Response, status: u16) {
 #[test]
 fn every_authenticated_response_of_the_operation_announces_it() {
     let app = TestApp::start();
-    let id = app.add(None);
+    let id = app.create_pet(None);
 
     for method in ["GET", "HEAD"] {
         for (text, status) in [
@@ -45,7 +45,7 @@ fn every_authenticated_response_of_the_operation_announces_it() {
 #[test]
 fn a_401_does_not_announce_it() {
     let app = TestApp::start();
-    let id = app.add(None);
+    let id = app.create_pet(None);
 
     for method in ["GET", "HEAD"] {
         for authorization in ["", "Basic x", "Bearer unknown", "Bearer a b"] {
@@ -58,7 +58,7 @@ fn a_401_does_not_announce_it() {
 #[test]
 fn no_other_operation_announces_it() {
     let app = TestApp::start();
-    app.add_many(3);
+    app.create_pets(3);
 
     for method in ["GET", "HEAD"] {
         assert_not_deprecated(&app.request(method, "/v1/pets").send(), 200);
@@ -72,7 +72,7 @@ fn no_other_operation_announces_it() {
 #[test]
 fn a_request_to_no_operation_does_not_announce_it() {
     let app = TestApp::start();
-    let id = app.add(None);
+    let id = app.create_pet(None);
 
     for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
         assert_not_deprecated(&app.request(method, &format!("/v1/pets/{id}")).send(), 405);
@@ -85,7 +85,7 @@ fn a_request_to_no_operation_does_not_announce_it() {
 #[test]
 fn the_link_leads_to_the_successor() {
     let app = TestApp::start();
-    let id = app.add(Some("sold"));
+    let id = app.create_pet(Some("sold"));
     let path = format!("/v1/pets/{id}");
 
     let target = link::target(&app.get(&path), "successor-version").expect("a successor");

@@ -8,7 +8,7 @@ use crate::test_app::{PET, TestApp};
 
 /// A request under `/v1` for every status that a single request can cause.
 fn under_v1(app: &TestApp) -> Vec<(Request, u16)> {
-    let id = app.add(None);
+    let id = app.create_pet(None);
     vec![
         (app.request("GET", "/v1/pets"), 200),
         (app.request("HEAD", "/v1/pets"), 200),

@@ -29,7 +29,7 @@ fn a_status_is_one_of_the_three_words_exactly() {
 #[test]
 fn only_the_cursor_of_a_next_link_is_valid() {
     let app = TestApp::start();
-    app.add_many(2);
+    app.create_pets(2);
     let next = link::target(&app.get("/v1/pets?limit=1"), "next").expect("a next page");
     let (_, cursor) = next.split_once("cursor=").expect("a cursor");
     let shorter = &cursor[..cursor.len() - 1];

@@ -60,7 +60,7 @@ fn any_method_but_get_and_head_is_a_405() {
 #[test]
 fn the_api_is_not_served_by_the_management_listener() {
     let app = TestApp::start();
-    let id = app.add(None);
+    let id = app.create_pet(None);
 
     for path in ["/v1/pets", &format!("/v1/pets/{id}"), "/v1/nowhere"] {
         let request = app.management("GET", path).header("Authorization", &format!("Bearer {TOKEN}"));

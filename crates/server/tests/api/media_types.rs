@@ -69,9 +69,9 @@ fn an_encoded_body_is_a_415_that_names_the_accepted_coding() {
 }
 
 #[test]
-fn every_response_is_json_whatever_accept_says() {
+fn every_response_is_json_regardless_of_accept() {
     let app = TestApp::start();
-    let pet = format!("/v1/pets/{}", app.add(None));
+    let pet = format!("/v1/pets/{}", app.create_pet(None));
 
     for accept in ["application/xml", "*/*;q=0", "application/json;q=0", "nonsense"] {
         for (request, status) in [

@@ -20,7 +20,7 @@ fn assert_allows(response: &Response, allowed: &[&str]) {
 #[test]
 fn an_unknown_path_under_v1_is_a_404_with_the_error_body() {
     let app = TestApp::start();
-    let id = app.add(None);
+    let id = app.create_pet(None);
 
     for path in [
         "/v1",
@@ -89,7 +89,7 @@ fn an_unsupported_method_of_the_list_is_a_405_that_names_the_supported_ones() {
 #[test]
 fn an_unsupported_method_of_a_pet_is_a_405_that_names_the_supported_ones() {
     let app = TestApp::start();
-    let id = app.add(None);
+    let id = app.create_pet(None);
 
     for path in [format!("/v1/pets/{id}"), format!("/v1/pets/{}", id + 1), "/v1/pets/abc".to_owned()] {
         for method in methods_but(&["GET", "HEAD"]) {
@@ -102,7 +102,7 @@ fn an_unsupported_method_of_a_pet_is_a_405_that_names_the_supported_ones() {
 #[test]
 fn a_percent_encoded_path_is_the_decoded_one() {
     let app = TestApp::start();
-    let ids = app.add_many(2);
+    let ids = app.create_pets(2);
 
     for path in ["/v1/p%65ts", "/%761/pets", "/v%31/%70%65%74%73"] {
         app.anonymous("GET", path).send().assert_error(401, "missing_api_key");
@@ -113,7 +113,7 @@ fn a_percent_encoded_path_is_the_decoded_one() {
 #[test]
 fn no_request_causes_a_5xx() {
     let app = TestApp::start();
-    let id = app.add(None);
+    let id = app.create_pet(None);
     let paths = [
         "/",
         "/v1",

@@ -32,15 +32,15 @@ fn a_silent_connection_is_closed_by_the_head_timeout_and_not_before_it() {
     let app = TestApp::start_with(&[("http.head_timeout", "100ms")]);
     // Spread over more than half a second: the server's clock advances in steps.
     thread::scope(|scope| {
-        for number in 0..12 {
-            let app = &app;
+        for _ in 0..12 {
+            let start = Instant::now();
+            let mut connection = app.connect();
             scope.spawn(move || {
-                thread::sleep(number * PAUSE);
-                let start = Instant::now();
-                let responses = app.connect().responses_to_end();
+                let responses = connection.responses_to_end();
                 assert!(start.elapsed() >= SHORT, "{:?}", start.elapsed());
                 assert!(responses.iter().all(|response| response.status == 408), "{responses:?}");
             });
+            let _ = app.connect().is_silent_for(PAUSE);
         }
     });
 }

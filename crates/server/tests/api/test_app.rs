@@ -95,7 +95,7 @@ impl TestApp {
 
     /// Creates a pet with this status and returns its id.
     #[track_caller]
-    pub(crate) fn add(&self, status: Option<&str>) -> i64 {
+    pub(crate) fn create_pet(&self, status: Option<&str>) -> i64 {
         let mut pet = serde_json::json!({ "name": "Rex", "categoryId": 1 });
         if let Some(status) = status {
             pet["status"] = status.into();
@@ -111,9 +111,9 @@ impl TestApp {
 
     /// Creates pets, the status being none, `available`, `pending` and `sold` in rotation, and returns their ids.
     #[track_caller]
-    pub(crate) fn add_many(&self, count: usize) -> Vec<i64> {
+    pub(crate) fn create_pets(&self, count: usize) -> Vec<i64> {
         let statuses = [None, Some("available"), Some("pending"), Some("sold")];
-        statuses.into_iter().cycle().take(count).map(|status| self.add(status)).collect()
+        statuses.into_iter().cycle().take(count).map(|status| self.create_pet(status)).collect()
     }
 
     /// A connection for any bytes.
@@ -146,7 +146,7 @@ impl Drop for TestApp {
     fn drop(&mut self) {
         self.stop.send_replace(Stop::Now);
         if let Some(thread) = self.thread.take() {
-            // The test has its outcome already; an error of the shutdown adds nothing.
+            // The test has its outcome already; an error of the shutdown does not matter.
             let _ = thread.join();
         }
     }

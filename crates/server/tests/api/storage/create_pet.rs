@@ -63,7 +63,7 @@ fn pets_created_concurrently_have_distinct_ids() {
     let app = TestApp::start();
 
     let ids: BTreeSet<_> = thread::scope(|scope| {
-        let clients: Vec<_> = (0..8).map(|_| scope.spawn(|| app.add_many(10))).collect();
+        let clients: Vec<_> = (0..8).map(|_| scope.spawn(|| app.create_pets(10))).collect();
         clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
     });
 

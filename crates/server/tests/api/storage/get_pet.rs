@@ -7,9 +7,9 @@ use crate::test_app::TestApp;
 #[test]
 fn a_pet_is_found_by_its_id() {
     let app = TestApp::start();
-    app.add(None);
+    app.create_pet(None);
     let pet = app.create(r#"{"name":"Rex","categoryId":-7,"status":"available"}"#);
-    app.add(Some("sold"));
+    app.create_pet(Some("sold"));
     let path = format!("/v1/pets/{}", pet["id"]);
 
     let response = app.get(&path);
@@ -23,7 +23,7 @@ fn a_pet_is_found_by_its_id() {
 #[test]
 fn an_unknown_id_is_a_404_with_the_error_body() {
     let app = TestApp::start();
-    let id = app.add(None);
+    let id = app.create_pet(None);
 
     for unknown in [id + 1, id + 1_000_000, i64::MAX - 1, i64::MAX] {
         app.get(&format!("/v1/pets/{unknown}")).assert_error(404, "pet_not_found");
@@ -33,7 +33,7 @@ fn an_unknown_id_is_a_404_with_the_error_body() {
 #[test]
 fn a_text_that_is_no_id_is_a_404() {
     let app = TestApp::start();
-    let id = app.add(None);
+    let id = app.create_pet(None);
 
     let texts = "0 -1 abc 9223372036854775808 99999999999999999999999999999999999999 %20 %00 %2F %2F1 %FF % %zz %D9%A1 \
         * 1;v=2 ~ ..";
@@ -60,7 +60,7 @@ fn a_text_that_is_no_id_is_a_404() {
 #[test]
 fn percent_encoded_digits_are_the_digits() {
     let app = TestApp::start();
-    let id = app.add(None);
+    let id = app.create_pet(None);
     let encoded: String = id.to_string().chars().flat_map(|digit| ['%', '3', digit]).collect();
 
     assert_eq!(app.get(&format!("/v1/pets/{encoded}")).assert_status(200).json()["id"], id);
@@ -69,7 +69,7 @@ fn percent_encoded_digits_are_the_digits() {
 #[test]
 fn the_query_does_not_matter() {
     let app = TestApp::start();
-    let id = app.add(Some("sold"));
+    let id = app.create_pet(Some("sold"));
 
     for query in ["?", "?limit=0", "?status=available", "?id=1&x=y"] {
         assert_eq!(app.get(&format!("/v1/pets/{id}{query}")).assert_status(200).json()["id"], id);
@@ -79,7 +79,7 @@ fn the_query_does_not_matter() {
 #[test]
 fn head_is_get_without_its_body() {
     let app = TestApp::start();
-    let id = app.add(None);
+    let id = app.create_pet(None);
 
     for id in [id.to_string(), (id + 1).to_string(), "abc".to_owned()] {
         let path = format!("/v1/pets/{id}");

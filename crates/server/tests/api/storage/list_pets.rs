@@ -44,18 +44,18 @@ fn a_list_holds_every_field_of_every_pet_in_ascending_order_of_id() {
 fn a_list_without_a_limit_returns_at_most_twenty() {
     let app = TestApp::start();
 
-    let ids = app.add_many(20);
+    let ids = app.create_pets(20);
     app.get("/v1/pets").assert_header("Link", None);
     assert_eq!(app.get("/v1/pets").ids(), ids);
 
-    app.add_many(2);
+    app.create_pets(2);
     assert_eq!(app.get("/v1/pets").ids(), ids);
 }
 
 #[test]
 fn a_list_returns_at_most_as_many_as_its_limit() {
     let app = TestApp::start();
-    let ids = app.add_many(101);
+    let ids = app.create_pets(101);
 
     for limit in [1, 2, 19, 20, 21, 99, 100] {
         assert_eq!(app.get(&format!("/v1/pets?limit={limit}")).ids(), ids[..limit]);
@@ -65,7 +65,7 @@ fn a_list_returns_at_most_as_many_as_its_limit() {
 #[test]
 fn a_limit_above_the_number_of_pets_returns_all() {
     let app = TestApp::start();
-    let ids = app.add_many(5);
+    let ids = app.create_pets(5);
 
     for limit in [5, 6, 100] {
         let response = app.get(&format!("/v1/pets?limit={limit}"));
@@ -77,7 +77,7 @@ fn a_limit_above_the_number_of_pets_returns_all() {
 #[test]
 fn a_filter_returns_only_the_pets_of_its_status() {
     let app = TestApp::start();
-    let ids = app.add_many(12);
+    let ids = app.create_pets(12);
 
     for (status, first) in [("available", 1), ("pending", 2), ("sold", 3)] {
         let response = app.get(&format!("/v1/pets?status={status}"));
@@ -93,7 +93,7 @@ fn a_filter_returns_only_the_pets_of_its_status() {
 #[test]
 fn unknown_query_parameters_are_ignored() {
     let app = TestApp::start();
-    let ids = app.add_many(3);
+    let ids = app.create_pets(3);
 
     for query in ["?", "?&", "?x", "?=", "?x=1&x=2", "?Limit=0&STATUS=x&Cursor=x", "?limits=0&limit%20=0", "?%FF"] {
         assert_eq!(app.get(&format!("/v1/pets{query}")).ids(), ids);
@@ -104,7 +104,7 @@ fn unknown_query_parameters_are_ignored() {
 #[test]
 fn percent_encoded_parameters_are_the_decoded_ones() {
     let app = TestApp::start();
-    let ids = app.add_many(12);
+    let ids = app.create_pets(12);
 
     assert_eq!(app.get("/v1/pets?limit=%31%30").ids(), ids[..10]);
     assert_eq!(app.get("/v1/pets?%6Cimit=2&st%61tus=s%6Fld").ids(), [ids[3], ids[7]]);
@@ -113,7 +113,7 @@ fn percent_encoded_parameters_are_the_decoded_ones() {
 #[test]
 fn head_is_get_without_its_body() {
     let app = TestApp::start();
-    app.add_many(3);
+    app.create_pets(3);
 
     for query in ["", "?limit=2", "?status=sold", "?limit=0"] {
         let path = format!("/v1/pets{query}");

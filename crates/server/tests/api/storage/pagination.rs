@@ -35,7 +35,7 @@ fn pages(app: &TestApp, path: &str, mut meanwhile: impl FnMut()) -> Vec<Vec<i64>
 #[test]
 fn the_link_is_relative_and_repeats_the_query() {
     let app = TestApp::start();
-    app.add_many(84);
+    app.create_pets(84);
 
     for (query, start) in [
         ("", "?limit=20&cursor="),
@@ -54,7 +54,7 @@ fn the_link_is_relative_and_repeats_the_query() {
 #[test]
 fn the_last_page_has_no_link() {
     let app = TestApp::start();
-    app.add_many(8);
+    app.create_pets(8);
 
     for (query, more) in [
         ("limit=7", true),
@@ -72,7 +72,7 @@ fn the_last_page_has_no_link() {
 #[test]
 fn following_the_links_returns_every_pet_exactly_once() {
     let app = TestApp::start();
-    let ids = app.add_many(101);
+    let ids = app.create_pets(101);
 
     for (query, limit) in [("?limit=3", 3), ("", 20), ("?limit=100", 100)] {
         let expected: Vec<_> = ids.chunks(limit).map(<[_]>::to_vec).collect();
@@ -85,7 +85,7 @@ fn following_the_links_returns_every_pet_exactly_once() {
 #[test]
 fn following_the_links_of_a_filter_returns_every_pet_of_its_status_exactly_once() {
     let app = TestApp::start();
-    let ids = app.add_many(32);
+    let ids = app.create_pets(32);
 
     for (status, offset) in [("available", 1), ("pending", 2), ("sold", 3)] {
         let of_status: Vec<_> = ids.iter().copied().skip(offset).step_by(4).collect();
@@ -101,13 +101,13 @@ fn pets_created_between_pages_do_not_change_the_others() {
     for query in ["", "&status=pending"] {
         for limit in [1, 5] {
             let app = TestApp::start();
-            let add = || app.add(Some("pending"));
-            let ids: Vec<_> = (0..limit + 2).map(|_| add()).collect();
+            let create = || app.create_pet(Some("pending"));
+            let ids: Vec<_> = (0..limit + 2).map(|_| create()).collect();
             let mut created = Vec::new();
 
             let pages = pages(&app, &format!("/v1/pets?limit={limit}{query}"), || {
                 if created.len() < 4 {
-                    created.push(add());
+                    created.push(create());
                 }
             });
 
@@ -122,11 +122,11 @@ fn pets_created_between_pages_do_not_change_the_others() {
 #[test]
 fn pets_of_another_status_created_between_pages_are_not_seen() {
     let app = TestApp::start();
-    let ids = [(); 3].map(|()| app.add(Some("pending")));
+    let ids = [(); 3].map(|()| app.create_pet(Some("pending")));
 
     let pages = pages(&app, "/v1/pets?limit=1&status=pending", || {
-        app.add(Some("sold"));
-        app.add(None);
+        app.create_pet(Some("sold"));
+        app.create_pet(None);
     });
 
     assert_eq!(pages.concat(), ids);
@@ -135,11 +135,11 @@ fn pets_of_another_status_created_between_pages_are_not_seen() {
 #[test]
 fn pets_created_concurrently_do_not_change_the_others() {
     let app = TestApp::start();
-    let ids = app.add_many(30);
+    let ids = app.create_pets(30);
 
     let seen = thread::scope(|scope| {
         for _ in 0..2 {
-            scope.spawn(|| app.add_many(20));
+            scope.spawn(|| app.create_pets(20));
         }
         pages(&app, "/v1/pets?limit=4", || {}).concat()
     });
@@ -154,7 +154,7 @@ fn pets_created_concurrently_do_not_change_the_others() {
 #[test]
 fn a_link_may_be_followed_again_and_by_another_client() {
     let app = TestApp::start();
-    let ids = app.add_many(9);
+    let ids = app.create_pets(9);
     let path = next(&app.get("/v1/pets?limit=3"), "/v1/pets?limit=3").expect("a next page");
 
     assert_eq!(app.get(&path).ids(), ids[3..6]);
@@ -166,7 +166,7 @@ fn a_link_may_be_followed_again_and_by_another_client() {
 #[test]
 fn a_cursor_is_a_position_and_valid_with_any_limit_and_filter() {
     let app = TestApp::start();
-    let ids = app.add_many(12);
+    let ids = app.create_pets(12);
     let target = link::target(&app.get("/v1/pets?limit=4"), "next").expect("a next page");
     let (_, cursor) = target.split_once("cursor=").expect("a cursor");
 
@@ -180,12 +180,12 @@ fn a_cursor_is_a_position_and_valid_with_any_limit_and_filter() {
 #[test]
 fn the_cursor_of_the_last_page_finds_pets_created_later() {
     let app = TestApp::start();
-    let ids = app.add_many(4);
+    let ids = app.create_pets(4);
     let path = "/v1/pets?limit=3";
     let last = next(&app.get(path), path).expect("a next page");
     assert_eq!(app.get(&last).ids(), ids[3..]);
 
-    let later = app.add(None);
+    let later = app.create_pet(None);
 
     assert_eq!(app.get(&last).ids(), [ids[3], later]);
 }
