@@ -1,4 +1,4 @@
-//! Temporary servers for tests, and a proxy that simulates faults. For dev-dependencies only.
+//! Temporary servers for tests, a proxy that simulates faults, and an HTTP client. For dev-dependencies only.
 //!
 //! Each server listens on a free port of 127.0.0.1 and keeps its data in a temporary folder. It ends when its value is
 //! dropped, and also when the test process is killed.
@@ -7,6 +7,7 @@
 mod certificates;
 mod fault_proxy;
 mod home;
+mod http_client;
 mod pg_database;
 mod pgbouncer;
 mod port;
@@ -14,14 +15,19 @@ mod postgres;
 mod postgres_data;
 mod programs;
 mod psql;
+mod raw_connection;
 mod redis;
 mod redis_space;
+mod response;
 mod watched;
 
 pub use certificates::Certificates;
 pub use fault_proxy::FaultProxy;
+pub use http_client::{HttpClient, Request};
 pub use pg_database::PgDatabase;
 pub use pgbouncer::PgBouncer;
 pub use postgres::PostgresServer;
+pub use raw_connection::RawConnection;
 pub use redis::RedisServer;
 pub use redis_space::RedisSpace;
+pub use response::Response;

@@ -1,124 +1,149 @@
-//! What clients see when a port fails.
+//! The responses to clients when a port fails.
 
 use animal_store_app::{
+    Scope,
     ports::{AddPetError, ApiKeyDirectoryError, MockApiKeyDirectory, MockPetRepository, StorageError},
     test_support::pet,
 };
-use serde_json::{Value, json};
-use ureq::{Body, http::Response};
+use animal_store_test_servers::{Request, Response};
 
-use crate::served::{Served, any_key};
+use crate::service::{SHOP, Service, any_key, key_with};
 
 const SECRET: &str = "password of the database";
 
-fn error(status: u16, code: &str, message: &str) -> Value {
-    json!({ "code": code, "message": message, "status": status })
+fn with_repository(expect: impl FnOnce(&mut MockPetRepository)) -> Service {
+    let mut repository = MockPetRepository::new();
+    expect(&mut repository);
+    Service::start(repository, any_key())
 }
 
-fn unavailable() -> Value {
-    error(503, "unavailable", "the service is unavailable; retry later")
+fn with_failing_directory(error: fn() -> ApiKeyDirectoryError) -> Service {
+    let mut directory = MockApiKeyDirectory::new();
+    directory.expect_find().returning(move |_| Err(error()));
+    Service::start(MockPetRepository::new(), directory)
 }
 
 #[track_caller]
-fn assert_answer(mut response: Response<Body>, retry_after: Option<&str>, body: &Value) {
-    assert_eq!(response.status().as_u16(), body["status"]);
-    assert_eq!(response.headers().get("retry-after").map(|value| value.to_str().expect("ASCII")), retry_after);
-    assert!(response.headers().contains_key("x-request-id"));
-    assert_eq!(response.headers()["x-content-type-options"], "nosniff");
-    assert_eq!(response.headers()["cache-control"], "no-store");
-    let text = response.body_mut().read_to_string().expect("a body");
-    assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), *body);
+fn assert_failure(response: &Response, retry_after: Option<&str>, status: u16, code: &str, message: &str) {
+    assert_eq!(response.assert_error(status, code), message);
+    response.assert_header("Retry-After", retry_after).assert_header("Cache-Control", Some("no-store"));
+    response.assert_header("X-Content-Type-Options", Some("nosniff"));
+    assert!(response.header("X-Request-Id").is_some(), "{response:?}");
 }
 
 #[test]
-fn storage_that_is_away_is_a_503_that_says_when_to_try_again() {
-    let mut repository = MockPetRepository::new();
-    repository.expect_list().returning(|_, _, _| Err(StorageError::Unavailable(SECRET.into())));
-    repository.expect_find().returning(|_| Err(StorageError::Timeout));
-    repository.expect_add().returning(|_| Err(StorageError::Unavailable(SECRET.into()).into()));
-    let served = Served::with(repository, any_key());
+fn unavailable_storage_is_a_503_with_retry_after() {
+    let service = with_repository(|repository| {
+        repository.expect_list().returning(|_, _, _| Err(StorageError::Unavailable(SECRET.into())));
+        repository.expect_find().returning(|_| Err(StorageError::Timeout));
+        repository.expect_add().returning(|_| Err(StorageError::Unavailable(SECRET.into()).into()));
+    });
 
-    assert_answer(served.get(""), Some("1"), &unavailable());
-    assert_answer(served.get("/1"), Some("1"), &unavailable());
-    assert_answer(served.post(), Some("1"), &unavailable());
+    for response in [service.get(""), service.get("/1"), service.create().send()] {
+        assert_failure(&response, Some("1"), 503, "unavailable", "the service is unavailable; retry later");
+    }
+}
+
+/// Asserts the response to a create that the storage fails.
+#[track_caller]
+fn assert_create_fails(
+    error: fn() -> AddPetError,
+    retry_after: Option<&str>,
+    (status, code): (u16, &str),
+    message: &str,
+) {
+    let service = with_repository(|repository| {
+        repository.expect_add().returning(move |_| Err(error()));
+    });
+
+    let response = service.create().header("Idempotency-Key", "order-1").send();
+
+    assert_failure(&response, retry_after, status, code, message);
 }
 
 #[test]
-fn storage_that_is_full_is_a_503_of_its_own_code() {
-    let mut repository = MockPetRepository::new();
-    repository.expect_add().returning(|_| Err(StorageError::Overloaded.into()));
-    let served = Served::with(repository, any_key());
-
-    let body = error(503, "overloaded", "the service is overloaded; retry later");
-    assert_answer(served.post(), Some("1"), &body);
-}
-
-#[test]
-fn an_animal_that_may_have_been_added_is_a_503_that_does_not_invite_to_try_again() {
-    let mut repository = MockPetRepository::new();
-    repository.expect_add().returning(|_| Err(AddPetError::OutcomeUnknown(SECRET.into())));
-    let served = Served::with(repository, any_key());
+fn a_failed_create_has_the_code_of_its_cause() {
+    let message = "the service is overloaded; retry later";
+    assert_create_fails(|| StorageError::Overloaded.into(), Some("1"), (503, "overloaded"), message);
 
     let message = "the pet may have been added; check before you retry without an Idempotency-Key";
-    assert_answer(served.post(), None, &error(503, "outcome_unknown", message));
-}
-
-#[test]
-fn a_create_whose_idempotency_key_is_busy_is_a_409_that_says_when_to_try_again() {
-    let mut repository = MockPetRepository::new();
-    repository.expect_add().returning(|_| Err(AddPetError::IdempotencyConflict));
-    let served = Served::with(repository, any_key());
+    assert_create_fails(|| AddPetError::OutcomeUnknown(SECRET.into()), None, (503, "outcome_unknown"), message);
 
     let message = "an earlier request with this Idempotency-Key is in flight; retry later";
-    let body = error(409, "idempotency_conflict", message);
-    assert_answer(served.post_with(&[("Idempotency-Key", "order-1")]), Some("1"), &body);
-}
-
-#[test]
-fn an_idempotency_key_of_another_animal_is_a_422() {
-    let mut repository = MockPetRepository::new();
-    repository.expect_add().returning(|_| Err(AddPetError::IdempotencyMismatch));
-    let served = Served::with(repository, any_key());
+    assert_create_fails(|| AddPetError::IdempotencyConflict, Some("1"), (409, "idempotency_conflict"), message);
 
     let message = "this Idempotency-Key was used for another pet";
-    let body = error(422, "idempotency_mismatch", message);
-    assert_answer(served.post_with(&[("Idempotency-Key", "order-1")]), None, &body);
+    assert_create_fails(|| AddPetError::IdempotencyMismatch, None, (422, "idempotency_mismatch"), message);
 }
 
 #[test]
-fn a_row_that_is_no_animal_is_a_500_that_tells_nothing() {
-    let mut repository = MockPetRepository::new();
-    repository.expect_find().returning(|_| Err(StorageError::Corrupt(SECRET.into())));
-    let served = Served::with(repository, any_key());
+fn an_invalid_row_is_a_500_without_its_cause() {
+    let service = with_repository(|repository| {
+        repository.expect_find().returning(|_| Err(StorageError::Corrupt(SECRET.into())));
+    });
 
-    assert_answer(served.get("/1"), None, &error(500, "internal_error", "internal error"));
+    assert_failure(&service.get("/1"), None, 500, "internal_error", "internal error");
 }
 
 #[test]
-fn a_directory_that_is_away_is_a_503_never_a_401() {
-    for (failure, code) in [
+fn an_unavailable_directory_is_a_503_never_a_401() {
+    for (error, code) in [
         (|| ApiKeyDirectoryError::Unavailable(SECRET.into()), "unavailable"),
         (|| ApiKeyDirectoryError::Timeout, "unavailable"),
         (|| ApiKeyDirectoryError::Overloaded, "overloaded"),
     ] as [(fn() -> ApiKeyDirectoryError, &str); 3]
     {
-        let mut directory = MockApiKeyDirectory::new();
-        directory.expect_find().returning(move |_| Err(failure()));
-        let served = Served::with(MockPetRepository::new(), directory);
-
-        let mut response = served.get("");
-        assert_eq!(response.status(), 503);
-        assert!(response.body_mut().read_to_string().expect("a body").contains(code));
+        let message = format!("the service is {code}; retry later");
+        assert_failure(&with_failing_directory(error).get(""), Some("1"), 503, code, &message);
     }
 }
 
 #[test]
-fn a_panic_is_a_500_and_the_server_goes_on() {
-    let mut repository = MockPetRepository::new();
-    repository.expect_find().once().returning(|_| panic!("{SECRET}"));
-    repository.expect_list().returning(|_, _, _| Ok(vec![pet(1)]));
-    let served = Served::with(repository, any_key());
+fn a_panic_is_a_500_and_the_service_goes_on() {
+    let service = with_repository(|repository| {
+        repository.expect_find().once().returning(|_| panic!("{SECRET}"));
+        repository.expect_list().returning(|_, _, _| Ok(vec![pet(1)]));
+    });
 
-    assert_answer(served.get("/1"), None, &error(500, "internal_error", "internal error"));
-    assert_eq!(served.get("").status(), 200);
+    assert_failure(&service.get("/1"), None, 500, "internal_error", "internal error");
+    service.get("").assert_status(200);
+}
+
+/// Asserts that a page of the allowed origin, and no other page, may read the failure of this request.
+#[track_caller]
+fn assert_readable(request: impl Fn() -> Request, status: u16) {
+    for (origin, allowed) in [(Some(SHOP), Some(SHOP)), (Some("https://evil.example"), None), (None, None)] {
+        let response = origin.into_iter().fold(request(), |request, origin| request.header("Origin", origin)).send();
+        response.assert_status(status).assert_header("Access-Control-Allow-Origin", allowed);
+        response.assert_header("Content-Type", Some("application/json"));
+        assert!(response.items("Vary").contains(&"origin".to_owned()), "{response:?}");
+        let exposed = response.items("Access-Control-Expose-Headers");
+        for name in ["retry-after", "x-request-id", "www-authenticate"] {
+            assert!(allowed.is_none() || exposed.contains(&name.to_owned()), "{exposed:?}");
+        }
+    }
+}
+
+#[test]
+fn every_failure_is_readable_by_a_page_of_an_allowed_origin() {
+    let failing = with_repository(|repository| {
+        repository.expect_find().withf(|id| id.get() == 1).returning(|_| panic!("on purpose"));
+        repository.expect_find().returning(|_| Err(StorageError::Corrupt(SECRET.into())));
+        repository.expect_list().returning(|_, _, _| Err(StorageError::Timeout));
+        repository.expect_add().returning(|_| Err(AddPetError::IdempotencyConflict));
+    });
+    assert_readable(|| failing.request("GET", "/1"), 500);
+    assert_readable(|| failing.request("GET", "/2"), 500);
+    assert_readable(|| failing.request("GET", ""), 503);
+    assert_readable(|| failing.create().header("Idempotency-Key", "order-1"), 409);
+
+    let without_scope = Service::start(MockPetRepository::new(), key_with(&[Scope::Write]));
+    assert_readable(|| without_scope.request("GET", ""), 403);
+
+    // A preflight needs no directory.
+    let without_directory = with_failing_directory(|| ApiKeyDirectoryError::Timeout);
+    assert_readable(|| without_directory.request("GET", ""), 503);
+    let preflight = without_directory.request("OPTIONS", "").header("Origin", SHOP);
+    let response = preflight.header("Access-Control-Request-Method", "GET").send();
+    response.assert_status(200).assert_header("Access-Control-Allow-Origin", Some(SHOP));
 }

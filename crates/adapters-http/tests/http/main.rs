@@ -1,7 +1,6 @@
-//! The HTTP interface over ports that do as they are told.
+//! The HTTP interface over mocks of the ports.
 
-mod cors;
 mod failing_ports;
 mod request_line;
 mod scopes;
-mod served;
+mod service;

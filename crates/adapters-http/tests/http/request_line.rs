@@ -1,4 +1,4 @@
-//! What operators read of a request that failed on our side.
+//! The log line of a request that failed with a 5xx.
 
 use std::{
     io::{self, Write},
@@ -8,9 +8,9 @@ use std::{
 use animal_store_app::ports::{MockPetRepository, StorageError};
 use serde_json::Value;
 
-use crate::served::{Served, any_key};
+use crate::service::{Service, any_key};
 
-/// A log that can be read.
+/// A log in memory.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -30,12 +30,12 @@ impl Log {
     fn line(&self, request_id: &str) -> Value {
         let log = self.0.lock().expect("not poisoned").clone();
         let mut lines = log.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-        lines.find(|line: &Value| line["request_id"] == request_id).expect("its line")
+        lines.find(|line: &Value| line["request_id"] == request_id).expect("a line of the request")
     }
 }
 
 #[test]
-fn the_cause_of_a_5xx_is_on_its_line() {
+fn the_log_line_of_a_5xx_has_its_cause() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(move || writer.clone()).finish();
@@ -44,17 +44,16 @@ fn the_cause_of_a_5xx_is_on_its_line() {
     repository.expect_find().withf(|id| id.get() == 71).returning(|_| Err(StorageError::Corrupt("status 7".into())));
     repository.expect_find().withf(|id| id.get() == 72).returning(|_| panic!("on purpose"));
     repository.expect_find().withf(|id| id.get() == 73).returning(|_| Ok(None));
-    let served = Served::with(repository, any_key());
+    let service = Service::start(repository, any_key());
 
     for (id, status) in [("71", 500), ("72", 500), ("73", 404)] {
-        assert_eq!(served.get(&format!("/{id}")).status(), status);
+        service.request("GET", &format!("/{id}")).header("X-Request-Id", id).send().assert_status(status);
     }
 
     let failed = log.line("71");
     assert_eq!((&failed["level"], &failed["status"]), (&"ERROR".into(), &500.into()), "{failed}");
-    assert_eq!(failed["cause"], "the storage holds something that is no animal: status 7", "{failed}");
+    assert_eq!(failed["cause"], "the storage contains an invalid row: status 7", "{failed}");
     assert_eq!((&failed["api_key"], &failed["deprecated"]), (&"key".into(), &true.into()), "{failed}");
-
     assert_eq!(failed["api_key_label"], "label of key", "{failed}");
 
     let panicked = log.line("72");

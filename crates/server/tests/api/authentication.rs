@@ -1,9 +1,9 @@
-//! The API key of every request under `/v1`.
+//! The API key of every request under `/v1`. The unit tests of the token and of the header hold every form.
 
-use crate::{
-    client::Response,
-    test_app::{OTHER_TOKEN, TOKEN, TestApp},
-};
+use animal_store_test_servers::Response;
+use serde_json::json;
+
+use crate::test_app::{OTHER_TOKEN, PET, TOKEN, TestApp};
 
 const NO_KEY: &str = r#"Bearer realm="animal-store""#;
 const MALFORMED_KEY: &str = r#"Bearer realm="animal-store", error="invalid_request""#;
@@ -12,17 +12,18 @@ const UNKNOWN_KEY: &str = r#"Bearer realm="animal-store", error="invalid_token""
 const OPERATIONS: [(&str, &str); 5] =
     [("GET", "/v1/pets"), ("HEAD", "/v1/pets"), ("POST", "/v1/pets"), ("GET", "/v1/pets/1"), ("HEAD", "/v1/pets/1")];
 
-/// Sends these `Authorization` headers.
-fn ask(app: &TestApp, (method, path): (&str, &str), authorization: &[&str]) -> Response {
+/// Sends an operation with these `Authorization` headers.
+#[track_caller]
+fn send(app: &TestApp, (method, path): (&str, &str), authorization: &[&str]) -> Response {
     let request = app.anonymous(method, path);
     let request = authorization.iter().fold(request, |request, value| request.header("Authorization", value));
-    if method == "POST" { request.json(r#"{"name":"Rex","categoryId":7}"#).send() } else { request.send() }
+    if method == "POST" { request.json(PET).send() } else { request.send() }
 }
 
 #[track_caller]
 fn assert_refused(app: &TestApp, authorization: &[&str], code: &str, challenge: &str) {
     for operation in OPERATIONS {
-        let response = ask(app, operation, authorization);
+        let response = send(app, operation, authorization);
         response.assert_status(401).assert_header("WWW-Authenticate", Some(challenge));
         if operation.0 == "HEAD" {
             assert!(response.body.is_empty());
@@ -33,54 +34,28 @@ fn assert_refused(app: &TestApp, authorization: &[&str], code: &str, challenge: 
 }
 
 #[test]
-fn without_a_key_every_operation_is_a_401() {
+fn a_request_without_a_key_is_a_401_in_every_operation() {
     let app = TestApp::start();
 
     assert_refused(&app, &[], "missing_api_key", NO_KEY);
-}
-
-#[test]
-fn another_scheme_is_no_key() {
-    let app = TestApp::start();
-
-    for authorization in ["", "Basic dGVzdDp0ZXN0", "Digest username=\"x\"", "Token test-token-1", "test-token-1"] {
-        assert_refused(&app, &[authorization], "missing_api_key", NO_KEY);
-    }
-    for glued in ["Bearertest-token-1", "Bearer:test-token-1", "Bearer=test-token-1", "XBearer test-token-1"] {
-        assert_refused(&app, &[glued], "missing_api_key", NO_KEY);
+    for other_scheme in ["", "Basic dGVzdDp0ZXN0", "test-token-1", "Bearertest-token-1", "Bearer:test-token-1"] {
+        assert_refused(&app, &[other_scheme], "missing_api_key", NO_KEY);
     }
 }
 
 #[test]
 fn a_malformed_token_is_an_invalid_key() {
     let app = TestApp::start();
+    let too_long = "x".repeat(513);
 
-    for token in [
-        "",
-        "=",
-        "==",
-        "a b",
-        "a=b",
-        "=a",
-        "a,b",
-        "a;b",
-        "a:b",
-        "\"test-token-1\"",
-        "<test-token-1>",
-        "test-token-1, Bearer test-token-1",
-        "test-token-1 test-token-1",
-        "token=test-token-1",
-        "a%20b",
-        "a\tb",
-        "*",
-    ] {
+    for token in ["", "a b", "=", "test-token-1, Bearer test-token-1", &too_long] {
         assert_refused(&app, &[&format!("Bearer {token}")], "invalid_api_key", MALFORMED_KEY);
     }
     assert_refused(&app, &["Bearer"], "invalid_api_key", MALFORMED_KEY);
 }
 
 #[test]
-fn two_authorization_headers_are_an_invalid_key_even_where_both_agree() {
+fn two_authorization_headers_are_an_invalid_key_even_if_they_agree() {
     let app = TestApp::start();
     let valid = &*format!("Bearer {TOKEN}");
 
@@ -90,57 +65,46 @@ fn two_authorization_headers_are_an_invalid_key_even_where_both_agree() {
 }
 
 #[test]
-fn an_unknown_key_is_an_invalid_key() {
+fn an_unknown_token_is_an_invalid_key() {
     let app = TestApp::start();
+    let longest = "x".repeat(512);
 
-    for token in
-        ["x", "test-token", "test-token-", "test-token-11", "Test-Token-1", "TEST-TOKEN-1", "test-token-1=", "-._~+/=="]
-    {
+    for token in ["x", "test-token", "test-token-11", "Test-Token-1", "test-token-1=", "-._~+/==", &longest] {
         assert_refused(&app, &[&format!("Bearer {token}")], "invalid_api_key", UNKNOWN_KEY);
     }
 }
 
 #[test]
-fn a_token_has_at_most_512_bytes() {
+fn a_valid_key_allows_every_operation_with_the_scheme_in_any_case() {
     let app = TestApp::start();
+    let pet = format!("/v1/pets/{}", app.create_pet(None));
 
-    assert_refused(&app, &[&format!("Bearer {}", "x".repeat(512))], "invalid_api_key", UNKNOWN_KEY);
-    assert_refused(&app, &[&format!("Bearer {}==", "x".repeat(510))], "invalid_api_key", UNKNOWN_KEY);
-    assert_refused(&app, &[&format!("Bearer {}", "x".repeat(513))], "invalid_api_key", MALFORMED_KEY);
-    assert_refused(&app, &[&format!("Bearer {}==", "x".repeat(511))], "invalid_api_key", MALFORMED_KEY);
-}
-
-#[test]
-fn a_valid_key_opens_every_operation_in_whatever_case_the_scheme_is_written() {
-    let app = TestApp::start();
-    let id = app.add(None);
-
-    for scheme in ["Bearer", "bearer", "BEARER", "bEaReR", "Bearer  "] {
+    for scheme in ["Bearer", "bearer", "BEARER", "Bearer  "] {
         let key = [&*format!("{scheme} {TOKEN}")];
         for method in ["GET", "HEAD"] {
-            ask(&app, (method, "/v1/pets"), &key).assert_status(200);
-            ask(&app, (method, &format!("/v1/pets/{id}")), &key).assert_status(200);
+            send(&app, (method, "/v1/pets"), &key).assert_status(200);
+            send(&app, (method, &pet), &key).assert_status(200);
         }
-        ask(&app, ("POST", "/v1/pets"), &key).assert_status(201).assert_header("WWW-Authenticate", None);
+        send(&app, ("POST", "/v1/pets"), &key).assert_status(201).assert_header("WWW-Authenticate", None);
     }
 }
 
 #[test]
-fn another_key_sees_the_same_animals() {
+fn every_key_sees_the_same_pets() {
     let app = TestApp::start();
-    let mine = app.create(r#"{"name":"Rex","categoryId":7,"status":"sold"}"#);
+    let first = app.create(r#"{"name":"Rex","categoryId":7,"status":"sold"}"#);
     let other = [&*format!("Bearer {OTHER_TOKEN}")];
 
-    let theirs = ask(&app, ("POST", "/v1/pets"), &other).assert_status(201).json();
+    let second = send(&app, ("POST", "/v1/pets"), &other).assert_status(201).json();
 
-    let by_id = ask(&app, ("GET", &format!("/v1/pets/{}", mine["id"])), &other);
-    assert_eq!(by_id.assert_status(200).json(), mine);
-    assert_eq!(ask(&app, ("GET", "/v1/pets"), &other).json(), serde_json::json!([mine, theirs]));
-    assert_eq!(app.get("/v1/pets").json(), serde_json::json!([mine, theirs]));
+    let by_id = send(&app, ("GET", &format!("/v1/pets/{}", first["id"])), &other);
+    assert_eq!(by_id.assert_status(200).json(), first);
+    assert_eq!(send(&app, ("GET", "/v1/pets"), &other).json(), json!([first, second]));
+    assert_eq!(app.get("/v1/pets").json(), json!([first, second]));
 }
 
 #[test]
-fn a_key_anywhere_else_is_no_key() {
+fn a_key_outside_of_authorization_is_ignored() {
     let app = TestApp::start();
 
     for request in [
@@ -149,26 +113,25 @@ fn a_key_anywhere_else_is_no_key() {
         app.anonymous("GET", "/v1/pets").header("Cookie", &format!("access_token={TOKEN}")),
         app.anonymous("GET", "/v1/pets").header("Proxy-Authorization", &format!("Bearer {TOKEN}")),
     ] {
-        let response = request.send();
-        response.assert_header("WWW-Authenticate", Some(NO_KEY)).assert_error(401, "missing_api_key");
+        request.send().assert_header("WWW-Authenticate", Some(NO_KEY)).assert_error(401, "missing_api_key");
     }
 }
 
 #[test]
-fn no_answer_repeats_a_key() {
+fn no_response_repeats_a_key() {
     let app = TestApp::start();
 
     for token in ["secret-unknown", "secret malformed", &"secret".repeat(100)] {
-        let response = ask(&app, ("GET", "/v1/pets"), &[&format!("Bearer {token}")]);
-        assert!(!response.text().contains("secret"), "{}", response.text());
+        let response = send(&app, ("GET", "/v1/pets"), &[&format!("Bearer {token}")]);
+        assert!(!response.text().contains("secret") && !response.head.contains("secret"), "{response:?}");
     }
 }
 
 #[test]
-fn nothing_is_added_without_a_key() {
+fn nothing_is_created_without_a_key() {
     let app = TestApp::start();
 
-    ask(&app, ("POST", "/v1/pets"), &[]).assert_error(401, "missing_api_key");
+    send(&app, ("POST", "/v1/pets"), &[]).assert_error(401, "missing_api_key");
 
     assert_eq!(app.get("/v1/pets").text(), "[]");
 }

@@ -1,11 +1,8 @@
-//! The order of checks: where two things are wrong, the earlier one is answered.
+//! The order of checks: if two things are wrong with a request, the response is about the earlier one.
 
-use crate::{
-    client::{Request, Response},
-    test_app::TestApp,
-};
+use animal_store_test_servers::{Request, Response};
 
-const ANIMAL: &str = r#"{"name":"Rex","categoryId":7}"#;
+use crate::test_app::{PET, TestApp};
 
 fn too_large() -> String {
     "x".repeat(16_385)
@@ -24,16 +21,16 @@ fn a_missing_key_comes_before_everything_else() {
         app.anonymous("GET", "/v1/../live"),
         app.anonymous("DELETE", "/v1/nowhere"),
         app.anonymous("DELETE", "/v1/pets"),
-        app.anonymous("POST", "/v1/pets/1").json(ANIMAL),
+        app.anonymous("POST", "/v1/pets/1").json(PET),
         app.anonymous("OPTIONS", "/v1/pets"),
         app.anonymous("get", "/v1/pets"),
-        post().header("Content-Type", "text/plain").body(ANIMAL),
-        post().header("Content-Encoding", "gzip").json(ANIMAL),
-        post().body(ANIMAL),
+        post().header("Content-Type", "text/plain").body(PET),
+        post().header("Content-Encoding", "gzip").json(PET),
+        post().body(PET),
         post().json(too_large()),
         post().json("{"),
         post().json(r#"{"name":1}"#),
-        post().header("Idempotency-Key", "a b").json(ANIMAL),
+        post().header("Idempotency-Key", "a b").json(PET),
         post(),
         app.anonymous("GET", "/v1/pets?limit=0&status=x&cursor=x"),
         app.anonymous("GET", "/v1/pets/1"),
@@ -67,23 +64,23 @@ fn an_unknown_route_comes_before_the_method() {
 }
 
 #[test]
-fn the_method_comes_before_the_type_the_size_the_body_and_the_query() {
+fn the_method_comes_before_the_media_type_the_size_the_body_and_the_query() {
     let app = TestApp::start();
     let put = || app.request("PUT", "/v1/pets");
     let assert_method = |request: Request| request.send().assert_error(405, "method_not_allowed");
 
-    assert_method(put().header("Content-Type", "text/plain").body(ANIMAL));
-    assert_method(put().header("Content-Encoding", "gzip").json(ANIMAL));
+    assert_method(put().header("Content-Type", "text/plain").body(PET));
+    assert_method(put().header("Content-Encoding", "gzip").json(PET));
     assert_method(put().json(too_large()));
     assert_method(put().json("{"));
     assert_method(app.request("DELETE", "/v1/pets?limit=0"));
     assert_method(app.request("DELETE", "/v1/pets/abc"));
     assert_method(app.request("POST", "/v1/pets/abc").header("Content-Type", "text/plain").body("x"));
-    assert_method(put().header("Idempotency-Key", "a b").json(ANIMAL));
+    assert_method(put().header("Idempotency-Key", "a b").json(PET));
 }
 
 #[test]
-fn the_type_comes_before_the_size_and_the_body() {
+fn the_media_type_comes_before_the_size_and_the_body() {
     let app = TestApp::start();
     let assert_type = |response: Response| response.assert_error(415, "unsupported_media_type");
     let post = || app.request("POST", "/v1/pets");
@@ -107,7 +104,7 @@ fn the_size_comes_before_the_body() {
 }
 
 #[test]
-fn no_body_comes_before_its_type_and_its_encoding() {
+fn a_missing_body_comes_before_its_media_type_and_its_encoding() {
     let app = TestApp::start();
 
     let request = app.request("POST", "/v1/pets").header("Content-Type", "text/plain");
@@ -115,22 +112,22 @@ fn no_body_comes_before_its_type_and_its_encoding() {
 }
 
 #[test]
-fn the_type_and_the_size_come_before_an_invalid_header() {
+fn the_media_type_and_the_size_come_before_an_invalid_header() {
     let app = TestApp::start();
     let post = || app.request("POST", "/v1/pets").header("Idempotency-Key", "a b");
 
-    for body in [ANIMAL, "{", &too_large()] {
+    for body in [PET, "{", &too_large()] {
         post().body(body).send().assert_error(415, "unsupported_media_type");
         post().header("Content-Encoding", "gzip").json(body).send().assert_error(415, "unsupported_media_type");
     }
-    for body in [too_large(), format!("{ANIMAL}{}", " ".repeat(16_384))] {
+    for body in [too_large(), format!("{PET}{}", " ".repeat(16_384))] {
         post().json(&body).send().assert_error(413, "payload_too_large");
         post().header("Content-Type", "application/json").chunked(&body).send().assert_error(413, "payload_too_large");
     }
 }
 
 #[test]
-fn an_invalid_header_comes_before_what_is_in_the_body_and_after_no_body() {
+fn an_invalid_header_comes_before_the_content_of_the_body_and_after_a_missing_body() {
     let app = TestApp::start();
     let post = || app.request("POST", "/v1/pets").header("Idempotency-Key", "a b");
 
@@ -141,16 +138,16 @@ fn an_invalid_header_comes_before_what_is_in_the_body_and_after_no_body() {
 }
 
 #[test]
-fn whatever_is_wrong_with_a_request_comes_before_the_animal_of_its_idempotency_key() {
+fn every_other_mistake_comes_before_the_pet_of_an_idempotency_key() {
     let app = TestApp::start();
     let post = || app.request("POST", "/v1/pets").header("Idempotency-Key", "order-1");
-    post().json(ANIMAL).send().assert_status(201);
+    post().json(PET).send().assert_status(201);
 
     post().json(r#"{"name":"Tom","categoryId":7}"#).send().assert_error(422, "idempotency_mismatch");
     post().json(r#"{"name":"Tom"}"#).send().assert_error(400, "invalid_body");
-    post().header("Idempotency-Key", "order-1").json(ANIMAL).send().assert_error(400, "invalid_header");
+    post().header("Idempotency-Key", "order-1").json(PET).send().assert_error(400, "invalid_header");
     post().json(too_large()).send().assert_error(413, "payload_too_large");
-    post().body(ANIMAL).send().assert_error(415, "unsupported_media_type");
+    post().body(PET).send().assert_error(415, "unsupported_media_type");
     let anonymous = app.anonymous("POST", "/v1/pets").header("Idempotency-Key", "order-1");
-    anonymous.json(ANIMAL).send().assert_error(401, "missing_api_key");
+    anonymous.json(PET).send().assert_error(401, "missing_api_key");
 }

@@ -1,25 +1,24 @@
-//! Pages of other origins: none may use the interface unless the configuration says so.
+//! Cross-origin requests: refused by default, allowed for the origins in `http.cors_origins`.
+//!
+//! The unit tests of `Origin` hold which texts are origins.
 
-mod answers;
-mod origins;
 mod preflights;
+mod responses;
 
-use crate::{
-    client::{Request, Response},
-    headers::everywhere,
-    test_app::TestApp,
-};
+use animal_store_test_servers::{Request, Response};
 
-/// An origin that is allowed.
+use crate::{headers::everywhere, test_app::TestApp};
+
+/// An allowed origin.
 const SHOP: &str = "https://shop.example";
-/// Another one.
+/// Another allowed origin.
 const DEVELOPER: &str = "http://localhost:3000";
 const FOREIGN: &str = "https://evil.example";
 
-/// What an answer depends on, once any origin is allowed.
-const VARIES: [&str; 3] = ["access-control-request-headers", "access-control-request-method", "origin"];
+/// The items of `Vary` on every response, once any origin is allowed.
+const VARY: [&str; 3] = ["access-control-request-headers", "access-control-request-method", "origin"];
 
-/// With both origins allowed.
+/// An application that allows [`SHOP`] and [`DEVELOPER`].
 fn app() -> TestApp {
     app_for(&format!("{SHOP}, {DEVELOPER}"))
 }
@@ -28,22 +27,26 @@ fn app_for(origins: &str) -> TestApp {
     TestApp::start_with(&[("http.cors_origins", origins)])
 }
 
-/// What a browser asks before it sends a GET with an API key to this path.
+/// The preflight of a browser before a GET with an API key.
 fn preflight(app: &TestApp, path: &str, origin: &str) -> Request {
     let request = app.anonymous("OPTIONS", path).header("Origin", origin);
     request.header("Access-Control-Request-Method", "GET").header("Access-Control-Request-Headers", "authorization")
 }
 
-/// It says nothing of origins, not even that it depends on them.
+#[track_caller]
+fn assert_no_cors_headers(response: &Response) {
+    assert!(!response.header_names().iter().any(|name| name.starts_with("access-control-")), "{response:?}");
+}
+
+/// Asserts that the response does not depend on the origin and says nothing of it.
 #[track_caller]
 fn assert_silent(response: &Response) {
-    let names = response.header_names();
-    assert!(!names.iter().any(|name| name.starts_with("access-control-")), "{response:?}");
-    assert!(!response.items("Vary").iter().any(|name| VARIES.contains(&name.as_str())), "{response:?}");
+    assert_no_cors_headers(response);
+    assert!(!response.items("Vary").iter().any(|name| VARY.contains(&name.as_str())), "{response:?}");
 }
 
 #[test]
-fn no_answer_says_anything_of_origins_by_default() {
+fn no_response_has_cors_headers_by_default() {
     let app = TestApp::start();
 
     for (request, status) in everywhere(&app) {
@@ -52,35 +55,31 @@ fn no_answer_says_anything_of_origins_by_default() {
 }
 
 #[test]
-fn a_preflight_is_a_request_like_any_other_by_default() {
-    for origins in ["", " ", ",", " , ,"] {
-        let app = app_for(origins);
-        let with_key = |path| preflight(&app, path, SHOP).header("Authorization", "Bearer test-token-1").send();
+fn a_preflight_is_an_ordinary_request_by_default() {
+    let app = app_for(" , ,");
 
-        for path in ["/v1/pets", "/v1/pets/1", "/v1/nowhere"] {
-            let response = preflight(&app, path, SHOP).send();
-            response.assert_error(401, "missing_api_key");
-            assert_silent(&response);
-        }
-        for (path, status, code) in [
-            ("/v1/pets", 405, "method_not_allowed"),
-            ("/v1/pets/1", 405, "method_not_allowed"),
-            ("/v1/nowhere", 404, "route_not_found"),
-            ("/nowhere", 404, "route_not_found"),
-            ("/docs", 405, "method_not_allowed"),
-            ("/docs/explorer.js", 405, "method_not_allowed"),
-            ("/openapi.json", 405, "method_not_allowed"),
-            ("/", 405, "method_not_allowed"),
-        ] {
-            let response = with_key(path);
-            response.assert_error(status, code);
-            assert_silent(&response);
-        }
+    for path in ["/v1/pets", "/v1/pets/1", "/v1/nowhere"] {
+        let response = preflight(&app, path, SHOP).send();
+        response.assert_error(401, "missing_api_key");
+        assert_silent(&response);
+    }
+    for (path, status, code) in [
+        ("/v1/pets", 405, "method_not_allowed"),
+        ("/v1/nowhere", 404, "route_not_found"),
+        ("/nowhere", 404, "route_not_found"),
+        ("/docs", 405, "method_not_allowed"),
+        ("/docs/explorer.js", 405, "method_not_allowed"),
+        ("/openapi.json", 405, "method_not_allowed"),
+        ("/", 405, "method_not_allowed"),
+    ] {
+        let response = preflight(&app, path, SHOP).header("Authorization", "Bearer test-token-1").send();
+        response.assert_error(status, code);
+        assert_silent(&response);
     }
 }
 
 #[test]
-fn operators_are_answered_without_a_word_on_origins() {
+fn the_management_listener_never_sends_cors_headers() {
     let app = app_for("*");
 
     for (method, path, status) in
@@ -88,5 +87,67 @@ fn operators_are_answered_without_a_word_on_origins() {
     {
         let request = app.management(method, path).header("Origin", SHOP);
         assert_silent(request.header("Access-Control-Request-Method", "GET").send().assert_status(status));
+    }
+}
+
+#[track_caller]
+fn assert_not_allowed(response: &Response) {
+    for name in ["Access-Control-Allow-Origin", "Access-Control-Allow-Methods", "Access-Control-Allow-Credentials"] {
+        response.assert_header(name, None);
+    }
+}
+
+/// None of these is one of the allowed origins, which are compared byte by byte.
+const OTHERS: [&str; 16] = [
+    "",
+    "*",
+    "null",
+    "shop.example",
+    "http://shop.example",
+    "https://shop.example/",
+    "https://shop.example:443",
+    "https://shop.example.",
+    "https://shop.example.evil.example",
+    "https://shop.exampl",
+    "https://evil-shop.example",
+    "https://shop.example@evil.example",
+    "https://evil.example@shop.example",
+    "https://shop.example, http://localhost:3000",
+    "https://SHOP.example",
+    "http://localhost:30000",
+];
+
+#[test]
+fn an_origin_that_resembles_an_allowed_one_is_not_allowed() {
+    let app = app();
+
+    for origin in OTHERS {
+        for request in [app.request("GET", "/v1/pets").header("Origin", origin), preflight(&app, "/v1/pets", origin)] {
+            assert_not_allowed(request.send().assert_status(200));
+        }
+    }
+}
+
+#[test]
+fn an_origin_may_be_an_ip_address() {
+    for origin in ["http://127.0.0.1:8000", "https://[2001:db8::1]"] {
+        let app = app_for(origin);
+        let response = app.request("GET", "/v1/pets").header("Origin", origin).send();
+        response.assert_header("Access-Control-Allow-Origin", Some(origin));
+        let other = app.request("GET", "/v1/pets").header("Origin", SHOP).send();
+        assert_not_allowed(other.assert_status(200));
+    }
+}
+
+#[test]
+fn the_star_allows_every_origin() {
+    let app = app_for("*");
+
+    for origin in [SHOP, FOREIGN, "null"] {
+        let response = app.request("GET", "/v1/pets").header("Origin", origin).send();
+        response.assert_status(200).assert_header("Access-Control-Allow-Origin", Some("*"));
+        response.assert_header("Access-Control-Allow-Credentials", None);
+        let anonymous = app.anonymous("GET", "/v1/pets").header("Origin", origin).send();
+        anonymous.assert_header("Access-Control-Allow-Origin", Some("*")).assert_error(401, "missing_api_key");
     }
 }

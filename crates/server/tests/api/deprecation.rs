@@ -1,6 +1,11 @@
-//! What the answers of `getPet`, and no others, say of its end.
+//! The deprecation of `getPet`, which every authenticated response of this operation announces, and no other.
 
-use crate::{client::Response, link, test_app::TestApp};
+use animal_store_test_servers::Response;
+
+use crate::{
+    link,
+    test_app::{PET, TestApp},
+};
 
 #[track_caller]
 fn assert_deprecated(response: &Response, status: u16) {
@@ -19,9 +24,9 @@ fn assert_not_deprecated(response: &Response, status: u16) {
 }
 
 #[test]
-fn every_authenticated_answer_of_the_operation_says_so() {
+fn every_authenticated_response_of_the_operation_announces_it() {
     let app = TestApp::start();
-    let id = app.add(None);
+    let id = app.create_pet(None);
 
     for method in ["GET", "HEAD"] {
         for (text, status) in [
@@ -32,16 +37,15 @@ fn every_authenticated_answer_of_the_operation_says_so() {
             ("9223372036854775808".to_owned(), 404),
             ("%20".to_owned(), 404),
         ] {
-            let response = app.request(method, &format!("/v1/pets/{text}")).send();
-            assert_deprecated(&response, status);
+            assert_deprecated(&app.request(method, &format!("/v1/pets/{text}")).send(), status);
         }
     }
 }
 
 #[test]
-fn a_stranger_is_not_told() {
+fn a_401_does_not_announce_it() {
     let app = TestApp::start();
-    let id = app.add(None);
+    let id = app.create_pet(None);
 
     for method in ["GET", "HEAD"] {
         for authorization in ["", "Basic x", "Bearer unknown", "Bearer a b"] {
@@ -52,23 +56,23 @@ fn a_stranger_is_not_told() {
 }
 
 #[test]
-fn no_other_operation_says_so() {
+fn no_other_operation_announces_it() {
     let app = TestApp::start();
-    app.add_many(3);
+    app.create_pets(3);
 
     for method in ["GET", "HEAD"] {
         assert_not_deprecated(&app.request(method, "/v1/pets").send(), 200);
         assert_not_deprecated(&app.request(method, "/v1/pets?limit=1").send(), 200);
         assert_not_deprecated(&app.request(method, "/v1/pets?limit=0").send(), 400);
     }
-    assert_not_deprecated(&app.post(r#"{"name":"Rex","categoryId":7}"#), 201);
+    assert_not_deprecated(&app.post(PET), 201);
     assert_not_deprecated(&app.post("{}"), 400);
 }
 
 #[test]
-fn what_is_no_operation_does_not_say_so() {
+fn a_request_to_no_operation_does_not_announce_it() {
     let app = TestApp::start();
-    let id = app.add(None);
+    let id = app.create_pet(None);
 
     for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
         assert_not_deprecated(&app.request(method, &format!("/v1/pets/{id}")).send(), 405);
@@ -81,7 +85,7 @@ fn what_is_no_operation_does_not_say_so() {
 #[test]
 fn the_link_leads_to_the_successor() {
     let app = TestApp::start();
-    let id = app.add(Some("sold"));
+    let id = app.create_pet(Some("sold"));
     let path = format!("/v1/pets/{id}");
 
     let target = link::target(&app.get(&path), "successor-version").expect("a successor");

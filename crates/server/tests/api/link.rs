@@ -1,8 +1,8 @@
-//! Links and references in headers, read as a client reads them.
+//! Links and relative references in headers, resolved as by a client.
 
-use crate::client::Response;
+use animal_store_test_servers::Response;
 
-/// The reference that the `Link` header gives for this relation, if there is one.
+/// The target of the `Link` header for this relation, or `None` without the header.
 #[track_caller]
 pub(crate) fn target(response: &Response, relation: &str) -> Option<String> {
     let link = response.header("Link")?;
@@ -10,7 +10,7 @@ pub(crate) fn target(response: &Response, relation: &str) -> Option<String> {
     Some(target.unwrap_or_else(|| panic!("{link} is no {relation} link")).to_owned())
 }
 
-/// The path and query that a relative reference stands for in the answer to `base` (RFC 3986, section 5.2).
+/// Resolves a relative reference in the response to `base` to a path and query (RFC 3986, section 5.2).
 pub(crate) fn resolve(base: &str, reference: &str) -> String {
     assert!(!reference.starts_with('/') && !reference.contains(':'), "{reference} is not relative");
     let path = base.split('?').next().expect("a path");
@@ -30,7 +30,7 @@ pub(crate) fn resolve(base: &str, reference: &str) -> String {
 }
 
 #[test]
-fn a_reference_is_resolved_as_rfc_3986_says() {
+fn a_reference_is_resolved_as_in_rfc_3986() {
     for (base, reference, resolved) in [
         ("/v1/pets", "pets/7", "/v1/pets/7"),
         ("/v1/pets?limit=1", "?limit=1&cursor=a", "/v1/pets?limit=1&cursor=a"),

@@ -1,33 +1,21 @@
-//! What the body of `createPet` may call itself, and what it is answered with.
+//! The media type and the content coding of bodies. The unit tests of the body hold every form.
 
-use crate::{client::Response, test_app::TestApp};
+use animal_store_test_servers::Response;
 
-const BODY: &str = r#"{"name":"Rex","categoryId":7}"#;
+use crate::test_app::{PET, TestApp};
 
 fn post_as(app: &TestApp, content_types: &[&str]) -> Response {
     let request = app.request("POST", "/v1/pets");
-    content_types.iter().fold(request, |request, value| request.header("Content-Type", value)).body(BODY).send()
-}
-
-fn post_encoded(app: &TestApp, encoding: &str) -> Response {
-    app.request("POST", "/v1/pets").header("Content-Encoding", encoding).json(BODY).send()
+    content_types.iter().fold(request, |request, value| request.header("Content-Type", value)).body(PET).send()
 }
 
 #[test]
-fn json_and_its_relatives_are_accepted() {
+fn json_and_types_with_the_json_suffix_are_accepted() {
     let app = TestApp::start();
 
-    for content_type in [
-        "application/json",
-        "Application/JSON",
-        "application/json;charset=utf-8",
-        "application/json; charset=UTF-8",
-        "application/json; charset=\"utf-8\"",
-        "application/vnd.animals+json",
-        "application/merge-patch+json",
-        "application/vnd.animals+xml+json",
-        "application/ld+json; charset=utf-8",
-    ] {
+    for content_type in
+        ["application/json", "application/json; charset=\"utf-8\"", "application/vnd.pets+xml+json; charset=utf-8"]
+    {
         post_as(&app, &[content_type]).assert_status(201);
     }
 }
@@ -36,56 +24,31 @@ fn json_and_its_relatives_are_accepted() {
 fn any_other_type_is_a_415() {
     let app = TestApp::start();
 
-    for content_type in [
-        "",
-        "json",
-        "text/json",
-        "text/plain",
-        "text/plain+json",
-        "application/jsonp",
-        "application/xml",
-        "application/octet-stream",
-        "application/x-www-form-urlencoded",
-        "multipart/form-data; boundary=x",
-        "application/json; charset=iso-8859-1",
-        "application/json; charset=utf-16",
-        "application/json, text/plain",
-        "*/*",
+    for content_types in [
+        &[][..],
+        &[""],
+        &["text/plain"],
+        &["application/json; charset=utf-16"],
+        &["application/json, text/plain"],
+        &["*/*"],
+        &["application/vnd.pets+json+xml"],
+        &["application/json+xml; charset=utf-8"],
+        &["application/json", "text/plain"],
     ] {
-        post_as(&app, &[content_type])
-            .assert_header("Accept-Encoding", None)
-            .assert_error(415, "unsupported_media_type");
+        let response = post_as(&app, content_types);
+        response.assert_header("Accept-Encoding", None).assert_error(415, "unsupported_media_type");
     }
     assert_eq!(app.get("/v1/pets").text(), "[]");
 }
 
 #[test]
-fn a_type_whose_last_suffix_is_another_is_a_415() {
+fn a_missing_body_is_a_400_with_any_type() {
     let app = TestApp::start();
-
-    for content_type in
-        ["application/vnd.animals+json+xml", "application/json+xml", "application/json+xml; charset=utf-8"]
-    {
-        post_as(&app, &[content_type]).assert_error(415, "unsupported_media_type");
-    }
-}
-
-#[test]
-fn a_body_without_a_type_or_with_two_is_a_415() {
-    let app = TestApp::start();
-
-    post_as(&app, &[]).assert_error(415, "unsupported_media_type");
-    post_as(&app, &["application/json", "text/plain"]).assert_error(415, "unsupported_media_type");
-}
-
-#[test]
-fn no_body_at_all_is_a_400_whatever_the_type() {
-    let app = TestApp::start();
-
     let post = || app.request("POST", "/v1/pets");
+
     post().header("Content-Length", "0").send().assert_error(400, "invalid_body");
     post().chunked("").send().assert_error(400, "invalid_body");
-    for content_type in ["application/json", "text/plain", "nonsense", ""] {
+    for content_type in ["application/json", "text/plain", ""] {
         let typed = || post().header("Content-Type", content_type);
         typed().header("Content-Length", "0").send().assert_error(400, "invalid_body");
         typed().chunked("").send().assert_error(400, "invalid_body");
@@ -93,36 +56,32 @@ fn no_body_at_all_is_a_400_whatever_the_type() {
 }
 
 #[test]
-fn an_encoded_body_is_a_415_that_says_what_is_accepted() {
+fn an_encoded_body_is_a_415_that_names_the_accepted_coding() {
     let app = TestApp::start();
+    let post_encoded = |coding| app.request("POST", "/v1/pets").header("Content-Encoding", coding).json(PET).send();
 
-    for encoding in ["gzip", "br", "deflate", "zstd", "GZIP", "identity, gzip", "gzip, identity", "unheard-of"] {
-        post_encoded(&app, encoding)
-            .assert_header("Accept-Encoding", Some("identity"))
-            .assert_error(415, "unsupported_media_type");
+    for coding in ["gzip", "GZIP", "identity, gzip", "unheard-of"] {
+        let response = post_encoded(coding);
+        response.assert_header("Accept-Encoding", Some("identity")).assert_error(415, "unsupported_media_type");
     }
     assert_eq!(app.get("/v1/pets").text(), "[]");
+    post_encoded("identity").assert_status(201);
 }
 
 #[test]
-fn the_identity_encoding_is_none() {
+fn every_response_is_json_regardless_of_accept() {
     let app = TestApp::start();
+    let pet = format!("/v1/pets/{}", app.create_pet(None));
 
-    post_encoded(&app, "identity").assert_status(201);
-    post_encoded(&app, "Identity").assert_status(201);
-}
-
-#[test]
-fn the_answer_is_json_whatever_is_accepted() {
-    let app = TestApp::start();
-    let id = app.add(None);
-
-    for accept in ["application/xml", "text/html", "*/*;q=0", "application/json;q=0", "nonsense"] {
-        for (path, status) in [("/v1/pets", 200), (&format!("/v1/pets/{id}"), 200), ("/v1/nowhere", 404)] {
-            let response = app.request("GET", path).header("Accept", accept).send();
-            response.assert_status(status).json();
+    for accept in ["application/xml", "*/*;q=0", "application/json;q=0", "nonsense"] {
+        for (request, status) in [
+            (app.request("GET", "/v1/pets"), 200),
+            (app.request("GET", &pet), 200),
+            (app.request("GET", "/v1/nowhere"), 404),
+            (app.request("POST", "/v1/pets").json(PET), 201),
+        ] {
+            let response = request.header("Accept", accept).send();
+            response.assert_status(status).assert_header("Content-Type", Some("application/json"));
         }
-        let response = app.request("POST", "/v1/pets").header("Accept", accept).json(BODY).send();
-        response.assert_status(201).json();
     }
 }

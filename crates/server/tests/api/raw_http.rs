@@ -1,4 +1,4 @@
-//! HTTP/1 as attackers, proxies and broken clients write it: one answer to one request, never a 5xx, nothing smuggled.
+//! HTTP/1 as attackers, proxies and broken clients write it: one response per request, never a 5xx, nothing smuggled.
 
 mod bodies;
 mod chunks;

@@ -1,21 +1,21 @@
-//! Uploads that are answered before they end, and uploads that never end.
+//! Uploads that are refused before they end, and uploads that never end.
 
 use std::{
     io::Write,
-    net::TcpStream,
-    thread::{self, JoinHandle},
+    thread,
     time::{Duration, Instant},
 };
 
+use animal_store_test_servers::RawConnection;
+
 use crate::{
-    raw_connection::{DEADLINE, RawConnection},
-    raw_requests::{animal, assert_no_animal, begin_post, get, post, post_head, smuggled},
+    raw_requests::{assert_no_pet, assert_nothing_smuggled, begin_post, get, pet, post, post_head, smuggled},
     test_app::TestApp,
 };
 
 const TEN_MIB: usize = 10 * 1024 * 1024;
 
-/// Why an upload is answered before it ends.
+/// The reason to refuse an upload before it ends.
 #[derive(Clone, Copy, Debug)]
 enum Refusal {
     NoKey,
@@ -38,7 +38,7 @@ const ALL: [(Refusal, Framing); 6] = [
     (Refusal::NotJson, Framing::Chunks),
 ];
 
-/// A body of 10 MiB that is nothing but requests to add an animal, with its head.
+/// A refused request whose body is 10 MiB of requests that would create a pet.
 fn upload(refusal: Refusal, framing: Framing) -> Vec<u8> {
     let body = smuggled().repeat(TEN_MIB / smuggled().len());
     let mut head = match framing {
@@ -66,113 +66,96 @@ fn upload(refusal: Refusal, framing: Framing) -> Vec<u8> {
     [head.into_bytes(), body].concat()
 }
 
-fn send_in_the_background(mut sender: TcpStream, bytes: Vec<u8>) -> JoinHandle<std::io::Result<()>> {
-    thread::spawn(move || sender.write_all(&bytes))
-}
-
-/// The refusal arrives, and whatever follows on the connection is right.
+/// Asserts that the refusal arrives. `finish` runs before the connection is used again.
 #[track_caller]
-fn assert_answer_and_what_follows(
-    app: &TestApp,
-    connection: &mut RawConnection,
-    refusal: Refusal,
-    wait: impl FnOnce(),
-) {
+fn assert_refusal(app: &TestApp, connection: &mut RawConnection, refusal: Refusal, finish: impl FnOnce()) {
     let response = connection.response();
     match refusal {
         Refusal::NoKey => response.assert_error(401, "missing_api_key"),
         Refusal::TooLarge => response.assert_error(413, "payload_too_large"),
         Refusal::NotJson => response.assert_error(415, "unsupported_media_type"),
-    }
-    wait();
-    if response.closes() {
-        connection.finish_sending();
-        connection.assert_closed();
-    } else {
-        connection.send(get("/v1/pets"));
-        assert_eq!(connection.response().json(), serde_json::json!([]));
-    }
-    assert_no_animal(app);
+    };
+    finish();
+    assert_nothing_smuggled(app, connection, &response);
 }
 
 #[test]
-fn a_client_that_reads_while_it_uploads_sees_why_it_is_refused() {
+fn a_client_that_reads_while_it_uploads_sees_the_refusal() {
     let app = TestApp::start();
     for (refusal, framing) in ALL {
-        let mut connection = RawConnection::open(app.address);
-        let sending = send_in_the_background(connection.sender(), upload(refusal, framing));
-        assert_answer_and_what_follows(&app, &mut connection, refusal, || {
+        let mut connection = app.connect();
+        let mut sender = connection.sender();
+        let bytes = upload(refusal, framing);
+        let sending = thread::spawn(move || sender.write_all(&bytes));
+        assert_refusal(&app, &mut connection, refusal, || {
             sending.join().expect("no panic").unwrap_or_else(|error| panic!("{refusal:?}, {framing:?}: {error}"));
         });
     }
 }
 
 #[test]
-fn a_client_that_reads_after_its_upload_sees_why_it_was_refused() {
+fn a_client_that_reads_after_its_upload_sees_the_refusal() {
     let app = TestApp::start();
     for (refusal, framing) in ALL {
-        let mut connection = RawConnection::open(app.address);
-        connection.send(upload(refusal, framing));
-        assert_answer_and_what_follows(&app, &mut connection, refusal, || {});
+        let mut connection = app.send(upload(refusal, framing));
+        assert_refusal(&app, &mut connection, refusal, || {});
     }
 }
 
+/// Refused uploads, of which only the start was sent.
+fn refused_uploads(app: &TestApp) -> [RawConnection; 6] {
+    ALL.map(|(refusal, framing)| {
+        let mut connection = app.send(&upload(refusal, framing)[..100_000]);
+        let response = connection.response();
+        assert!(matches!(response.status, 401 | 413 | 415), "{refusal:?}, {framing:?}: {response:?}");
+        connection
+    })
+}
+
 #[test]
-fn a_client_that_stops_its_upload_when_it_is_refused_is_not_waited_for() {
+fn a_client_that_stops_its_refused_upload_is_closed_at_once() {
     let app = TestApp::start();
-    for (refusal, framing) in ALL {
-        let mut connection = RawConnection::open(app.address);
-        let bytes = upload(refusal, framing);
-        connection.send(&bytes[..100_000]);
-        let status = connection.response().status;
-        assert!(matches!(status, 401 | 413 | 415), "{refusal:?}, {framing:?}: {status}");
+    for mut connection in refused_uploads(&app) {
         connection.finish_sending();
         connection.assert_closed();
     }
-    assert_no_animal(&app);
+    assert_no_pet(&app);
 }
 
 #[test]
-fn an_upload_that_was_refused_does_not_hold_its_connection_for_ever() {
+fn a_refused_upload_that_neither_goes_on_nor_ends_is_ended_by_the_answer_timeout() {
     let app = TestApp::start_with(&[
-        ("http.head_timeout", "1s"),
+        ("http.head_timeout", "300ms"),
         ("http.body_timeout", "100ms"),
         ("http.keep_alive", "100ms"),
-        ("http.answer_timeout", "1500ms"),
+        ("http.answer_timeout", "1s"),
     ]);
-    let connections = ALL.map(|(refusal, framing)| {
-        let mut connection = RawConnection::open(app.address);
-        connection.send(&upload(refusal, framing)[..100_000]);
-        assert!(matches!(connection.response().status, 401 | 413 | 415));
-        connection
-    });
-    // They neither go on nor leave.
-    for mut connection in connections {
+    for mut connection in refused_uploads(&app) {
         connection.assert_closed();
     }
 }
 
 #[test]
-fn a_refused_client_that_has_sent_more_and_leaves_is_not_waited_for() {
+fn a_refused_client_that_sends_more_and_leaves_is_closed_at_once() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
     let refused = post("Rex").replacen("Authorization", "X-Authorization", 1);
 
     let start = Instant::now();
-    connection.send(refused + &get("/v1/pets").repeat(1000));
+    let mut connection = app.send(refused + &get("/v1/pets").repeat(1000));
     connection.finish_sending();
     let responses = connection.responses_to_end();
 
     assert_eq!(responses.len(), 1, "{responses:?}");
     responses[0].assert_error(401, "missing_api_key");
+    // A client that stays is drained for five seconds.
     assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
 }
 
 #[test]
-fn a_client_that_leaves_in_the_middle_of_a_body_leaves_no_animal_and_no_request_behind() {
-    // With one request at a time, the others see whether it is still there.
+fn a_client_that_leaves_within_a_body_leaves_no_pet_and_no_request_in_flight() {
+    // With a bound of one request, another request shows whether one is in flight.
     let app = TestApp::start_with(&[("http.max_in_flight", "1")]);
-    let body = animal("Rex");
+    let body = pet("Rex");
     for (framing, part) in [
         (format!("Content-Length: {}\r\n", body.len() + 1), body.clone()),
         ("Transfer-Encoding: chunked\r\n".to_owned(), format!("{:x}\r\n{body}\r\n", body.len())),
@@ -182,28 +165,26 @@ fn a_client_that_leaves_in_the_middle_of_a_body_leaves_no_animal_and_no_request_
         wait_for_status(&app, 503);
         drop(connection);
         wait_for_status(&app, 200);
-        assert_no_animal(&app);
+        assert_no_pet(&app);
     }
-    assert_eq!(app.post(animal("Ada")).status, 201);
+    app.post(pet("Ada")).assert_status(201);
 }
 
 #[track_caller]
 fn wait_for_status(app: &TestApp, status: u16) {
     let start = Instant::now();
     while app.get("/v1/pets").status != status {
-        assert!(start.elapsed() < DEADLINE, "never {status}");
+        assert!(start.elapsed() < RawConnection::TIMEOUT, "never {status}");
     }
 }
 
 #[test]
-fn a_connection_that_is_reset_in_the_middle_of_anything_does_no_harm() {
+fn a_connection_that_ends_at_any_byte_creates_nothing() {
     let app = TestApp::start();
     let request = post("Rex");
-    // All but the last byte: what is complete may rightly add its animal.
+    // Without the last byte: a complete request may create its pet.
     for end in 0..request.len() {
-        let mut connection = RawConnection::open(app.address);
-        connection.send(&request[..end]);
-        drop(connection);
+        drop(app.send(&request[..end]));
     }
-    assert_no_animal(&app);
+    assert_no_pet(&app);
 }

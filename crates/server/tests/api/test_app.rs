@@ -1,4 +1,4 @@
-//! The real application in this process, on ports of its own.
+//! The real application in this process, on free ports.
 
 use std::{
     env,
@@ -8,49 +8,50 @@ use std::{
 };
 
 use animal_store_server::{Application, Config, config::Sources};
-use animal_store_test_servers::PgDatabase;
+use animal_store_test_servers::{HttpClient, PgDatabase, RawConnection, Request, Response};
 use serde_json::Value;
 use tokio::{runtime::Runtime, sync::watch};
 
-use crate::client::{Request, Response};
-
-/// A token that the application knows.
+/// A valid token.
 pub(crate) const TOKEN: &str = "test-token-1";
-/// Another one, of another API key.
+/// A valid token of another API key.
 pub(crate) const OTHER_TOKEN: &str = "test-token-2";
 
-/// The application, until it is dropped.
+/// A valid pet.
+pub(crate) const PET: &str = r#"{"name":"Rex","categoryId":7}"#;
+
+/// The running application; dropping it ends it.
 pub(crate) struct TestApp {
     pub(crate) address: SocketAddr,
-    pub(crate) management_address: SocketAddr,
+    management_address: SocketAddr,
     stop: watch::Sender<Stop>,
     thread: Option<JoinHandle<anyhow::Result<()>>>,
-    /// Where its animals are, unless that is in memory. It goes when the application has ended.
+    /// The database of the PostgreSQL backend, dropped after the application has ended.
     _database: Option<PgDatabase>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stop {
     No,
-    InOrder,
+    Gracefully,
     Now,
 }
 
 impl TestApp {
-    /// Starts it at its defaults.
+    /// Starts the application with its defaults.
     pub(crate) fn start() -> Self {
         Self::start_with(&[])
     }
 
-    /// Starts it with these keys of the configuration set.
-    pub(crate) fn start_with(set: &[(&str, &str)]) -> Self {
+    /// Starts the application with these configuration keys.
+    pub(crate) fn start_with(keys: &[(&str, &str)]) -> Self {
         let database = match env::var_os("TEST_STORAGE_BACKEND") {
             None => None,
             Some(backend) if backend == "memory" => None,
             Some(backend) if backend == "postgres" => Some(PgDatabase::new()),
             Some(other) => panic!("TEST_STORAGE_BACKEND must be memory or postgres, not {}", other.display()),
         };
-        let config = Config::load(&sources(database.as_ref(), set)).expect("a valid configuration");
+        let config = Config::load(&sources(database.as_ref(), keys)).expect("a valid configuration");
         let (stop, stopped) = watch::channel(Stop::No);
         let (sender, receiver) = mpsc::channel();
         let thread = thread::spawn(move || {
@@ -58,7 +59,7 @@ impl TestApp {
                 let application = Application::build(config).await?;
                 let management_address = application.management_address().expect("a management address");
                 sender.send((application.address(), management_address))?;
-                application.run_until(reached(stopped.clone(), Stop::InOrder), reached(stopped, Stop::Now)).await
+                application.run_until(reached(stopped.clone(), Stop::Gracefully), reached(stopped, Stop::Now)).await
             })
         });
         let (address, management_address) = receiver.recv().expect("the application starts");
@@ -67,60 +68,74 @@ impl TestApp {
 
     /// A request with a valid API key.
     pub(crate) fn request(&self, method: &str, path: &str) -> Request {
-        self.anonymous(method, path).header("Authorization", &format!("Bearer {TOKEN}"))
+        HttpClient::new(self.address).with_token(TOKEN).request(method, path)
     }
 
     /// A request without an API key.
     pub(crate) fn anonymous(&self, method: &str, path: &str) -> Request {
-        Request::new(method, format!("http://{}{path}", self.address))
+        HttpClient::new(self.address).request(method, path)
     }
 
-    /// A request of an operator.
+    /// A request to the management listener.
     pub(crate) fn management(&self, method: &str, path: &str) -> Request {
-        Request::new(method, format!("http://{}{path}", self.management_address))
+        HttpClient::new(self.management_address).request(method, path)
     }
 
     /// GET with a valid API key.
+    #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Response {
         self.request("GET", path).send()
     }
 
     /// POST of a JSON body to `/v1/pets` with a valid API key.
+    #[track_caller]
     pub(crate) fn post(&self, body: impl AsRef<[u8]>) -> Response {
         self.request("POST", "/v1/pets").json(body).send()
     }
 
-    /// Adds an animal and returns its id.
+    /// Creates a pet with this status and returns its id.
     #[track_caller]
-    pub(crate) fn add(&self, status: Option<&str>) -> i64 {
+    pub(crate) fn create_pet(&self, status: Option<&str>) -> i64 {
         let mut pet = serde_json::json!({ "name": "Rex", "categoryId": 1 });
         if let Some(status) = status {
             pet["status"] = status.into();
         }
-        let response = self.post(pet.to_string());
-        assert_eq!(response.status, 201, "{}", response.text());
-        response.json()["id"].as_i64().expect("an id")
+        self.create(pet.to_string())["id"].as_i64().expect("an id")
     }
 
-    /// Adds an animal and returns it.
+    /// Creates a pet and returns it.
     #[track_caller]
     pub(crate) fn create(&self, body: impl AsRef<[u8]>) -> Value {
         self.post(body).assert_status(201).json()
     }
 
-    /// Adds this many animals, of no status and of every status in turn, and returns their ids.
+    /// Creates pets, the status being none, `available`, `pending` and `sold` in rotation, and returns their ids.
     #[track_caller]
-    pub(crate) fn add_many(&self, count: usize) -> Vec<i64> {
+    pub(crate) fn create_pets(&self, count: usize) -> Vec<i64> {
         let statuses = [None, Some("available"), Some("pending"), Some("sold")];
-        statuses.into_iter().cycle().take(count).map(|status| self.add(status)).collect()
+        statuses.into_iter().cycle().take(count).map(|status| self.create_pet(status)).collect()
     }
 
-    /// Tells it to end, as the first signal does.
+    /// A connection for any bytes.
+    #[track_caller]
+    pub(crate) fn connect(&self) -> RawConnection {
+        RawConnection::open(self.address)
+    }
+
+    /// A connection on which these bytes were sent.
+    #[track_caller]
+    pub(crate) fn send(&self, bytes: impl AsRef<[u8]>) -> RawConnection {
+        let mut connection = self.connect();
+        connection.send(bytes);
+        connection
+    }
+
+    /// Starts a graceful shutdown, as the first signal does.
     pub(crate) fn begin_shutdown(&self) {
-        self.stop.send_replace(Stop::InOrder);
+        self.stop.send_replace(Stop::Gracefully);
     }
 
-    /// Tells it to end and waits until it has.
+    /// Shuts the application down and waits for its end.
     pub(crate) fn shut_down(mut self) -> anyhow::Result<()> {
         self.begin_shutdown();
         self.thread.take().expect("it runs").join().expect("it does not panic")
@@ -131,13 +146,13 @@ impl Drop for TestApp {
     fn drop(&mut self) {
         self.stop.send_replace(Stop::Now);
         if let Some(thread) = self.thread.take() {
-            // A test that failed says why; what the end of the application adds to it does not matter.
+            // The test has its outcome already; an error of the shutdown does not matter.
             let _ = thread.join();
         }
     }
 }
 
-fn sources(database: Option<&PgDatabase>, set: &[(&str, &str)]) -> Sources {
+fn sources(database: Option<&PgDatabase>, keys: &[(&str, &str)]) -> Sources {
     let flags = [("http.listen", "127.0.0.1:0"), ("http.workers", "2"), ("management.listen", "127.0.0.1:0")];
     let mut environment = vec![("ANIMAL_STORE_KEYS__MEMORY__TOKENS".into(), format!("{TOKEN},{OTHER_TOKEN}").into())];
     if let Some(database) = database {
@@ -147,7 +162,7 @@ fn sources(database: Option<&PgDatabase>, set: &[(&str, &str)]) -> Sources {
     Sources {
         file: None,
         environment,
-        flags: flags.iter().chain(set).map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        flags: flags.iter().chain(keys).map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
     }
 }
 

@@ -1,12 +1,14 @@
-//! Bodies where none is expected, and protocols that the service does not speak.
+//! Bodies of requests that need none, and protocols that the service does not speak.
 
 use crate::{
-    raw_connection::RawConnection,
-    raw_requests::{animal, assert_no_animal, fields, get, names, post, post_head, smuggled},
+    raw_requests::{
+        assert_no_pet, assert_nothing_smuggled, fields, get, names, pet, post, post_head, smuggled, statuses,
+        with_lines,
+    },
     test_app::TestApp,
 };
 
-/// A request whose body is itself a request, by the method and with these further lines.
+/// A request whose body is itself a request, with more header lines.
 fn with_a_request_as_body(method: &str, lines: &str) -> String {
     let body = smuggled();
     format!("{method} /v1/pets/0 HTTP/1.1\r\n{}{lines}Content-Length: {}\r\n\r\n{body}", fields(), body.len())
@@ -16,121 +18,94 @@ fn with_a_request_as_body(method: &str, lines: &str) -> String {
 fn the_body_of_a_request_that_needs_none_is_not_a_request() {
     let app = TestApp::start();
     for method in ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "X-UNKNOWN"] {
-        let mut connection = RawConnection::open(app.address);
-        connection.send(with_a_request_as_body(method, ""));
+        let mut connection = app.send(with_a_request_as_body(method, ""));
         let first = if method == "HEAD" { connection.response_to_head() } else { connection.response() };
         assert!(matches!(first.status, 404 | 405), "{method}: {first:?}");
-        if first.closes() {
-            connection.finish_sending();
-            connection.assert_closed();
-        } else {
-            connection.send(get("/v1/pets"));
-            assert_eq!(connection.response().json(), serde_json::json!([]), "{method}");
-        }
-        assert_no_animal(&app);
+        assert_nothing_smuggled(&app, &mut connection, &first);
     }
 }
 
 #[test]
 fn the_chunked_body_of_a_get_is_not_a_request() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
     let body = smuggled();
-    let head = get("/v1/pets/0").replacen("\r\n", "\r\nTransfer-Encoding: chunked\r\n", 1);
+    let head = with_lines(&get("/v1/pets/0"), "Transfer-Encoding: chunked\r\n");
 
-    connection.send(format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len()));
-    connection.response().assert_error(404, "pet_not_found");
-    connection.send(get("/v1/pets"));
+    let mut connection = app.send(format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len()));
 
-    assert_eq!(connection.response().json(), serde_json::json!([]));
-    assert_no_animal(&app);
+    let response = connection.response();
+    response.assert_error(404, "pet_not_found");
+    assert_nothing_smuggled(&app, &mut connection, &response);
 }
 
 #[test]
-fn a_body_that_nobody_declared_is_the_next_request() {
+fn an_undeclared_body_is_the_next_request() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
 
-    connection.send(post_head("") + &animal("Rex"));
+    let mut connection = app.send(post_head("") + &pet("Rex"));
 
     connection.response().assert_error(400, "invalid_body");
-    let rest: Vec<_> = connection.responses_to_end().iter().map(|response| response.status).collect();
-    assert_eq!(rest, [400]);
-    assert_no_animal(&app);
+    assert_eq!(statuses(&connection.responses_to_end()), [400]);
+    assert_no_pet(&app);
 }
 
 #[test]
-fn a_body_that_is_cut_short_is_answered_400_and_adds_nothing() {
+fn a_truncated_body_is_a_400_and_creates_nothing() {
     let app = TestApp::start();
-    let body = animal("Rex");
-    // What came is a whole animal: only the framing says that something is missing.
+    let body = pet("Rex");
+    // The bytes are a complete pet: only the framing shows that some are missing.
     for start in [
         post_head(&format!("Content-Length: {}\r\n", body.len() + 1)) + &body,
         post_head("Transfer-Encoding: chunked\r\n") + &format!("{:x}\r\n{body}\r\n", body.len()),
         post_head("Transfer-Encoding: chunked\r\n") + &format!("{:x}\r\n{body}\r\n0\r\n", body.len()),
     ] {
-        let mut connection = RawConnection::open(app.address);
-        connection.send(start);
+        let mut connection = app.send(start);
         connection.finish_sending();
         let responses = connection.responses_to_end();
         assert_eq!(responses.len(), 1, "{responses:?}");
         responses[0].assert_error(400, "malformed_request");
-        assert_no_animal(&app);
+        assert_no_pet(&app);
     }
 }
 
 #[test]
 fn an_upgrade_to_websocket_is_ignored() {
-    let app = TestApp::start();
+    let app = TestApp::start_with(&[("http.body_timeout", "500ms")]);
     let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
-    let mut connection = RawConnection::open(app.address);
 
-    connection.send(get("/v1/pets/0").replacen("\r\n", &format!("\r\n{upgrade}"), 1));
-
-    connection.response().assert_error(404, "pet_not_found");
+    app.send(with_lines(&get("/v1/pets/0"), upgrade)).response().assert_error(404, "pet_not_found");
+    // A body still ends after its declared length.
+    app.send(with_lines(&post("Rex"), upgrade)).response().assert_status(201);
+    assert_eq!(names(&app), ["Rex"]);
 }
 
 #[test]
-fn the_body_of_a_get_that_asks_for_websocket_is_not_a_request() {
+fn the_body_of_a_get_with_an_upgrade_to_websocket_is_not_a_request() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
 
-    connection.send(with_a_request_as_body("GET", "Connection: Upgrade\r\nUpgrade: websocket\r\n"));
+    let mut connection = app.send(with_a_request_as_body("GET", "Connection: Upgrade\r\nUpgrade: websocket\r\n"));
     connection.finish_sending();
 
     let responses = connection.responses_to_end();
     assert_eq!(responses.len(), 1, "{responses:?}");
     responses[0].assert_error(404, "pet_not_found");
-    assert_no_animal(&app);
+    assert_no_pet(&app);
 }
 
 #[test]
-fn a_body_ends_where_its_length_says_even_where_websocket_is_asked_for() {
-    let app = TestApp::start_with(&[("http.body_timeout", "500ms")]);
-    let mut connection = RawConnection::open(app.address);
-
-    connection.send(post("Rex").replacen("\r\n", "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n", 1));
-
-    let response = connection.response();
-    assert_eq!(response.status, 201, "{response:?}");
-    assert_eq!(names(&app), ["Rex"]);
-}
-
-#[test]
-fn a_client_that_asks_for_http_2_knows_whether_its_connection_is_kept() {
-    // Java's client asks for it with each first request, and sends the next on the same connection.
+fn a_connection_can_be_used_after_an_upgrade_to_http_2() {
+    // Java's client sends this upgrade with each first request, and the next request on the same connection.
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
     let upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQBAAAA\r\n";
 
-    connection.send(post("Ada").replacen("\r\n", &format!("\r\n{upgrade}"), 1));
-    let response = connection.response();
+    let mut connection = app.send(with_lines(&post("Ada"), upgrade));
 
-    assert_eq!(response.status, 201, "{response:?}");
+    let response = connection.response();
+    response.assert_status(201);
     if response.closes() {
         connection.assert_closed();
     } else {
         connection.send(post("Ben"));
-        assert_eq!(connection.response().status, 201);
+        connection.response().assert_status(201);
     }
 }

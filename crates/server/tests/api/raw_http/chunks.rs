@@ -1,8 +1,7 @@
 //! Bodies in chunks.
 
 use crate::{
-    raw_connection::RawConnection,
-    raw_requests::{animal, assert_no_animal, get, names, post_head, smuggled},
+    raw_requests::{assert_no_pet, get, names, pet, post_head, smuggled},
     test_app::TestApp,
 };
 
@@ -11,13 +10,13 @@ fn chunked(body: &str) -> String {
 }
 
 #[test]
-fn a_good_body_in_chunks_adds_an_animal() {
+fn a_valid_chunked_body_creates_a_pet() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
-    let body = animal("Rex");
+    let mut connection = app.connect();
+    let body = pet("Rex");
     let (left, right) = body.split_at(7);
     let (l, r, all) = (left.len(), right.len(), body.len());
-    let good = [
+    let valid = [
         format!("{all:x}\r\n{body}\r\n0\r\n\r\n"),
         format!("{all:X}\r\n{body}\r\n0\r\n\r\n"),
         format!("0000{all:x}\r\n{body}\r\n000\r\n\r\n"),
@@ -29,34 +28,34 @@ fn a_good_body_in_chunks_adds_an_animal() {
         format!("{all:x}\r\n{body}\r\n0\r\nContent-Length: 99\r\nAuthorization: Bearer none\r\n\r\n"),
     ];
 
-    for body in &good {
+    for body in &valid {
         connection.send(chunked(body) + &get("/v1/pets/0"));
-        assert_eq!(connection.response().status, 201, "{body:?}");
+        connection.response().assert_status(201);
         connection.response().assert_error(404, "pet_not_found");
     }
 
-    assert_eq!(names(&app), vec!["Rex"; good.len()]);
+    assert_eq!(names(&app), vec!["Rex"; valid.len()]);
 }
 
 #[test]
 fn chunks_may_come_a_byte_at_a_time() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
-    let chunks: Vec<_> = animal("Rex").chars().map(|char| format!("1\r\n{char}\r\n")).collect();
+    let mut connection = app.connect();
+    let chunks: Vec<_> = pet("Rex").chars().map(|char| format!("1\r\n{char}\r\n")).collect();
 
     for byte in (chunked(&chunks.concat()) + "0\r\n\r\n").as_bytes() {
         connection.send([*byte]);
     }
 
-    assert_eq!(connection.response().status, 201);
+    connection.response().assert_status(201);
 }
 
 #[test]
-fn a_broken_chunk_is_answered_400_once_and_the_connection_closed() {
+fn an_invalid_chunk_is_one_400_and_ends_the_connection() {
     let app = TestApp::start();
-    let body = animal("Rex");
+    let body = pet("Rex");
     let length = body.len();
-    for broken in [
+    for invalid in [
         "zz\r\n".to_owned(),
         format!("-{length:x}\r\n{body}\r\n0\r\n\r\n"),
         format!("+{length:x}\r\n{body}\r\n0\r\n\r\n"),
@@ -65,38 +64,37 @@ fn a_broken_chunk_is_answered_400_once_and_the_connection_closed() {
         format!("{length:x} 1\r\n{body}\r\n0\r\n\r\n"),
         format!(";\r\n{body}\r\n0\r\n\r\n"),
         format!("\r\n{body}\r\n0\r\n\r\n"),
-        // One more digit than 64 bits have.
+        // One digit more than fits in 64 bits.
         format!("10000000000000000\r\n{body}\r\n0\r\n\r\n"),
         format!("{}\r\n{body}\r\n0\r\n\r\n", "f".repeat(100)),
-        // Line ends that are missing or half.
+        // Line ends that are missing or incomplete.
         format!("{length:x}\n{body}\n0\n\n"),
         format!("{length:x}\r{body}\r\n0\r\n\r\n"),
         format!("{length:x}\r\n{body}0\r\n\r\n"),
         format!("{length:x}\r\n{body}\n0\r\n\r\n"),
         format!("{length:x}\r\n{body}\r0\r\n\r\n"),
-        // More or fewer bytes than the size says.
+        // More or fewer bytes than the size.
         format!("{:x}\r\n{body}\r\n0\r\n\r\n", length - 1),
         format!("{:x}\r\n{body}\r\n0\r\n\r\n", length + 1),
         format!("{length:x};\0\r\n{body}\r\n0\r\n\r\n"),
         format!("{length:x};a\nb\r\n{body}\r\n0\r\n\r\n"),
     ] {
-        let mut connection = RawConnection::open(app.address);
-        let _ = connection.try_send(chunked(&broken) + &smuggled());
+        let mut connection = app.connect();
+        let _ = connection.try_send(chunked(&invalid) + &smuggled());
 
         let responses = connection.responses_to_end();
 
-        let statuses: Vec<_> = responses.iter().map(|response| response.status).collect();
-        assert_eq!(statuses, [400], "{broken:?}");
+        assert_eq!(responses.len(), 1, "{invalid:?}: {responses:?}");
         responses[0].assert_error(400, "malformed_request");
         assert!(responses[0].closes(), "{responses:?}");
-        assert_no_animal(&app);
+        assert_no_pet(&app);
     }
 }
 
 #[test]
-fn a_broken_chunk_after_an_early_answer_is_not_a_second_request() {
+fn an_invalid_chunk_after_an_early_response_is_not_a_second_request() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
+    let mut connection = app.connect();
     let head = chunked("").replacen("Authorization: Bearer ", "Authorization: Bearer un", 1);
 
     connection.send(head + "3\r\nabc\r\n");
@@ -104,33 +102,29 @@ fn a_broken_chunk_after_an_early_answer_is_not_a_second_request() {
     connection.send(format!("zz\r\n{}", smuggled()));
 
     connection.assert_closed();
-    assert_no_animal(&app);
+    assert_no_pet(&app);
 }
 
 #[test]
-fn a_chunk_as_large_as_64_bits_allow_is_413_once_too_much_of_it_came() {
+fn the_largest_chunk_size_is_a_413_after_too_many_of_its_bytes() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
-
-    connection.send(chunked("ffffffffffffffff\r\n") + &" ".repeat(17 * 1024) + &smuggled());
+    let mut connection = app.send(chunked("ffffffffffffffff\r\n") + &" ".repeat(17 * 1024) + &smuggled());
     let response = connection.response();
     connection.finish_sending();
 
     response.assert_error(413, "payload_too_large");
     connection.assert_closed();
-    assert_no_animal(&app);
+    assert_no_pet(&app);
 }
 
 #[test]
-fn a_trailer_without_an_end_is_not_read_for_ever() {
-    let app = TestApp::start_with(&[("http.body_timeout", "300ms")]);
-    let mut connection = RawConnection::open(app.address);
-
-    connection.send(chunked("2\r\n{}\r\n0\r\nTrailer: "));
+fn an_endless_trailer_is_ended_by_the_body_timeout() {
+    let app = TestApp::start_with(&[("http.body_timeout", "100ms")]);
+    let mut connection = app.send(chunked("2\r\n{}\r\n0\r\nTrailer: "));
     connection.dribble(b'x', std::time::Duration::from_millis(50));
 
     connection.response().assert_error(408, "request_timeout");
     connection.finish_sending();
     connection.assert_closed();
-    assert_no_animal(&app);
+    assert_no_pet(&app);
 }

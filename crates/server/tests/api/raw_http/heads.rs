@@ -1,24 +1,25 @@
-//! Heads that are too long, too many, or no HTTP at all.
+//! Heads that are too long, have too many headers, or are not HTTP.
+
+use serde_json::json;
 
 use crate::{
-    raw_connection::RawConnection,
     raw_requests::{assert_refused, fields, get, post, post_head},
     test_app::TestApp,
 };
 
-/// Between 128 and 256 KiB it depends on how the bytes arrive whether a head is too long.
+/// Between 128 and 256 KiB, the segmentation of the bytes decides whether a head is too long.
 const TOO_LONG: usize = 300 * 1024;
 
 #[test]
 fn a_head_may_come_a_byte_at_a_time() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
+    let mut connection = app.connect();
 
     for _ in 0..2 {
         for byte in post("Rex").as_bytes() {
             connection.send([*byte]);
         }
-        assert_eq!(connection.response().status, 201);
+        connection.response().assert_status(201);
     }
 }
 
@@ -51,21 +52,20 @@ fn a_head_of_300_kib_is_refused() {
 }
 
 #[test]
-fn a_head_of_300_kib_is_refused_on_a_connection_that_was_good_so_far() {
+fn a_head_of_300_kib_is_refused_on_a_used_connection() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
-    connection.send(get("/v1/pets"));
-    assert_eq!(connection.response().status, 200);
+    let mut connection = app.send(get("/v1/pets"));
+    connection.response().assert_status(200);
 
-    // It may be closed before all of it was sent.
+    // The service may close the connection before all bytes are sent.
     let _ = connection.try_send(post_head(&format!("X-Long: {}\r\n", "x".repeat(TOO_LONG))));
 
-    assert_eq!(connection.response().status, 431);
+    connection.response().assert_status(431);
     connection.assert_closed();
 }
 
 #[test]
-fn characters_that_no_header_may_have_are_refused() {
+fn forbidden_characters_in_a_header_are_refused() {
     let app = TestApp::start();
     for line in [
         "X-Nul: a\0b\r\n",
@@ -78,7 +78,7 @@ fn characters_that_no_header_may_have_are_refused() {
         "No-Colon\r\n",
         ": no name\r\n",
         "X(Comment): a\r\n",
-        // A line that continues the one before it (obs-fold).
+        // A line that continues the previous one (obs-fold).
         "X-Folded: a\r\n b\r\n",
         "X-Folded: a\r\n\tb\r\n",
         "X-Folded: a\r\n Content-Length: 5\r\n",
@@ -112,7 +112,7 @@ fn a_first_line_that_is_not_http_is_refused() {
 fn bytes_that_are_not_http_are_refused() {
     let app = TestApp::start();
     let garbage: Vec<u8> = (0..=255).cycle().skip(128).take(4096).collect();
-    // The start of a TLS handshake, as a client sends it that takes the port for HTTPS.
+    // The start of a TLS handshake.
     let client_hello = [&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..], &[0x5a; 256]].concat();
     for bytes in [
         garbage,
@@ -128,24 +128,22 @@ fn bytes_that_are_not_http_are_refused() {
 }
 
 #[test]
-fn lines_that_end_in_a_line_feed_alone_are_one_request_all_the_same() {
-    // RFC 9112, section 2.2, allows it; what counts is that nothing is taken for a second request.
+fn lines_that_end_in_a_bare_line_feed_are_one_request() {
+    // RFC 9112, section 2.2, allows them; no part may become a second request.
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
-
-    connection.send(get("/v1/pets/0").replace("\r\n", "\n") + &get("/v1/pets"));
+    let mut connection = app.send(get("/v1/pets/0").replace("\r\n", "\n") + &get("/v1/pets"));
 
     connection.response().assert_error(404, "pet_not_found");
-    assert_eq!(connection.response().json(), serde_json::json!([]));
+    assert_eq!(connection.response().json(), json!([]));
 }
 
 #[test]
-fn many_headers_and_a_long_one_are_no_offence() {
+fn eighty_headers_of_500_bytes_are_accepted() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
+    let mut connection = app.connect();
     let headers: Vec<_> = (0..80).map(|number| format!("X-{number}: {}\r\n", "x".repeat(500))).collect();
 
     connection.send(get("/v1/pets").replacen("\r\n", &format!("\r\n{}", headers.concat()), 1));
 
-    assert_eq!(connection.response().status, 200);
+    connection.response().assert_status(200);
 }

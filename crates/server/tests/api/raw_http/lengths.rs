@@ -1,13 +1,12 @@
-//! Where a body ends: by one length or by chunks, never by a guess.
+//! The end of a body: by one length or by chunks, never by a guess.
 
 use crate::{
-    raw_connection::RawConnection,
-    raw_requests::{animal, assert_no_animal, assert_refused, fields, post, post_head},
+    raw_requests::{assert_no_pet, assert_refused, fields, pet, post, post_head},
     test_app::TestApp,
 };
 
 #[test]
-fn a_request_with_both_a_length_and_chunks_is_refused_and_the_connection_closed() {
+fn a_request_with_both_a_length_and_chunks_is_refused() {
     let app = TestApp::start();
     for lines in [
         "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
@@ -21,9 +20,9 @@ fn a_request_with_both_a_length_and_chunks_is_refused_and_the_connection_closed(
 }
 
 #[test]
-fn a_request_with_two_lengths_is_refused_and_the_connection_closed() {
+fn a_request_with_two_lengths_is_refused() {
     let app = TestApp::start();
-    let body = animal("Rex");
+    let body = pet("Rex");
     let right = body.len();
     for lines in [
         format!("Content-Length: {right}\r\nContent-Length: 0\r\n"),
@@ -39,7 +38,7 @@ fn a_request_with_two_lengths_is_refused_and_the_connection_closed() {
 #[test]
 fn a_length_that_is_not_plain_digits_is_refused() {
     let app = TestApp::start();
-    let body = animal("Rex");
+    let body = pet("Rex");
     let right = body.len();
     for length in [
         format!("-{right}"),
@@ -55,7 +54,7 @@ fn a_length_that_is_not_plain_digits_is_refused() {
         "\u{662}".to_owned(),
         "one".to_owned(),
         String::new(),
-        // One more than the largest number of 64 bits.
+        // One more than the largest 64-bit number.
         "18446744073709551616".to_owned(),
         "9".repeat(1000),
     ] {
@@ -64,11 +63,10 @@ fn a_length_that_is_not_plain_digits_is_refused() {
 }
 
 #[test]
-fn a_length_beyond_every_body_is_answered_413_before_the_body_came() {
+fn a_length_above_the_bound_is_a_413_before_the_body_arrives() {
     let app = TestApp::start();
     for length in ["16385", "9223372036854775807", "9223372036854775808", "18446744073709551615"] {
-        let mut connection = RawConnection::open(app.address);
-        connection.send(post_head(&format!("Content-Length: {length}\r\n")) + &animal("Rex"));
+        let mut connection = app.send(post_head(&format!("Content-Length: {length}\r\n")) + &pet("Rex"));
 
         let response = connection.response();
 
@@ -77,7 +75,7 @@ fn a_length_beyond_every_body_is_answered_413_before_the_body_came() {
         connection.finish_sending();
         connection.assert_closed();
     }
-    assert_no_animal(&app);
+    assert_no_pet(&app);
 }
 
 #[test]
@@ -110,7 +108,7 @@ fn a_transfer_encoding_other_than_chunked_is_refused() {
 }
 
 #[test]
-fn http_1_0_knows_no_chunks_and_needs_a_length() {
+fn http_1_0_has_no_chunks_and_needs_a_length() {
     let app = TestApp::start();
     for lines in ["Transfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", ""] {
         let head = format!("POST /v1/pets HTTP/1.0\r\n{}Content-Type: application/json\r\n{lines}\r\n", fields());
@@ -121,12 +119,12 @@ fn http_1_0_knows_no_chunks_and_needs_a_length() {
 #[test]
 fn a_length_with_leading_zeros_or_spaces_counts_the_same_bytes() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
-    let body = animal("Rex");
+    let mut connection = app.connect();
+    let body = pet("Rex");
 
     for length in [format!("000{}", body.len()), format!(" \t {} \t", body.len())] {
         connection.send(post_head(&format!("Content-Length: {length}\r\n")) + &body + &post("Ada"));
-        assert_eq!(connection.response().status, 201, "{length:?}");
+        connection.response().assert_status(201);
         assert_eq!(connection.response().json()["name"], "Ada");
     }
 }

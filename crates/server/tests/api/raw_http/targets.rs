@@ -1,33 +1,33 @@
-//! Request targets in every form that a client can write.
+//! Request targets in every form.
+
+use animal_store_test_servers::Response;
+use serde_json::json;
 
 use crate::{
-    raw_connection::{RawConnection, RawResponse},
-    raw_requests::{animal, assert_no_animal, get, names, post},
+    raw_requests::{assert_no_pet, get, pet, post},
     test_app::TestApp,
 };
 
 #[track_caller]
-fn answer(app: &TestApp, request: &str) -> RawResponse {
-    let mut connection = RawConnection::open(app.address);
-    connection.send(request);
-    connection.response()
+fn response_to(app: &TestApp, request: &str) -> Response {
+    app.send(request).response()
 }
 
 #[test]
 fn an_absolute_target_is_served_by_its_path() {
     let app = TestApp::start();
 
-    let added = answer(&app, &post("Rex").replacen("/v1/pets", "http://other.example/v1/pets", 1));
-    let listed = answer(&app, &get("http://other.example:81/v1/pets?limit=1"));
+    let created = response_to(&app, &post("Rex").replacen("/v1/pets", "http://other.example/v1/pets", 1));
+    let listed = response_to(&app, &get("http://other.example:81/v1/pets?limit=1"));
 
-    assert_eq!((added.status, listed.status), (201, 200));
-    assert_eq!(listed.json(), serde_json::json!([added.json()]));
+    assert_eq!((created.status, listed.status), (201, 200));
+    assert_eq!(listed.json(), json!([created.json()]));
 }
 
 #[test]
-fn no_way_to_write_a_target_leads_past_the_api_key() {
+fn no_form_of_a_target_bypasses_the_api_key() {
     let app = TestApp::start();
-    let body = animal("Rex");
+    let body = pet("Rex");
     for target in [
         "/v1/pets",
         "http://store.example/v1/pets",
@@ -61,22 +61,19 @@ fn no_way_to_write_a_target_leads_past_the_api_key() {
         "v1/pets",
     ] {
         for method in ["GET", "POST", "HEAD", "PUT", "OPTIONS", "CONNECT", "TRACE"] {
-            let length = body.len();
-            let head = format!(
-                "{method} {target} HTTP/1.1\r\nHost: store.example\r\nContent-Type: application/json\r\nConnection: close\r\n"
-            );
-            let mut connection = RawConnection::open(app.address);
-            connection.send(format!("{head}Content-Length: {length}\r\n\r\n{body}"));
+            let head = format!("{method} {target} HTTP/1.1\r\nHost: store.example\r\nContent-Type: application/json");
+            let framing = format!("Connection: close\r\nContent-Length: {}", body.len());
+            let mut connection = app.send(format!("{head}\r\n{framing}\r\n\r\n{body}"));
             connection.finish_sending();
             let response = if method == "HEAD" { connection.response_to_head() } else { connection.response() };
             assert!(matches!(response.status, 400 | 401 | 404), "{method} {target}: {response:?}");
         }
     }
-    assert_no_animal(&app);
+    assert_no_pet(&app);
 }
 
 #[test]
-fn only_the_path_itself_leads_to_the_animals() {
+fn only_the_exact_path_leads_to_the_pets() {
     let app = TestApp::start();
     for target in [
         "//v1/pets",
@@ -93,28 +90,27 @@ fn only_the_path_itself_leads_to_the_animals() {
         "/v1/pets%20",
         "/v1/pets;x=1",
     ] {
-        let response = answer(&app, &get(target));
-        assert_eq!(response.status, 404, "{target}: {response:?}");
+        response_to(&app, &get(target)).assert_status(404);
     }
 }
 
 #[test]
-fn a_target_that_is_no_target_is_refused() {
+fn an_invalid_target_is_refused() {
     let app = TestApp::start();
     for target in ["http://", "http:///v1/pets", "/v1/pets#fragment\u{1}", "://v1/pets", "/v1/pets\u{ff}"] {
-        let response = answer(&app, &get(target));
+        let response = response_to(&app, &get(target));
         assert!((400..500).contains(&response.status), "{target}: {response:?}");
     }
-    assert_eq!(names(&app), Vec::<String>::new());
+    assert_no_pet(&app);
 }
 
 #[test]
-fn percent_signs_that_encode_nothing_are_answered() {
+fn invalid_percent_encoding_is_a_404_or_a_400() {
     let app = TestApp::start();
     for target in ["/v1/pets/%", "/v1/pets/%2", "/v1/pets/%zz", "/v1/pets/%ff", "/v1/pets/%C0%80", "/v1/pets/%F0%9F"] {
-        answer(&app, &get(target)).assert_error(404, "pet_not_found");
+        response_to(&app, &get(target)).assert_error(404, "pet_not_found");
     }
     for query in ["status=%", "status=%zz", "limit=%ff", "cursor=%00"] {
-        answer(&app, &get(&format!("/v1/pets?{query}"))).assert_error(400, "invalid_query");
+        response_to(&app, &get(&format!("/v1/pets?{query}"))).assert_error(400, "invalid_query");
     }
 }

@@ -1,8 +1,7 @@
 //! Versions of HTTP other than 1.1.
 
 use crate::{
-    raw_connection::RawConnection,
-    raw_requests::{assert_refused, fields, names, post, smuggled},
+    raw_requests::{assert_no_pet, assert_refused, fields, names, post, smuggled, statuses},
     test_app::TestApp,
 };
 
@@ -13,52 +12,44 @@ fn get_1_0(connection: &str) -> String {
 }
 
 #[test]
-fn a_connection_of_http_1_0_ends_with_its_first_answer() {
+fn a_connection_of_http_1_0_ends_after_its_first_response() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
+    let mut connection = app.send(get_1_0(""));
 
-    connection.send(get_1_0(""));
-
-    assert_eq!(connection.response().status, 200);
+    connection.response().assert_status(200);
     connection.assert_closed();
 }
 
 #[test]
-fn a_connection_of_http_1_0_is_kept_where_the_client_asks_for_it() {
+fn a_connection_of_http_1_0_is_kept_if_the_client_requests_it() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
+    let mut connection = app.connect();
 
     for _ in 0..3 {
         connection.send(get_1_0("Connection: keep-alive\r\n"));
         let response = connection.response();
-        assert_eq!(response.status, 200);
-        assert_eq!(response.header("connection"), Some("keep-alive"));
+        response.assert_status(200).assert_header("Connection", Some("keep-alive"));
     }
 }
 
 #[test]
-fn an_animal_can_be_added_by_http_1_0() {
+fn a_pet_can_be_created_by_http_1_0() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
+    let mut connection = app.send(post("Rex").replacen("HTTP/1.1", "HTTP/1.0", 1));
 
-    connection.send(post("Rex").replacen("HTTP/1.1", "HTTP/1.0", 1));
-
-    assert_eq!(connection.response().status, 201);
+    connection.response().assert_status(201);
     connection.assert_closed();
     assert_eq!(names(&app), ["Rex"]);
 }
 
 #[test]
-fn what_follows_a_request_of_http_1_0_is_not_answered() {
+fn a_request_after_one_of_http_1_0_is_not_carried_out() {
     let app = TestApp::start();
-    let mut connection = RawConnection::open(app.address);
-
-    connection.send(get_1_0("") + &smuggled());
+    let mut connection = app.send(get_1_0("") + &smuggled());
     connection.finish_sending();
 
-    let statuses: Vec<_> = connection.responses_to_end().iter().map(|response| response.status).collect();
-    assert_eq!(statuses, [200]);
-    assert_eq!(names(&app), Vec::<String>::new());
+    assert_eq!(statuses(&connection.responses_to_end()), [200]);
+    assert_no_pet(&app);
 }
 
 #[test]

@@ -1,23 +1,22 @@
-//! One create, sent by many at once.
+//! The same create, sent by several clients at once.
 
 use std::{
     sync::{Arc, Barrier},
     thread,
 };
 
+use animal_store_test_servers::{RawConnection, Response};
 use serde_json::json;
 
+use super::idempotency::{assert_created, assert_replay, keyed};
 use crate::{
-    client::Response,
-    idempotency::{assert_added, assert_replay, keyed},
-    raw_connection::RawConnection,
-    raw_requests::{animal, begin_post, names, post_head},
+    raw_requests::{begin_post, names, pet, post_head, statuses},
     test_app::TestApp,
 };
 
 const CLIENTS: usize = 12;
 
-/// Sends these creates with one key, all at once.
+/// Sends these creates at once, with the same key.
 fn send_at_once(app: &TestApp, key: &str, bodies: &[String]) -> Vec<Response> {
     let barrier = Arc::new(Barrier::new(bodies.len()));
     thread::scope(|scope| {
@@ -31,7 +30,7 @@ fn send_at_once(app: &TestApp, key: &str, bodies: &[String]) -> Vec<Response> {
                 })
             })
             .collect();
-        clients.into_iter().map(|client| client.join().expect("an answer")).collect()
+        clients.into_iter().map(|client| client.join().expect("a response")).collect()
     })
 }
 
@@ -42,18 +41,18 @@ fn assert_conflict(response: &Response) {
 }
 
 #[test]
-fn of_the_same_creates_at_the_same_time_one_adds_and_the_others_replay_or_are_told_to_wait() {
+fn of_equal_concurrent_creates_one_creates_a_pet_and_the_others_replay_it_or_conflict() {
     let app = TestApp::start();
     for round in 0..5 {
         let key = format!("order-{round}");
-        let body = animal(&key);
+        let body = pet(&key);
 
         let responses = send_at_once(&app, &key, &vec![body.clone(); CLIENTS]);
 
-        let (added, others): (Vec<_>, Vec<_>) = responses
+        let (created, others): (Vec<_>, Vec<_>) = responses
             .iter()
             .partition(|response| response.status == 201 && response.header("Idempotency-Replayed").is_none());
-        let [first] = added[..] else { panic!("one adds: {responses:#?}") };
+        let [first] = created[..] else { panic!("one pet: {responses:#?}") };
         for other in others {
             if other.status == 201 { assert_replay(other, first) } else { assert_conflict(other) }
         }
@@ -63,15 +62,15 @@ fn of_the_same_creates_at_the_same_time_one_adds_and_the_others_replay_or_are_to
 }
 
 #[test]
-fn of_other_creates_at_the_same_time_one_adds_and_the_others_are_refused() {
+fn of_different_concurrent_creates_one_creates_a_pet_and_the_others_are_refused() {
     let app = TestApp::start();
-    let bodies: Vec<_> = (0..CLIENTS).map(|number| animal(&format!("animal-{number}"))).collect();
+    let bodies: Vec<_> = (0..CLIENTS).map(|number| pet(&format!("pet-{number}"))).collect();
 
     let responses = send_at_once(&app, "order-1", &bodies);
 
-    let (added, others): (Vec<_>, Vec<_>) = responses.iter().partition(|response| response.status == 201);
-    let [first] = added[..] else { panic!("one adds: {responses:#?}") };
-    assert_added(first);
+    let (created, others): (Vec<_>, Vec<_>) = responses.iter().partition(|response| response.status == 201);
+    let [first] = created[..] else { panic!("one pet: {responses:#?}") };
+    assert_created(first);
     for other in others {
         if other.status == 422 { drop(other.assert_error(422, "idempotency_mismatch")) } else { assert_conflict(other) }
     }
@@ -79,35 +78,35 @@ fn of_other_creates_at_the_same_time_one_adds_and_the_others_are_refused() {
 }
 
 #[test]
-fn a_create_whose_body_is_still_to_come_holds_no_key() {
+fn a_create_without_its_body_does_not_hold_the_key() {
     let app = TestApp::start();
-    let body = animal("Rex");
+    let body = pet("Rex");
     let lines = format!("Idempotency-Key: order-1\r\nContent-Length: {}\r\n", body.len());
     let [mut slow, gone]: [RawConnection; 2] = [(), ()].map(|()| begin_post(&app, &lines));
     drop(gone);
 
     let first = keyed(&app, "order-1", &body).send();
-    assert_added(&first);
+    assert_created(&first);
     slow.send(&body);
 
     let replay = slow.response();
-    assert_eq!((replay.status, replay.header("idempotency-replayed")), (201, Some("true")), "{replay:?}");
+    replay.assert_status(201).assert_header("Idempotency-Replayed", Some("true"));
     assert_eq!(replay.json(), first.json());
     assert_eq!(names(&app), ["Rex"]);
 }
 
 #[test]
-fn creates_on_one_connection_that_do_not_wait_for_answers_add_one_animal() {
+fn equal_pipelined_creates_create_one_pet() {
     let app = TestApp::start();
-    let body = animal("Rex");
+    let body = pet("Rex");
     let lines = format!("Idempotency-Key: order-1\r\nContent-Length: {}\r\n", body.len());
-    let mut connection = RawConnection::open(app.address);
+    let mut connection = app.connect();
 
     connection.send(format!("{}{body}", post_head(&lines)).repeat(5));
 
     let responses = [(); 5].map(|()| connection.response());
     let replayed = responses.each_ref().map(|response| response.header("idempotency-replayed").is_some());
-    assert!(responses.iter().all(|response| response.status == 201), "{responses:?}");
+    assert_eq!(statuses(&responses), [201; 5]);
     assert_eq!(replayed, [false, true, true, true, true]);
     assert_eq!(names(&app), ["Rex"]);
 }

@@ -1,0 +1,80 @@
+//! The HTTP interface over mocks of the ports, on a real socket.
+
+use std::{net::TcpListener, sync::Arc, time::Duration};
+
+use animal_store_adapters_http::{AllowedOrigins, Limits, UseCases, serve_api};
+use animal_store_app::{
+    ApiKey, Authenticate, CreatePet, GetPet, ListPets, Scope,
+    ports::{MockApiKeyDirectory, MockPetRepository},
+    test_support::api_key,
+};
+use animal_store_test_servers::{HttpClient, Request, Response};
+
+/// An origin whose pages may use the service.
+pub(crate) const SHOP: &str = "https://shop.example";
+
+/// A running service; dropping it ends it.
+pub(crate) struct Service {
+    client: HttpClient,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Service {
+    pub(crate) fn start(repository: MockPetRepository, directory: MockApiKeyDirectory) -> Self {
+        let repository = Arc::new(repository);
+        let use_cases = UseCases {
+            authenticate: Authenticate::new(Arc::new(directory)),
+            list_pets: ListPets::new(repository.clone()),
+            create_pet: CreatePet::new(repository.clone()),
+            get_pet: GetPet::new(repository),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let client = HttpClient::new(listener.local_addr().expect("an address")).with_token("x");
+        let limits = Limits {
+            workers: 1,
+            max_connections: 100,
+            max_in_flight: 100,
+            max_body_bytes: 1024,
+            head_timeout: Duration::from_secs(5),
+            body_timeout: Duration::from_secs(5),
+            keep_alive: Duration::from_secs(5),
+            answer_timeout: Duration::from_mins(1),
+        };
+        let origins = AllowedOrigins::These(vec![SHOP.parse().expect("an origin")]);
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        runtime.spawn(async move {
+            let (server, _) = serve_api(listener, &limits, origins, move || use_cases.clone()).expect("a server");
+            server.run().await
+        });
+        Self { client, _runtime: runtime }
+    }
+
+    /// A request to a path below `/v1/pets`, with an API key.
+    pub(crate) fn request(&self, method: &str, path: &str) -> Request {
+        self.client.request(method, &format!("/v1/pets{path}"))
+    }
+
+    /// GET of a path below `/v1/pets`.
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Response {
+        self.request("GET", path).send()
+    }
+
+    /// A create of a valid pet.
+    pub(crate) fn create(&self) -> Request {
+        self.request("POST", "").json(r#"{"name":"Rex","categoryId":1}"#)
+    }
+}
+
+/// A directory in which every token belongs to the key `key`.
+pub(crate) fn any_key() -> MockApiKeyDirectory {
+    key_with(&[Scope::Read, Scope::Write])
+}
+
+/// A directory in which every token belongs to the key `key` with these scopes.
+pub(crate) fn key_with(scopes: &[Scope]) -> MockApiKeyDirectory {
+    let key = Arc::new(ApiKey { scopes: scopes.iter().copied().collect(), ..api_key("key") });
+    let mut directory = MockApiKeyDirectory::new();
+    directory.expect_find().returning(move |_| Ok(Some(key.clone())));
+    directory
+}

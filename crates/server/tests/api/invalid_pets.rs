@@ -1,0 +1,158 @@
+//! `createPet`: invalid bodies. The unit tests of the request, the name and the integer hold every value.
+
+use serde_json::json;
+
+use crate::test_app::{PET, TestApp};
+
+#[test]
+fn every_invalid_member_is_named_in_one_response() {
+    let app = TestApp::start();
+    let long = format!(r#"{{"name":"{}","categoryId":7}}"#, "x".repeat(256));
+
+    for (body, names) in [
+        (r#"{"categoryId":7}"#, &["name"][..]),
+        (r#"{"name":"Rex"}"#, &["categoryId"]),
+        (r#"{"Name":"Rex","categoryID":7}"#, &["name", "categoryId"]),
+        (&long, &["name"]),
+        (r#"{"name":" ","categoryId":7}"#, &["name"]),
+        (r#"{"name":["Rex"],"categoryId":7}"#, &["name"]),
+        (r#"{"name":"Rex","categoryId":9223372036854775808}"#, &["categoryId"]),
+        (r#"{"name":"Rex","categoryId":5.5}"#, &["categoryId"]),
+        (r#"{"name":"Rex","categoryId":"5"}"#, &["categoryId"]),
+        (r#"{"name":"Rex","categoryId":7,"status":null}"#, &["status"]),
+        (r#"{"name":"Rex","categoryId":7,"status":"Sold"}"#, &["status"]),
+        (r#"{"name":1,"status":"x"}"#, &["name", "categoryId", "status"]),
+        (r#"{"status":null,"categoryId":"7","name":" "}"#, &["name", "categoryId", "status"]),
+        (r#"{"name":"Rex","categoryId":[],"status":[]}"#, &["categoryId", "status"]),
+    ] {
+        app.post(body).assert_problems("invalid_body", names);
+    }
+}
+
+#[test]
+fn the_message_says_what_is_wrong_with_each_member() {
+    let app = TestApp::start();
+
+    let message = app.post(r#"{"name":" ","categoryId":"7"}"#).assert_error(400, "invalid_body");
+
+    assert_eq!(message, "name must not be blank; categoryId must be a 64-bit integer");
+}
+
+#[test]
+fn control_characters_in_a_name_are_refused_escaped_and_bare() {
+    let app = TestApp::start();
+
+    for control in ["\\u0000", "\\u001f", "\\u007f", "\u{7f}", "\\u0080", "\u{80}", "\\u009f", "\u{9f}"] {
+        let body = format!(r#"{{"name":"R{control}ex","categoryId":1}}"#);
+        app.post(body).assert_problems("invalid_body", &["name"]);
+    }
+    // JSON itself forbids these bare.
+    for body in ["{\"name\":\"R\nex\",\"categoryId\":7}", "{\"name\":\"R\0ex\",\"categoryId\":7}"] {
+        app.post(body).assert_error(400, "invalid_body");
+    }
+}
+
+#[test]
+fn half_a_surrogate_pair_is_refused() {
+    let app = TestApp::start();
+
+    for name in [r"\ud800", r"a\ud83d", r"\ude3a\ud83d", r"\ud83d\ud83d"] {
+        app.post(format!(r#"{{"name":"{name}","categoryId":1}}"#)).assert_problems("invalid_body", &["name"]);
+    }
+}
+
+#[test]
+fn a_member_given_twice_is_refused_even_if_both_agree() {
+    let app = TestApp::start();
+
+    for (body, names) in [
+        (r#"{"name":"Rex","n\u0061me":"Tom","categoryId":7}"#, &["name"][..]),
+        (r#"{"status":"x","name":"Rex","categoryId":7,"status":"sold"}"#, &["status"]),
+        (r#"{"name":"Rex","name":1,"name":null,"categoryId":7,"categoryId":7}"#, &["name", "categoryId"]),
+    ] {
+        app.post(body).assert_problems("invalid_body", names);
+    }
+}
+
+#[test]
+fn a_body_that_is_not_a_json_object_is_refused() {
+    let app = TestApp::start();
+
+    for body in [
+        &b" "[..],
+        b"null",
+        b"[]",
+        // A parser that reads members by position would accept this body.
+        br#"["Rex",7,"sold"]"#,
+        b"{]",
+        b"name=Rex&categoryId=7",
+        br#"{"name":"Rex","categoryId":7"#,
+        br#"{"name":"Rex","categoryId":7} {}"#,
+        br#"{"name":"Rex","categoryId":7,}"#,
+        br#"{"name":"Rex","categoryId":7 /* seven */}"#,
+        br#"{"name":"\x52ex","categoryId":7}"#,
+        br#"{"name":"Rex","categoryId":05}"#,
+        br#"{"name":"Rex","categoryId":5.}"#,
+        br#"{"name":"Rex","categoryId":NaN}"#,
+        br#"{"name":"Rex","categoryId":7,"weight":Infinity}"#,
+        b"\xef\xbb\xbf{\"name\":\"Rex\",\"categoryId\":7}",
+        // Not UTF-8: a byte of no encoding, Latin-1, a surrogate, NUL in two bytes, an ignored member, UTF-16.
+        b"{\"name\":\"\xff\",\"categoryId\":7}",
+        b"{\"name\":\"R\xe9x\",\"categoryId\":7}",
+        b"{\"name\":\"\xed\xa0\x80\",\"categoryId\":7}",
+        b"{\"name\":\"\xc0\x80\",\"categoryId\":7}",
+        b"{\"name\":\"Rex\",\"categoryId\":7,\"\xff\":1}",
+        b"\xff\xfe{\0}\0",
+    ] {
+        app.post(body).assert_error(400, "invalid_body");
+    }
+}
+
+#[test]
+fn a_deep_body_is_treated_as_any_other() {
+    let app = TestApp::start();
+    let deep = format!("{}{}", "[".repeat(8000), "]".repeat(8000));
+    let deep_objects = format!("{}1{}", r#"{"a":"#.repeat(2500), "}".repeat(2500));
+
+    app.post(&deep).assert_error(400, "invalid_body");
+    app.post("[".repeat(16_000)).assert_error(400, "invalid_body");
+    app.post(r#"{"a":"#.repeat(3000)).assert_error(400, "invalid_body");
+    app.post(&deep_objects).assert_problems("invalid_body", &["name", "categoryId"]);
+    app.post(format!(r#"{{"name":{deep},"categoryId":1}}"#)).assert_problems("invalid_body", &["name"]);
+    app.post(format!(r#"{{"name":"Rex","categoryId":{deep_objects},"status":[]}}"#))
+        .assert_problems("invalid_body", &["categoryId", "status"]);
+    app.create(format!(r#"{{"name":"Rex","categoryId":7,"deep":{deep}}}"#));
+}
+
+#[test]
+fn a_message_never_shows_the_implementation_nor_the_request() {
+    let app = TestApp::start();
+    let forbidden = "serde expected line column :: actix rust i64 u8 utf8error parseint err( marker";
+
+    for body in [
+        "",
+        "x",
+        r#"{"marker":marker}"#,
+        r#""marker""#,
+        r#"["marker",7]"#,
+        r#"{"name":"Rex","categoryId":7} marker"#,
+        r#"{"name":["marker"],"categoryId":"marker","status":"marker"}"#,
+        r#"{"name":"x\u0000","categoryId":1e400,"status":{}}"#,
+    ] {
+        let message = app.post(body).assert_error(400, "invalid_body").to_lowercase();
+        assert!(!forbidden.split(' ').any(|word| message.contains(word)), "{message}");
+        assert_eq!(app.post(body).assert_error(400, "invalid_body").to_lowercase(), message, "{body}");
+    }
+}
+
+#[test]
+fn a_refused_request_creates_nothing() {
+    let app = TestApp::start();
+    let pet = app.create(PET);
+
+    for body in ["", "{", "[]", "{}", r#"{"name":"Tom","categoryId":7,"status":"x"}"#] {
+        app.post(body).assert_error(400, "invalid_body");
+    }
+
+    assert_eq!(app.get("/v1/pets").json(), json!([pet]));
+}

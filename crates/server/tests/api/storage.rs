@@ -1,0 +1,10 @@
+//! What clients see of the storage: the same for every backend that `TEST_STORAGE_BACKEND` names.
+
+mod create_pet;
+mod exact_values;
+mod get_pet;
+pub(crate) mod idempotency;
+mod idempotency_races;
+mod list_pets;
+mod pagination;
+mod shutdown;

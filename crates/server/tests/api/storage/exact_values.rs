@@ -1,0 +1,99 @@
+//! Names and category ids are stored and returned exactly as given.
+
+use serde_json::json;
+
+use crate::test_app::TestApp;
+
+/// Creates a pet of this name, as JSON writes it, and asserts that every response returns it unchanged.
+#[track_caller]
+fn assert_name_kept(app: &TestApp, written: &str, name: &str) {
+    let pet = app.create(format!(r#"{{"name":{written},"categoryId":1}}"#));
+    // Compared as bytes: composed and decomposed letters are different names.
+    assert_eq!(pet["name"].as_str().map(str::as_bytes), Some(name.as_bytes()));
+    assert_eq!(app.get(&format!("/v1/pets/{}", pet["id"])).json(), pet);
+    let list = app.get("/v1/pets?limit=100").json();
+    assert_eq!(list.as_array().and_then(|pets| pets.last()), Some(&pet));
+}
+
+#[test]
+fn a_name_is_kept_exactly() {
+    let app = TestApp::start();
+
+    for name in [
+        " Rex ",
+        "a  b",
+        "e\u{301}",
+        "\u{e9}",
+        "\u{212b}",
+        "👩‍🚀",
+        "\u{202e}xeR",
+        "\u{feff}Rex",
+        "a\u{a0}b",
+        "\u{2028}x\u{2029}",
+        "\u{fffd}",
+        "\u{ffff}",
+        "\u{e000}",
+        "'; DROP TABLE pets; --",
+        r#""quoted" \ back/slash"#,
+        "<script>",
+        "%s %00 \\u0041",
+        "null",
+    ] {
+        assert_name_kept(&app, &json!(name).to_string(), name);
+    }
+}
+
+#[test]
+fn a_name_has_up_to_255_scalar_values_of_any_width() {
+    let app = TestApp::start();
+
+    for character in ["a", "é", "猫", "\u{10ffff}"] {
+        let longest = character.repeat(255);
+        assert_name_kept(&app, &format!("\"{longest}\""), &longest);
+    }
+    // A combining mark is a scalar value of its own.
+    let longest = format!("{}x", "e\u{301}".repeat(127));
+    assert_name_kept(&app, &format!("\"{longest}\""), &longest);
+    app.post(json!({ "name": "e\u{301}".repeat(128), "categoryId": 1 }).to_string())
+        .assert_problems("invalid_body", &["name"]);
+}
+
+#[test]
+fn an_escaped_name_is_kept_decoded() {
+    let app = TestApp::start();
+
+    for (written, name) in [
+        (r#""\u0052\u0065\u0078""#, "Rex"),
+        (r#""\ud83d\uDE3A""#, "😺"),
+        (r#""\"\\\/""#, r#""\/"#),
+        // The scalar values count, not the characters of their escapes.
+        (&format!("\"{}\"", r"\ud83d\ude3a".repeat(255)), &"😺".repeat(255)),
+    ] {
+        assert_name_kept(&app, written, name);
+    }
+}
+
+#[test]
+fn every_64_bit_category_id_is_kept_exactly() {
+    let app = TestApp::start();
+
+    for (written, category_id) in [
+        ("0", "0"),
+        ("-0", "0"),
+        ("-2147483649", "-2147483649"),
+        ("9007199254740993", "9007199254740993"),
+        ("9223372036854775807", "9223372036854775807"),
+        ("-9223372036854775808", "-9223372036854775808"),
+        ("5.0", "5"),
+        ("9.007199254740992e15", "9007199254740992"),
+    ] {
+        let created = app.post(format!(r#"{{"name":"Rex","categoryId":{written}}}"#));
+        let id = &created.assert_status(201).json()["id"];
+        // The text of the responses: a JSON parser could round what it reads.
+        for response in [&created, &app.get(&format!("/v1/pets/{id}"))] {
+            let (_, rest) = response.text().split_once(r#""categoryId":"#).expect("a categoryId");
+            let end = rest.find([',', '}']).expect("an end");
+            assert_eq!(&rest[..end], category_id, "{written} in {}", response.text());
+        }
+    }
+}

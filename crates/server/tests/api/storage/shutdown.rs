@@ -1,0 +1,116 @@
+//! Graceful shutdown.
+
+use std::{net::TcpStream, time::Instant};
+
+use animal_store_test_servers::RawConnection;
+
+use crate::{
+    raw_requests::{begin_post, get, pet, statuses},
+    test_app::TestApp,
+};
+
+/// A request in flight, and the rest of its body.
+fn begin_request(app: &TestApp) -> (RawConnection, String) {
+    let body = pet("Rex");
+    let mut connection = begin_post(app, &format!("Content-Length: {}\r\n", body.len()));
+    let (left, right) = body.split_at(10);
+    connection.send(left);
+    (connection, right.to_owned())
+}
+
+#[track_caller]
+fn wait_until_refused(app: &TestApp) {
+    let start = Instant::now();
+    while TcpStream::connect_timeout(&app.address, RawConnection::TIMEOUT).is_ok() {
+        assert!(start.elapsed() < RawConnection::TIMEOUT, "connections are still accepted");
+    }
+}
+
+#[test]
+fn a_request_in_flight_is_completed_and_its_connection_closed() {
+    let app = TestApp::start();
+    let (mut connection, rest) = begin_request(&app);
+
+    app.begin_shutdown();
+    wait_until_refused(&app);
+    connection.send(rest);
+
+    let response = connection.response();
+    response.assert_status(201);
+    assert_eq!(response.json()["name"], "Rex");
+    assert!(response.closes(), "{response:?}");
+    connection.assert_closed();
+    app.shut_down().expect("a graceful end");
+}
+
+#[test]
+fn a_request_pipelined_behind_one_in_flight_is_not_carried_out() {
+    let app = TestApp::start();
+    let (mut connection, rest) = begin_request(&app);
+
+    app.begin_shutdown();
+    wait_until_refused(&app);
+    connection.send(rest + &get("/v1/pets"));
+
+    assert_eq!(statuses(&connection.responses_to_end()), [201]);
+    app.shut_down().expect("a graceful end");
+}
+
+#[test]
+fn an_idle_connection_is_closed() {
+    let app = TestApp::start();
+    let mut used = app.send(get("/v1/pets"));
+    used.response().assert_status(200);
+
+    app.begin_shutdown();
+
+    used.assert_closed();
+    app.shut_down().expect("a graceful end");
+}
+
+#[test]
+fn connections_without_a_complete_request_do_not_delay_the_shutdown() {
+    let app = TestApp::start();
+    let mut half = app.send(get("/v1/pets"));
+    half.response().assert_status(200);
+    half.send("GET /v1/pets HT");
+    let mut unused = app.connect();
+
+    app.begin_shutdown();
+
+    half.assert_closed();
+    unused.assert_closed();
+    app.shut_down().expect("a graceful end");
+}
+
+#[test]
+fn a_draining_service_is_live_and_not_ready() {
+    let app = TestApp::start();
+    app.management("GET", "/ready").send().assert_status(200);
+    let (mut connection, rest) = begin_request(&app);
+
+    app.begin_shutdown();
+    wait_until_refused(&app);
+
+    app.management("GET", "/ready").send().assert_error(503, "unavailable");
+    app.management("GET", "/live").send().assert_status(200);
+    connection.send(rest);
+    connection.response().assert_status(201);
+    app.shut_down().expect("a graceful end");
+}
+
+#[test]
+fn a_service_without_clients_ends_gracefully() {
+    TestApp::start().shut_down().expect("a graceful end");
+}
+
+#[test]
+fn a_request_that_hangs_is_aborted_and_counted() {
+    let app = TestApp::start_with(&[("shutdown.timeout", "100ms")]);
+    let hanging: Vec<_> = (0..2).map(|_| begin_request(&app)).collect();
+
+    let message = app.shut_down().expect_err("requests were aborted").to_string();
+
+    assert!(message.contains("timeout") && message.contains("2 requests"), "{message}");
+    drop(hanging);
+}

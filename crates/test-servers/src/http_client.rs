@@ -1,0 +1,114 @@
+use std::net::SocketAddr;
+
+use crate::{RawConnection, Response};
+
+/// An HTTP client of one server. Each request uses a connection of its own.
+#[derive(Clone, Debug)]
+pub struct HttpClient {
+    address: SocketAddr,
+    authorization: Option<String>,
+}
+
+/// A request that is not sent yet.
+#[derive(Debug)]
+#[must_use]
+pub struct Request {
+    address: SocketAddr,
+    method: String,
+    head: Vec<u8>,
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    Absent,
+    WithLength(Vec<u8>),
+    Chunked(Vec<u8>),
+}
+
+impl HttpClient {
+    /// A client of the server at this address, without an API key.
+    #[must_use]
+    pub const fn new(address: SocketAddr) -> Self {
+        Self { address, authorization: None }
+    }
+
+    /// The same client, sending this token as its API key.
+    #[must_use]
+    pub fn with_token(self, token: &str) -> Self {
+        Self { authorization: Some(format!("Bearer {token}")), ..self }
+    }
+
+    /// A request with any method. The target is sent exactly as given.
+    pub fn request(&self, method: &str, target: &str) -> Request {
+        let head = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.address).into_bytes();
+        let request = Request { address: self.address, method: method.to_owned(), head, body: Body::Absent };
+        self.authorization.iter().fold(request, |request, value| request.header("Authorization", value))
+    }
+
+    /// Sends a GET request.
+    #[track_caller]
+    #[must_use]
+    pub fn get(&self, target: &str) -> Response {
+        self.request("GET", target).send()
+    }
+
+    /// Sends a POST request with a JSON body.
+    #[track_caller]
+    #[must_use]
+    pub fn post(&self, target: &str, body: impl AsRef<[u8]>) -> Response {
+        self.request("POST", target).json(body).send()
+    }
+}
+
+impl Request {
+    /// Adds a header. A name may be added more than once.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.head.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+        self
+    }
+
+    /// Sets the body. Unless it is empty, its length is declared.
+    pub fn body(mut self, body: impl AsRef<[u8]>) -> Self {
+        self.body = Body::WithLength(body.as_ref().to_vec());
+        self
+    }
+
+    /// Sets the body, to be sent in chunks, without a declared length.
+    pub fn chunked(mut self, body: impl AsRef<[u8]>) -> Self {
+        self.body = Body::Chunked(body.as_ref().to_vec());
+        self
+    }
+
+    /// Sets a JSON body and its media type.
+    pub fn json(self, body: impl AsRef<[u8]>) -> Self {
+        self.header("Content-Type", "application/json").body(body)
+    }
+
+    /// Sends the request and returns the response.
+    #[track_caller]
+    #[must_use]
+    pub fn send(self) -> Response {
+        let mut bytes = self.head;
+        match self.body {
+            Body::WithLength(body) if !body.is_empty() => {
+                bytes.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
+                bytes.extend_from_slice(&body);
+            }
+            Body::Absent | Body::WithLength(_) => bytes.extend_from_slice(b"\r\n"),
+            Body::Chunked(body) => {
+                bytes.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
+                for chunk in body.chunks(4096) {
+                    bytes.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+                    bytes.extend_from_slice(chunk);
+                    bytes.extend_from_slice(b"\r\n");
+                }
+                bytes.extend_from_slice(b"0\r\n\r\n");
+            }
+        }
+        let mut connection = RawConnection::open(self.address);
+        // A server that refuses the request may close before all of it is sent.
+        let _ = connection.try_send(bytes);
+        if self.method == "HEAD" { connection.response_to_head() } else { connection.response() }
+    }
+}

@@ -1,0 +1,154 @@
+use std::{
+    io::{self, ErrorKind, Read, Write},
+    net::{Shutdown, SocketAddr, TcpStream},
+    time::{Duration, Instant},
+};
+
+use crate::Response;
+
+/// A connection that sends any bytes, well-formed HTTP or not, and reads one response at a time.
+#[derive(Debug)]
+pub struct RawConnection {
+    stream: TcpStream,
+    /// The start of the bytes sent last, for the messages of failed assertions.
+    sent: String,
+    received: Vec<u8>,
+}
+
+impl RawConnection {
+    /// The longest wait for the server, on a machine under full load.
+    pub const TIMEOUT: Duration = Duration::from_secs(20);
+
+    /// Connects to a server.
+    #[track_caller]
+    #[must_use]
+    pub fn open(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect_timeout(&address, Self::TIMEOUT).expect("a connection");
+        stream.set_read_timeout(Some(Self::TIMEOUT)).expect("a read timeout");
+        stream.set_write_timeout(Some(Self::TIMEOUT)).expect("a write timeout");
+        stream.set_nodelay(true).expect("no delay");
+        Self { stream, sent: String::new(), received: Vec::new() }
+    }
+
+    /// A second handle, so that one thread can send while another reads.
+    #[must_use]
+    pub fn sender(&self) -> TcpStream {
+        self.stream.try_clone().expect("a second handle")
+    }
+
+    /// Sends bytes.
+    #[track_caller]
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.try_send(bytes).expect("the connection accepts bytes");
+    }
+
+    /// Sends bytes that the server may not wait for.
+    ///
+    /// # Errors
+    ///
+    /// If the server closes the connection, or reads nothing for [`RawConnection::TIMEOUT`].
+    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        let bytes = bytes.as_ref();
+        self.sent = String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned();
+        self.stream.write_all(bytes)
+    }
+
+    /// Closes the sending side; responses can still be read.
+    pub fn finish_sending(&mut self) {
+        // Fails if the connection was reset, which ends sending as well.
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
+    /// The next response.
+    #[track_caller]
+    #[must_use]
+    pub fn response(&mut self) -> Response {
+        self.expect_response(false).expect("a response, not the end of the connection")
+    }
+
+    /// The next response, to a HEAD request.
+    #[track_caller]
+    #[must_use]
+    pub fn response_to_head(&mut self) -> Response {
+        self.expect_response(true).expect("a response, not the end of the connection")
+    }
+
+    /// All responses until the connection ends.
+    #[track_caller]
+    #[must_use]
+    pub fn responses_to_end(&mut self) -> Vec<Response> {
+        std::iter::from_fn(|| self.expect_response(false)).collect()
+    }
+
+    /// The next response, or `None` if the connection ends before one begins.
+    ///
+    /// # Errors
+    ///
+    /// If the connection ends within a response, or none is complete within [`RawConnection::TIMEOUT`].
+    pub fn try_response(&mut self) -> io::Result<Option<Response>> {
+        self.read_response(false)
+    }
+
+    /// Asserts that the connection ends without another response.
+    #[track_caller]
+    pub fn assert_closed(&mut self) {
+        if let Some(response) = self.expect_response(false) {
+            panic!("a response to no request: {response:?}");
+        }
+    }
+
+    /// Returns whether nothing arrives within `duration`, the end of the connection included.
+    #[must_use]
+    pub fn is_silent_for(&mut self, duration: Duration) -> bool {
+        self.stream.set_read_timeout(Some(duration)).expect("a read timeout");
+        let read = self.stream.read(&mut [0; 1]);
+        self.stream.set_read_timeout(Some(Self::TIMEOUT)).expect("a read timeout");
+        read.is_err_and(|error| is_timeout(&error))
+    }
+
+    /// Sends one byte every `pause` until the server responds or closes.
+    #[track_caller]
+    pub fn dribble(&mut self, byte: u8, pause: Duration) {
+        let start = Instant::now();
+        self.stream.set_read_timeout(Some(pause)).expect("a read timeout");
+        while self.read_more().is_err_and(|error| is_timeout(&error)) && self.try_send([byte]).is_ok() {
+            assert!(start.elapsed() < Self::TIMEOUT, "the server neither responds nor closes");
+        }
+        self.stream.set_read_timeout(Some(Self::TIMEOUT)).expect("a read timeout");
+    }
+
+    #[track_caller]
+    fn expect_response(&mut self, to_head: bool) -> Option<Response> {
+        self.read_response(to_head).unwrap_or_else(|error| {
+            panic!("{error} after {:?}, received {:?}", self.sent, String::from_utf8_lossy(&self.received))
+        })
+    }
+
+    fn read_response(&mut self, to_head: bool) -> io::Result<Option<Response>> {
+        let start = Instant::now();
+        loop {
+            if let Some(response) = Response::take(&mut self.received, &self.sent, to_head) {
+                return Ok(Some(response));
+            }
+            if start.elapsed() > Self::TIMEOUT {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            if self.read_more()? == 0 {
+                return if self.received.is_empty() { Ok(None) } else { Err(ErrorKind::UnexpectedEof.into()) };
+            }
+        }
+    }
+
+    /// Reads what has arrived and returns its length, 0 at the end of the connection.
+    fn read_more(&mut self) -> io::Result<usize> {
+        let mut buffer = [0; 16 * 1024];
+        match self.stream.read(&mut buffer) {
+            Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => Ok(0),
+            read => read.inspect(|&count| self.received.extend_from_slice(&buffer[..count])),
+        }
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
