@@ -7,7 +7,7 @@ use std::{
 };
 
 use animal_store_adapters_http::{HttpServer, InFlight, serve_api, serve_management};
-use animal_store_adapters_postgres::WriterEnd;
+use animal_store_adapters_postgres::WriterTask;
 use animal_store_app::CheckReadiness;
 use anyhow::{Context, bail};
 use tokio::task::JoinHandle;
@@ -26,7 +26,7 @@ pub struct Application {
     management: Option<HttpServer>,
     in_flight: InFlight,
     draining: Arc<Draining>,
-    writer: Option<WriterEnd>,
+    writer: Option<WriterTask>,
     shutdown: ShutdownConfig,
 }
 
@@ -143,7 +143,7 @@ async fn ended(server: &mut Option<JoinHandle<io::Result<()>>>) -> End {
     }
 }
 
-async fn writer_ended(writer: &mut Option<WriterEnd>) {
+async fn writer_ended(writer: &mut Option<WriterTask>) {
     match writer {
         Some(writer) => writer.wait().await,
         None => std::future::pending().await,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use animal_store_adapters_http::UseCases;
 use animal_store_adapters_memory::{MemoryApiKeyDirectory, MemoryPetRepository};
-use animal_store_adapters_postgres::{PgStorage, WriterEnd};
+use animal_store_adapters_postgres::{PgStorage, WriterTask};
 use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyStore};
 use animal_store_app::{
     Authenticate, CreatePet, GetPet, ListPets,
@@ -20,7 +20,7 @@ pub(crate) struct Adapters {
     /// What has to work for the service to work.
     pub(crate) readiness: Vec<Arc<dyn Readiness>>,
     /// What ends once nobody uses the storage any more.
-    pub(crate) writer: Option<WriterEnd>,
+    pub(crate) writer: Option<WriterTask>,
 }
 
 /// Each worker has a repository of its own, where the adapter wants that.
@@ -66,7 +66,7 @@ pub(crate) fn api_key_store(keys: KeysConfig) -> Option<Arc<dyn ApiKeyStore>> {
 
 async fn pet_repositories(
     config: StorageConfig,
-) -> anyhow::Result<(PetRepositories, Option<Arc<dyn Readiness>>, Option<WriterEnd>)> {
+) -> anyhow::Result<(PetRepositories, Option<Arc<dyn Readiness>>, Option<WriterTask>)> {
     match config {
         StorageConfig::Memory { idempotency_retention } => {
             tracing::warn!("animals are kept in memory: they are gone when the process ends");

@@ -100,6 +100,7 @@ impl PostgresConfig {
                 connect_timeout: connect_timeout?,
                 timeout: timeout?,
                 max_waiting_creates: max_waiting_creates?,
+                start_timeout: PostgresSettings::START_TIMEOUT,
                 idempotency_retention: idempotency_retention?,
             },
         })
@@ -109,7 +110,7 @@ impl PostgresConfig {
 /// What the key says; `Err` where that is a problem.
 fn endpoint(values: &mut Values, key: &Key) -> Result<Option<PgEndpoint>, ()> {
     let Some(url) = values.read_secret(key) else { return Ok(None) };
-    PgEndpoint::new(&url).map(Some).map_err(|error| values.problem(key, &error.to_string()))
+    PgEndpoint::parse(&url).map(Some).map_err(|error| values.problem(key, &error.to_string()))
 }
 
 fn boolean() -> impl FnOnce(&str) -> Result<bool, String> {

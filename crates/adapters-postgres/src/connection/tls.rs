@@ -1,6 +1,6 @@
-//! Encryption, with libpq's meanings of `sslmode`.
+//! TLS connections, with libpq's levels of certificate checks.
 
-use std::sync::Arc;
+use std::{fs, path::PathBuf, sync::Arc};
 
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
@@ -13,61 +13,63 @@ use rustls::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// What is asked of the server's certificate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Check {
-    /// Nothing: only who listens is kept out.
-    Nothing,
-    /// That an authority signed it.
-    Authority,
-    /// That an authority signed it, for the name that was connected to.
-    AuthorityAndName,
+/// What is checked of the server's certificate. Without any check, TLS protects against passive listeners only.
+pub(super) struct CertificateCheck {
+    pub(super) authorities: Authorities,
+    /// Whether the certificate has to be for the name of the host.
+    pub(super) name: bool,
 }
 
-/// Who may have signed certificates.
-pub(crate) enum Roots {
+/// The authorities that may sign the certificate.
+pub(super) enum Authorities {
+    Any,
+    /// Those that the operating system trusts.
     System,
-    /// These, in PEM.
-    Pem(Vec<u8>),
+    /// Those of a file in PEM.
+    File(PathBuf),
 }
 
-/// Makes encrypted connections that check so much.
-pub(crate) fn connector(check: Check, roots: Roots) -> Result<MakeRustlsConnect, String> {
+/// Returns a connector with this check, or why the authorities cannot be used.
+pub(super) fn connector(check: CertificateCheck) -> Result<MakeRustlsConnect, String> {
     let provider = Arc::new(ring::default_provider());
-    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    let webpki = match check {
-        Check::Nothing => None,
-        Check::Authority | Check::AuthorityAndName => {
-            let roots = Arc::new(roots.load()?);
-            let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
+    let webpki = match check.authorities.load()? {
+        None => None,
+        Some(roots) => {
+            let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(&provider)).build();
             Some(verifier.map_err(|error| error.to_string())?)
         }
     };
-    let verifier = Arc::new(Verifier { check, webpki, provider });
-    let config = config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier { webpki, check_name: check.name, provider }))
+        .with_no_client_auth();
     Ok(MakeRustlsConnect::new(config))
 }
 
-impl Roots {
-    fn load(self) -> Result<RootCertStore, String> {
-        let mut store = RootCertStore::empty();
-        let (added, _) = store.add_parsable_certificates(match self {
+impl Authorities {
+    fn load(self) -> Result<Option<RootCertStore>, String> {
+        let certificates = match self {
+            Self::Any => return Ok(None),
             Self::System => rustls_native_certs::load_native_certs().certs,
-            Self::Pem(text) => {
+            Self::File(path) => {
+                let text = fs::read(path).map_err(|error| error.to_string())?;
                 let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
                 certificates.map_err(|error| error.to_string())?
             }
-        });
-        if added == 0 { Err("there is no certificate of an authority".to_owned()) } else { Ok(store) }
+        };
+        let mut store = RootCertStore::empty();
+        let (added, _) = store.add_parsable_certificates(certificates);
+        if added == 0 { Err("there is no certificate of an authority".to_owned()) } else { Ok(Some(store)) }
     }
 }
 
 #[derive(Debug)]
 struct Verifier {
-    check: Check,
+    /// `None` accepts every certificate.
     webpki: Option<Arc<WebPkiServerVerifier>>,
+    check_name: bool,
     provider: Arc<CryptoProvider>,
 }
 
@@ -82,10 +84,10 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, Error> {
         let Some(webpki) = &self.webpki else { return Ok(ServerCertVerified::assertion()) };
         match webpki.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-            // The name is looked at last: whoever signed has been checked by then.
+            // The name is checked last, after the signatures.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) if self.check == Check::Authority => Ok(ServerCertVerified::assertion()),
+            )) if !self.check_name => Ok(ServerCertVerified::assertion()),
             result => result,
         }
     }
