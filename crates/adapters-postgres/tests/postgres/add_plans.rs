@@ -1,47 +1,49 @@
-//! However the tables look, when the plan is made and when it is used: what a batch costs grows with the batch alone.
+//! Whatever the tables look like, when a plan is made and when it is used, the cost of a batch with keys depends on the
+//! size of the batch only.
 
-use std::time::Duration;
-
+use animal_store_app::{
+    ApiKeyId, IdempotencyKey,
+    ports::{AddPet, PetRepository},
+    test_support::new_pet,
+};
 use animal_store_test_servers::PgDatabase;
 use serde_json::Value;
 use tokio_postgres::Client;
 
-use super::*;
 use crate::{
-    Migrations, PgEndpoint,
-    endpoint::{Driver, Opened},
-    explain::explain,
-    group_commit::MAX_BATCH,
+    explain::{PLAN_SETTINGS, empty_tables, explain, one_connection, session, settings_and_statement, trapped},
+    outcomes::reason,
 };
 
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The largest batch.
+const MAX_BATCH: usize = 1000;
 
 /// Keys are numbers.
 const RECORDS: &str = "
     INSERT INTO idempotency_keys
     SELECT 'shop', decode(lpad(to_hex(n), 64, '0'), 'hex'), '', n, now() + interval '1 hour'
-    FROM generate_series(100001, 300000) AS n;
-    INSERT INTO pets (name, category_id) SELECT 'Rex', 1 FROM generate_series(1, 200000)";
+    FROM generate_series(100001, 200000) AS n;
+    INSERT INTO pets (name, category_id) SELECT 'Rex', 1 FROM generate_series(1, 100000)";
 
-/// A connection as the one that adds with keys, whose plan is made now.
-async fn prepared(database: &PgDatabase) -> (Client, Driver) {
-    let endpoint = PgEndpoint::new(&database.url().into()).unwrap();
-    let Opened { client, driver } = endpoint.connect(PATIENCE).await.unwrap();
-    let types: Vec<_> = KeyedCreate::TYPES.iter().map(Type::name).collect();
-    let statement = KeyedCreate::statement(&PostgresSettings::of_tests(PATIENCE));
-    let prepare = format!("PREPARE keyed ({}) AS {statement}", types.join(", "));
-    client
-        .batch_execute(&format!(
-            "{}; {prepare}; {}",
-            PostgresSettings::of_tests(PATIENCE).statements("SET"),
-            execute(1, 1)
-        ))
-        .await
-        .unwrap();
-    (client, driver)
+async fn captured_statement(database: &PgDatabase) -> String {
+    let store = trapped(database, one_connection()).await;
+    let key = IdempotencyKey::new(ApiKeyId::new("shop"), "key");
+    let request = AddPet { pet: new_pet(), idempotency_key: Some(key) };
+    let error = store.repository.add(request).await.expect_err("trapped");
+    let (settings, statement) = settings_and_statement(&reason(&error));
+    assert_eq!(settings, PLAN_SETTINGS);
+    statement
 }
 
-/// So many, with keys from this one on.
+/// A session with the prepared statement, whose plan is made now.
+async fn prepared(database: &PgDatabase, statement: &str) -> Client {
+    let client = session(database).await;
+    let prepare = format!("PREPARE keyed (text[], bigint[], smallint[], text[], bytea[], bytea[]) AS {statement}");
+    client.batch_execute(&format!("{prepare}; {}", execute(1, 1))).await.expect("prepared");
+    client
+}
+
+/// Adds this number of pets, with keys from `from` on.
 fn execute(from: usize, count: usize) -> String {
     let array = |value: &dyn Fn(usize) -> String| {
         let values: Vec<_> = (from..from + count).map(value).collect();
@@ -59,33 +61,29 @@ fn nodes(plan: &Value) -> Vec<&Value> {
     [plan].into_iter().chain(below.flat_map(nodes)).collect()
 }
 
-/// Adds a batch, and another time.
-async fn costs_what_it_has_to(client: &Client, from: usize) {
+/// Adds a batch, and replays it.
+async fn touches_no_more_rows_than_it_adds(client: &Client, from: usize) {
     for _ in 0..2 {
         let explained = explain(client, &execute(from, MAX_BATCH)).await;
         assert!(explained["JIT"].is_null(), "{explained:#}");
         for node in nodes(&explained["Plan"]) {
             assert_ne!(node["Node Type"], "Nested Loop", "{explained:#}");
             assert_eq!(node["Actual Loops"].as_f64(), Some(1.0), "{explained:#}");
-            assert!(node["Actual Rows"].as_f64().unwrap() <= 1000.0, "{explained:#}");
+            assert!(node["Actual Rows"].as_f64().expect("a number") <= 1000.0, "{explained:#}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_the_tables_look_like_a_batch_costs_what_it_has_to() {
-    let database = PgDatabase::new();
-    let endpoint = PgEndpoint::new(&database.url().into()).unwrap();
-    Migrations::new(endpoint, PATIENCE).run().await.unwrap();
-    // Nobody makes the plans anew behind our backs.
-    database.sql("ALTER TABLE pets SET (autovacuum_enabled = off)");
-    database.sql("ALTER TABLE idempotency_keys SET (autovacuum_enabled = off)");
-    let (made_on_empty_tables, _driver) = prepared(&database).await;
-    costs_what_it_has_to(&made_on_empty_tables, 1001).await;
+async fn whatever_the_tables_look_like_a_batch_touches_no_more_rows_than_it_adds() {
+    let database = empty_tables().await;
+    let statement = captured_statement(&database).await;
+    let of_empty_tables = prepared(&database, &statement).await;
+    touches_no_more_rows_than_it_adds(&of_empty_tables, 1001).await;
 
     database.sql(RECORDS);
-    costs_what_it_has_to(&made_on_empty_tables, 2001).await;
+    touches_no_more_rows_than_it_adds(&of_empty_tables, 2001).await;
     database.sql("VACUUM ANALYZE pets, idempotency_keys");
-    costs_what_it_has_to(&made_on_empty_tables, 3001).await;
-    costs_what_it_has_to(&prepared(&database).await.0, 4001).await;
+    touches_no_more_rows_than_it_adds(&of_empty_tables, 3001).await;
+    touches_no_more_rows_than_it_adds(&prepared(&database, &statement).await, 4001).await;
 }

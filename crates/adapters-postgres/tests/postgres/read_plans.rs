@@ -1,109 +1,63 @@
-//! However the table looks, when a plan is made and when it is used: a page reads its own rows and nothing else.
+//! Whatever the table looks like, when a plan is made and when it is used, a page reads its own rows and no others.
 //!
-//! A million animals: all are available, but for 50 that are pending, in between, and 50 that are sold, the last.
+//! The table has 200,000 pets: 50 are pending, evenly spread, the last 50 are sold, and all others are available.
 
-use std::time::Duration;
-
+use animal_store_app::ports::PetRepository;
+use animal_store_domain::PetStatus;
 use animal_store_test_servers::PgDatabase;
-use diesel::{debug_query, query_builder::QueryFragment};
 use serde_json::Value;
 use tokio_postgres::Client;
 
-use super::*;
-use crate::{Migrations, PgEndpoint, endpoint::Opened, explain::explain, settings::PLANS};
+use crate::{
+    explain::{PLAN_SETTINGS, empty_tables, explain, one_connection, session, settings_and_statement, trapped},
+    outcomes::{find, reason},
+    store::in_both_modes,
+};
 
-/// One more than the greatest page, as a list asks for.
-const AT_MOST: i64 = 101;
+/// The largest page and one more, as a list queries it.
+const LIMIT: i64 = 101;
 
-/// Pages of an index on the way to its leaves and among them, and of the table where a row's page is not the next.
+/// Pages of an index above and between its leaves, and of the table if the pages of neighbours are not adjacent.
 const OTHER_BUFFERS: i64 = 10;
 
 const ROWS: &str = "
     INSERT INTO pets (id, name, category_id, status)
-    SELECT n, 'Rex', 1, CASE WHEN n > 999950 THEN 3 WHEN n % 20000 = 0 THEN 2 ELSE 1 END
-    FROM generate_series(1, 1000000) AS n";
+    SELECT n, 'Rex', 1, CASE WHEN n > 199950 THEN 3 WHEN n % 4000 = 0 THEN 2 ELSE 1 END
+    FROM generate_series(1, 200000) AS n";
 
-/// What one would write.
+/// The statement that a programmer would write at first.
 const NAIVE: &str = "
     PREPARE naive (smallint, bigint, bigint) AS
         SELECT id, name, category_id, status FROM pets WHERE status = $1 AND id > $2 ORDER BY id LIMIT $3;
     EXECUTE naive (3, 0, 101)";
 
-/// What Diesel makes of it, and its values.
-fn sql(query: PetQuery) -> (String, String) {
-    fn text(query: &impl QueryFragment<Pg>) -> (String, String) {
-        let text = debug_query::<Pg, _>(query).to_string();
-        let (sql, values) = text.split_once(" -- binds: [").expect("values");
-        (sql.to_owned(), values.trim_end_matches(']').to_owned())
-    }
-    match query {
-        PetQuery::Page { after, at_most } => text(&page(after, at_most)),
-        PetQuery::PageOf { status, after, at_most } => text(&page_of(status, after, at_most)),
-        PetQuery::One { id } => text(&one(id)),
-    }
+/// A statement of the adapter: name, types of its parameters, index that it has to use, and values for the first use.
+const STATEMENTS: [[&str; 4]; 3] = [
+    ["list", "bigint, bigint", "pets_pkey", "0, 101"],
+    ["list_of_status", "smallint, smallint, bigint, bigint", "pets_status_id", "3, 3, 0, 101"],
+    ["find", "bigint, bigint", "pets_pkey", "1, 1"],
+];
+
+/// Returns the statements of the adapter, in the order of [`STATEMENTS`].
+async fn captured_statements(database: &PgDatabase) -> [String; 3] {
+    let store = trapped(database, one_connection()).await;
+    let list = store.repository.list(None, None, 101).await.expect_err("trapped");
+    let list_of_status = store.repository.list(Some(PetStatus::Sold), None, 101).await.expect_err("trapped");
+    let find = find(&store.repository, 1).await.expect_err("trapped");
+    [list, list_of_status, find].map(|error| settings_and_statement(&reason(&error)).1)
 }
 
-/// What is asked under the same name is the same statement. Its parameters have the types that diesel-async gives them.
-fn name_and_types(query: PetQuery) -> (&'static str, &'static str) {
-    match query {
-        PetQuery::Page { .. } => ("page", "bigint, bigint"),
-        PetQuery::PageOf { .. } => ("page_of", "smallint, smallint, bigint, bigint"),
-        PetQuery::One { .. } => ("one", "bigint, bigint"),
+/// A session with the prepared statements of the adapter. PostgreSQL makes a plan at the first use, which is now.
+async fn prepared(database: &PgDatabase, statements: &[String; 3]) -> Client {
+    let client = session(database).await;
+    for ([name, types, _, values], statement) in STATEMENTS.iter().zip(statements) {
+        let prepare = format!("PREPARE {name} ({types}) AS {statement}; EXECUTE {name} ({values})");
+        client.batch_execute(&prepare).await.expect("prepared");
     }
+    client
 }
 
-struct Session(Client, #[expect(dead_code, reason = "the connection ends with it")] crate::endpoint::Driver);
-
-impl Session {
-    /// A connection as those that read.
-    async fn begin(database: &PgDatabase) -> Self {
-        let endpoint = PgEndpoint::new(&database.url().into()).unwrap();
-        let Opened { client, driver } = endpoint.connect(Duration::from_secs(10)).await.unwrap();
-        client.batch_execute(&PLANS.map(|plan| format!("SET {plan};")).concat()).await.unwrap();
-        Self(client, driver)
-    }
-
-    /// One as those that read have it, with plans that are made now.
-    async fn prepared(database: &PgDatabase) -> Self {
-        let session = Self::begin(database).await;
-        for query in [(None, 0), (Some(PetStatus::Sold), 0)].map(|(status, after)| of(status, after)) {
-            session.prepare(query).await;
-        }
-        session.prepare(PetQuery::One { id: 1 }).await;
-        session
-    }
-
-    async fn prepare(&self, query: PetQuery) {
-        let ((sql, values), (name, types)) = (sql(query), name_and_types(query));
-        // A plan is made at the first use.
-        let prepare = format!("PREPARE {name} ({types}) AS {sql}; EXECUTE {name} ({values})");
-        self.0.batch_execute(&prepare).await.unwrap();
-    }
-
-    async fn explain(&self, statement: &str) -> Value {
-        explain(&self.0, statement).await["Plan"].clone()
-    }
-
-    /// Asks, and looks at how the answer was found.
-    async fn reads_no_more_than_it_returns(&self, query: PetQuery, count: i64) {
-        let plan = self.explain(&format!("EXECUTE {} ({})", name_and_types(query).0, sql(query).1)).await;
-        assert_eq!(number(&plan, "Actual Rows"), count, "{query:?}: {plan:#}");
-        let scans = scans(&plan);
-        let [scan] = &scans[..] else { panic!("{query:?}: {plan:#}") };
-        assert_eq!(scan["Node Type"], "Index Scan", "{query:?}: {plan:#}");
-        let index = if matches!(query, PetQuery::PageOf { .. }) { "pets_status_id" } else { "pets_pkey" };
-        assert_eq!(scan["Index Name"], index, "{query:?}: {plan:#}");
-        assert!(rows_read(scan) <= count, "{query:?}: {plan:#}");
-        let buffers = number(&plan, "Shared Hit Blocks") + number(&plan, "Shared Read Blocks");
-        assert!(buffers <= count + OTHER_BUFFERS, "{query:?}: {plan:#}");
-    }
-}
-
-fn of(status: Option<PetStatus>, after: i64) -> PetQuery {
-    PetQuery::page(status, PetId::parse(after).ok(), usize::try_from(AT_MOST).unwrap())
-}
-
-/// Newer servers have decimals for some.
+/// Newer servers have decimals for some numbers.
 #[expect(clippy::cast_possible_truncation, reason = "rows and buffers are counted")]
 fn number(plan: &Value, name: &str) -> i64 {
     plan[name].as_f64().unwrap_or_default() as i64
@@ -111,12 +65,12 @@ fn number(plan: &Value, name: &str) -> i64 {
 
 fn rows_read(scan: &Value) -> i64 {
     ["Actual Rows", "Rows Removed by Filter", "Rows Removed by Index Recheck"]
-        .map(|name| number(scan, name))
         .iter()
+        .map(|name| number(scan, name))
         .sum()
 }
 
-/// What a plan has below its limit. A plan with a sort or a bitmap has more.
+/// The nodes below the limit of a plan. A plan with a sort or a bitmap has more than one.
 fn scans(plan: &Value) -> Vec<Value> {
     let below = plan["Plans"].as_array().cloned().unwrap_or_default();
     if plan["Node Type"] == "Limit" {
@@ -126,67 +80,80 @@ fn scans(plan: &Value) -> Vec<Value> {
     }
 }
 
-async fn every_page_is_a_walk_along_an_index(session: &Session) {
-    let status = |status, after| of(Some(status), after);
-    for (query, count) in [
-        (of(None, 0), AT_MOST),
-        (of(None, 500_000), AT_MOST),
-        (of(None, 999_990), 10),
-        (of(None, 1_000_000), 0),
-        (status(PetStatus::Available, 0), AT_MOST),
-        (status(PetStatus::Available, 500_000), AT_MOST),
-        (status(PetStatus::Available, 999_940), 10),
-        (status(PetStatus::Pending, 0), 49),
-        (status(PetStatus::Pending, 500_000), 24),
-        (status(PetStatus::Pending, 999_000), 0),
-        (status(PetStatus::Sold, 0), 50),
-        (status(PetStatus::Sold, 999_990), 10),
-        (PetQuery::PageOf { status: 4, after: 0, at_most: AT_MOST }, 0),
-        (PetQuery::PageOf { status: 0, after: 0, at_most: AT_MOST }, 0),
-        (PetQuery::One { id: 500_000 }, 1),
-        (PetQuery::One { id: 1_000_001 }, 0),
+async fn reads_only_its_own_rows(client: &Client, [name, _, index, _]: [&str; 4], values: &str, count: i64) {
+    let plan = explain(client, &format!("EXECUTE {name} ({values})")).await["Plan"].clone();
+    assert_eq!(number(&plan, "Actual Rows"), count, "{name} {values}: {plan:#}");
+    let scans = scans(&plan);
+    let [scan] = &scans[..] else { panic!("{name} {values}: {plan:#}") };
+    assert_eq!(scan["Node Type"], "Index Scan", "{name} {values}: {plan:#}");
+    assert_eq!(scan["Index Name"], index, "{name} {values}: {plan:#}");
+    assert!(rows_read(scan) <= count, "{name} {values}: {plan:#}");
+    let buffers = number(&plan, "Shared Hit Blocks") + number(&plan, "Shared Read Blocks");
+    assert!(buffers <= count + OTHER_BUFFERS, "{name} {values}: {plan:#}");
+}
+
+async fn every_page_is_an_index_scan(client: &Client) {
+    let [list, list_of_status, find] = STATEMENTS;
+    for (after, count) in [(0, LIMIT), (100_000, LIMIT), (199_990, 10), (200_000, 0)] {
+        reads_only_its_own_rows(client, list, &format!("{after}, {LIMIT}"), count).await;
+    }
+    for (status, after, count) in [
+        (1, 0, LIMIT),
+        (1, 100_000, LIMIT),
+        (1, 199_940, 10),
+        (2, 0, 49),
+        (2, 100_000, 24),
+        (2, 199_900, 0),
+        (3, 0, 50),
+        (3, 199_990, 10),
+        (4, 0, 0),
+        (0, 0, 0),
     ] {
-        session.reads_no_more_than_it_returns(query, count).await;
+        reads_only_its_own_rows(client, list_of_status, &format!("{status}, {status}, {after}, {LIMIT}"), count).await;
+    }
+    for (id, count) in [(100_000, 1), (200_001, 0)] {
+        reads_only_its_own_rows(client, find, &format!("{id}, {id}"), count).await;
     }
 }
 
-async fn empty() -> PgDatabase {
-    let database = PgDatabase::new();
-    let endpoint = PgEndpoint::new(&database.url().into()).unwrap();
-    Migrations::new(endpoint, Duration::from_secs(10)).run().await.unwrap();
-    // Nobody makes the plans anew behind our backs.
-    database.sql("ALTER TABLE pets SET (autovacuum_enabled = off)");
-    database
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_the_table_looks_like_a_page_is_a_walk_along_an_index() {
-    let database = empty().await;
-    let made_on_an_empty_table = Session::prepared(&database).await;
+async fn whatever_the_table_looks_like_every_page_is_an_index_scan() {
+    let database = empty_tables().await;
+    let statements = captured_statements(&database).await;
+    let of_empty_table = prepared(&database, &statements).await;
     database.sql(ROWS);
-    every_page_is_a_walk_along_an_index(&made_on_an_empty_table).await;
-    every_page_is_a_walk_along_an_index(&Session::prepared(&database).await).await;
+    every_page_is_an_index_scan(&of_empty_table).await;
+    every_page_is_an_index_scan(&prepared(&database, &statements).await).await;
 
     database.sql("VACUUM ANALYZE pets");
-    every_page_is_a_walk_along_an_index(&made_on_an_empty_table).await;
-    every_page_is_a_walk_along_an_index(&Session::prepared(&database).await).await;
+    every_page_is_an_index_scan(&of_empty_table).await;
+    let client = prepared(&database, &statements).await;
+    every_page_is_an_index_scan(&client).await;
 
-    // As one would write it, the other index serves as well, and the 50 that are sold are found behind all others.
-    let session = Session::begin(&database).await;
-    session.0.batch_execute(NAIVE).await.unwrap();
-    let plan = session.explain("EXECUTE naive (3, 0, 101)").await;
-    assert!(rows_read(&scans(&plan)[0]) > 100 * AT_MOST, "{plan:#}");
-}
+    // The naive statement walks along the other index, and finds the sold pets behind all others.
+    client.batch_execute(NAIVE).await.expect("prepared");
+    let plan = explain(&client, "EXECUTE naive (3, 0, 101)").await["Plan"].clone();
+    assert!(rows_read(&scans(&plan)[0]) > 100 * LIMIT, "{plan:#}");
 
-/// PostgreSQL takes an empty table for one of ten pages, but knows of one with a single row that reading it whole is
-/// cheapest.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_that_was_made_on_a_small_table_is_a_walk_along_an_index() {
-    let database = empty().await;
+    // PostgreSQL plans for ten pages if a table is empty, but knows that a single row is best read by a full scan.
+    database.sql("TRUNCATE pets");
     database.sql("INSERT INTO pets (id, name, category_id, status) VALUES (1, 'Rex', 1, 1)");
     database.sql("ANALYZE pets");
-    let made_on_a_single_row = Session::prepared(&database).await;
+    let of_single_row = prepared(&database, &statements).await;
     database.sql("DELETE FROM pets");
     database.sql(ROWS);
-    every_page_is_a_walk_along_an_index(&made_on_a_single_row).await;
+    every_page_is_an_index_scan(&of_single_row).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_read_has_the_plan_settings() {
+    in_both_modes(&one_connection(), async |settings| {
+        let database = empty_tables().await;
+        let store = trapped(&database, settings).await;
+        for _ in 0..2 {
+            let error = find(&store.repository, 1).await.expect_err("trapped");
+            assert_eq!(settings_and_statement(&reason(&error)).0, PLAN_SETTINGS);
+        }
+    })
+    .await;
 }

@@ -5,17 +5,17 @@ use proptest::prelude::*;
 use super::*;
 
 fn endpoint(url: &str) -> Result<PgEndpoint, PgEndpointError> {
-    PgEndpoint::new(&url.into())
+    PgEndpoint::parse(&url.into())
 }
 
-fn mode(url: &str) -> (SslMode, bool) {
+fn mode(url: &str) -> SslMode {
     let endpoint = endpoint(url).unwrap();
     let mode = endpoint.configs[0].get_ssl_mode();
     assert_eq!(endpoint.tls.is_some(), mode != SslMode::Disable, "{url}");
-    (mode, endpoint.plain_will_do)
+    mode
 }
 
-/// Everything that is ever shown of it.
+/// All texts that are shown of a URL.
 fn shown(url: &str) -> String {
     match endpoint(url) {
         Ok(endpoint) => format!("{endpoint:?} {endpoint}"),
@@ -24,7 +24,7 @@ fn shown(url: &str) -> String {
 }
 
 #[test]
-fn it_is_shown_by_its_hosts_and_its_database() {
+fn an_endpoint_is_shown_as_its_hosts_and_its_database() {
     for (url, expected) in [
         ("postgres://localhost/animals", "localhost:5432/animals"),
         ("postgresql://shop:secret@db.example:7/animals?connect_timeout=3", "db.example:7/animals"),
@@ -39,7 +39,7 @@ fn it_is_shown_by_its_hosts_and_its_database() {
 }
 
 #[test]
-fn what_is_no_url_of_a_database_is_refused() {
+fn a_text_that_is_not_the_url_of_a_database_is_refused() {
     for url in [
         "",
         "top-secret",
@@ -64,7 +64,7 @@ fn what_is_no_url_of_a_database_is_refused() {
 }
 
 #[test]
-fn options_that_are_not_known_are_refused() {
+fn unknown_options_are_refused() {
     for option in ["top-secret", "x=top-secret", "connect_timeout=top-secret", "=", "target_session_attrs=top-secret"] {
         let error = endpoint(&format!("postgres://localhost/animals?{option}")).unwrap_err();
         assert_eq!(error, PgEndpointError::Option, "{option}");
@@ -72,7 +72,7 @@ fn options_that_are_not_known_are_refused() {
 }
 
 #[test]
-fn options_are_kept() {
+fn options_are_used() {
     let config =
         endpoint("postgres://localhost/animals?application_name=a%20b&options=-c%20x%3Dy").unwrap().configs.remove(0);
     assert_eq!((config.get_application_name(), config.get_options()), (Some("a b"), Some("-c x=y")));
@@ -82,7 +82,7 @@ fn options_are_kept() {
 }
 
 #[test]
-fn each_host_has_all_that_the_url_says() {
+fn each_host_has_all_parts_of_the_url() {
     let endpoint = endpoint("postgres://shop:secret@a:1,[::1]:2,c/animals?sslmode=require&user=other").unwrap();
     let ports: Vec<_> = endpoint.configs.iter().flat_map(|config| config.get_ports().to_vec()).collect();
     assert_eq!(ports, [1, 2, 5432]);
@@ -93,23 +93,23 @@ fn each_host_has_all_that_the_url_says() {
 }
 
 #[test]
-fn encryption_is_as_libpq_has_it() {
+fn encryption_has_the_modes_of_libpq() {
     let folder = tempfile::tempdir().unwrap();
     let authority = Certificates::make(folder.path()).authority;
     let root = format!("&sslrootcert={}", authority.display());
     for (option, expected) in [
-        ("", (SslMode::Prefer, true)),
-        ("sslmode=disable", (SslMode::Disable, false)),
-        ("sslmode=prefer", (SslMode::Prefer, true)),
-        ("sslmode=require", (SslMode::Require, false)),
-        ("sslmode=disable&sslmode=require", (SslMode::Require, false)),
-        ("ssl%6Dode=requir%65", (SslMode::Require, false)),
+        ("", SslMode::Prefer),
+        ("sslmode=disable", SslMode::Disable),
+        ("sslmode=prefer", SslMode::Prefer),
+        ("sslmode=require", SslMode::Require),
+        ("sslmode=disable&sslmode=require", SslMode::Require),
+        ("ssl%6Dode=requir%65", SslMode::Require),
     ] {
         assert_eq!(mode(&format!("postgres://localhost/animals?{option}")), expected, "{option}");
         assert_eq!(mode(&format!("postgres://localhost/animals?{option}{root}")), expected, "{option}");
     }
     for option in ["sslmode=verify-ca", "sslmode=verify-full"] {
-        assert_eq!(mode(&format!("postgres://localhost/animals?{option}{root}")), (SslMode::Require, false));
+        assert_eq!(mode(&format!("postgres://localhost/animals?{option}{root}")), SslMode::Require);
     }
     for option in ["sslmode=disable", "sslmode=prefer", "sslmode=require", "sslmode=verify-ca"] {
         let error = endpoint(&format!("postgres://localhost/animals?{option}&sslrootcert=system")).unwrap_err();
@@ -121,16 +121,16 @@ fn encryption_is_as_libpq_has_it() {
     }
 }
 
-/// A file that does not count is not read, either.
+/// A file that has no effect is not read.
 #[test]
-fn on_a_unix_socket_nothing_is_encrypted() {
+fn a_unix_socket_is_not_encrypted() {
     for option in ["sslmode=require", "sslmode=verify-full&sslrootcert=/nowhere"] {
-        assert_eq!(mode(&format!("postgres:///animals?host=/run/pg&{option}")).0, SslMode::Disable);
+        assert_eq!(mode(&format!("postgres:///animals?host=/run/pg&{option}")), SslMode::Disable);
     }
 }
 
 #[test]
-fn authorities_that_cannot_be_read_are_a_problem() {
+fn authorities_that_cannot_be_read_are_an_error() {
     let other = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(other.path(), "top-secret").unwrap();
     for (file, reason) in [("/nowhere", "No such file"), (other.path().to_str().unwrap(), "no certificate")] {
@@ -141,7 +141,7 @@ fn authorities_that_cannot_be_read_are_a_problem() {
 }
 
 #[test]
-fn a_password_with_what_separates_the_parts_of_a_url_is_not_shown() {
+fn a_password_with_separators_of_urls_is_not_shown() {
     for password in [
         "sec?ret",
         "sec/ret",
@@ -184,7 +184,7 @@ fn a_password_with_what_separates_the_parts_of_a_url_is_not_shown() {
 }
 
 proptest! {
-    /// The words of our own messages are no secrets, so a password is made of other letters.
+    /// Passwords are made of letters that do not occur in messages.
     #[test]
     fn no_password_is_ever_shown(
         password in "[XYZ0-9]{0,3}[/?@:#%,&=\\[]{0,3}[XYZ]{4}[XYZ0-9/?@:#%,&= \\[\\]]{0,8}",
@@ -194,7 +194,8 @@ proptest! {
     ) {
         let password = if encode { utf8_percent_encode(&password, NON_ALPHANUMERIC).to_string() } else { password };
         let url = if option {
-            format!("postgres://shop@localhost/animals?{}&password={password}", tail.split('?').next_back().unwrap_or_default())
+            let options = tail.split('?').next_back().unwrap_or_default();
+            format!("postgres://shop@localhost/animals?{options}&password={password}")
         } else {
             format!("postgres://shop:{password}@localhost{tail}")
         };
