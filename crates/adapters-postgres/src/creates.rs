@@ -58,8 +58,8 @@ impl Creates {
         let Some(key) = request.idempotency_key else {
             return self.plain.add(PlainAdd { pet: request.pet }).await;
         };
-        let key = self.in_flight_keys.insert(key).ok_or(AddPetError::IdempotencyConflict)?;
-        self.keyed.add(KeyedAdd { pet: request.pet, key }).await
+        let in_flight = self.in_flight_keys.insert(key).ok_or(AddPetError::IdempotencyConflict)?;
+        self.keyed.add(KeyedAdd { pet: request.pet, in_flight }).await
     }
 
     pub(crate) fn connections(&self) -> CreateConnections {

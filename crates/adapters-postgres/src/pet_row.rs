@@ -15,7 +15,6 @@ use tokio_postgres::types::{ToSql, Type};
 
 use crate::schema::tables::pets;
 
-/// A row of `pets`.
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = pets, check_for_backend(Pg))]
 pub(crate) struct PetRow {

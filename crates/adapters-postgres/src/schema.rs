@@ -10,7 +10,6 @@
 //! **Proof.** `tests/postgres/migrations.rs` (concurrent starts, newer programs, locks, failures),
 //! `migration_files.rs`.
 
-mod history;
 mod migration_error;
 mod migrations;
 mod named_migration;

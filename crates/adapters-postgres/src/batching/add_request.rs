@@ -5,7 +5,6 @@ use tokio_postgres::{Row, types::Type};
 
 use crate::{PostgresSettings, pet_row::Array};
 
-/// The result of adding one pet.
 pub(crate) type AddResult = Result<AddedPet, AddPetError>;
 
 /// A request to add a pet, by a statement that adds a batch.

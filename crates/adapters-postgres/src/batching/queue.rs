@@ -39,7 +39,6 @@ impl<R> Queue<R> {
         Self { state: Mutex::new(state), changed: Notify::new(), capacity }
     }
 
-    /// Adds a request at the end.
     pub(super) fn add(self: &Arc<Self>, request: R) -> Result<(Ticket<R>, oneshot::Receiver<AddResult>), StorageError> {
         let (response, receiver) = oneshot::channel();
         let mut state = self.lock();
@@ -77,7 +76,6 @@ impl<R> Queue<R> {
         }
     }
 
-    /// Refuses new requests.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_one();

@@ -32,9 +32,11 @@ enum Execution {
     InTransaction { begin: String, statement: String, types: Vec<Type> },
 }
 
+/// For each request what was stored; `None` means that a database trigger suppressed the row.
+pub(super) type BatchResult<R> = Result<Vec<Option<<R as AddRequest>::Stored>>, BatchError>;
+
 /// A batch was not added, or its outcome is unknown.
 pub(super) enum BatchError {
-    /// Nothing was sent.
     NotSent(String),
     /// PostgreSQL refused the batch: nothing was stored.
     Refused(SqlState, String),
@@ -77,13 +79,8 @@ async fn warn_if_not_durable(client: &Client, purpose: &str) -> Result<(), Conne
 }
 
 impl<R: AddRequest> BatchSession<R> {
-    /// Adds a batch in one commit. Returns for each request what was stored; `None` means that a database trigger
-    /// suppressed the row. Each response of the server has the timeout.
-    pub(super) async fn add(
-        &self,
-        requests: &[&R],
-        response_timeout: Duration,
-    ) -> Result<Vec<Option<R::Stored>>, BatchError> {
+    /// Adds a batch in one commit. Each response of the server has the timeout.
+    pub(super) async fn add(&self, requests: &[&R], response_timeout: Duration) -> BatchResult<R> {
         if self.client.is_closed() {
             return Err(BatchError::NotSent("the connection was closed".to_owned()));
         }
@@ -115,7 +112,6 @@ impl<R: AddRequest> BatchSession<R> {
         }
     }
 
-    /// Token that cancels the statement that the server is running.
     pub(super) fn cancel_token(&self) -> CancelToken {
         self.client.cancel_token()
     }

@@ -7,7 +7,7 @@ use tokio_postgres::error::SqlState;
 use super::{
     add_request::AddRequest,
     queue::{Pending, Queue},
-    session::{BatchError, BatchSession},
+    session::{BatchError, BatchResult, BatchSession},
 };
 use crate::{
     PgEndpoint,
@@ -20,7 +20,6 @@ pub(super) const MAX_BATCH: usize = 1000;
 /// Number of batches that a batch is split into after a lock timeout: after four splits, a row is alone.
 const LOCK_TIMEOUT_SPLIT: usize = 8;
 
-/// Takes batches from the queue and adds them, one after the other.
 pub(super) struct Writer<R: AddRequest> {
     pub(super) queue: Arc<Queue<R>>,
     pub(super) supervisor: Arc<Supervisor<BatchSession<R>>>,
@@ -56,7 +55,7 @@ impl<R: AddRequest> Writer<R> {
         connection: &Connection<BatchSession<R>>,
         batches: &mut VecDeque<Vec<Pending<R>>>,
     ) {
-        match self.add_with_retry(&batch, connection).await {
+        match self.add_with_retry(&batch, &connection.session).await {
             Ok(stored) => batch.into_iter().zip(stored).for_each(|(pending, stored)| pending.respond(stored)),
             // Each batch that waits for a lock takes time: these are few, and behind all others.
             Err(BatchError::Refused(SqlState::LOCK_NOT_AVAILABLE, _)) if batch.len() > 1 => {
@@ -89,15 +88,11 @@ impl<R: AddRequest> Writer<R> {
     }
 
     /// Retries once after a conflict with another transaction.
-    async fn add_with_retry(
-        &self,
-        batch: &[Pending<R>],
-        connection: &Connection<BatchSession<R>>,
-    ) -> Result<Vec<Option<R::Stored>>, BatchError> {
+    async fn add_with_retry(&self, batch: &[Pending<R>], session: &BatchSession<R>) -> BatchResult<R> {
         let requests: Vec<_> = batch.iter().map(|pending| &pending.request).collect();
-        match connection.session.add(&requests, self.timeout).await {
+        match session.add(&requests, self.timeout).await {
             Err(BatchError::Refused(SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED, _)) => {
-                connection.session.add(&requests, self.timeout).await
+                session.add(&requests, self.timeout).await
             }
             result => result,
         }
@@ -111,7 +106,6 @@ impl<R: AddRequest> Writer<R> {
     }
 }
 
-/// Data exceptions and violated constraints.
 fn is_about_one_row(code: &SqlState) -> bool {
     code.code().starts_with("22") || code.code().starts_with("23")
 }

@@ -1,5 +1,3 @@
-//! A PostgreSQL database and how to connect to it.
-
 mod url;
 
 use std::{fmt, time::Duration};
@@ -81,7 +79,6 @@ impl PgEndpoint {
         let _ = timeout(cancel_timeout, cancelling).await;
     }
 
-    /// Logs that no connection can be opened.
     pub(crate) fn log_unavailable(&self, reason: &str) {
         tracing::error!(address = %self, reason, "no connection to PostgreSQL: requests are answered 503");
     }
@@ -104,7 +101,6 @@ impl ConnectionTask {
         self.0.is_finished()
     }
 
-    /// Waits for the end of the connection and returns its cause.
     pub(crate) async fn ended(&mut self) -> ConnectionError {
         match (&mut self.0).await {
             Ok(Err(error)) => error.into(),

@@ -8,7 +8,6 @@ use std::{
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
-/// First pause.
 const MIN_PAUSE: Duration = Duration::from_millis(10);
 /// Longest pause, without its jitter of up to the same duration.
 pub(super) const MAX_PAUSE: Duration = Duration::from_millis(500);
@@ -55,12 +54,10 @@ impl Outage {
         state.failing_tasks == 0 && !std::mem::take(&mut state.logged_reasons).is_empty()
     }
 
-    /// The pause before the next attempt.
     pub(crate) fn next_pause(&mut self) -> Duration {
         self.backoff.next().unwrap_or(MAX_PAUSE)
     }
 
-    /// Starts the backoff again at its shortest pause.
     pub(super) fn reset_backoff(&mut self) {
         self.backoff = backoff();
     }

@@ -13,14 +13,12 @@ use crate::{PostgresSettings, error::ConnectionError};
 
 /// A connection that is prepared for its purpose.
 pub(crate) trait Session: Sized + Send + Sync + 'static {
-    /// Prepares a connection that was just opened.
     fn prepare(
         client: Client,
         settings: &PostgresSettings,
     ) -> impl Future<Output = Result<Self, ConnectionError>> + Send;
 }
 
-/// A connection that needs no preparation.
 impl Session for Client {
     async fn prepare(client: Client, _: &PostgresSettings) -> Result<Self, ConnectionError> {
         Ok(client)

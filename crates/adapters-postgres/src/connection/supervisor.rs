@@ -32,10 +32,8 @@ enum State<S> {
     Unavailable,
 }
 
-/// A connection with its session.
 pub(crate) struct Connection<S> {
     pub(crate) session: S,
-    /// Why it is broken.
     broken: SetOnce<&'static str>,
 }
 
@@ -56,7 +54,6 @@ impl<S: Session> Supervisor<S> {
         self.connection_now()
     }
 
-    /// Returns the connection if it is up.
     pub(crate) fn connection_now(&self) -> Result<Arc<Connection<S>>, NotConnected> {
         match &*self.state.borrow() {
             State::Connected(connection) if !connection.broken.initialized() => Ok(Arc::clone(connection)),

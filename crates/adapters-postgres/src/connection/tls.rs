@@ -16,11 +16,9 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// What is checked of the server's certificate. Without any check, TLS protects against passive listeners only.
 pub(super) struct CertificateCheck {
     pub(super) authorities: Authorities,
-    /// Whether the certificate has to be for the name of the host.
     pub(super) name: bool,
 }
 
-/// The authorities that may sign the certificate.
 pub(super) enum Authorities {
     Any,
     /// Those that the operating system trusts.

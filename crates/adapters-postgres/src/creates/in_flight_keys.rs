@@ -1,6 +1,5 @@
 use std::{
     collections::HashSet,
-    ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -12,7 +11,7 @@ pub(super) struct InFlightKeys(Mutex<HashSet<IdempotencyKey>>);
 
 /// A key that is in flight until this is dropped.
 pub(super) struct InFlightKey {
-    key: IdempotencyKey,
+    pub(super) key: IdempotencyKey,
     keys: Arc<InFlightKeys>,
 }
 
@@ -25,14 +24,6 @@ impl InFlightKeys {
 
     fn lock(&self) -> MutexGuard<'_, HashSet<IdempotencyKey>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Deref for InFlightKey {
-    type Target = IdempotencyKey;
-
-    fn deref(&self) -> &IdempotencyKey {
-        &self.key
     }
 }
 

@@ -13,18 +13,15 @@ use crate::{
     pet_row::{Array, COLUMNS, arrays, digest},
 };
 
-/// A request with an idempotency key.
 pub(super) struct KeyedAdd {
     pub(super) pet: NewPet,
-    pub(super) key: InFlightKey,
+    pub(super) in_flight: InFlightKey,
 }
 
 /// The record of a key, as this request or an earlier one made it.
 pub(super) struct KeyRecord {
     pet_id: PetId,
-    /// Whether this request made it.
     new: bool,
-    /// Whether it is for the same pet.
     same_pet: bool,
 }
 
@@ -83,13 +80,13 @@ impl AddRequest for KeyedAdd {
 
     /// Every process locks records in the same order, so that no two wait for each other.
     fn order(one: &Self, other: &Self) -> Ordering {
-        one.key.cmp(&other.key)
+        one.in_flight.key.cmp(&other.in_flight.key)
     }
 
     fn arrays<'a>(requests: &[&'a Self]) -> Vec<Array<'a>> {
         let mut arrays = arrays(requests.iter().map(|request| &request.pet));
-        let api_keys: Vec<_> = requests.iter().map(|request| request.key.api_key().as_str()).collect();
-        let key_digests: Vec<_> = requests.iter().map(|request| &request.key.digest()[..]).collect();
+        let api_keys: Vec<_> = requests.iter().map(|request| request.in_flight.key.api_key().as_str()).collect();
+        let key_digests: Vec<_> = requests.iter().map(|request| &request.in_flight.key.digest()[..]).collect();
         let pet_digests: Vec<_> = requests.iter().map(|request| digest(&request.pet).to_vec()).collect();
         arrays.extend([Box::new(api_keys) as Array<'a>, Box::new(key_digests), Box::new(pet_digests)]);
         arrays

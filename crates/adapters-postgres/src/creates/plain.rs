@@ -10,7 +10,6 @@ use crate::{
     pet_row::{Array, COLUMNS, arrays},
 };
 
-/// A request without an idempotency key.
 pub(super) struct PlainAdd {
     pub(super) pet: NewPet,
 }

@@ -16,14 +16,11 @@ use crate::{
     schema::tables::pets,
 };
 
-/// A query of pets, in ascending order of id.
+/// A query of pets with ids greater than `after`, in ascending order of id, or of one pet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PetQuery {
-    /// Pets with a greater id.
     List { after: i64, limit: i64 },
-    /// Pets of a status with a greater id.
     ListOfStatus { status: i16, after: i64, limit: i64 },
-    /// The pet with this id.
     Find { id: i64 },
 }
 

@@ -17,17 +17,10 @@ use crate::{
     pet_row::PetRow,
 };
 
-/// A connection for reads.
 pub(super) struct ReadSession {
     connection: AsyncPgConnection,
-    /// Behind a pooler: each read is a transaction, one after the other. `None`: reads do not wait for each other.
-    transactions: Option<Transactions>,
-}
-
-struct Transactions {
-    lock: Arc<Mutex<()>>,
-    /// The statements that begin one.
-    begin: String,
+    /// Behind a pooler: the lock of a transaction, which is one read, and how to begin it. `None`: no read waits.
+    transactions: Option<(Arc<Mutex<()>>, String)>,
 }
 
 impl Session for ReadSession {
@@ -41,7 +34,7 @@ impl Session for ReadSession {
         connection.batch_execute("COMMIT").await?;
         connection.set_prepared_statement_cache_size(CacheSize::Disabled);
         let begin = format!("BEGIN READ ONLY; {}", settings.set_statements("SET LOCAL"));
-        Ok(Self { connection, transactions: Some(Transactions { lock: Arc::default(), begin }) })
+        Ok(Self { connection, transactions: Some((Arc::default(), begin)) })
     }
 }
 
@@ -55,7 +48,7 @@ impl Connection<ReadSession> {
     ) -> Result<Vec<PetRow>, StorageError> {
         let response = match &self.session.transactions {
             None => timeout(query_timeout, query.load(&self.session.connection)).await,
-            Some(Transactions { lock, begin }) => {
+            Some((lock, begin)) => {
                 let guard = timeout(query_timeout, Arc::clone(lock).lock_owned()).await;
                 let guard = guard.map_err(|_| StorageError::Timeout)?;
                 timeout(query_timeout, Arc::clone(&self).load_in_transaction(begin.clone(), query, guard)).await

@@ -1,5 +1,7 @@
 use thiserror::Error;
 
+use crate::error::ConnectionError;
+
 /// The schema cannot be used.
 #[derive(Debug, Error)]
 pub enum MigrationError {
@@ -37,6 +39,15 @@ impl MigrationError {
     /// Whether the cause may end by itself.
     pub(crate) const fn is_temporary(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Locked(_))
+    }
+}
+
+impl From<ConnectionError> for MigrationError {
+    fn from(error: ConnectionError) -> Self {
+        match error {
+            ConnectionError::NotUtf8(_) => Self::Encoding(error.to_string()),
+            error => Self::Unavailable(error.to_string()),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl, Simple
 use diesel_migrations::MigrationHarness;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{history, migration_error::MigrationError, named_migration};
+use super::{migration_error::MigrationError, named_migration};
 use crate::{PgEndpoint, connection::ConnectionTask, error::ConnectionError};
 
 /// Key of the advisory lock of a process that changes the schema: a random number that all releases have in common.
@@ -40,7 +40,7 @@ impl Migrations {
     /// [`MigrationError::Unavailable`], [`MigrationError::Encoding`], [`MigrationError::Contracted`].
     pub async fn pending(&self) -> Result<Vec<String>, MigrationError> {
         let (mut connection, _task) = self.connect().await?;
-        within(self.timeout, history::pending(&mut connection)).await
+        within(self.timeout, named_migration::pending(&mut connection)).await
     }
 
     /// Runs the migrations that the database has not seen, one process at a time, and returns their names.
@@ -52,12 +52,12 @@ impl Migrations {
     /// On a runtime with a single thread: Diesel blocks the thread that runs migrations.
     pub async fn run(&self) -> Result<Vec<String>, MigrationError> {
         let (mut connection, task) = self.connect().await?;
-        if within(self.timeout, history::pending(&mut connection)).await?.is_empty() {
+        if within(self.timeout, named_migration::pending(&mut connection)).await?.is_empty() {
             return Ok(Vec::new());
         }
         within(self.lock_timeout + self.timeout, self.lock(&mut connection)).await?;
         // Another process may have run them meanwhile.
-        let pending = within(self.timeout, history::pending(&mut connection)).await?;
+        let pending = within(self.timeout, named_migration::pending(&mut connection)).await?;
         let mut harness = AsyncMigrationHarness::new(connection);
         harness.applied_migrations().map_err(|error| MigrationError::Unavailable(error.to_string()))?;
         let mut done = Vec::new();
@@ -75,14 +75,8 @@ impl Migrations {
     }
 
     async fn connect(&self) -> Result<(AsyncPgConnection, ConnectionTask), MigrationError> {
-        let (client, task) = self.endpoint.connect(self.timeout).await.map_err(|error| match error {
-            ConnectionError::NotUtf8(_) => MigrationError::Encoding(error.to_string()),
-            error => MigrationError::Unavailable(error.to_string()),
-        })?;
-        let preparing = async {
-            let connection = AsyncPgConnection::try_from(client).await;
-            connection.map_err(|error| MigrationError::Unavailable(error.to_string()))
-        };
+        let (client, task) = self.endpoint.connect(self.timeout).await?;
+        let preparing = async { Ok(AsyncPgConnection::try_from(client).await.map_err(ConnectionError::from)?) };
         Ok((within(self.timeout, preparing).await?, task))
     }
 
@@ -108,6 +102,5 @@ async fn within<T>(
     limit: Duration,
     work: impl Future<Output = Result<T, MigrationError>>,
 ) -> Result<T, MigrationError> {
-    let late = |_| Err(MigrationError::Unavailable(ConnectionError::NoResponse.to_string()));
-    timeout(limit, work).await.unwrap_or_else(late)
+    timeout(limit, work).await.unwrap_or_else(|_| Err(ConnectionError::NoResponse.into()))
 }

@@ -2,10 +2,15 @@ use std::fmt;
 
 use diesel::{
     connection::BoxableConnection,
-    migration::{Migration, MigrationMetadata, MigrationName, MigrationSource, MigrationVersion, Result},
+    migration::{self, Migration, MigrationMetadata, MigrationName, MigrationSource, MigrationVersion},
     pg::Pg,
+    prelude::*,
+    select, sql_types,
 };
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use diesel_migrations::{EmbeddedMigrations, embed_migrations};
+
+use super::{migration_error::MigrationError, tables::__diesel_schema_migrations as records};
 
 const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
 
@@ -23,8 +28,33 @@ pub(super) fn all() -> Vec<NamedMigration> {
     migrations.into_iter().map(|inner| NamedMigration { name: inner.name().to_string(), inner }).collect()
 }
 
+/// Returns the names of the migrations that the database has not seen. Warns about expansions by a newer program.
+pub(super) async fn pending(connection: &mut AsyncPgConnection) -> Result<Vec<String>, MigrationError> {
+    let seen = recorded_names(connection).await?;
+    let ours: Vec<String> = all().into_iter().map(|migration| migration.name).collect();
+    let unknown = seen.iter().filter(|name| !ours.contains(name)).cloned();
+    let (newer, contracted): (Vec<_>, Vec<_>) = unknown.partition(|name| is_expansion(name));
+    if !contracted.is_empty() {
+        return Err(MigrationError::Contracted(contracted));
+    }
+    if !newer.is_empty() {
+        tracing::warn!(migrations = newer.join(", "), "a newer program has expanded the schema");
+    }
+    Ok(ours.into_iter().filter(|name| !seen.contains(name)).collect())
+}
+
+/// Returns no names if there is no table of records, and does not create it.
+async fn recorded_names(connection: &mut AsyncPgConnection) -> QueryResult<Vec<String>> {
+    diesel::define_sql_function! { fn to_regclass(name: sql_types::Text) -> sql_types::Nullable<sql_types::Oid>; }
+    let table: Option<u32> = select(to_regclass("__diesel_schema_migrations")).get_result(connection).await?;
+    match table {
+        None => Ok(Vec::new()),
+        Some(_) => records::table.select(records::version).order(records::version).load(connection).await,
+    }
+}
+
 /// Whether a program that does not contain the migration works with its result.
-pub(super) fn is_expansion(name: &str) -> bool {
+fn is_expansion(name: &str) -> bool {
     name.contains("_expand_") && !name.contains("_contract_")
 }
 
@@ -41,11 +71,11 @@ impl fmt::Display for NamedMigration {
 }
 
 impl Migration<Pg> for NamedMigration {
-    fn run(&self, connection: &mut dyn BoxableConnection<Pg>) -> Result<()> {
+    fn run(&self, connection: &mut dyn BoxableConnection<Pg>) -> migration::Result<()> {
         self.inner.run(connection)
     }
 
-    fn revert(&self, connection: &mut dyn BoxableConnection<Pg>) -> Result<()> {
+    fn revert(&self, connection: &mut dyn BoxableConnection<Pg>) -> migration::Result<()> {
         self.inner.revert(connection)
     }
 

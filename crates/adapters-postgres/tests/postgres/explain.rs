@@ -13,7 +13,8 @@ use crate::store::{Store, client, endpoint, settings};
 pub(crate) const PLAN_SETTINGS: &str = "plan_cache_mode=force_generic_plan enable_seqscan=off enable_bitmapscan=off \
     enable_sort=off enable_nestloop=off jit=off";
 
-/// A view that takes the place of the table. Every statement that uses it fails with the plan settings and its own text.
+/// A view that takes the place of the table. Every statement that uses it fails with the plan settings and its own
+/// text.
 const TRAP: &str = "
     CREATE SCHEMA trap;
     CREATE FUNCTION trap.report() RETURNS text LANGUAGE plpgsql AS $$
@@ -57,8 +58,7 @@ pub(crate) async fn empty_tables() -> PgDatabase {
 /// A session with the plan settings of the adapter.
 pub(crate) async fn session(database: &PgDatabase) -> Client {
     let client = client(database.url()).await;
-    let set: String = PLAN_SETTINGS.split(' ').map(|setting| format!("SET {setting};")).collect();
-    client.batch_execute(&set).await.expect("set");
+    client.batch_execute(&format!("SET {}", PLAN_SETTINGS.replace(' ', "; SET "))).await.expect("set");
     client
 }
 

@@ -45,13 +45,16 @@ async fn half_closed_connections_are_replaced() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_connection_every_call_fails_at_once() {
     let mut proxied = ProxiedStore::new(settings()).await;
-    let ProxiedStore { store, proxy, .. } = &mut proxied;
+    let ProxiedStore { store, proxy, observer, .. } = &mut proxied;
     for _ in 0..2 {
         proxy.refuse();
         wait_for_outcome(&store.repository, Unavailable, PROMPT).await;
+        observer.wait_for_backends(0).await;
+        let pets = observer.count("pets").await;
         for _ in 0..20 {
             assert_eq!(list_find_add(&store.repository, PROMPT).await, [Unavailable; 3]);
         }
+        assert_eq!(observer.count("pets").await, pets);
         proxy.heal();
         wait_for_outcome(&store.repository, Success, PROMPT).await;
     }

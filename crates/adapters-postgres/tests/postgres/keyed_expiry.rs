@@ -19,7 +19,7 @@ async fn expired_records_are_replaced_and_others_in_the_batch_are_not() {
     in_both_modes(&settings(), async |settings| {
         let fixture = Fixture::keyed(settings).await;
         let first = fixture.add_keyed_together(&NAMES).await;
-        assert!(first.iter().all(|answer| matches!(answer, New(_))), "{first:?}");
+        assert!(first.iter().all(|result| matches!(result, New(_))), "{first:?}");
         let over = "UPDATE idempotency_keys SET expires_at = now() - interval '1 second'";
         fixture.observer.run(&format!("{over} WHERE key_digest IN (sha256('a'), sha256('c'), sha256('f'))")).await;
 
@@ -70,10 +70,10 @@ async fn a_record_expires_after_its_retention_and_no_replay_extends_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replay_returns_the_pet_as_it_was_added() {
     let fixture = Fixture::keyed(settings()).await;
-    let answers = fixture.add_keyed_together(&["a", "b"]).await;
+    let results = fixture.add_keyed_together(&["a", "b"]).await;
     fixture.observer.run("UPDATE pets SET name = 'changed', status = 3 WHERE name = 'a'").await;
     fixture.observer.run("DELETE FROM pets WHERE name = 'b'").await;
-    let again: Vec<_> = answers.iter().map(|answer| Replayed(answer.id())).collect();
+    let again: Vec<_> = results.iter().map(|result| Replayed(result.id())).collect();
     assert_eq!(fixture.add_keyed_together(&["a", "b"]).await, again);
     assert_eq!(fixture.names().await, ["changed"]);
 }

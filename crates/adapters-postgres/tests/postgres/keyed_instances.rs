@@ -53,16 +53,16 @@ impl Processes {
                 })
             })
         });
-        let mut told: HashMap<String, Vec<Keyed>> = HashMap::new();
-        for answer in join_all(adds.collect::<Vec<_>>()).await {
-            let (name, keyed) = answer.expect("it ends");
-            told.entry(name).or_default().push(keyed);
+        let mut by_name: HashMap<String, Vec<Keyed>> = HashMap::new();
+        for result in join_all(adds.collect::<Vec<_>>()).await {
+            let (name, keyed) = result.expect("it ends");
+            by_name.entry(name).or_default().push(keyed);
         }
-        for (name, answers) in told {
-            let id = answers[0].id();
-            assert!(answers.iter().all(|answer| matches!(answer, New(_) | Replayed(_))), "{name}: {answers:?}");
-            assert!(answers.iter().all(|answer| answer.id() == id), "{name}: {answers:?}");
-            assert_eq!(answers.iter().filter(|answer| **answer == New(id)).count(), 1, "{name}: {answers:?}");
+        for (name, results) in by_name {
+            let id = results[0].id();
+            assert!(results.iter().all(|result| matches!(result, New(_) | Replayed(_))), "{name}: {results:?}");
+            assert!(results.iter().all(|result| result.id() == id), "{name}: {results:?}");
+            assert_eq!(results.iter().filter(|result| **result == New(id)).count(), 1, "{name}: {results:?}");
             let stored = self.observer.column(&format!("SELECT id FROM pets WHERE name = '{name}'")).await;
             assert_eq!(stored, [id.to_string()]);
         }

@@ -35,19 +35,19 @@ async fn a_request_for_a_locked_record_fails_alone() {
         let fixture = Fixture::keyed(settings).await;
         let names = names(8);
         let locking = make_record(&fixture, &names[2]).await;
-        let answers = fixture.add_keyed_together(&names).await;
-        for (index, answer) in answers.iter().enumerate() {
-            assert_eq!(matches!(answer, New(_)), index != 2, "{answers:?}");
+        let results = fixture.add_keyed_together(&names).await;
+        for (index, result) in results.iter().enumerate() {
+            assert_eq!(matches!(result, New(_)), index != 2, "{results:?}");
         }
-        assert_eq!(answers[2], Failed(Unavailable));
+        assert_eq!(results[2], Failed(Unavailable));
         assert_eq!(fixture.observer.named(&names[2]).await, 0);
         locking.run("ROLLBACK").await;
         let New(id) = add_keyed(&fixture.store.repository, &names[2]).await else { panic!("it is new") };
 
         locking.run(&format!("BEGIN; SELECT FROM idempotency_keys WHERE pet_id = {id} FOR UPDATE")).await;
-        let answers = fixture.add_keyed_together(&names).await;
-        assert_eq!(answers[2], Failed(Unavailable));
-        assert!(answers.iter().enumerate().all(|(index, answer)| matches!(answer, Replayed(_)) == (index != 2)));
+        let results = fixture.add_keyed_together(&names).await;
+        assert_eq!(results[2], Failed(Unavailable));
+        assert!(results.iter().enumerate().all(|(index, result)| matches!(result, Replayed(_)) == (index != 2)));
         locking.run("COMMIT").await;
         assert_eq!(add_keyed(&fixture.store.repository, &names[2]).await, Replayed(id));
     })
@@ -78,8 +78,8 @@ async fn a_request_for_a_locked_record_fails_alone_in_the_largest_batch() {
     let fixture = Fixture::keyed(PostgresSettings { max_waiting_creates: 2000, ..two_seconds() }).await;
     let names = names(1000);
     let _locking = make_record(&fixture, &names[0]).await;
-    let answers = fixture.add_keyed_together(&names).await;
-    assert_eq!(answers[0], Failed(Unavailable));
-    let failed = answers.iter().filter(|answer| !matches!(answer, New(_))).count();
-    assert_eq!(failed, 1, "of {}", answers.len());
+    let results = fixture.add_keyed_together(&names).await;
+    assert_eq!(results[0], Failed(Unavailable));
+    let failed = results.iter().filter(|result| !matches!(result, New(_))).count();
+    assert_eq!(failed, 1, "of {}", results.len());
 }

@@ -1,4 +1,5 @@
-//! After any failure of an add with a key, a retry is right: there is one pet in the end, and all responses have its id.
+//! After any failure of an add with a key, a retry is right: there is one pet in the end, and all responses have its
+//! id.
 
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use crate::{
 /// Adds a pet, and cuts the connections as soon as the proxy holds something.
 async fn add_and_cut(proxied: &ProxiedStore, name: &str) -> Keyed {
     let meanwhile = async {
-        eventually("nothing is held up", async || !(proxied.proxy.held() == 0)).await;
+        eventually("something is held", async || proxied.proxy.held() > 0).await;
         proxied.proxy.cut();
     };
     tokio::join!(add_keyed(&proxied.store.repository, name), meanwhile).0
@@ -28,10 +29,10 @@ async fn keyed_store(settings: PostgresSettings) -> ProxiedStore {
 }
 
 /// All of these results have the id of the stored pet.
-async fn is_stored_once(proxied: &ProxiedStore, name: &str, answers: &[Keyed]) {
+async fn is_stored_once(proxied: &ProxiedStore, name: &str, results: &[Keyed]) {
     let stored = proxied.observer.column(&format!("SELECT id FROM pets WHERE name = '{name}'")).await;
-    let told: Vec<_> = answers.iter().map(|answer| answer.id().to_string()).collect();
-    assert!(stored.len() == 1 && told.iter().all(|id| *id == stored[0]), "{stored:?}, but told {told:?}");
+    let returned: Vec<_> = results.iter().map(|result| result.id().to_string()).collect();
+    assert!(stored.len() == 1 && returned.iter().all(|id| *id == stored[0]), "{stored:?}, but {returned:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,5 @@
-//! Pets that PostgreSQL refuses: neither they nor the records of their keys are stored, and the others of the batch are.
+//! Pets that PostgreSQL refuses: neither they nor the records of their keys are stored, and the others of the batch
+//! are.
 
 use crate::{
     fixture::Fixture,
@@ -13,18 +14,18 @@ fn raise(code: &str) -> String {
     format!("IF NEW.name = 'bad' THEN RAISE 'no' USING ERRCODE = '{code}'; END IF")
 }
 
-fn ids(answers: &[Keyed]) -> Vec<i64> {
-    answers.iter().filter_map(|answer| if let New(id) | Replayed(id) = answer { Some(*id) } else { None }).collect()
+fn ids(results: &[Keyed]) -> Vec<i64> {
+    results.iter().filter_map(|result| if let New(id) | Replayed(id) = result { Some(*id) } else { None }).collect()
 }
 
 /// The bad pet is refused alone, until `undo` removes the cause.
 async fn fails_alone(fixture: &Fixture, undo: &str) {
     fixture.observer.run("DELETE FROM pets; DELETE FROM idempotency_keys").await;
-    let answers = fixture.add_keyed_together(&NAMES).await;
-    for (name, answer) in NAMES.iter().zip(&answers) {
-        assert_eq!(matches!(answer, New(_)), *name != "bad", "{undo}: {answers:?}");
+    let results = fixture.add_keyed_together(&NAMES).await;
+    for (name, result) in NAMES.iter().zip(&results) {
+        assert_eq!(matches!(result, New(_)), *name != "bad", "{undo}: {results:?}");
     }
-    assert_eq!(answers[2], Failed(Unavailable), "{undo}");
+    assert_eq!(results[2], Failed(Unavailable), "{undo}");
     assert!(
         fixture.observer.count("idempotency_keys WHERE key_digest = sha256('bad')").await == 0,
         "{undo}: its key is free"
@@ -34,8 +35,8 @@ async fn fails_alone(fixture: &Fixture, undo: &str) {
     fixture.observer.run(undo).await;
     let again = fixture.add_keyed_together(&NAMES).await;
     assert!(matches!(again[2], New(_)), "{undo}: {again:?}");
-    let others: Vec<_> = again.iter().copied().filter(|answer| matches!(answer, Replayed(_))).collect();
-    assert_eq!(ids(&others), ids(&answers), "{undo}: they are replayed");
+    let others: Vec<_> = again.iter().copied().filter(|result| matches!(result, Replayed(_))).collect();
+    assert_eq!(ids(&others), ids(&results), "{undo}: they are replayed");
     assert_eq!(fixture.observer.count("pets WHERE name <> 'first'").await, NAMES.len(), "{undo}");
 }
 
@@ -92,7 +93,7 @@ async fn after_any_other_failure_nothing_of_the_batch_is_stored() {
             assert_eq!(fixture.observer.count("idempotency_keys").await, before + 1);
         }
         fixture.observer.run(UNDO).await;
-        assert!(fixture.add_keyed_together(&NAMES).await.iter().all(|answer| matches!(answer, New(_))));
+        assert!(fixture.add_keyed_together(&NAMES).await.iter().all(|result| matches!(result, New(_))));
     })
     .await;
 }

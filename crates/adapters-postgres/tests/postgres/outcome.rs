@@ -1,12 +1,12 @@
-//! Adds whose connection fails: a response means that the pet is stored once, "not stored" that it never will be, and an
-//! unknown outcome that it is stored at most once.
+//! Adds whose connection fails: a response means that the pet is stored once, "not stored" that it never will be, and
+//! an unknown outcome that it is stored at most once.
 
 use std::time::{Duration, Instant};
 
 use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_app::ports::AddPetError;
 use animal_store_domain::Pet;
-use futures_util::{FutureExt, future::join_all};
+use futures_util::FutureExt;
 
 use crate::{
     outcomes::{
@@ -19,7 +19,7 @@ use crate::{
 /// Adds a pet, and cuts the connections as soon as the proxy holds something.
 async fn add_and_cut(proxied: &ProxiedStore, name: &str) -> Result<Pet, AddPetError> {
     let meanwhile = async {
-        eventually("nothing is held up", async || !(proxied.proxy.held() == 0)).await;
+        eventually("something is held", async || proxied.proxy.held() > 0).await;
         proxied.proxy.cut();
     };
     tokio::join!(add(&proxied.store.repository, name), meanwhile).0
@@ -126,19 +126,6 @@ async fn an_add_during_a_crash_of_the_server_is_unknown() {
     wait_for_outcome(&store.repository, Success, PROMPT).await;
     let names = server.sql("postgres", "SELECT name FROM pets WHERE name <> 'Rex'");
     assert_eq!(names, "", "nothing was committed");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_connection_nothing_is_stored() {
-    let mut proxied = ProxiedStore::new(settings()).await;
-    proxied.proxy.refuse();
-    wait_for_outcome(&proxied.store.repository, Unavailable, PROMPT).await;
-    let start = Instant::now();
-    for added in join_all((0..100).map(|_| add(&proxied.store.repository, "never"))).await {
-        assert_eq!(add_outcome(&added), Unavailable);
-    }
-    assert!(start.elapsed() < PROMPT);
-    assert_eq!(stored_in_the_end(&mut proxied, "never", &[]).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -57,7 +57,7 @@ async fn a_dropped_read_does_not_take_the_response_of_another() {
             }
         });
         for read in join_all(reads.collect::<Vec<_>>()).await {
-            read.expect("the right answer");
+            read.expect("the right response");
         }
     })
     .await;

@@ -37,9 +37,7 @@ pub enum PgEndpointError {
     RootCertificates(String),
 }
 
-/// The contents of a URL.
 pub(super) struct EndpointUrl {
-    /// One per host.
     pub(super) configs: Vec<Config>,
     /// `None` if no connection is encrypted.
     pub(super) certificate_check: Option<CertificateCheck>,
@@ -114,7 +112,6 @@ fn config(base: &str, options: &[UrlOption<'_>]) -> Result<Config, PgEndpointErr
     Ok(config)
 }
 
-/// libpq's meaning of `sslmode` and `sslrootcert`.
 fn encryption(
     mode: Option<&str>,
     root_certificates: Option<&str>,
