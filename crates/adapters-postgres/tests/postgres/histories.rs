@@ -55,7 +55,7 @@ fn postgresql_and_memory_give_the_same_results() {
         (store, client)
     });
 
-    let config = ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() };
     let tested = TestRunner::new(config).run(&vec(step(), 1..60), |steps| {
         runtime.block_on(async {
             client.batch_execute("TRUNCATE pets RESTART IDENTITY").await.expect("an empty table");

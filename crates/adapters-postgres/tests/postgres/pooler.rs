@@ -35,7 +35,7 @@ async fn many_workers_share_few_connections_and_leave_nothing_behind() {
     let pooled = Pooled::with(2, PostgresSettings { connections_per_worker: 8, ..pooling() }).await;
     let workers: Vec<_> = (0..4).map(|_| pooled.repository()).collect();
     let mut requests = JoinSet::new();
-    for number in 0..200 {
+    for number in 0..80 {
         let worker = Arc::clone(&workers[number % workers.len()]);
         requests.spawn(async move {
             let added = worker.add(AddPet::new(new_pet())).await.expect("added").pet;
@@ -46,7 +46,7 @@ async fn many_workers_share_few_connections_and_leave_nothing_behind() {
         });
     }
     requests.join_all().await;
-    assert_eq!(workers[0].list(None, None, 1000).await.expect("a list").len(), 200);
+    assert_eq!(workers[0].list(None, None, 1000).await.expect("a list").len(), 80);
     pooled.storage.readiness().check().await.expect("it is ready");
 
     pooled.leaves_nothing_behind().await;

@@ -46,7 +46,7 @@ async fn a_dropped_read_does_not_take_the_response_of_another() {
             .observer
             .run(&format!("UPDATE pets SET name = 'pet 1'; INSERT INTO pets (name, category_id) {pets}"))
             .await;
-        let reads = (0..2000).map(|number| {
+        let reads = (0..600).map(|number| {
             let repository = Arc::clone(&fixture.store.repository);
             let id = 1 + number * 7 % PETS;
             // The first reads are dropped while the statement is prepared.
