@@ -1,12 +1,12 @@
-//! What PostgreSQL and its driver say, in words for the log: never a value of a row, never a secret.
+//! Failures of PostgreSQL and its driver, as text for the log: never a value of a row, never a secret.
 
-use std::{error::Error, fmt::Write};
+use std::{error::Error, fmt::Write, iter::successors};
 
 use animal_store_app::ports::StorageError;
 use thiserror::Error;
 use tokio_postgres::error::SqlState;
 
-/// Why there is no connection, or none any more.
+/// A connection cannot be opened or was lost.
 #[derive(Debug, Error)]
 pub(crate) enum ConnectionError {
     #[error("{}", describe(.0))]
@@ -14,26 +14,26 @@ pub(crate) enum ConnectionError {
     #[error("{0}")]
     Diesel(#[from] diesel::result::Error),
     #[error("{0}")]
-    SetUp(#[from] diesel::ConnectionError),
-    #[error("there was no answer in time")]
-    Silent,
+    DieselSetUp(#[from] diesel::ConnectionError),
+    #[error("there was no response in time")]
+    NoResponse,
     #[error("the server closed the connection")]
     Closed,
-    #[error("the server answered what it was not asked")]
+    #[error("the server sent an unexpected response")]
     Unexpected,
     #[error("the encoding of the database is {0}: names need UTF8")]
     NotUtf8(String),
 }
 
 impl ConnectionError {
-    /// As far as a client can tell: a server may refuse a connection because it is encrypted, or because it fails at it.
+    /// Whether encryption may be the cause: the server failed at it or refuses encrypted connections.
     pub(crate) fn may_be_about_encryption(&self) -> bool {
         let Self::Postgres(error) = self else { return false };
         error.code().is_none_or(|code| *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
     }
 }
 
-/// Why nothing was asked.
+/// No connection is up. Nothing was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("there is no connection to PostgreSQL")]
 pub(crate) struct NotConnected;
@@ -44,9 +44,9 @@ impl From<NotConnected> for StorageError {
     }
 }
 
-/// The message and the SQLSTATE, with what they are about. The detail is left out: it may repeat the row.
+/// Returns the message with its SQLSTATE, table, column and constraint. The detail is left out: it may repeat the row.
 pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
-    let Some(db) = error.as_db_error() else { return chain(error) };
+    let Some(db) = error.as_db_error() else { return with_sources(error) };
     let mut text = format!("{} (SQLSTATE {}", db.message(), db.code().code());
     for (kind, name) in [("table", db.table()), ("column", db.column()), ("constraint", db.constraint())] {
         if let Some(name) = name {
@@ -56,18 +56,13 @@ pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
     text + ")"
 }
 
-fn chain(error: &tokio_postgres::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let _ = write!(text, ": {error}");
-        source = error.source();
-    }
-    text
+fn with_sources(error: &tokio_postgres::Error) -> String {
+    let sources = successors(error.source(), |&error| error.source());
+    sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
 }
 
-/// A read that failed.
-pub(crate) fn of_read(error: diesel::result::Error) -> StorageError {
+/// Converts the failure of a read.
+pub(crate) fn read_error(error: diesel::result::Error) -> StorageError {
     match error {
         diesel::result::Error::DeserializationError(cause) => StorageError::Corrupt(cause),
         error => StorageError::Unavailable(format!("PostgreSQL: {error}").into()),

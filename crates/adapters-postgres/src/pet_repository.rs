@@ -1,55 +1,22 @@
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicUsize, Ordering},
-};
-
 use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StorageError};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
 use crate::{
-    PostgresSettings,
+    connection::ConnectionSettings,
     creates::Creates,
-    error::NotConnected,
-    link::{Link, Open, Opener},
-    pet_query::PetQuery,
-    pet_row::PetRow,
-    read_session::ReadSession,
+    reads::{PetQuery, Reads},
 };
 
-/// The animals, as one worker sees them: it reads on connections of its own, and adds by the process' writers.
+/// The pets, for one worker: it reads on connections of its own and adds through the writers of the process.
 pub struct PgPetRepository {
-    opener: Opener,
-    settings: PostgresSettings,
-    /// Opened by the first read, on the runtime that reads.
-    links: OnceLock<Vec<Link<ReadSession>>>,
-    turn: AtomicUsize,
+    reads: Reads,
     creates: Creates,
 }
 
 impl PgPetRepository {
-    pub(crate) fn new(opener: Opener, settings: PostgresSettings, creates: Creates) -> Self {
-        Self { opener, settings, links: OnceLock::new(), turn: AtomicUsize::new(0), creates }
-    }
-
-    async fn ask(&self, query: PetQuery) -> Result<Vec<PetRow>, StorageError> {
-        let session = self.session().await?;
-        session.ask(query, self.settings.timeout).await
-    }
-
-    /// The connections take turns; one that is away is passed over.
-    async fn session(&self) -> Result<Arc<Open<ReadSession>>, NotConnected> {
-        let links = self.links.get_or_init(|| {
-            (0..self.settings.connections_per_worker)
-                .map(|_| Link::new(self.opener.clone(), self.settings.clone()))
-                .collect()
-        });
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % links.len();
-        let (passed, ahead) = links.split_at(turn);
-        match ahead.iter().chain(passed).find_map(|link| link.now().ok()) {
-            Some(session) => Ok(session),
-            None => links[turn].session().await,
-        }
+    pub(crate) fn new(connections: ConnectionSettings, creates: Creates) -> Self {
+        Self { reads: Reads::new(connections), creates }
     }
 }
 
@@ -59,14 +26,14 @@ impl PetRepository for PgPetRepository {
         &self,
         status: Option<PetStatus>,
         after: Option<PetId>,
-        at_most: usize,
+        limit: usize,
     ) -> Result<Vec<Pet>, StorageError> {
-        let rows = self.ask(PetQuery::page(status, after, at_most)).await?;
+        let rows = self.reads.load(PetQuery::list(status, after, limit)).await?;
         rows.into_iter().map(Pet::try_from).collect()
     }
 
     async fn find(&self, id: PetId) -> Result<Option<Pet>, StorageError> {
-        let rows = self.ask(PetQuery::One { id: id.get() }).await?;
+        let rows = self.reads.load(PetQuery::find(id)).await?;
         rows.into_iter().next().map(Pet::try_from).transpose()
     }
 

@@ -1,3 +1,6 @@
+//! Everything that knows the members of a pet: the row and its decoding, the columns and values of an INSERT, and the
+//! digest by which two creates are compared.
+
 use animal_store_app::ports::StorageError;
 use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetNameError, PetStatus};
 use diesel::{
@@ -6,11 +9,12 @@ use diesel::{
     prelude::*,
     sql_types::Text,
 };
+use sha2::{Digest, Sha256};
 use thiserror::Error;
+use tokio_postgres::types::{ToSql, Type};
 
-use crate::schema::pets;
+use crate::schema::tables::pets;
 
-/// A row of `pets`.
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = pets, check_for_backend(Pg))]
 pub(crate) struct PetRow {
@@ -20,23 +24,41 @@ pub(crate) struct PetRow {
     status: Option<i16>,
 }
 
-/// A name as it was found: whether it is one is asked where the row's id is known.
-#[derive(FromSqlRow)]
-pub(crate) struct StoredName(Result<PetName, PetNameError>);
+/// The columns that an INSERT gives beside the id, each with the type of an array of its values.
+pub(crate) const COLUMNS: [(&str, Type); 3] =
+    [("name", Type::TEXT_ARRAY), ("category_id", Type::INT8_ARRAY), ("status", Type::INT2_ARRAY)];
 
-/// A row that no animal can be made of.
+/// The values of one column for all rows of a batch.
+pub(crate) type Array<'a> = Box<dyn ToSql + Sync + Send + 'a>;
+
+/// Returns the values of [`COLUMNS`], in that order.
+pub(crate) fn arrays<'a>(pets: impl Iterator<Item = &'a NewPet> + Clone) -> Vec<Array<'a>> {
+    let names: Vec<_> = pets.clone().map(|pet| pet.name().as_str()).collect();
+    let categories: Vec<_> = pets.clone().map(|pet| pet.category_id().get()).collect();
+    let statuses: Vec<_> = pets.map(|pet| pet.status().map(status_code)).collect();
+    vec![Box::new(names), Box::new(categories), Box::new(statuses)]
+}
+
+/// Digest of a pet. It is stored with each idempotency key, so it must never change.
+///
+/// A member that is added later is appended behind the name and a zero byte, which no name contains, and only if it is
+/// given: pets without it keep their digest.
+pub(crate) fn digest(pet: &NewPet) -> [u8; 32] {
+    Sha256::new()
+        .chain_update(pet.category_id().get().to_be_bytes())
+        .chain_update(pet.status().map_or(0, status_code).to_be_bytes())
+        .chain_update(pet.name().as_str())
+        .finalize()
+        .into()
+}
+
+/// A row that is not a valid pet.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("table pets, column {column}, id {id}: {problem}")]
 struct CorruptRow {
     column: &'static str,
     id: i64,
     problem: String,
-}
-
-impl FromSql<Text, Pg> for StoredName {
-    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
-        Ok(Self(PetName::parse(std::str::from_utf8(value.as_bytes())?)))
-    }
 }
 
 impl TryFrom<PetRow> for Pet {
@@ -51,8 +73,18 @@ impl TryFrom<PetRow> for Pet {
     }
 }
 
-/// How a status is stored.
-pub(crate) const fn code(status: PetStatus) -> i16 {
+/// A name as it is stored. An invalid one is an error later, when the id of the row is known.
+#[derive(FromSqlRow)]
+pub(crate) struct StoredName(Result<PetName, PetNameError>);
+
+impl FromSql<Text, Pg> for StoredName {
+    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
+        Ok(Self(PetName::parse(std::str::from_utf8(value.as_bytes())?)))
+    }
+}
+
+/// Number that stands for a status in the database.
+pub(crate) const fn status_code(status: PetStatus) -> i16 {
     match status {
         PetStatus::Available => 1,
         PetStatus::Pending => 2,
@@ -61,7 +93,7 @@ pub(crate) const fn code(status: PetStatus) -> i16 {
 }
 
 fn status(code: i16) -> Option<PetStatus> {
-    PetStatus::ALL.into_iter().find(|status| self::code(*status) == code)
+    PetStatus::ALL.into_iter().find(|status| status_code(*status) == code)
 }
 
 #[cfg(test)]
@@ -72,15 +104,19 @@ mod tests {
         PetRow { id, name: StoredName(PetName::parse(name)), category_id: 1, status }
     }
 
+    fn pet(name: &str, category: i64, status: Option<PetStatus>) -> NewPet {
+        NewPet::new(PetName::parse(name).unwrap(), CategoryId::new(category)).with_status(status)
+    }
+
     #[test]
-    fn a_status_is_stored_by_its_number() {
-        assert_eq!(PetStatus::ALL.map(code), [1, 2, 3]);
+    fn a_status_is_stored_as_its_number() {
+        assert_eq!(PetStatus::ALL.map(status_code), [1, 2, 3]);
         assert_eq!([1, 2, 3].map(status), PetStatus::ALL.map(Some));
         assert_eq!([0, 4, -1].map(status), [None; 3]);
     }
 
     #[test]
-    fn a_row_that_is_no_animal_is_named_by_column_and_id() {
+    fn an_invalid_row_is_reported_by_column_and_id() {
         for (row, column) in
             [(row(0, "Rex", None), "id"), (row(7, " ", None), "name"), (row(7, "Rex", Some(4)), "status")]
         {
@@ -88,6 +124,23 @@ mod tests {
             let StorageError::Corrupt(cause) = Pet::try_from(row).unwrap_err() else { panic!("corrupt") };
             let message = cause.to_string();
             assert!(message.starts_with(&format!("table pets, column {column}, id {id}: ")), "{message}");
+        }
+    }
+
+    /// Every database contains digests.
+    #[test]
+    fn the_digest_of_a_pet_never_changes() {
+        assert_eq!(digest(&pet("Rex", 1, Some(PetStatus::Sold)))[..4], [0x80, 0xe0, 0xd1, 0xba]);
+        assert_eq!(digest(&pet("Rex", 1, None))[..4], [0x70, 0x9b, 0x92, 0xc3]);
+    }
+
+    #[test]
+    fn pets_that_differ_have_different_digests() {
+        let rex = digest(&pet("Rex", 1, None));
+        for other in
+            [pet("Re", 1, None), pet("Rex", -1, None), pet("Rex", 256, None), pet("Rex", 1, Some(PetStatus::Available))]
+        {
+            assert_ne!(digest(&other), rex);
         }
     }
 }

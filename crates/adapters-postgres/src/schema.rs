@@ -1,17 +1,21 @@
-//! The tables, as the migrations make them.
+//! The schema, and how a database gets it.
+//!
+//! **Problem.** In a rolling restart, processes of several releases start at the same time on one database, and a
+//! process may meet a schema that is older or newer than its own.
+//!
+//! **Invariant.** One process at a time runs migrations, each at most once; no request is served before the schema can
+//! be used. A migration is recorded by its whole name, so that a program that does not contain it can tell from the
+//! record whether it only expanded the schema, which is harmless, or contracted it. See `migrations/README.md`.
+//!
+//! **Proof.** `tests/postgres/migrations.rs` (concurrent starts, newer programs, locks, failures),
+//! `migration_files.rs`.
 
-diesel::table! {
-    pets (id) {
-        id -> BigInt,
-        name -> Text,
-        category_id -> BigInt,
-        status -> Nullable<SmallInt>,
-    }
-}
+mod migration_error;
+mod migrations;
+mod named_migration;
+mod preparation;
+pub(crate) mod tables;
 
-diesel::table! {
-    /// Diesel's own record of the migrations that were run.
-    __diesel_schema_migrations (version) {
-        version -> Text,
-    }
-}
+pub use migration_error::MigrationError;
+pub use migrations::Migrations;
+pub(crate) use preparation::prepare_schema;

@@ -1,69 +1,41 @@
 use std::time::Duration;
 
-/// How the database is used.
+/// How the adapter uses its database. Every duration is greater than zero.
 #[derive(Debug, Clone)]
 pub struct PostgresSettings {
-    /// What to do about the schema before the first request.
+    /// What the start does about migrations.
     pub schema: SchemaMode,
-    /// Whether the database has to be there when the process starts.
+    /// Whether the start fails if PostgreSQL cannot be reached.
     pub required_at_start: bool,
-    /// Connections for reads that each worker opens; two more write, and one is for probes.
+    /// How long the start waits for the schema if PostgreSQL is not required.
+    pub start_timeout: Duration,
+    /// Connections for reads per worker, 1 or more. The process has three more: two for creates, one for readiness.
     pub connections_per_worker: usize,
-    /// Whether a pooler gives each transaction another connection of the server: nothing may be left on it then.
+    /// Whether a pooler assigns a server connection to each transaction. Then no state stays on a connection.
     pub transaction_pooling: bool,
-    /// For opening a connection.
+    /// Timeout for opening a connection, and again for preparing it.
     pub connect_timeout: Duration,
-    /// For each answer of the database.
+    /// Timeout for each response of PostgreSQL.
     pub timeout: Duration,
-    /// The most creates that wait for the commit before theirs; those with an idempotency key are counted apart.
+    /// Capacity of each of the two queues for creates: without and with an idempotency key.
     pub max_waiting_creates: usize,
-    /// How long an idempotency key is kept.
+    /// How long an idempotency key is kept, in whole milliseconds.
     pub idempotency_retention: Duration,
 }
 
-/// What to do about migrations that the database has not seen.
+/// What the start does about pending migrations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaMode {
-    /// Run them.
+    /// Runs them.
     Migrate,
-    /// Refuse to work.
+    /// Fails.
     Check,
 }
 
-impl PostgresSettings {
-    /// Where little happens, and everything may take so long.
-    #[cfg(test)]
-    pub(crate) fn of_tests(patience: Duration) -> Self {
-        Self {
-            schema: SchemaMode::Check,
-            required_at_start: true,
-            connections_per_worker: 1,
-            transaction_pooling: false,
-            connect_timeout: patience,
-            timeout: patience,
-            max_waiting_creates: 1,
-            idempotency_retention: Duration::from_hours(24),
-        }
-    }
-
-    /// What every transaction of ours is to find set, by statements that begin like this: `SET`, `SET LOCAL`.
-    ///
-    /// A statement may take less time in the server than its answer may take here: one that is merely slow is ended
-    /// there, and costs no connection. A transaction that this process does not go on with, because it stands still or
-    /// cannot be reached, ends there as well: others may wait for what it has locked.
-    pub(crate) fn statements(&self, set: &str) -> String {
-        let timeout = (self.timeout * 3 / 4).as_millis().max(1);
-        let idle = self.timeout.as_millis().max(1);
-        let plans = PLANS.map(|plan| format!("; {set} {plan}")).concat();
-        format!("{set} statement_timeout = {timeout}; {set} idle_in_transaction_session_timeout = {idle}{plans}")
-    }
-}
-
-/// These make every plan of `pet_query.rs` a walk along an index, whatever the table looks like when it is made: on a
-/// small one, reading it whole looks cheaper, and the plan would stay. In the same way, a batch that is taken for a small
-/// one would be joined by loops in loops. What is off counts as very expensive where there is no other way, and what is
-/// expensive would be compiled, which takes longer than any of our statements.
-pub(crate) const PLANS: [&str; 6] = [
+/// Forces the plans that `reads/query.rs` and the statements of `creates` are written for: index scans for reads, hash
+/// joins for batches. A plan is kept as long as its connection, and on a small table PostgreSQL would choose plans that
+/// are wrong for a large one. JIT compilation takes longer than any statement of this crate.
+const PLAN_SETTINGS: [&str; 6] = [
     "plan_cache_mode = force_generic_plan",
     "enable_seqscan = off",
     "enable_bitmapscan = off",
@@ -71,3 +43,22 @@ pub(crate) const PLANS: [&str; 6] = [
     "enable_nestloop = off",
     "jit = off",
 ];
+
+impl PostgresSettings {
+    /// Recommended [`start_timeout`](Self::start_timeout): 5 seconds.
+    pub const START_TIMEOUT: Duration = Duration::from_secs(5);
+
+    /// The settings of every transaction, as statements that begin with `set`: `SET` or `SET LOCAL`.
+    ///
+    /// PostgreSQL ends a slow statement before the timeout for its response, so that it does not cost the connection.
+    /// It also ends a transaction that this process abandoned, because other transactions may wait for its locks.
+    pub(crate) fn set_statements(&self, set: &str) -> String {
+        let statement_timeout = (self.timeout * 3 / 4).as_millis().max(1);
+        let idle_timeout = self.timeout.as_millis().max(1);
+        let plans = PLAN_SETTINGS.map(|setting| format!("; {set} {setting}")).concat();
+        format!(
+            "{set} statement_timeout = {statement_timeout}; \
+             {set} idle_in_transaction_session_timeout = {idle_timeout}{plans}"
+        )
+    }
+}

@@ -13,7 +13,7 @@ use std::{
 };
 
 use animal_store_adapters_http::{HttpServer, InFlight, serve_api, serve_management};
-use animal_store_adapters_postgres::WriterEnd;
+use animal_store_adapters_postgres::WriterTask;
 use animal_store_app::CheckReadiness;
 use anyhow::{Context, anyhow, bail};
 use tokio::task::JoinError;
@@ -32,7 +32,7 @@ pub struct Application {
     management: Option<HttpServer>,
     in_flight: InFlight,
     shutdown_probe: Arc<ShutdownProbe>,
-    writer: Option<WriterEnd>,
+    writer: Option<WriterTask>,
     shutdown: ShutdownConfig,
 }
 
@@ -93,7 +93,7 @@ impl Application {
             () = stop => {}
             result = &mut api => return Err(server_error("the HTTP server", result)),
             result = or_pending(management.as_mut()) => return Err(server_error("the management server", result)),
-            () = or_pending(writer.as_mut().map(WriterEnd::wait)) => bail!("the writer of the storage died"),
+            () = or_pending(writer.as_mut().map(WriterTask::wait)) => bail!("the writer of the storage died"),
         }
 
         tracing::info!(in_flight = self.in_flight.count(), "shutting down");

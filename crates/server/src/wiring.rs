@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use animal_store_adapters_http::UseCases;
 use animal_store_adapters_memory::{MemoryApiKeyDirectory, MemoryPetRepository};
-use animal_store_adapters_postgres::{PgStorage, WriterEnd};
+use animal_store_adapters_postgres::{PgStorage, WriterTask};
 use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyStore};
 use animal_store_app::{
     Authenticate, CreatePet, GetPet, ListPets,
@@ -20,7 +20,7 @@ pub(crate) struct Adapters {
     /// Probes of the dependencies.
     pub(crate) readiness: Vec<Arc<dyn Readiness>>,
     /// Resolves after the last repository is dropped and all queued creates are answered.
-    pub(crate) writer: Option<WriterEnd>,
+    pub(crate) writer: Option<WriterTask>,
 }
 
 /// Creates the repository of one worker.

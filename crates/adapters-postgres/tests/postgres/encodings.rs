@@ -4,17 +4,17 @@ use animal_store_adapters_postgres::{MigrationError, Migrations, PgStorage, Post
 use animal_store_test_servers::PgDatabase;
 
 use crate::{
-    calls::reason,
+    outcomes::reason,
     store::{endpoint, settings},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_cannot_hold_every_name_is_refused() {
+async fn a_database_that_cannot_store_every_name_is_refused() {
     for encoding in ["LATIN1", "SQL_ASCII"] {
         let database = PgDatabase::encoded(encoding);
         let migrations = Migrations::new(endpoint(database.url()), Duration::from_secs(10));
         for result in [migrations.run().await, migrations.pending().await] {
-            let error = result.expect_err("no name in Greek fits");
+            let error = result.expect_err("it is refused");
             assert!(matches!(&error, MigrationError::Encoding(text) if text.contains(encoding)), "{error}");
             assert!(error.is_final());
         }

@@ -1,4 +1,4 @@
-//! A database that is there, and not as it should be.
+//! A database with a wrong row, without its table, or without privileges.
 
 use animal_store_adapters_postgres::{PostgresSettings, SchemaMode};
 use animal_store_app::ports::{PetRepository, StorageError};
@@ -6,19 +6,21 @@ use animal_store_domain::PetStatus;
 use animal_store_test_servers::PostgresServer;
 
 use crate::{
-    batches::Bench,
-    calls::{
-        AT_ONCE, Answered, PATIENCE, Unavailable, add, comes_to, comes_to_be_ready, each, find, not_ready, of_add,
-        reason,
+    fixture::Fixture,
+    outcomes::{
+        PROMPT, Success, TEST_TIMEOUT, Unavailable, add, add_outcome, find, list_find_add, not_ready, reason,
+        wait_for_outcome, wait_until_ready,
     },
     store::{Store, settings},
 };
 
-/// Everybody who reads this row is told where it is, and not what is in it.
-async fn is_corrupt(bench: &Bench, row: &str, column: &str) {
-    let id =
-        bench.other.column(&format!("INSERT INTO pets (name, category_id, status) VALUES {row} RETURNING id")).await;
-    let repository = &bench.store.repository;
+/// Every read of this row reports its place, but not its contents; other rows are not affected.
+async fn is_reported(fixture: &Fixture, row: &str, column: &str) {
+    let id = fixture
+        .observer
+        .column(&format!("INSERT INTO pets (name, category_id, status) VALUES {row} RETURNING id"))
+        .await;
+    let repository = &fixture.store.repository;
     let found = find(repository, id[0].parse().expect("a number")).await.expect_err(row);
     let listed = repository.list(None, None, 10).await.expect_err(row);
     let of_status = repository.list(Some(PetStatus::Sold), None, 10).await;
@@ -28,44 +30,39 @@ async fn is_corrupt(bench: &Bench, row: &str, column: &str) {
         assert!(text.starts_with(&format!("table pets, column {column}, id {}: ", id[0])), "{text}");
         assert!(!text.contains("secret"), "{text}");
     }
-    // The others are not.
-    assert!(find(repository, 1).await.expect("an answer").is_some());
-    assert_eq!(of_add(&add(repository, "another").await), Answered);
-    bench.other.run(&format!("DELETE FROM pets WHERE id = {}", id[0])).await;
+    assert!(find(repository, 1).await.expect("a response").is_some());
+    assert_eq!(add_outcome(&add(repository, "another").await), Success);
+    fixture.observer.run(&format!("DELETE FROM pets WHERE id = {}", id[0])).await;
     assert!(repository.list(None, None, 10).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_is_no_animal_is_reported_by_its_place() {
-    let bench = Bench::new().await;
-    is_corrupt(&bench, "(repeat('secret', 50), 1, NULL)", "name").await;
-    is_corrupt(&bench, "(' ', 1, 3)", "name").await;
-    is_corrupt(&bench, r"(E'secret\u0007', 1, 3)", "name").await;
-    is_corrupt(&bench, "('', 1, 3)", "name").await;
-    bench.other.run("ALTER TABLE pets DROP CONSTRAINT pets_status_known").await;
-    is_corrupt(&bench, "('secret', 1, 9)", "status").await;
-    is_corrupt(&bench, "('secret', 1, 0)", "status").await;
+async fn an_invalid_row_is_reported_by_its_place() {
+    let fixture = Fixture::new().await;
+    is_reported(&fixture, "(repeat('secret', 50), 1, NULL)", "name").await;
+    is_reported(&fixture, "(' ', 1, 3)", "name").await;
+    is_reported(&fixture, r"(E'secret\u0007', 1, 3)", "name").await;
+    is_reported(&fixture, "('', 1, 3)", "name").await;
+    fixture.observer.run("ALTER TABLE pets DROP CONSTRAINT pets_status_known").await;
+    is_reported(&fixture, "('secret', 1, 9)", "status").await;
+    is_reported(&fixture, "('secret', 1, 0)", "status").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_its_table_the_storage_is_unavailable_until_there_is_one_again() {
-    let Bench { store, other, database } = Bench::new().await;
+async fn without_its_table_the_storage_is_unavailable_until_it_is_created_again() {
+    let Fixture { store, observer, database } = Fixture::new().await;
     let definition = include_str!("../../migrations/0001_expand_create_pets/up.sql");
-    comes_to(&store.repository, Answered, AT_ONCE).await;
-    other.run("DROP TABLE pets").await;
-    for _ in 0..10 {
-        assert_eq!(each(&store.repository, AT_ONCE).await, [Unavailable; 3]);
-    }
+    wait_for_outcome(&store.repository, Success, PROMPT).await;
+    observer.run("DROP TABLE pets").await;
+    assert_eq!(list_find_add(&store.repository, PROMPT).await, [Unavailable; 3]);
     let reason = not_ready(&store.storage).await.expect("it is not ready");
     assert!(reason.contains(r#"relation "pets" does not exist"#), "{reason}");
-    // A new connection finds none either.
-    let before = other.backends().await;
-    other.terminate_backends().await;
-    other.wait_for_the_end_of(&before).await;
-    comes_to(&store.repository, Unavailable, AT_ONCE).await;
-    other.run(definition).await;
-    comes_to(&store.repository, Answered, PATIENCE).await;
-    comes_to_be_ready(&store.storage).await;
+    // New connections find no table either.
+    observer.wait_until_ended(&observer.terminate_backends().await).await;
+    wait_for_outcome(&store.repository, Unavailable, PROMPT).await;
+    observer.run(definition).await;
+    wait_for_outcome(&store.repository, Success, TEST_TIMEOUT).await;
+    wait_until_ready(&store.storage).await;
     drop(database);
 }
 
@@ -77,7 +74,7 @@ async fn without_a_privilege_the_storage_is_unavailable_until_it_is_granted() {
     sql("CREATE ROLE keeper LOGIN; GRANT SELECT ON __diesel_schema_migrations TO keeper");
     let url = server.url("postgres").replace("postgres@", "keeper@");
     let store = Store::at(&url, PostgresSettings { schema: SchemaMode::Check, ..settings() }).await;
-    comes_to(&store.repository, Unavailable, AT_ONCE).await;
+    wait_for_outcome(&store.repository, Unavailable, PROMPT).await;
     let text = reason(&find(&store.repository, 1).await.expect_err("refused"));
     assert!(text.contains("permission denied for table pets"), "{text}");
     let text = reason(&add(&store.repository, "Rex").await.expect_err("refused"));
@@ -85,8 +82,8 @@ async fn without_a_privilege_the_storage_is_unavailable_until_it_is_granted() {
     assert!(not_ready(&store.storage).await.expect("it is not ready").contains("permission denied for table pets"));
 
     sql("GRANT SELECT ON pets TO keeper");
-    assert_eq!(each(&store.repository, AT_ONCE).await, [Answered, Answered, Unavailable]);
+    assert_eq!(list_find_add(&store.repository, PROMPT).await, [Success, Success, Unavailable]);
     sql("GRANT INSERT ON pets TO keeper; GRANT USAGE ON pets_id_seq TO keeper");
-    assert_eq!(each(&store.repository, AT_ONCE).await, [Answered; 3]);
-    comes_to_be_ready(&store.storage).await;
+    assert_eq!(list_find_add(&store.repository, PROMPT).await, [Success; 3]);
+    wait_until_ready(&store.storage).await;
 }

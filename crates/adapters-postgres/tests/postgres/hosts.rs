@@ -1,36 +1,35 @@
-//! What URLs can say beside one host and one database.
+//! URLs with several hosts, and with options.
 
 use std::time::Duration;
 
 use animal_store_adapters_postgres::PostgresSettings;
-use animal_store_app::{
-    ports::{AddPet, PetRepository},
-    test_support::new_pet,
-};
+use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
 
-use crate::store::{Store, settings};
+use crate::{
+    outcomes::adds_and_finds,
+    store::{Store, settings},
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_hosts_the_one_that_can_be_written_is_used() {
-    let mut away = PostgresServer::start();
-    away.stop();
+async fn of_several_hosts_the_writable_one_is_used() {
+    let mut stopped = PostgresServer::start();
+    stopped.stop();
     let read_only = PostgresServer::with(&["default_transaction_read_only=on"]);
     let primary = PostgresServer::start();
-    let hosts = [&away, &read_only, &primary].map(|server| format!("127.0.0.1:{}", server.port())).join(",");
+    let hosts = [&stopped, &read_only, &primary].map(|server| format!("127.0.0.1:{}", server.port())).join(",");
     let url = format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write");
 
     let store = Store::at(&url, settings()).await;
-    let added = store.repository.add(AddPet::new(new_pet())).await.expect("added").pet;
-    assert_eq!(store.repository.find(added.id()).await.expect("found"), Some(added));
+    adds_and_finds(&store.repository).await;
     store.storage.readiness().check().await.expect("it is ready");
     assert_eq!(primary.sql("postgres", "SELECT count(*) FROM pets"), "1");
     assert_eq!(read_only.sql("postgres", "SELECT to_regclass('pets') IS NULL"), "t");
 }
 
-/// A machine that has stopped, or lost its network, refuses nothing.
+/// A machine without power or network does not refuse connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_host_that_says_nothing_leaves_time_for_the_next_one() {
+async fn a_host_that_does_not_respond_leaves_time_for_the_next_one() {
     let primary = PostgresServer::start();
     let silent = FaultProxy::to(primary.port());
     silent.freeze();
@@ -38,19 +37,19 @@ async fn a_host_that_says_nothing_leaves_time_for_the_next_one() {
 
     let settings = PostgresSettings { connect_timeout: Duration::from_secs(2), ..settings() };
     let store = Store::at(&url, settings).await;
-    store.repository.add(AddPet::new(new_pet())).await.expect("added");
+    adds_and_finds(&store.repository).await;
     store.storage.readiness().check().await.expect("it is ready");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn options_of_the_url_hold_beside_our_own() {
+async fn options_of_the_url_are_used_beside_those_of_the_adapter() {
     let database = PgDatabase::new();
     database.sql("CREATE SCHEMA other");
     let separator = if database.url().contains('?') { '&' } else { '?' };
     let url = format!("{}{separator}options=-c%20search_path%3Dother", database.url());
 
     let store = Store::at(&url, settings()).await;
-    store.repository.add(AddPet::new(new_pet())).await.expect("added");
+    adds_and_finds(&store.repository).await;
     assert_eq!(store.repository.list(None, None, 2).await.expect("a list").len(), 1);
     assert_eq!(database.sql("SELECT count(*) FROM other.pets"), "1");
     assert_eq!(database.sql("SELECT to_regclass('public.pets') IS NULL"), "t");

@@ -1,11 +1,12 @@
-//! Adds with an idempotency key, and what comes of them. A key is called as its animal is.
+//! Adds with an idempotency key, and their results. The key of a pet is its name.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
 use animal_store_app::{
     ApiKeyId, IdempotencyKey,
     ports::{AddPet, AddPetError, AddedPet, PetRepository},
+    test_support::pet_named,
 };
 use futures_util::{
     FutureExt,
@@ -13,34 +14,32 @@ use futures_util::{
 };
 
 use crate::{
-    batches::Bench,
-    calls::{Outcome, PATIENCE, a_moment, of_add, pet},
+    fixture::{Fixture, poll_once},
+    outcomes::{Outcome, TEST_TIMEOUT, a_moment, add_outcome},
 };
 
-/// What comes of one.
+/// Result of an add with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keyed {
-    /// It added the animal with this id.
+    /// It added the pet with this id.
     New(i64),
-    /// An earlier one did.
-    Again(i64),
-    /// An earlier one is under way.
-    Busy,
+    /// An earlier add did.
+    Replayed(i64),
+    /// An earlier add is in flight.
+    Conflict,
     Mismatch,
     Failed(Outcome),
 }
 
-pub(crate) use Keyed::{Again, Busy, Failed, Mismatch, New};
-
-pub(crate) type Asking = BoxFuture<'static, Keyed>;
+pub(crate) use Keyed::{Conflict, Failed, Mismatch, New, Replayed};
 
 impl Keyed {
-    /// The id of the animal.
+    /// The id of the pet.
     #[track_caller]
     pub(crate) fn id(self) -> i64 {
         match self {
-            New(id) | Again(id) => id,
-            other => panic!("{other:?}"),
+            New(id) | Replayed(id) => id,
+            result => panic!("{result:?}"),
         }
     }
 }
@@ -49,78 +48,74 @@ fn key(text: &str) -> IdempotencyKey {
     IdempotencyKey::new(ApiKeyId::new("shop"), text)
 }
 
-/// In the order in which the records of a batch are locked.
-pub(crate) fn in_order(mut names: Vec<String>) -> Vec<String> {
+/// Sorts names in the order in which the records of a batch are locked.
+pub(crate) fn in_lock_order(mut names: Vec<String>) -> Vec<String> {
     names.sort_by_key(|name| key(name));
     names
 }
 
-/// Asks for this animal with the key of that one.
-pub(crate) async fn ask_as(repository: &PgPetRepository, text: &str, name: &str) -> Keyed {
-    match repository.add(AddPet { pet: pet(name), idempotency_key: Some(key(text)) }).await {
+/// Adds a pet with the key of another one.
+pub(crate) async fn add_with_key(repository: &PgPetRepository, text: &str, name: &str) -> Keyed {
+    match repository.add(AddPet { pet: pet_named(name), idempotency_key: Some(key(text)) }).await {
         Ok(AddedPet { pet, replayed }) => {
             assert_eq!(pet.name().as_str(), name);
-            if replayed { Again(pet.id().get()) } else { New(pet.id().get()) }
+            if replayed { Replayed(pet.id().get()) } else { New(pet.id().get()) }
         }
-        Err(AddPetError::IdempotencyConflict) => Busy,
+        Err(AddPetError::IdempotencyConflict) => Conflict,
         Err(AddPetError::IdempotencyMismatch) => Mismatch,
-        Err(error) => Failed(of_add(&Err(error))),
+        Err(error) => Failed(add_outcome(&Err(error))),
     }
 }
 
-pub(crate) async fn ask(repository: &PgPetRepository, name: &str) -> Keyed {
-    ask_as(repository, name, name).await
+pub(crate) async fn add_keyed(repository: &PgPetRepository, name: &str) -> Keyed {
+    add_with_key(repository, name, name).await
 }
 
-/// Asks again until there is an animal, as a client does.
-pub(crate) async fn comes_to_be_added(repository: &PgPetRepository, name: &str) -> Keyed {
-    let start = Instant::now();
-    loop {
-        match ask(repository, name).await {
-            done @ (New(_) | Again(_)) => return done,
-            other => assert!(start.elapsed() < PATIENCE, "{name}: {other:?}"),
-        }
+/// Retries until there is a pet, as a client does. Returns every result; the last one has an id.
+pub(crate) async fn add_keyed_with_retries(repository: &PgPetRepository, name: &str) -> Vec<Keyed> {
+    let start = std::time::Instant::now();
+    let mut results = vec![add_keyed(repository, name).await];
+    while !matches!(results.last(), Some(New(_) | Replayed(_))) {
+        assert!(start.elapsed() < TEST_TIMEOUT, "{name}: {results:?}");
         a_moment().await;
+        results.push(add_keyed(repository, name).await);
     }
+    results
 }
 
-impl Bench {
-    /// One whose connection for keys is open, too.
+/// The last result of [`add_keyed_with_retries`].
+pub(crate) async fn add_keyed_until_stored(repository: &PgPetRepository, name: &str) -> Keyed {
+    add_keyed_with_retries(repository, name).await.pop().expect("a result")
+}
+
+impl Fixture {
+    /// A storage whose connection for keys is open, too.
     pub(crate) async fn keyed(settings: PostgresSettings) -> Self {
-        let bench = Self::with(settings).await;
-        assert!(matches!(ask(&bench.store.repository, "Rex").await, New(_)));
-        bench
+        let fixture = Self::with(settings).await;
+        assert!(matches!(add_keyed(&fixture.store.repository, "Rex").await, New(_)));
+        fixture
     }
 
-    /// Begins to ask. It is in the queue, or has been refused, when this returns.
-    pub(crate) fn begin_asking(&self, name: &str) -> Asking {
+    /// Starts to add a pet with its key. It is in the queue, or was refused, when this returns.
+    pub(crate) fn begin_keyed(&self, name: &str) -> BoxFuture<'static, Keyed> {
         let (repository, name) = (Arc::clone(&self.store.repository), name.to_owned());
-        let mut asking = async move { ask(&repository, &name).await }.boxed();
-        match (&mut asking).now_or_never() {
-            None => asking,
-            Some(keyed) => std::future::ready(keyed).boxed(),
-        }
+        poll_once(async move { add_keyed(&repository, &name).await }.boxed())
     }
 
-    /// Locks the table, and has the writer wait for it.
-    pub(crate) async fn block_keyed(&self) -> Asking {
-        self.other.lock().await;
-        let first = self.begin_asking("first");
-        self.other.wait_for_waiting(1).await;
+    /// Locks the table, and makes the writer wait for it.
+    pub(crate) async fn block_keyed(&self) -> BoxFuture<'static, Keyed> {
+        self.observer.lock().await;
+        let first = self.begin_keyed("first");
+        self.observer.wait_for_table_locks(1).await;
         first
     }
 
-    /// Asks for these in one batch.
-    pub(crate) async fn ask_together(&self, names: &[impl AsRef<str>]) -> Vec<Keyed> {
+    /// Adds these pets with their keys in one batch.
+    pub(crate) async fn add_keyed_together(&self, names: &[impl AsRef<str>]) -> Vec<Keyed> {
         let first = self.block_keyed().await;
-        let batch: Vec<_> = names.iter().map(|name| self.begin_asking(name.as_ref())).collect();
-        self.other.unlock().await;
+        let batch: Vec<_> = names.iter().map(|name| self.begin_keyed(name.as_ref())).collect();
+        self.observer.unlock().await;
         first.await;
         join_all(batch).await
-    }
-
-    /// Whether there is a record of this key.
-    pub(crate) async fn has_record(&self, name: &str) -> bool {
-        self.other.count(&format!("idempotency_keys WHERE key_digest = sha256('{name}')")).await == 1
     }
 }

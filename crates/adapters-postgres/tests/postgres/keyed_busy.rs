@@ -1,4 +1,4 @@
-//! A key is busy in its process as long as its first request is under way there, and not a moment longer.
+//! A key is in flight in its process until the outcome of its first request is known, and no longer.
 
 use std::time::Duration;
 
@@ -6,132 +6,127 @@ use animal_store_adapters_postgres::PostgresSettings;
 use futures_util::FutureExt;
 
 use crate::{
-    batches::Bench,
-    calls::{Deadline, Outcome, Unavailable, a_moment},
-    keyed::{Again, Asking, Busy, Failed, Keyed, Mismatch, New, ask, ask_as, comes_to_be_added},
-    store::{Store, both_ways, settings},
+    fixture::Fixture,
+    keyed::{Conflict, Failed, Mismatch, New, Replayed, add_keyed, add_keyed_until_stored, add_with_key},
+    outcomes::{Outcome, Timeout, Unavailable, a_moment},
+    store::{Store, in_both_modes, settings},
 };
 
-/// What is known of it now.
-fn now(asking: Asking) -> Option<Keyed> {
-    asking.now_or_never()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_the_first_is_under_way_its_key_is_busy_also_when_nobody_waits_for_it() {
-    for settings in both_ways(&settings()) {
-        let bench = Bench::keyed(settings).await;
-        bench.other.lock().await;
-        let first = bench.begin_asking("one");
-        bench.other.wait_for_waiting(1).await;
-        assert_eq!(now(bench.begin_asking("one")), Some(Busy));
+async fn a_key_is_in_flight_until_the_outcome_is_known_even_if_its_request_was_dropped() {
+    in_both_modes(&settings(), async |settings| {
+        let fixture = Fixture::keyed(settings).await;
+        fixture.observer.lock().await;
+        let first = fixture.begin_keyed("one");
+        fixture.observer.wait_for_table_locks(1).await;
+        assert_eq!(fixture.begin_keyed("one").now_or_never(), Some(Conflict));
         drop(first);
         a_moment().await;
-        assert_eq!(now(bench.begin_asking("one")), Some(Busy), "it was sent");
-        bench.other.unlock().await;
-        assert!(matches!(comes_to_be_added(&bench.store.repository, "one").await, Again(_)));
-        assert_eq!(bench.other.named("one").await, 1);
-    }
+        assert_eq!(fixture.begin_keyed("one").now_or_never(), Some(Conflict), "it was sent");
+        fixture.observer.unlock().await;
+        assert!(matches!(add_keyed_until_stored(&fixture.store.repository, "one").await, Replayed(_)));
+        assert_eq!(fixture.observer.named("one").await, 1);
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_left_the_queue_is_free() {
-    let bench = Bench::keyed(settings()).await;
-    let first = bench.block_keyed().await;
+async fn a_key_whose_request_left_the_queue_is_free() {
+    let fixture = Fixture::keyed(settings()).await;
+    let first = fixture.block_keyed().await;
     for _ in 0..3 {
-        let waiting = bench.begin_asking("one");
-        assert_eq!(now(bench.begin_asking("one")), Some(Busy));
+        let waiting = fixture.begin_keyed("one");
+        assert_eq!(fixture.begin_keyed("one").now_or_never(), Some(Conflict));
         drop(waiting);
     }
-    let last = bench.begin_asking("one");
-    bench.other.unlock().await;
+    let last = fixture.begin_keyed("one");
+    fixture.observer.unlock().await;
     first.await;
     assert!(matches!(last.await, New(_)));
-    assert_eq!(bench.other.named("one").await, 1);
+    assert_eq!(fixture.observer.named("one").await, 1);
 }
 
-/// Whoever hears of a failure may ask again in the same moment.
-async fn is_free_after(bench: &Bench, failure: Outcome) {
-    for _ in 0..200 {
-        assert_eq!(ask(&bench.store.repository, "bad").await, Failed(failure));
+/// A client may retry as soon as it gets a failure.
+async fn is_free_after(fixture: &Fixture, failure: Outcome) {
+    for _ in 0..50 {
+        assert_eq!(add_keyed(&fixture.store.repository, "bad").await, Failed(failure));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_is_free_as_soon_as_its_answer_is_known() {
-    let bench = Bench::keyed(settings()).await;
-    let repository = &bench.store.repository;
-    let New(id) = ask(repository, "good").await else { panic!("it is new") };
-    for _ in 0..200 {
-        assert_eq!(ask(repository, "good").await, Again(id));
+async fn a_key_is_free_as_soon_as_its_request_has_a_response() {
+    let fixture = Fixture::keyed(settings()).await;
+    let repository = &fixture.store.repository;
+    let New(id) = add_keyed(repository, "good").await else { panic!("it is new") };
+    for _ in 0..50 {
+        assert_eq!(add_keyed(repository, "good").await, Replayed(id));
     }
-    bench.trigger("IF NEW.name = 'bad' THEN RAISE 'bad' USING ERRCODE = '22000'; END IF").await;
-    is_free_after(&bench, Unavailable).await;
-    bench.other.run("DROP TRIGGER spoil ON pets").await;
-    bench
-        .other
+    fixture.trigger("IF NEW.name = 'bad' THEN RAISE 'bad' USING ERRCODE = '22000'; END IF").await;
+    is_free_after(&fixture, Unavailable).await;
+    fixture.observer.run("DROP TRIGGER spoil ON pets").await;
+    fixture
+        .observer
         .run("CREATE TRIGGER spoil BEFORE INSERT ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION spoil()")
         .await;
-    bench
-        .other
+    fixture
+        .observer
         .run("CREATE OR REPLACE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
         .await;
-    is_free_after(&bench, Unavailable).await;
-    bench.other.run("DROP TRIGGER spoil ON idempotency_keys").await;
-    assert!(matches!(ask(repository, "bad").await, New(_)));
-    assert_eq!(bench.other.named("bad").await, 1);
+    is_free_after(&fixture, Unavailable).await;
+    fixture.observer.run("DROP TRIGGER spoil ON idempotency_keys").await;
+    assert!(matches!(add_keyed(repository, "bad").await, New(_)));
+    assert_eq!(fixture.observer.named("bad").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_is_free_after_a_deadline_and_nothing_was_stored() {
-    let bench = Bench::keyed(PostgresSettings { timeout: Duration::from_secs(2), ..settings() }).await;
-    bench.other.lock().await;
+async fn a_key_is_free_after_a_timeout_and_nothing_is_stored() {
+    let fixture = Fixture::keyed(PostgresSettings { timeout: Duration::from_secs(1), ..settings() }).await;
+    fixture.observer.lock().await;
     for _ in 0..3 {
-        assert_eq!(ask(&bench.store.repository, "late").await, Failed(Unavailable));
+        assert_eq!(add_keyed(&fixture.store.repository, "late").await, Failed(Unavailable));
     }
-    bench.other.unlock().await;
-    assert!(matches!(comes_to_be_added(&bench.store.repository, "late").await, New(_)));
-    assert_eq!(bench.other.named("late").await, 1);
+    fixture.observer.unlock().await;
+    assert!(matches!(add_keyed_until_stored(&fixture.store.repository, "late").await, New(_)));
+    assert_eq!(fixture.observer.named("late").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_is_busy_here_is_waited_for_elsewhere() {
-    for settings in both_ways(&settings()) {
-        let bench = Bench::keyed(settings.clone()).await;
-        let elsewhere = Store::at(bench.database.url(), settings.clone()).await;
-        let third = Store::at(bench.database.url(), settings).await;
-        assert!(matches!(ask(&elsewhere.repository, "other").await, New(_)));
-        assert!(matches!(ask(&third.repository, "other").await, Again(_)));
-        bench.trigger("IF NEW.name = 'slow' THEN PERFORM pg_advisory_xact_lock(7); END IF").await;
+async fn other_processes_wait_for_a_key_that_is_in_flight() {
+    in_both_modes(&settings(), async |settings| {
+        let fixture = Fixture::keyed(settings.clone()).await;
+        let elsewhere = Store::at(fixture.database.url(), settings.clone()).await;
+        let third = Store::at(fixture.database.url(), settings).await;
+        assert!(matches!(add_keyed(&elsewhere.repository, "other").await, New(_)));
+        assert!(matches!(add_keyed(&third.repository, "other").await, Replayed(_)));
+        fixture.trigger("IF NEW.name = 'slow' THEN PERFORM pg_advisory_xact_lock(7); END IF").await;
 
-        // It is not known whether the first comes about: then it does, and then it does not.
-        for comes_about in [true, false] {
-            bench.other.run("DELETE FROM idempotency_keys; SELECT pg_advisory_lock(7)").await;
-            let first = bench.begin_asking("slow");
-            bench.other.wait_for_locks("advisory", 1).await;
+        for commits in [true, false] {
+            fixture.observer.run("DELETE FROM idempotency_keys; SELECT pg_advisory_lock(7)").await;
+            let first = fixture.begin_keyed("slow");
+            fixture.observer.wait_for_locks("advisory", 1).await;
             let (again, another) = (elsewhere.repository.clone(), third.repository.clone());
-            let again = tokio::spawn(async move { ask(&again, "slow").await });
-            bench.other.wait_for_locks("transactionid", 1).await;
-            let another = tokio::spawn(async move { ask_as(&another, "slow", "another").await });
-            // It stands in line behind the other one.
-            bench.other.wait_for_waiting_locks(3).await;
-            assert_eq!(now(bench.begin_asking("slow")), Some(Busy));
-            if comes_about {
-                bench.other.run("SELECT pg_advisory_unlock(7)").await;
+            let again = tokio::spawn(async move { add_keyed(&again, "slow").await });
+            fixture.observer.wait_for_locks("transactionid", 1).await;
+            let another = tokio::spawn(async move { add_with_key(&another, "slow", "another").await });
+            fixture.observer.wait_for_locks("%", 3).await;
+            assert_eq!(fixture.begin_keyed("slow").now_or_never(), Some(Conflict));
+            if commits {
+                fixture.observer.run("SELECT pg_advisory_unlock(7)").await;
                 let New(id) = first.await else { panic!("it is new") };
-                assert_eq!(again.await.expect("it ends"), Again(id));
+                assert_eq!(again.await.expect("it ends"), Replayed(id));
                 assert_eq!(another.await.expect("it ends"), Mismatch);
-                assert_eq!(bench.other.named("slow").await, 1);
+                assert_eq!(fixture.observer.named("slow").await, 1);
             } else {
                 let waits = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'advisory'";
-                bench.other.column(&format!("{waits} AND datname = current_database()")).await;
-                assert_eq!(first.await, Failed(Deadline));
-                bench.other.run("SELECT pg_advisory_unlock(7)").await;
-                // One of them is now the first.
+                fixture.observer.column(&format!("{waits} AND datname = current_database()")).await;
+                assert_eq!(first.await, Failed(Timeout));
+                fixture.observer.run("SELECT pg_advisory_unlock(7)").await;
+                // Either of them may be the first now.
                 let ends = [again.await.expect("it ends"), another.await.expect("it ends")];
                 assert!(matches!(ends, [New(_), Mismatch] | [Mismatch, New(_)]), "{ends:?}");
-                assert_eq!(bench.other.count("pets WHERE name IN ('slow', 'another')").await, 2);
+                assert_eq!(fixture.observer.count("pets WHERE name IN ('slow', 'another')").await, 2);
             }
         }
-    }
+    })
+    .await;
 }

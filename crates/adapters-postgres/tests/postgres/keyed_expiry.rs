@@ -1,13 +1,13 @@
-//! How long a record is good for, and what it says meanwhile.
+//! The retention of a record, and its contents meanwhile.
 
 use std::time::Duration;
 
 use animal_store_adapters_postgres::PostgresSettings;
 
 use crate::{
-    batches::Bench,
-    keyed::{Again, Mismatch, New, ask, ask_as},
-    store::{both_ways, settings},
+    fixture::Fixture,
+    keyed::{Mismatch, New, Replayed, add_keyed, add_with_key},
+    store::{in_both_modes, settings},
 };
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
@@ -15,64 +15,65 @@ const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const END: &str = "SELECT expires_at FROM idempotency_keys WHERE key_digest = sha256('a')";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn records_that_are_over_are_taken_anew_and_their_neighbours_are_not() {
-    for settings in both_ways(&settings()) {
-        let bench = Bench::keyed(settings).await;
-        let first = bench.ask_together(&NAMES).await;
-        assert!(first.iter().all(|answer| matches!(answer, New(_))), "{first:?}");
+async fn expired_records_are_replaced_and_others_in_the_batch_are_not() {
+    in_both_modes(&settings(), async |settings| {
+        let fixture = Fixture::keyed(settings).await;
+        let first = fixture.add_keyed_together(&NAMES).await;
+        assert!(first.iter().all(|result| matches!(result, New(_))), "{first:?}");
         let over = "UPDATE idempotency_keys SET expires_at = now() - interval '1 second'";
-        bench.other.run(&format!("{over} WHERE key_digest IN (sha256('a'), sha256('c'), sha256('f'))")).await;
+        fixture.observer.run(&format!("{over} WHERE key_digest IN (sha256('a'), sha256('c'), sha256('f'))")).await;
 
-        let second = bench.ask_together(&NAMES).await;
+        let second = fixture.add_keyed_together(&NAMES).await;
         for (index, name) in NAMES.iter().enumerate() {
             if ["a", "c", "f"].contains(name) {
                 assert!(matches!(second[index], New(id) if id > first[index].id()), "{second:?}");
             } else {
-                assert_eq!(second[index], Again(first[index].id()));
+                assert_eq!(second[index], Replayed(first[index].id()));
             }
         }
-        let third = bench.ask_together(&NAMES).await;
+        let third = fixture.add_keyed_together(&NAMES).await;
         for (second, third) in second.iter().zip(third) {
-            assert_eq!(third, Again(second.id()));
+            assert_eq!(third, Replayed(second.id()));
         }
-        let mut names = bench.names().await;
+        let mut names = fixture.names().await;
         names.sort();
         assert_eq!(names, ["a", "a", "b", "c", "c", "d", "e", "f", "f"]);
-        // A key that was taken anew may belong to another animal.
-        bench.other.run(over).await;
-        assert!(matches!(ask_as(&bench.store.repository, "a", "another").await, New(_)));
-        assert_eq!(ask(&bench.store.repository, "a").await, Mismatch);
-    }
+        // The key of an expired record can be used for another pet.
+        fixture.observer.run(over).await;
+        assert!(matches!(add_with_key(&fixture.store.repository, "a", "another").await, New(_)));
+        assert_eq!(add_keyed(&fixture.store.repository, "a").await, Mismatch);
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_ends_when_its_retention_does_and_no_answer_prolongs_it() {
+async fn a_record_expires_after_its_retention_and_no_replay_extends_it() {
     for retention in [Duration::from_hours(24), Duration::from_hours(30 * 24)] {
-        let bench = Bench::keyed(PostgresSettings { idempotency_retention: retention, ..settings() }).await;
-        let repository = &bench.store.repository;
-        let New(id) = ask(repository, "a").await else { panic!("it is new") };
+        let fixture = Fixture::keyed(PostgresSettings { idempotency_retention: retention, ..settings() }).await;
+        let repository = &fixture.store.repository;
+        let New(id) = add_keyed(repository, "a").await else { panic!("it is new") };
         let expected = format!("now() + interval '{} seconds'", retention.as_secs());
         let near = format!("expires_at BETWEEN {expected} - interval '1 minute' AND {expected}");
-        assert_eq!(bench.other.count(&format!("idempotency_keys WHERE {near}")).await, 2);
+        assert_eq!(fixture.observer.count(&format!("idempotency_keys WHERE {near}")).await, 2);
 
-        let end = bench.other.column(END).await;
-        assert_eq!(ask(repository, "a").await, Again(id));
-        assert_eq!(ask_as(repository, "a", "another").await, Mismatch);
-        assert_eq!(bench.other.column(END).await, end);
-        // Nor does the failure of one who asks.
-        bench.other.run("ALTER TABLE pets ADD CONSTRAINT no_more CHECK (false) NOT VALID").await;
-        assert_eq!(ask(repository, "a").await, Again(id));
-        assert_eq!(bench.other.column(END).await, end);
+        let end = fixture.observer.column(END).await;
+        assert_eq!(add_keyed(repository, "a").await, Replayed(id));
+        assert_eq!(add_with_key(repository, "a", "another").await, Mismatch);
+        assert_eq!(fixture.observer.column(END).await, end);
+        // Nor does a failure to add.
+        fixture.observer.run("ALTER TABLE pets ADD CONSTRAINT no_more CHECK (false) NOT VALID").await;
+        assert_eq!(add_keyed(repository, "a").await, Replayed(id));
+        assert_eq!(fixture.observer.column(END).await, end);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_became_of_the_animal_does_not_change_the_answer() {
-    let bench = Bench::keyed(settings()).await;
-    let answers = bench.ask_together(&["a", "b"]).await;
-    bench.other.run("UPDATE pets SET name = 'changed', status = 3 WHERE name = 'a'").await;
-    bench.other.run("DELETE FROM pets WHERE name = 'b'").await;
-    let again: Vec<_> = answers.iter().map(|answer| Again(answer.id())).collect();
-    assert_eq!(bench.ask_together(&["a", "b"]).await, again);
-    assert_eq!(bench.names().await, ["changed"]);
+async fn a_replay_returns_the_pet_as_it_was_added() {
+    let fixture = Fixture::keyed(settings()).await;
+    let results = fixture.add_keyed_together(&["a", "b"]).await;
+    fixture.observer.run("UPDATE pets SET name = 'changed', status = 3 WHERE name = 'a'").await;
+    fixture.observer.run("DELETE FROM pets WHERE name = 'b'").await;
+    let again: Vec<_> = results.iter().map(|result| Replayed(result.id())).collect();
+    assert_eq!(fixture.add_keyed_together(&["a", "b"]).await, again);
+    assert_eq!(fixture.names().await, ["changed"]);
 }

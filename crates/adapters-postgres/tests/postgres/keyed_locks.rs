@@ -1,86 +1,85 @@
-//! Records that somebody else has locked: whoever asks for one of them is refused, and nobody else is.
+//! Records that another transaction has locked: requests for them fail, and no others.
 
 use std::time::{Duration, Instant};
 
 use animal_store_adapters_postgres::PostgresSettings;
 
 use crate::{
-    batches::Bench,
-    calls::{AT_ONCE, Unavailable, add},
-    keyed::{Again, Failed, New, ask, in_order},
-    session::Session,
-    store::{both_ways, settings},
+    fixture::Fixture,
+    keyed::{Failed, New, Replayed, add_keyed, in_lock_order},
+    outcomes::{PROMPT, Unavailable, add},
+    sql_session::SqlSession,
+    store::{in_both_modes, settings},
 };
 
-const TIMEOUT: Duration = Duration::from_secs(2);
-
-fn impatient() -> PostgresSettings {
-    PostgresSettings { timeout: TIMEOUT, ..settings() }
+fn two_seconds() -> PostgresSettings {
+    PostgresSettings { timeout: Duration::from_secs(2), ..settings() }
 }
 
-/// A transaction that has not yet ended has made a record of this key.
-async fn make_record(bench: &Bench, name: &str) -> Session {
-    let session = Session::of(&bench.database).await;
+/// A transaction that has inserted a record of this key and has not ended.
+async fn make_record(fixture: &Fixture, name: &str) -> SqlSession {
+    let session = SqlSession::of(&fixture.database).await;
     let row = format!("('shop', sha256('{name}'), sha256('another'), 1, now() + interval '1 hour')");
     session.run(&format!("BEGIN; INSERT INTO idempotency_keys VALUES {row}")).await;
     session
 }
 
-/// Names of which the first comes first in a batch.
+/// Names in the order of a batch.
 fn names(count: usize) -> Vec<String> {
-    in_order((0..count).map(|number| number.to_string()).collect())
+    in_lock_order((0..count).map(|number| number.to_string()).collect())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_asks_for_a_record_that_is_locked_is_late_alone() {
-    for settings in both_ways(&impatient()) {
-        let bench = Bench::keyed(settings).await;
+async fn a_request_for_a_locked_record_fails_alone() {
+    in_both_modes(&two_seconds(), async |settings| {
+        let fixture = Fixture::keyed(settings).await;
         let names = names(8);
-        let locking = make_record(&bench, &names[2]).await;
-        let answers = bench.ask_together(&names).await;
-        for (index, answer) in answers.iter().enumerate() {
-            assert_eq!(matches!(answer, New(_)), index != 2, "{answers:?}");
+        let locking = make_record(&fixture, &names[2]).await;
+        let results = fixture.add_keyed_together(&names).await;
+        for (index, result) in results.iter().enumerate() {
+            assert_eq!(matches!(result, New(_)), index != 2, "{results:?}");
         }
-        assert_eq!(answers[2], Failed(Unavailable));
-        assert_eq!(bench.other.named(&names[2]).await, 0);
+        assert_eq!(results[2], Failed(Unavailable));
+        assert_eq!(fixture.observer.named(&names[2]).await, 0);
         locking.run("ROLLBACK").await;
-        let New(id) = ask(&bench.store.repository, &names[2]).await else { panic!("it is new") };
+        let New(id) = add_keyed(&fixture.store.repository, &names[2]).await else { panic!("it is new") };
 
         locking.run(&format!("BEGIN; SELECT FROM idempotency_keys WHERE pet_id = {id} FOR UPDATE")).await;
-        let answers = bench.ask_together(&names).await;
-        assert_eq!(answers[2], Failed(Unavailable));
-        assert!(answers.iter().enumerate().all(|(index, answer)| matches!(answer, Again(_)) == (index != 2)));
+        let results = fixture.add_keyed_together(&names).await;
+        assert_eq!(results[2], Failed(Unavailable));
+        assert!(results.iter().enumerate().all(|(index, result)| matches!(result, Replayed(_)) == (index != 2)));
         locking.run("COMMIT").await;
-        assert_eq!(ask(&bench.store.repository, &names[2]).await, Again(id));
-    }
+        assert_eq!(add_keyed(&fixture.store.repository, &names[2]).await, Replayed(id));
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_without_a_key_waits_for_a_record() {
-    for settings in both_ways(&settings()) {
-        let bench = Bench::keyed(settings).await;
-        let locking = make_record(&bench, "locked").await;
-        let locked = bench.begin_asking("locked");
-        bench.other.wait_for_locks("transactionid", 1).await;
+async fn requests_without_a_key_do_not_wait_for_records() {
+    in_both_modes(&settings(), async |settings| {
+        let fixture = Fixture::keyed(settings).await;
+        let locking = make_record(&fixture, "locked").await;
+        let locked = fixture.begin_keyed("locked");
+        fixture.observer.wait_for_locks("transactionid", 1).await;
         for _ in 0..10 {
             let start = Instant::now();
-            add(&bench.store.repository, "plain").await.expect("an animal");
-            assert!(start.elapsed() < AT_ONCE);
+            add(&fixture.store.repository, "plain").await.expect("an animal");
+            assert!(start.elapsed() < PROMPT);
         }
-        bench.other.wait_for_locks("transactionid", 1).await;
+        fixture.observer.wait_for_locks("transactionid", 1).await;
         locking.run("ROLLBACK").await;
         assert!(matches!(locked.await, New(_)));
-    }
+    })
+    .await;
 }
 
-/// However large the batch is, and wherever in it the record.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_late_in_a_large_batch_is_late_alone() {
-    let bench = Bench::keyed(PostgresSettings { max_waiting_creates: 2000, ..impatient() }).await;
+async fn a_request_for_a_locked_record_fails_alone_in_the_largest_batch() {
+    let fixture = Fixture::keyed(PostgresSettings { max_waiting_creates: 2000, ..two_seconds() }).await;
     let names = names(1000);
-    let _locking = make_record(&bench, &names[0]).await;
-    let answers = bench.ask_together(&names).await;
-    assert_eq!(answers[0], Failed(Unavailable));
-    let failed = answers.iter().filter(|answer| !matches!(answer, New(_))).count();
-    assert_eq!(failed, 1, "of {}", answers.len());
+    let _locking = make_record(&fixture, &names[0]).await;
+    let results = fixture.add_keyed_together(&names).await;
+    assert_eq!(results[0], Failed(Unavailable));
+    let failed = results.iter().filter(|result| !matches!(result, New(_))).count();
+    assert_eq!(failed, 1, "of {}", results.len());
 }

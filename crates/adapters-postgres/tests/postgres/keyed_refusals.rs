@@ -1,10 +1,11 @@
-//! Animals that PostgreSQL refuses: neither they nor records of their keys stay, and their neighbours do.
+//! Pets that PostgreSQL refuses: neither they nor the records of their keys are stored, and the others of the batch
+//! are.
 
 use crate::{
-    batches::Bench,
-    calls::Unavailable,
-    keyed::{Again, Failed, Keyed, New},
-    store::{both_ways, settings},
+    fixture::Fixture,
+    keyed::{Failed, Keyed, New, Replayed},
+    outcomes::Unavailable,
+    store::{in_both_modes, settings},
 };
 
 const NAMES: [&str; 7] = ["a", "b", "bad", "c", "d", "e", "f"];
@@ -13,81 +14,86 @@ fn raise(code: &str) -> String {
     format!("IF NEW.name = 'bad' THEN RAISE 'no' USING ERRCODE = '{code}'; END IF")
 }
 
-fn ids(answers: &[Keyed]) -> Vec<i64> {
-    answers.iter().filter_map(|answer| if let New(id) | Again(id) = answer { Some(*id) } else { None }).collect()
+fn ids(results: &[Keyed]) -> Vec<i64> {
+    results.iter().filter_map(|result| if let New(id) | Replayed(id) = result { Some(*id) } else { None }).collect()
 }
 
-/// The bad one is refused alone, until this undoes what it was refused for.
-async fn spoils_itself_alone(bench: &Bench, undo: &str) {
-    bench.other.run("DELETE FROM pets; DELETE FROM idempotency_keys").await;
-    let answers = bench.ask_together(&NAMES).await;
-    for (name, answer) in NAMES.iter().zip(&answers) {
-        assert_eq!(matches!(answer, New(_)), *name != "bad", "{undo}: {answers:?}");
+/// The bad pet is refused alone, until `undo` removes the cause.
+async fn fails_alone(fixture: &Fixture, undo: &str) {
+    fixture.observer.run("DELETE FROM pets; DELETE FROM idempotency_keys").await;
+    let results = fixture.add_keyed_together(&NAMES).await;
+    for (name, result) in NAMES.iter().zip(&results) {
+        assert_eq!(matches!(result, New(_)), *name != "bad", "{undo}: {results:?}");
     }
-    assert_eq!(answers[2], Failed(Unavailable), "{undo}");
-    assert!(!bench.has_record("bad").await, "{undo}: its key is free");
-    assert_eq!(bench.other.count("pets WHERE name <> 'first'").await, NAMES.len() - 1, "{undo}");
+    assert_eq!(results[2], Failed(Unavailable), "{undo}");
+    assert!(
+        fixture.observer.count("idempotency_keys WHERE key_digest = sha256('bad')").await == 0,
+        "{undo}: its key is free"
+    );
+    assert_eq!(fixture.observer.count("pets WHERE name <> 'first'").await, NAMES.len() - 1, "{undo}");
 
-    bench.other.run(undo).await;
-    let again = bench.ask_together(&NAMES).await;
+    fixture.observer.run(undo).await;
+    let again = fixture.add_keyed_together(&NAMES).await;
     assert!(matches!(again[2], New(_)), "{undo}: {again:?}");
-    let others: Vec<_> = again.iter().copied().filter(|answer| matches!(answer, Again(_))).collect();
-    assert_eq!(ids(&others), ids(&answers), "{undo}: they are told the same");
-    assert_eq!(bench.other.count("pets WHERE name <> 'first'").await, NAMES.len(), "{undo}");
+    let others: Vec<_> = again.iter().copied().filter(|result| matches!(result, Replayed(_))).collect();
+    assert_eq!(ids(&others), ids(&results), "{undo}: they are replayed");
+    assert_eq!(fixture.observer.count("pets WHERE name <> 'first'").await, NAMES.len(), "{undo}");
 }
 
 const UNDO: &str = "DROP TRIGGER spoil ON pets";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_animal_that_is_refused_leaves_no_record_and_spoils_nobody_elses() {
-    for settings in both_ways(&settings()) {
-        let bench = Bench::keyed(settings).await;
+async fn a_refused_pet_leaves_no_record_and_fails_alone() {
+    in_both_modes(&settings(), async |settings| {
+        let fixture = Fixture::keyed(settings).await;
         for refused in [
             raise("22000"),
             raise("23514"),
             "IF NEW.name = 'bad' THEN RETURN NULL; END IF".to_owned(),
             "IF NEW.name = 'bad' THEN NEW.id := NEW.id + 1000000; END IF".to_owned(),
         ] {
-            bench.trigger(&refused).await;
-            spoils_itself_alone(&bench, UNDO).await;
+            fixture.trigger(&refused).await;
+            fails_alone(&fixture, UNDO).await;
         }
-        bench.trigger_at_commit(&raise("23514")).await;
-        spoils_itself_alone(&bench, UNDO).await;
-        bench.other.run("ALTER TABLE pets ADD CONSTRAINT no_bad_ones CHECK (name <> 'bad') NOT VALID").await;
-        spoils_itself_alone(&bench, "ALTER TABLE pets DROP CONSTRAINT no_bad_ones").await;
-    }
+        fixture.trigger_at_commit(&raise("23514")).await;
+        fails_alone(&fixture, UNDO).await;
+        fixture.observer.run("ALTER TABLE pets ADD CONSTRAINT no_bad_ones CHECK (name <> 'bad') NOT VALID").await;
+        fails_alone(&fixture, "ALTER TABLE pets DROP CONSTRAINT no_bad_ones").await;
+    })
+    .await;
 }
 
-/// Where the record is kept out, so is the animal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_that_a_trigger_keeps_out_spoils_itself_alone() {
-    for settings in both_ways(&settings()) {
-        let bench = Bench::keyed(settings).await;
+async fn a_pet_whose_record_a_trigger_suppresses_fails_alone() {
+    in_both_modes(&settings(), async |settings| {
+        let fixture = Fixture::keyed(settings).await;
         let body = "BEGIN IF NEW.key_digest = sha256('bad') THEN RETURN NULL; END IF; RETURN NEW; END";
-        bench.other.run(&format!("CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $${body}$$")).await;
+        fixture.observer.run(&format!("CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $${body}$$")).await;
         let trigger = "BEFORE INSERT ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION spoil()";
-        bench.other.run(&format!("CREATE TRIGGER spoil {trigger}")).await;
-        spoils_itself_alone(&bench, "DROP TRIGGER spoil ON idempotency_keys").await;
-    }
+        fixture.observer.run(&format!("CREATE TRIGGER spoil {trigger}")).await;
+        fails_alone(&fixture, "DROP TRIGGER spoil ON idempotency_keys").await;
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_another_failure_nothing_of_the_batch_stays() {
-    for settings in both_ways(&settings()) {
-        let bench = Bench::keyed(settings).await;
-        let before = bench.other.column("SELECT pet_id FROM idempotency_keys").await.len();
+async fn after_any_other_failure_nothing_of_the_batch_is_stored() {
+    in_both_modes(&settings(), async |settings| {
+        let fixture = Fixture::keyed(settings).await;
+        let before = fixture.observer.column("SELECT pet_id FROM idempotency_keys").await.len();
         for late in [false, true] {
             if late {
-                bench.trigger_at_commit(&raise("P0001")).await;
+                fixture.trigger_at_commit(&raise("P0001")).await;
             } else {
-                bench.trigger(&raise("P0001")).await;
+                fixture.trigger(&raise("P0001")).await;
             }
-            assert_eq!(bench.ask_together(&NAMES).await, [Failed(Unavailable); NAMES.len()]);
-            assert_eq!(bench.names().await, [""; 0]);
-            // The first one was a batch of its own.
-            assert_eq!(bench.other.count("idempotency_keys").await, before + 1);
+            assert_eq!(fixture.add_keyed_together(&NAMES).await, [Failed(Unavailable); NAMES.len()]);
+            assert_eq!(fixture.names().await, [""; 0]);
+            // The record of the batch before.
+            assert_eq!(fixture.observer.count("idempotency_keys").await, before + 1);
         }
-        bench.other.run(UNDO).await;
-        assert!(bench.ask_together(&NAMES).await.iter().all(|answer| matches!(answer, New(_))));
-    }
+        fixture.observer.run(UNDO).await;
+        assert!(fixture.add_keyed_together(&NAMES).await.iter().all(|result| matches!(result, New(_))));
+    })
+    .await;
 }

@@ -1,5 +1,4 @@
-//! Many clients of two processes that ask for the same animals until they are answered, over links that fail again and
-//! again.
+//! Many clients of two processes that add the same pets, with retries, over connections that fail again and again.
 
 use std::{
     collections::HashMap,
@@ -7,114 +6,105 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Instant,
 };
 
 use animal_store_adapters_postgres::PgPetRepository;
 use animal_store_test_servers::FaultProxy;
 
 use crate::{
-    calls::{Answered, PATIENCE, Unknown, a_moment, comes_to},
-    keyed::{Again, Failed, Keyed, New, ask},
-    store::{Linked, Store, both_ways, link, settings},
+    keyed::{Failed, Keyed, New, Replayed, add_keyed_with_retries},
+    outcomes::{Success, TEST_TIMEOUT, Unknown, a_moment, eventually, wait_for_outcome},
+    store::{ProxiedStore, Store, in_both_modes, proxy_to, settings},
 };
 
-/// Of each process.
-const CLIENTS: usize = 12;
+/// Clients of each process.
+const CLIENTS: usize = 8;
 
-const ANIMALS: usize = 120;
+const PETS: usize = 60;
 
-/// Between two failures of a link.
-const ANSWERS: usize = 250;
+/// Number of successful adds between two failures.
+const INTERVAL: usize = 120;
 
-type Answers = Vec<(String, Keyed)>;
+type Results = Vec<(String, Keyed)>;
 
-/// Asks for every animal until there is an answer; says everything that it was told.
-async fn ask_for_all(repository: Arc<PgPetRepository>, client: usize, answered: Arc<AtomicUsize>) -> Answers {
-    let mut answers = Answers::new();
-    for number in 0..ANIMALS {
-        // Some ask for the same at the same time, and others do not.
-        let name = ((number * (2 * (client % 3) + 1)) % ANIMALS).to_string();
-        let start = Instant::now();
-        loop {
-            let keyed = ask(&repository, &name).await;
-            answers.push((name.clone(), keyed));
-            if matches!(keyed, New(_) | Again(_)) {
-                break;
-            }
-            assert!(start.elapsed() < PATIENCE, "{name}: {keyed:?}");
-            a_moment().await;
-        }
-        answered.fetch_add(1, Ordering::Relaxed);
+/// Adds every pet, with retries.
+async fn add_all(repository: Arc<PgPetRepository>, client: usize, stored: Arc<AtomicUsize>) -> Results {
+    let mut results = Results::new();
+    for number in 0..PETS {
+        // Some clients add the same pet at the same time, and others do not.
+        let name = ((number * (2 * (client % 3) + 1)) % PETS).to_string();
+        let keyed = add_keyed_with_retries(&repository, &name).await;
+        results.extend(keyed.into_iter().map(|keyed| (name.clone(), keyed)));
+        stored.fetch_add(1, Ordering::Relaxed);
     }
-    answers
+    results
 }
 
-/// Lets links fail, one way after the other, until everything is answered.
-async fn rage(linked: &mut Linked, elsewhere: &FaultProxy, answered: &AtomicUsize) {
-    for failure in 1.. {
-        let start = Instant::now();
-        while answered.load(Ordering::Relaxed) < failure * ANSWERS {
-            assert!(start.elapsed() < PATIENCE, "nothing is answered any more");
-            if answered.load(Ordering::Relaxed) == 2 * CLIENTS * ANIMALS {
-                return;
-            }
-            a_moment().await;
-        }
+/// Lets connections fail, in one way after the other, until every pet is stored.
+async fn fail_repeatedly(proxied: &mut ProxiedStore, elsewhere: &FaultProxy, stored: &AtomicUsize) {
+    const ALL: usize = 2 * CLIENTS * PETS;
+    for failure in 1..ALL.div_ceil(INTERVAL) {
+        eventually("more pets", async || stored.load(Ordering::Relaxed) >= failure * INTERVAL).await;
         match failure % 4 {
-            0 => drop(linked.other.terminate_backends().await),
-            1 => linked.link.cut(),
+            0 => drop(proxied.observer.terminate_backends().await),
+            1 => {
+                // The response to a batch is lost.
+                proxied.proxy.hold("SELECT ");
+                let lost = async || proxied.proxy.held() > 0 || stored.load(Ordering::Relaxed) == ALL;
+                eventually("a response is held", lost).await;
+                proxied.proxy.cut();
+                proxied.proxy.heal();
+            }
             2 => elsewhere.cut(),
             _ => {
-                // What is under way is lost on its way, there or back.
-                linked.link.freeze();
-                for _ in 0..failure {
-                    a_moment().await;
-                }
-                linked.link.cut();
-                linked.link.heal();
+                // Requests or responses are lost.
+                proxied.proxy.freeze();
+                a_moment().await;
+                proxied.proxy.cut();
+                proxied.proxy.heal();
             }
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn in_a_storm_of_retries_there_is_one_animal_for_each_key() {
-    for settings in both_ways(&settings()) {
-        let mut linked = Linked::new(settings.clone()).await;
-        let (elsewhere_link, url) = link(linked.database.url());
+async fn through_many_failures_and_retries_each_key_adds_one_pet() {
+    in_both_modes(&settings(), async |settings| {
+        let mut proxied = ProxiedStore::new(settings.clone()).await;
+        let (elsewhere_proxy, url) = proxy_to(proxied.database.url());
         let elsewhere = Store::at(&url, settings).await;
-        let answered = Arc::new(AtomicUsize::new(0));
-        let clients: Vec<_> = [&linked.store, &elsewhere]
+        let stored = Arc::new(AtomicUsize::new(0));
+        let clients: Vec<_> = [&proxied.store, &elsewhere]
             .into_iter()
             .flat_map(|store| (0..CLIENTS).map(|client| (Arc::clone(&store.repository), client)))
-            .map(|(repository, client)| tokio::spawn(ask_for_all(repository, client, Arc::clone(&answered))))
+            .map(|(repository, client)| tokio::spawn(add_all(repository, client, Arc::clone(&stored))))
             .collect();
-        rage(&mut linked, &elsewhere_link, &answered).await;
-        let mut answers = Answers::new();
+        fail_repeatedly(&mut proxied, &elsewhere_proxy, &stored).await;
+        let mut results = Results::new();
         for client in clients {
-            answers.extend(client.await.expect("it ends"));
+            results.extend(client.await.expect("it ends"));
         }
-        comes_to(&linked.store.repository, Answered, PATIENCE).await;
-        check(&linked, &answers).await;
-    }
+        wait_for_outcome(&proxied.store.repository, Success, TEST_TIMEOUT).await;
+        check(&proxied, &results).await;
+    })
+    .await;
 }
 
-async fn check(linked: &Linked, answers: &Answers) {
-    let rows = linked.other.column("SELECT name || ' ' || id FROM pets WHERE name <> 'Rex'").await;
-    assert_eq!(rows.len(), ANIMALS, "one for each key");
+async fn check(proxied: &ProxiedStore, results: &Results) {
+    let rows = proxied.observer.column("SELECT name || ' ' || id FROM pets WHERE name <> 'Rex'").await;
+    assert_eq!(rows.len(), PETS, "one for each key");
     let stored: HashMap<_, _> = rows.iter().map(|row| row.split_once(' ').expect("two")).collect();
     let mut news = HashMap::new();
     let mut lost = 0;
-    for (name, keyed) in answers {
+    for (name, keyed) in results {
         match keyed {
             New(id) => assert_eq!(news.insert(name, id), None, "{name} was new twice"),
             Failed(Unknown) => lost += 1,
             _ => {}
         }
-        if let New(id) | Again(id) = keyed {
+        if let New(id) | Replayed(id) = keyed {
             assert_eq!(stored[&**name], id.to_string(), "{name}");
         }
     }
-    assert!(lost > 0, "it was no storm");
+    assert!(lost > 0, "a response was held and lost");
 }

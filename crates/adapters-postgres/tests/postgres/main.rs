@@ -1,13 +1,14 @@
-//! The adapter against real PostgreSQL servers.
+//! The adapter against PostgreSQL servers.
 
-mod batches;
-mod calls;
+mod add_plans;
 mod contract;
 mod encodings;
 mod encryption;
 mod endings;
 mod errors;
+mod explain;
 mod faults;
+mod fixture;
 mod group_commit;
 mod histories;
 mod hosts;
@@ -19,17 +20,17 @@ mod keyed_locks;
 mod keyed_outcome;
 mod keyed_refusals;
 mod keyed_storm;
-mod migration_files;
 mod migrations;
 mod outcome;
+mod outcomes;
 mod pooled;
 mod pooled_reads;
 mod pooler;
 mod read_only;
+mod read_plans;
 mod reads;
 mod refusals;
-mod session;
-mod start;
+mod sql_session;
 mod starts;
 mod store;
 mod storm;

@@ -1,6 +1,10 @@
-//! Which changes of the schema are made, by whom, and what comes of those that are not known here.
+//! Migrations: who runs them, and what a program does about those that it does not contain.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use animal_store_adapters_postgres::{MigrationError, Migrations, PgStorage, PostgresSettings, SchemaMode};
 use animal_store_app::ports::PetRepository;
@@ -8,13 +12,13 @@ use animal_store_test_servers::PgDatabase;
 use tokio::task::JoinSet;
 
 use crate::{
-    calls::{PATIENCE, a_moment, reason},
+    outcomes::{eventually, reason},
     store::{Store, client, endpoint, settings},
 };
 
 const ALL: [&str; 2] = ["0001_expand_create_pets", "0002_expand_create_idempotency_keys"];
 
-/// A random number that every version of the program has to know.
+/// The key of the lock, which all releases have in common.
 const LOCK: i64 = 4_715_830_265_918_527_103;
 
 fn migrations(database: &PgDatabase) -> Migrations {
@@ -29,8 +33,8 @@ fn history(database: &PgDatabase) -> String {
     database.sql("SELECT version FROM __diesel_schema_migrations ORDER BY 1")
 }
 
-/// A database that has seen one more migration than there is.
-async fn after_a_newer_program(migration: &str) -> PgDatabase {
+/// A database with the record of one more migration.
+async fn after_newer_program(migration: &str) -> PgDatabase {
     let database = PgDatabase::new();
     migrations(&database).run().await.expect("they run");
     database.sql(&format!("INSERT INTO __diesel_schema_migrations (version) VALUES ('{migration}')"));
@@ -44,7 +48,7 @@ async fn start(database: &PgDatabase, schema: SchemaMode) -> Result<(), String> 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn migrations_run_once() {
+async fn migrations_run_once_and_are_recorded_by_their_whole_names() {
     let database = PgDatabase::new();
     assert_eq!(migrations(&database).run().await.expect("they run"), ALL);
     assert_eq!(history(&database), ALL.join("\n"));
@@ -55,7 +59,7 @@ async fn migrations_run_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn asking_which_are_pending_changes_nothing() {
+async fn reading_the_pending_migrations_changes_nothing() {
     let database = PgDatabase::new();
     assert_eq!(migrations(&database).pending().await.expect("the names"), ALL);
     assert_eq!(tables(&database), "");
@@ -65,23 +69,23 @@ async fn asking_which_are_pending_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_processes_that_start_at_once_one_runs_them() {
+async fn of_processes_that_start_at_the_same_time_one_runs_them() {
     let database = PgDatabase::new();
     let mut starts = JoinSet::new();
     for _ in 0..10 {
         let url = database.url().to_owned();
         starts.spawn(async move { Store::at(&url, settings()).await });
     }
-    for Store { repository, storage, mut writer_end } in starts.join_all().await {
+    for Store { repository, storage, mut writer } in starts.join_all().await {
         assert_eq!(repository.list(None, None, 1).await.expect("a list"), []);
         drop((repository, storage));
-        writer_end.wait().await;
+        writer.wait().await;
     }
     assert_eq!(history(&database), ALL.join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_they_are_only_checked_pending_ones_are_named() {
+async fn a_check_reports_pending_migrations() {
     let database = PgDatabase::new();
     let reason = start(&database, SchemaMode::Check).await.expect_err("there is no table");
     assert!(reason.contains(ALL[0]) && reason.contains("run `animal-store migrate`"), "{reason}");
@@ -92,9 +96,9 @@ async fn where_they_are_only_checked_pending_ones_are_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_newer_program_took_away_is_missed() {
+async fn a_contraction_by_a_newer_program_is_an_error() {
     for name in ["9999_contract_x", "9999", "9999_expand_x_contract_y", "00000000000000"] {
-        let database = after_a_newer_program(name).await;
+        let database = after_newer_program(name).await;
         for schema in [SchemaMode::Check, SchemaMode::Migrate] {
             let reason = start(&database, schema).await.expect_err(name);
             assert!(reason.contains("a newer program") && reason.contains(name), "{reason}");
@@ -106,8 +110,8 @@ async fn what_a_newer_program_took_away_is_missed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_newer_program_added_is_no_obstacle() {
-    let database = after_a_newer_program("9999_expand_x").await;
+async fn an_expansion_by_a_newer_program_is_accepted() {
+    let database = after_newer_program("9999_expand_x").await;
     for schema in [SchemaMode::Check, SchemaMode::Migrate] {
         start(&database, schema).await.expect("it starts");
     }
@@ -115,15 +119,16 @@ async fn what_a_newer_program_added_is_no_obstacle() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_somebody_else_changes_the_schema_for_long_nothing_is_changed() {
+async fn while_another_process_changes_the_schema_nothing_is_changed() {
     let database = PgDatabase::new();
     let client = client(database.url()).await;
     client.batch_execute(&format!("SELECT pg_advisory_lock({LOCK})")).await.expect("the lock");
 
     let start = Instant::now();
-    let error = migrations(&database).run().await.expect_err("it is locked");
+    let waiting = migrations(&database).with_lock_timeout(Duration::from_millis(500));
+    let error = waiting.run().await.expect_err("it is locked");
     assert!(matches!(&error, MigrationError::Locked(_)) && !error.is_final(), "{error}");
-    assert!((4..8).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+    assert!(start.elapsed() >= Duration::from_millis(500), "{:?}", start.elapsed());
     assert_eq!(tables(&database), "");
     assert_eq!(migrations(&database).pending().await.expect("the names"), ALL);
 
@@ -131,29 +136,25 @@ async fn while_somebody_else_changes_the_schema_for_long_nothing_is_changed() {
     assert_eq!(migrations(&database).run().await.expect("they run"), ALL);
 }
 
-/// It waits for every statement that is under way, one that waits for the lock included.
+/// The index waits for every running statement, also for one that waits for the lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_others_wait_for_their_turn_an_index_can_be_built_concurrently() {
+async fn while_other_processes_wait_an_index_can_be_built_concurrently() {
     let database = PgDatabase::new();
     database.sql("CREATE TABLE other (id bigint)");
     let client = client(database.url()).await;
     client.batch_execute(&format!("SELECT pg_advisory_lock({LOCK})")).await.expect("the lock");
     let migrations = migrations(&database);
     let waiting = tokio::spawn(async move { migrations.run().await });
-    let asked = "SELECT count(*) FROM pg_stat_activity
+    let waits = "SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND application_name = 'animal-store' AND query LIKE '%advisory_lock%'";
-    let start = Instant::now();
-    while client.query_typed_one(asked, &[]).await.expect("a row").get::<_, i64>(0) == 0 {
-        assert!(start.elapsed() < PATIENCE, "nobody waits");
-        a_moment().await;
-    }
+    let count = async || client.query_typed_one(waits, &[]).await.expect("a row").get::<_, i64>(0);
+    eventually("it waits for the lock", async || count().await > 0).await;
 
     client.batch_execute("CREATE INDEX CONCURRENTLY other_id ON other (id)").await.expect("an index");
     client.batch_execute(&format!("SELECT pg_advisory_unlock({LOCK})")).await.expect("unlocked");
     assert_eq!(waiting.await.expect("it ends").expect("they run"), ALL);
 }
 
-/// What was made by somebody else stays as it is; the error says what is in the way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_migration_that_fails_leaves_nothing_behind() {
     let database = PgDatabase::new();
@@ -166,4 +167,38 @@ async fn a_migration_that_fails_leaves_nothing_behind() {
 
     database.sql("DROP TABLE other");
     assert_eq!(migrations(&database).run().await.expect("they run"), ALL);
+}
+
+/// Databases that earlier releases migrated have these records.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_with_the_records_of_an_earlier_release_starts_unchanged() {
+    let database = PgDatabase::new();
+    migrations(&database).run().await.expect("they run");
+    database.sql("DELETE FROM __diesel_schema_migrations");
+    let records = "('0001_expand_create_pets', '2026-01-01'), ('0002_expand_create_idempotency_keys', '2026-01-01')";
+    database.sql(&format!("INSERT INTO __diesel_schema_migrations VALUES {records}"));
+    let state = || (tables(&database), database.sql("TABLE __diesel_schema_migrations"));
+    let before = state();
+    for schema in [SchemaMode::Check, SchemaMode::Migrate] {
+        start(&database, schema).await.expect("it starts");
+        assert_eq!(state(), before);
+    }
+}
+
+#[test]
+fn every_migration_is_named_by_its_number_and_its_kind() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    let entries = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry"));
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    let mut names: Vec<_> = folders.map(|entry| entry.file_name().into_string().expect("UTF-8")).collect();
+    names.sort();
+    assert_eq!(names, ALL);
+    for (index, name) in names.iter().enumerate() {
+        let rest = name.strip_prefix(&format!("{:04}_", index + 1)).expect(name);
+        let subject = rest.strip_prefix("expand_").or(rest.strip_prefix("contract_")).expect(name);
+        assert!(!subject.is_empty() && !subject.contains("contract_") && !subject.contains("expand_"), "{name}");
+        assert!(name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase() || byte.is_ascii_digit()), "{name}");
+        // The length of Diesel's column.
+        assert!(name.len() <= 50, "{name}");
+    }
 }

@@ -1,17 +1,17 @@
-//! A storage behind PgBouncer, which gives each transaction another connection of the server.
+//! A storage behind PgBouncer, which assigns a server connection to each transaction.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
-use animal_store_adapters_postgres::{PgPetRepository, PgStorage, PostgresSettings, WriterEnd};
+use animal_store_adapters_postgres::{PgPetRepository, PgStorage, PostgresSettings, WriterTask};
 use animal_store_test_servers::{PgBouncer, PostgresServer};
 
 use crate::{
-    calls::{PATIENCE, a_moment},
+    outcomes::eventually,
     store::{client, endpoint, settings},
 };
 
-/// What the process leaves on connections of the server. Those of PgBouncer are set by it for each client.
-pub(crate) const LEFT_BEHIND: &str = "
+/// State that the process left on a server connection. PgBouncer itself sets these settings for each client.
+const LEFT_BEHIND: &str = "
     SELECT 'statement ' || name || ' ' || statement FROM pg_prepared_statements
     UNION ALL SELECT 'setting ' || name || ' ' || setting FROM pg_settings
         WHERE source = 'session' AND name NOT IN ('application_name', 'client_encoding', 'DateStyle', 'TimeZone',
@@ -26,7 +26,8 @@ pub(crate) struct Pooled {
     pub(crate) server: PostgresServer,
     bouncer: PgBouncer,
     pub(crate) storage: PgStorage,
-    _writer_end: WriterEnd,
+    _writer: WriterTask,
+    pool_size: usize,
 }
 
 impl Pooled {
@@ -34,41 +35,37 @@ impl Pooled {
         let server = PostgresServer::start();
         let bouncer = PgBouncer::start(server.port(), "transaction", pool_size);
         let (through, direct) = (endpoint(&bouncer.url("postgres")), endpoint(&server.url("postgres")));
-        let (storage, writer_end) = PgStorage::start(through, direct, settings).await.expect("a storage");
-        Self { server, bouncer, storage, _writer_end: writer_end }
+        let (storage, writer) = PgStorage::start(through, direct, settings).await.expect("a storage");
+        Self { server, bouncer, storage, _writer: writer, pool_size: pool_size as usize }
     }
 
     pub(crate) fn repository(&self) -> Arc<PgPetRepository> {
         Arc::new(self.storage.repository())
     }
 
-    /// What another client finds on each of as many connections of the server.
-    pub(crate) async fn through_the_pooler(&self, connections: usize, sql: &str) -> Vec<Vec<String>> {
+    /// Returns the result of a query on each server connection of the pool.
+    pub(crate) async fn on_each_connection(&self, sql: &str) -> Vec<Vec<String>> {
         let mut clients = Vec::new();
-        for _ in 0..connections {
+        for _ in 0..self.pool_size {
             let client = client(&self.bouncer.url("postgres")).await;
-            // Each keeps one for itself.
+            // A transaction occupies a connection.
             client.batch_execute("BEGIN").await.expect("a transaction");
             clients.push(client);
         }
-        let mut answers = Vec::new();
+        let mut results = Vec::new();
         for client in clients {
             let rows = client.query_typed(sql, &[]).await.expect("rows");
-            answers.push(rows.iter().map(|row| row.get(0)).collect());
+            results.push(rows.iter().map(|row| row.get(0)).collect());
             client.batch_execute("COMMIT").await.expect("its end");
         }
-        answers
+        results
     }
 
-    pub(crate) async fn comes_to_rest(&self) {
-        let start = Instant::now();
-        loop {
-            let unfinished = self.server.sql("postgres", UNFINISHED);
-            if unfinished.is_empty() {
-                return;
-            }
-            assert!(start.elapsed() < PATIENCE, "{unfinished}");
-            a_moment().await;
+    /// Waits until no transaction is open, and checks that no state is left on any connection.
+    pub(crate) async fn leaves_nothing_behind(&self) {
+        eventually("no open transaction", async || self.server.sql("postgres", UNFINISHED).is_empty()).await;
+        for left in self.on_each_connection(LEFT_BEHIND).await {
+            assert_eq!(left, [""; 0]);
         }
     }
 }

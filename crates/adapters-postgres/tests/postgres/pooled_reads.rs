@@ -1,59 +1,43 @@
-//! Reads through a pooler that end otherwise than with an answer.
+//! Reads through a pooler that are dropped or wait for each other.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use animal_store_adapters_postgres::PostgresSettings;
-use animal_store_app::{
-    ports::{AddPet, PetRepository, StorageError},
-    test_support::new_pet,
-};
-use tokio_postgres::Client;
+use animal_store_app::ports::PetRepository;
+use futures_util::{FutureExt, future::join};
 
 use crate::{
-    calls::{PATIENCE, a_moment},
-    pooled::{LEFT_BEHIND, Pooled, pooling},
-    store::client,
+    fixture::Fixture,
+    outcomes::{Success, Timeout, Unavailable, add, adds_and_finds, eventually, find, read_outcome},
+    pooled::{Pooled, pooling},
+    sql_session::SqlSession,
 };
 
-async fn waiting(client: &Client) -> i64 {
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-    client.query_typed_one(waiting, &[]).await.expect("a row").get(0)
-}
-
-/// With one connection, a transaction that is left open would keep everybody out.
+/// With one connection, an open transaction would block everything else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_that_is_dropped_leaves_no_transaction_open() {
+async fn a_dropped_read_leaves_no_transaction_open() {
     let pooled = Pooled::with(1, pooling()).await;
     let repository = pooled.repository();
-    let added = repository.add(AddPet::new(new_pet())).await.expect("added").pet;
-    let client = client(&pooled.server.url("postgres")).await;
+    let added = adds_and_finds(&repository).await;
+    let observer = SqlSession::at(&pooled.server.url("postgres")).await;
     for _ in 0..20 {
-        client.batch_execute("BEGIN; LOCK TABLE pets IN ACCESS EXCLUSIVE MODE").await.expect("the lock");
+        observer.lock().await;
         let reader = Arc::clone(&repository);
         let read = tokio::spawn(async move { reader.list(None, None, 10).await });
-        let start = Instant::now();
-        while waiting(&client).await == 0 {
-            assert!(start.elapsed() < PATIENCE, "nobody reads");
-            a_moment().await;
-        }
+        observer.wait_for_table_locks(1).await;
         read.abort();
         assert!(read.await.expect_err("it was dropped").is_cancelled());
-        client.batch_execute("COMMIT").await.expect("unlocked");
+        observer.unlock().await;
         assert_eq!(repository.find(added.id()).await.expect("found").as_ref(), Some(&added));
     }
-    pooled.comes_to_rest().await;
-    assert_eq!(pooled.through_the_pooler(1, LEFT_BEHIND).await, [[""; 0]]);
+    pooled.leaves_nothing_behind().await;
 }
 
-/// Those that are dropped before they are sent, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_can_be_dropped_at_any_moment() {
     let pooled = Pooled::with(1, pooling()).await;
     let repository = pooled.repository();
-    let added = repository.add(AddPet::new(new_pet())).await.expect("added").pet;
+    let added = adds_and_finds(&repository).await;
     for number in 0..300 {
         let read = tokio::time::timeout(Duration::from_micros(number * 10), repository.list(None, None, 10));
         if let Ok(list) = read.await {
@@ -61,28 +45,32 @@ async fn reads_can_be_dropped_at_any_moment() {
         }
     }
     assert_eq!(repository.find(added.id()).await.expect("found"), Some(added));
-    pooled.comes_to_rest().await;
-    assert_eq!(pooled.through_the_pooler(1, LEFT_BEHIND).await, [[""; 0]]);
+    pooled.leaves_nothing_behind().await;
 }
 
+/// PostgreSQL ends each statement after three quarters of the timeout: two of them take longer than a read may wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_that_takes_too_long_is_ended_in_the_server() {
-    let timeout = Duration::from_millis(400);
-    let pooled = Pooled::with(1, PostgresSettings { timeout, ..pooling() }).await;
-    let repository = pooled.repository();
-    repository.add(AddPet::new(new_pet())).await.expect("added");
-    let client = client(&pooled.server.url("postgres")).await;
-    client.batch_execute("BEGIN; LOCK TABLE pets IN ACCESS EXCLUSIVE MODE").await.expect("the lock");
-    let start = Instant::now();
-    let failed = repository.list(None, None, 10).await.expect_err("it is locked");
-    assert!(matches!(failed, StorageError::Unavailable(_) | StorageError::Timeout), "{failed:?}");
-    assert!(start.elapsed() < timeout * 3, "{:?}", start.elapsed());
-    while waiting(&client).await > 0 {
-        assert!(start.elapsed() < PATIENCE, "it goes on");
-        a_moment().await;
+async fn reads_wait_for_their_turn_up_to_the_timeout_and_dropped_reads_have_none() {
+    let settings = PostgresSettings { timeout: Duration::from_secs(2), connections_per_worker: 1, ..pooling() };
+    let fixture = Fixture::with(settings).await;
+    let repository = &fixture.store.repository;
+    assert!(find(repository, 1).await.is_ok());
+    let backends = fixture.observer.backends().await;
+    fixture.observer.lock().await;
+    let mut first = find(repository, 1).boxed();
+    assert!((&mut first).now_or_never().is_none());
+    fixture.observer.wait_for_table_locks(1).await;
+    for _ in 0..10 {
+        assert!(find(repository, 1).boxed().now_or_never().is_none());
     }
-    client.batch_execute("COMMIT").await.expect("unlocked");
-    pooled.comes_to_rest().await;
-    assert_eq!(pooled.through_the_pooler(1, LEFT_BEHIND).await, [[""; 0]]);
-    assert_eq!(repository.list(None, None, 10).await.expect("a list").len(), 1);
+    let [mut second, mut third] = [find(repository, 1).boxed(), find(repository, 1).boxed()];
+    assert!((&mut second).now_or_never().is_none() && (&mut third).now_or_never().is_none());
+    let (second_and_third, first) = join(join(second, third), first).await;
+    assert_eq!(read_outcome(&first), Unavailable);
+    assert_eq!(read_outcome(&second_and_third.0), Unavailable, "it was the next one");
+    assert_eq!(read_outcome(&second_and_third.1), Timeout);
+    fixture.observer.unlock().await;
+    eventually("reads succeed", async || read_outcome(&find(repository, 1).await) == Success).await;
+    assert_eq!(fixture.observer.backends().await, backends, "the connection is not broken");
+    add(repository, "Rex").await.expect("added");
 }

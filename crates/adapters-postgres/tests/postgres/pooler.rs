@@ -1,4 +1,4 @@
-//! What is done through a pooler is done right, and leaves nothing on connections that others use.
+//! Results and side effects of a storage behind a pooler.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,46 +9,33 @@ use animal_store_app::{
     test_support::new_pet,
 };
 use animal_store_domain::{Pet, PetStatus};
-use animal_store_test_servers::{PgBouncer, PostgresServer};
+use animal_store_test_servers::{PgBouncer, PgDatabase, PostgresServer};
 use tokio::task::JoinSet;
 
 use crate::{
-    pooled::{LEFT_BEHIND, Pooled, pooling},
-    store::{Store, settings},
+    outcomes::adds_and_finds,
+    pooled::{Pooled, pooling},
+    store::{Store, endpoint, parts, settings},
 };
 
-mod one_connection {
-    use super::*;
-
-    async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, Pooled) {
-        let pooled = Pooled::with(1, PostgresSettings { idempotency_retention, ..pooling() }).await;
-        (pooled.repository(), pooled)
-    }
-
-    pet_repository_contract!(repository);
+/// A repository that shares one server connection with everything else of the storage.
+async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, (PgStorage, PgBouncer, PgDatabase)) {
+    let database = PgDatabase::new();
+    let bouncer = PgBouncer::start(parts(database.url()).1, "transaction", 1);
+    let through = endpoint(&bouncer.url(database.name()));
+    let settings = PostgresSettings { idempotency_retention, ..pooling() };
+    let (storage, _) = PgStorage::start(through, endpoint(database.url()), settings).await.expect("a storage");
+    (Arc::new(storage.repository()), (storage, bouncer, database))
 }
 
-mod without_a_pooler {
-    use animal_store_test_servers::PgDatabase;
-
-    use super::*;
-
-    async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
-        let database = PgDatabase::new();
-        let settings = PostgresSettings { idempotency_retention, ..pooling() };
-        let store = Store::at(database.url(), settings).await;
-        (store.repository, (store.storage, database))
-    }
-
-    pet_repository_contract!(repository);
-}
+pet_repository_contract!(repository);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_workers_share_few_connections_and_leave_nothing_behind() {
     let pooled = Pooled::with(2, PostgresSettings { connections_per_worker: 8, ..pooling() }).await;
     let workers: Vec<_> = (0..4).map(|_| pooled.repository()).collect();
     let mut requests = JoinSet::new();
-    for number in 0..200 {
+    for number in 0..80 {
         let worker = Arc::clone(&workers[number % workers.len()]);
         requests.spawn(async move {
             let added = worker.add(AddPet::new(new_pet())).await.expect("added").pet;
@@ -59,11 +46,10 @@ async fn many_workers_share_few_connections_and_leave_nothing_behind() {
         });
     }
     requests.join_all().await;
-    assert_eq!(workers[0].list(None, None, 1000).await.expect("a list").len(), 200);
+    assert_eq!(workers[0].list(None, None, 1000).await.expect("a list").len(), 80);
     pooled.storage.readiness().check().await.expect("it is ready");
 
-    pooled.comes_to_rest().await;
-    assert_eq!(pooled.through_the_pooler(2, LEFT_BEHIND).await, [[""; 0], [""; 0]]);
+    pooled.leaves_nothing_behind().await;
     for (setting, default) in [
         ("statement_timeout", "0"),
         ("idle_in_transaction_session_timeout", "0"),
@@ -73,18 +59,17 @@ async fn many_workers_share_few_connections_and_leave_nothing_behind() {
         ("lock_timeout", "0"),
         ("TimeZone", &*pooled.server.sql("postgres", "SHOW TimeZone")),
     ] {
-        let found = pooled.through_the_pooler(2, &format!("SHOW {setting}")).await;
+        let found = pooled.on_each_connection(&format!("SHOW {setting}")).await;
         assert_eq!(found, [[default], [default]], "{setting}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn in_session_mode_nothing_is_different() {
+async fn a_pooler_in_session_mode_needs_no_setting() {
     let server = PostgresServer::start();
     let bouncer = PgBouncer::start(server.port(), "session", 10);
     let store = Store::at(&bouncer.url("postgres"), settings()).await;
-    let added = store.repository.add(AddPet::new(new_pet())).await.expect("added").pet;
-    assert_eq!(store.repository.find(added.id()).await.expect("found").as_ref(), Some(&added));
+    let added = adds_and_finds(&store.repository).await;
     assert_eq!(store.repository.list(added.status(), None, 10).await.expect("a list"), [added]);
     store.storage.readiness().check().await.expect("it is ready");
 }

@@ -1,144 +1,147 @@
-//! Batches that PostgreSQL refuses: a row that spoils one goes alone, whatever else is wrong goes for all of them.
+//! Batches that PostgreSQL refuses: an invalid row fails alone, any other failure is that of the whole batch.
 
 use animal_store_app::ports::{AddPetError, StorageError};
 
 use crate::{
-    batches::{Added, Bench},
-    calls::{Answered, Deadline, Outcome, PATIENCE, Unavailable, Unknown, comes_to, of_add, reason},
-    store::{both_ways, settings},
+    fixture::{AddResult, Fixture},
+    outcomes::{Outcome, Success, TEST_TIMEOUT, Timeout, Unavailable, Unknown, add_outcome, reason, wait_for_outcome},
+    store::{in_both_modes, settings},
 };
 
 const NAMES: [&str; 7] = ["a", "b", "bad", "c", "d", "e", "f"];
 
-fn outcomes(added: &[Added]) -> Vec<Outcome> {
-    added.iter().map(of_add).collect()
+fn outcomes(added: &[AddResult]) -> Vec<Outcome> {
+    added.iter().map(add_outcome).collect()
 }
 
 fn all_but(bad: &[&str], outcome: Outcome) -> Vec<Outcome> {
-    NAMES.iter().map(|name| if bad.contains(name) { outcome } else { Answered }).collect()
+    NAMES.iter().map(|name| if bad.contains(name) { outcome } else { Success }).collect()
 }
 
-/// Only rows that PostgreSQL refuses are left out, each with a reason.
-async fn spoils_itself_alone(bench: &Bench, text: &str) {
-    let added = bench.add_together(&NAMES).await;
+/// Only the bad row is refused, with its reason.
+async fn fails_alone(fixture: &Fixture, text: &str) {
+    let added = fixture.add_together(&NAMES).await;
     assert_eq!(outcomes(&added), all_but(&["bad"], Unavailable));
     let Err(AddPetError::NotStored(StorageError::Unavailable(cause))) = &added[2] else { panic!("{added:?}") };
     let reason = reason(&**cause);
     assert!(reason.contains(text), "{reason}");
-    assert_eq!(bench.names().await, ["a", "b", "c", "d", "e", "f"]);
+    assert_eq!(fixture.names().await, ["a", "b", "c", "d", "e", "f"]);
     for (name, added) in NAMES.iter().zip(added) {
         if let Ok(pet) = added {
-            let id = bench.other.column(&format!("SELECT id FROM pets WHERE name = '{name}'")).await;
+            let id = fixture.observer.column(&format!("SELECT id FROM pets WHERE name = '{name}'")).await;
             assert_eq!(id, [pet.id().get().to_string()]);
         }
     }
 }
 
-/// Nothing of the batch is stored; the next one is.
-async fn spoils_all(bench: &Bench, outcome: Outcome) {
-    let added = bench.add_together(&NAMES).await;
+/// Nothing of the batch is stored; the next batch is.
+async fn fails_together(fixture: &Fixture, outcome: Outcome) {
+    let added = fixture.add_together(&NAMES).await;
     assert_eq!(outcomes(&added), [outcome; NAMES.len()]);
-    assert_eq!(bench.names().await, [""; 0]);
-    // A connection that did not say what became of a commit is replaced.
-    comes_to(&bench.store.repository, Answered, PATIENCE).await;
-    assert_eq!(outcomes(&bench.add_together(&["later", "still later"]).await), [Answered; 2]);
-    bench.other.run("DELETE FROM pets WHERE name LIKE '%later'").await;
+    assert_eq!(fixture.names().await, [""; 0]);
+    // A connection that did not report the outcome of a commit is replaced.
+    wait_for_outcome(&fixture.store.repository, Success, TEST_TIMEOUT).await;
+    assert_eq!(outcomes(&fixture.add_together(&["later", "still later"]).await), [Success; 2]);
+    fixture.observer.run("DELETE FROM pets WHERE name LIKE '%later'").await;
 }
 
-/// For one row, in a trigger.
+/// PL/pgSQL that refuses the bad row.
 fn raise(code: &str, message: &str) -> String {
     format!("IF NEW.name = 'bad' THEN RAISE '{message}' USING ERRCODE = '{code}'; END IF")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_breaks_a_constraint_spoils_itself_alone() {
-    for settings in both_ways(&settings()) {
-        let bench = Bench::with(settings).await;
-        bench.other.run("ALTER TABLE pets ADD CONSTRAINT no_bad_ones CHECK (name <> 'bad')").await;
-        spoils_itself_alone(&bench, "SQLSTATE 23514, table pets, constraint no_bad_ones").await;
-    }
+async fn a_row_that_violates_a_constraint_fails_alone() {
+    in_both_modes(&settings(), async |settings| {
+        let fixture = Fixture::with(settings).await;
+        fixture.observer.run("ALTER TABLE pets ADD CONSTRAINT no_bad_ones CHECK (name <> 'bad')").await;
+        fails_alone(&fixture, "SQLSTATE 23514, table pets, constraint no_bad_ones").await;
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_with_a_bad_value_spoils_itself_alone() {
-    let bench = Bench::new().await;
-    bench.trigger(&raise("22000", "a bad value")).await;
-    spoils_itself_alone(&bench, "a bad value (SQLSTATE 22000)").await;
+async fn a_row_with_an_invalid_value_fails_alone() {
+    let fixture = Fixture::new().await;
+    fixture.trigger(&raise("22000", "a bad value")).await;
+    fails_alone(&fixture, "a bad value (SQLSTATE 22000)").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_is_refused_at_the_commit_spoils_itself_alone() {
-    for settings in both_ways(&settings()) {
-        let bench = Bench::with(settings).await;
-        bench.trigger_at_commit(&raise("23514", "at commit")).await;
-        spoils_itself_alone(&bench, "at commit (SQLSTATE 23514)").await;
-    }
+async fn a_row_that_is_refused_at_commit_fails_alone() {
+    in_both_modes(&settings(), async |settings| {
+        let fixture = Fixture::with(settings).await;
+        fixture.trigger_at_commit(&raise("23514", "at commit")).await;
+        fails_alone(&fixture, "at commit (SQLSTATE 23514)").await;
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_every_row_is_refused_none_is_stored() {
-    let bench = Bench::new().await;
-    bench.other.run("ALTER TABLE pets ADD CHECK (name IN ('Rex', 'first', 'later', 'still later'))").await;
-    spoils_all(&bench, Unavailable).await;
+async fn if_every_row_is_refused_none_is_stored() {
+    let fixture = Fixture::new().await;
+    fixture.observer.run("ALTER TABLE pets ADD CHECK (name IN ('Rex', 'first', 'later', 'still later'))").await;
+    fails_together(&fixture, Unavailable).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_failure_spoils_all() {
-    // A full disk is said by 53100; P0001 is what a trigger says that says nothing else; 40003 is that nobody knows.
+async fn any_other_failure_is_that_of_the_whole_batch() {
+    // Disk full, exception of a trigger, insufficient privilege, completion unknown.
     for (code, outcome) in [("53100", Unavailable), ("P0001", Unavailable), ("42501", Unavailable), ("40003", Unknown)]
     {
-        let bench = Bench::new().await;
-        bench.trigger(&raise(code, "all")).await;
-        spoils_all(&bench, outcome).await;
-        bench.trigger_at_commit(&raise(code, "all")).await;
-        spoils_all(&bench, outcome).await;
+        let fixture = Fixture::new().await;
+        fixture.trigger(&raise(code, "all")).await;
+        fails_together(&fixture, outcome).await;
+        fixture.trigger_at_commit(&raise(code, "all")).await;
+        fails_together(&fixture, outcome).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_statement_that_is_cancelled_is_late() {
-    let bench = Bench::new().await;
-    bench
+async fn a_cancelled_statement_is_a_timeout() {
+    let fixture = Fixture::new().await;
+    fixture
         .trigger("IF NEW.name = 'bad' THEN PERFORM pg_cancel_backend(pg_backend_pid()); PERFORM pg_sleep(9); END IF")
         .await;
-    spoils_all(&bench, Deadline).await;
+    fails_together(&fixture, Timeout).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_others_were_in_the_way_a_batch_is_tried_once_more() {
-    for settings in both_ways(&settings()) {
-        let bench = Bench::with(settings).await;
+async fn after_a_conflict_with_another_transaction_a_batch_is_retried_once() {
+    in_both_modes(&settings(), async |settings| {
+        let fixture = Fixture::with(settings).await;
         for code in ["40001", "40P01"] {
-            // A sequence counts also what is rolled back.
-            bench.other.run("DROP SEQUENCE IF EXISTS attempts; CREATE SEQUENCE attempts").await;
-            bench
+            // A sequence also counts attempts that are rolled back.
+            fixture.observer.run("DROP SEQUENCE IF EXISTS attempts; CREATE SEQUENCE attempts").await;
+            fixture
                 .trigger(&raise(code, "in the way").replace(" THEN", " AND nextval('attempts') IN (1, 3, 4) THEN"))
                 .await;
-            assert_eq!(outcomes(&bench.add_together(&NAMES).await), [Answered; NAMES.len()]);
-            assert_eq!(bench.names().await, NAMES);
-            assert_eq!(bench.other.column("SELECT last_value FROM attempts").await, ["2"]);
+            assert_eq!(outcomes(&fixture.add_together(&NAMES).await), [Success; NAMES.len()]);
+            assert_eq!(fixture.names().await, NAMES);
+            assert_eq!(fixture.observer.column("SELECT last_value FROM attempts").await, ["2"]);
 
-            bench.other.run("DELETE FROM pets").await;
-            spoils_all(&bench, Unavailable).await;
-            assert_eq!(bench.other.column("SELECT last_value FROM attempts").await, ["4"]);
+            fixture.observer.run("DELETE FROM pets").await;
+            fails_together(&fixture, Unavailable).await;
+            assert_eq!(fixture.observer.column("SELECT last_value FROM attempts").await, ["4"]);
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_a_trigger_keeps_out_is_not_stored_and_its_neighbours_are() {
-    let bench = Bench::new().await;
-    bench.trigger("IF NEW.name IN ('bad', 'f') THEN RETURN NULL; END IF").await;
-    assert_eq!(outcomes(&bench.add_together(&NAMES).await), all_but(&["bad", "f"], Unavailable));
-    assert_eq!(bench.names().await, ["a", "b", "c", "d", "e"]);
+async fn a_row_that_a_trigger_suppresses_fails_alone() {
+    let fixture = Fixture::new().await;
+    fixture.trigger("IF NEW.name IN ('bad', 'f') THEN RETURN NULL; END IF").await;
+    assert_eq!(outcomes(&fixture.add_together(&NAMES).await), all_but(&["bad", "f"], Unavailable));
+    assert_eq!(fixture.names().await, ["a", "b", "c", "d", "e"]);
 }
 
-/// It was stored, and nobody knows as what.
+/// It was stored under an id that is not known.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_a_trigger_gives_a_row_another_id_nothing_is_said_about_it() {
-    let bench = Bench::new().await;
-    bench.trigger("IF NEW.name = 'bad' THEN NEW.id := 1000000; END IF").await;
-    let added = bench.add_together(&NAMES).await;
-    assert_eq!(of_add(&added[2]), Unknown);
-    assert_eq!(bench.other.named("bad").await, 1);
+async fn if_a_trigger_changes_an_id_the_outcome_is_unknown() {
+    let fixture = Fixture::new().await;
+    fixture.trigger("IF NEW.name = 'bad' THEN NEW.id := 1000000; END IF").await;
+    let added = fixture.add_together(&NAMES).await;
+    assert_eq!(add_outcome(&added[2]), Unknown);
+    assert_eq!(fixture.observer.named("bad").await, 1);
 }

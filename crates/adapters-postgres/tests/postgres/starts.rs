@@ -1,109 +1,117 @@
-//! Starts without a database, or with one that lets nobody in.
+//! Starts without a database, or with one that refuses connections.
 
 use std::time::{Duration, Instant};
 
-use animal_store_adapters_postgres::{PgStorage, PostgresSettings, StartError};
+use animal_store_adapters_postgres::{PgStorage, PostgresSettings, SchemaMode, StartError};
 use animal_store_test_servers::{PgDatabase, PostgresServer};
 use tokio::time::timeout;
 
 use crate::{
-    calls::{AT_ONCE, Answered, PATIENCE, Unavailable, a_moment, comes_to, comes_to_be_ready, each, not_ready, reason},
-    session::Session,
-    store::{Store, endpoint, link, settings},
+    outcomes::{
+        PROMPT, Success, TEST_TIMEOUT, Unavailable, eventually, list_find_add, not_ready, reason, wait_for_outcome,
+        wait_until_ready,
+    },
+    sql_session::SqlSession,
+    store::{MARGIN, Store, endpoint, proxy_to, settings},
 };
 
 fn not_required() -> PostgresSettings {
     PostgresSettings { required_at_start: false, ..settings() }
 }
 
-async fn fails_to_start(url: &str, settings: PostgresSettings) -> StartError {
-    let started = timeout(PATIENCE, PgStorage::start(endpoint(url), endpoint(url), settings)).await;
+async fn start_error(url: &str, settings: PostgresSettings) -> StartError {
+    let started = timeout(TEST_TIMEOUT, PgStorage::start(endpoint(url), endpoint(url), settings)).await;
     started.expect("it ends").err().expect("it fails")
 }
 
-/// It is not ready until it can be used.
-async fn starts_without(url: &str, settings: PostgresSettings, mend: impl AsyncFnOnce()) {
-    let store = timeout(PATIENCE, Store::at(url, settings)).await.expect("it starts");
+/// A storage that is not required starts, is not ready, and can be used after the repair.
+async fn starts_and_recovers(url: &str, settings: PostgresSettings, repair: impl AsyncFnOnce()) {
+    let store = timeout(PROMPT, Store::at(url, settings)).await.expect("it starts");
     for _ in 0..10 {
-        assert_eq!(each(&store.repository, AT_ONCE).await, [Unavailable; 3]);
+        assert_eq!(list_find_add(&store.repository, PROMPT).await, [Unavailable; 3]);
         assert!(not_ready(&store.storage).await.is_some());
     }
-    mend().await;
-    comes_to(&store.repository, Answered, PATIENCE).await;
-    comes_to_be_ready(&store.storage).await;
+    repair().await;
+    wait_for_outcome(&store.repository, Success, TEST_TIMEOUT).await;
+    wait_until_ready(&store.storage).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_password_is_named_and_not_shown() {
+async fn a_wrong_password_is_reported_but_not_shown() {
     let server = PostgresServer::with_password("right");
     let url = server.url("postgres").replace("postgres@", "postgres:wr0ng@");
-    let error = fails_to_start(&url, settings()).await;
+    let error = start_error(&url, settings()).await;
     let text = reason(&error);
     assert!(text.contains(r#"password authentication failed for user "postgres" (SQLSTATE 28P01)"#), "{text}");
     for text in [text, format!("{error:?}"), format!("{:?}", endpoint(&url))] {
         assert!(!text.contains("wr0ng"), "{text}");
     }
-    let mend = async || drop(server.sql("postgres", "ALTER ROLE postgres PASSWORD 'wr0ng'"));
-    starts_without(&url, not_required(), mend).await;
+    let repair = async || drop(server.sql("postgres", "ALTER ROLE postgres PASSWORD 'wr0ng'"));
+    starts_and_recovers(&url, not_required(), repair).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_there_are_too_many_connections_the_next_free_one_is_taken() {
+async fn if_the_server_has_no_connection_left_the_next_free_one_is_used() {
     let server = PostgresServer::with(&["max_connections=5", "superuser_reserved_connections=0"]);
     let url = server.url("postgres");
     let mut others = Vec::new();
     for _ in 0..5 {
-        others.push(Session::at(&url).await);
+        others.push(SqlSession::at(&url).await);
     }
-    let text = reason(&fails_to_start(&url, settings()).await);
+    let text = reason(&start_error(&url, settings()).await);
     assert!(text.contains("too many clients already (SQLSTATE 53300)"), "{text}");
-    starts_without(&url, not_required(), async || others.clear()).await;
+    starts_and_recovers(&url, not_required(), async || others.clear()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_there_is_no_server_a_start_fails_or_waits_for_one() {
+async fn without_a_server_a_start_fails_or_waits_for_one_in_the_background() {
     let mut server = PostgresServer::start();
     let url = server.url("postgres");
     server.stop();
-    let text = reason(&fails_to_start(&url, settings()).await);
-    assert!(text.contains("Connection refused"), "{text}");
-    starts_without(&url, not_required(), async || server.start_again()).await;
+    for schema in [SchemaMode::Check, SchemaMode::Migrate] {
+        let text = reason(&start_error(&url, PostgresSettings { schema, ..settings() }).await);
+        assert!(text.contains("Connection refused"), "{text}");
+    }
+    starts_and_recovers(&url, not_required(), async || server.start_again()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn over_a_link_that_stands_still_a_start_fails_in_time() {
-    let patience = Duration::from_millis(500);
+async fn a_server_that_does_not_respond_delays_the_start_by_the_start_timeout() {
+    let server = PostgresServer::start();
+    server.pause();
+    let settings = PostgresSettings { start_timeout: Duration::from_millis(300), ..not_required() };
+    starts_and_recovers(&server.url("postgres"), settings, async || server.resume()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn over_a_frozen_connection_a_start_fails_in_time() {
+    let connect_timeout = Duration::from_millis(500);
     let database = PgDatabase::new();
-    // The server takes the connection; what comes next is never answered. Diesel asks before we do.
+    // The server accepts the connection and does not respond to what follows. Diesel sends statements of its own first.
     for stuck in ["", "TIME ZONE", "to_regclass"] {
-        let (mut link, url) = link(database.url());
+        let (mut proxy, url) = proxy_to(database.url());
         if stuck.is_empty() {
-            link.freeze();
+            proxy.freeze();
         } else {
-            link.hold(stuck);
+            proxy.hold(stuck);
         }
         let start = Instant::now();
-        let settings = PostgresSettings { connect_timeout: patience, ..settings() };
-        let text = reason(&fails_to_start(&url, settings).await);
-        assert!(start.elapsed() < patience * 2 + AT_ONCE, "{stuck}: {:?}", start.elapsed());
-        assert!(text.contains("no answer in time"), "{text}");
-        link.heal();
+        let text = reason(&start_error(&url, PostgresSettings { connect_timeout, ..settings() }).await);
+        assert!(start.elapsed() < connect_timeout * 2 + MARGIN, "{stuck}: {:?}", start.elapsed());
+        assert!(text.contains("no response in time"), "{text}");
+        proxy.heal();
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_look_at_the_schema_that_is_not_answered_is_tried_again() {
+async fn a_check_of_the_schema_without_a_response_is_retried() {
     let database = PgDatabase::new();
-    let (mut link, url) = link(database.url());
-    link.hold("to_regclass");
+    let (mut proxy, url) = proxy_to(database.url());
+    proxy.hold("to_regclass");
     let settings = PostgresSettings { connect_timeout: Duration::from_millis(300), ..not_required() };
-    let mend = async || {
-        let start = Instant::now();
-        while link.held() < 3 {
-            assert!(start.elapsed() < PATIENCE, "it is not tried again");
-            a_moment().await;
-        }
-        link.heal();
+    let repair = async || {
+        eventually("two retries", async || proxy.held() >= 3).await;
+        proxy.heal();
     };
-    starts_without(&url, settings, mend).await;
+    starts_and_recovers(&url, settings, repair).await;
 }

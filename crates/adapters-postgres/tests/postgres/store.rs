@@ -2,28 +2,32 @@
 
 use std::{sync::Arc, time::Duration};
 
-use animal_store_adapters_postgres::{PgEndpoint, PgPetRepository, PgStorage, PostgresSettings, SchemaMode, WriterEnd};
+use animal_store_adapters_postgres::{
+    PgEndpoint, PgPetRepository, PgStorage, PostgresSettings, SchemaMode, WriterTask,
+};
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
+use futures_util::future::join;
 use tokio_postgres::{Client, NoTls};
 
 use crate::{
-    calls::{Answered, PATIENCE, comes_to, comes_to_be_ready},
-    session::Session,
+    outcomes::{Success, TEST_TIMEOUT, wait_for_outcome, wait_until_ready},
+    sql_session::SqlSession,
 };
 
-/// The storage as one process has it, with one worker.
+/// The storage of a process with one worker.
 pub(crate) struct Store {
     pub(crate) repository: Arc<PgPetRepository>,
     pub(crate) storage: PgStorage,
-    pub(crate) writer_end: WriterEnd,
+    pub(crate) writer: WriterTask,
 }
 
-/// Long enough for a busy machine, where nothing is meant to be late.
+/// Settings with timeouts that do not pass on a busy machine.
 pub(crate) fn settings() -> PostgresSettings {
     PostgresSettings {
         schema: SchemaMode::Migrate,
         required_at_start: true,
+        start_timeout: PostgresSettings::START_TIMEOUT,
         connections_per_worker: 2,
         transaction_pooling: false,
         connect_timeout: Duration::from_secs(10),
@@ -33,89 +37,101 @@ pub(crate) fn settings() -> PostgresSettings {
     }
 }
 
-pub(crate) fn endpoint(url: &str) -> PgEndpoint {
-    PgEndpoint::new(&url.into()).expect("a URL")
-}
-
-impl Store {
-    /// At this URL.
-    pub(crate) async fn at(url: &str, settings: PostgresSettings) -> Self {
-        let (storage, writer_end) = PgStorage::start(endpoint(url), endpoint(url), settings).await.expect("a storage");
-        Self { repository: Arc::new(storage.repository()), storage, writer_end }
-    }
-}
-
-/// As they are, and as they are for a pooler. That one changes how we talk to the server, whoever that is.
-pub(crate) fn both_ways(settings: &PostgresSettings) -> [PostgresSettings; 2] {
-    [false, true].map(|transaction_pooling| PostgresSettings { transaction_pooling, ..settings.clone() })
-}
-
-/// What the tests of faults wait for.
+/// Timeout of tests in which it passes.
 pub(crate) const TIMEOUT: Duration = Duration::from_millis(400);
 
-/// What a busy machine may add to it.
-pub(crate) const MARGIN: Duration = Duration::from_secs(1);
+/// Margin for a busy machine. With [`TIMEOUT`], it is less than any timeout of [`settings`].
+pub(crate) const MARGIN: Duration = Duration::from_secs(5);
 
-/// Where answers are meant to be late.
-pub(crate) fn impatient() -> PostgresSettings {
+/// Settings of tests in which the timeout passes.
+pub(crate) fn short_timeout() -> PostgresSettings {
     PostgresSettings { timeout: TIMEOUT, ..settings() }
 }
 
-/// A storage with a proxy between it and its database, and a session without.
-pub(crate) struct Linked {
-    pub(crate) store: Store,
-    pub(crate) link: FaultProxy,
-    pub(crate) other: Session,
-    pub(crate) database: PgDatabase,
+/// The settings without and with transaction pooling, which changes how the adapter talks to any server.
+pub(crate) fn both_modes(settings: &PostgresSettings) -> [PostgresSettings; 2] {
+    [false, true].map(|transaction_pooling| PostgresSettings { transaction_pooling, ..settings.clone() })
 }
 
-impl Linked {
-    /// It has answered everything.
-    pub(crate) async fn new(settings: PostgresSettings) -> Self {
-        let database = PgDatabase::new();
-        let (link, url) = link(database.url());
-        let store = Store::at(&url, settings).await;
-        comes_to(&store.repository, Answered, PATIENCE).await;
-        comes_to_be_ready(&store.storage).await;
-        let other = Session::of(&database).await;
-        Self { store, link, other, database }
+/// Runs a test in [`both_modes`], at the same time.
+pub(crate) async fn in_both_modes(settings: &PostgresSettings, test: impl AsyncFn(PostgresSettings)) {
+    let [plain, pooling] = both_modes(settings);
+    join(test(plain), test(pooling)).await;
+}
+
+pub(crate) fn endpoint(url: &str) -> PgEndpoint {
+    PgEndpoint::parse(&url.into()).expect("a URL")
+}
+
+impl Store {
+    pub(crate) async fn at(url: &str, settings: PostgresSettings) -> Self {
+        let (storage, writer) = PgStorage::start(endpoint(url), endpoint(url), settings).await.expect("a storage");
+        Self { repository: Arc::new(storage.repository()), storage, writer }
+    }
+
+    /// Waits until all connections are up.
+    async fn connected(self) -> Self {
+        wait_for_outcome(&self.repository, Success, TEST_TIMEOUT).await;
+        wait_until_ready(&self.storage).await;
+        self
     }
 }
 
-/// A proxy to the server with this URL, and the URL of the same database by way of it.
-pub(crate) fn link(url: &str) -> (FaultProxy, String) {
-    let (authority, database) = url.rsplit_once('/').expect("a database");
-    let (user, address) = authority.rsplit_once('@').expect("a user");
-    let port = address.rsplit_once(':').map_or(5432, |(_, port)| port.parse().expect("a port"));
-    let link = FaultProxy::to(port);
-    let url = format!("{user}@{}/{database}", link.address());
-    (link, url)
+/// A storage that is connected to its database through a proxy, and a session that is not.
+pub(crate) struct ProxiedStore {
+    pub(crate) store: Store,
+    pub(crate) proxy: FaultProxy,
+    pub(crate) observer: SqlSession,
+    pub(crate) database: PgDatabase,
 }
 
-/// A storage in a server of its own, which has answered everything.
-pub(crate) struct Served {
+impl ProxiedStore {
+    pub(crate) async fn new(settings: PostgresSettings) -> Self {
+        let database = PgDatabase::new();
+        let (proxy, url) = proxy_to(database.url());
+        let store = Store::at(&url, settings).await.connected().await;
+        let observer = SqlSession::of(&database).await;
+        Self { store, proxy, observer, database }
+    }
+}
+
+/// A proxy to the server of this URL, and the URL of the same database through the proxy.
+pub(crate) fn proxy_to(url: &str) -> (FaultProxy, String) {
+    let (user, port, database) = parts(url);
+    let proxy = FaultProxy::to(port);
+    let url = format!("{user}@{}/{database}", proxy.address());
+    (proxy, url)
+}
+
+/// Scheme and user, port, and database of a URL.
+pub(crate) fn parts(url: &str) -> (&str, u16, &str) {
+    let (authority, database) = url.rsplit_once('/').expect("a database");
+    let (user, address) = authority.rsplit_once('@').expect("a user");
+    (user, address.rsplit_once(':').map_or(5432, |(_, port)| port.parse().expect("a port")), database)
+}
+
+/// A storage in a server of its own.
+pub(crate) struct ServedStore {
     pub(crate) store: Store,
     pub(crate) server: PostgresServer,
 }
 
-impl Served {
+impl ServedStore {
     pub(crate) async fn new(settings: PostgresSettings) -> Self {
         let server = PostgresServer::start();
-        let store = Store::at(&server.url("postgres"), settings).await;
-        comes_to(&store.repository, Answered, PATIENCE).await;
-        comes_to_be_ready(&store.storage).await;
+        let store = Store::at(&server.url("postgres"), settings).await.connected().await;
         Self { store, server }
     }
 }
 
-/// An empty repository that keeps idempotency keys for so long, and what it needs until the test ends.
+/// An empty repository with this retention of idempotency keys, and a guard that it needs until the test ends.
 pub(crate) async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, (PgStorage, PgDatabase)) {
     let database = PgDatabase::new();
     let store = Store::at(database.url(), PostgresSettings { idempotency_retention, ..settings() }).await;
     (store.repository, (store.storage, database))
 }
 
-/// A client that is none of the storage's.
+/// A client beside the storage.
 pub(crate) async fn client(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connected");
     tokio::spawn(connection);

@@ -1,18 +1,21 @@
-//! Records whose time is over go, a batch after the other, whatever else there is, and nothing else goes.
+//! Expired records are deleted, batch by batch, and no others.
 
 use std::{
-    sync::Arc,
-    time::{Duration, Instant},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_test_servers::PgDatabase;
 
 use crate::{
-    calls::{AT_ONCE, PATIENCE, Unavailable, a_moment, comes_to},
-    keyed::{Again, Busy, New, ask},
-    session::Session,
-    store::{Linked, Store, both_ways, settings},
+    keyed::{Conflict, New, Replayed, add_keyed},
+    outcomes::{PROMPT, Unavailable, eventually, wait_for_outcome},
+    sql_session::SqlSession,
+    store::{ProxiedStore, Store, in_both_modes, settings},
 };
 
 /// A sweep every 10 to 20 ms.
@@ -20,154 +23,146 @@ fn sweeping() -> PostgresSettings {
     PostgresSettings { idempotency_retention: Duration::from_millis(40), ..settings() }
 }
 
-/// So many records that end at this time.
-async fn records(session: &Session, count: usize, end: &str) {
+/// Inserts this number of records with this expiry.
+async fn records(session: &SqlSession, count: usize, end: &str) {
     let row = format!("'farm', sha256(($${end}$$ || n)::bytea), '', n, {end}");
     session.run(&format!("INSERT INTO idempotency_keys SELECT {row} FROM generate_series(1, {count}) n")).await;
 }
 
-const OVER: &str = "now() - interval '1 second' * n";
+const EXPIRED: &str = "now() - interval '1 second' * n";
 
-async fn come_to_be(session: &Session, expected: usize) {
-    let start = Instant::now();
-    loop {
-        let count = session.count("idempotency_keys").await;
-        if count == expected {
-            return;
-        }
-        assert!(start.elapsed() < PATIENCE, "{count} records, and not {expected}");
-        a_moment().await;
-    }
+async fn wait_for_records(session: &SqlSession, expected: usize) {
+    let what = format!("{expected} records");
+    eventually(&what, async || session.count("idempotency_keys").await == expected).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_that_is_over_goes_by_the_index_and_nothing_else_does() {
-    for settings in both_ways(&sweeping()) {
+async fn all_expired_records_are_found_by_the_index_and_deleted_and_no_others() {
+    in_both_modes(&sweeping(), async |settings| {
         let database = PgDatabase::new();
         let store = Store::at(database.url(), settings).await;
-        let other = Session::of(&database).await;
-        // The index is read by nobody else.
-        other.run("SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off").await;
-        records(&other, 10, "now() + interval '1 hour'").await;
-        records(&other, 10, "'infinity'").await;
-        records(&other, 3500, OVER).await;
-        // All of one batch of creates.
-        records(&other, 2500, "now() - interval '1 hour'").await;
-        come_to_be(&other, 20).await;
-        records(&other, 1, OVER).await;
-        come_to_be(&other, 20).await;
-        // What was done by those that are gone is counted.
+        let observer = SqlSession::of(&database).await;
+        // No other session reads the index.
+        observer.run("SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off").await;
+        records(&observer, 10, "now() + interval '1 hour'").await;
+        records(&observer, 10, "'infinity'").await;
+        records(&observer, 3500, EXPIRED).await;
+        // As many records with the same expiry as batches of creates can make.
+        records(&observer, 2500, "now() - interval '1 hour'").await;
+        wait_for_records(&observer, 20).await;
+        records(&observer, 1, EXPIRED).await;
+        wait_for_records(&observer, 20).await;
+        // A session reports its statistics at its end.
         drop(store);
-        other.wait_for_backends(0).await;
+        observer.wait_for_backends(0).await;
         let read = "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'idempotency_keys_expires_at'";
-        let read: usize = other.column(read).await[0].parse().expect("a number");
+        let read: usize = observer.column(read).await[0].parse().expect("a number");
         assert!(read >= 6001, "{read} entries of the index were read");
-    }
+    })
+    .await;
 }
 
-/// Times are written in many ways.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_next_batch_goes_on_where_the_last_one_ended_however_times_are_written() {
+async fn the_next_batch_continues_after_the_last_one_however_the_database_writes_times() {
     for zone in ["Africa/Maputo", "Asia/Manila"] {
         let database = PgDatabase::new();
         for setting in ["DateStyle = 'SQL, DMY'".to_owned(), format!("TimeZone = '{zone}'")] {
             database.sql(&format!("ALTER DATABASE {} SET {setting}", database.name()));
         }
-        // There is one sweep while this waits, and no second.
-        let retention = Duration::from_secs(4);
+        let retention = Duration::from_millis(400);
         let store =
             Store::at(database.url(), PostgresSettings { idempotency_retention: retention, ..settings() }).await;
-        let other = Session::of(&database).await;
-        other.run("CREATE TABLE batches (pid int, records bigint)").await;
-        let body = "BEGIN INSERT INTO batches SELECT pg_backend_pid(), count(*) FROM deleted; RETURN NULL; END";
-        other.run(&format!("CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS '{body}'")).await;
+        let observer = SqlSession::of(&database).await;
+        observer.run("CREATE TABLE fixture (pid int, records bigint)").await;
+        let body = "BEGIN INSERT INTO fixture SELECT pg_backend_pid(), count(*) FROM deleted; RETURN NULL; END";
+        observer.run(&format!("CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS '{body}'")).await;
         let trigger = "AFTER DELETE ON idempotency_keys REFERENCING OLD TABLE AS deleted EXECUTE FUNCTION note()";
-        other.run(&format!("CREATE TRIGGER note {trigger}")).await;
-        records(&other, 2500, OVER).await;
-        come_to_be(&other, 0).await;
-        let sweeps = other.column("SELECT DISTINCT pid FROM batches WHERE records > 0").await.len();
+        observer.run(&format!("CREATE TRIGGER note {trigger}")).await;
+        records(&observer, 2500, EXPIRED).await;
+        wait_for_records(&observer, 0).await;
+        let sweeps = observer.column("SELECT DISTINCT pid FROM fixture WHERE records > 0").await.len();
         assert_eq!(sweeps, 1, "{zone}");
         drop(store);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_locked_is_passed_over_until_it_is_not() {
+async fn locked_records_are_skipped_until_they_are_unlocked() {
     let database = PgDatabase::new();
     let _store = Store::at(database.url(), sweeping()).await;
-    let (locking, other) = (Session::of(&database).await, Session::of(&database).await);
-    records(&other, 1200, "now() + interval '1 second'").await;
+    let (locking, observer) = (SqlSession::of(&database).await, SqlSession::of(&database).await);
+    records(&observer, 1200, "now() + interval '1 second'").await;
     locking.run("BEGIN; SELECT FROM idempotency_keys FOR UPDATE").await;
-    let start = Instant::now();
-    while other.count("idempotency_keys WHERE expires_at > now()").await > 0 {
-        assert!(start.elapsed() < PATIENCE, "they do not end");
-        a_moment().await;
-    }
-    records(&other, 1500, "now() - interval '1 microsecond'").await;
-    come_to_be(&other, 1200).await;
+    eventually("they expire", async || observer.count("idempotency_keys WHERE expires_at > now()").await == 0).await;
+    records(&observer, 1500, "now() - interval '1 microsecond'").await;
+    wait_for_records(&observer, 1200).await;
     locking.run("COMMIT").await;
-    come_to_be(&other, 0).await;
+    wait_for_records(&observer, 0).await;
 }
 
-/// The first process that sweeps is held up in its midst.
+/// The first process that sweeps waits in the middle of a batch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_another_process_is_at_is_left_to_that_one() {
+async fn records_that_another_process_is_deleting_are_skipped() {
     let database = PgDatabase::new();
     let _stores = [Store::at(database.url(), sweeping()).await, Store::at(database.url(), sweeping()).await];
-    let other = Session::of(&database).await;
+    let observer = SqlSession::of(&database).await;
     let body = "BEGIN IF pg_try_advisory_xact_lock(1) THEN PERFORM pg_advisory_xact_lock(2); END IF; RETURN OLD; END";
-    other.run(&format!("CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS '{body}'")).await;
-    other.run("CREATE TRIGGER wait BEFORE DELETE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION wait()").await;
-    other.run("SELECT pg_advisory_lock(2)").await;
-    records(&other, 4500, OVER).await;
-    come_to_be(&other, 1000).await;
-    other.wait_for_locks("advisory", 1).await;
-    other.run("SELECT pg_advisory_unlock(2)").await;
-    come_to_be(&other, 0).await;
+    observer.run(&format!("CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS '{body}'")).await;
+    observer.run("CREATE TRIGGER wait BEFORE DELETE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION wait()").await;
+    observer.run("SELECT pg_advisory_lock(2)").await;
+    records(&observer, 4500, EXPIRED).await;
+    wait_for_records(&observer, 1000).await;
+    observer.wait_for_locks("advisory", 1).await;
+    observer.run("SELECT pg_advisory_unlock(2)").await;
+    wait_for_records(&observer, 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_failure_stops_it_for_good() {
-    for settings in both_ways(&sweeping()) {
-        let mut linked = Linked::new(settings).await;
+async fn after_any_failure_sweeps_go_on() {
+    in_both_modes(&sweeping(), async |settings| {
+        let mut proxied = ProxiedStore::new(settings).await;
         let body = "BEGIN PERFORM nextval(''attempts''); RAISE ''no''; END";
-        linked.other.run(&format!("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS '{body}'")).await;
+        proxied.observer.run(&format!("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS '{body}'")).await;
         let trigger = "BEFORE DELETE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION refuse()";
-        // It counts also what is rolled back.
-        linked.other.run(&format!("CREATE SEQUENCE attempts; CREATE TRIGGER refuse {trigger}")).await;
-        records(&linked.other, 10, OVER).await;
-        let start = Instant::now();
-        while linked.other.count("attempts WHERE last_value >= 3").await == 0 {
-            assert!(start.elapsed() < PATIENCE, "it does not try again");
-            a_moment().await;
-        }
-        assert_eq!(linked.other.count("idempotency_keys").await, 10);
-        linked.link.refuse();
-        comes_to(&linked.store.repository, Unavailable, AT_ONCE).await;
-        linked.other.wait_for_backends(0).await;
-        linked.other.run("DROP TRIGGER refuse ON idempotency_keys").await;
-        assert_eq!(linked.other.count("idempotency_keys").await, 10);
-        linked.link.heal();
-        come_to_be(&linked.other, 0).await;
-    }
+        // A sequence also counts attempts that are rolled back.
+        proxied.observer.run(&format!("CREATE SEQUENCE attempts; CREATE TRIGGER refuse {trigger}")).await;
+        records(&proxied.observer, 10, EXPIRED).await;
+        let attempts = "attempts WHERE last_value >= 3";
+        eventually("three attempts", async || proxied.observer.count(attempts).await == 1).await;
+        assert_eq!(proxied.observer.count("idempotency_keys").await, 10);
+        proxied.proxy.refuse();
+        wait_for_outcome(&proxied.store.repository, Unavailable, PROMPT).await;
+        proxied.observer.wait_for_backends(0).await;
+        proxied.observer.run("DROP TRIGGER refuse ON idempotency_keys").await;
+        assert_eq!(proxied.observer.count("idempotency_keys").await, 10);
+        proxied.proxy.heal();
+        wait_for_records(&proxied.observer, 0).await;
+    })
+    .await;
 }
 
-/// Keys are taken anew while their records are swept.
+/// Keys expire and are used again while their records are swept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_is_told_that_an_animal_is_new_finds_it_once_while_records_are_swept() {
+async fn while_records_are_swept_every_new_pet_is_stored_once() {
     let database = PgDatabase::new();
     let stores = [Store::at(database.url(), sweeping()).await, Store::at(database.url(), sweeping()).await];
-    let other = Session::of(&database).await;
+    let observer = SqlSession::of(&database).await;
+    let total = Arc::new(AtomicUsize::new(0));
     let clients: Vec<_> = (0..8)
         .map(|client| {
-            let repository = Arc::clone(&stores[client % 2].repository);
+            let (repository, total) = (Arc::clone(&stores[client % 2].repository), Arc::clone(&total));
             tokio::spawn(async move {
-                let mut new = 0;
-                for number in 0..150 {
-                    match ask(&repository, &((client + number) % 5).to_string()).await {
-                        New(_) => new += 1,
-                        Again(_) | Busy => {}
-                        other => panic!("{other:?}"),
+                let (mut new, mut number) = (0, client);
+                // Five keys: with more new pets, some keys were used again.
+                while total.load(Ordering::Relaxed) < 20 {
+                    number += 1;
+                    match add_keyed(&repository, &(number % 5).to_string()).await {
+                        New(_) => {
+                            new += 1;
+                            total.fetch_add(1, Ordering::Relaxed);
+                        }
+                        Replayed(_) | Conflict => {}
+                        result => panic!("{result:?}"),
                     }
                 }
                 new
@@ -178,8 +173,7 @@ async fn whoever_is_told_that_an_animal_is_new_finds_it_once_while_records_are_s
     for client in clients {
         new += client.await.expect("it ends");
     }
-    assert!(new > 5, "nothing was taken anew");
-    assert_eq!(other.count("pets").await, new);
-    assert_eq!(other.count("(SELECT DISTINCT id FROM pets) pets").await, new);
-    come_to_be(&other, 0).await;
+    assert_eq!(observer.count("pets").await, new);
+    assert_eq!(observer.count("(SELECT DISTINCT id FROM pets) pets").await, new);
+    wait_for_records(&observer, 0).await;
 }

@@ -1,13 +1,12 @@
-use animal_store_app::{
-    ports::{AddPet, PetRepository},
-    test_support::new_pet,
-};
 use animal_store_test_servers::PostgresServer;
 
-use crate::store::{Store, settings};
+use crate::{
+    outcomes::adds_and_finds,
+    store::{Store, settings},
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_unix_socket_is_named_by_its_folder() {
+async fn the_folder_of_a_unix_socket_is_a_host() {
     let server = PostgresServer::start();
     let (folder, port) = (server.socket_directory().to_str().expect("UTF-8"), server.port());
     let encoded = folder.replace('/', "%2F");
@@ -15,7 +14,7 @@ async fn a_unix_socket_is_named_by_its_folder() {
         format!("postgres:///postgres?host={folder}&port={port}&user=postgres"),
         format!("postgres:///postgres?host={encoded}&port={port}&user=postgres"),
         format!("postgres://postgres@{encoded}:{port}/postgres"),
-        // There is nothing to encrypt.
+        // Nothing is encrypted.
         format!("postgres://postgres@{encoded}:{port}/postgres?sslmode=require"),
         format!("postgres://postgres@{encoded}:{port}/postgres?sslmode=verify-full&sslrootcert=/nowhere"),
     ]
@@ -25,9 +24,7 @@ async fn a_unix_socket_is_named_by_its_folder() {
         let name = format!("socket-{number}");
         let separator = if url.contains('?') { '&' } else { '?' };
         let store = Store::at(&format!("{url}{separator}application_name={name}"), settings()).await;
-        let added = store.repository.add(AddPet::new(new_pet())).await.expect("added").pet;
-        assert_eq!(store.repository.find(added.id()).await.expect("found"), Some(added));
-
+        adds_and_finds(&store.repository).await;
         let activity = format!("FROM pg_stat_activity WHERE application_name = '{name}'");
         assert_eq!(server.sql("postgres", &format!("SELECT bool_and(client_port = -1) {activity}")), "t", "{url}");
     }

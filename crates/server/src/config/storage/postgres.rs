@@ -61,6 +61,7 @@ impl PostgresConfig {
             transaction_pooling: values.read(&TRANSACTION_POOLING, boolean),
             connect_timeout: values.read(&CONNECT_TIMEOUT, duration(MIN_TIMEOUT..=MAX_TIMEOUT)),
             timeout: values.read(&TIMEOUT, duration(MIN_TIMEOUT..=MAX_TIMEOUT)),
+            start_timeout: PostgresSettings::START_TIMEOUT,
             max_waiting_creates: values.read(&MAX_WAITING_CREATES, number(1..=100_000)),
             idempotency_retention,
         };
@@ -76,5 +77,5 @@ impl PostgresConfig {
 /// Parses a URL. `Err`: the error was added to the values.
 fn endpoint(values: &mut Values, key: &Key) -> Result<Option<PgEndpoint>, ()> {
     let Some(url) = values.read_secret(key) else { return Ok(None) };
-    PgEndpoint::new(&url).map(Some).map_err(|error| values.add_error(key, &error.to_string()))
+    PgEndpoint::parse(&url).map(Some).map_err(|error| values.add_error(key, &error.to_string()))
 }

@@ -1,0 +1,53 @@
+use std::cmp::Ordering;
+
+use animal_store_app::ports::{AddPetError, AddedPet};
+use tokio_postgres::{Row, types::Type};
+
+use crate::{PostgresSettings, pet_row::Array};
+
+pub(crate) type AddResult = Result<AddedPet, AddPetError>;
+
+/// A request to add a pet, by a statement that adds a batch.
+pub(crate) trait AddRequest: Sized + Send + Sync + 'static {
+    /// Purpose of the connection, for the log.
+    const PURPOSE: &'static str;
+
+    /// What the statement returns for a request.
+    type Stored: Send;
+
+    /// The columns of the statement's parameters, each with the type of an array of its values.
+    fn columns() -> Vec<(&'static str, Type)>;
+
+    /// The statement. Its rows begin with the position of their request in the batch, from 1.
+    fn statement(settings: &PostgresSettings) -> String;
+
+    /// A setting of its transactions beside [`PostgresSettings::set_statements`].
+    fn setting(_: &PostgresSettings) -> Option<String> {
+        None
+    }
+
+    /// Order within a batch. Equal requests keep the order in which they came.
+    fn order(_: &Self, _: &Self) -> Ordering {
+        Ordering::Equal
+    }
+
+    /// The values of the columns, for a batch.
+    fn arrays<'a>(requests: &[&'a Self]) -> Vec<Array<'a>>;
+
+    /// Decodes a row behind its position; `None` if it is not valid.
+    fn stored(row: &Row) -> Option<Self::Stored>;
+
+    /// The result of the request. Releases everything that the request holds.
+    fn result(self, stored: Self::Stored) -> AddResult;
+}
+
+/// Returns the names of columns as a list: `name, status`.
+pub(crate) fn column_names(columns: &[(&str, Type)]) -> String {
+    columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the parameters of a statement as the relation `given`, with these columns and the position as `ordinal`.
+pub(crate) fn unnest(columns: &[(&str, Type)]) -> String {
+    let parameters: Vec<_> = (1..).zip(columns).map(|(number, (_, array))| format!("${number}::{array}")).collect();
+    format!("unnest({}) WITH ORDINALITY AS given ({}, ordinal)", parameters.join(", "), column_names(columns))
+}

@@ -1,0 +1,144 @@
+mod url;
+
+use std::{fmt, time::Duration};
+
+use secrecy::{ExposeSecret, SecretString};
+use tokio::{task::JoinHandle, time::timeout};
+use tokio_postgres::{
+    CancelToken, Client, Config, NoTls, Socket,
+    config::{Host, SslMode},
+    tls::MakeTlsConnect,
+};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use self::url::EndpointUrl;
+pub use self::url::PgEndpointError;
+use super::tls;
+use crate::error::ConnectionError;
+
+/// A PostgreSQL database and how to connect to it. It is shown as its hosts and its name, without anything secret.
+#[derive(Clone)]
+pub struct PgEndpoint {
+    /// One per host, in the order in which they are tried.
+    configs: Vec<Config>,
+    /// `None` if no host is connected to with encryption.
+    tls: Option<MakeRustlsConnect>,
+}
+
+/// The task that reads and writes a connection. Dropping it closes the connection.
+pub(crate) struct ConnectionTask(JoinHandle<Result<(), tokio_postgres::Error>>);
+
+impl PgEndpoint {
+    /// Parses a URL: `postgres://user:password@host:port/database?option=value`. The options are those of
+    /// tokio-postgres, and libpq's `sslmode` and `sslrootcert` (a file with certificates, or `system`).
+    ///
+    /// # Errors
+    /// See [`PgEndpointError`].
+    pub fn parse(url: &SecretString) -> Result<Self, PgEndpointError> {
+        let EndpointUrl { configs, certificate_check } = EndpointUrl::parse(url.expose_secret())?;
+        let tls = certificate_check.map(tls::connector).transpose().map_err(PgEndpointError::RootCertificates)?;
+        Ok(Self { configs, tls })
+    }
+
+    /// Opens a connection within the timeout, of which each host has an equal share. Its task runs on the current
+    /// runtime.
+    pub(crate) async fn connect(&self, connect_timeout: Duration) -> Result<(Client, ConnectionTask), ConnectionError> {
+        let share = connect_timeout / u32::try_from(self.configs.len()).unwrap_or(u32::MAX);
+        let mut last_error = ConnectionError::NoResponse;
+        for config in &self.configs {
+            match timeout(share, self.connect_to(config)).await.unwrap_or(Err(ConnectionError::NoResponse)) {
+                Ok(connected) => return Ok(connected),
+                Err(error) => last_error = error,
+            }
+        }
+        Err(last_error)
+    }
+
+    async fn connect_to(&self, config: &Config) -> Result<(Client, ConnectionTask), ConnectionError> {
+        let Some(tls) = self.tls.as_ref().filter(|_| config.get_ssl_mode() != SslMode::Disable) else {
+            return open(config, NoTls).await;
+        };
+        match open(config, tls.clone()).await {
+            Err(error) if config.get_ssl_mode() == SslMode::Prefer && error.may_be_about_encryption() => {
+                let mut plain = config.clone();
+                // The first error is the one to report.
+                open(plain.ssl_mode(SslMode::Disable), NoTls).await.map_err(|_| error)
+            }
+            result => result,
+        }
+    }
+
+    /// Ends the statement that a lost connection is still running in the server. Failing to do so has no consequence.
+    pub(crate) async fn cancel(&self, token: CancelToken, cancel_timeout: Duration) {
+        let cancelling = async {
+            match &self.tls {
+                None => token.cancel_query(NoTls).await,
+                Some(tls) => token.cancel_query(tls.clone()).await,
+            }
+        };
+        let _ = timeout(cancel_timeout, cancelling).await;
+    }
+
+    pub(crate) fn log_unavailable(&self, reason: &str) {
+        tracing::error!(address = %self, reason, "no connection to PostgreSQL: requests are answered 503");
+    }
+}
+
+async fn open<T>(config: &Config, tls: T) -> Result<(Client, ConnectionTask), ConnectionError>
+where
+    T: MakeTlsConnect<Socket, Stream: Send + 'static> + Send,
+    T::TlsConnect: Send,
+    <T::TlsConnect as tokio_postgres::tls::TlsConnect<Socket>>::Future: Send,
+{
+    let (client, connection) = config.connect(tls).await?;
+    let encoding = connection.parameter("server_encoding").unwrap_or_default().to_owned();
+    let task = ConnectionTask(tokio::spawn(connection));
+    if encoding == "UTF8" { Ok((client, task)) } else { Err(ConnectionError::NotUtf8(encoding)) }
+}
+
+impl ConnectionTask {
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    pub(crate) async fn ended(&mut self) -> ConnectionError {
+        match (&mut self.0).await {
+            Ok(Err(error)) => error.into(),
+            Ok(Ok(())) | Err(_) => ConnectionError::Closed,
+        }
+    }
+}
+
+impl Drop for ConnectionTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl fmt::Display for PgEndpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for config in &self.configs {
+            let ports = config.get_ports();
+            for (index, host) in config.get_hosts().iter().enumerate() {
+                let port = ports.get(index).or(ports.first()).unwrap_or(&5432);
+                match host {
+                    Host::Tcp(name) if name.contains(':') => write!(formatter, "{separator}[{name}]:{port}")?,
+                    Host::Tcp(name) => write!(formatter, "{separator}{name}:{port}")?,
+                    Host::Unix(folder) => write!(formatter, "{separator}{}:{port}", folder.display())?,
+                }
+                separator = ",";
+            }
+        }
+        write!(formatter, "/{}", self.configs[0].get_dbname().unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for PgEndpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "PgEndpoint({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+use animal_store_test_servers::Certificates;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use proptest::prelude::*;
+
+use super::*;
+
+fn endpoint(url: &str) -> Result<PgEndpoint, PgEndpointError> {
+    PgEndpoint::parse(&url.into())
+}
+
+fn mode(url: &str) -> SslMode {
+    let endpoint = endpoint(url).unwrap();
+    let mode = endpoint.configs[0].get_ssl_mode();
+    assert_eq!(endpoint.tls.is_some(), mode != SslMode::Disable, "{url}");
+    mode
+}
+
+/// All texts that are shown of a URL.
+fn shown(url: &str) -> String {
+    match endpoint(url) {
+        Ok(endpoint) => format!("{endpoint:?} {endpoint}"),
+        Err(error) => format!("{error:?} {error}"),
+    }
+}
+
+#[test]
+fn an_endpoint_is_shown_as_its_hosts_and_its_database() {
+    for (url, expected) in [
+        ("postgres://localhost/animals", "localhost:5432/animals"),
+        ("postgresql://shop:secret@db.example:7/animals?connect_timeout=3", "db.example:7/animals"),
+        ("postgres://a:1,b:2/animals?target_session_attrs=read-write", "a:1,b:2/animals"),
+        ("postgres://[::1]:7/animals", "[::1]:7/animals"),
+        ("postgres:///animals?host=/run/pg&port=7&user=shop", "/run/pg:7/animals"),
+        ("postgres://shop@%2Frun%2Fpg:7/animals", "/run/pg:7/animals"),
+        ("postgres://localhost/%C3%A4", "localhost:5432/ä"),
+    ] {
+        assert_eq!(endpoint(url).unwrap().to_string(), expected);
+    }
+}
+
+#[test]
+fn a_text_that_is_not_the_url_of_a_database_is_refused() {
+    for url in [
+        "",
+        "top-secret",
+        "host=localhost dbname=top-secret",
+        "mysql://top-secret@localhost/animals",
+        "POSTGRES://localhost/animals",
+        "postgres://",
+        "postgres://localhost",
+        "postgres://localhost/",
+        "postgres:///animals",
+        "postgres://:5432/animals",
+        "postgres://localhost:x/animals",
+        "postgres://localhost:99999/animals",
+        "postgres://[::1/animals",
+        "postgres://a,,b/animals",
+        "postgres://shop:top@secret@localhost/animals",
+        "postgres://shop:top@secret/animals@localhost/animals",
+        "postgres://shop:1/secret?user=@localhost/animals",
+    ] {
+        assert_eq!(endpoint(url).unwrap_err(), PgEndpointError::Url, "{url}");
+    }
+}
+
+#[test]
+fn unknown_options_are_refused() {
+    for option in ["top-secret", "x=top-secret", "connect_timeout=top-secret", "=", "target_session_attrs=top-secret"] {
+        let error = endpoint(&format!("postgres://localhost/animals?{option}")).unwrap_err();
+        assert_eq!(error, PgEndpointError::Option, "{option}");
+    }
+}
+
+#[test]
+fn options_are_used() {
+    let config =
+        endpoint("postgres://localhost/animals?application_name=a%20b&options=-c%20x%3Dy").unwrap().configs.remove(0);
+    assert_eq!((config.get_application_name(), config.get_options()), (Some("a b"), Some("-c x=y")));
+
+    let config = endpoint("postgres://localhost/animals").unwrap().configs.remove(0);
+    assert_eq!((config.get_application_name(), config.get_options()), (Some("animal-store"), None));
+}
+
+#[test]
+fn each_host_has_all_parts_of_the_url() {
+    let endpoint = endpoint("postgres://shop:secret@a:1,[::1]:2,c/animals?sslmode=require&user=other").unwrap();
+    let ports: Vec<_> = endpoint.configs.iter().flat_map(|config| config.get_ports().to_vec()).collect();
+    assert_eq!(ports, [1, 2, 5432]);
+    for config in &endpoint.configs {
+        assert_eq!((config.get_user(), config.get_password()), (Some("other"), Some(b"secret".as_slice())));
+        assert_eq!((config.get_dbname(), config.get_ssl_mode()), (Some("animals"), SslMode::Require));
+    }
+}
+
+#[test]
+fn encryption_has_the_modes_of_libpq() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Certificates::make(folder.path()).authority;
+    let root = format!("&sslrootcert={}", authority.display());
+    for (option, expected) in [
+        ("", SslMode::Prefer),
+        ("sslmode=disable", SslMode::Disable),
+        ("sslmode=prefer", SslMode::Prefer),
+        ("sslmode=require", SslMode::Require),
+        ("sslmode=disable&sslmode=require", SslMode::Require),
+        ("ssl%6Dode=requir%65", SslMode::Require),
+    ] {
+        assert_eq!(mode(&format!("postgres://localhost/animals?{option}")), expected, "{option}");
+        assert_eq!(mode(&format!("postgres://localhost/animals?{option}{root}")), expected, "{option}");
+    }
+    for option in ["sslmode=verify-ca", "sslmode=verify-full"] {
+        assert_eq!(mode(&format!("postgres://localhost/animals?{option}{root}")), SslMode::Require);
+    }
+    for option in ["sslmode=disable", "sslmode=prefer", "sslmode=require", "sslmode=verify-ca"] {
+        let error = endpoint(&format!("postgres://localhost/animals?{option}&sslrootcert=system")).unwrap_err();
+        assert_eq!(error, PgEndpointError::WeakWithSystem, "{option}");
+    }
+    for option in ["sslmode=", "sslmode=allow", "sslmode=Require", "sslmode=top-secret"] {
+        let error = endpoint(&format!("postgres://localhost/animals?{option}")).unwrap_err();
+        assert_eq!(error, PgEndpointError::SslMode, "{option}");
+    }
+}
+
+/// A file that has no effect is not read.
+#[test]
+fn a_unix_socket_is_not_encrypted() {
+    for option in ["sslmode=require", "sslmode=verify-full&sslrootcert=/nowhere"] {
+        assert_eq!(mode(&format!("postgres:///animals?host=/run/pg&{option}")), SslMode::Disable);
+    }
+}
+
+#[test]
+fn authorities_that_cannot_be_read_are_an_error() {
+    let other = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(other.path(), "top-secret").unwrap();
+    for (file, reason) in [("/nowhere", "No such file"), (other.path().to_str().unwrap(), "no certificate")] {
+        let url = format!("postgres://localhost/animals?sslmode=verify-ca&sslrootcert={file}");
+        let Err(PgEndpointError::RootCertificates(text)) = endpoint(&url) else { panic!("{file}") };
+        assert!(text.contains(reason) && !text.contains("top-secret"), "{text}");
+    }
+}
+
+#[test]
+fn a_password_with_separators_of_urls_is_not_shown() {
+    let passwords = "sec?ret|sec/ret|sec@ret|sec:ret|sec#ret|sec%ret|sec%zzret|sec@ret/x|sec@ret?x|sec@ret:1/x|\
+        sec@ret,x|1/secret?user=|1/secret?application_name=x&user=y|1?secret|1,secret|[sec]ret|sec ret|sec&ret=1|\
+        sec@/ret|@secret|/secret|?secret|1/secret";
+    for password in passwords.split('|') {
+        let encoded = utf8_percent_encode(password, NON_ALPHANUMERIC).to_string();
+        for password in [password, &encoded] {
+            for url in [
+                format!("postgres://shop:{password}@localhost/animals"),
+                format!("postgres://shop:{password}@localhost:7/animals?sslmode=require&application_name=x"),
+                format!("postgres://localhost/animals?user=shop&password={password}"),
+            ] {
+                let text = shown(&url);
+                assert!(!text.contains("sec") && !text.contains("ret"), "{url}: {text}");
+            }
+        }
+        let url = format!("postgres://shop:{encoded}@localhost/animals");
+        assert_eq!(endpoint(&url).unwrap().configs[0].get_password(), Some(password.as_bytes()));
+    }
+}
+
+proptest! {
+    /// Passwords are made of letters that do not occur in messages.
+    #[test]
+    fn no_password_is_ever_shown(
+        password in "[XYZ0-9]{0,3}[/?@:#%,&=\\[]{0,3}[XYZ]{4}[XYZ0-9/?@:#%,&= \\[\\]]{0,8}",
+        tail in "(/[a-z]{0,5})?([?](sslmode=require|user=shop|application_name=x|port=1|&)?)?",
+        encode: bool,
+        option: bool,
+    ) {
+        let password = if encode { utf8_percent_encode(&password, NON_ALPHANUMERIC).to_string() } else { password };
+        let url = if option {
+            let options = tail.split('?').next_back().unwrap_or_default();
+            format!("postgres://shop@localhost/animals?{options}&password={password}")
+        } else {
+            format!("postgres://shop:{password}@localhost{tail}")
+        };
+        let text = shown(&url);
+        prop_assert!(!text.contains(['X', 'Y', 'Z']), "{url}: {text}");
+    }
+}

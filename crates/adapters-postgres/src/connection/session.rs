@@ -1,0 +1,52 @@
+//! Opens a connection and prepares it for its purpose.
+
+use std::sync::Arc;
+
+use tokio::{sync::watch, time::timeout};
+use tokio_postgres::Client;
+
+use super::{
+    endpoint::{ConnectionTask, PgEndpoint},
+    retry::OutageLog,
+};
+use crate::{PostgresSettings, error::ConnectionError};
+
+/// A connection that is prepared for its purpose.
+pub(crate) trait Session: Sized + Send + Sync + 'static {
+    fn prepare(
+        client: Client,
+        settings: &PostgresSettings,
+    ) -> impl Future<Output = Result<Self, ConnectionError>> + Send;
+}
+
+impl Session for Client {
+    async fn prepare(client: Client, _: &PostgresSettings) -> Result<Self, ConnectionError> {
+        Ok(client)
+    }
+}
+
+/// How the connections of a process are opened, and what they share.
+#[derive(Clone)]
+pub(crate) struct ConnectionSettings {
+    pub(crate) endpoint: PgEndpoint,
+    pub(crate) postgres: PostgresSettings,
+    pub(crate) outages: Arc<OutageLog>,
+    /// Whether the schema can be used. No supervisor connects before that.
+    pub(crate) schema_ready: watch::Receiver<bool>,
+}
+
+impl ConnectionSettings {
+    /// Opens a connection within the connect timeout, and prepares it within the same timeout.
+    pub(crate) async fn open<S: Session>(&self) -> Result<(S, ConnectionTask), ConnectionError> {
+        let connect_timeout = self.postgres.connect_timeout;
+        let (client, task) = self.endpoint.connect(connect_timeout).await?;
+        let preparing = async {
+            if !self.postgres.transaction_pooling {
+                client.batch_execute(&self.postgres.set_statements("SET")).await?;
+            }
+            S::prepare(client, &self.postgres).await
+        };
+        let session = timeout(connect_timeout, preparing).await;
+        Ok((session.unwrap_or(Err(ConnectionError::NoResponse))?, task))
+    }
+}

@@ -1,0 +1,123 @@
+use std::sync::Arc;
+
+use tokio::{
+    sync::{SetOnce, watch},
+    task::AbortHandle,
+    time::{Instant, sleep},
+};
+
+use super::{
+    endpoint::ConnectionTask,
+    retry::{MAX_PAUSE, Outage},
+    session::{ConnectionSettings, Session},
+};
+use crate::error::NotConnected;
+
+/// Why a connection without a response is replaced: later responses would be delayed as well.
+pub(crate) const NO_RESPONSE: &str = "it did not respond in time";
+
+/// Why a connection to a read-only server is replaced: after a fail-over, another server can be written.
+pub(crate) const READ_ONLY: &str = "it leads to a server that is read-only";
+
+/// Keeps one session up, on the runtime that it was created on, until it is dropped.
+pub(crate) struct Supervisor<S> {
+    state: watch::Receiver<State<S>>,
+    task: AbortHandle,
+}
+
+enum State<S> {
+    /// The first attempt is in flight.
+    Connecting,
+    Connected(Arc<Connection<S>>),
+    Unavailable,
+}
+
+pub(crate) struct Connection<S> {
+    pub(crate) session: S,
+    broken: SetOnce<&'static str>,
+}
+
+impl<S: Session> Supervisor<S> {
+    /// Starts to keep a session up. The purpose is for the log.
+    pub(crate) fn new(settings: ConnectionSettings, purpose: &'static str) -> Self {
+        let (sender, state) = watch::channel(State::Connecting);
+        let task = tokio::spawn(supervise(settings, purpose, sender)).abort_handle();
+        Self { state, task }
+    }
+
+    /// Returns the connection if it is up. Waits for the very first attempt, but for no other.
+    pub(crate) async fn connection(&self) -> Result<Arc<Connection<S>>, NotConnected> {
+        if matches!(*self.state.borrow(), State::Connecting) {
+            // If the task has ended, the runtime has.
+            let _ = self.state.clone().wait_for(|state| !matches!(state, State::Connecting)).await;
+        }
+        self.connection_now()
+    }
+
+    pub(crate) fn connection_now(&self) -> Result<Arc<Connection<S>>, NotConnected> {
+        match &*self.state.borrow() {
+            State::Connected(connection) if !connection.broken.initialized() => Ok(Arc::clone(connection)),
+            _ => Err(NotConnected),
+        }
+    }
+}
+
+impl<S> Drop for Supervisor<S> {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl<S> Connection<S> {
+    /// Marks the connection as broken; the supervisor replaces it. Only the first reason is logged.
+    pub(crate) fn mark_broken(&self, reason: &'static str) {
+        let _ = self.broken.set(reason);
+    }
+}
+
+async fn supervise<S: Session>(
+    mut settings: ConnectionSettings,
+    purpose: &'static str,
+    state: watch::Sender<State<S>>,
+) {
+    if !*settings.schema_ready.borrow() {
+        state.send_replace(State::Unavailable);
+        if settings.schema_ready.wait_for(|&ready| ready).await.is_err() {
+            return;
+        }
+    }
+    let address = &settings.endpoint;
+    let mut outage = Outage::new(&settings.outages);
+    loop {
+        let start = Instant::now();
+        match settings.open::<S>().await {
+            Ok((session, task)) => {
+                if outage.succeeded() {
+                    tracing::info!(%address, "connected to PostgreSQL again");
+                }
+                let reason = offer(session, task, &state).await;
+                tracing::warn!(%address, purpose, reason, "a connection to PostgreSQL was lost");
+            }
+            Err(error) => {
+                state.send_replace(State::Unavailable);
+                outage.failed(error.to_string(), |reason| address.log_unavailable(reason));
+            }
+        }
+        if start.elapsed() > MAX_PAUSE + settings.postgres.connect_timeout {
+            outage.reset_backoff();
+        }
+        sleep(outage.next_pause()).await;
+    }
+}
+
+/// Offers the session until its connection ends or is marked as broken. Returns the reason.
+async fn offer<S: Session>(session: S, mut task: ConnectionTask, state: &watch::Sender<State<S>>) -> String {
+    let connection = Arc::new(Connection { session, broken: SetOnce::new() });
+    state.send_replace(State::Connected(Arc::clone(&connection)));
+    let reason = tokio::select! {
+        error = task.ended() => error.to_string(),
+        reason = connection.broken.wait() => (*reason).to_owned(),
+    };
+    state.send_replace(State::Unavailable);
+    reason
+}

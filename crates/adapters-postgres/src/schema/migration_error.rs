@@ -1,0 +1,58 @@
+use thiserror::Error;
+
+use crate::error::ConnectionError;
+
+/// The schema cannot be used.
+#[derive(Debug, Error)]
+pub enum MigrationError {
+    /// The database cannot be reached or refuses a statement. A retry may succeed.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Another process is changing the schema. A retry may succeed.
+    #[error("another process is changing the schema: {0}")]
+    Locked(String),
+    /// The encoding of the database is not UTF-8.
+    #[error("{0}")]
+    Encoding(String),
+    /// These migrations are pending and are not run here.
+    #[error("the database has not seen these migrations: {}; run `animal-store migrate`", .0.join(", "))]
+    Pending(Vec<String>),
+    /// A newer program removed parts of the schema by these migrations.
+    #[error("a newer program has made changes that this one cannot work with: {}", .0.join(", "))]
+    Contracted(Vec<String>),
+    /// A migration failed. It had no effect, unless it runs outside of a transaction.
+    #[error("migration {name} failed: {reason}")]
+    Failed {
+        /// The name of the migration.
+        name: String,
+        /// The message of PostgreSQL.
+        reason: String,
+    },
+}
+
+impl MigrationError {
+    /// Whether every start fails until the database or the program is changed.
+    pub const fn is_final(&self) -> bool {
+        matches!(self, Self::Encoding(_) | Self::Pending(_) | Self::Contracted(_))
+    }
+
+    /// Whether the cause may end by itself.
+    pub(crate) const fn is_temporary(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Locked(_))
+    }
+}
+
+impl From<ConnectionError> for MigrationError {
+    fn from(error: ConnectionError) -> Self {
+        match error {
+            ConnectionError::NotUtf8(_) => Self::Encoding(error.to_string()),
+            error => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
+impl From<diesel::result::Error> for MigrationError {
+    fn from(error: diesel::result::Error) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}

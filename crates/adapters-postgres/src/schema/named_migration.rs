@@ -1,0 +1,89 @@
+use std::fmt;
+
+use diesel::{
+    connection::BoxableConnection,
+    migration::{self, Migration, MigrationMetadata, MigrationName, MigrationSource, MigrationVersion},
+    pg::Pg,
+    prelude::*,
+    select, sql_types,
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use diesel_migrations::{EmbeddedMigrations, embed_migrations};
+
+use super::{migration_error::MigrationError, tables::__diesel_schema_migrations as records};
+
+const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
+
+/// A migration that is recorded by its whole name. Diesel would record only the number before the first `_`, from which
+/// an older program could not tell an expansion from a contraction.
+pub(super) struct NamedMigration {
+    pub(super) name: String,
+    inner: Box<dyn Migration<Pg>>,
+}
+
+/// Returns the migrations of this program, in the order in which they are run.
+pub(super) fn all() -> Vec<NamedMigration> {
+    let mut migrations = MigrationSource::<Pg>::migrations(&EMBEDDED).expect("embedded migrations can be read");
+    migrations.sort_by_key(|migration| migration.name().to_string());
+    migrations.into_iter().map(|inner| NamedMigration { name: inner.name().to_string(), inner }).collect()
+}
+
+/// Returns the names of the migrations that the database has not seen. Warns about expansions by a newer program.
+pub(super) async fn pending(connection: &mut AsyncPgConnection) -> Result<Vec<String>, MigrationError> {
+    let seen = recorded_names(connection).await?;
+    let ours: Vec<String> = all().into_iter().map(|migration| migration.name).collect();
+    let unknown = seen.iter().filter(|name| !ours.contains(name)).cloned();
+    let (newer, contracted): (Vec<_>, Vec<_>) = unknown.partition(|name| is_expansion(name));
+    if !contracted.is_empty() {
+        return Err(MigrationError::Contracted(contracted));
+    }
+    if !newer.is_empty() {
+        tracing::warn!(migrations = newer.join(", "), "a newer program has expanded the schema");
+    }
+    Ok(ours.into_iter().filter(|name| !seen.contains(name)).collect())
+}
+
+/// Returns no names if there is no table of records, and does not create it.
+async fn recorded_names(connection: &mut AsyncPgConnection) -> QueryResult<Vec<String>> {
+    diesel::define_sql_function! { fn to_regclass(name: sql_types::Text) -> sql_types::Nullable<sql_types::Oid>; }
+    let table: Option<u32> = select(to_regclass("__diesel_schema_migrations")).get_result(connection).await?;
+    match table {
+        None => Ok(Vec::new()),
+        Some(_) => records::table.select(records::version).order(records::version).load(connection).await,
+    }
+}
+
+/// Whether a program that does not contain the migration works with its result.
+fn is_expansion(name: &str) -> bool {
+    name.contains("_expand_") && !name.contains("_contract_")
+}
+
+impl MigrationName for NamedMigration {
+    fn version(&self) -> MigrationVersion<'_> {
+        self.name.as_str().into()
+    }
+}
+
+impl fmt::Display for NamedMigration {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.name)
+    }
+}
+
+impl Migration<Pg> for NamedMigration {
+    fn run(&self, connection: &mut dyn BoxableConnection<Pg>) -> migration::Result<()> {
+        self.inner.run(connection)
+    }
+
+    fn revert(&self, connection: &mut dyn BoxableConnection<Pg>) -> migration::Result<()> {
+        self.inner.revert(connection)
+    }
+
+    fn metadata(&self) -> &dyn MigrationMetadata {
+        self.inner.metadata()
+    }
+
+    fn name(&self) -> &dyn MigrationName {
+        self
+    }
+}

@@ -1,0 +1,89 @@
+//! Whatever the tables look like, when a plan is made and when it is used, the cost of a batch with keys depends on the
+//! size of the batch only.
+
+use animal_store_app::{
+    ApiKeyId, IdempotencyKey,
+    ports::{AddPet, PetRepository},
+    test_support::new_pet,
+};
+use animal_store_test_servers::PgDatabase;
+use serde_json::Value;
+use tokio_postgres::Client;
+
+use crate::{
+    explain::{PLAN_SETTINGS, empty_tables, explain, one_connection, session, settings_and_statement, trapped},
+    outcomes::reason,
+};
+
+/// The largest batch.
+const MAX_BATCH: usize = 1000;
+
+/// Keys are numbers.
+const RECORDS: &str = "
+    INSERT INTO idempotency_keys
+    SELECT 'shop', decode(lpad(to_hex(n), 64, '0'), 'hex'), '', n, now() + interval '1 hour'
+    FROM generate_series(100001, 200000) AS n;
+    INSERT INTO pets (name, category_id) SELECT 'Rex', 1 FROM generate_series(1, 100000)";
+
+async fn captured_statement(database: &PgDatabase) -> String {
+    let store = trapped(database, one_connection()).await;
+    let key = IdempotencyKey::new(ApiKeyId::new("shop"), "key");
+    let request = AddPet { pet: new_pet(), idempotency_key: Some(key) };
+    let error = store.repository.add(request).await.expect_err("trapped");
+    let (settings, statement) = settings_and_statement(&reason(&error));
+    assert_eq!(settings, PLAN_SETTINGS);
+    statement
+}
+
+/// A session with the prepared statement, whose plan is made now.
+async fn prepared(database: &PgDatabase, statement: &str) -> Client {
+    let client = session(database).await;
+    let prepare = format!("PREPARE keyed (text[], bigint[], smallint[], text[], bytea[], bytea[]) AS {statement}");
+    client.batch_execute(&format!("{prepare}; {}", execute(1, 1))).await.expect("prepared");
+    client
+}
+
+/// Adds this number of pets, with keys from `from` on.
+fn execute(from: usize, count: usize) -> String {
+    let array = |value: &dyn Fn(usize) -> String| {
+        let values: Vec<_> = (from..from + count).map(value).collect();
+        format!("'{{{}}}'", values.join(","))
+    };
+    let one = array(&|_| "1".to_owned());
+    let digests = array(&|number| format!(r#""\\x{number:064x}""#));
+    let names = array(&|number| format!("n{number}"));
+    let shop = array(&|_| "shop".to_owned());
+    format!("EXECUTE keyed ({names}, {one}, {one}, {shop}, {digests}, {digests})")
+}
+
+fn nodes(plan: &Value) -> Vec<&Value> {
+    let below = plan["Plans"].as_array().into_iter().flatten();
+    [plan].into_iter().chain(below.flat_map(nodes)).collect()
+}
+
+/// Adds a batch, and replays it.
+async fn touches_no_more_rows_than_it_adds(client: &Client, from: usize) {
+    for _ in 0..2 {
+        let explained = explain(client, &execute(from, MAX_BATCH)).await;
+        assert!(explained["JIT"].is_null(), "{explained:#}");
+        for node in nodes(&explained["Plan"]) {
+            assert_ne!(node["Node Type"], "Nested Loop", "{explained:#}");
+            assert_eq!(node["Actual Loops"].as_f64(), Some(1.0), "{explained:#}");
+            assert!(node["Actual Rows"].as_f64().expect("a number") <= 1000.0, "{explained:#}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_the_tables_look_like_a_batch_touches_no_more_rows_than_it_adds() {
+    let database = empty_tables().await;
+    let statement = captured_statement(&database).await;
+    let of_empty_tables = prepared(&database, &statement).await;
+    touches_no_more_rows_than_it_adds(&of_empty_tables, 1001).await;
+
+    database.sql(RECORDS);
+    touches_no_more_rows_than_it_adds(&of_empty_tables, 2001).await;
+    database.sql("VACUUM ANALYZE pets, idempotency_keys");
+    touches_no_more_rows_than_it_adds(&of_empty_tables, 3001).await;
+    touches_no_more_rows_than_it_adds(&prepared(&database, &statement).await, 4001).await;
+}

@@ -1,0 +1,79 @@
+//! The statements of the adapter and their plans.
+
+use std::time::Duration;
+
+use animal_store_adapters_postgres::{Migrations, PostgresSettings};
+use animal_store_test_servers::PgDatabase;
+use serde_json::Value;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use crate::store::{Store, client, endpoint, settings};
+
+/// The settings of every session of the adapter that plans depend on.
+pub(crate) const PLAN_SETTINGS: &str = "plan_cache_mode=force_generic_plan enable_seqscan=off enable_bitmapscan=off \
+    enable_sort=off enable_nestloop=off jit=off";
+
+/// A view that takes the place of the table. Every statement that uses it fails with the plan settings and its own
+/// text.
+const TRAP: &str = "
+    CREATE SCHEMA trap;
+    CREATE FUNCTION trap.report() RETURNS text LANGUAGE plpgsql AS $$
+    BEGIN
+        RAISE '<<%|%>>', (
+            SELECT string_agg(name || '=' || current_setting(name), ' ' ORDER BY ordinal)
+            FROM unnest('{plan_cache_mode,enable_seqscan,enable_bitmapscan,enable_sort,enable_nestloop,jit}'::text[])
+                WITH ORDINALITY AS setting (name, ordinal)
+        ), current_query();
+    END $$;
+    CREATE FUNCTION trap.rows() RETURNS SETOF public.pets LANGUAGE plpgsql AS
+        'BEGIN PERFORM trap.report(); END';
+    CREATE VIEW trap.pets AS SELECT * FROM trap.rows();
+    CREATE FUNCTION trap.insert() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM trap.report(); END';
+    CREATE TRIGGER insert INSTEAD OF INSERT ON trap.pets FOR EACH ROW EXECUTE FUNCTION trap.insert();";
+
+/// A store that has the trap in place of its table.
+pub(crate) async fn trapped(database: &PgDatabase, settings: PostgresSettings) -> Store {
+    database.sql(TRAP);
+    let separator = if database.url().contains('?') { '&' } else { '?' };
+    Store::at(&format!("{}{separator}options=-c%20search_path%3Dtrap,public", database.url()), settings).await
+}
+
+/// The plan settings and the statement that an error of a [`trapped`] store reports.
+pub(crate) fn settings_and_statement(error: &str) -> (String, String) {
+    let report = error.split_once("<<").and_then(|(_, rest)| rest.rsplit_once(">>")).expect(error).0;
+    let (settings, statement) = report.split_once('|').expect("settings");
+    (settings.to_owned(), statement.to_owned())
+}
+
+/// A database with empty tables that no background process analyzes.
+pub(crate) async fn empty_tables() -> PgDatabase {
+    let database = PgDatabase::new();
+    Migrations::new(endpoint(database.url()), Duration::from_secs(10)).run().await.expect("migrated");
+    for table in ["pets", "idempotency_keys"] {
+        database.sql(&format!("ALTER TABLE {table} SET (autovacuum_enabled = off)"));
+    }
+    database
+}
+
+/// A session with the plan settings of the adapter.
+pub(crate) async fn session(database: &PgDatabase) -> Client {
+    let client = client(database.url()).await;
+    client.batch_execute(&format!("SET {}", PLAN_SETTINGS.replace(' ', "; SET "))).await.expect("set");
+    client
+}
+
+/// Runs a statement and returns how the server executed it.
+pub(crate) async fn explain(client: &Client, statement: &str) -> Value {
+    let explain = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}");
+    let messages = client.simple_query(&explain).await.expect("a plan");
+    let row = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    serde_json::from_str::<Value>(row.expect("a plan")).expect("JSON")[0].clone()
+}
+
+/// The settings of the tests of plans, with one connection for reads.
+pub(crate) fn one_connection() -> PostgresSettings {
+    PostgresSettings { connections_per_worker: 1, ..settings() }
+}

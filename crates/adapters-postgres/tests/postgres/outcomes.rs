@@ -1,0 +1,113 @@
+//! Calls of a repository and their outcomes.
+
+use std::{
+    error::Error,
+    iter::successors,
+    time::{Duration, Instant},
+};
+
+use animal_store_adapters_postgres::{PgPetRepository, PgStorage};
+use animal_store_app::{
+    ports::{AddPet, AddPetError, PetRepository, StorageError},
+    test_support::pet_named,
+};
+use animal_store_domain::{Pet, PetId};
+use tokio::join;
+
+/// Longest wait for an event that has to happen.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Limit for a call that waits for no timeout: half of the timeouts of [`settings`](crate::store::settings).
+pub(crate) const PROMPT: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Success,
+    Unavailable,
+    Timeout,
+    Overloaded,
+    /// Of adds only.
+    Unknown,
+}
+
+pub(crate) use Outcome::{Overloaded, Success, Timeout, Unavailable, Unknown};
+
+pub(crate) async fn add(repository: &PgPetRepository, name: &str) -> Result<Pet, AddPetError> {
+    repository.add(AddPet::new(pet_named(name))).await.map(|added| added.pet)
+}
+
+pub(crate) async fn find(repository: &PgPetRepository, id: i64) -> Result<Option<Pet>, StorageError> {
+    repository.find(PetId::parse(id).expect("an id")).await
+}
+
+/// Adds a pet and finds it.
+pub(crate) async fn adds_and_finds(repository: &PgPetRepository) -> Pet {
+    let pet = add(repository, "Rex").await.expect("added");
+    assert_eq!(repository.find(pet.id()).await.expect("found").as_ref(), Some(&pet));
+    pet
+}
+
+pub(crate) fn read_outcome<T>(result: &Result<T, StorageError>) -> Outcome {
+    match result {
+        Ok(_) => Success,
+        Err(StorageError::Unavailable(_)) => Unavailable,
+        Err(StorageError::Timeout) => Timeout,
+        Err(StorageError::Overloaded) => Overloaded,
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+pub(crate) fn add_outcome(result: &Result<Pet, AddPetError>) -> Outcome {
+    match result {
+        Ok(_) => Success,
+        Err(AddPetError::OutcomeUnknown(_)) => Unknown,
+        Err(AddPetError::NotStored(StorageError::Unavailable(_))) => Unavailable,
+        Err(AddPetError::NotStored(StorageError::Timeout)) => Timeout,
+        Err(AddPetError::NotStored(StorageError::Overloaded)) => Overloaded,
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+/// The error with its sources.
+pub(crate) fn reason(error: &dyn Error) -> String {
+    successors(error.source(), |&error| error.source())
+        .fold(error.to_string(), |text, error| format!("{text}: {error}"))
+}
+
+/// The reason if the storage is not ready.
+pub(crate) async fn not_ready(storage: &PgStorage) -> Option<String> {
+    storage.readiness().check().await.err().map(|not_ready| not_ready.0.to_string())
+}
+
+/// Lists, finds and adds at the same time, within this time.
+pub(crate) async fn list_find_add(repository: &PgPetRepository, within: Duration) -> [Outcome; 3] {
+    let start = Instant::now();
+    let (list, find, add) = join!(repository.list(None, None, 10), find(repository, 1), add(repository, "Rex"));
+    let outcomes = [read_outcome(&list), read_outcome(&find), add_outcome(&add)];
+    assert!(start.elapsed() < within, "{outcomes:?} after {:?}", start.elapsed());
+    outcomes
+}
+
+/// Waits until list, find and add have this outcome. Each attempt ends within this time.
+pub(crate) async fn wait_for_outcome(repository: &PgPetRepository, expected: Outcome, within: Duration) {
+    let what = format!("list, find and add: {expected:?}");
+    eventually(&what, async || list_find_add(repository, within).await == [expected; 3]).await;
+}
+
+pub(crate) async fn wait_until_ready(storage: &PgStorage) {
+    eventually("the storage is ready", async || not_ready(storage).await.is_none()).await;
+}
+
+/// Waits until a condition holds.
+pub(crate) async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
+    let start = Instant::now();
+    while !condition().await {
+        assert!(start.elapsed() < TEST_TIMEOUT, "not in time: {what}");
+        a_moment().await;
+    }
+}
+
+/// The pause between two checks of a condition.
+pub(crate) async fn a_moment() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
