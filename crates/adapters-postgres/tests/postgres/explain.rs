@@ -7,7 +7,10 @@ use animal_store_test_servers::PgDatabase;
 use serde_json::Value;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use crate::store::{Store, client, endpoint, settings};
+use crate::{
+    sql_session::client,
+    store::{Store, endpoint, settings},
+};
 
 /// The settings of every session of the adapter that plans depend on.
 pub(crate) const PLAN_SETTINGS: &str = "plan_cache_mode=force_generic_plan enable_seqscan=off enable_bitmapscan=off \

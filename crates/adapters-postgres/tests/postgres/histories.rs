@@ -6,7 +6,10 @@ use animal_store_domain::{CategoryId, NewPet, PetId, PetName, PetStatus};
 use animal_store_test_servers::PgDatabase;
 use proptest::{collection::vec, option, prelude::*, sample::select, test_runner::TestRunner};
 
-use crate::store::{Store, client, settings};
+use crate::{
+    sql_session::client,
+    store::{Store, settings},
+};
 
 #[derive(Debug, Clone)]
 enum Step {

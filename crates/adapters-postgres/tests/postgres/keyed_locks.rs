@@ -63,7 +63,7 @@ async fn requests_without_a_key_do_not_wait_for_records() {
         fixture.observer.wait_for_locks("transactionid", 1).await;
         for _ in 0..10 {
             let start = Instant::now();
-            add(&fixture.store.repository, "plain").await.expect("an animal");
+            add(&fixture.store.repository, "plain").await.expect("added");
             assert!(start.elapsed() < PROMPT);
         }
         fixture.observer.wait_for_locks("transactionid", 1).await;

@@ -13,7 +13,8 @@ use tokio::task::JoinSet;
 
 use crate::{
     outcomes::{eventually, reason},
-    store::{Store, client, endpoint, settings},
+    sql_session::client,
+    store::{Store, endpoint, settings},
 };
 
 const ALL: [&str; 2] = ["0001_expand_create_pets", "0002_expand_create_idempotency_keys"];

@@ -7,7 +7,8 @@ use animal_store_test_servers::{PgBouncer, PostgresServer};
 
 use crate::{
     outcomes::eventually,
-    store::{client, endpoint, settings},
+    sql_session::client,
+    store::{endpoint, settings},
 };
 
 /// State that the process left on a server connection. PgBouncer itself sets these settings for each client.

@@ -1,9 +1,9 @@
 //! A session of the server beside those of the storage.
 
 use animal_store_test_servers::PgDatabase;
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-use crate::{outcomes::eventually, store::client};
+use crate::outcomes::eventually;
 
 pub(crate) struct SqlSession(Client);
 
@@ -91,4 +91,11 @@ impl SqlSession {
     pub(crate) async fn named(&self, name: &str) -> usize {
         self.count(&format!("pets WHERE name = '{name}'")).await
     }
+}
+
+/// A client beside the storage.
+pub(crate) async fn client(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connected");
+    tokio::spawn(connection);
+    client
 }

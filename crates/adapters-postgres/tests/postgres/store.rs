@@ -8,7 +8,6 @@ use animal_store_adapters_postgres::{
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
 use futures_util::future::join;
-use tokio_postgres::{Client, NoTls};
 
 use crate::{
     outcomes::{Success, TEST_TIMEOUT, wait_for_outcome, wait_until_ready},
@@ -129,11 +128,4 @@ pub(crate) async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetR
     let database = PgDatabase::new();
     let store = Store::at(database.url(), PostgresSettings { idempotency_retention, ..settings() }).await;
     (store.repository, (store.storage, database))
-}
-
-/// A client beside the storage.
-pub(crate) async fn client(url: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connected");
-    tokio::spawn(connection);
-    client
 }
