@@ -1,4 +1,4 @@
-use std::net::SocketAddr;
+use std::{io, net::SocketAddr};
 
 use crate::{RawConnection, Response};
 
@@ -89,6 +89,17 @@ impl Request {
     #[track_caller]
     #[must_use]
     pub fn send(self) -> Response {
+        let is_head = self.method == "HEAD";
+        let mut connection = self.begin().expect("a connection");
+        if is_head { connection.response_to_head() } else { connection.response() }
+    }
+
+    /// Sends the request and returns its connection, from which no response is read yet.
+    ///
+    /// # Errors
+    ///
+    /// If the server accepts no connection.
+    pub fn begin(self) -> io::Result<RawConnection> {
         let mut bytes = self.head;
         match self.body {
             Body::WithLength(body) if !body.is_empty() => {
@@ -106,9 +117,9 @@ impl Request {
                 bytes.extend_from_slice(b"0\r\n\r\n");
             }
         }
-        let mut connection = RawConnection::open(self.address);
+        let mut connection = RawConnection::try_open(self.address)?;
         // A server that refuses the request may close before all of it is sent.
         let _ = connection.try_send(bytes);
-        if self.method == "HEAD" { connection.response_to_head() } else { connection.response() }
+        Ok(connection)
     }
 }

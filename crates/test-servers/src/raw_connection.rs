@@ -23,11 +23,15 @@ impl RawConnection {
     #[track_caller]
     #[must_use]
     pub fn open(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect_timeout(&address, Self::TIMEOUT).expect("a connection");
+        Self::try_open(address).expect("a connection")
+    }
+
+    pub(crate) fn try_open(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, Self::TIMEOUT)?;
         stream.set_read_timeout(Some(Self::TIMEOUT)).expect("a read timeout");
         stream.set_write_timeout(Some(Self::TIMEOUT)).expect("a write timeout");
         stream.set_nodelay(true).expect("no delay");
-        Self { stream, sent: String::new(), received: Vec::new() }
+        Ok(Self { stream, sent: String::new(), received: Vec::new() })
     }
 
     /// A second handle, so that one thread can send while another reads.

@@ -5,12 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_test_servers::{PgDatabase, RedisSpace};
-use serde_json::Value;
+use animal_store_test_servers::{PgDatabase, RedisSpace, Response};
 
 use crate::{
-    http::{Response, exchange, keyed_create_request, send},
     keys::{keys, token_and_id},
+    pets::{is_replay, keyed_create_request},
     postgres::Gate,
     program::{DEADLINE, Program, TOKEN},
 };
@@ -19,21 +18,20 @@ const RETENTION: &str = "ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION";
 
 #[track_caller]
 fn create(address: SocketAddr, token: &str, key: &str, name: &str) -> Response {
-    exchange(address, &keyed_create_request(token, key, name))
+    keyed_create_request(address, token, key, name).send()
 }
 
 /// Asserts that a create added a pet, and returns its id.
 #[track_caller]
 fn added(response: &Response) -> i64 {
-    assert_eq!((response.status, response.replayed()), (201, false), "{response:?}");
-    let pet: Value = serde_json::from_str(&response.body).expect("JSON");
-    pet["id"].as_i64().expect("an id")
+    assert_eq!((response.status, is_replay(response)), (201, false), "{response:?}");
+    response.json()["id"].as_i64().expect("an id")
 }
 
 /// Asserts that a response repeats an earlier one.
 #[track_caller]
 fn assert_replay(response: &Response, first: &Response) {
-    assert_eq!((response.status, response.replayed(), &response.body), (201, true, &first.body), "{response:?}");
+    assert_eq!((response.status, is_replay(response), response.text()), (201, true, first.text()), "{response:?}");
 }
 
 #[test]
@@ -89,7 +87,7 @@ fn an_instance_that_freezes_between_an_insert_and_its_commit_does_not_hold_the_k
     let (there, here) = (frozen.address(), running.address());
     added(&create(there, TOKEN, "order-1", "Rex"));
     let gate = Gate::closed(&database);
-    let _unanswered = send(there, &keyed_create_request(TOKEN, "order-2", "Tom"));
+    let _unanswered = keyed_create_request(there, TOKEN, "order-2", "Tom").begin().expect("a connection");
     gate.wait_for_insert();
     frozen.signal("STOP");
     gate.open();
@@ -117,7 +115,7 @@ fn in_memory_a_key_is_free_after_its_retention() {
     let id = added(&first);
 
     let mut response = create(address, TOKEN, "order-1", "Rex");
-    while response.replayed() {
+    while is_replay(&response) {
         assert_replay(&response, &first);
         assert!(start.elapsed() < DEADLINE, "the key is never free");
         response = create(address, TOKEN, "order-1", "Rex");

@@ -6,18 +6,17 @@
 use std::{
     collections::BTreeMap,
     env,
-    io::Read,
+    net::SocketAddr,
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 
-use animal_store_test_servers::PgDatabase;
+use animal_store_test_servers::{PgDatabase, Request, Response};
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
-use serde_json::Value;
 
 use crate::{
-    http::{Response, exchange, keyed_create_request, read_to_end, send},
+    pets::{is_replay, keyed_create_request},
     postgres::Gate,
     program::{DEADLINE, Program, Running, TOKEN},
 };
@@ -49,26 +48,26 @@ fn a_retry_replays_a_create_whose_response_a_crash_cut_off() {
     let mut instances = [0, 1]
         .map(|instance| program(&database, instance).env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "15s").start());
     let [killed, other] = instances.each_mut().map(|running| running.address());
-    let request = keyed_create_request(TOKEN, "order-1", "Rex");
+    let request = |address| keyed_create_request(address, TOKEN, "order-1", "Rex");
     let gate = Gate::closed(&database);
-    let cut_off = send(killed, &request);
+    let mut cut_off = request(killed).begin().expect("a connection");
     gate.wait_for_insert();
 
-    let conflict = exchange(killed, &request);
+    let conflict = request(killed).send();
     assert_eq!((conflict.status, conflict.header("retry-after")), (409, Some("1")), "{conflict:?}");
     instances[0].kill();
-    assert_eq!(read_to_end(cut_off), "");
+    cut_off.assert_closed();
     // PostgreSQL completes the statement of a client that is gone.
     gate.open();
 
     let start = Instant::now();
-    let mut response = exchange(other, &request);
+    let mut response = request(other).send();
     while response.status != 201 {
         assert_eq!(response.status, 503, "{response:?}");
         assert!(start.elapsed() < DEADLINE, "the create has no final response");
-        response = exchange(other, &request);
+        response = request(other).send();
     }
-    assert!(response.replayed(), "{response:?}");
+    assert!(is_replay(&response), "{response:?}");
     assert_eq!(database.sql("SELECT name FROM pets"), "Rex");
 }
 
@@ -90,8 +89,8 @@ struct Create {
 }
 
 impl Create {
-    fn request(self, case: usize) -> String {
-        keyed_create_request(TOKEN, &format!("order-{case}-{}", self.key), &self.name(case))
+    fn request(self, address: SocketAddr, case: usize) -> Request {
+        keyed_create_request(address, TOKEN, &format!("order-{case}-{}", self.key), &self.name(case))
     }
 
     fn name(self, case: usize) -> String {
@@ -125,16 +124,16 @@ fn take_steps(steps: &[Step], case: usize, instances: &mut [Running; 2], databas
         for &step in steps {
             match step {
                 Step::Create { instance, create, hangs_up } => {
-                    let mut stream = send(instances[instance].address(), &create.request(case));
+                    let request = create.request(instances[instance].address(), case);
+                    let mut connection = request.begin().expect("a connection");
                     if hangs_up {
                         continue;
                     }
                     let responses = &responses;
                     scope.spawn(move || {
-                        let mut text = String::new();
-                        // A kill resets the connection.
-                        let _ = stream.read_to_string(&mut text);
-                        lock(responses).extend(Response::parse(&text).map(|response| (create, response)));
+                        // A kill ends the connection before or within the response.
+                        let response = connection.try_response().ok().flatten();
+                        lock(responses).extend(response.map(|response| (create, response)));
                     });
                 }
                 Step::Kill(instance) => {
@@ -154,7 +153,7 @@ fn retry_all(case: usize, instances: &mut [Running; 2], responses: &mut Response
     for (key, pet) in (0..KEYS).flat_map(|key| [(key, 0), (key, 1)]) {
         let create = Create { key, pet };
         loop {
-            let response = exchange(instances[key % 2].address(), &create.request(case));
+            let response = create.request(instances[key % 2].address(), case).send();
             let last = matches!(response.status, 201 | 422);
             responses.push((create, response));
             if last {
@@ -172,7 +171,7 @@ fn check(case: usize, responses: &Responses, database: &PgDatabase) -> Result<()
         match response.status {
             201 => {
                 let (first, earlier) = *added.entry(create.key).or_insert((*create, response));
-                prop_assert_eq!((first, &earlier.body), (*create, &response.body));
+                prop_assert_eq!((first, earlier.text()), (*create, response.text()));
             }
             // 503: the create waited too long for another one.
             409 | 422 | 503 => {}
@@ -180,7 +179,7 @@ fn check(case: usize, responses: &Responses, database: &PgDatabase) -> Result<()
         }
     }
     for (create, _) in added.values() {
-        let first = |response: &Response| response.status == 201 && !response.replayed();
+        let first = |response: &Response| response.status == 201 && !is_replay(response);
         let firsts = responses.iter().filter(|(other, response)| other == create && first(response)).count();
         prop_assert!(firsts <= 1, "{} responses to {:?} are not replays", firsts, create);
     }
@@ -188,10 +187,7 @@ fn check(case: usize, responses: &Responses, database: &PgDatabase) -> Result<()
     // Waits for statements of a killed instance that PostgreSQL still executes.
     let lock = "BEGIN; LOCK TABLE idempotency_keys, pets IN ACCESS EXCLUSIVE MODE; COMMIT";
     let rows = database.sql(&format!("{lock}; SELECT id, name FROM pets WHERE name LIKE 'pet-{case}-%' ORDER BY name"));
-    let expected = added.values().map(|(create, response)| {
-        let pet: Value = serde_json::from_str(&response.body).expect("JSON");
-        format!("{}|{}", pet["id"], create.name(case))
-    });
+    let expected = added.values().map(|(create, response)| format!("{}|{}", response.json()["id"], create.name(case)));
     prop_assert_eq!(rows, expected.collect::<Vec<_>>().join("\n"));
     prop_assert_eq!(added.len(), KEYS);
     Ok(())

@@ -1,10 +1,12 @@
 //! The log contains the digest of an idempotency key, and never the key.
 
-use animal_store_test_servers::{FaultProxy, PgDatabase};
+use std::net::SocketAddr;
+
+use animal_store_test_servers::{FaultProxy, HttpClient, PgDatabase};
 use serde_json::Value;
 
 use crate::{
-    http::{exchange, get, keyed_create_request, read_to_end, send},
+    pets::{create_request, keyed_create_request},
     program::{Exited, Program, TOKEN},
 };
 
@@ -39,22 +41,23 @@ fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag() {
     let mut running = Program::with_key().start();
     let address = running.address();
     let steps = [
-        (keyed_create_request(TOKEN, "order-1", "Rex"), 201, Some(DIGEST), false),
-        (keyed_create_request(TOKEN, "order-1", "Rex"), 201, Some(DIGEST), true),
-        (keyed_create_request(TOKEN, "\"order-1\"", "Rex"), 201, Some(DIGEST), true),
-        (keyed_create_request(TOKEN, "order-1", "Tom"), 422, Some(DIGEST), false),
-        (keyed_create_request(TOKEN, "order-1", ""), 400, Some(DIGEST), false),
-        (keyed_create_request(TOKEN, "order 1", "Rex"), 400, None, false),
-        (keyed_create_request(TOKEN, "order-1", "Rex").replace("Idempotency-Key", "X-Key"), 201, None, false),
+        (keyed_create_request(address, TOKEN, "order-1", "Rex"), 201, Some(DIGEST), false),
+        (keyed_create_request(address, TOKEN, "order-1", "Rex"), 201, Some(DIGEST), true),
+        (keyed_create_request(address, TOKEN, "\"order-1\"", "Rex"), 201, Some(DIGEST), true),
+        (keyed_create_request(address, TOKEN, "order-1", "Tom"), 422, Some(DIGEST), false),
+        (keyed_create_request(address, TOKEN, "order-1", ""), 400, Some(DIGEST), false),
+        (keyed_create_request(address, TOKEN, "order 1", "Rex"), 400, None, false),
+        (create_request(address, TOKEN, "Rex").header("X-Key", "order-1"), 201, None, false),
     ];
-    for (request, _, _, _) in &steps {
-        read_to_end(send(address, request));
-    }
+    let expected = steps.map(|(request, status, digest, replayed)| {
+        request.send().assert_status(status);
+        (status, digest, replayed)
+    });
 
     let lines = requests(&running.terminate());
 
-    assert_eq!(lines.len(), steps.len(), "{lines:#?}");
-    for (line, (_, status, digest, replayed)) in lines.iter().zip(steps) {
+    assert_eq!(lines.len(), expected.len(), "{lines:#?}");
+    for (line, (status, digest, replayed)) in lines.iter().zip(expected) {
         assert_eq!(line["status"], status, "{line}");
         assert_eq!(line.get("idempotency_key").map(|key| key.as_str().expect("a text")), digest);
         assert_eq!(line.get("replayed"), replayed.then_some(&Value::Bool(true)), "{line}");
@@ -62,7 +65,7 @@ fn the_line_of_a_request_has_the_digest_of_its_key_and_a_replay_flag() {
 }
 
 /// Sends valid and invalid keys, and valid keys in requests that are refused for another reason.
-fn send_all(address: std::net::SocketAddr) {
+fn send_all(address: SocketAddr) {
     for (key, name, status) in [
         (SECRET.to_owned(), "Rex", 201),
         (SECRET.to_owned(), "Rex", 201),
@@ -81,9 +84,9 @@ fn send_all(address: std::net::SocketAddr) {
         (format!("{SECRET}\0"), "Rex", 400),
         (format!("{SECRET}\r\nX-{SECRET}: x"), "Rex", 400),
     ] {
-        let answer = read_to_end(send(address, &keyed_create_request(TOKEN, &key, name)));
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{key:?}: {answer}");
-        assert!(!answer.contains("secret-s"), "{answer}");
+        let response = keyed_create_request(address, TOKEN, &key, name).send();
+        assert!(response.head.starts_with(&format!("HTTP/1.1 {status} ")), "{key:?}: {response:?}");
+        assert!(!response.head.contains("secret-s") && !response.text().contains("secret-s"), "{response:?}");
     }
 }
 
@@ -99,13 +102,13 @@ fn no_key_is_logged_even_at_trace() {
     send_all(address);
     // The error message of PostgreSQL contains the values of the refused row.
     database.sql("ALTER TABLE idempotency_keys ADD CHECK (pet_id < 0) NOT VALID");
-    let refused = exchange(address, &keyed_create_request(TOKEN, &format!("{SECRET}-2"), "Rex"));
+    let refused = keyed_create_request(address, TOKEN, &format!("{SECRET}-2"), "Rex").send();
     assert_eq!(refused.status, 503, "{refused:?}");
     // From then on, every connection is open.
-    assert_eq!(get(management, "/ready", "").status, 200);
+    assert_eq!(HttpClient::new(management).get("/ready").status, 200);
     proxy.freeze();
-    let unknown = exchange(address, &keyed_create_request(TOKEN, &format!("{SECRET}-3"), "Rex"));
-    assert!(unknown.body.contains("\"outcome_unknown\""), "{unknown:?}");
+    let unknown = keyed_create_request(address, TOKEN, &format!("{SECRET}-3"), "Rex").send();
+    assert!(unknown.text().contains("\"outcome_unknown\""), "{unknown:?}");
     proxy.heal();
 
     let exited = running.terminate();

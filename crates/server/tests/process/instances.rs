@@ -2,10 +2,9 @@
 
 use std::net::SocketAddr;
 
-use animal_store_test_servers::{RedisServer, RedisSpace};
+use animal_store_test_servers::{HttpClient, RedisServer, RedisSpace};
 
 use crate::{
-    http::get,
     keys::{keys, token_and_id},
     program::{Program, Running, wait_until},
 };
@@ -17,7 +16,7 @@ fn instance(space: &RedisSpace) -> (Running, SocketAddr) {
 }
 
 fn status(address: SocketAddr, token: &str) -> u16 {
-    get(address, "/v1/pets", token).status
+    HttpClient::new(address).with_token(token).get("/v1/pets").status
 }
 
 fn create_key(server: &RedisServer) -> String {
@@ -66,14 +65,14 @@ fn an_instance_that_starts_without_redis_becomes_ready_with_it() {
     let mut running = Program::with_redis_url(&server.url()).start();
     let (address, management) = (running.address(), running.management_address());
     assert_eq!(status(address, &token), 503);
-    assert_eq!(get(management, "/ready", "").status, 503);
-    assert_eq!(get(management, "/live", "").status, 200);
+    assert_eq!(HttpClient::new(management).get("/ready").status, 503);
+    assert_eq!(HttpClient::new(management).get("/live").status, 200);
     let reason = running.wait_for_reason("animal_store_adapters_redis");
     assert!(reason.contains("refused"), "{reason}");
 
     // Redis has lost its data.
     server.start_again();
-    wait_until(|| get(management, "/ready", "").status == 200);
+    wait_until(|| HttpClient::new(management).get("/ready").status == 200);
     assert_eq!(status(address, &token), 401);
 }
 
@@ -109,8 +108,8 @@ fn the_line_of_a_request_names_the_api_key_and_its_label() {
     let (token, id) = token_and_id(&keys(&space, &["create", "--label", "web shop"]).run());
     let (mut running, address) = instance(&space);
 
-    for path in ["/v1/pets", "/v1/pets/1", "/v1/nowhere"] {
-        get(address, path, &token);
+    for (path, status) in [("/v1/pets", 200), ("/v1/pets/1", 404), ("/v1/nowhere", 404)] {
+        HttpClient::new(address).with_token(&token).get(path).assert_status(status);
         let event = running.wait_for_log(|event| event["path"] == path);
         assert_eq!((&event["api_key"], &event["api_key_label"]), (&id.as_str().into(), &"web shop".into()));
     }

@@ -1,12 +1,9 @@
 //! `animal-store keys`: output and effect of each command.
 
-use animal_store_test_servers::RedisSpace;
+use animal_store_test_servers::{HttpClient, RedisSpace};
 use serde_json::Value;
 
-use crate::{
-    http::get,
-    program::{Exited, Program},
-};
+use crate::program::{Exited, Program};
 
 /// Program that runs `animal-store keys` with these arguments.
 pub(crate) fn keys(space: &RedisSpace, args: &[&str]) -> Program {
@@ -40,7 +37,7 @@ fn assert_statuses(space: &RedisSpace, expected: &[(&str, u16)]) {
     let mut running = Program::with_redis(space).start();
     let address = running.address();
     for (token, status) in expected {
-        assert_eq!(get(address, "/v1/pets", token).status, *status, "{token}");
+        assert_eq!(HttpClient::new(address).with_token(token).get("/v1/pets").status, *status, "{token}");
     }
 }
 

@@ -1,19 +1,12 @@
 //! Acknowledged pets survive a crash.
 
-use std::{
-    collections::BTreeMap,
-    io::{Read, Write},
-    net::{SocketAddr, TcpStream},
-    sync::mpsc,
-    thread,
-};
+use std::{collections::BTreeMap, net::SocketAddr, sync::mpsc, thread};
 
 use animal_store_test_servers::PgDatabase;
-use serde_json::Value;
 
 use crate::{
-    http::{Response, create_request},
-    program::{DEADLINE, Program, TOKEN},
+    pets::create_request,
+    program::{Program, TOKEN},
 };
 
 const CLIENTS: usize = 64;
@@ -22,14 +15,9 @@ const RESPONSES: usize = 500;
 
 /// Creates a pet and returns its id. `None` if the process was killed before its response was complete.
 fn create(address: SocketAddr, name: &str) -> Option<i64> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
-    stream.write_all(create_request(TOKEN, "", name).as_bytes()).ok()?;
-    let mut text = String::new();
-    let _ = stream.read_to_string(&mut text);
-    let response = Response::parse(&text)?;
-    assert_eq!(response.status, 201, "{response:?}");
-    let pet: Value = serde_json::from_str(&response.body).expect("JSON");
+    let mut connection = create_request(address, TOKEN, name).begin().ok()?;
+    let response = connection.try_response().ok()??;
+    let pet = response.assert_status(201).json();
     assert_eq!(pet["name"], name);
     pet["id"].as_i64()
 }

@@ -1,17 +1,14 @@
 //! Standard output: the log and nothing else, one JSON object per line.
 
+use animal_store_test_servers::{HttpClient, RawConnection};
 use serde_json::Value;
 
-use crate::{
-    http::{get, read_to_end, send},
-    program::{Line, Program, TOKEN},
-};
+use crate::program::{Line, Program, TOKEN};
 
 #[test]
 fn every_request_is_one_line() {
     let mut running = Program::with_key().start();
-    let address = running.address();
-    let head = format!("HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer {TOKEN}\r\n");
+    let client = HttpClient::new(running.address()).with_token(TOKEN);
     let requests = [
         ("GET", "/v1/pets?limit=5", "/v1/pets", 200),
         ("POST", "/v1/pets", "/v1/pets", 400),
@@ -19,8 +16,9 @@ fn every_request_is_one_line() {
         ("DELETE", "/v1/pets", "/v1/pets", 405),
         ("GET", "/v1/nowhere", "/v1/nowhere", 404),
     ];
-    for (number, (method, target, _, _)) in requests.iter().enumerate() {
-        read_to_end(send(address, &format!("{method} {target} {head}X-Request-Id: request-{number}\r\n\r\n")));
+    for (number, (method, target, _, status)) in requests.iter().enumerate() {
+        let request = client.request(method, target).header("X-Request-Id", &format!("request-{number}"));
+        request.send().assert_status(*status);
     }
 
     let exited = running.terminate();
@@ -51,14 +49,16 @@ fn tokens_are_never_logged() {
     let mut running = Program::with_key().env("ANIMAL_STORE_LOG__FILTER", "trace").start();
     let address = running.address();
     for (token, status) in [(TOKEN, 200), (unknown, 401), (malformed, 401)] {
-        let response = get(address, "/v1/pets", token);
+        let response = HttpClient::new(address).with_token(token).get("/v1/pets");
         assert_eq!(response.status, status, "{response:?}");
-        assert!(!format!("{response:?}").contains(token), "{response:?}");
+        assert!(!response.head.contains(token) && !response.text().contains(token), "{response:?}");
         // The HTTP library refuses these requests, and could log what it received.
         let start = format!("GET /v1/pets HTTP/1.1\r\nAuthorization: Bearer {token}\r\n");
         for rest in ["\r\n", "Host: a\r\nHost: b\r\n\r\n", "Content-Length: -1\r\n\r\n", "\0\r\n\r\n"] {
-            let response = read_to_end(send(address, &format!("{start}{rest}")));
-            assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+            let mut connection = RawConnection::open(address);
+            connection.send(format!("{start}{rest}"));
+            let responses = connection.responses_to_end();
+            assert!(responses[0].head.starts_with("HTTP/1.1 400 "), "{responses:?}");
         }
     }
 
@@ -73,10 +73,11 @@ fn tokens_are_never_logged() {
 #[test]
 fn a_client_cannot_forge_lines_of_the_log() {
     let mut running = Program::with_key().start();
-    let address = running.address();
+    let client = HttpClient::new(running.address()).with_token(TOKEN);
     let forged = "%0A{\"message\":\"forged\"}";
-    get(address, &format!("/v1/{forged}"), TOKEN);
-    read_to_end(send(address, "GET /v1/pets HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Request-Id: \"}\r\n\r\n"));
+    client.get(&format!("/v1/{forged}")).assert_status(404);
+    let request = client.request("GET", "/v1/pets").header("X-Request-Id", "\"}");
+    request.send().assert_status(200);
 
     let exited = running.terminate();
 

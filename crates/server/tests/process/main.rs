@@ -3,7 +3,6 @@
 mod command_line;
 mod configuration;
 mod guide;
-mod http;
 mod idempotency;
 mod idempotency_crashes;
 mod idempotency_log;
@@ -13,6 +12,7 @@ mod keys_refused;
 mod killed;
 mod log;
 mod permissions;
+mod pets;
 mod postgres;
 mod program;
 mod quickstart;

@@ -1,9 +1,9 @@
 //! The permissions in PostgreSQL that `docs/operations.md` names.
 
-use animal_store_test_servers::PgDatabase;
+use animal_store_test_servers::{HttpClient, PgDatabase};
 
 use crate::{
-    http::{create_request, exchange, get, keyed_create_request},
+    pets::{create_request, keyed_create_request},
     program::{Program, TOKEN, wait_until},
 };
 
@@ -23,13 +23,13 @@ fn the_documented_permissions_are_enough() {
         .env("ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION", "1s")
         .start();
     let (address, management) = (running.address(), running.management_address());
-    assert_eq!(exchange(address, &create_request(TOKEN, "", "Rex")).status, 201);
+    assert_eq!(create_request(address, TOKEN, "Rex").send().status, 201);
     for _ in 0..2 {
-        assert_eq!(exchange(address, &keyed_create_request(TOKEN, "1", "Rex")).status, 201);
+        assert_eq!(keyed_create_request(address, TOKEN, "1", "Rex").send().status, 201);
     }
-    assert_eq!(get(address, "/v1/pets", TOKEN).status, 200);
+    assert_eq!(HttpClient::new(address).with_token(TOKEN).get("/v1/pets").status, 200);
     wait_until(|| database.sql("SELECT count(*) FROM idempotency_keys") == "0");
-    assert_eq!(get(management, "/ready", "").status, 200);
+    assert_eq!(HttpClient::new(management).get("/ready").status, 200);
     drop(running);
     database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }

@@ -2,19 +2,19 @@
 
 use std::net::SocketAddr;
 
-use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
+use animal_store_test_servers::{FaultProxy, HttpClient, PgDatabase, PostgresServer, Response};
 
 use crate::{
-    http::{Response, create_request, exchange, get},
+    pets::create_request,
     program::{Program, TOKEN, wait_until},
 };
 
 fn list(address: SocketAddr) -> Response {
-    get(address, "/v1/pets", TOKEN)
+    HttpClient::new(address).with_token(TOKEN).get("/v1/pets")
 }
 
 fn create(address: SocketAddr) -> Response {
-    exchange(address, &create_request(TOKEN, "", "Rex"))
+    create_request(address, TOKEN, "Rex").send()
 }
 
 /// Holds every insert of a pet in PostgreSQL until it is opened.
@@ -51,7 +51,7 @@ fn pets_survive_the_end_of_the_process() {
     assert_eq!(running.terminate().code, Some(0));
 
     let response = list(Program::with_postgres(database.url()).start().address());
-    assert_eq!(response.body, r#"[{"id":1,"name":"Rex","categoryId":1}]"#);
+    assert_eq!(response.text(), r#"[{"id":1,"name":"Rex","categoryId":1}]"#);
 }
 
 #[test]
@@ -141,13 +141,13 @@ fn an_unavailable_postgresql_is_a_503_until_it_is_available() {
     let (address, management) = (running.address(), running.management_address());
 
     for _ in 0..2 {
-        for response in [list(address), create(address), get(management, "/ready", "")] {
+        for response in [list(address), create(address), HttpClient::new(management).get("/ready")] {
             assert_eq!(response.status, 503, "{response:?}");
         }
-        assert_eq!(get(management, "/live", "").status, 200);
+        assert_eq!(HttpClient::new(management).get("/live").status, 200);
 
         server.start_again();
-        wait_until(|| get(management, "/ready", "").status == 200);
+        wait_until(|| HttpClient::new(management).get("/ready").status == 200);
         wait_until(|| list(address).status == 200);
         wait_until(|| create(address).status == 201);
         server.stop();
@@ -163,17 +163,17 @@ fn a_frozen_postgresql_is_a_503_that_does_not_mention_it() {
     let mut running = Program::with_postgres(&url).env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "400ms").start();
     let (address, management) = (running.address(), running.management_address());
     // From then on, every connection is open.
-    wait_until(|| get(management, "/ready", "").status == 200);
+    wait_until(|| HttpClient::new(management).get("/ready").status == 200);
     wait_until(|| list(address).status == 200);
 
     proxy.freeze();
     let response = list(address);
     assert!(response.status == 503 && response.header("retry-after").is_some(), "{response:?}");
-    assert!(!response.body.to_lowercase().contains("postgres") && !response.body.contains("time"), "{response:?}");
+    assert!(!response.text().to_lowercase().contains("postgres") && !response.text().contains("time"), "{response:?}");
 
     // The create was sent, so its outcome is unknown.
     let response = create(address);
-    assert!(response.status == 503 && response.body.contains(r#""outcome_unknown""#), "{response:?}");
+    assert!(response.status == 503 && response.text().contains(r#""outcome_unknown""#), "{response:?}");
     assert_eq!(response.header("retry-after"), None, "{response:?}");
 
     proxy.heal();
@@ -190,8 +190,8 @@ fn an_invalid_row_is_a_500_and_its_table_column_and_id_are_logged() {
 
     let response = list(address);
 
-    assert!(response.status == 500 && response.body.contains(r#""internal_error""#), "{response:?}");
-    assert!(!response.body.contains("pets,"), "{response:?}");
+    assert!(response.status == 500 && response.text().contains(r#""internal_error""#), "{response:?}");
+    assert!(!response.text().contains("pets,"), "{response:?}");
     let event = running.wait_for_event("request");
     let cause = event["cause"].as_str().expect("a cause");
     assert!(["pets", "name", "id 1", "blank"].iter().all(|word| cause.contains(word)), "{event}");

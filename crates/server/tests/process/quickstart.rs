@@ -2,12 +2,10 @@
 
 use std::process::Command;
 
+use animal_store_test_servers::HttpClient;
 use serde_json::Value;
 
-use crate::{
-    http::get,
-    program::{Line, Program, Running},
-};
+use crate::program::{Line, Program, Running};
 
 /// Runs a command as it was printed, and returns the head and the body of the response.
 fn paste(command: &str) -> (String, Value) {
@@ -78,7 +76,7 @@ fn every_start_generates_another_token() {
     let [first_token, second_token] = [&mut first, &mut second].map(|running| token(&commands(running)[0]));
 
     assert_ne!(first_token, second_token);
-    assert_eq!(get(first.address(), "/v1/pets", &second_token).status, 401);
+    assert_eq!(HttpClient::new(first.address()).with_token(&second_token).get("/v1/pets").status, 401);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! The sources of tokens, and errors about secrets that do not show them.
 
-use crate::{
-    http::get,
-    program::{Program, TOKEN},
-};
+use animal_store_test_servers::HttpClient;
+
+use crate::program::{Program, TOKEN};
 
 const SECRET: &str = "a-secret-token";
 const TOKENS: &str = "ANIMAL_STORE_KEYS__MEMORY__TOKENS";
@@ -19,7 +18,7 @@ fn tokens_from_a_file_a_list_and_a_text_are_accepted() {
         let mut running = program.start();
         let address = running.address();
         for (token, status) in [("first", 200), (TOKEN, 200), ("another", 401)] {
-            assert_eq!(get(address, "/v1/pets", token).status, status, "{token}");
+            assert_eq!(HttpClient::new(address).with_token(token).get("/v1/pets").status, status, "{token}");
         }
     }
 }

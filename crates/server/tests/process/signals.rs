@@ -1,32 +1,24 @@
 //! Shutdown by signals.
 
-use std::{
-    io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpStream},
-};
+use std::net::{SocketAddr, TcpStream};
 
-use crate::{
-    http::{Response, read_to_end, send},
-    program::{Exited, Program, TOKEN, wait_until},
-};
+use animal_store_test_servers::{HttpClient, RawConnection};
+
+use crate::program::{Exited, Program, TOKEN, wait_until};
 
 const BODY: &str = r#"{"name":"Rex","categoryId":1}"#;
 
 /// Sends the head of a create and waits until the request is in flight. The body is still to come.
 #[track_caller]
-fn begin_request(address: SocketAddr) -> TcpStream {
-    let stream = send(
-        address,
-        &format!(
-            "POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\nExpect: 100-continue\r\n\r\n",
-            BODY.len()
-        ),
-    );
-    let mut interim = [0; 25];
-    (&stream).read_exact(&mut interim).expect("100 Continue");
-    assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
-    stream
+fn begin_request(address: SocketAddr) -> RawConnection {
+    let mut connection = RawConnection::open(address);
+    connection.send(format!(
+        "POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+        BODY.len()
+    ));
+    assert_eq!(connection.response().head, "HTTP/1.1 100 Continue\r\n\r\n");
+    connection
 }
 
 #[track_caller]
@@ -56,12 +48,13 @@ fn a_signal_shuts_a_service_with_idle_connections_down() {
     for signal in ["TERM", "INT"] {
         let mut running = Program::with_key().start();
         let address = running.address();
-        let unused = send(address, "");
-        let half = send(address, "GET /v1/pets HT");
-        let kept = send(address, &format!("GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"));
-        let mut status = String::new();
-        BufReader::new(&kept).read_line(&mut status).expect("a response");
-        assert_eq!(status, "HTTP/1.1 200 OK\r\n");
+        let unused = RawConnection::open(address);
+        let mut half = RawConnection::open(address);
+        half.send("GET /v1/pets HT");
+        let request = HttpClient::new(address).with_token(TOKEN).request("GET", "/v1/pets");
+        let mut kept = request.begin().expect("a connection");
+        let response = kept.response();
+        assert!(response.head.starts_with("HTTP/1.1 200 OK\r\n") && !response.closes(), "{response:?}");
 
         running.signal(signal);
 
@@ -80,9 +73,10 @@ fn a_request_in_flight_is_answered_before_the_exit() {
     running.signal("TERM");
     // From then on, every connection is closed with its next response.
     wait_until(|| TcpStream::connect(address).is_err());
-    connection.write_all(BODY.as_bytes()).expect("the connection is still open");
+    connection.send(BODY);
 
-    let response = Response::parse(&read_to_end(connection)).expect("a response");
+    let responses = connection.responses_to_end();
+    let [response] = &responses[..] else { panic!("one response: {responses:?}") };
     assert_eq!((response.status, response.header("connection")), (201, Some("close")), "{response:?}");
     assert_graceful(&running.wait());
 }
@@ -106,11 +100,9 @@ fn a_second_signal_ends_the_process_at_once() {
 #[test]
 fn a_request_that_outlasts_the_shutdown_timeout_is_cut_off() {
     let mut running = Program::with_key().env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "300ms").start();
-    let hanging = begin_request(running.address());
+    let mut hanging = begin_request(running.address());
 
     assert_cut_off(&running.terminate(), ["shutdown timeout", "1 request"]);
-    let mut rest = Vec::new();
     // The connection may be reset or closed, but nothing is sent.
-    let _ = (&hanging).read_to_end(&mut rest);
-    assert_eq!(rest, b"");
+    hanging.assert_closed();
 }

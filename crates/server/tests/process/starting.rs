@@ -2,10 +2,9 @@
 
 use std::net::TcpListener;
 
-use crate::{
-    http::get,
-    program::{Program, TOKEN},
-};
+use animal_store_test_servers::HttpClient;
+
+use crate::program::{Program, TOKEN};
 
 #[test]
 fn port_0_selects_a_free_port_and_the_log_names_it() {
@@ -13,8 +12,8 @@ fn port_0_selects_a_free_port_and_the_log_names_it() {
     let (address, management) = (running.address(), running.management_address());
 
     assert!(address.port() != 0 && management.port() != 0 && address != management);
-    assert_eq!(get(address, "/v1/pets", TOKEN).status, 200);
-    assert_eq!(get(management, "/ready", TOKEN).status, 200);
+    assert_eq!(HttpClient::new(address).with_token(TOKEN).get("/v1/pets").status, 200);
+    assert_eq!(HttpClient::new(management).get("/ready").status, 200);
 }
 
 #[test]
@@ -23,7 +22,7 @@ fn an_empty_management_address_means_no_management_listener() {
     let event = running.wait_for_event("listening");
 
     assert_eq!(event.get("management"), None, "{event}");
-    assert_eq!(get(running.address(), "/live", TOKEN).status, 404);
+    assert_eq!(HttpClient::new(running.address()).with_token(TOKEN).get("/live").status, 404);
 }
 
 #[test]
@@ -43,7 +42,7 @@ fn with_tokens_any_address_is_served() {
     let mut running = Program::with_key().args(&["--listen", "0.0.0.0:0"]).start();
     let port = running.address().port();
 
-    assert_eq!(get(([127, 0, 0, 1], port).into(), "/v1/pets", TOKEN).status, 200);
+    assert_eq!(HttpClient::new(([127, 0, 0, 1], port).into()).with_token(TOKEN).get("/v1/pets").status, 200);
 }
 
 #[test]

@@ -2,10 +2,9 @@
 
 use std::fs;
 
-use animal_store_test_servers::RedisSpace;
+use animal_store_test_servers::{HttpClient, RawConnection, RedisSpace, Response};
 
 use crate::{
-    http::{get, read_to_end, send},
     keys::{keys, token_and_id},
     program::{Exited, Program},
 };
@@ -23,6 +22,10 @@ fn run(space: &RedisSpace, args: &[&str], input: &str, texts: &mut Texts) -> Exi
     assert_eq!(exited.code, Some(0), "{exited:?}");
     texts.push((format!("standard error of {args:?}"), exited.stderr.join("\n")));
     exited
+}
+
+fn everything_in(response: &Response) -> String {
+    format!("{}{}", response.head, response.text())
 }
 
 fn everything_in_redis(space: &RedisSpace) -> String {
@@ -58,10 +61,17 @@ fn no_token_is_in_a_log_an_error_a_list_a_process_list_or_redis() {
     tokens.extend([created, registered, reader, rotated, mistyped, "never-seen-0123456789".to_owned()]);
     for round in ["before the revocation", "after the revocation"] {
         for (address, token) in addresses.iter().flat_map(|address| tokens.iter().map(move |token| (address, token))) {
-            texts.push((format!("a response {round}"), format!("{:?}", get(*address, "/v1/pets", token))));
+            texts.push((
+                format!("a response {round}"),
+                everything_in(&HttpClient::new(*address).with_token(token).get("/v1/pets")),
+            ));
             let malformed =
                 format!("GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n broken\r\n\r\n");
-            texts.push((format!("a refusal {round}"), read_to_end(send(*address, &malformed))));
+            let mut connection = RawConnection::open(*address);
+            connection.send(malformed);
+            for response in connection.responses_to_end() {
+                texts.push((format!("a refusal {round}"), everything_in(&response)));
+            }
         }
         if round == "before the revocation" {
             run(&space, &["revoke", &id], "", &mut texts);
