@@ -80,6 +80,10 @@ mod tests {
         for refused in ["\0", "a\0b", "Rex\n", "\tRex", "\u{7f}", "a\u{85}", "\u{9f}"] {
             assert_eq!(PetName::parse(refused), Err(PetNameError::ControlCharacter), "{refused:?}");
         }
+        for control in ('\0'..='\u{1f}').chain('\u{7f}'..='\u{9f}') {
+            let refused = format!("a{control}b");
+            assert_eq!(PetName::parse(&refused), Err(PetNameError::ControlCharacter), "{refused:?}");
+        }
     }
 
     proptest! {

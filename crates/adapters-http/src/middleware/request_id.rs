@@ -42,7 +42,20 @@ mod tests {
 
     #[test]
     fn any_other_id_is_replaced() {
-        for bad in [&b""[..], b"a b", b"a,b", b"<script>", b"a\xff", "ü".as_bytes(), "x".repeat(129).as_bytes()] {
+        let too_long = "x".repeat(129);
+        for bad in [
+            &b""[..],
+            b"a b",
+            b"a\tb",
+            b"a,b",
+            b"a:b",
+            b"a@b",
+            b"{}",
+            b"<script>",
+            b"a\xff",
+            "ü".as_bytes(),
+            too_long.as_bytes(),
+        ] {
             assert_eq!(id_for(bad).len(), 36, "{bad:?}");
         }
     }

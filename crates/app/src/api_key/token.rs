@@ -140,6 +140,9 @@ mod tests {
         for bad in ["", "=", "a=b", "a b", " a", "a\t", "a,b", "\"a\"", "é", "animalstore_é", &too_long] {
             assert_eq!(parse(bad), Err(ApiTokenError::Malformed), "{bad:?}");
         }
+        for bad in ["==", "=a", "a;b", "a:b", "*", "a%20b", "<x>"] {
+            assert_eq!(parse(bad), Err(ApiTokenError::Malformed), "{bad:?}");
+        }
         assert!(ApiToken::has_prefix(&token(&[7; 32])));
     }
 
