@@ -7,8 +7,8 @@
 //! be used. A migration is recorded by its whole name, so that a program that does not contain it can tell from the
 //! record whether it only expanded the schema, which is harmless, or contracted it. See `migrations/README.md`.
 //!
-//! **Proof.** `tests/postgres/migrations.rs` (concurrent starts, newer programs, locks, failures),
-//! `migration_files.rs`.
+//! **Proof.** `tests/postgres/migrations.rs` (concurrent starts, newer programs, locks, failures,
+//! names of migrations).
 
 mod migration_error;
 mod migrations;
