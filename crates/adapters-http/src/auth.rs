@@ -1,4 +1,5 @@
-//! Authenticates every request under `/v1` by an API key as a bearer token (RFC 6750), and checks its scope.
+//! Authenticates every request under `/v1` by an API key as a bearer token (RFC 6750), and gives handlers the proof of
+//! its scope.
 
 use std::sync::Arc;
 

@@ -4,8 +4,9 @@
 //! that does not read its response. It also parses the next request while the last one waits for its response, and lets
 //! that request change the response.
 //!
-//! **Invariant.** A connection is closed when nothing was written to it for the response timeout ([`write_timeout`]).
-//! actix receives the bytes of one request, and the next request only after the response ([`pipelining`]). [`framing`]
+//! **Invariant.** A connection is closed when nothing was written to it for the write timeout, `http.answer_timeout`
+//! ([`write_timeout`]). actix receives the bytes of one request, and the next request only after the response. After
+//! the final response, input is drained, so that closing does not reset the connection ([`pipelining`]). [`framing`]
 //! finds where a request ends, exactly where actix does.
 //!
 //! **Proof.** The unit tests beside each file; `framing/tests.rs` compares the ends with those of actix, case by case.

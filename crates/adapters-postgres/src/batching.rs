@@ -5,7 +5,8 @@
 //! **Invariant.** While one batch is committed, requests wait in a bounded queue; the next batch takes all of them, up
 //! to [`MAX_BATCH`](writer::MAX_BATCH). A response is sent after the commit. A pending request leaves the queue when
 //! its client disconnects or its timeout passes, and is never stored then; a request in flight gets the outcome of its
-//! commit, which is "unknown" unless PostgreSQL reported one. A row that PostgreSQL refuses fails alone.
+//! commit, which is "unknown" unless PostgreSQL reported one. If PostgreSQL refuses a row, the other rows are still
+//! stored.
 //!
 //! **Proof.** `tests/postgres/group_commit.rs` (batches, queue), `refusals.rs` (rows that are refused), `outcome.rs`
 //! and `storm.rs` (lost connections), `endings.rs` (the end of the writer).

@@ -1,11 +1,13 @@
 //! The command line.
 //!
-//! - **Problem**: operators and their scripts have to know what a command did, and no secret may be shown on the way.
-//! - **Invariant**: exit code 0 means success. Exit code 1 means that the service did not start, did not end
-//!   gracefully, or a command failed. Exit code 2 means that the command line or the configuration is invalid. Errors
-//!   are written to standard error. Standard output contains the result of a command or the log of the service, and
-//!   nothing else. An error never repeats an argument that can be a secret.
-//! - **Proof**: `crates/server/tests/process`, above all `command_line.rs`, `keys_refused.rs` and `secrets.rs`.
+//! **Problem.** Operators and their scripts have to know what a command did, and no secret may be shown on the way.
+//!
+//! **Invariant.** Exit code 0 means success. Exit code 1 means that the service did not start, did not end gracefully,
+//! or a command failed. Exit code 2 means that the command line or the configuration is invalid. Errors are written to
+//! standard error. Standard output contains the result of a command or the log of the service, and nothing else. An
+//! error never repeats an argument that can be a secret.
+//!
+//! **Proof.** `crates/server/tests/process`, above all `command_line.rs`, `keys_refused.rs` and `secrets.rs`.
 
 mod file_limit;
 mod keys;

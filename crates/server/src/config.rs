@@ -1,10 +1,12 @@
 //! The configuration: defaults, then a TOML file, then environment variables, then flags. The later source wins.
 //!
-//! - **Problem**: a typo that is ignored is found in production, a report that stops at the first error costs a restart
-//!   per error, and a report that quotes the file can show a secret.
-//! - **Invariant**: unknown keys are refused. All errors are reported at once, with key and variable. No error and no
-//!   output contains a secret. `docs/configuration.md` has a row for every key.
-//! - **Proof**: `config/tests.rs`, and `secrets.rs` in `crates/server/tests/process`.
+//! **Problem.** A typo that is ignored is found in production, a report that stops at the first error costs a restart
+//! per error, and a report that quotes the file can show a secret.
+//!
+//! **Invariant.** Unknown keys are refused. All errors are reported at once, with key and variable. No error and no
+//! output contains a secret. `docs/configuration.md` has a row for every key.
+//!
+//! **Proof.** `config/tests.rs`, and `secrets.rs` in `crates/server/tests/process`.
 //!
 //! Each section is a file: its keys with defaults and descriptions, its struct, and `read`, which checks the values.
 

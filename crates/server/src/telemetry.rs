@@ -1,12 +1,14 @@
 //! The log: one line per event, as text on a terminal and as JSON otherwise. `docs/logging.md` lists events and fields.
 //!
-//! - **Problem**: the reader of standard output can be slower than the service, and a system call per line costs more
-//!   CPU than the line itself.
-//! - **Invariant**: a request never waits for the log. A thread writes the lines in batches ([`batched_writer`]). If
-//!   its queue is full, lines are dropped and counted, and the count is logged at the end. Commands use standard output
-//!   for their result, so they log to standard error, and fail if a line is lost ([`command_log`]). Audit events pass
-//!   every filter.
-//! - **Proof**: `log.rs` and `keys_refused.rs` in `crates/server/tests/process`.
+//! **Problem.** The reader of standard output can be slower than the service, and a system call per line costs more CPU
+//! than the line itself.
+//!
+//! **Invariant.** A request never waits for the log. A thread writes the lines in batches ([`batched_writer`]). If its
+//! queue is full, lines are dropped and counted, and the count is logged at the end. Commands use standard output for
+//! their result, so they log to standard error, and fail if a line is lost ([`command_log`]). Audit events pass every
+//! filter.
+//!
+//! **Proof.** `log.rs` and `keys_refused.rs` in `crates/server/tests/process`.
 
 mod batched_writer;
 mod command_log;

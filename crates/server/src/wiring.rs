@@ -1,4 +1,4 @@
-//! Selects the adapter behind each port. No other module names an adapter for storage or API keys.
+//! Selects the adapter behind each port. No other module chooses an adapter.
 
 use std::sync::Arc;
 

@@ -1,5 +1,8 @@
 //! The contracts of the ports, as test suites for adapters.
 //!
+//! **Problem.** Adapters of one port drift apart. **Invariant.** Each adapter passes the same suite, against a real
+//! server if it has one. **Proof.** The `contract` tests of each adapter.
+//!
 //! An adapter's test file defines how to set the adapter up. The macro writes one test for each rule:
 //!
 //! ```
