@@ -1,7 +1,7 @@
-//! What an authenticated API key may do.
+//! Authorization of an authenticated API key.
 //!
-//! A use case takes a [`ReadAccess`] or a [`WriteAccess`], which only a key with the scope can be turned into. A driving
-//! adapter therefore cannot call a use case without the check.
+//! A use case takes a [`ReadAccess`] or a [`WriteAccess`], which can be created only from a key with that scope. A
+//! driving adapter therefore cannot call a use case without the check.
 
 use std::sync::Arc;
 

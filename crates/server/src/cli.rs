@@ -1,6 +1,6 @@
 //! The command line.
 //!
-//! - **Problem**: operators and their scripts have to know what a command did, and no secret may be shown on the way.
+//! - **Problem**: operators and their scripts need the outcome of a command, and no output may show a secret.
 //! - **Invariant**: exit code 0 means success. Exit code 1 means that the service did not start, did not end
 //!   gracefully, or a command failed. Exit code 2 means that the command line or the configuration is invalid. Errors
 //!   are written to standard error. Standard output contains the result of a command or the log of the service, and
@@ -25,7 +25,7 @@ use clap::{Parser, Subcommand};
 use self::options::Options;
 use crate::config::{Config, Sources};
 
-/// A store catalogue of animals as JSON over HTTP.
+/// A catalogue of pets as JSON over HTTP.
 #[derive(Debug, Parser)]
 #[command(name = "animal-store", version)]
 struct Cli {

@@ -17,8 +17,8 @@ const UTF8: &str = "ENCODING 'UTF8'";
 /// The server for all tests of this process, each of which may have a pool of connections.
 static SERVER: LazyLock<PostgresServer> = LazyLock::new(|| PostgresServer::with(&["max_connections=300"]));
 
-/// A PostgreSQL database for one test: in the server of `TEST_POSTGRES_URL`, otherwise in one that the tests of this
-/// process share.
+/// A PostgreSQL database for one test: in the server of `TEST_POSTGRES_URL`, otherwise in a server that the tests of
+/// this process share.
 pub struct PgDatabase {
     name: String,
     url: String,

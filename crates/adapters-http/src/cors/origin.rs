@@ -37,8 +37,8 @@ impl Origin {
     }
 }
 
-/// Pages have `http` and `https` origins only. A URL may have a host such as `*.example` or `${host}`, but no page has
-/// it.
+/// Returns whether a page can have this origin. A URL can have another scheme, or a host such as `*.example` or
+/// `${host}`.
 fn is_web_origin(url: &Url) -> bool {
     let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._[:]".contains(&byte);
     matches!(url.scheme(), "http" | "https") && url.host_str().is_some_and(|host| host.bytes().all(is_host_byte))

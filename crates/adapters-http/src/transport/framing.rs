@@ -1,6 +1,7 @@
-//! Finds where the sections of a request end in the bytes of its connection (RFC 9112).
+//! Finds the end of each section of a request in the bytes of its connection (RFC 9112).
 //!
-//! This is not a parser: actix parses and refuses malformed requests. It finds the end of what actix accepts.
+//! This is not a parser: actix parses and refuses malformed requests. The ends have to be right only for requests that
+//! actix accepts.
 
 #[cfg(test)]
 mod tests;

@@ -21,12 +21,12 @@ fn not_required() -> PostgresSettings {
 
 async fn start_error(url: &str, settings: PostgresSettings) -> StartError {
     let started = timeout(TEST_TIMEOUT, PgStorage::start(endpoint(url), endpoint(url), settings)).await;
-    started.expect("it ends").err().expect("it fails")
+    started.expect("the start ends").err().expect("the start fails")
 }
 
 /// A storage that is not required starts, is not ready, and can be used after the repair.
 async fn starts_and_recovers(url: &str, settings: PostgresSettings, repair: impl AsyncFnOnce()) {
-    let store = timeout(PROMPT, Store::at(url, settings)).await.expect("it starts");
+    let store = timeout(PROMPT, Store::at(url, settings)).await.expect("the storage starts");
     for _ in 0..10 {
         assert_eq!(list_find_add(&store.repository, PROMPT).await, [Unavailable; 3]);
         assert!(not_ready(&store.storage).await.is_some());

@@ -29,7 +29,7 @@ pub struct RedisApiKeyStore {
     timeout: Duration,
 }
 
-/// Attempts at a change, if concurrent changes come first.
+/// Maximum number of attempts at a change that other changes interrupt.
 const MAX_ATTEMPTS: usize = 40;
 const MIN_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_millis(50);

@@ -15,12 +15,13 @@ use super::query::{LookupOutcome, TokenRecord};
 pub(crate) struct Cache {
     known: quick_cache::sync::Cache<ApiKeyDigest, TokenRecord>,
     unknown: quick_cache::sync::Cache<ApiKeyDigest, TokenRecord>,
-    /// Lookups whose records may be cached. An invalidation removes the lookup from this map, and so that permission.
+    /// Lookups whose records may be cached. An invalidation removes the lookup from this map, which ends this
+    /// permission.
     in_flight: Mutex<HashMap<ApiKeyDigest, OutcomeReceiver>>,
     permits: Arc<Semaphore>,
 }
 
-/// Receives the outcome of a lookup.
+/// Channel for the outcome of a lookup.
 pub(crate) type OutcomeReceiver = watch::Receiver<Option<LookupOutcome>>;
 
 /// A registered lookup that has to query Redis. If it is dropped unfinished, the requests that joined it fail.

@@ -74,7 +74,7 @@ impl Race {
         }
     }
 
-    /// One client that always has a valid key, until the race is over.
+    /// Runs a client that always has a valid key, until the race is over.
     async fn use_valid_key(&self) {
         while !self.over.load(Ordering::Relaxed) {
             for directory in &self.directories {
@@ -84,7 +84,7 @@ impl Race {
         }
     }
 
-    /// One client that guesses keys, until the race is over.
+    /// Runs a client that guesses keys, until the race is over.
     async fn guess_keys(&self) {
         for number in 0.. {
             for directory in &self.directories {
@@ -144,7 +144,7 @@ async fn no_key_that_was_used_is_accepted_after_its_revocation() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_key_whose_first_uses_meet_its_revocation_is_accepted_after_it() {
+async fn no_key_that_is_first_used_during_its_revocation_is_accepted_after_it() {
     let race = Race::new().await;
     let accepted = Arc::new(AtomicU32::new(0));
     while accepted.load(Ordering::Relaxed) == 0 {

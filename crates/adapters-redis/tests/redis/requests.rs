@@ -67,7 +67,7 @@ pub(crate) async fn wait_until(what: &str, condition: impl AsyncFn() -> bool) {
     }
 }
 
-/// Waits a moment between two checks, so that the checks do not delay what they wait for.
+/// Pauses between two checks, so that polling does not delay the expected event.
 pub(crate) async fn pause() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }

@@ -8,8 +8,8 @@ use crate::IdempotencyKey;
 /// Storage of pets.
 ///
 /// - Ids are unique, 1 or greater, and never reused. A pet that is added after another one was returned has the greater id.
-/// - A pet that [`add`](Self::add) returned is found and listed by every call that begins afterwards. It survives whatever
-///   the storage of the adapter survives.
+/// - A pet that [`add`](Self::add) returned is found and listed by every call that begins afterwards. It is as durable
+///   as the storage of the adapter.
 /// - Names, categories and statuses are returned exactly as they were added.
 /// - At most one `add` per idempotency key inserts a pet. Others return that pet or fail with
 ///   [`AddPetError::IdempotencyConflict`] or [`AddPetError::IdempotencyMismatch`]. Only a successful `add` takes the key. The

@@ -30,7 +30,7 @@ pub(super) enum Command {
     Create(CreateArgs),
     /// Lists the API keys with a row per token; the tokens themselves are not stored.
     List(ListArgs),
-    /// Ends every token of an API key at once.
+    /// Revokes every token of an API key at once.
     Revoke(RevokeArgs),
     /// Gives an API key a new token and prints it; the token cannot be shown again.
     Rotate(RotateArgs),

@@ -87,7 +87,7 @@ fn an_instance_that_freezes_between_an_insert_and_its_commit_does_not_hold_the_k
     let (there, here) = (frozen.address(), running.address());
     added(&create(there, TOKEN, "order-1", "Rex"));
     let gate = Gate::closed(&database);
-    let _unanswered = keyed_create_request(there, TOKEN, "order-2", "Tom").begin().expect("a connection");
+    let _pending = keyed_create_request(there, TOKEN, "order-2", "Tom").begin().expect("a connection");
     gate.wait_for_insert();
     frozen.signal("STOP");
     gate.open();

@@ -57,7 +57,7 @@ fn a_retry_replays_a_create_whose_response_a_crash_cut_off() {
     assert_eq!((conflict.status, conflict.header("retry-after")), (409, Some("1")), "{conflict:?}");
     instances[0].kill();
     cut_off.assert_closed();
-    // PostgreSQL completes the statement of a client that is gone.
+    // PostgreSQL completes the statement of a client that has disconnected.
     gate.open();
 
     let start = Instant::now();

@@ -92,7 +92,7 @@ fn every_64_bit_category_id_is_kept_exactly() {
         // The text of the responses: a JSON parser could round what it reads.
         for response in [&created, &app.get(&format!("/v1/pets/{id}"))] {
             let (_, rest) = response.text().split_once(r#""categoryId":"#).expect("a categoryId");
-            let end = rest.find([',', '}']).expect("an end");
+            let end = rest.find([',', '}']).expect("the end of the number");
             assert_eq!(&rest[..end], category_id, "{written} in {}", response.text());
         }
     }
