@@ -38,7 +38,7 @@ const MAX_AGE: usize = 60 * 60;
 const METHODS: [Method; 3] = [Method::GET, Method::HEAD, Method::POST];
 const REQUEST_HEADERS: [HeaderName; 4] = [AUTHORIZATION, CONTENT_TYPE, IDEMPOTENCY_KEY, X_REQUEST_ID];
 
-/// Headers that a page may read, besides `Content-Type` and other basic ones.
+/// Headers that a page may read, besides `Content-Type` and the other headers that every page may read.
 const EXPOSED_HEADERS: [HeaderName; 8] =
     [DEPRECATION, IDEMPOTENCY_REPLAYED, LINK, LOCATION, RETRY_AFTER, SUNSET, WWW_AUTHENTICATE, X_REQUEST_ID];
 

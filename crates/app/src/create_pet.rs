@@ -17,8 +17,8 @@ impl CreatePet {
         Self { repository }
     }
 
-    /// Adds a pet and returns it with its id. If an earlier request with the same idempotency key added it, returns that
-    /// pet.
+    /// Adds a pet and returns it with its id. If an earlier request with the same idempotency key added it, returns
+    /// that pet.
     ///
     /// # Errors
     /// See [`AddPetError`].

@@ -27,7 +27,10 @@ pub struct IssueRequest {
 #[derive(Debug, Error)]
 pub enum IssueApiKeyError {
     /// The token belongs to a key with another label or other scopes. Nothing was changed.
-    #[error("the token already belongs to the API key {id} ({label}) with the scopes {scopes}", id = .0.id, label = .0.label, scopes = .0.scopes)]
+    #[error(
+        "the token already belongs to the API key {id} ({label}) with the scopes {scopes}",
+        id = .0.id, label = .0.label, scopes = .0.scopes
+    )]
     Differs(ApiKey),
     /// The store failed. After [`ApiKeyStoreError::OutcomeUnknown`] the key may have been added.
     #[error(transparent)]

@@ -1,8 +1,8 @@
 //! The use cases of the animal store and the ports that they need.
 //!
 //! A use case is a struct with one method, `execute`: [`ListPets`], [`CreatePet`], [`GetPet`], [`Authenticate`]. Each
-//! of its dependencies is a port, a trait in [`ports`] whose documentation is a contract. A port is held as `Arc<dyn
-//! …>`, because the configuration chooses the adapter at run time. The suites in `test_support::contract` (feature
+//! of its dependencies is a port, a trait in [`ports`] whose documentation is a contract. The configuration chooses the
+//! adapter at run time, so a use case holds a port as `Arc<dyn …>`. The suites in `test_support::contract` (feature
 //! `test-support`) test the contract against each adapter. This crate contains no HTTP, no SQL and no wire format.
 //!
 //! # Example

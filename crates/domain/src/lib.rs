@@ -1,8 +1,8 @@
 //! Pets and the rules for their values.
 //!
 //! Values are parsed once: a [`PetName`] can only hold a valid name, so no later code checks it again. This crate reads
-//! no clock, does no I/O and knows no wire format. Begin with [`NewPet`] and [`Pet`]; [`ListQuery`] and [`Page`] describe
-//! lists.
+//! no clock, does no I/O and contains no wire format. Begin with [`NewPet`] and [`Pet`]; [`ListQuery`] and [`Page`]
+//! describe lists.
 
 #![warn(clippy::future_not_send)]
 

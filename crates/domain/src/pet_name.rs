@@ -1,7 +1,7 @@
 use thiserror::Error;
 
-/// Name of a pet: 1 to [`PetName::MAX_CHARS`] Unicode scalar values, at least one of them not white space, and no control
-/// characters. The name is stored exactly as given: it is neither trimmed nor normalised.
+/// Name of a pet: 1 to [`PetName::MAX_CHARS`] Unicode scalar values, at least one of them not white space, and no
+/// control characters. The name is stored exactly as given: it is neither trimmed nor normalised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PetName(Box<str>);
 

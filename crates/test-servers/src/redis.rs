@@ -91,7 +91,7 @@ impl RedisServer {
         redis_cli(&["-s", &self.socket().display().to_string()], words)
     }
 
-    /// Number of executions of each command, without those of this type.
+    /// Number of executions of each command except `INFO`, which this function runs.
     pub fn command_counts(&self) -> String {
         let lines = self.command(&["INFO", "commandstats"]);
         let counts = lines.lines().filter_map(|line| line.split_once(",usec")).map(|(count, _)| count);

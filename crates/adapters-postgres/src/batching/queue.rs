@@ -81,7 +81,7 @@ impl<R> Queue<R> {
         self.changed.notify_one();
     }
 
-    /// Refuses new requests and drops the pending ones, which closes their channels.
+    /// Refuses new requests and drops the pending requests, which closes their channels.
     pub(super) fn close_and_clear(&self) {
         self.close();
         let requests = std::mem::take(&mut self.lock().requests);

@@ -61,7 +61,7 @@ impl PgEndpoint {
         match open(config, tls.clone()).await {
             Err(error) if config.get_ssl_mode() == SslMode::Prefer && error.may_be_about_encryption() => {
                 let mut plain = config.clone();
-                // The first error is the one to report.
+                // The error of the first attempt is reported.
                 open(plain.ssl_mode(SslMode::Disable), NoTls).await.map_err(|_| error)
             }
             result => result,

@@ -36,7 +36,7 @@ impl Processes {
         Self { stores, observer, _database: database }
     }
 
-    /// Each process adds all names, in a different order. All return the same ids, and each id is new once.
+    /// Each process adds all names, in a different order. All return the same ids, and each id is `New` exactly once.
     async fn add_all(&self, names: &[String]) {
         let adds = self.stores.iter().enumerate().flat_map(|(process, store)| {
             let mut names = names.to_vec();

@@ -87,7 +87,8 @@ async fn a_server_that_does_not_respond_delays_the_start_by_the_start_timeout() 
 async fn over_a_frozen_connection_a_start_fails_in_time() {
     let connect_timeout = Duration::from_millis(500);
     let database = PgDatabase::new();
-    // The server accepts the connection and does not respond to what follows. Diesel sends statements of its own first.
+    // With the empty text, nothing is forwarded. Otherwise the statement with this text gets no response: Diesel sends
+    // its own statements first.
     for stuck in ["", "TIME ZONE", "to_regclass"] {
         let (mut proxy, url) = proxy_to(database.url());
         if stuck.is_empty() {

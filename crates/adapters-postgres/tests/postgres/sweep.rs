@@ -93,7 +93,7 @@ async fn locked_records_are_skipped_until_they_are_unlocked() {
     let (locking, observer) = (SqlSession::of(&database).await, SqlSession::of(&database).await);
     records(&observer, 1200, "now() + interval '1 second'").await;
     locking.run("BEGIN; SELECT FROM idempotency_keys FOR UPDATE").await;
-    eventually("the records expire", async || observer.count("idempotency_keys WHERE expires_at > now()").await == 0).await;
+    eventually("all expired", async || observer.count("idempotency_keys WHERE expires_at > now()").await == 0).await;
     records(&observer, 1500, "now() - interval '1 microsecond'").await;
     wait_for_records(&observer, 1200).await;
     locking.run("COMMIT").await;

@@ -11,7 +11,8 @@ use super::query::{LookupOutcome, TokenRecord};
 
 /// Cached tokens, and the lookups in flight: at most one for each token.
 ///
-/// Known and unknown tokens have separate bounds, so that a client cannot evict known tokens by sending invented ones.
+/// Known and unknown tokens have separate bounds, so that a client cannot evict known tokens by sending invented
+/// tokens.
 pub(crate) struct Cache {
     known: quick_cache::sync::Cache<ApiKeyDigest, TokenRecord>,
     unknown: quick_cache::sync::Cache<ApiKeyDigest, TokenRecord>,
@@ -71,7 +72,7 @@ impl Cache {
         self.unknown.remove(digest);
     }
 
-    /// Removes everything.
+    /// Removes all entries and registrations.
     pub(crate) fn clear(&self) {
         let mut in_flight = self.in_flight();
         in_flight.clear();

@@ -29,7 +29,7 @@ impl Cached {
         Self::with(long_timeouts()).await
     }
 
-    /// How often Redis executed each command but `PING`.
+    /// Number of executions of each command except `PING`.
     fn counts(&self) -> String {
         let counts = self.server.command_counts();
         counts.lines().filter(|count| !count.starts_with("cmdstat_ping:")).collect::<Vec<_>>().join("\n")

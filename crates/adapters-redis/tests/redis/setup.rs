@@ -133,7 +133,7 @@ impl Proxied {
     }
 }
 
-/// How often the server executed a command.
+/// Number of executions of a command on the server.
 pub(crate) fn calls(server: &RedisServer, command: &str) -> u32 {
     let counts = server.command_counts();
     let count = counts.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));

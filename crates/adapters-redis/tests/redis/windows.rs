@@ -65,7 +65,7 @@ async fn is_accepted_for_one_lease_at_most(mut proxied: Proxied, key: ApiKey) {
     becomes(&proxied.directory, "token", Refused).await;
 }
 
-/// The connection with the invalidations is held up, the one for lookups is not.
+/// The connection with the invalidations is held up, and the connection for lookups is not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn if_only_invalidations_are_held_up_a_key_is_accepted_for_one_lease_at_most() {
     let server = RedisServer::start();

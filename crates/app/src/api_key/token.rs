@@ -12,8 +12,9 @@ const CHECKSUM_DIGITS: usize = 6;
 
 /// The secret that a client sends: a b64token (RFC 6750, section 2.1) of 1 to [`ApiToken::MAX_BYTES`] bytes.
 ///
-/// An issued token is `animalstore_`, 43 base-62 digits that encode 256 random bits, and 6 digits with the CRC-32 of those
-/// 43: a mistyped token is refused without a lookup. A token from another system has any other form and no checksum.
+/// An issued token is `animalstore_`, 43 base-62 digits that encode 256 random bits, and 6 digits with the CRC-32 of
+/// those 43: a mistyped token is refused without a lookup. A token from another system has any other form and no
+/// checksum.
 #[derive(Debug, Clone)]
 pub struct ApiToken(SecretString);
 

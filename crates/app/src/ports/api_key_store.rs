@@ -6,7 +6,8 @@ use thiserror::Error;
 use super::Cause;
 use crate::{ApiKey, ApiKeyDigest, ApiKeyId, ApiToken};
 
-/// Administration of API keys. Each [`ApiKeyDirectory`](super::ApiKeyDirectory) over the same store follows its changes.
+/// Administration of API keys. Each [`ApiKeyDirectory`](super::ApiKeyDirectory) over the same store follows its
+/// changes.
 ///
 /// - A key has one token. From a rotation until the end of its grace period, it has more. Only digests are stored.
 /// - `add` and `rotate` are atomic. A failed `revoke` may have revoked some of the tokens; it never restores a token.
@@ -28,9 +29,9 @@ pub trait ApiKeyStore: Send + Sync {
     /// See [`ApiKeyStoreError`].
     async fn list(&self) -> Result<Vec<TokenEntry>, ApiKeyStoreError>;
 
-    /// Gives a key a new token, which no key may have yet. The old tokens expire after `grace` at the latest. If the new
-    /// token has no lifetime, it expires when the newest old token would have. Returns the key, or `Ok(None)` if no key
-    /// has this id.
+    /// Gives a key a new token, which no key may have yet. The old tokens expire after `grace` at the latest. If the
+    /// new token has no lifetime, it expires when the newest old token would have. Returns the key, or `Ok(None)` if no
+    /// key has this id.
     ///
     /// # Errors
     /// See [`ApiKeyStoreError`].

@@ -7,19 +7,20 @@ use crate::IdempotencyKey;
 
 /// Storage of pets.
 ///
-/// - Ids are unique, 1 or greater, and never reused. A pet that is added after another one was returned has the greater id.
+/// - Ids are unique, 1 or greater, and never reused. A pet that is added after another one was returned has the greater
+///   id.
 /// - A pet that [`add`](Self::add) returned is found and listed by every call that begins afterwards. It is as durable
 ///   as the storage of the adapter.
 /// - Names, categories and statuses are returned exactly as they were added.
 /// - At most one `add` per idempotency key inserts a pet. Others return that pet or fail with
-///   [`AddPetError::IdempotencyConflict`] or [`AddPetError::IdempotencyMismatch`]. Only a successful `add` takes the key. The
-///   key is free again after its retention, which is a setting of the adapter.
+///   [`AddPetError::IdempotencyConflict`] or [`AddPetError::IdempotencyMismatch`]. Only a successful `add` takes the
+///   key. The key is free again after its retention, which is a setting of the adapter.
 /// - Every call ends: each wait of an adapter has a timeout.
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
 #[async_trait]
 pub trait PetRepository: Send + Sync {
-    /// Returns the first `limit` pets in ascending order of id. With a status, only pets of that status; without, all pets,
-    /// including those without a status. With `after`, only pets with a greater id.
+    /// Returns the first `limit` pets in ascending order of id. With a status, only pets of that status; without, all
+    /// pets, including those without a status. With `after`, only pets with a greater id.
     ///
     /// # Errors
     /// See [`StorageError`].
@@ -36,12 +37,12 @@ pub trait PetRepository: Send + Sync {
     /// See [`StorageError`].
     async fn find(&self, id: PetId) -> Result<Option<Pet>, StorageError>;
 
-    /// Adds a pet under a new id and returns it. If an earlier `add` with the same idempotency key added it, returns that
-    /// pet.
+    /// Adds a pet under a new id and returns it. If an earlier `add` with the same idempotency key added it, returns
+    /// that pet.
     ///
     /// # Errors
-    /// After [`AddPetError::OutcomeUnknown`] the pet may have been added. After any other error this call did not add it
-    /// and never will. A request with an idempotency key may be retried after every error except
+    /// After [`AddPetError::OutcomeUnknown`] the pet may have been added. After any other error this call did not add
+    /// it and never will. A request with an idempotency key may be retried after every error except
     /// [`AddPetError::IdempotencyMismatch`].
     async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError>;
 }

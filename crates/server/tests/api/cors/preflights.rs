@@ -128,7 +128,7 @@ fn options_without_a_valid_method_is_an_ordinary_request() {
                 method.into_iter().fold(request, |request, name| request.header("Access-Control-Request-Method", name));
             let response = request.send();
             response.assert_error(status, code);
-            // A page may read the error, but its request is not sent after it.
+            // A page may read the error, but the browser does not send the page's request.
             response.assert_header("Access-Control-Allow-Origin", Some(SHOP));
             response.assert_header("Access-Control-Allow-Methods", None);
         }

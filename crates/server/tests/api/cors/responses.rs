@@ -1,4 +1,4 @@
-//! The CORS headers of every response but those to preflights.
+//! The CORS headers of every response, except responses to preflights.
 
 use animal_store_test_servers::{Request, Response};
 
