@@ -23,12 +23,12 @@ impl RedisServer {
 
     /// Starts a server with options as on its command line: `["--maxmemory", "1mb"]`.
     pub fn with(options: &[&str]) -> Self {
-        Self::start_in(Home::of_this_user(), options, None)
+        Self::start_in(Home::for_this_user(), options, None)
     }
 
     /// Starts a server that accepts only TLS, and requires client certificates.
     pub fn with_tls() -> Self {
-        let home = Home::of_this_user();
+        let home = Home::for_this_user();
         let certificates = Certificates::make(home.path());
         let [certificate, key, authority] = [&certificates.server, &certificates.server_key, &certificates.authority]
             .map(|file| file.display().to_string());

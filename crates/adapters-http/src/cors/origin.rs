@@ -11,10 +11,10 @@ pub struct Origin(String);
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum OriginError {
     /// The text is not an `http` or `https` URL with a valid host.
-    #[error("it is not an origin")]
+    #[error("the text is not an origin")]
     NotAnOrigin,
     /// Browsers write the origin in this form.
-    #[error("browsers write it as {0}")]
+    #[error("browsers write the origin as {0}")]
     WrittenAs(String),
 }
 

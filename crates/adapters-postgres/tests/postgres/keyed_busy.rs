@@ -121,9 +121,9 @@ async fn other_processes_wait_for_a_key_that_is_in_flight() {
                 fixture.observer.column(&format!("{waits} AND datname = current_database()")).await;
                 assert_eq!(first.await, Failed(Timeout));
                 fixture.observer.run("SELECT pg_advisory_unlock(7)").await;
-                // Either of them may be the first now.
-                let ends = [again.await.expect("no panic"), another.await.expect("no panic")];
-                assert!(matches!(ends, [New(_), Mismatch] | [Mismatch, New(_)]), "{ends:?}");
+                // Either request may be the first now.
+                let results = [again.await.expect("no panic"), another.await.expect("no panic")];
+                assert!(matches!(results, [New(_), Mismatch] | [Mismatch, New(_)]), "{results:?}");
                 assert_eq!(fixture.observer.count("pets WHERE name IN ('slow', 'another')").await, 2);
             }
         }

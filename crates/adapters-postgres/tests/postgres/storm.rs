@@ -49,7 +49,7 @@ struct Counts {
 }
 
 /// Waits until a count has grown.
-async fn more(count: &AtomicUsize, by: usize) {
+async fn wait_for_growth(count: &AtomicUsize, by: usize) {
     let before = count.load(Ordering::Relaxed);
     eventually("more outcomes", async || count.load(Ordering::Relaxed) >= before + by).await;
 }
@@ -58,11 +58,11 @@ async fn more(count: &AtomicUsize, by: usize) {
 async fn cut_repeatedly(proxied: &mut ProxiedStore, counts: &Counts) -> Vec<String> {
     let mut backends = Vec::new();
     for cut in 0..CUTS {
-        more(&counts.successes, 1 + cut * 40).await;
+        wait_for_growth(&counts.successes, 1 + cut * 40).await;
         backends.extend(proxied.observer.backends().await);
         if cut == 0 {
             proxied.proxy.refuse();
-            more(&counts.unavailable, 1).await;
+            wait_for_growth(&counts.unavailable, 1).await;
             proxied.proxy.heal();
         } else {
             proxied.proxy.cut();

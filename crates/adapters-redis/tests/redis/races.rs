@@ -64,7 +64,7 @@ impl Race {
     }
 
     /// Uses a revoked token until both directories refuse it.
-    async fn ends(&self, token: &str) {
+    async fn wait_until_refused(&self, token: &str) {
         for directory in &self.directories {
             let start = Instant::now();
             while use_token(directory, token).await != Refused {
@@ -138,7 +138,7 @@ async fn no_key_that_was_used_is_accepted_after_its_revocation() {
         // From the cache, or by a lookup that is not cached.
         becomes(&race.directories[0], &token, Accepted).await;
         race.revoke(&token).await;
-        race.ends(&token).await;
+        race.wait_until_refused(&token).await;
     })
     .await;
 }
@@ -158,7 +158,7 @@ async fn no_key_that_is_first_used_during_its_revocation_is_accepted_after_it() 
                 let [first, second] = &race.directories;
                 let (first, (), second) = tokio::join!(uses(first), race.revoke(&token), uses(second));
                 accepted.fetch_add(u32::from([first, second].concat().contains(&Accepted)), Ordering::Relaxed);
-                race.ends(&token).await;
+                race.wait_until_refused(&token).await;
             }
         })
         .await;
@@ -174,10 +174,10 @@ async fn no_key_is_accepted_after_the_store_revoked_it_or_rotated_its_token() {
         let new = format!("new-{token}");
         let rotated = race.keys.store.rotate(&key.id, new_token(&new), Duration::ZERO).await;
         assert_eq!(rotated.expect("rotate").as_ref(), Some(&key));
-        race.ends(&token).await;
+        race.wait_until_refused(&token).await;
         race.is_accepted(&new).await;
         race.keys.revoke(&key).await;
-        race.ends(&new).await;
+        race.wait_until_refused(&new).await;
     })
     .await;
 }

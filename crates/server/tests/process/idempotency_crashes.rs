@@ -180,8 +180,8 @@ fn check(case: usize, responses: &Responses, database: &PgDatabase) -> Result<()
     }
     for (create, _) in added.values() {
         let first = |response: &Response| response.status == 201 && !is_replay(response);
-        let firsts = responses.iter().filter(|(other, response)| other == create && first(response)).count();
-        prop_assert!(firsts <= 1, "{} responses to {:?} are not replays", firsts, create);
+        let created = responses.iter().filter(|(other, response)| other == create && first(response)).count();
+        prop_assert!(created <= 1, "{} responses to {:?} are not replays", created, create);
     }
 
     // Waits for statements of a killed instance that PostgreSQL still executes.
