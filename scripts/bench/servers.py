@@ -85,7 +85,7 @@ class Server:
 
     def check_alive(self) -> None:
         if self.process.poll() is not None:
-            sys.exit(f"{self.process.args[0]} has ended:\n{self.log.read_text()[-3000:]}")
+            sys.exit(f"{self.process.args[0]} has stopped:\n{self.log.read_text()[-3000:]}")
 
     def cpu_seconds(self) -> float:
         self.check_alive()
@@ -176,7 +176,7 @@ def free_port() -> int:
 
 
 def cpu_seconds(root: int) -> float:
-    """CPU seconds of a process and all its descendants, ended ones included."""
+    """CPU seconds of a process and all its descendants, stopped ones included."""
     # A process that ends in between would be counted twice or not at all.
     while (ticks := ticks_by_process(root)).keys() != ticks_by_process(root).keys():
         pass

@@ -15,7 +15,7 @@ use animal_store_app::{ApiKey, ApiToken, ReadAccess, WriteAccess};
 
 use crate::{error::ApiError, use_cases::UseCases};
 
-/// Passes a request with a valid API key on, with the key in its extensions. Rejects every other request.
+/// Admits a request with a valid API key and adds the key to its extensions. Rejects every other request.
 pub(crate) async fn authenticate<B: MessageBody>(
     use_cases: Data<UseCases>,
     request: ServiceRequest,

@@ -39,7 +39,7 @@ async fn read(headers: &HeaderMap, mut payload: Payload, max_bytes: usize) -> Re
         if body.len() > max_bytes {
             return Err(ApiError::PayloadTooLarge(max_bytes));
         }
-        // actix reads until the connection ends if the request has `Upgrade: websocket`.
+        // With `Upgrade: websocket`, actix does not end the body after its declared length.
         if declared == Some(body.len() as u64) {
             return Ok(body.freeze());
         }

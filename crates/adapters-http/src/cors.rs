@@ -1,10 +1,10 @@
-//! Which pages of other origins may use the interface (the CORS protocol of the Fetch standard).
+//! Access for pages of other origins (the CORS protocol of the Fetch standard).
 //!
 //! **Problem.** A browser lets a page of another origin use the interface only if the responses allow it.
 //!
-//! **Invariant.** The response to a preflight says what is allowed, and needs no API key. Every other response, errors
-//! included, says which origin may read it. API keys are not cookies: credentials in the sense of the protocol are
-//! never allowed. Without allowed origins, responses contain no CORS headers.
+//! **Invariant.** The response to a preflight lists the allowed methods and headers, and needs no API key. Every other
+//! response, errors included, names the origin that may read it. API keys are not cookies: credentials in the sense of
+//! the protocol are never allowed. Without allowed origins, responses contain no CORS headers.
 //!
 //! **Proof.** The tests of [`origin`]; `server/tests/api/cors.rs` over sockets.
 
@@ -38,7 +38,7 @@ const MAX_AGE: usize = 60 * 60;
 const METHODS: [Method; 3] = [Method::GET, Method::HEAD, Method::POST];
 const REQUEST_HEADERS: [HeaderName; 4] = [AUTHORIZATION, CONTENT_TYPE, IDEMPOTENCY_KEY, X_REQUEST_ID];
 
-/// Headers that a page may read, besides `Content-Type` and other basic ones.
+/// Headers that a page may read, besides `Content-Type` and the other headers that every page may read.
 const EXPOSED_HEADERS: [HeaderName; 8] =
     [DEPRECATION, IDEMPOTENCY_REPLAYED, LINK, LOCATION, RETRY_AFTER, SUNSET, WWW_AUTHENTICATE, X_REQUEST_ID];
 
@@ -69,7 +69,8 @@ impl AllowedOrigins {
     }
 }
 
-/// Turns the error for a refused preflight into a 200 without permission, which is what browsers check.
+/// Turns the error for a refused preflight into a 200 without the headers that grant permission. Browsers check only
+/// these headers.
 pub(crate) async fn respond_to_refused_preflight<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,

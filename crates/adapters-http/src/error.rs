@@ -62,17 +62,17 @@ pub(crate) struct ErrorResponse {
     pub(crate) code: &'static str,
     message: Cow<'static, str>,
     pub(crate) status: u16,
-    /// Shows the client how to go on.
+    /// Header that a client needs to correct or retry the request.
     #[serde(skip)]
     pub(crate) header: Option<(HeaderName, &'static str)>,
 }
 
-/// An error with a fixed message. Every 5xx is one, so that no cause gets into a message.
+/// Creates an error with a fixed message. Every 5xx has one, so that no cause gets into a message.
 const fn fixed(status: u16, code: &'static str, message: &'static str) -> ErrorResponse {
     ErrorResponse { code, message: Cow::Borrowed(message), status, header: None }
 }
 
-/// An error of the client, with a message about its request.
+/// Creates an error of the client, with a message about its request.
 const fn client_error(status: u16, code: &'static str, message: String) -> ErrorResponse {
     ErrorResponse { code, message: Cow::Owned(message), status, header: None }
 }
@@ -163,7 +163,7 @@ impl ResponseError for ApiError {
             response.insert_header(header);
         }
         if body.status >= 500 {
-            // It may be sent before the request reaches the routes under `/v1`, which set this header.
+            // The error may occur before the routes under `/v1`, which set this header on their responses.
             response.insert_header((CACHE_CONTROL, "no-store"));
         }
         if matches!(self, Self::MalformedRequest | Self::RequestTimeout) {

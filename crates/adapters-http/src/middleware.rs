@@ -1,11 +1,11 @@
-//! What every request passes before and after its handler. `serve.rs` and `routes.rs` say in which order.
+//! Middleware around every handler. `serve.rs` and `routes.rs` define its order.
 //!
 //! **Problem.** Every request needs an id, a log line and a response, even if its handler panics, and handlers should
 //! not contain that code.
 //!
-//! **Invariant.** Each request gets one log line and one `X-Request-Id`, whatever happens to it. At most the configured
-//! number of requests is in flight; any other gets 503 before anything is done for it. A panic is a 500. Each response
-//! of the deprecated operation says that it is deprecated.
+//! **Invariant.** Each request gets one log line and one `X-Request-Id`, on success and on failure. At most the
+//! configured number of requests is in flight; further requests get 503 before any other work. A panic is a 500. Each
+//! response of the deprecated operation announces the deprecation.
 //!
 //! **Proof.** The unit tests beside each file; `tests/http/request_line.rs` and `failing_ports.rs` for the log line and
 //! for panics; `server/tests/api/headers.rs`, `deprecation.rs` and `bounds.rs` over sockets.

@@ -1,6 +1,6 @@
 //! The interface as an OpenAPI 3.1 document.
 //!
-//! **Problem.** A document that is written by hand differs from the code sooner or later.
+//! **Problem.** A document that is written by hand drifts from the code.
 //!
 //! **Invariant.** The document is built from the constants and errors that the responses are made of. Every rule for
 //! input that JSON Schema can express is a pattern or a bound; descriptions contain the other rules.

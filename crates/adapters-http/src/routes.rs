@@ -1,4 +1,4 @@
-//! Which handler serves which path and method.
+//! The handler of each path and method.
 
 use actix_web::{
     FromRequest, Handler, HttpResponse, Resource, Responder, Route,

@@ -38,7 +38,7 @@ const CLOCK_RESOLUTION: Duration = Duration::from_millis(500);
 
 const MANAGEMENT_CONNECTIONS: usize = 100;
 
-/// A server that accepts connections from its creation on.
+/// A server. Its listener accepts connections as soon as the server is created.
 pub struct HttpServer(Server);
 
 /// Stops an [`HttpServer`].

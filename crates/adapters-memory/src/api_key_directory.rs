@@ -14,8 +14,8 @@ pub struct MemoryApiKeyDirectory {
 }
 
 impl MemoryApiKeyDirectory {
-    /// Creates one key per token, with the ids `memory-1`, `memory-2` and so on, and with all scopes. A token that is
-    /// given twice belongs to the first of its keys.
+    /// Creates one key per token, with the ids `memory-1`, `memory-2` and so on, and with all scopes. A repeated token
+    /// belongs to the first of its keys.
     ///
     /// # Panics
     /// Never: each id is a valid label.

@@ -8,8 +8,8 @@ use animal_store_domain::PetId;
 
 /// The pets that were added with an idempotency key, during the retention of the key.
 ///
-/// Each insertion removes up to two expired keys. The map therefore stays as small as the number of keys that were
-/// valid at the same time, without a task that sweeps and without an `add` that has to remove many.
+/// Each insertion removes up to two expired keys. The size of the map is therefore bounded by the number of keys that
+/// were valid at the same time. No task sweeps, and no `add` removes many keys.
 #[derive(Debug)]
 pub(crate) struct IdempotencyKeys {
     retention: Duration,
@@ -29,7 +29,7 @@ impl IdempotencyKeys {
         self.pets.get(key).filter(|(_, expires)| now < *expires).map(|(id, _)| *id)
     }
 
-    /// Records that a pet was added with this key, which is free.
+    /// Records that a pet was added with this key. The key must be free.
     pub(crate) fn insert(&mut self, key: IdempotencyKey, id: PetId, now: Instant) {
         self.remove_expired(now);
         self.remove_expired(now);

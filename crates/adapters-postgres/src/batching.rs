@@ -60,14 +60,14 @@ impl<R: AddRequest> Batcher<R> {
         match timeout(self.0.timeout, &mut response).await {
             Ok(response) => response.unwrap_or_else(|_| Err(writer_ended())),
             Err(_) if ticket.withdraw() => Err(StorageError::Timeout.into()),
-            // The request is in flight: the writer has a timeout of its own.
+            // The request is in flight: the timeout of the writer applies.
             Err(_) => response.await.unwrap_or_else(|_| Err(writer_ended())),
         }
     }
 }
 
 fn writer_ended() -> AddPetError {
-    AddPetError::OutcomeUnknown("the writer ended".into())
+    AddPetError::OutcomeUnknown("the writer has stopped".into())
 }
 
 impl<R: AddRequest> Clone for Batcher<R> {

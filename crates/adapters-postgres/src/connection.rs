@@ -5,7 +5,7 @@
 //!
 //! **Invariant.** A [`Supervisor`] keeps one session up and hands it out only while it is connected and not marked as
 //! broken; otherwise a request fails at once. It reconnects with backoff. Each reason of an outage is logged once,
-//! across all connections of the process ([`retry::OutageLog`]). Nothing secret of a URL is ever shown.
+//! across all connections of the process ([`retry::OutageLog`]). No secret of a URL is ever shown.
 //!
 //! **Proof.** `tests/postgres/faults.rs` cuts, freezes and slows down connections; `tests/postgres/encryption.rs` runs
 //! every `sslmode` against servers; `endpoint/tests.rs` and the tests of `retry.rs` need no server.

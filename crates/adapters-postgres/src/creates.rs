@@ -1,12 +1,12 @@
 //! Adding pets, with and without an idempotency key.
 //!
 //! **Problem.** A client that got no response retries. The retry must not add a second pet, even if it reaches another
-//! process, and creates without a key must not wait for those with one.
+//! process, and creates without a key must not wait for creates with a key.
 //!
 //! **Invariant.** At most one `add` per idempotency key inserts a pet, and its record and its pet are stored by one
 //! statement. In a process, a key is in flight from its `add` until the outcome is known; a second `add` fails with a
 //! conflict. Across processes, PostgreSQL makes the second one wait for the record of the first. Each kind of create
-//! has a queue and a connection of its own.
+//! has its own queue and connection.
 //!
 //! **Proof.** `tests/postgres/keyed_outcome.rs` (lost connections), `keyed_storm.rs` (two processes, failing links),
 //! `keyed_busy.rs` (keys in flight), `keyed_locks.rs` (locked records), `add_plans.rs` (EXPLAIN).
@@ -47,7 +47,7 @@ impl Creates {
         let (plain, plain_writer) = Batcher::start(connections.clone());
         let (keyed, keyed_writer) = Batcher::start(connections.clone());
         let writers = tokio::spawn(async move {
-            // The end matters, its reason does not.
+            // Only the end matters, not its reason.
             let _ = try_join!(plain_writer, keyed_writer);
         });
         (Self { plain, keyed, in_flight_keys: Arc::default() }, writers)

@@ -8,7 +8,7 @@ use crate::{
     reads::{PetQuery, Reads},
 };
 
-/// The pets, for one worker: it reads on connections of its own and adds through the writers of the process.
+/// Repository of one worker. It reads on the worker's own connections and adds through the writers of the process.
 pub struct PgPetRepository {
     reads: Reads,
     creates: Creates,

@@ -1,5 +1,5 @@
-//! Everything that knows the members of a pet: the row and its decoding, the columns and values of an INSERT, and the
-//! digest by which two creates are compared.
+//! All code that depends on the members of a pet: the row and its decoding, the columns and values of an INSERT, and
+//! the digest by which two creates are compared.
 
 use animal_store_app::ports::StorageError;
 use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetNameError, PetStatus};
@@ -41,8 +41,8 @@ pub(crate) fn arrays<'a>(pets: impl Iterator<Item = &'a NewPet> + Clone) -> Vec<
 
 /// Digest of a pet. It is stored with each idempotency key, so it must never change.
 ///
-/// A member that is added later is appended behind the name and a zero byte, which no name contains, and only if it is
-/// given: pets without it keep their digest.
+/// A new member is appended after the name and a zero byte, which no name contains, and only if the pet has it: pets
+/// without it keep their digest.
 pub(crate) fn digest(pet: &NewPet) -> [u8; 32] {
     Sha256::new()
         .chain_update(pet.category_id().get().to_be_bytes())

@@ -3,9 +3,9 @@
 //! **Problem.** A worker has many reads in flight and few connections. A connection per read costs PostgreSQL a
 //! process; one read at a time per connection costs a round trip each. A bad plan reads the whole table.
 //!
-//! **Invariant.** Statements are sent one behind the other without waiting for responses, each read gets its own
-//! response, and every plan is a walk along an index. Behind a pooler, each read is a transaction that leaves nothing
-//! on the server's connection. A connection that does not respond in time is replaced; the others of the worker go on.
+//! **Invariant.** Statements are sent without waiting for earlier responses, each read gets its own response, and every
+//! plan is an index scan. Behind a pooler, each read is a transaction that leaves nothing on the server's connection. A
+//! connection that does not respond in time is replaced; the other connections of the worker stay in use.
 //!
 //! **Proof.** `tests/postgres/reads.rs` (responses, dropped reads, held responses), `read_plans.rs` (EXPLAIN on empty,
 //! small, skewed and large tables), `pooled_reads.rs` (through PgBouncer).
@@ -47,7 +47,7 @@ impl Reads {
         connection.load(query, self.settings.postgres.timeout).await
     }
 
-    /// The connections are used in turn; one that is unavailable is skipped.
+    /// Uses the connections in turn and skips unavailable ones.
     async fn next_connection(&self) -> Result<Arc<Connection<ReadSession>>, NotConnected> {
         let supervisors = self.supervisors.get_or_init(|| {
             let count = self.settings.postgres.connections_per_worker;

@@ -3,7 +3,7 @@ use std::time::Duration;
 /// How the adapter uses its database. Every duration is greater than zero.
 #[derive(Debug, Clone)]
 pub struct PostgresSettings {
-    /// What the start does about migrations.
+    /// Handling of pending migrations at the start.
     pub schema: SchemaMode,
     /// Whether the start fails if PostgreSQL cannot be reached.
     pub required_at_start: bool,
@@ -23,17 +23,17 @@ pub struct PostgresSettings {
     pub idempotency_retention: Duration,
 }
 
-/// What the start does about pending migrations.
+/// Handling of pending migrations at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaMode {
-    /// Runs them.
+    /// The start runs them.
     Migrate,
-    /// Fails.
+    /// The start fails.
     Check,
 }
 
 /// Forces the plans that `reads/query.rs` and the statements of `creates` are written for: index scans for reads, hash
-/// joins for batches. A plan is kept as long as its connection, and on a small table PostgreSQL would choose plans that
+/// joins for batches. A plan lives as long as its connection, and on a small table PostgreSQL would choose plans that
 /// are wrong for a large one. JIT compilation takes longer than any statement of this crate.
 const PLAN_SETTINGS: [&str; 6] = [
     "plan_cache_mode = force_generic_plan",

@@ -19,7 +19,7 @@ pub(crate) struct TokenHashError(pub(crate) &'static str);
 impl TokenHashError {
     /// Returns the error if the stored value is the reason why a command, or the conversion of its response, failed.
     pub(crate) fn from_redis(error: &RedisError) -> Option<Self> {
-        // The error of a pipeline has no code of its own.
+        // The error of a pipeline has no code; the errors of its commands have.
         let errors = error.clone().into_server_errors().unwrap_or_default();
         let wrong_type = !errors.is_empty() && errors.iter().all(|(_, error)| error.code() == "WRONGTYPE");
         match error.kind() {

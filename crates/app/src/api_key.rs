@@ -17,12 +17,12 @@ pub use self::{
     token::{ApiToken, ApiTokenError},
 };
 
-/// An API key: its name for people and its scopes.
+/// An API key: its id, its label and its scopes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
     /// Identifies the key in logs and metrics. A rotation of the token does not change it.
     pub id: ApiKeyId,
-    /// Name for people.
+    /// Human-readable name.
     pub label: ApiKeyLabel,
     /// Operations that the key may call.
     pub scopes: Scopes,

@@ -1,4 +1,4 @@
-//! What an authenticated API key may do.
+//! Authorization of an authenticated API key.
 //!
 //! A use case on pets takes a [`ReadAccess`] or a [`WriteAccess`], which can be created only from a key with the scope.
 //! A driving adapter therefore cannot call such a use case without the check.

@@ -22,7 +22,7 @@ impl IdempotencyKey {
         &self.api_key
     }
 
-    /// SHA-256 digest of the client's text. It identifies the key among those of the same API key.
+    /// SHA-256 digest of the client's text. It identifies the key among the keys of the same API key.
     pub const fn digest(&self) -> &[u8; 32] {
         &self.digest
     }

@@ -24,7 +24,7 @@ impl ListPets {
     /// # Errors
     /// See [`StorageError`].
     pub async fn execute(&self, _: &ReadAccess, query: ListQuery) -> Result<Page, StorageError> {
-        // One pet more than the page holds tells whether another page follows.
+        // A pet beyond the limit shows that another page follows.
         let limit = usize::from(query.limit.get()) + 1;
         let pets = self.repository.list(query.status, query.after, limit).await?;
         Ok(Page::cut(pets, query.limit))
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_repository_is_asked_for_one_pet_more_than_the_limit() {
+    async fn the_repository_is_queried_for_one_pet_more_than_the_limit() {
         let query = ListQuery {
             limit: PageLimit::parse(100).unwrap(),
             status: Some(PetStatus::Sold),

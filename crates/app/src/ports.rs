@@ -1,4 +1,4 @@
-//! The outbound ports: traits for everything that the use cases need from outside.
+//! The outbound ports: traits for everything outside of this crate that the use cases need.
 //!
 //! The documentation of a port is the contract of its adapters. The suite `test_support::contract` tests the contract
 //! against each adapter. There are no inbound ports: a driving adapter calls the use cases.

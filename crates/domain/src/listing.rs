@@ -59,8 +59,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Cuts a page out of pets in ascending order of id. One pet more than the limit is enough to tell that another
-    /// page follows.
+    /// Cuts a page out of pets in ascending order of id. A pet beyond the limit shows that another page follows.
     pub fn cut(mut pets: Vec<Pet>, limit: PageLimit) -> Self {
         let more = pets.len() > usize::from(limit.get());
         pets.truncate(limit.get().into());

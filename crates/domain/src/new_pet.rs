@@ -1,6 +1,6 @@
 use crate::{CategoryId, PetName, PetStatus};
 
-/// A pet before it is created: everything but its id.
+/// A pet before it is created: all its members except the id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPet {
     name: PetName,

@@ -1,9 +1,9 @@
 //! The service from start to shutdown.
 //!
 //! `build` binds the listeners and starts the adapters; `run_until` serves. A shutdown runs in this order: `/ready`
-//! fails, no new connections are accepted, requests in flight are answered, the writer of the storage ends, the
+//! fails, no new connections are accepted, requests in flight are completed, the writer of the storage ends, the
 //! management listener closes. A shutdown that exceeds `shutdown.timeout` is an error with the number of requests that
-//! were cut off. A server or writer that ends by itself is an error, too.
+//! were cut off. A server or writer that stops unexpectedly is an error, too.
 
 use std::{
     future::pending,
@@ -75,7 +75,7 @@ impl Application {
     /// Serves until `stop` resolves, then shuts down gracefully. `stop_now` ends the shutdown early.
     ///
     /// # Errors
-    /// If a server or the writer ends by itself, or requests are cut off.
+    /// If a server or the writer stops unexpectedly, or requests are cut off.
     pub async fn run_until(
         self,
         stop: impl Future<Output = ()>,
@@ -93,7 +93,9 @@ impl Application {
             () = stop => {}
             result = &mut api => return Err(server_error("the HTTP server", result)),
             result = or_pending(management.as_mut()) => return Err(server_error("the management server", result)),
-            () = or_pending(writer.as_mut().map(WriterTask::wait)) => bail!("the writer of the storage died"),
+            () = or_pending(writer.as_mut().map(WriterTask::wait)) => {
+                bail!("the writer of the storage stopped unexpectedly")
+            }
         }
 
         tracing::info!(in_flight = self.in_flight.count(), "shutting down");
@@ -118,7 +120,7 @@ impl Application {
             handle.stop(false).await;
         }
         match (cut_short, self.in_flight.count()) {
-            (None, _) => tracing::info!("all requests were answered"),
+            (None, _) => tracing::info!("all requests were completed"),
             (Some(reason), 0) => bail!("{reason} before clients had received their responses"),
             (Some(reason), 1) => bail!("{reason}: 1 request in flight was cut off"),
             (Some(reason), count) => bail!("{reason}: {count} requests in flight were cut off"),
@@ -139,12 +141,12 @@ async fn or_pending<F: Future>(future: Option<F>) -> F::Output {
     }
 }
 
-/// Describes a server that ended before it was stopped.
+/// Describes a server that stopped before the shutdown.
 fn server_error(server: &str, result: Result<io::Result<()>, JoinError>) -> anyhow::Error {
     match result {
-        Ok(Ok(())) => anyhow!("{server} ended by itself"),
+        Ok(Ok(())) => anyhow!("{server} stopped unexpectedly"),
         Ok(Err(error)) => anyhow::Error::new(error).context(format!("{server} failed")),
-        Err(error) => anyhow::Error::new(error).context(format!("{server} died")),
+        Err(error) => anyhow::Error::new(error).context(format!("{server} stopped unexpectedly")),
     }
 }
 
@@ -157,8 +159,8 @@ mod tests {
         let panicked = tokio::spawn(async { panic!("on purpose") }).await;
         let message = |result| format!("{:#}", server_error("the HTTP server", result));
 
-        assert_eq!(message(Ok(Ok(()))), "the HTTP server ended by itself");
+        assert_eq!(message(Ok(Ok(()))), "the HTTP server stopped unexpectedly");
         assert_eq!(message(Ok(Err(io::Error::other("no workers")))), "the HTTP server failed: no workers");
-        assert!(message(panicked).starts_with("the HTTP server died: "));
+        assert!(message(panicked).starts_with("the HTTP server stopped unexpectedly: "));
     }
 }

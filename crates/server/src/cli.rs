@@ -1,6 +1,6 @@
 //! The command line.
 //!
-//! **Problem.** Operators and their scripts have to know what a command did, and no secret may be shown on the way.
+//! **Problem.** Operators and their scripts need the outcome of a command, and no output may show a secret.
 //!
 //! **Invariant.** Exit code 0 means success. Exit code 1 means that the service did not start, did not end gracefully,
 //! or a command failed. Exit code 2 means that the command line or the configuration is invalid. Errors are written to
@@ -27,7 +27,7 @@ use clap::{Parser, Subcommand};
 use self::options::Options;
 use crate::config::{Config, Sources};
 
-/// A store catalogue of animals as JSON over HTTP.
+/// A catalogue of pets as JSON over HTTP.
 #[derive(Debug, Parser)]
 #[command(name = "animal-store", version)]
 struct Cli {

@@ -1,7 +1,7 @@
 //! The animal store as a program: command line, configuration, wiring, log, start and shutdown.
 //!
 //! The only crate that depends on every other crate. [`Application`] is the service that the program runs and that the
-//! black-box tests start. [`Config`] is what an operator can set. Everything else is private.
+//! black-box tests start. [`Config`] holds the settings of an operator. Everything else is private.
 
 mod application;
 mod cli;

@@ -33,7 +33,7 @@ pub(crate) use self::command_log::CommandLog;
 /// Capacity of the queue in lines. Lines beyond it are dropped.
 const QUEUE_LINES: usize = 65_536;
 
-/// Target of the events that say who changed which API key. They are logged whatever the filter is.
+/// Target of the audit events, which record changes of API keys. They pass every filter.
 pub(crate) const AUDIT_TARGET: &str = "audit";
 
 /// The log of a process that serves. Dropping it writes the queued lines.

@@ -19,7 +19,7 @@ pub(crate) struct Adapters {
     new_repository: NewRepository,
     /// Probes of the dependencies.
     pub(crate) readiness: Vec<Arc<dyn Readiness>>,
-    /// Resolves after the last repository is dropped and all queued creates are answered.
+    /// Resolves after the last repository is dropped and all queued creates have their response.
     pub(crate) writer: Option<WriterTask>,
 }
 

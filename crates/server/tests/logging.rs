@@ -13,7 +13,7 @@ const COMMON: [&str; 4] = ["timestamp", "level", "message", "target"];
 
 const MACROS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "event"];
 
-/// Returns the sources of all crates, without test modules in files of their own.
+/// Returns the sources of all crates, without files that contain only tests.
 fn sources() -> Vec<PathBuf> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folders = fs::read_dir(crates).expect("the crates").map(|entry| entry.expect("a crate").path().join("src"));

@@ -7,7 +7,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 
 /// Files with an authority and with certificates that it signed: for a server named `localhost`, and for a client.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "each file contains what its name says")]
+#[expect(missing_docs, reason = "the names of the files describe their contents")]
 pub struct Certificates {
     pub authority: PathBuf,
     pub server: PathBuf,

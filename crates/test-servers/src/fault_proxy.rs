@@ -27,7 +27,7 @@ struct State {
     frozen: bool,
     delay: Duration,
     refusing: bool,
-    /// Text that is held up, and how often that happened.
+    /// Text whose chunks are held up, and the number of these chunks.
     holding: Option<&'static str>,
     held: usize,
     /// The streams of each connection to the client and to the server.
@@ -49,7 +49,7 @@ impl FaultProxy {
         self.address
     }
 
-    /// Closes every connection. New ones are accepted.
+    /// Closes every connection. New connections are accepted.
     pub fn cut(&self) {
         for stream in self.shared.lock().connections.drain(..).flatten() {
             // It may be closed already.

@@ -20,7 +20,7 @@ pub(crate) struct Home {
 
 impl Home {
     /// Creates a folder of the user that runs the test.
-    pub(crate) fn of_this_user() -> Self {
+    pub(crate) fn for_this_user() -> Self {
         let directory = TempDir::new().expect("a folder");
         let owner = directory.path().metadata().expect("the folder exists").uid();
         Self { directory, owner, become_user: None }
@@ -29,7 +29,7 @@ impl Home {
     /// Creates a folder of the user that runs the test, or of `postgres` if that is root: PostgreSQL and PgBouncer
     /// refuse to run as root.
     pub(crate) fn new() -> Self {
-        let mut home = Self::of_this_user();
+        let mut home = Self::for_this_user();
         if home.owner == 0 {
             let (user, group) = (id_of_postgres("-u"), id_of_postgres("-g"));
             (home.owner, home.become_user) = (user, Some((user, group)));

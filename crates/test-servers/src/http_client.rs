@@ -2,7 +2,7 @@ use std::{io, net::SocketAddr};
 
 use crate::{RawConnection, Response};
 
-/// An HTTP client of one server. Each request uses a connection of its own.
+/// An HTTP client of one server. Each request opens a new connection.
 #[derive(Clone, Debug)]
 pub struct HttpClient {
     address: SocketAddr,

@@ -17,8 +17,8 @@ const UTF8: &str = "ENCODING 'UTF8'";
 /// The server for all tests of this process, each of which may have a pool of connections.
 static SERVER: LazyLock<PostgresServer> = LazyLock::new(|| PostgresServer::with(&["max_connections=300"]));
 
-/// A PostgreSQL database for one test: in the server of `TEST_POSTGRES_URL`, otherwise in one that the tests of this
-/// process share.
+/// A PostgreSQL database for one test: in the server of `TEST_POSTGRES_URL`, otherwise in a server that the tests of
+/// this process share.
 pub struct PgDatabase {
     name: String,
     url: String,
@@ -34,13 +34,13 @@ impl PgDatabase {
 
     /// Creates an empty database with this encoding.
     pub fn encoded(encoding: &str) -> Self {
-        let how = match encoding {
+        let options = match encoding {
             "UTF8" => UTF8.to_owned(),
             encoding => format!("ENCODING '{encoding}' LOCALE 'C'"),
         };
         match env::var_os("TEST_POSTGRES_URL") {
-            Some(url) => Self::make(&with_database(url.to_str().expect("UTF-8"), "postgres"), false, &how),
-            None => Self::make(&SERVER.url("postgres"), true, &how),
+            Some(url) => Self::make(&with_database(url.to_str().expect("UTF-8"), "postgres"), false, &options),
+            None => Self::make(&SERVER.url("postgres"), true, &options),
         }
     }
 
@@ -51,11 +51,11 @@ impl PgDatabase {
     }
 
     #[track_caller]
-    fn make(server: &str, ours: bool, how: &str) -> Self {
+    fn make(server: &str, is_own_server: bool, options: &str) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos();
         let name = format!("test_{}_{now}_{}", id(), DATABASES.fetch_add(1, Ordering::Relaxed));
-        psql(server, &format!("CREATE DATABASE {name} TEMPLATE template0 {how}")).expect("a database");
-        Self { url: with_database(server, &name), name, dropped_from: (!ours).then(|| server.to_owned()) }
+        psql(server, &format!("CREATE DATABASE {name} TEMPLATE template0 {options}")).expect("a database");
+        Self { url: with_database(server, &name), name, dropped_from: (!is_own_server).then(|| server.to_owned()) }
     }
 
     /// The name of the database.

@@ -121,7 +121,7 @@ impl PostgresServer {
         self.try_start().expect("the server starts again");
     }
 
-    /// Suspends the server: connections stay open, nothing is answered.
+    /// Suspends the server: connections stay open, and the server does not respond.
     pub fn pause(&self) {
         self.process.as_ref().expect("the server runs").signal("STOP");
     }

@@ -46,7 +46,7 @@ impl RawConnection {
         self.try_send(bytes).expect("the connection accepts bytes");
     }
 
-    /// Sends bytes that the server may not wait for.
+    /// Sends bytes, which the server may refuse by closing the connection.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl RawConnection {
         }
     }
 
-    /// Reads what has arrived and returns its length, 0 at the end of the connection.
+    /// Reads the available bytes and returns their number, 0 at the end of the connection.
     fn read_more(&mut self) -> io::Result<usize> {
         let mut buffer = [0; 16 * 1024];
         match self.stream.read(&mut buffer) {

@@ -23,12 +23,12 @@ impl RedisServer {
 
     /// Starts a server with options as on its command line: `["--maxmemory", "1mb"]`.
     pub fn with(options: &[&str]) -> Self {
-        Self::start_in(Home::of_this_user(), options, None)
+        Self::start_in(Home::for_this_user(), options, None)
     }
 
     /// Starts a server that accepts only TLS, and requires client certificates.
     pub fn with_tls() -> Self {
-        let home = Home::of_this_user();
+        let home = Home::for_this_user();
         let certificates = Certificates::make(home.path());
         let [certificate, key, authority] = [&certificates.server, &certificates.server_key, &certificates.authority]
             .map(|file| file.display().to_string());
@@ -91,7 +91,7 @@ impl RedisServer {
         redis_cli(&["-s", &self.socket().display().to_string()], words)
     }
 
-    /// Number of executions of each command, without those of this type.
+    /// Number of executions of each command except `INFO`, which this function runs.
     pub fn command_counts(&self) -> String {
         let lines = self.command(&["INFO", "commandstats"]);
         let counts = lines.lines().filter_map(|line| line.split_once(",usec")).map(|(count, _)| count);
@@ -109,7 +109,7 @@ impl RedisServer {
         self.try_start().expect("the server starts again");
     }
 
-    /// Suspends the server: connections stay open, nothing is answered.
+    /// Suspends the server: connections stay open, and the server does not respond.
     pub fn pause(&self) {
         self.process.as_ref().expect("the server runs").signal("STOP");
     }

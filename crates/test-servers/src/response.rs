@@ -129,7 +129,7 @@ impl Response {
         pets.as_array().expect("an array").iter().map(|pet| pet["id"].as_i64().expect("an id")).collect()
     }
 
-    /// Asserts that this response to HEAD is the one to GET without its body.
+    /// Asserts that this response to HEAD equals the response to GET without its body.
     #[track_caller]
     pub fn assert_head_of(&self, get: &Self) {
         self.assert_status(get.status).assert_header("Content-Length", Some(&get.body.len().to_string()));

@@ -17,8 +17,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// ended. In the second case the script also removes the folder.
 ///
 /// As in a crash, the child processes of the server are killed first, so that they send nothing to clients. The server
-/// is suspended meanwhile, so that it starts no new ones. Then it gets its signal, and releases its shared memory. If
-/// the test ends while the server is suspended, the system sends SIGHUP to the orphaned process group.
+/// is suspended meanwhile, so that it starts no new child processes. Then it gets its signal, and releases its shared
+/// memory. If the test ends while the server is suspended, the system sends SIGHUP to the orphaned process group.
 const WATCHED: &str = r#"
     signal=$1; shift
     "$@" >&2 & server=$!

@@ -23,7 +23,7 @@ OPTIONS = {
 TOKEN = "bench-sweep"
 CONNECTIONS = 64
 SECONDS = 2
-# Until the disk is in its steady state of writing back.
+# Turns that are not counted: the disk reaches its steady state of writing back.
 SETTLING_TURNS = 10
 KINDS = {"create": create_request(TOKEN), "create with a key": create_request(TOKEN, keyed=True)}
 

@@ -10,7 +10,7 @@ pub(crate) struct StaticFile {
     content_type: &'static str,
     /// Absent if the file is not larger than the threshold.
     gzipped: Option<Bytes>,
-    /// Decompressed at the first request that needs it. Browsers do not.
+    /// Decompressed by the first request that does not accept gzip. Browsers accept it.
     plain: OnceLock<Bytes>,
 }
 

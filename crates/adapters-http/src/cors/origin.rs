@@ -11,10 +11,10 @@ pub struct Origin(String);
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum OriginError {
     /// The text is not an `http` or `https` URL with a valid host.
-    #[error("it is not an origin")]
+    #[error("the text is not an origin")]
     NotAnOrigin,
     /// Browsers write the origin in this form.
-    #[error("browsers write it as {0}")]
+    #[error("browsers write the origin as {0}")]
     WrittenAs(String),
 }
 
@@ -37,8 +37,8 @@ impl Origin {
     }
 }
 
-/// Pages have `http` and `https` origins only. A URL may have a host such as `*.example` or `${host}`, but no page has
-/// it.
+/// Returns whether a page can have this origin. A URL can have another scheme, or a host such as `*.example` or
+/// `${host}`.
 fn is_web_origin(url: &Url) -> bool {
     let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._[:]".contains(&byte);
     matches!(url.scheme(), "http" | "https") && url.host_str().is_some_and(|host| host.bytes().all(is_host_byte))

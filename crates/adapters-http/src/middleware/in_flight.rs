@@ -48,7 +48,7 @@ impl Drop for Permit {
     }
 }
 
-/// Rejects a request with 503 before anything else if too many are in flight.
+/// Rejects a request with 503, before any other work, if too many are in flight.
 pub(crate) async fn limit<B: MessageBody>(
     in_flight: Data<InFlight>,
     request: ServiceRequest,

@@ -41,7 +41,7 @@ pub(crate) async fn log<B: MessageBody>(
             write_line(&response, &id, start, level);
             Ok(response)
         }
-        // A panic. Every other error is a response already.
+        // Only a panic gets here: every other error was converted to a response.
         Err(mut error) => {
             tracing::error!(
                 method = shortened(method.as_str()),

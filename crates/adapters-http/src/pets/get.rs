@@ -7,7 +7,7 @@ use crate::{auth, error::ApiError, use_cases::UseCases};
 /// `getPet`
 pub(crate) async fn get_pet(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let access = auth::read_access(&request)?;
-    // A text that cannot be an id is the id of no pet: the interface has a 404, but no 400.
+    // A text that is not an id belongs to no pet: the interface defines a 404 here, but no 400.
     let id = digits::parse(request.match_info().query("petId"))
         .and_then(|id| PetId::parse(id).ok())
         .ok_or(ApiError::PetNotFound)?;

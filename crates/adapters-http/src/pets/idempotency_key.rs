@@ -11,7 +11,7 @@ use crate::error::{ApiError, Problems};
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// Set on the response of an earlier request with the same key.
+/// Set on a response that repeats the response to an earlier request with the same key.
 pub(crate) const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// The valid values: a bare key or a String of structured fields.

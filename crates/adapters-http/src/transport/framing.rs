@@ -1,6 +1,7 @@
-//! Finds where the sections of a request end in the bytes of its connection (RFC 9112).
+//! Finds the end of each section of a request in the bytes of its connection (RFC 9112).
 //!
-//! This is not a parser: actix parses and refuses malformed requests. It finds the end of what actix accepts.
+//! This is not a parser: actix parses and refuses malformed requests. The ends have to be right only for requests that
+//! actix accepts.
 
 #[cfg(test)]
 mod tests;
@@ -52,8 +53,8 @@ impl Section {
     pub(super) const HEAD: Self = Self::Head(HeadState::Start);
     pub(super) const CHUNKED_BODY: Self = Self::ChunkedBody(ChunkState::Size(0));
 
-    /// Returns how many of the next bytes belong to the section if it ends among them. If not, all of them belong to
-    /// it.
+    /// Returns how many of the next bytes belong to the section, or `None` if all of them belong to it and it does not
+    /// end.
     pub(super) fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
         match self {
             Self::Head(state) => state.end_in(bytes),
@@ -63,7 +64,8 @@ impl Section {
     }
 }
 
-/// Subtracts the length of these bytes. Returns how many of them were left if that is all.
+/// Subtracts the length of these bytes from `left`. Returns how many of them belong to the section if it ends among
+/// them.
 fn skip(left: &mut u64, bytes: &[u8]) -> Option<usize> {
     let end = usize::try_from(*left).ok().filter(|&end| end <= bytes.len());
     *left -= end.unwrap_or(bytes.len()) as u64;

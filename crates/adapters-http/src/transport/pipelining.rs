@@ -1,8 +1,8 @@
 //! Passes one request at a time to actix, even if the client pipelines requests (RFC 9112, section 9.3.2).
 //!
-//! actix reads ahead: it parses the next request while the last one waits for its response, and what it finds there
-//! (HEAD, the version, `Connection: close`, an incomplete body) changes that response. [`RequestStream`] therefore
-//! delivers the bytes of one request, and those of the next request only after [`respond`] has the response.
+//! actix reads ahead: it parses the next request while the current one waits for its response, and properties of the
+//! next request (HEAD, the version, `Connection: close`, an incomplete body) change that response. [`RequestStream`]
+//! therefore delivers the bytes of one request, and those of the next request only after [`respond`] has the response.
 
 #[cfg(test)]
 mod tests;
@@ -44,11 +44,11 @@ pub(crate) struct Progress {
 /// Decides which bytes may be delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Those of this section of a request.
+    /// The bytes of this section of a request.
     Receiving { section: Section, responded: bool },
-    /// None: the request is complete and waits for its response.
+    /// No bytes: the request is complete and waits for its response.
     Responding,
-    /// None: the connection has its final response.
+    /// No bytes: the connection has its final response.
     Draining,
 }
 
@@ -59,7 +59,7 @@ impl Default for Phase {
 }
 
 impl Progress {
-    /// A head is parsed.
+    /// Records that a head was parsed.
     fn start(&self, request: &Request) {
         let body = match declared_length(request.headers()) {
             _ if request.chunked().unwrap_or(false) => Some(Section::CHUNKED_BODY),
@@ -69,12 +69,13 @@ impl Progress {
         self.set(body.map_or(Phase::Responding, |section| Phase::Receiving { section, responded: false }));
     }
 
-    /// The request has its response, which may be the final one of the connection.
+    /// Records the response to the request, which may be the final one of the connection.
     fn finish(&self, is_final: bool) {
         self.set(match self.phase.get() {
             _ if is_final => Phase::Draining,
             Phase::Responding => Phase::default(),
-            // actix reads the rest of a chunked body and goes on. It closes the connection after any other one.
+            // actix reads the rest of a chunked body and continues. After any other incomplete body it closes the
+            // connection.
             Phase::Receiving { section: section @ Section::ChunkedBody(_), .. } => {
                 Phase::Receiving { section, responded: true }
             }
@@ -89,7 +90,7 @@ impl Progress {
         }
     }
 
-    /// Counts the bytes that may be delivered, which the caller then delivers.
+    /// Returns how many of these bytes may be delivered, and counts them as delivered.
     fn deliver(&self, bytes: &[u8]) -> usize {
         let Phase::Receiving { mut section, responded } = self.phase.get() else { return 0 };
         let end = section.end_in(bytes);
@@ -102,7 +103,7 @@ impl Progress {
     }
 }
 
-/// Calls the service and lets the stream deliver the next request when it has responded.
+/// Calls the service. Its response lets the stream deliver the next request.
 pub(crate) fn respond<S, B>(
     request: Request,
     service: &S,
@@ -112,7 +113,7 @@ where
     S::Response: Into<Response<B>>,
 {
     let progress = request.conn_data::<Rc<Progress>>().cloned().expect("every connection has one");
-    // In another protocol, this request may end elsewhere.
+    // In the protocol of the upgrade, the request may end at another byte.
     let upgrade = request.headers().contains_key(UPGRADE);
     let is_final = upgrade || request.head().connection_type() == ConnectionType::Close;
     progress.start(&request);
@@ -123,7 +124,8 @@ where
         if upgrade {
             head.set_connection_type(ConnectionType::Close);
         }
-        // In HTTP/1.0, only the request decides. If actix adds `Connection: close` later, it reads no further request.
+        // In HTTP/1.0, only the request decides whether the connection closes. If actix adds `Connection: close` later,
+        // it reads no further request.
         let closes = head.version >= Version::HTTP_11 && head.connection_type() == ConnectionType::Close;
         progress.finish(is_final || closes);
         Ok(response)
@@ -173,7 +175,7 @@ impl<T: AsyncRead + Unpin> RequestStream<T> {
             let mut bytes = [MaybeUninit::uninit(); 1024];
             let mut buffer = ReadBuf::uninit(&mut bytes);
             match Pin::new(&mut self.stream).poll_read(context, &mut buffer)? {
-                // The end, unless buffered bytes come before it.
+                // The end of the input, unless buffered bytes come before it.
                 Poll::Ready(()) if buffer.filled().is_empty() && self.buffered.is_empty() => {
                     return Poll::Ready(Ok(()));
                 }

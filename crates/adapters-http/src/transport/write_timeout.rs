@@ -1,4 +1,4 @@
-//! Closes a connection that nothing was written to for too long.
+//! Closes a connection if nothing was written to it within the timeout.
 //!
 //! actix has a timeout for the head of a connection's first request and for idle connections. This stream covers the
 //! rest with one rule: reads and writes fail when the timeout has passed since the last written byte.

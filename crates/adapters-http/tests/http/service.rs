@@ -13,7 +13,7 @@ use animal_store_test_servers::{HttpClient, Request, Response};
 /// An origin whose pages may use the service.
 pub(crate) const SHOP: &str = "https://shop.example";
 
-/// A running service; dropping it ends it.
+/// A running service. Dropping it stops the service.
 pub(crate) struct Service {
     client: HttpClient,
     _runtime: tokio::runtime::Runtime,

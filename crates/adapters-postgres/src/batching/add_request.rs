@@ -12,7 +12,7 @@ pub(crate) trait AddRequest: Sized + Send + Sync + 'static {
     /// Purpose of the connection, for the log.
     const PURPOSE: &'static str;
 
-    /// What the statement returns for a request.
+    /// Result of the statement for a request.
     type Stored: Send;
 
     /// The columns of the statement's parameters, each with the type of an array of its values.
@@ -34,7 +34,7 @@ pub(crate) trait AddRequest: Sized + Send + Sync + 'static {
     /// The values of the columns, for a batch.
     fn arrays<'a>(requests: &[&'a Self]) -> Vec<Array<'a>>;
 
-    /// Decodes a row behind its position; `None` if it is not valid.
+    /// Decodes the columns after the position; `None` if they are not valid.
     fn stored(row: &Row) -> Option<Self::Stored>;
 
     /// The result of the request. Releases everything that the request holds.

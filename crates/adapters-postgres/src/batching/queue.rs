@@ -43,7 +43,7 @@ impl<R> Queue<R> {
         let (response, receiver) = oneshot::channel();
         let mut state = self.lock();
         if state.closed {
-            return Err(StorageError::Unavailable("the writer has ended".into()));
+            return Err(StorageError::Unavailable("the writer has stopped".into()));
         }
         if state.requests.len() >= self.capacity {
             return Err(StorageError::Overloaded);
@@ -81,7 +81,7 @@ impl<R> Queue<R> {
         self.changed.notify_one();
     }
 
-    /// Refuses new requests and drops those that wait, which ends their channels.
+    /// Refuses new requests and drops the pending requests, which closes their channels.
     pub(super) fn close_and_clear(&self) {
         self.close();
         let requests = std::mem::take(&mut self.lock().requests);
@@ -112,7 +112,7 @@ impl<R: AddRequest> Pending<R> {
 }
 
 impl<R> Ticket<R> {
-    /// Removes the request from the queue. Returns whether it was still there: otherwise it is in flight.
+    /// Removes the request from the queue. Returns `false` if it is already in flight.
     pub(super) fn withdraw(&self) -> bool {
         let mut state = self.queue.lock();
         let index = state.requests.binary_search_by_key(&self.number, |(number, _)| *number);

@@ -14,8 +14,8 @@ use crate::{
     error::{ConnectionError, describe},
 };
 
-/// Whatever the database's default is. At a higher level, a statement that waited for the record of another process is
-/// refused, because the record is newer than its snapshot.
+/// Overrides the default of the database. At a higher level, PostgreSQL refuses a statement that waited for the record
+/// of another process, because the record is newer than the statement's snapshot.
 const ISOLATION: &str = "READ COMMITTED";
 
 /// A connection that adds batches. It does not use Diesel, which hides the SQLSTATEs that decide about the outcome.
@@ -32,7 +32,7 @@ enum Execution {
     InTransaction { begin: String, statement: String, types: Vec<Type> },
 }
 
-/// For each request what was stored; `None` means that a database trigger suppressed the row.
+/// The stored result of each request; `None` means that a database trigger suppressed the row.
 pub(super) type BatchResult<R> = Result<Vec<Option<<R as AddRequest>::Stored>>, BatchError>;
 
 /// A batch was not added, or its outcome is unknown.
@@ -71,7 +71,7 @@ async fn warn_if_not_durable(client: &Client, purpose: &str) -> Result<(), Conne
             tracing::warn!(
                 setting,
                 purpose,
-                "this setting of PostgreSQL is off: pets that were answered 201 can be lost"
+                "this setting of PostgreSQL is off: pets confirmed with 201 can be lost"
             );
         }
     }
@@ -79,7 +79,7 @@ async fn warn_if_not_durable(client: &Client, purpose: &str) -> Result<(), Conne
 }
 
 impl<R: AddRequest> BatchSession<R> {
-    /// Adds a batch in one commit. Each response of the server has the timeout.
+    /// Adds a batch in one commit. The timeout applies to each response of the server.
     pub(super) async fn add(&self, requests: &[&R], response_timeout: Duration) -> BatchResult<R> {
         if self.client.is_closed() {
             return Err(BatchError::NotSent("the connection was closed".to_owned()));
@@ -117,7 +117,7 @@ impl<R: AddRequest> BatchSession<R> {
     }
 }
 
-/// Returns what was stored, by position; `None` if a row is not valid.
+/// Returns the stored results by position; `None` if a row is not valid.
 fn by_position<R: AddRequest>(rows: &[Row], count: usize) -> Option<Vec<Option<R::Stored>>> {
     let mut stored: Vec<_> = (0..count).map(|_| None).collect();
     for row in rows {

@@ -31,7 +31,7 @@ impl<R: AddRequest> Writer<R> {
     pub(super) async fn run(self) {
         while let Some(mut batch) = self.queue.take_batch(MAX_BATCH).await {
             batch.sort_by(|one, other| R::order(&one.request, &other.request));
-            // However often a batch is split, it does not delay the queue for longer.
+            // Bounds the delay of the queue, however often the batch is split.
             let deadline = Instant::now() + self.timeout * 2;
             let mut batches = VecDeque::from([batch]);
             while let Some(batch) = batches.pop_front() {
@@ -57,7 +57,7 @@ impl<R: AddRequest> Writer<R> {
     ) {
         match self.add_with_retry(&batch, &connection.session).await {
             Ok(stored) => batch.into_iter().zip(stored).for_each(|(pending, stored)| pending.respond(stored)),
-            // Each batch that waits for a lock takes time: these are few, and behind all others.
+            // Each of these batches may wait for a lock again: there are few of them, and they come after all others.
             Err(BatchError::Refused(SqlState::LOCK_NOT_AVAILABLE, _)) if batch.len() > 1 => {
                 let size = batch.len().div_ceil(LOCK_TIMEOUT_SPLIT);
                 while batch.len() > size {
@@ -76,11 +76,11 @@ impl<R: AddRequest> Writer<R> {
                 fail(batch, || refused(&code, &reason).into());
             }
             Err(BatchError::NotSent(reason)) => {
-                connection.mark_broken("it could not begin a transaction");
+                connection.mark_broken("the connection could not begin a transaction");
                 fail(batch, || StorageError::Unavailable(reason.clone().into()).into());
             }
             Err(BatchError::OutcomeUnknown(reason)) => {
-                connection.mark_broken("it did not report the outcome of a commit");
+                connection.mark_broken("the connection did not report the outcome of a commit");
                 self.cancel(connection);
                 fail(batch, || AddPetError::OutcomeUnknown(reason.clone().into()));
             }
@@ -98,8 +98,8 @@ impl<R: AddRequest> Writer<R> {
         }
     }
 
-    /// A commit that waits for a standby does not notice that its client has disconnected. Without this, such commits
-    /// would use up all connections of the server.
+    /// Cancels the statement of a broken connection. A commit that waits for a standby does not notice that its client
+    /// has disconnected; such commits would use up all connections of the server.
     fn cancel(&self, connection: &Connection<BatchSession<R>>) {
         let (endpoint, token, timeout) = (self.endpoint.clone(), connection.session.cancel_token(), self.timeout);
         tokio::spawn(async move { endpoint.cancel(token, timeout).await });
@@ -124,7 +124,7 @@ fn fail<R: AddRequest>(batch: Vec<Pending<R>>, error: impl Fn() -> AddPetError) 
 }
 
 impl<R: AddRequest> Drop for Writer<R> {
-    /// However the writer ends, no request waits for it any longer.
+    /// Pending requests fail at once, even if the writer panicked.
     fn drop(&mut self) {
         self.queue.close_and_clear();
     }

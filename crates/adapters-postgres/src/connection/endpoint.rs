@@ -16,12 +16,12 @@ pub use self::url::PgEndpointError;
 use super::tls;
 use crate::error::ConnectionError;
 
-/// A PostgreSQL database and how to connect to it. It is shown as its hosts and its name, without anything secret.
+/// A PostgreSQL database and how to connect to it. It is displayed as its hosts and its name, without secrets.
 #[derive(Clone)]
 pub struct PgEndpoint {
     /// One per host, in the order in which they are tried.
     configs: Vec<Config>,
-    /// `None` if no host is connected to with encryption.
+    /// `None` if no connection is encrypted.
     tls: Option<MakeRustlsConnect>,
 }
 
@@ -61,14 +61,14 @@ impl PgEndpoint {
         match open(config, tls.clone()).await {
             Err(error) if config.get_ssl_mode() == SslMode::Prefer && error.may_be_about_encryption() => {
                 let mut plain = config.clone();
-                // The first error is the one to report.
+                // The error of the first attempt is reported.
                 open(plain.ssl_mode(SslMode::Disable), NoTls).await.map_err(|_| error)
             }
             result => result,
         }
     }
 
-    /// Ends the statement that a lost connection is still running in the server. Failing to do so has no consequence.
+    /// Cancels the statement that the server still runs for a lost connection. A failure is ignored.
     pub(crate) async fn cancel(&self, token: CancelToken, cancel_timeout: Duration) {
         let cancelling = async {
             match &self.tls {
@@ -80,7 +80,7 @@ impl PgEndpoint {
     }
 
     pub(crate) fn log_unavailable(&self, reason: &str) {
-        tracing::error!(address = %self, reason, "no connection to PostgreSQL: requests are answered 503");
+        tracing::error!(address = %self, reason, "no connection to PostgreSQL: requests get 503");
     }
 }
 

@@ -25,13 +25,13 @@ impl Session for Client {
     }
 }
 
-/// How the connections of a process are opened, and what they share.
+/// Settings and shared state of the connections of a process.
 #[derive(Clone)]
 pub(crate) struct ConnectionSettings {
     pub(crate) endpoint: PgEndpoint,
     pub(crate) postgres: PostgresSettings,
     pub(crate) outages: Arc<OutageLog>,
-    /// Whether the schema can be used. No supervisor connects before that.
+    /// Whether the schema can be used. No supervisor connects before it can.
     pub(crate) schema_ready: watch::Receiver<bool>,
 }
 

@@ -13,11 +13,11 @@ use super::{
 };
 use crate::error::NotConnected;
 
-/// Why a connection without a response is replaced: later responses would be delayed as well.
-pub(crate) const NO_RESPONSE: &str = "it did not respond in time";
+/// Reason to replace a connection that does not respond: later responses would be delayed as well.
+pub(crate) const NO_RESPONSE: &str = "the server did not respond in time";
 
-/// Why a connection to a read-only server is replaced: after a fail-over, another server can be written.
-pub(crate) const READ_ONLY: &str = "it leads to a server that is read-only";
+/// Reason to replace a connection to a read-only server: after a fail-over, another server accepts writes.
+pub(crate) const READ_ONLY: &str = "the server is read-only";
 
 /// Keeps one session up, on the runtime that it was created on, until it is dropped.
 pub(crate) struct Supervisor<S> {
@@ -38,17 +38,17 @@ pub(crate) struct Connection<S> {
 }
 
 impl<S: Session> Supervisor<S> {
-    /// Starts to keep a session up. The purpose is for the log.
+    /// Starts the supervision of a session. The log names the purpose.
     pub(crate) fn new(settings: ConnectionSettings, purpose: &'static str) -> Self {
         let (sender, state) = watch::channel(State::Connecting);
         let task = tokio::spawn(supervise(settings, purpose, sender)).abort_handle();
         Self { state, task }
     }
 
-    /// Returns the connection if it is up. Waits for the very first attempt, but for no other.
+    /// Returns the connection if it is up. Waits for the first attempt, but not for a later one.
     pub(crate) async fn connection(&self) -> Result<Arc<Connection<S>>, NotConnected> {
         if matches!(*self.state.borrow(), State::Connecting) {
-            // If the task has ended, the runtime has.
+            // If the task has ended, the runtime has ended as well.
             let _ = self.state.clone().wait_for(|state| !matches!(state, State::Connecting)).await;
         }
         self.connection_now()

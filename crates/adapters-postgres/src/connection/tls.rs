@@ -13,7 +13,7 @@ use rustls::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// What is checked of the server's certificate. Without any check, TLS protects against passive listeners only.
+/// Check of the server's certificate. Without a check, TLS protects against passive listeners only.
 pub(super) struct CertificateCheck {
     pub(super) authorities: Authorities,
     pub(super) name: bool,
@@ -21,13 +21,13 @@ pub(super) struct CertificateCheck {
 
 pub(super) enum Authorities {
     Any,
-    /// Those that the operating system trusts.
+    /// The authorities that the operating system trusts.
     System,
-    /// Those of a file in PEM.
+    /// The authorities in a PEM file.
     File(PathBuf),
 }
 
-/// Returns a connector with this check, or why the authorities cannot be used.
+/// Returns a connector with this check, or the reason why the authorities cannot be used.
 pub(super) fn connector(check: CertificateCheck) -> Result<MakeRustlsConnect, String> {
     let provider = Arc::new(ring::default_provider());
     let webpki = match check.authorities.load()? {

@@ -37,7 +37,7 @@ impl AddRequest for KeyedAdd {
         [COLUMNS.as_slice(), &RECORD_COLUMNS].concat()
     }
 
-    /// Inserts the records, then the pets whose records are new.
+    /// Inserts the records, then the pets of new records.
     fn statement(settings: &PostgresSettings) -> String {
         let (pet, given) = (column_names(&COLUMNS), unnest(&Self::columns()));
         let retention = settings.idempotency_retention.as_millis();

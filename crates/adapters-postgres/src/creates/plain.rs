@@ -24,7 +24,7 @@ impl AddRequest for PlainAdd {
     }
 
     /// Ids ascend with the positions. The id of a request is found by its position, because the order of RETURNING is
-    /// not guaranteed. A row that a trigger suppressed is missing; one that a trigger gave another id has no position.
+    /// not guaranteed. A row that a trigger suppressed is missing; a row whose id a trigger changed has no position.
     fn statement(_: &PostgresSettings) -> String {
         let (pet, given) = (column_names(&COLUMNS), unnest(&Self::columns()));
         format!(

@@ -19,7 +19,8 @@ use crate::{
 
 pub(super) struct ReadSession {
     connection: AsyncPgConnection,
-    /// Behind a pooler: the lock of a transaction, which is one read, and how to begin it. `None`: no read waits.
+    /// Behind a pooler: the lock that a read holds during its transaction, and the statements that begin it. `None`:
+    /// reads share the connection without a lock.
     transactions: Option<(Arc<Mutex<()>>, String)>,
 }
 
@@ -28,7 +29,7 @@ impl Session for ReadSession {
         if !settings.transaction_pooling {
             return Ok(Self { connection: AsyncPgConnection::try_from(client).await?, transactions: None });
         }
-        // Diesel prepares statements of its own at first: the transaction keeps them on one server connection.
+        // Diesel first prepares its own statements: the transaction keeps them on one server connection.
         client.batch_execute("BEGIN").await?;
         let mut connection = AsyncPgConnection::try_from(client).await?;
         connection.batch_execute("COMMIT").await?;
@@ -39,8 +40,8 @@ impl Session for ReadSession {
 }
 
 impl Connection<ReadSession> {
-    /// Runs a query. If there is no response in time, marks the connection as broken. Waiting for the transaction
-    /// before has the same timeout, which says nothing about the connection.
+    /// Runs a query. If there is no response in time, marks the connection as broken. The wait for an earlier
+    /// transaction has the same timeout, but does not mark the connection.
     pub(super) async fn load(
         self: Arc<Self>,
         query: PetQuery,
@@ -61,7 +62,7 @@ impl Connection<ReadSession> {
         Err(StorageError::Timeout)
     }
 
-    /// Runs as a task: a transaction has to be ended even if its request is dropped.
+    /// Runs as a task, so that the transaction ends even if its request is dropped.
     async fn load_in_transaction(
         self: Arc<Self>,
         begin: String,
@@ -71,8 +72,8 @@ impl Connection<ReadSession> {
         let transaction = async move {
             let _guard = guard;
             let mut connection = &self.session.connection;
-            // The state of the connection is unknown then.
-            let mark_broken = |_: &_| self.mark_broken("it could not begin or end a transaction");
+            // After such a failure, the state of the connection is unknown.
+            let mark_broken = |_: &_| self.mark_broken("the connection could not begin or end a transaction");
             connection.batch_execute(&begin).await.inspect_err(mark_broken)?;
             let rows = query.load(connection).await;
             connection.batch_execute("COMMIT").await.inspect_err(mark_broken)?;

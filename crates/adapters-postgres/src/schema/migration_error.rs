@@ -15,7 +15,7 @@ pub enum MigrationError {
     #[error("{0}")]
     Encoding(String),
     /// These migrations are pending and are not run here.
-    #[error("the database has not seen these migrations: {}; run `animal-store migrate`", .0.join(", "))]
+    #[error("these migrations are pending: {}; run `animal-store migrate`", .0.join(", "))]
     Pending(Vec<String>),
     /// A newer program removed parts of the schema by these migrations.
     #[error("a newer program has made changes that this one cannot work with: {}", .0.join(", "))]
@@ -36,7 +36,7 @@ impl MigrationError {
         matches!(self, Self::Encoding(_) | Self::Pending(_) | Self::Contracted(_))
     }
 
-    /// Whether the cause may end by itself.
+    /// Whether the cause may disappear without a change of the database or the program.
     pub(crate) const fn is_temporary(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Locked(_))
     }

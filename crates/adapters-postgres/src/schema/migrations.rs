@@ -22,19 +22,19 @@ pub struct Migrations {
 }
 
 impl Migrations {
-    /// The timeout is for opening a connection and for each response, except that to a migration, which has none.
+    /// The timeout applies to opening a connection and to each response, but not to a migration.
     pub const fn new(endpoint: PgEndpoint, timeout: Duration) -> Self {
         Self { endpoint, timeout, lock_timeout: Duration::from_secs(5) }
     }
 
-    /// Sets how long to wait for another process that changes the schema, and for each lock of a table. Queries queue
-    /// up behind a statement that waits for such a lock. The default is 5 seconds.
+    /// Sets the timeout for another process that changes the schema, and for each lock of a table. Queries queue up
+    /// behind a statement that waits for such a lock. The default is 5 seconds.
     #[must_use]
     pub fn with_lock_timeout(self, lock_timeout: Duration) -> Self {
         Self { lock_timeout, ..self }
     }
 
-    /// Returns the names of the migrations that the database has not seen, in the order in which they are run.
+    /// Returns the names of the pending migrations, in the order in which they are run.
     ///
     /// # Errors
     /// [`MigrationError::Unavailable`], [`MigrationError::Encoding`], [`MigrationError::Contracted`].
@@ -43,7 +43,7 @@ impl Migrations {
         within(self.timeout, named_migration::pending(&mut connection)).await
     }
 
-    /// Runs the migrations that the database has not seen, one process at a time, and returns their names.
+    /// Runs the pending migrations, one process at a time, and returns their names.
     ///
     /// # Errors
     /// See [`MigrationError`]. Migrations that ran before a failed one stay.
@@ -81,7 +81,7 @@ impl Migrations {
     }
 
     /// Keeps other processes from changing the schema until the connection ends. It polls: an index that is built
-    /// concurrently waits for every running statement, also for one that waits for this lock.
+    /// concurrently waits for every running statement, including one that waits for this lock.
     async fn lock(&self, connection: &mut AsyncPgConnection) -> Result<(), MigrationError> {
         diesel::define_sql_function! { fn pg_try_advisory_lock(key: sql_types::BigInt) -> sql_types::Bool; }
         let lock_timeout = format!("SET lock_timeout = {}", self.lock_timeout.as_millis());
@@ -90,7 +90,7 @@ impl Migrations {
         while !select(pg_try_advisory_lock(LOCK_KEY)).get_result::<bool>(connection).await? {
             if start.elapsed() > self.lock_timeout {
                 let seconds = self.lock_timeout.as_secs();
-                return Err(MigrationError::Locked(format!("it has not ended in {seconds} seconds")));
+                return Err(MigrationError::Locked(format!("it has not finished within {seconds} seconds")));
             }
             sleep(LOCK_PAUSE).await;
         }

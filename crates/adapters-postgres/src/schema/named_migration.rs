@@ -14,8 +14,8 @@ use super::{migration_error::MigrationError, tables::__diesel_schema_migrations 
 
 const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
 
-/// A migration that is recorded by its whole name. Diesel would record only the number before the first `_`, from which
-/// an older program could not tell an expansion from a contraction.
+/// A migration that is recorded by its whole name. Diesel would record only the number before the first `_`, by which
+/// an older program could not distinguish an expansion from a contraction.
 pub(super) struct NamedMigration {
     pub(super) name: String,
     inner: Box<dyn Migration<Pg>>,
@@ -28,7 +28,7 @@ pub(super) fn all() -> Vec<NamedMigration> {
     migrations.into_iter().map(|inner| NamedMigration { name: inner.name().to_string(), inner }).collect()
 }
 
-/// Returns the names of the migrations that the database has not seen. Warns about expansions by a newer program.
+/// Returns the names of the pending migrations. Warns about expansions by a newer program.
 pub(super) async fn pending(connection: &mut AsyncPgConnection) -> Result<Vec<String>, MigrationError> {
     let seen = recorded_names(connection).await?;
     let ours: Vec<String> = all().into_iter().map(|migration| migration.name).collect();
@@ -43,7 +43,7 @@ pub(super) async fn pending(connection: &mut AsyncPgConnection) -> Result<Vec<St
     Ok(ours.into_iter().filter(|name| !seen.contains(name)).collect())
 }
 
-/// Returns no names if there is no table of records, and does not create it.
+/// Returns no names if the table of records does not exist, and does not create it.
 async fn recorded_names(connection: &mut AsyncPgConnection) -> QueryResult<Vec<String>> {
     diesel::define_sql_function! { fn to_regclass(name: sql_types::Text) -> sql_types::Nullable<sql_types::Oid>; }
     let table: Option<u32> = select(to_regclass("__diesel_schema_migrations")).get_result(connection).await?;

@@ -8,10 +8,10 @@ use tokio::{
 use super::{migration_error::MigrationError, migrations::Migrations};
 use crate::{PgEndpoint, SchemaMode, connection::Outage};
 
-/// Pause after an error that does not end by itself.
+/// Pause after an error that a retry is unlikely to resolve.
 const LONG_PAUSE: Duration = Duration::from_secs(10);
 
-/// Prepares the schema, with retries until it can be used; then `ready` is true. The endpoint is for the log.
+/// Prepares the schema, with retries until it can be used; then `ready` is true. The log names the endpoint.
 ///
 /// The error of the first attempt is sent to `first_error`, unless another process was changing the schema. Nothing is
 /// sent there if there was no error.
@@ -29,7 +29,7 @@ pub(crate) async fn prepare_schema(
             if let MigrationError::Unavailable(_) = error {
                 endpoint.log_unavailable(reason);
             } else {
-                tracing::error!(address = %endpoint, reason, "the schema cannot be used: requests are answered 503");
+                tracing::error!(address = %endpoint, reason, "the schema cannot be used: requests get 503");
             }
         });
         let pause = if error.is_temporary() { outage.next_pause() } else { LONG_PAUSE };

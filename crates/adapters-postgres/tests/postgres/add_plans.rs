@@ -1,5 +1,5 @@
-//! Whatever the tables look like, when a plan is made and when it is used, the cost of a batch with keys depends on the
-//! size of the batch only.
+//! The cost of a batch with keys depends only on the size of the batch, whatever the tables contain when its plan is
+//! made and when it is used.
 
 use animal_store_app::{
     ApiKeyId, IdempotencyKey,
@@ -35,7 +35,7 @@ async fn captured_statement(database: &PgDatabase) -> String {
     statement
 }
 
-/// A session with the prepared statement, whose plan is made now.
+/// A session with the prepared statement and its plan.
 async fn prepared(database: &PgDatabase, statement: &str) -> Client {
     let client = session(database).await;
     let prepare = format!("PREPARE keyed (text[], bigint[], smallint[], text[], bytea[], bytea[]) AS {statement}");
@@ -75,7 +75,7 @@ async fn touches_no_more_rows_than_it_adds(client: &Client, from: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_the_tables_look_like_a_batch_touches_no_more_rows_than_it_adds() {
+async fn a_batch_touches_no_more_rows_than_it_adds_whatever_the_tables_contain() {
     let database = empty_tables().await;
     let statement = captured_statement(&database).await;
     let of_empty_tables = prepared(&database, &statement).await;

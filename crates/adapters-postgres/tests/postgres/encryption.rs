@@ -17,7 +17,7 @@ use tempfile::TempDir;
 enum Connection {
     Plain,
     Encrypted,
-    /// There is none.
+    /// No connection was made.
     Refused,
     /// The URL is invalid.
     Invalid,

@@ -26,7 +26,7 @@ async fn the_writer_ends_after_the_last_repository_and_the_last_statement() {
         drop(first);
         assert!((&mut end).now_or_never().is_none());
         observer.unlock().await;
-        timeout(TEST_TIMEOUT, end).await.expect("it ends");
+        timeout(TEST_TIMEOUT, end).await.expect("the writer ends");
         assert_eq!(observer.named("first").await, 1);
         assert_eq!(observer.named("waiting").await, 0);
         observer.wait_for_backends(0).await;
@@ -46,5 +46,5 @@ async fn the_writer_does_not_end_before_every_request_has_its_response() {
     observer.unlock().await;
     assert_eq!(add_outcome(&first.await), Success);
     join_all(waiting).await.iter().for_each(|added| assert_eq!(add_outcome(added), Success));
-    timeout(TEST_TIMEOUT, end).await.expect("it ends");
+    timeout(TEST_TIMEOUT, end).await.expect("the writer ends");
 }

@@ -55,7 +55,7 @@ async fn without_its_table_the_storage_is_unavailable_until_it_is_created_again(
     wait_for_outcome(&store.repository, Success, PROMPT).await;
     observer.run("DROP TABLE pets").await;
     assert_eq!(list_find_add(&store.repository, PROMPT).await, [Unavailable; 3]);
-    let reason = not_ready(&store.storage).await.expect("it is not ready");
+    let reason = not_ready(&store.storage).await.expect("not ready");
     assert!(reason.contains(r#"relation "pets" does not exist"#), "{reason}");
     // New connections find no table either.
     observer.wait_until_ended(&observer.terminate_backends().await).await;
@@ -79,7 +79,7 @@ async fn without_a_privilege_the_storage_is_unavailable_until_it_is_granted() {
     assert!(text.contains("permission denied for table pets"), "{text}");
     let text = reason(&add(&store.repository, "Rex").await.expect_err("refused"));
     assert!(text.contains("permission denied for"), "{text}");
-    assert!(not_ready(&store.storage).await.expect("it is not ready").contains("permission denied for table pets"));
+    assert!(not_ready(&store.storage).await.expect("not ready").contains("permission denied for table pets"));
 
     sql("GRANT SELECT ON pets TO keeper");
     assert_eq!(list_find_add(&store.repository, PROMPT).await, [Success, Success, Unavailable]);

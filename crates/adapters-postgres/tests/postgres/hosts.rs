@@ -22,7 +22,7 @@ async fn of_several_hosts_the_writable_one_is_used() {
 
     let store = Store::at(&url, settings()).await;
     adds_and_finds(&store.repository).await;
-    store.storage.readiness().check().await.expect("it is ready");
+    store.storage.readiness().check().await.expect("ready");
     assert_eq!(primary.sql("postgres", "SELECT count(*) FROM pets"), "1");
     assert_eq!(read_only.sql("postgres", "SELECT to_regclass('pets') IS NULL"), "t");
 }
@@ -38,7 +38,7 @@ async fn a_host_that_does_not_respond_leaves_time_for_the_next_one() {
     let settings = PostgresSettings { connect_timeout: Duration::from_secs(2), ..settings() };
     let store = Store::at(&url, settings).await;
     adds_and_finds(&store.repository).await;
-    store.storage.readiness().check().await.expect("it is ready");
+    store.storage.readiness().check().await.expect("ready");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -23,7 +23,7 @@ use crate::{
 pub(crate) enum Keyed {
     /// It added the pet with this id.
     New(i64),
-    /// An earlier add did.
+    /// An earlier add added the pet with this id.
     Replayed(i64),
     /// An earlier add is in flight.
     Conflict,
@@ -89,7 +89,7 @@ pub(crate) async fn add_keyed_until_stored(repository: &PgPetRepository, name: &
 }
 
 impl Fixture {
-    /// A storage whose connection for keys is open, too.
+    /// A storage with an open connection for keys.
     pub(crate) async fn keyed(settings: PostgresSettings) -> Self {
         let fixture = Self::with(settings).await;
         assert!(matches!(add_keyed(&fixture.store.repository, "Rex").await, New(_)));

@@ -1,4 +1,4 @@
-//! A key is in flight in its process until the outcome of its first request is known, and no longer.
+//! A key is in flight in its process until the outcome of its first request is known, and free afterwards.
 
 use std::time::Duration;
 
@@ -94,9 +94,9 @@ async fn a_key_is_free_after_a_timeout_and_nothing_is_stored() {
 async fn other_processes_wait_for_a_key_that_is_in_flight() {
     in_both_modes(&settings(), async |settings| {
         let fixture = Fixture::keyed(settings.clone()).await;
-        let elsewhere = Store::at(fixture.database.url(), settings.clone()).await;
+        let other_store = Store::at(fixture.database.url(), settings.clone()).await;
         let third = Store::at(fixture.database.url(), settings).await;
-        assert!(matches!(add_keyed(&elsewhere.repository, "other").await, New(_)));
+        assert!(matches!(add_keyed(&other_store.repository, "other").await, New(_)));
         assert!(matches!(add_keyed(&third.repository, "other").await, Replayed(_)));
         fixture.trigger("IF NEW.name = 'slow' THEN PERFORM pg_advisory_xact_lock(7); END IF").await;
 
@@ -104,7 +104,7 @@ async fn other_processes_wait_for_a_key_that_is_in_flight() {
             fixture.observer.run("DELETE FROM idempotency_keys; SELECT pg_advisory_lock(7)").await;
             let first = fixture.begin_keyed("slow");
             fixture.observer.wait_for_locks("advisory", 1).await;
-            let (again, another) = (elsewhere.repository.clone(), third.repository.clone());
+            let (again, another) = (other_store.repository.clone(), third.repository.clone());
             let again = tokio::spawn(async move { add_keyed(&again, "slow").await });
             fixture.observer.wait_for_locks("transactionid", 1).await;
             let another = tokio::spawn(async move { add_with_key(&another, "slow", "another").await });
@@ -113,17 +113,17 @@ async fn other_processes_wait_for_a_key_that_is_in_flight() {
             if commits {
                 fixture.observer.run("SELECT pg_advisory_unlock(7)").await;
                 let New(id) = first.await else { panic!("it is new") };
-                assert_eq!(again.await.expect("it ends"), Replayed(id));
-                assert_eq!(another.await.expect("it ends"), Mismatch);
+                assert_eq!(again.await.expect("no panic"), Replayed(id));
+                assert_eq!(another.await.expect("no panic"), Mismatch);
                 assert_eq!(fixture.observer.named("slow").await, 1);
             } else {
                 let waits = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'advisory'";
                 fixture.observer.column(&format!("{waits} AND datname = current_database()")).await;
                 assert_eq!(first.await, Failed(Timeout));
                 fixture.observer.run("SELECT pg_advisory_unlock(7)").await;
-                // Either of them may be the first now.
-                let ends = [again.await.expect("it ends"), another.await.expect("it ends")];
-                assert!(matches!(ends, [New(_), Mismatch] | [Mismatch, New(_)]), "{ends:?}");
+                // Either request may be the first now.
+                let results = [again.await.expect("no panic"), another.await.expect("no panic")];
+                assert!(matches!(results, [New(_), Mismatch] | [Mismatch, New(_)]), "{results:?}");
                 assert_eq!(fixture.observer.count("pets WHERE name IN ('slow', 'another')").await, 2);
             }
         }

@@ -20,8 +20,8 @@ async fn expired_records_are_replaced_and_others_in_the_batch_are_not() {
         let fixture = Fixture::keyed(settings).await;
         let first = fixture.add_keyed_together(&NAMES).await;
         assert!(first.iter().all(|result| matches!(result, New(_))), "{first:?}");
-        let over = "UPDATE idempotency_keys SET expires_at = now() - interval '1 second'";
-        fixture.observer.run(&format!("{over} WHERE key_digest IN (sha256('a'), sha256('c'), sha256('f'))")).await;
+        let expire = "UPDATE idempotency_keys SET expires_at = now() - interval '1 second'";
+        fixture.observer.run(&format!("{expire} WHERE key_digest IN (sha256('a'), sha256('c'), sha256('f'))")).await;
 
         let second = fixture.add_keyed_together(&NAMES).await;
         for (index, name) in NAMES.iter().enumerate() {
@@ -39,7 +39,7 @@ async fn expired_records_are_replaced_and_others_in_the_batch_are_not() {
         names.sort();
         assert_eq!(names, ["a", "a", "b", "c", "c", "d", "e", "f", "f"]);
         // The key of an expired record can be used for another pet.
-        fixture.observer.run(over).await;
+        fixture.observer.run(expire).await;
         assert!(matches!(add_with_key(&fixture.store.repository, "a", "another").await, New(_)));
         assert_eq!(add_keyed(&fixture.store.repository, "a").await, Mismatch);
     })

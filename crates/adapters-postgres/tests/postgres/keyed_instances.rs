@@ -21,7 +21,7 @@ struct Processes {
 }
 
 impl Processes {
-    /// In a database with this setting, or none.
+    /// Starts the processes on a database with this setting, or without one if it is empty.
     async fn with(settings: PostgresSettings, database_setting: &str) -> Self {
         let database = PgDatabase::new();
         if !database_setting.is_empty() {
@@ -36,7 +36,7 @@ impl Processes {
         Self { stores, observer, _database: database }
     }
 
-    /// Each process adds all of these, in an order of its own: all return the same ids, each of which is new once.
+    /// Each process adds all names, in a different order. All return the same ids, and each id is `New` exactly once.
     async fn add_all(&self, names: &[String]) {
         let adds = self.stores.iter().enumerate().flat_map(|(process, store)| {
             let mut names = names.to_vec();
@@ -55,7 +55,7 @@ impl Processes {
         });
         let mut by_name: HashMap<String, Vec<Keyed>> = HashMap::new();
         for result in join_all(adds.collect::<Vec<_>>()).await {
-            let (name, keyed) = result.expect("it ends");
+            let (name, keyed) = result.expect("no panic");
             by_name.entry(name).or_default().push(keyed);
         }
         for (name, results) in by_name {
@@ -68,7 +68,7 @@ impl Processes {
         }
     }
 
-    /// The count of the server, after the processes have disconnected.
+    /// The server's count of deadlocks, after the processes have disconnected.
     async fn deadlocks(self) -> String {
         drop(self.stores);
         self.observer.wait_for_backends(0).await;

@@ -1,5 +1,4 @@
-//! After any failure of an add with a key, a retry is right: there is one pet in the end, and all responses have its
-//! id.
+//! After any failure of an add with a key, retries lead to one stored pet, and all responses have its id.
 
 use std::time::Instant;
 
@@ -12,7 +11,7 @@ use crate::{
     store::{MARGIN, ProxiedStore, ServedStore, Store, TIMEOUT, both_modes, in_both_modes, settings, short_timeout},
 };
 
-/// Adds a pet, and cuts the connections as soon as the proxy holds something.
+/// Adds a pet, and cuts the connections as soon as the proxy holds data.
 async fn add_and_cut(proxied: &ProxiedStore, name: &str) -> Keyed {
     let meanwhile = async {
         eventually("something is held", async || proxied.proxy.held() > 0).await;
@@ -21,7 +20,7 @@ async fn add_and_cut(proxied: &ProxiedStore, name: &str) -> Keyed {
     tokio::join!(add_keyed(&proxied.store.repository, name), meanwhile).0
 }
 
-/// A storage whose connection for keys is open, too.
+/// A storage with an open connection for keys.
 async fn keyed_store(settings: PostgresSettings) -> ProxiedStore {
     let proxied = ProxiedStore::new(settings).await;
     add_keyed_until_stored(&proxied.store.repository, "Rex").await;
@@ -73,7 +72,7 @@ async fn over_a_frozen_connection_a_request_fails_in_time_and_its_retry_adds_onc
         assert_eq!(add_keyed(&proxied.store.repository, "lost").await, Failed(outcome));
         assert!(start.elapsed() < TIMEOUT + MARGIN);
         assert_eq!(add_keyed(&proxied.store.repository, "lost").await, Failed(Unavailable), "its key is free");
-        // The first request arrives now, and may meet its retry.
+        // The first request arrives now, possibly together with its retry.
         proxied.proxy.heal();
         let first = add_keyed_until_stored(&proxied.store.repository, "lost").await;
         wait_for_outcome(&proxied.store.repository, Success, TEST_TIMEOUT).await;
@@ -102,16 +101,16 @@ async fn a_retry_of_a_request_whose_connection_the_server_terminated_is_new() {
     .await;
 }
 
-/// The server does not notice that the client is gone, and ends the transaction after its own timeout.
+/// The server does not notice that the client has disconnected, and ends the transaction after its own timeout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_whose_commit_never_arrives_does_not_block_its_key() {
     let [_, settings] = both_modes(&short_timeout());
     let proxied = keyed_store(settings.clone()).await;
-    let elsewhere = Store::at(proxied.database.url(), settings).await;
-    add_keyed_until_stored(&elsewhere.repository, "another").await;
+    let other_store = Store::at(proxied.database.url(), settings).await;
+    add_keyed_until_stored(&other_store.repository, "another").await;
     proxied.proxy.hold("COMMIT\0");
     assert_eq!(add_keyed(&proxied.store.repository, "lost").await, Failed(Unknown));
-    let first = add_keyed_until_stored(&elsewhere.repository, "lost").await;
+    let first = add_keyed_until_stored(&other_store.repository, "lost").await;
     assert!(matches!(first, New(_)));
     is_stored_once(&proxied, "lost", &[first]).await;
 }

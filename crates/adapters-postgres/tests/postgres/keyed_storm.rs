@@ -40,8 +40,8 @@ async fn add_all(repository: Arc<PgPetRepository>, client: usize, stored: Arc<At
     results
 }
 
-/// Lets connections fail, in one way after the other, until every pet is stored.
-async fn fail_repeatedly(proxied: &mut ProxiedStore, elsewhere: &FaultProxy, stored: &AtomicUsize) {
+/// Makes connections fail in different ways until every pet is stored.
+async fn fail_repeatedly(proxied: &mut ProxiedStore, other_proxy: &FaultProxy, stored: &AtomicUsize) {
     const ALL: usize = 2 * CLIENTS * PETS;
     for failure in 1..ALL.div_ceil(INTERVAL) {
         eventually("more pets", async || stored.load(Ordering::Relaxed) >= failure * INTERVAL).await;
@@ -55,7 +55,7 @@ async fn fail_repeatedly(proxied: &mut ProxiedStore, elsewhere: &FaultProxy, sto
                 proxied.proxy.cut();
                 proxied.proxy.heal();
             }
-            2 => elsewhere.cut(),
+            2 => other_proxy.cut(),
             _ => {
                 // Requests or responses are lost.
                 proxied.proxy.freeze();
@@ -68,13 +68,13 @@ async fn fail_repeatedly(proxied: &mut ProxiedStore, elsewhere: &FaultProxy, sto
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn through_many_failures_and_retries_each_key_adds_one_pet() {
+async fn each_key_adds_one_pet_despite_many_failures_and_retries() {
     in_both_modes(&settings(), async |settings| {
         let mut proxied = ProxiedStore::new(settings.clone()).await;
         let (elsewhere_proxy, url) = proxy_to(proxied.database.url());
-        let elsewhere = Store::at(&url, settings).await;
+        let other_store = Store::at(&url, settings).await;
         let stored = Arc::new(AtomicUsize::new(0));
-        let clients: Vec<_> = [&proxied.store, &elsewhere]
+        let clients: Vec<_> = [&proxied.store, &other_store]
             .into_iter()
             .flat_map(|store| (0..CLIENTS).map(|client| (Arc::clone(&store.repository), client)))
             .map(|(repository, client)| tokio::spawn(add_all(repository, client, Arc::clone(&stored))))
@@ -82,7 +82,7 @@ async fn through_many_failures_and_retries_each_key_adds_one_pet() {
         fail_repeatedly(&mut proxied, &elsewhere_proxy, &stored).await;
         let mut results = Results::new();
         for client in clients {
-            results.extend(client.await.expect("it ends"));
+            results.extend(client.await.expect("no panic"));
         }
         wait_for_outcome(&proxied.store.repository, Success, TEST_TIMEOUT).await;
         check(&proxied, &results).await;
@@ -93,7 +93,7 @@ async fn through_many_failures_and_retries_each_key_adds_one_pet() {
 async fn check(proxied: &ProxiedStore, results: &Results) {
     let rows = proxied.observer.column("SELECT name || ' ' || id FROM pets WHERE name <> 'Rex'").await;
     assert_eq!(rows.len(), PETS, "one for each key");
-    let stored: HashMap<_, _> = rows.iter().map(|row| row.split_once(' ').expect("two")).collect();
+    let stored: HashMap<_, _> = rows.iter().map(|row| row.split_once(' ').expect("two columns")).collect();
     let mut news = HashMap::new();
     let mut lost = 0;
     for (name, keyed) in results {

@@ -1,4 +1,4 @@
-//! Migrations: who runs them, and what a program does about those that it does not contain.
+//! Migrations: concurrent starts, and databases that a newer program has migrated.
 
 use std::{
     fs,
@@ -37,7 +37,7 @@ fn history(database: &PgDatabase) -> String {
 /// A database with the record of one more migration.
 async fn after_newer_program(migration: &str) -> PgDatabase {
     let database = PgDatabase::new();
-    migrations(&database).run().await.expect("they run");
+    migrations(&database).run().await.expect("the migrations run");
     database.sql(&format!("INSERT INTO __diesel_schema_migrations (version) VALUES ('{migration}')"));
     database
 }
@@ -51,7 +51,7 @@ async fn start(database: &PgDatabase, schema: SchemaMode) -> Result<(), String> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn migrations_run_once_and_are_recorded_by_their_whole_names() {
     let database = PgDatabase::new();
-    assert_eq!(migrations(&database).run().await.expect("they run"), ALL);
+    assert_eq!(migrations(&database).run().await.expect("the migrations run"), ALL);
     assert_eq!(history(&database), ALL.join("\n"));
     let made = tables(&database);
 
@@ -65,7 +65,7 @@ async fn reading_the_pending_migrations_changes_nothing() {
     assert_eq!(migrations(&database).pending().await.expect("the names"), ALL);
     assert_eq!(tables(&database), "");
 
-    migrations(&database).run().await.expect("they run");
+    migrations(&database).run().await.expect("the migrations run");
     assert_eq!(migrations(&database).pending().await.expect("no names"), [""; 0]);
 }
 
@@ -92,8 +92,8 @@ async fn a_check_reports_pending_migrations() {
     assert!(reason.contains(ALL[0]) && reason.contains("run `animal-store migrate`"), "{reason}");
     assert_eq!(tables(&database), "");
 
-    migrations(&database).run().await.expect("they run");
-    start(&database, SchemaMode::Check).await.expect("it starts");
+    migrations(&database).run().await.expect("the migrations run");
+    start(&database, SchemaMode::Check).await.expect("the storage starts");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -114,7 +114,7 @@ async fn a_contraction_by_a_newer_program_is_an_error() {
 async fn an_expansion_by_a_newer_program_is_accepted() {
     let database = after_newer_program("9999_expand_x").await;
     for schema in [SchemaMode::Check, SchemaMode::Migrate] {
-        start(&database, schema).await.expect("it starts");
+        start(&database, schema).await.expect("the storage starts");
     }
     assert_eq!(migrations(&database).run().await.expect("nothing to do"), [""; 0]);
 }
@@ -134,10 +134,10 @@ async fn while_another_process_changes_the_schema_nothing_is_changed() {
     assert_eq!(migrations(&database).pending().await.expect("the names"), ALL);
 
     client.batch_execute(&format!("SELECT pg_advisory_unlock({LOCK})")).await.expect("unlocked");
-    assert_eq!(migrations(&database).run().await.expect("they run"), ALL);
+    assert_eq!(migrations(&database).run().await.expect("the migrations run"), ALL);
 }
 
-/// The index waits for every running statement, also for one that waits for the lock.
+/// The index waits for every running statement, including one that waits for the lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_other_processes_wait_an_index_can_be_built_concurrently() {
     let database = PgDatabase::new();
@@ -153,7 +153,7 @@ async fn while_other_processes_wait_an_index_can_be_built_concurrently() {
 
     client.batch_execute("CREATE INDEX CONCURRENTLY other_id ON other (id)").await.expect("an index");
     client.batch_execute(&format!("SELECT pg_advisory_unlock({LOCK})")).await.expect("unlocked");
-    assert_eq!(waiting.await.expect("it ends").expect("they run"), ALL);
+    assert_eq!(waiting.await.expect("no panic").expect("the migrations run"), ALL);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -167,21 +167,21 @@ async fn a_migration_that_fails_leaves_nothing_behind() {
     assert_eq!(history(&database), "");
 
     database.sql("DROP TABLE other");
-    assert_eq!(migrations(&database).run().await.expect("they run"), ALL);
+    assert_eq!(migrations(&database).run().await.expect("the migrations run"), ALL);
 }
 
 /// Databases that earlier releases migrated have these records.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_with_the_records_of_an_earlier_release_starts_unchanged() {
     let database = PgDatabase::new();
-    migrations(&database).run().await.expect("they run");
+    migrations(&database).run().await.expect("the migrations run");
     database.sql("DELETE FROM __diesel_schema_migrations");
     let records = "('0001_expand_create_pets', '2026-01-01'), ('0002_expand_create_idempotency_keys', '2026-01-01')";
     database.sql(&format!("INSERT INTO __diesel_schema_migrations VALUES {records}"));
     let state = || (tables(&database), database.sql("TABLE __diesel_schema_migrations"));
     let before = state();
     for schema in [SchemaMode::Check, SchemaMode::Migrate] {
-        start(&database, schema).await.expect("it starts");
+        start(&database, schema).await.expect("the storage starts");
         assert_eq!(state(), before);
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     store::{MARGIN, ProxiedStore, ServedStore, TIMEOUT, both_modes, in_both_modes, settings, short_timeout},
 };
 
-/// Adds a pet, and cuts the connections as soon as the proxy holds something.
+/// Adds a pet, and cuts the connections as soon as the proxy holds data.
 async fn add_and_cut(proxied: &ProxiedStore, name: &str) -> Result<Pet, AddPetError> {
     let meanwhile = async {
         eventually("something is held", async || proxied.proxy.held() > 0).await;

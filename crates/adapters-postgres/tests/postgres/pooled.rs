@@ -57,7 +57,7 @@ impl Pooled {
         for client in clients {
             let rows = client.query_typed(sql, &[]).await.expect("rows");
             results.push(rows.iter().map(|row| row.get(0)).collect());
-            client.batch_execute("COMMIT").await.expect("its end");
+            client.batch_execute("COMMIT").await.expect("committed");
         }
         results
     }

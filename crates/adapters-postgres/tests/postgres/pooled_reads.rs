@@ -50,7 +50,7 @@ async fn reads_can_be_dropped_at_any_moment() {
 
 /// PostgreSQL ends each statement after three quarters of the timeout: two of them take longer than a read may wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reads_wait_for_their_turn_up_to_the_timeout_and_dropped_reads_have_none() {
+async fn reads_wait_for_earlier_reads_up_to_the_timeout_but_not_for_dropped_ones() {
     let settings = PostgresSettings { timeout: Duration::from_secs(2), connections_per_worker: 1, ..pooling() };
     let fixture = Fixture::with(settings).await;
     let repository = &fixture.store.repository;
@@ -67,7 +67,7 @@ async fn reads_wait_for_their_turn_up_to_the_timeout_and_dropped_reads_have_none
     assert!((&mut second).now_or_never().is_none() && (&mut third).now_or_never().is_none());
     let (second_and_third, first) = join(join(second, third), first).await;
     assert_eq!(read_outcome(&first), Unavailable);
-    assert_eq!(read_outcome(&second_and_third.0), Unavailable, "it was the next one");
+    assert_eq!(read_outcome(&second_and_third.0), Unavailable, "the second read got the connection");
     assert_eq!(read_outcome(&second_and_third.1), Timeout);
     fixture.observer.unlock().await;
     eventually("reads succeed", async || read_outcome(&find(repository, 1).await) == Success).await;

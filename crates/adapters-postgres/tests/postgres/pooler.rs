@@ -47,7 +47,7 @@ async fn many_workers_share_few_connections_and_leave_nothing_behind() {
     }
     requests.join_all().await;
     assert_eq!(workers[0].list(None, None, 1000).await.expect("a list").len(), 80);
-    pooled.storage.readiness().check().await.expect("it is ready");
+    pooled.storage.readiness().check().await.expect("ready");
 
     pooled.leaves_nothing_behind().await;
     for (setting, default) in [
@@ -71,5 +71,5 @@ async fn a_pooler_in_session_mode_needs_no_setting() {
     let store = Store::at(&bouncer.url("postgres"), settings()).await;
     let added = adds_and_finds(&store.repository).await;
     assert_eq!(store.repository.list(added.status(), None, 10).await.expect("a list"), [added]);
-    store.storage.readiness().check().await.expect("it is ready");
+    store.storage.readiness().check().await.expect("ready");
 }

@@ -21,7 +21,7 @@ async fn only_reads(store: &Store) {
     eventually("only adds fail", async || list_find_add(&store.repository, PROMPT).await == expected).await;
 }
 
-/// Reads continue.
+/// Adds fail, and reads continue.
 async fn adds_nothing(store: &Store) {
     for _ in 0..10 {
         assert_eq!(list_find_add(&store.repository, PROMPT).await, [Success, Success, Unavailable]);

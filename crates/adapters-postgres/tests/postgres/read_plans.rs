@@ -1,4 +1,4 @@
-//! Whatever the table looks like, when a plan is made and when it is used, a page reads its own rows and no others.
+//! A page reads its own rows and no others, whatever the table contains when its plan is made and when it is used.
 //!
 //! The table has 200,000 pets: 50 are pending, evenly spread, the last 50 are sold, and all others are available.
 
@@ -117,7 +117,7 @@ async fn every_page_is_an_index_scan(client: &Client) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_the_table_looks_like_every_page_is_an_index_scan() {
+async fn every_page_is_an_index_scan_whatever_the_table_contains() {
     let database = empty_tables().await;
     let statements = captured_statements(&database).await;
     let of_empty_table = prepared(&database, &statements).await;
@@ -135,7 +135,7 @@ async fn whatever_the_table_looks_like_every_page_is_an_index_scan() {
     let plan = explain(&client, "EXECUTE naive (3, 0, 101)").await["Plan"].clone();
     assert!(rows_read(&scans(&plan)[0]) > 100 * LIMIT, "{plan:#}");
 
-    // PostgreSQL plans for ten pages if a table is empty, but knows that a single row is best read by a full scan.
+    // PostgreSQL plans for ten pages if a table is empty, but plans a full scan for a table of one row.
     database.sql("TRUNCATE pets");
     database.sql("INSERT INTO pets (id, name, category_id, status) VALUES (1, 'Rex', 1, 1)");
     database.sql("ANALYZE pets");

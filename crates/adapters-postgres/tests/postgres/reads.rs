@@ -86,7 +86,7 @@ async fn a_read_that_the_server_ends_in_time_costs_no_connection() {
     .await;
 }
 
-/// The proxy holds the response with this pet, and all later ones of its connection.
+/// The proxy holds the response with this pet, and all later responses on its connection.
 async fn with_a_held_response(connections_per_worker: usize) -> (ProxiedStore, i64) {
     let settings = PostgresSettings { connections_per_worker, ..short_timeout() };
     let proxied = ProxiedStore::new(settings).await;

@@ -21,12 +21,12 @@ fn not_required() -> PostgresSettings {
 
 async fn start_error(url: &str, settings: PostgresSettings) -> StartError {
     let started = timeout(TEST_TIMEOUT, PgStorage::start(endpoint(url), endpoint(url), settings)).await;
-    started.expect("it ends").err().expect("it fails")
+    started.expect("the start ends").err().expect("the start fails")
 }
 
 /// A storage that is not required starts, is not ready, and can be used after the repair.
 async fn starts_and_recovers(url: &str, settings: PostgresSettings, repair: impl AsyncFnOnce()) {
-    let store = timeout(PROMPT, Store::at(url, settings)).await.expect("it starts");
+    let store = timeout(PROMPT, Store::at(url, settings)).await.expect("the storage starts");
     for _ in 0..10 {
         assert_eq!(list_find_add(&store.repository, PROMPT).await, [Unavailable; 3]);
         assert!(not_ready(&store.storage).await.is_some());
@@ -87,7 +87,8 @@ async fn a_server_that_does_not_respond_delays_the_start_by_the_start_timeout() 
 async fn over_a_frozen_connection_a_start_fails_in_time() {
     let connect_timeout = Duration::from_millis(500);
     let database = PgDatabase::new();
-    // The server accepts the connection and does not respond to what follows. Diesel sends statements of its own first.
+    // With the empty text, nothing is forwarded. Otherwise the statement with this text gets no response: Diesel sends
+    // its own statements first.
     for stuck in ["", "TIME ZONE", "to_regclass"] {
         let (mut proxy, url) = proxy_to(database.url());
         if stuck.is_empty() {

@@ -1,4 +1,4 @@
-//! A storage over a database of its own.
+//! A storage with its own database.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ pub(crate) struct Store {
     pub(crate) writer: WriterTask,
 }
 
-/// Settings with timeouts that do not pass on a busy machine.
+/// Settings with timeouts that do not expire on a busy machine.
 pub(crate) fn settings() -> PostgresSettings {
     PostgresSettings {
         schema: SchemaMode::Migrate,
@@ -36,13 +36,13 @@ pub(crate) fn settings() -> PostgresSettings {
     }
 }
 
-/// Timeout of tests in which it passes.
+/// Timeout for tests in which it expires.
 pub(crate) const TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Margin for a busy machine. With [`TIMEOUT`], it is less than any timeout of [`settings`].
 pub(crate) const MARGIN: Duration = Duration::from_secs(5);
 
-/// Settings of tests in which the timeout passes.
+/// Settings for tests in which the timeout expires.
 pub(crate) fn short_timeout() -> PostgresSettings {
     PostgresSettings { timeout: TIMEOUT, ..settings() }
 }
@@ -109,7 +109,7 @@ pub(crate) fn parts(url: &str) -> (&str, u16, &str) {
     (user, address.rsplit_once(':').map_or(5432, |(_, port)| port.parse().expect("a port")), database)
 }
 
-/// A storage in a server of its own.
+/// A storage with its own server.
 pub(crate) struct ServedStore {
     pub(crate) store: Store,
     pub(crate) server: PostgresServer,

@@ -49,7 +49,7 @@ struct Counts {
 }
 
 /// Waits until a count has grown.
-async fn more(count: &AtomicUsize, by: usize) {
+async fn wait_for_growth(count: &AtomicUsize, by: usize) {
     let before = count.load(Ordering::Relaxed);
     eventually("more outcomes", async || count.load(Ordering::Relaxed) >= before + by).await;
 }
@@ -58,11 +58,11 @@ async fn more(count: &AtomicUsize, by: usize) {
 async fn cut_repeatedly(proxied: &mut ProxiedStore, counts: &Counts) -> Vec<String> {
     let mut backends = Vec::new();
     for cut in 0..CUTS {
-        more(&counts.successes, 1 + cut * 40).await;
+        wait_for_growth(&counts.successes, 1 + cut * 40).await;
         backends.extend(proxied.observer.backends().await);
         if cut == 0 {
             proxied.proxy.refuse();
-            more(&counts.unavailable, 1).await;
+            wait_for_growth(&counts.unavailable, 1).await;
             proxied.proxy.heal();
         } else {
             proxied.proxy.cut();
@@ -73,7 +73,7 @@ async fn cut_repeatedly(proxied: &mut ProxiedStore, counts: &Counts) -> Vec<Stri
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn through_many_cuts_every_outcome_is_true() {
+async fn every_outcome_is_correct_despite_many_cuts() {
     in_both_modes(&settings(), async |settings| {
         let mut proxied = ProxiedStore::new(settings).await;
         let counts = Arc::new(Counts::default());
@@ -84,7 +84,7 @@ async fn through_many_cuts_every_outcome_is_true() {
         let backends = cut_repeatedly(&mut proxied, &counts).await;
         let mut outcomes = Outcomes::new();
         for adder in adders {
-            outcomes.extend(adder.await.expect("it ends"));
+            outcomes.extend(adder.await.expect("no panic"));
         }
         proxied.observer.wait_until_ended(&backends).await;
         wait_for_outcome(&proxied.store.repository, Success, TEST_TIMEOUT).await;
@@ -97,7 +97,7 @@ async fn check(proxied: &ProxiedStore, outcomes: &Outcomes) {
     let mut stored: HashMap<&str, Vec<&str>> = HashMap::new();
     let rows = proxied.observer.column("SELECT id || ' ' || name FROM pets WHERE name <> 'Rex'").await;
     for row in &rows {
-        let (id, name) = row.split_once(' ').expect("two");
+        let (id, name) = row.split_once(' ').expect("two columns");
         stored.entry(name).or_default().push(id);
     }
     let mut counts: HashMap<String, usize> = HashMap::new();

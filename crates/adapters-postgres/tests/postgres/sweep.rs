@@ -47,7 +47,7 @@ async fn all_expired_records_are_found_by_the_index_and_deleted_and_no_others() 
         records(&observer, 10, "now() + interval '1 hour'").await;
         records(&observer, 10, "'infinity'").await;
         records(&observer, 3500, EXPIRED).await;
-        // As many records with the same expiry as batches of creates can make.
+        // More records with the same expiry than one batch of the sweep deletes.
         records(&observer, 2500, "now() - interval '1 hour'").await;
         wait_for_records(&observer, 20).await;
         records(&observer, 1, EXPIRED).await;
@@ -93,7 +93,7 @@ async fn locked_records_are_skipped_until_they_are_unlocked() {
     let (locking, observer) = (SqlSession::of(&database).await, SqlSession::of(&database).await);
     records(&observer, 1200, "now() + interval '1 second'").await;
     locking.run("BEGIN; SELECT FROM idempotency_keys FOR UPDATE").await;
-    eventually("they expire", async || observer.count("idempotency_keys WHERE expires_at > now()").await == 0).await;
+    eventually("all expired", async || observer.count("idempotency_keys WHERE expires_at > now()").await == 0).await;
     records(&observer, 1500, "now() - interval '1 microsecond'").await;
     wait_for_records(&observer, 1200).await;
     locking.run("COMMIT").await;
@@ -171,7 +171,7 @@ async fn while_records_are_swept_every_new_pet_is_stored_once() {
         .collect();
     let mut new = 0;
     for client in clients {
-        new += client.await.expect("it ends");
+        new += client.await.expect("no panic");
     }
     assert_eq!(observer.count("pets").await, new);
     assert_eq!(observer.count("(SELECT DISTINCT id FROM pets) pets").await, new);

@@ -29,7 +29,7 @@ pub struct RedisApiKeyStore {
     timeout: Duration,
 }
 
-/// Attempts at a change, if concurrent changes come first.
+/// Maximum number of attempts at a change that other changes interrupt.
 const MAX_ATTEMPTS: usize = 40;
 const MIN_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_millis(50);
@@ -59,7 +59,7 @@ impl RedisApiKeyStore {
     }
 
     /// Runs a transaction: `decide` reads, and decides what to write. Retries if the index was changed meanwhile, even
-    /// if there is nothing to write, so that all reads show the same moment.
+    /// if there is nothing to write, so that all reads show the same state.
     async fn transact<T, F>(&self, decide: impl Fn(Connection) -> F + Sync) -> Result<T, StoreError>
     where
         T: Send,
@@ -209,8 +209,8 @@ impl ApiKeyStore for RedisApiKeyStore {
         Ok(rotated.await?)
     }
 
-    /// Not a transaction: a full Redis refuses those, but executes `DEL`. A concurrent rotation watches the tokens that
-    /// it read, and so fails; a later one finds none.
+    /// Not a transaction: a full Redis refuses transactions, but executes `DEL`. A concurrent rotation watches the
+    /// tokens that it read, and so fails; a later one finds none.
     async fn revoke(&self, id: &ApiKeyId) -> Result<Option<ApiKey>, ApiKeyStoreError> {
         let mut revoked = None;
         match self.delete_tokens(id, &mut revoked).await {

@@ -45,10 +45,10 @@ pub(crate) struct StoredToken {
 /// The response to the commands that read a token.
 type Response = (KeyFields, (Option<String>, Option<u64>), i64, (u64, u32));
 
-/// A name that exists, and its token or the reason why that is not valid.
+/// An existing name, and its token or the reason why the token is not valid.
 pub(crate) type FoundToken = (String, Result<StoredToken, StoreError>);
 
-/// Reads the tokens that exist. A token that expired, or that belongs to another key by now, is left out.
+/// Reads the existing tokens. Leaves out tokens that expired or that now belong to another key.
 pub(crate) async fn read_all(connection: &Connection, indexed: &[IndexedToken]) -> Result<Vec<FoundToken>, StoreError> {
     let mut found = Vec::new();
     for indexed in indexed.chunks(CONCURRENT_READS) {
@@ -58,7 +58,7 @@ pub(crate) async fn read_all(connection: &Connection, indexed: &[IndexedToken]) 
     Ok(found)
 }
 
-/// Reads the tokens that exist, if each is valid.
+/// Reads the existing tokens. Fails if one of them is not valid.
 pub(crate) async fn read_valid(
     connection: &Connection,
     indexed: &[IndexedToken],

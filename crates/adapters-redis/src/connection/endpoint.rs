@@ -17,7 +17,7 @@ pub struct RedisEndpoint {
 /// Certificates for TLS, in PEM.
 #[derive(Debug, Default)]
 pub struct RedisTls {
-    /// Authorities that may have signed the server's certificate. `None`: those of the system.
+    /// Authorities that may have signed the server's certificate. `None`: the authorities of the system.
     pub authority: Option<String>,
     /// The client's certificate and its private key, for a server that requires them.
     pub client: Option<(String, SecretString)>,
@@ -61,7 +61,7 @@ impl RedisEndpoint {
         };
         let settings = login.clone().set_protocol(ProtocolVersion::RESP3);
         let settings = settings.set_lib_name("animal-store", env!("CARGO_PKG_VERSION"));
-        // With Nagle's algorithm, a lookup may wait 40 ms for the acknowledgement of the one before.
+        // With Nagle's algorithm, a lookup may wait 40 ms for the acknowledgement of the lookup before it.
         let tcp = TcpSettings::default().set_nodelay(true);
         let info = info.set_redis_settings(settings).set_tcp_settings(tcp);
         let client = if encrypted {

@@ -11,16 +11,18 @@ use super::query::{LookupOutcome, TokenRecord};
 
 /// Cached tokens, and the lookups in flight: at most one for each token.
 ///
-/// Known and unknown tokens have separate bounds, so that a client cannot evict known tokens by sending invented ones.
+/// Known and unknown tokens have separate bounds, so that a client cannot evict known tokens by sending invented
+/// tokens.
 pub(crate) struct Cache {
     known: quick_cache::sync::Cache<ApiKeyDigest, TokenRecord>,
     unknown: quick_cache::sync::Cache<ApiKeyDigest, TokenRecord>,
-    /// Lookups whose records may be cached. An invalidation removes the lookup from this map, and so that permission.
+    /// Lookups whose records may be cached. An invalidation removes the lookup from this map, which ends this
+    /// permission.
     in_flight: Mutex<HashMap<ApiKeyDigest, OutcomeReceiver>>,
     permits: Arc<Semaphore>,
 }
 
-/// Receives the outcome of a lookup.
+/// Channel for the outcome of a lookup.
 pub(crate) type OutcomeReceiver = watch::Receiver<Option<LookupOutcome>>;
 
 /// A registered lookup that has to query Redis. If it is dropped unfinished, the requests that joined it fail.
@@ -70,7 +72,7 @@ impl Cache {
         self.unknown.remove(digest);
     }
 
-    /// Removes everything.
+    /// Removes all entries and registrations.
     pub(crate) fn clear(&self) {
         let mut in_flight = self.in_flight();
         in_flight.clear();

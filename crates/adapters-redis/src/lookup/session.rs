@@ -42,7 +42,7 @@ struct Events {
     flushed: AtomicBool,
 }
 
-/// Keeps a session up: retries until one opens, and replaces one that ends.
+/// Keeps a session up: retries until a session opens, and opens a new one when it ends.
 pub(crate) async fn supervise(endpoint: RedisEndpoint, settings: RedisSettings, state: Arc<LookupState>) {
     let mut retry = Retry::new();
     loop {
@@ -64,7 +64,7 @@ pub(crate) async fn supervise(endpoint: RedisEndpoint, settings: RedisSettings, 
         };
         let reason = error.to_string();
         if retry.is_new(&reason) {
-            tracing::error!(address = %endpoint, reason, "no connection to Redis: requests are answered 503");
+            tracing::error!(address = %endpoint, reason, "no connection to Redis: requests get 503");
         }
         retry.pause(start.elapsed(), settings.timeout).await;
     }
@@ -134,7 +134,7 @@ impl Session {
         if !exists {
             tracing::error!(
                 index,
-                "Redis holds no index of API keys: it is new or has lost its data; unknown keys are answered 401"
+                "Redis holds no index of API keys: it is new or has lost its data; unknown keys get 401"
             );
         }
         Ok(())

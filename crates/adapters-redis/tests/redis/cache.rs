@@ -1,4 +1,4 @@
-//! What the cache keeps, and for how long.
+//! The contents of the cache, and their lifetimes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,13 +29,13 @@ impl Cached {
         Self::with(long_timeouts()).await
     }
 
-    /// How often Redis executed each command but `PING`.
+    /// Number of executions of each command except `PING`.
     fn counts(&self) -> String {
         let counts = self.server.command_counts();
         counts.lines().filter(|count| !count.starts_with("cmdstat_ping:")).collect::<Vec<_>>().join("\n")
     }
 
-    /// Uses a token until it is cached: a lookup that meets the invalidation of an earlier change is not.
+    /// Uses a token until it is cached: a lookup during the invalidation of an earlier change is not cached.
     async fn cache(&self, token: &str) {
         loop {
             let before = self.counts();
@@ -121,7 +121,7 @@ async fn invented_tokens_do_not_evict_those_of_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn more_tokens_than_fit_are_looked_up_and_no_more_are_cached_than_fit() {
+async fn tokens_beyond_the_capacity_are_looked_up_and_not_cached() {
     const TOKENS: u32 = 100;
     let cached = Cached::with(RedisSettings { max_known: 10, max_unknown: 10, ..long_timeouts() }).await;
     for number in 0..TOKENS {

@@ -22,7 +22,7 @@ struct InFlight {
     server: RedisServer,
 }
 
-/// Starts a lookup that Redis has responded to. The proxy holds the response up.
+/// Starts a lookup that Redis has responded to. The proxy holds the response.
 async fn response_in_flight() -> InFlight {
     let server = RedisServer::start();
     let proxy = FaultProxy::to(server.port());
@@ -39,7 +39,8 @@ async fn response_in_flight() -> InFlight {
     InFlight { directory, proxy, keys, key, lookup, server }
 }
 
-/// Changes a cached token, the witness, and waits for its invalidation: those of earlier changes arrive before it.
+/// Changes a cached token, the witness, and waits for its invalidation: invalidations of earlier changes arrive before
+/// it.
 async fn invalidations_arrive(directory: &RedisApiKeyDirectory, server: &RedisServer, witness: &str) {
     server.command(&["DEL", &name("shop:", witness)]);
     server.command(&["SET", &name("shop:", witness), "changed"]);
@@ -77,7 +78,7 @@ async fn a_lookup_from_after_a_revocation_does_not_share_a_response_from_before_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_response_from_before_a_change_does_not_prevent_that_a_later_one_is_cached() {
+async fn a_response_from_before_a_change_does_not_prevent_the_caching_of_a_later_one() {
     let InFlight { directory, mut proxy, keys, key, lookup, server } = response_in_flight().await;
     keys.revoke(&key).await;
     let again = keys.add("key-again", "token").await;

@@ -14,7 +14,7 @@ use crate::{
 };
 
 const LIFETIME: Duration = Duration::from_millis(900);
-/// By how much the clocks of Redis and of this process may differ within one lifetime.
+/// Maximum drift between the clocks of Redis and of this process within one lifetime.
 const CLOCK: Duration = Duration::from_millis(50);
 
 /// Adds a token with [`LIFETIME`]. Returns a moment after which it has expired.

@@ -11,7 +11,7 @@ use crate::{
     setup::{LEASE, MARGIN, Proxied, TEST_TIMEOUT, TIMEOUT, find, is_cached, long_timeouts, settings},
 };
 
-/// Adds a key that is cached and one that is not. A third token, `invented`, belongs to no key.
+/// Adds a cached key and a key that is not cached. A third token, `invented`, belongs to no key.
 async fn with_keys(settings: RedisSettings) -> Proxied {
     let proxied = Proxied::new(settings).await;
     proxied.keys.add("unused", "unused").await;

@@ -20,7 +20,7 @@ const READER: &str = "+ping +client|tracking +exists +hmget +pttl";
 const WRITER: &str =
     "+watch +multi +exec +time +exists +hget +hexists +hgetall +hmget +pttl +hset +hdel +del +pexpireat";
 
-/// Without this one, ids of expired keys stay in the index, where they do no harm.
+/// Permission to remove ids of expired keys from the index. Without it they stay there, which is harmless.
 const CLEANUP: &str = "+hdel";
 
 /// Creates a user that has only these permissions on these names.
@@ -30,7 +30,7 @@ fn user(server: &RedisServer, name: &str, names: &str, permissions: &str) -> Key
     Keys::at(&format!("redis://{name}:secret@localhost:{}", server.port()), long_timeouts())
 }
 
-/// Returns each permission, and all others.
+/// Returns each permission with the list of all others.
 fn each_left_out(permissions: &'static str) -> impl Iterator<Item = (&'static str, String)> {
     permissions.split(' ').map(|left_out| (left_out, without(permissions, left_out)))
 }

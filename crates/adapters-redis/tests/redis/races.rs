@@ -64,7 +64,7 @@ impl Race {
     }
 
     /// Uses a revoked token until both directories refuse it.
-    async fn ends(&self, token: &str) {
+    async fn wait_until_refused(&self, token: &str) {
         for directory in &self.directories {
             let start = Instant::now();
             while use_token(directory, token).await != Refused {
@@ -74,7 +74,7 @@ impl Race {
         }
     }
 
-    /// One client that always has a valid key, until the race is over.
+    /// Runs a client that always has a valid key, until the race is over.
     async fn use_valid_key(&self) {
         while !self.over.load(Ordering::Relaxed) {
             for directory in &self.directories {
@@ -84,7 +84,7 @@ impl Race {
         }
     }
 
-    /// One client that guesses keys, until the race is over.
+    /// Runs a client that guesses keys, until the race is over.
     async fn guess_keys(&self) {
         for number in 0.. {
             for directory in &self.directories {
@@ -138,13 +138,13 @@ async fn no_key_that_was_used_is_accepted_after_its_revocation() {
         // From the cache, or by a lookup that is not cached.
         becomes(&race.directories[0], &token, Accepted).await;
         race.revoke(&token).await;
-        race.ends(&token).await;
+        race.wait_until_refused(&token).await;
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_key_whose_first_uses_meet_its_revocation_is_accepted_after_it() {
+async fn no_key_that_is_first_used_during_its_revocation_is_accepted_after_it() {
     let race = Race::new().await;
     let accepted = Arc::new(AtomicU32::new(0));
     while accepted.load(Ordering::Relaxed) == 0 {
@@ -158,7 +158,7 @@ async fn no_key_whose_first_uses_meet_its_revocation_is_accepted_after_it() {
                 let [first, second] = &race.directories;
                 let (first, (), second) = tokio::join!(uses(first), race.revoke(&token), uses(second));
                 accepted.fetch_add(u32::from([first, second].concat().contains(&Accepted)), Ordering::Relaxed);
-                race.ends(&token).await;
+                race.wait_until_refused(&token).await;
             }
         })
         .await;
@@ -174,10 +174,10 @@ async fn no_key_is_accepted_after_the_store_revoked_it_or_rotated_its_token() {
         let new = format!("new-{token}");
         let rotated = race.keys.store.rotate(&key.id, new_token(&new), Duration::ZERO).await;
         assert_eq!(rotated.expect("rotate").as_ref(), Some(&key));
-        race.ends(&token).await;
+        race.wait_until_refused(&token).await;
         race.is_accepted(&new).await;
         race.keys.revoke(&key).await;
-        race.ends(&new).await;
+        race.wait_until_refused(&new).await;
     })
     .await;
 }

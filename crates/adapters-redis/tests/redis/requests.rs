@@ -47,7 +47,7 @@ pub(crate) async fn becomes(directory: &RedisApiKeyDirectory, token: &str, expec
     }
 }
 
-/// Uses a token until it has this outcome, whatever it was before, and then some more times.
+/// Uses a token until it has this outcome, whatever it was before, and then several more times.
 ///
 /// On a connection that works the lease never expires: the outcome changes only if an invalidation is applied.
 pub(crate) async fn changes_to(directory: &RedisApiKeyDirectory, token: &str, expected: Outcome) {
@@ -67,7 +67,7 @@ pub(crate) async fn wait_until(what: &str, condition: impl AsyncFn() -> bool) {
     }
 }
 
-/// Waits a moment between two checks, so that the checks do not delay what they wait for.
+/// Pauses between two checks, so that polling does not delay the expected event.
 pub(crate) async fn pause() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }

@@ -13,12 +13,12 @@ use futures_util::FutureExt;
 
 use crate::requests::{Accepted, becomes, wait_until};
 
-/// Longer than a busy machine needs for anything.
+/// Long enough for any operation on a busy machine.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// The timeout of connections and responses.
 pub(crate) const TIMEOUT: Duration = Duration::from_millis(400);
 pub(crate) const LEASE: Duration = Duration::from_millis(400);
-/// What a busy machine may add to a timeout.
+/// Margin of a timeout for a busy machine.
 pub(crate) const MARGIN: Duration = Duration::from_secs(5);
 
 /// Settings with short timeouts.
@@ -90,7 +90,7 @@ pub(crate) async fn find(
     directory.find(ApiKeyDigest::of(&token.into())).await
 }
 
-/// Whether the cache contains this token, as one of a key. If it does not, this starts a lookup.
+/// Whether the cache contains this token with a key. If it does not, this starts a lookup.
 pub(crate) fn is_cached(directory: &RedisApiKeyDirectory, token: &str) -> bool {
     matches!(find(directory, token).now_or_never(), Some(Ok(Some(_))))
 }
@@ -133,7 +133,7 @@ impl Proxied {
     }
 }
 
-/// How often the server executed a command.
+/// Number of executions of a command on the server.
 pub(crate) fn calls(server: &RedisServer, command: &str) -> u32 {
     let counts = server.command_counts();
     let count = counts.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));

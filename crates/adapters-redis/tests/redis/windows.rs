@@ -65,7 +65,7 @@ async fn is_accepted_for_one_lease_at_most(mut proxied: Proxied, key: ApiKey) {
     becomes(&proxied.directory, "token", Refused).await;
 }
 
-/// The connection with the invalidations is held up, the one for lookups is not.
+/// The connection with the invalidations is held up, and the connection for lookups is not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn if_only_invalidations_are_held_up_a_key_is_accepted_for_one_lease_at_most() {
     let server = RedisServer::start();
@@ -135,7 +135,7 @@ async fn while_the_server_is_stopped_a_key_is_accepted_for_one_lease_at_most_and
     changes_to(&directory, "token", Refused).await;
 }
 
-/// Not even the task that supervises the session.
+/// This includes the task that supervises the session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_task_has_to_run_for_a_lease_to_expire() {
     let proxied = Proxied::new(settings("shop:")).await;
@@ -158,7 +158,7 @@ async fn no_task_has_to_run_for_a_lease_to_expire() {
     proxied.keys.revoke(&key).await;
     let revoked = Instant::now();
     let mut window = Duration::ZERO;
-    // The first lookup that the cache does not answer never ends.
+    // A lookup that the cache cannot serve never ends.
     while timeout(LEASE / 4, find(&directory, "token")).await.is_ok_and(|found| found.is_ok_and(|key| key.is_some())) {
         window = revoked.elapsed();
         assert!(window < TEST_TIMEOUT, "the lease does not expire");

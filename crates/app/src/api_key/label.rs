@@ -2,8 +2,8 @@ use std::{fmt, sync::Arc};
 
 use thiserror::Error;
 
-/// Name of an API key for people: 1 to 64 Unicode scalar values, at least one of them not white space, and none that
-/// breaks a line or changes the direction of the surrounding text.
+/// Human-readable name of an API key: 1 to 64 Unicode scalar values. At least one is not white space, and none breaks a
+/// line or changes the direction of the surrounding text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKeyLabel(Arc<str>);
 

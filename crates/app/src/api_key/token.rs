@@ -3,7 +3,7 @@ use thiserror::Error;
 
 use super::{ApiKeyDigest, base62};
 
-/// Prefix of issued tokens, so that a secret scanner finds one that leaked.
+/// Prefix of issued tokens, so that a secret scanner finds a leaked token.
 const PREFIX: &str = "animalstore_";
 /// 256 bits in base 62.
 const SECRET_DIGITS: usize = 43;

@@ -10,12 +10,12 @@ use crate::{ApiKey, ApiKeyDigest};
 ///
 /// - A key is found by the digest of its token, never by the token itself.
 /// - The time that a lookup takes reveals nothing about the keys that exist.
-/// - `Ok(None)` means that the directory was able to look and found no key. If it was not able to look, it fails.
+/// - `Ok(None)` means that the lookup succeeded and found no key. A failed lookup is an error.
 /// - Every call ends: each wait of an adapter has a timeout.
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
 #[async_trait]
 pub trait ApiKeyDirectory: Send + Sync {
-    /// Returns the key that is valid now and whose token has this digest, or `Ok(None)`.
+    /// Returns the valid key of the token with this digest, or `Ok(None)`.
     ///
     /// # Errors
     /// See [`ApiKeyDirectoryError`].

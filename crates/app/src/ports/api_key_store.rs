@@ -10,8 +10,8 @@ use crate::{ApiKey, ApiKeyDigest, ApiKeyId, ApiToken};
 /// changes.
 ///
 /// - A key has one token. From a rotation until the end of its grace period, it has more. Only digests are stored.
-/// - `add` and `rotate` are atomic. A `revoke` that failed may have ended some tokens; it never restores one.
-/// - The store's own clock counts: a lifetime begins when the store applies the change.
+/// - `add` and `rotate` are atomic. A failed `revoke` may have revoked some of the tokens; it never restores a token.
+/// - Expiry uses the store's clock: a lifetime begins when the store applies the change.
 /// - An expired token no longer exists, and neither does a key without tokens.
 /// - Every call ends: each wait of an adapter has a timeout.
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
@@ -38,7 +38,7 @@ pub trait ApiKeyStore: Send + Sync {
     async fn rotate(&self, id: &ApiKeyId, token: NewToken, grace: Duration)
     -> Result<Option<ApiKey>, ApiKeyStoreError>;
 
-    /// Ends every token of a key. Returns the key as it was, or `Ok(None)` if no key has this id.
+    /// Revokes every token of a key. Returns the key as it was, or `Ok(None)` if no key has this id.
     ///
     /// # Errors
     /// See [`ApiKeyStoreError`].

@@ -17,7 +17,7 @@
 //! animal_store_app::pet_repository_contract!(setup);
 //! ```
 //!
-//! Each rule has a setup of its own and runs on two threads.
+//! Each rule has its own setup and runs on two threads.
 
 pub mod api_key_directory;
 pub mod api_key_store;

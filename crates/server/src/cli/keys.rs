@@ -30,7 +30,7 @@ pub(super) enum Command {
     Create(CreateArgs),
     /// Lists the API keys with a row per token; the tokens themselves are not stored.
     List(ListArgs),
-    /// Ends every token of an API key at once.
+    /// Revokes every token of an API key at once.
     Revoke(RevokeArgs),
     /// Gives an API key a new token and prints it; the token cannot be shown again.
     Rotate(RotateArgs),
@@ -205,7 +205,7 @@ fn read_token(input: impl Read) -> anyhow::Result<ApiToken> {
 
 /// Parses the id of a key. clap does not do this, because its error would repeat the text, which can be a token.
 fn parse_id(text: &str) -> anyhow::Result<ApiKeyId> {
-    ensure!(!ApiToken::has_prefix(text), "that is a token, not an id: `animal-store keys list` shows the ids");
+    ensure!(!ApiToken::has_prefix(text), "the argument is a token, not an id: `animal-store keys list` shows the ids");
     Ok(ApiKeyId::parse(text)?)
 }
 
@@ -218,5 +218,5 @@ fn grace(text: &str) -> Result<Duration, String> {
 
 fn lifetime(text: &str) -> Result<Duration, String> {
     let min = Duration::from_secs(1);
-    grace(text).and_then(|duration| if duration >= min { Ok(duration) } else { Err("at least 1s".to_owned()) })
+    grace(text).and_then(|duration| if duration >= min { Ok(duration) } else { Err("must be at least 1s".to_owned()) })
 }

@@ -32,7 +32,7 @@ impl From<Settings> for Options {
 }
 
 impl Options {
-    /// Joins the options before and after a command. The later ones win.
+    /// Joins the options before and after a command. The later options win.
     pub(super) fn join(self, later: Self) -> Self {
         Self {
             settings: Settings {

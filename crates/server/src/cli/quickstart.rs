@@ -31,7 +31,7 @@ pub(super) fn print(token: &SecretString, address: SocketAddr) -> io::Result<()>
     let text = format!(
         "{blank}\
          {margin}The animal store listens on http://{address}. No API key is configured:\n\
-         {margin}this one is valid until the process ends.\n\
+         {margin}the key below is valid until the process ends.\n\
          {blank}\
          {margin}{curl} -d '{{\"name\":\"Rex\",\"categoryId\":1,\"status\":\"available\"}}' \
          -H 'Content-Type: application/json' 'http://{address}/v1/pets'\n\

@@ -7,10 +7,10 @@ use std::{
 /// Pause after each write. A line is written this much later at most, while others arrive.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Buffer size in bytes: what a busy service logs in one pause.
+/// Buffer size in bytes: enough for the lines of a busy service in one pause.
 const CAPACITY: usize = 128 * 1024;
 
-/// Writes at once, then pauses so that lines gather. During the pause, a thread that logs wakes no other thread up.
+/// Writes at once, then pauses so that lines accumulate. During the pause, a thread that logs wakes no other thread up.
 pub(super) struct BatchedWriter<W: Write>(BufWriter<W>);
 
 impl<W: Write> BatchedWriter<W> {

@@ -1,4 +1,4 @@
-//! The API key of every request under `/v1`. The unit tests of the token and of the header hold every form.
+//! The API key of every request under `/v1`. The unit tests of the token and of the header cover every form.
 
 use animal_store_test_servers::Response;
 use serde_json::json;

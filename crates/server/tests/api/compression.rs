@@ -6,7 +6,7 @@ use animal_store_test_servers::Response;
 use flate2::read::GzDecoder;
 
 use crate::{
-    headers::everywhere,
+    headers::requests_of_every_status,
     test_app::{PET, TestApp},
 };
 
@@ -149,7 +149,7 @@ fn a_single_pet_is_never_compressed_nor_is_an_error() {
     read.assert_status(200).assert_header("Content-Encoding", None).assert_header("Vary", None);
     assert_eq!(read.text(), created.text());
 
-    for (request, status) in everywhere(&app) {
+    for (request, status) in requests_of_every_status(&app) {
         let response = request.header("Accept-Encoding", "gzip").send();
         if response.assert_status(status).status >= 400 {
             response.assert_header("Content-Encoding", None).assert_header("Vary", None);

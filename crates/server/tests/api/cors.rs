@@ -1,13 +1,13 @@
 //! Cross-origin requests: refused by default, allowed for the origins in `http.cors_origins`.
 //!
-//! The unit tests of `Origin` hold which texts are origins.
+//! The unit tests of `Origin` cover the valid and invalid origins.
 
 mod preflights;
 mod responses;
 
 use animal_store_test_servers::{Request, Response};
 
-use crate::{headers::everywhere, test_app::TestApp};
+use crate::{headers::requests_of_every_status, test_app::TestApp};
 
 /// An allowed origin.
 const SHOP: &str = "https://shop.example";
@@ -38,9 +38,9 @@ fn assert_no_cors_headers(response: &Response) {
     assert!(!response.header_names().iter().any(|name| name.starts_with("access-control-")), "{response:?}");
 }
 
-/// Asserts that the response does not depend on the origin and says nothing of it.
+/// Asserts that the response has no CORS headers and does not vary by the origin.
 #[track_caller]
-fn assert_silent(response: &Response) {
+fn assert_unrelated_to_cors(response: &Response) {
     assert_no_cors_headers(response);
     assert!(!response.items("Vary").iter().any(|name| VARY.contains(&name.as_str())), "{response:?}");
 }
@@ -49,8 +49,8 @@ fn assert_silent(response: &Response) {
 fn no_response_has_cors_headers_by_default() {
     let app = TestApp::start();
 
-    for (request, status) in everywhere(&app) {
-        assert_silent(request.header("Origin", SHOP).send().assert_status(status));
+    for (request, status) in requests_of_every_status(&app) {
+        assert_unrelated_to_cors(request.header("Origin", SHOP).send().assert_status(status));
     }
 }
 
@@ -61,7 +61,7 @@ fn a_preflight_is_an_ordinary_request_by_default() {
     for path in ["/v1/pets", "/v1/pets/1", "/v1/nowhere"] {
         let response = preflight(&app, path, SHOP).send();
         response.assert_error(401, "missing_api_key");
-        assert_silent(&response);
+        assert_unrelated_to_cors(&response);
     }
     for (path, status, code) in [
         ("/v1/pets", 405, "method_not_allowed"),
@@ -74,7 +74,7 @@ fn a_preflight_is_an_ordinary_request_by_default() {
     ] {
         let response = preflight(&app, path, SHOP).header("Authorization", "Bearer test-token-1").send();
         response.assert_error(status, code);
-        assert_silent(&response);
+        assert_unrelated_to_cors(&response);
     }
 }
 
@@ -86,7 +86,7 @@ fn the_management_listener_never_sends_cors_headers() {
         [("GET", "/live", 200), ("GET", "/ready", 200), ("OPTIONS", "/live", 405), ("GET", "/nowhere", 404)]
     {
         let request = app.management(method, path).header("Origin", SHOP);
-        assert_silent(request.header("Access-Control-Request-Method", "GET").send().assert_status(status));
+        assert_unrelated_to_cors(request.header("Access-Control-Request-Method", "GET").send().assert_status(status));
     }
 }
 
@@ -97,7 +97,7 @@ fn assert_not_allowed(response: &Response) {
     }
 }
 
-/// None of these is one of the allowed origins, which are compared byte by byte.
+/// Origins that are not allowed: origins are compared byte by byte.
 const OTHERS: [&str; 21] = [
     "",
     "*",

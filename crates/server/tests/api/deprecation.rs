@@ -1,4 +1,4 @@
-//! The deprecation of `getPet`, which every authenticated response of this operation announces, and no other.
+//! The deprecation of `getPet`, which every authenticated response of this operation announces, and no other response.
 
 use animal_store_test_servers::Response;
 

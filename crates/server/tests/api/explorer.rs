@@ -18,7 +18,7 @@ fn references(page: &str) -> Vec<String> {
     let mut found = Vec::new();
     for attribute in [" href=\"", " src=\"", " action=\"", " srcset=\"", " data=\"", " content=\"0;"] {
         for part in page.split(attribute).skip(1) {
-            found.push(part.split('"').next().expect("its end").to_owned());
+            found.push(part.split('"').next().expect("a closing quotation mark").to_owned());
         }
     }
     found

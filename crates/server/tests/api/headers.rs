@@ -40,7 +40,7 @@ fn outside_of_v1(app: &TestApp) -> Vec<(Request, u16)> {
 }
 
 /// A request for every status that a single request can cause, with that status.
-pub(crate) fn everywhere(app: &TestApp) -> Vec<(Request, u16)> {
+pub(crate) fn requests_of_every_status(app: &TestApp) -> Vec<(Request, u16)> {
     let mut requests = under_v1(app);
     requests.extend(outside_of_v1(app));
     requests
@@ -54,7 +54,7 @@ fn is_valid(id: &str) -> bool {
 fn a_valid_request_id_is_echoed_on_every_response() {
     let app = TestApp::start();
 
-    for (request, status) in everywhere(&app) {
+    for (request, status) in requests_of_every_status(&app) {
         let response = request.header("X-Request-Id", "Abc.123_~-").send();
         response.assert_status(status).assert_header("X-Request-Id", Some("Abc.123_~-"));
     }
@@ -65,7 +65,7 @@ fn a_missing_request_id_is_generated_for_every_response() {
     let app = TestApp::start();
 
     let mut ids = BTreeSet::new();
-    for (request, status) in everywhere(&app) {
+    for (request, status) in requests_of_every_status(&app) {
         let response = request.send();
         let id = response.assert_status(status).header("X-Request-Id").expect("a request id").to_owned();
         assert!(is_valid(&id), "{id}");
@@ -94,7 +94,7 @@ fn an_invalid_request_id_is_replaced() {
 fn every_response_forbids_sniffing_of_its_type() {
     let app = TestApp::start();
 
-    for (request, status) in everywhere(&app) {
+    for (request, status) in requests_of_every_status(&app) {
         request.send().assert_status(status).assert_header("X-Content-Type-Options", Some("nosniff"));
     }
 }
@@ -115,7 +115,7 @@ fn no_response_under_v1_may_be_cached() {
 fn only_a_201_has_a_location() {
     let app = TestApp::start();
 
-    for (request, status) in everywhere(&app) {
+    for (request, status) in requests_of_every_status(&app) {
         let response = request.send();
         assert_eq!(response.assert_status(status).header("Location").is_some(), status == 201, "{response:?}");
     }

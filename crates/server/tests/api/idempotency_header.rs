@@ -1,4 +1,4 @@
-//! The header `Idempotency-Key`: valid values, equal values, refused values. Its unit tests hold every form.
+//! The header `Idempotency-Key`: valid values, equal values, refused values. Its unit tests cover every form.
 
 use std::iter;
 

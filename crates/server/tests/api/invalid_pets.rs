@@ -1,4 +1,4 @@
-//! `createPet`: invalid bodies. The unit tests of the request, the name and the integer hold every value.
+//! `createPet`: invalid bodies. The unit tests of the request, the name and the integer cover every value.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `listPets`: invalid parameters are refused, never adjusted. The unit tests of the query hold every value.
+//! `listPets`: invalid parameters are refused, never adjusted. The unit tests of the query cover every value.
 
 use crate::{link, test_app::TestApp};
 

@@ -1,4 +1,4 @@
-//! The media type and the content coding of bodies. The unit tests of the body hold every form.
+//! The media type and the content coding of bodies. The unit tests of the body cover every form.
 
 use animal_store_test_servers::Response;
 

@@ -163,6 +163,6 @@ fn a_client_that_never_reads_is_ended_by_the_answer_timeout() {
         assert!(start.elapsed() < RawConnection::TIMEOUT, "the service buffers responses without a bound");
     }
 
-    assert!(start.elapsed() < RawConnection::TIMEOUT, "the client gave up, not the service");
+    assert!(start.elapsed() < RawConnection::TIMEOUT, "the client timed out, not the service");
     app.get("/v1/pets").assert_status(200);
 }

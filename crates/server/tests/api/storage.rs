@@ -1,4 +1,4 @@
-//! What clients see of the storage: the same for every backend that `TEST_STORAGE_BACKEND` names.
+//! The storage as clients see it: the same for every backend that `TEST_STORAGE_BACKEND` names.
 
 mod create_pet;
 mod exact_values;

@@ -20,7 +20,7 @@ pub(crate) const OTHER_TOKEN: &str = "test-token-2";
 /// A valid pet.
 pub(crate) const PET: &str = r#"{"name":"Rex","categoryId":7}"#;
 
-/// The running application; dropping it ends it.
+/// The running application. Dropping it stops the application.
 pub(crate) struct TestApp {
     pub(crate) address: SocketAddr,
     management_address: SocketAddr,

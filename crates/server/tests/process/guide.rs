@@ -22,7 +22,7 @@ fn examples() -> Vec<Example> {
     examples.collect()
 }
 
-/// Returns whether a line is the one that is shown. A `…` at the end matches any text.
+/// Returns whether a line equals the shown line. A `…` at the end matches any text.
 fn is_shown(line: &str, shown: &str) -> bool {
     shown.strip_suffix('…').map_or(line == shown, |start| line.starts_with(start))
 }

@@ -59,12 +59,12 @@ fn a_key_outlives_the_token_that_it_was_used_with() {
 fn in_postgresql_a_key_counts_for_every_instance_and_after_a_restart() {
     let database = PgDatabase::new();
     let mut instances = [(), ()].map(|()| Program::with_postgres(database.url()).start());
-    let [here, there] = instances.each_mut().map(|running| running.address());
-    let first = create(here, TOKEN, "order-1", "Rex");
+    let [address_a, address_b] = instances.each_mut().map(|running| running.address());
+    let first = create(address_a, TOKEN, "order-1", "Rex");
     added(&first);
 
-    assert_replay(&create(there, TOKEN, "\"order-1\"", "Rex"), &first);
-    assert_eq!(create(there, TOKEN, "order-1", "Tom").status, 422);
+    assert_replay(&create(address_b, TOKEN, "\"order-1\"", "Rex"), &first);
+    assert_eq!(create(address_b, TOKEN, "order-1", "Tom").status, 422);
     drop(instances);
 
     let mut running = Program::with_postgres(database.url()).start();
@@ -84,25 +84,25 @@ fn an_instance_that_freezes_between_an_insert_and_its_commit_does_not_hold_the_k
             .env("ANIMAL_STORE_STORAGE__POSTGRES__MIGRATE_URL", database.url())
             .start()
     });
-    let (there, here) = (frozen.address(), running.address());
-    added(&create(there, TOKEN, "order-1", "Rex"));
+    let (frozen_address, running_address) = (frozen.address(), running.address());
+    added(&create(frozen_address, TOKEN, "order-1", "Rex"));
     let gate = Gate::closed(&database);
-    let _pending = keyed_create_request(there, TOKEN, "order-2", "Tom").begin().expect("a connection");
+    let _pending = keyed_create_request(frozen_address, TOKEN, "order-2", "Tom").begin().expect("a connection");
     gate.wait_for_insert();
     frozen.signal("STOP");
     gate.open();
 
     let start = Instant::now();
-    let mut response = create(here, TOKEN, "order-2", "Tom");
+    let mut response = create(running_address, TOKEN, "order-2", "Tom");
     while response.status != 201 {
         assert_eq!(response.status, 503, "{response:?}");
         assert!(start.elapsed() < DEADLINE, "the key is never free");
-        response = create(here, TOKEN, "order-2", "Tom");
+        response = create(running_address, TOKEN, "order-2", "Tom");
     }
 
     added(&response);
     frozen.signal("CONT");
-    assert_replay(&create(here, TOKEN, "order-2", "Tom"), &response);
+    assert_replay(&create(running_address, TOKEN, "order-2", "Tom"), &response);
     assert_eq!(database.sql("SELECT name FROM pets ORDER BY name"), "Rex\nTom");
 }
 

@@ -57,7 +57,7 @@ fn a_retry_replays_a_create_whose_response_a_crash_cut_off() {
     assert_eq!((conflict.status, conflict.header("retry-after")), (409, Some("1")), "{conflict:?}");
     instances[0].kill();
     cut_off.assert_closed();
-    // PostgreSQL completes the statement of a client that is gone.
+    // PostgreSQL completes the statement of a client that has disconnected.
     gate.open();
 
     let start = Instant::now();
@@ -180,8 +180,8 @@ fn check(case: usize, responses: &Responses, database: &PgDatabase) -> Result<()
     }
     for (create, _) in added.values() {
         let first = |response: &Response| response.status == 201 && !is_replay(response);
-        let firsts = responses.iter().filter(|(other, response)| other == create && first(response)).count();
-        prop_assert!(firsts <= 1, "{} responses to {:?} are not replays", firsts, create);
+        let created = responses.iter().filter(|(other, response)| other == create && first(response)).count();
+        prop_assert!(created <= 1, "{} responses to {:?} are not replays", created, create);
     }
 
     // Waits for statements of a killed instance that PostgreSQL still executes.

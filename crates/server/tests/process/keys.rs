@@ -68,7 +68,7 @@ fn a_key_can_have_one_scope_and_a_lifetime() {
     let [entry] = &list(&space)[..] else { panic!("one token") };
     assert_eq!(entry["scopes"], serde_json::json!(["write"]));
     let time = |member: &str| humantime::parse_rfc3339(entry[member].as_str().expect("a text")).expect("RFC 3339");
-    let days = time("expires").duration_since(time("created")).expect("later").as_secs_f64() / 86_400.0;
+    let days = time("expires").duration_since(time("created")).expect("a later time").as_secs_f64() / 86_400.0;
     assert!((days - 90.0).abs() < 0.001, "{days}");
     assert_statuses(&space, &[(&token, 403)]);
 }

@@ -29,7 +29,7 @@ fn a_token_instead_of_an_id_is_refused_and_not_repeated() {
     let (token, _) = token_and_id(&keys(&space, &["create", "--label", "x"]).run());
     for command in ["revoke", "rotate"] {
         let exited = keys(&space, &[command, &token]).run();
-        assert_refused(&exited, 1, "that is a token, not an id");
+        assert_refused(&exited, 1, "the argument is a token, not an id");
         assert!(!exited.output().contains(&token), "{exited:?}");
         assert_refused(&keys(&space, &[command, "a b"]).run(), 1, "1 to 64");
     }
@@ -45,7 +45,7 @@ fn invalid_arguments_are_refused() {
         (&["create", "--label", "x", "--scopes", "admin"], "read or write"),
         (&["create", "--label", "x", "--scopes", ""], "read or write"),
         (&["create", "--label", "x", "--expires-in", "90"], "a duration has a unit"),
-        (&["create", "--label", "x", "--expires-in", "0s"], "at least 1s"),
+        (&["create", "--label", "x", "--expires-in", "0s"], "must be at least 1s"),
         (&["create", "--label", "x", "--expires-in", "1000y"], "at most 100 years"),
         (&["create", "--label", "x", "--token", "y"], "--token"),
         (&["revoke"], "ID"),

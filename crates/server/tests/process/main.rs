@@ -1,4 +1,4 @@
-//! The program as an operator meets it: command line, output, exit codes, signals.
+//! The program as an operator uses it: command line, output, exit codes, signals.
 
 mod command_line;
 mod configuration;

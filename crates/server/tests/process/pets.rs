@@ -9,7 +9,7 @@ pub(crate) fn create_request(address: SocketAddr, token: &str, name: &str) -> Re
     HttpClient::new(address).with_token(token).request("POST", "/v1/pets").json(body)
 }
 
-/// The same with an idempotency key.
+/// A [`create_request`] with an idempotency key.
 pub(crate) fn keyed_create_request(address: SocketAddr, token: &str, key: &str, name: &str) -> Request {
     create_request(address, token, name).header("Idempotency-Key", key)
 }

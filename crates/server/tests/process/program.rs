@@ -15,7 +15,7 @@ use animal_store_test_servers::RedisSpace;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Time after which a wait fails the test. A loaded machine does not need it.
+/// Limit of a wait, after which the test fails. It is long enough for a loaded machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 /// The API key of [`Program::with_key`].
 pub(crate) const TOKEN: &str = "process-token-1";
@@ -52,7 +52,7 @@ pub(crate) struct Exited {
 }
 
 impl Program {
-    /// Without any configuration.
+    /// A program without any configuration.
     pub(crate) fn bare() -> Self {
         let directory = TempDir::new().expect("a working directory");
         let mut command = Command::new(env!("CARGO_BIN_EXE_animal-store"));
@@ -60,25 +60,25 @@ impl Program {
         Self { command, directory, stdin: String::new() }
     }
 
-    /// On free ports.
+    /// A program on free ports.
     pub(crate) fn new() -> Self {
         let program = Self::bare();
         program.env("ANIMAL_STORE_HTTP__LISTEN", "127.0.0.1:0").env("ANIMAL_STORE_MANAGEMENT__LISTEN", "127.0.0.1:0")
     }
 
-    /// On free ports, with the API key [`TOKEN`].
+    /// A program on free ports, with the API key [`TOKEN`].
     pub(crate) fn with_key() -> Self {
         Self::new().env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", TOKEN)
     }
 
-    /// The same, with pets in PostgreSQL.
+    /// The same as [`Program::with_key`], with pets in PostgreSQL.
     pub(crate) fn with_postgres(url: &str) -> Self {
         Self::with_key()
             .env("ANIMAL_STORE_STORAGE__BACKEND", "postgres")
             .env("ANIMAL_STORE_STORAGE__POSTGRES__URL", url)
     }
 
-    /// On free ports, with API keys in Redis.
+    /// A program on free ports, with API keys in Redis.
     pub(crate) fn with_redis_url(url: &str) -> Self {
         Self::new().env("ANIMAL_STORE_KEYS__BACKEND", "redis").env("ANIMAL_STORE_KEYS__REDIS__URL", url)
     }

@@ -65,7 +65,7 @@ fn a_signal_shuts_a_service_with_idle_connections_down() {
 }
 
 #[test]
-fn a_request_in_flight_gets_its_response_before_the_exit() {
+fn a_request_in_flight_is_completed_before_the_exit() {
     let mut running = Program::with_key().start();
     let address = running.address();
     let mut connection = begin_request(address);

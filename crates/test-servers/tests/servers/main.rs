@@ -1,4 +1,4 @@
-//! What tests rely on.
+//! Guarantees of the servers on which other tests rely.
 
 mod fault_proxy;
 mod pg_bouncer;

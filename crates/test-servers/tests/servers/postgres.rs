@@ -55,19 +55,19 @@ fn a_paused_server_does_not_respond_until_it_is_resumed() {
 
     input.write_all(b"SELECT 'meanwhile';\n").expect("sent");
     // A server responds to a request for TLS before it authenticates the client.
-    let mut newcomer = TcpStream::connect(("127.0.0.1", server.port())).expect("the system accepts connections");
-    newcomer.write_all(&[0, 0, 0, 8, 4, 210, 22, 47]).expect("sent");
+    let mut new_client = TcpStream::connect(("127.0.0.1", server.port())).expect("the system accepts connections");
+    new_client.write_all(&[0, 0, 0, 8, 4, 210, 22, 47]).expect("sent");
     assert_eq!(responses.recv_timeout(Duration::from_millis(200)), Err(mpsc::RecvTimeoutError::Timeout));
-    newcomer.set_read_timeout(Some(Duration::from_millis(1))).expect("set");
-    newcomer.read(&mut [0]).expect_err("no response");
+    new_client.set_read_timeout(Some(Duration::from_millis(1))).expect("set");
+    new_client.read(&mut [0]).expect_err("no response");
 
     server.resume();
 
     assert_eq!(responses.recv_timeout(TIMEOUT).as_deref(), Ok("meanwhile"));
-    newcomer.set_read_timeout(Some(TIMEOUT)).expect("set");
-    newcomer.read_exact(&mut [0]).expect("a response");
+    new_client.set_read_timeout(Some(TIMEOUT)).expect("set");
+    new_client.read_exact(&mut [0]).expect("a response");
     drop(input);
-    client.wait().expect("it ends");
+    client.wait().expect("the process exits");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_server_ends_with_the_test_process_and_leaves_no_files() {
     let (port, folder) = (value("port ").parse::<u16>().expect("a number"), value("folder "));
 
     child.kill().expect("it still runs");
-    child.wait().expect("it ends");
+    child.wait().expect("the process exits");
 
     let start = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_ok() || Path::new(&folder).exists() {

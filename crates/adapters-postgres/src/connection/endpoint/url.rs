@@ -11,10 +11,10 @@ use tokio_postgres::{
 
 use crate::connection::tls::{Authorities, CertificateCheck};
 
-/// How long a connection is silent before the system probes whether its peer is alive.
+/// Idle time of a connection after which the system probes whether its peer is alive.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
-/// The URL is invalid. Nothing secret is part of the message.
+/// The URL is invalid. The messages contain no secret.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum PgEndpointError {
     /// It is not the URL of a PostgreSQL database.
@@ -43,7 +43,7 @@ pub(super) struct EndpointUrl {
     pub(super) certificate_check: Option<CertificateCheck>,
 }
 
-/// An option of the URL, decoded and as it is written.
+/// An option of the URL, decoded and in its original form.
 struct UrlOption<'a> {
     name: String,
     value: String,
@@ -56,7 +56,8 @@ impl EndpointUrl {
             return Err(PgEndpointError::Url);
         }
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
-        // A second @ may be part of the password, and so may all that follows it; hosts and database are shown.
+        // A second @ may be part of the password, and so may the text after it, which would be shown as hosts and
+        // database.
         if url.matches('@').count() > 1 || query.contains('@') {
             return Err(PgEndpointError::Url);
         }

@@ -54,7 +54,7 @@ pub async fn every_lookup_returns_the_same_key(directory: Directory) {
     }
 }
 
-/// A similar token is none, and so is the id or the digest of a key.
+/// This includes similar tokens, and the ids and digests of keys.
 pub async fn an_unregistered_token_is_none(directory: Directory) {
     let key = find(&directory, &known_tokens()[0]).await.expect("a key");
     let digest = format!("{:02x?}", ApiKeyDigest::of(&known_tokens()[0]).as_bytes()).replace(['[', ']', ',', ' '], "");
@@ -64,7 +64,7 @@ pub async fn an_unregistered_token_is_none(directory: Directory) {
     }
 }
 
-/// Each of several clients gets its own key every time.
+/// Each client always gets its own key.
 pub async fn concurrent_lookups_do_not_mix_keys(directory: Directory) {
     join_tasks(known_tokens().into_iter().map(|token| {
         let directory = Arc::clone(&directory);

@@ -59,7 +59,7 @@ pub struct Keys {
 }
 
 const HOUR: Duration = Duration::from_hours(1);
-/// Longer than a busy machine needs for anything.
+/// Long enough for any operation on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn token(text: &str, lifetime: Option<Duration>) -> NewToken {

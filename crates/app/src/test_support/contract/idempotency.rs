@@ -66,7 +66,7 @@ async fn list_all(repository: &Repository) -> Vec<Pet> {
     repository.list(None, None, 1000).await.expect("list")
 }
 
-/// Each time, even after other pets were added.
+/// This holds for every retry, even after other pets were added.
 pub async fn the_same_key_and_pet_return_the_first_pet(repository: Repository) {
     let first = add(&repository, key("1"), new_pet()).await;
     assert_eq!(first, Pet::new(first.id(), new_pet()));
@@ -80,7 +80,7 @@ pub async fn the_same_key_and_pet_return_the_first_pet(repository: Repository) {
     assert_eq!(list_all(&repository).await, [first, second]);
 }
 
-/// If any member of the pet differs. The first pet stays as it was.
+/// One different member is enough. The first pet is not changed.
 pub async fn the_same_key_with_another_pet_is_refused(repository: Repository) {
     let pet = pet_named("Ren\u{e9}").with_status(PetStatus::Sold);
     let first = add(&repository, key("1"), pet.clone()).await;
@@ -101,7 +101,7 @@ pub async fn the_same_key_with_another_pet_is_refused(repository: Repository) {
     assert_eq!(list_all(&repository).await, [first]);
 }
 
-/// Even if the API key's id and the text are equal once they are concatenated.
+/// This holds even if the concatenations of API key id and text are equal.
 pub async fn the_keys_of_two_api_keys_are_independent(repository: Repository) {
     let mut added = Vec::new();
     for (api_key, text, name) in [("shop", "1", "a"), ("farm", "1", "b"), ("shop1", "2", "c"), ("shop", "12", "d")] {
@@ -120,7 +120,7 @@ pub async fn different_keys_add_different_pets(repository: Repository) {
     assert_eq!(list_all(&repository).await.len(), keys.len());
 }
 
-/// Even if an equal pet was added with a key.
+/// This holds even if an equal pet was added with a key.
 pub async fn adds_without_a_key_always_add_a_pet(repository: Repository) {
     add(&repository, key("1"), new_pet()).await;
     for _ in 0..3 {
@@ -141,7 +141,7 @@ pub async fn concurrent_adds_with_one_key_add_one_pet(repository: Repository) {
     let mut replayed = Vec::new();
     for result in results.await {
         match result {
-            Ok(AddedPet { pet, replayed: false }) => assert_eq!(first.replace(pet), None, "two were added"),
+            Ok(AddedPet { pet, replayed: false }) => assert_eq!(first.replace(pet), None, "two pets were added"),
             Ok(AddedPet { pet, replayed: true }) => replayed.push(pet),
             Err(AddPetError::IdempotencyConflict) => {}
             Err(error) => panic!("{error:?}"),
@@ -153,7 +153,7 @@ pub async fn concurrent_adds_with_one_key_add_one_pet(repository: Repository) {
     assert_eq!(list_all(&repository).await, [first]);
 }
 
-/// Each client goes through the same keys in an order of its own.
+/// Each client uses the same keys in a different order.
 pub async fn concurrent_retries_add_one_pet_per_key(repository: Repository) {
     join_tasks((0..8).map(|task| {
         let repository = Arc::clone(&repository);
@@ -178,7 +178,7 @@ pub async fn concurrent_retries_add_one_pet_per_key(repository: Repository) {
     assert_eq!(list_all(&repository).await.len(), 50);
 }
 
-/// Not earlier. Another pet can then be added with it.
+/// It is not free earlier. Afterwards another pet can be added with it.
 pub async fn a_key_is_free_again_after_its_retention(repository: Repository) {
     let start = Instant::now();
     let first = add(&repository, key("1"), pet_named("first")).await;

@@ -76,7 +76,7 @@ fn id(id: i64) -> PetId {
     PetId::parse(id).expect("1 or greater")
 }
 
-/// For every status and position.
+/// This holds for every status and every position.
 pub async fn an_empty_repository_lists_and_finds_nothing(repository: Repository) {
     for status in EVERY_STATUS {
         assert_eq!(list(&repository, status, None, 101).await, []);
@@ -94,7 +94,7 @@ pub async fn an_added_pet_is_found_and_listed_as_it_was_returned(repository: Rep
     assert_eq!(list(&repository, None, None, 101).await, [added]);
 }
 
-/// Whatever its length, its characters, its normalisation form and its white space.
+/// This covers lengths, characters, normalisation forms and white space.
 pub async fn every_name_is_returned_exactly(repository: Repository) {
     let longest = "🐈".repeat(PetName::MAX_CHARS);
     for text in
@@ -125,7 +125,7 @@ pub async fn an_unknown_id_is_none(repository: Repository) {
     }
 }
 
-/// A page that was read stays as it was.
+/// Pages that were read before do not change.
 pub async fn a_pet_that_is_added_later_has_the_greater_id(repository: Repository) {
     let added = add_many(&repository, 20).await;
     assert!(added.is_sorted_by(|first, second| first.id() < second.id()), "{added:?}");
@@ -140,7 +140,7 @@ pub async fn a_list_contains_every_pet_of_its_status_in_ascending_order_of_id(re
     }
 }
 
-/// From a limit of zero to one that is greater than the number of pets.
+/// This covers limits from 0 to more than the number of pets.
 pub async fn a_list_contains_the_first_pets_up_to_its_limit(repository: Repository) {
     let mut added = Vec::new();
     for _ in 0..5 {

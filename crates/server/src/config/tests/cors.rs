@@ -1,4 +1,4 @@
-//! How the key `http.cors_origins` is read. `adapters-http/src/cors/origin.rs` tests what an origin is.
+//! The key `http.cors_origins`. `adapters-http/src/cors/origin.rs` tests the parsing of origins.
 
 use animal_store_adapters_http::AllowedOrigins;
 

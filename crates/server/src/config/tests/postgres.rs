@@ -1,4 +1,4 @@
-//! How the keys `storage.postgres.*` are read. `adapters-postgres` tests what a URL is.
+//! The keys `storage.postgres.*`. `adapters-postgres` tests the parsing of URLs.
 
 use std::time::Duration;
 

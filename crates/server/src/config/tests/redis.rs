@@ -1,4 +1,4 @@
-//! How the keys `keys.redis.*` are read. `adapters-redis` tests what a URL is.
+//! The keys `keys.redis.*`. `adapters-redis` tests the parsing of URLs.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Preflights: the requests of browsers before they let a page send its own.
+//! Preflights: requests of a browser that precede the request of a page.
 
 use animal_store_test_servers::{Request, Response};
 
@@ -11,7 +11,7 @@ use crate::{
 const PATHS: [&str; 8] =
     ["/v1/pets", "/v1/pets?limit=0", "/v1/pets/no-id", "/v1/nowhere", "/nowhere", "/docs", "/x/%FF", "/"];
 
-/// Asserts that the response lets a page of this origin go on.
+/// Asserts that the response allows a page of this origin to send its request.
 #[track_caller]
 fn assert_allowed(response: &Response, origin: &str) {
     assert_preflight_response(response);
@@ -23,7 +23,7 @@ fn assert_allowed(response: &Response, origin: &str) {
     response.assert_header("Access-Control-Allow-Credentials", None);
 }
 
-/// Asserts that the response is no error and lets no page go on.
+/// Asserts that the response is not an error and allows no page to send its request.
 #[track_caller]
 fn assert_refused(response: &Response) {
     assert_preflight_response(response);
@@ -128,7 +128,7 @@ fn options_without_a_valid_method_is_an_ordinary_request() {
                 method.into_iter().fold(request, |request, name| request.header("Access-Control-Request-Method", name));
             let response = request.send();
             response.assert_error(status, code);
-            // A page may read the error, which is not a success and lets no browser go on.
+            // A page may read the error, but the browser does not send the page's request.
             response.assert_header("Access-Control-Allow-Origin", Some(SHOP));
             response.assert_header("Access-Control-Allow-Methods", None);
         }

@@ -1,10 +1,10 @@
-//! The CORS headers of every response but those to preflights.
+//! The CORS headers of every response, except responses to preflights.
 
 use animal_store_test_servers::{Request, Response};
 
 use super::{DEVELOPER, FOREIGN, SHOP, VARY, app};
 use crate::{
-    headers::everywhere,
+    headers::requests_of_every_status,
     raw_requests::{begin_post, fields, pet, post_head},
     storage::idempotency::keyed,
     test_app::TestApp,
@@ -43,10 +43,10 @@ fn assert_varies(response: &Response) {
     assert!(VARY.iter().all(|name| items.iter().any(|item| item == name)), "{response:?}");
 }
 
-/// The requests of [`everywhere`], and some that need preparation.
+/// The requests of [`requests_of_every_status`], and some that need preparation.
 fn requests(app: &TestApp) -> Vec<(Request, u16)> {
     keyed(app, "order-1", pet("Rex")).send().assert_status(201);
-    let mut requests = everywhere(app);
+    let mut requests = requests_of_every_status(app);
     requests.extend([
         (keyed(app, "order-1", pet("Rex")), 201),
         (keyed(app, "order-1", pet("Tom")), 422),

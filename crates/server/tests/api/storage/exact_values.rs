@@ -51,7 +51,7 @@ fn a_name_has_up_to_255_scalar_values_of_any_width() {
         let longest = character.repeat(255);
         assert_name_kept(&app, &format!("\"{longest}\""), &longest);
     }
-    // A combining mark is a scalar value of its own.
+    // A combining mark is a separate scalar value.
     let longest = format!("{}x", "e\u{301}".repeat(127));
     assert_name_kept(&app, &format!("\"{longest}\""), &longest);
     app.post(json!({ "name": "e\u{301}".repeat(128), "categoryId": 1 }).to_string())
@@ -92,7 +92,7 @@ fn every_64_bit_category_id_is_kept_exactly() {
         // The text of the responses: a JSON parser could round what it reads.
         for response in [&created, &app.get(&format!("/v1/pets/{id}"))] {
             let (_, rest) = response.text().split_once(r#""categoryId":"#).expect("a categoryId");
-            let end = rest.find([',', '}']).expect("an end");
+            let end = rest.find([',', '}']).expect("the end of the number");
             assert_eq!(&rest[..end], category_id, "{written} in {}", response.text());
         }
     }

@@ -100,7 +100,7 @@ fn the_same_key_with_another_pet_is_a_422_and_creates_nothing() {
         (composed, &["{\"name\":\"Rene\u{301}\",\"categoryId\":5}", r#"{"name":"Rene\u0301","categoryId":5}"#]),
     ];
 
-    let firsts = [0, 1, 2, 3].map(|number| {
+    let created = [0, 1, 2, 3].map(|number| {
         let (pet, others) = cases[number];
         let key = format!("order-{number}");
         let first = keyed(&app, &key, pet).send();
@@ -115,7 +115,7 @@ fn the_same_key_with_another_pet_is_a_422_and_creates_nothing() {
         first.json()
     });
 
-    assert_eq!(app.get("/v1/pets").json(), json!(firsts));
+    assert_eq!(app.get("/v1/pets").json(), json!(created));
 }
 
 #[test]

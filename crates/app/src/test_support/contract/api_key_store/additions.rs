@@ -15,7 +15,7 @@ pub async fn an_empty_store_lists_nothing(keys: Keys) {
     assert_eq!(keys.find("token-a").await, None);
 }
 
-/// With its label and its scopes, even if the directory was queried for it before.
+/// The key has its label and its scopes, even if the directory was queried for the token before.
 pub async fn an_added_token_is_found_with_its_key(keys: Keys) {
     assert_eq!(keys.find("token-a").await, None);
     let key = ApiKey { scopes: [Scope::Read].into_iter().collect(), ..api_key("key") };
@@ -25,7 +25,7 @@ pub async fn an_added_token_is_found_with_its_key(keys: Keys) {
     assert_eq!(keys.find("token-b").await, None);
 }
 
-/// With its last four characters, its creation time and its expiry.
+/// The entry has the last four characters, the creation time and the expiry.
 pub async fn an_added_token_is_listed(keys: Keys) {
     let now = SystemTime::now();
     let unlimited = keys.add("a", "0123456789-endless", None).await;
@@ -41,7 +41,7 @@ pub async fn an_added_token_is_listed(keys: Keys) {
     assert_about(list[1].expires, now + HOUR);
 }
 
-/// Even if the second addition has another id and another lifetime.
+/// This holds even if the second addition has another id and another lifetime.
 pub async fn a_token_that_exists_is_not_changed_by_an_addition(keys: Keys) {
     let key = keys.add("a", "token-a", None).await;
     let list = keys.list().await;
@@ -62,7 +62,7 @@ pub async fn an_addition_with_a_taken_id_is_refused(keys: Keys) {
     assert_eq!(keys.find("token-b").await, None);
 }
 
-/// In whatever order they were added.
+/// The order of the additions does not matter.
 pub async fn keys_are_listed_by_id_and_their_tokens_by_age(keys: Keys) {
     keys.add("b", "0123456789abcdef-b--1", None).await;
     keys.add("c", "0123456789abcdef-c--1", None).await;

@@ -41,7 +41,7 @@ pub async fn concurrent_additions_of_one_token_add_one_key(keys: Keys) {
     assert_eq!(results.iter().filter(|&result| *result == AddedKey::Existing(entry.key.clone())).count(), 7);
 }
 
-/// A rotation at the same time adds no token that stays.
+/// This includes the token of a concurrent rotation.
 pub async fn no_token_outlives_a_concurrent_revocation(keys: Keys) {
     for number in 0..50 {
         let key = keys.add(&format!("key-{number}"), &format!("token-{number}"), None).await;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{HOUR, Keys, token};
 
-/// Neither call adds it.
+/// Neither call adds the key.
 pub async fn an_unknown_key_is_neither_revoked_nor_rotated(keys: Keys) {
     keys.add("a", "token-a", None).await;
     let list = keys.list().await;
@@ -17,7 +17,7 @@ pub async fn an_unknown_key_is_neither_revoked_nor_rotated(keys: Keys) {
     assert_eq!(keys.find("token-b").await, None);
 }
 
-/// Including tokens within their grace period. Other keys are not changed.
+/// This includes tokens within their grace period. Other keys are not changed.
 pub async fn a_revocation_ends_every_token_of_the_key(keys: Keys) {
     let key = keys.add("a", "token-1", None).await;
     keys.rotate("a", "token-2", HOUR).await;
@@ -36,7 +36,7 @@ pub async fn a_revocation_ends_every_token_of_the_key(keys: Keys) {
     assert_eq!(keys.revoke("a").await, None, "it was revoked before");
 }
 
-/// As the token of another key.
+/// It can then belong to another key.
 pub async fn a_revoked_token_can_be_added_again(keys: Keys) {
     keys.add("a", "token-a", None).await;
     keys.revoke("a").await;
@@ -46,7 +46,7 @@ pub async fn a_revoked_token_can_be_added_again(keys: Keys) {
     keys.wait_for("token-a", Some(&again)).await;
 }
 
-/// In the store and in the directory.
+/// It expires in the store and in the directory.
 pub async fn a_token_expires_after_its_lifetime(keys: Keys) {
     let start = Instant::now();
     let lifetime = Duration::from_millis(300);
@@ -71,24 +71,24 @@ pub async fn a_key_without_valid_tokens_does_not_exist(keys: Keys) {
     keys.wait_for("token-a", Some(&again)).await;
 }
 
-/// Whatever happens to the key that had the token before.
+/// Changes of the key that had the token before do not affect it.
 pub async fn a_token_that_moved_to_another_key_belongs_to_that_key_only(keys: Keys) {
     keys.add("a", "token-1", Some(Duration::from_millis(1))).await;
     let rotated = keys.add("b", "token-2", None).await;
     keys.rotate("b", "token-b", Duration::ZERO).await;
     keys.wait_for("token-1", None).await;
     keys.wait_for("token-2", None).await;
-    let heirs = [keys.add("c", "token-1", None).await, keys.add("d", "token-2", None).await];
+    let new_keys = [keys.add("c", "token-1", None).await, keys.add("d", "token-2", None).await];
 
     assert_eq!(keys.try_rotate("a", token("new", None), Duration::ZERO).await, None, "it has no token");
     assert_eq!(keys.rotate("b", "token-c", Duration::ZERO).await, rotated);
     assert_eq!(keys.revoke("a").await, None);
     assert_eq!(keys.revoke("b").await, Some(rotated));
-    assert_eq!(keys.listed_keys().await, heirs);
-    for (text, heir) in ["token-1", "token-2"].into_iter().zip(&heirs) {
-        keys.wait_for(text, Some(heir)).await;
+    assert_eq!(keys.listed_keys().await, new_keys);
+    for (text, key) in ["token-1", "token-2"].into_iter().zip(&new_keys) {
+        keys.wait_for(text, Some(key)).await;
     }
 
-    assert_eq!(keys.revoke("c").await.as_ref(), Some(&heirs[0]));
+    assert_eq!(keys.revoke("c").await.as_ref(), Some(&new_keys[0]));
     keys.wait_for("token-1", None).await;
 }

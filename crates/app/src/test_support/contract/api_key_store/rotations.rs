@@ -30,7 +30,7 @@ pub async fn a_rotation_without_grace_ends_the_old_token(keys: Keys) {
     assert_eq!(keys.list().await.len(), 1);
 }
 
-/// It ends a token earlier or not at all. The same holds for the grace of a second rotation.
+/// It can only shorten the lifetime. The same holds for a second rotation.
 pub async fn a_grace_never_extends_a_lifetime(keys: Keys) {
     let now = SystemTime::now();
     keys.add("a", "token-1", Some(2 * HOUR)).await;
@@ -57,7 +57,7 @@ pub async fn a_new_token_expires_with_the_old_one_or_after_its_own_lifetime(keys
     assert_about(keys.list().await[0].expires, now + 5 * HOUR);
 }
 
-/// Whether it belongs to the same key or to another one.
+/// This holds for a token of the same key and for a token of another key.
 pub async fn a_rotation_to_a_token_that_exists_is_refused(keys: Keys) {
     let key = keys.add("a", "token-a", None).await;
     keys.add("b", "token-b", None).await;
