@@ -20,7 +20,6 @@ pub(crate) struct Cache {
     permits: Arc<Semaphore>,
 }
 
-/// Receives the outcome of a lookup.
 pub(crate) type OutcomeReceiver = watch::Receiver<Option<LookupOutcome>>;
 
 /// A registered lookup that has to query Redis. If it is dropped unfinished, the requests that joined it fail.
@@ -70,7 +69,6 @@ impl Cache {
         self.unknown.remove(digest);
     }
 
-    /// Removes everything.
     pub(crate) fn clear(&self) {
         let mut in_flight = self.in_flight();
         in_flight.clear();

@@ -12,7 +12,6 @@ keys! {
     FORMAT: new("log.format", "auto", "`text`, `json`, or `auto`: text on a terminal, JSON otherwise.");
 }
 
-/// The log.
 #[derive(Debug)]
 pub(crate) struct LogConfig {
     pub(crate) filter: Targets,

@@ -38,7 +38,7 @@ fn the_defaults_are_a_valid_configuration() {
     let config = Config::load(&Sources::default()).unwrap();
 
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:8080");
-    assert_eq!(config.management.listen.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:8081"));
+    assert_eq!(config.management_listen.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:8081"));
     assert_eq!(config.http.limits.max_body_bytes, 16 * 1024);
     let StorageConfig::Memory { idempotency_retention } = config.storage else { panic!("{:?}", config.storage) };
     assert_eq!(idempotency_retention, Duration::from_hours(24));
@@ -64,7 +64,7 @@ fn a_later_source_wins() {
     let (mut sources, _file) = file("[http]\nlisten = '127.0.0.1:1'\nworkers = 3\n[management]\nlisten = ''\n");
     assert_eq!(Config::load(&sources).unwrap().http.listen.port(), 1);
     assert_eq!(Config::load(&sources).unwrap().http.limits.workers, 3);
-    assert_eq!(Config::load(&sources).unwrap().management.listen, None);
+    assert_eq!(Config::load(&sources).unwrap().management_listen, None);
 
     sources.environment = vec![("ANIMAL_STORE_HTTP__LISTEN".into(), "127.0.0.1:2".into())];
     assert_eq!(Config::load(&sources).unwrap().http.listen.port(), 2);
