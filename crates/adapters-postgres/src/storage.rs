@@ -24,8 +24,10 @@ pub struct PgStorage {
 
 impl PgStorage {
     /// Starts to use a database, on the current runtime, which has to have several threads. `direct` leads to the same
-    /// database for migrations, past a pooler if there is one. The task that is returned writes all creates. It ends after
-    /// the last repository is dropped and all queued creates have their response.
+    /// database for migrations, past a pooler if there is one.
+    ///
+    /// The returned task writes all creates. It ends after the last repository is dropped and all queued creates have
+    /// their response.
     ///
     /// # Errors
     /// If the schema cannot be used and no retry can change that, or if PostgreSQL is required at the start and cannot
