@@ -18,11 +18,7 @@ use animal_store_app::CheckReadiness;
 use anyhow::{Context, anyhow, bail};
 use tokio::task::{JoinError, JoinHandle};
 
-use crate::{
-    config::Config,
-    shutdown::ShutdownProbe,
-    wiring::Adapters,
-};
+use crate::{config::Config, shutdown::ShutdownProbe, wiring::Adapters};
 
 /// The service, bound to its addresses. Connections are accepted; they are served once it runs.
 pub struct Application {

@@ -74,11 +74,6 @@ impl Adapters {
 
 /// Returns the store that issues API keys. `None` if the API keys are part of the configuration.
 pub(crate) fn api_key_store(keys: KeysConfig) -> Option<Arc<dyn ApiKeyStore>> {
-    match keys {
-        KeysConfig::Memory { .. } => None,
-        KeysConfig::Redis(redis) => {
-            let settings = redis.directory;
-            Some(Arc::new(RedisApiKeyStore::new(redis.endpoint, &settings.prefix, settings.timeout)))
-        }
-    }
+    let KeysConfig::Redis(redis) = keys else { return None };
+    Some(Arc::new(RedisApiKeyStore::new(redis.endpoint, &redis.directory.prefix, redis.directory.timeout)))
 }

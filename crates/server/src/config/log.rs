@@ -18,7 +18,6 @@ pub(crate) struct LogConfig {
     pub(crate) format: LogFormat,
 }
 
-/// Format of the lines of the log. `Auto`: text on a terminal, JSON otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     Auto,
