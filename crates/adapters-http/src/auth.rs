@@ -50,7 +50,7 @@ fn bearer_token(headers: &HeaderMap) -> Result<ApiToken, ApiError> {
 
 /// Fails with 403 if the API key of the request does not have the scope `read`.
 pub(crate) fn read_access(request: &HttpRequest) -> Result<ReadAccess, ApiError> {
-    Ok(ReadAccess::new(api_key(request))?)
+    Ok(ReadAccess::new(&api_key(request))?)
 }
 
 /// Fails with 403 if the API key of the request does not have the scope `write`.

@@ -42,20 +42,17 @@ static FILES: LazyLock<[(&str, StaticFile); 4]> = LazyLock::new(|| {
     ]
 });
 
-/// `GET /`
 pub(crate) async fn redirect() -> HttpResponse {
     // Relative to the URI of the request, so that it is valid behind any base path.
     HttpResponse::Found().insert_header((LOCATION, "docs")).finish()
 }
 
-/// `GET /docs`
 pub(crate) async fn page(request: HttpRequest) -> HttpResponse {
     let mut response = PAGE.respond(&request);
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, POLICY);
     response
 }
 
-/// `GET /docs/{file}`
 pub(crate) async fn file(name: Path<String>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let (_, file) = FILES.iter().find(|(file, _)| *file == *name).ok_or(ApiError::RouteNotFound)?;
     let mut response = file.respond(&request);

@@ -73,7 +73,6 @@ pub fn openapi_document() -> String {
     document.to_pretty_json().expect("JSON") + "\n"
 }
 
-/// `GET /openapi.json`
 pub(crate) async fn serve(request: HttpRequest) -> HttpResponse {
     static DOCUMENT: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::new("application/json", openapi_document()));
     DOCUMENT.respond(&request)

@@ -42,7 +42,6 @@ const MANAGEMENT_CONNECTIONS: usize = 100;
 pub struct HttpServer(Server);
 
 /// Stops an [`HttpServer`].
-#[derive(Clone)]
 pub struct HttpServerHandle(ServerHandle);
 
 impl HttpServer {

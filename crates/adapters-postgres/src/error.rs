@@ -46,7 +46,10 @@ impl From<NotConnected> for StorageError {
 
 /// Returns the message with its SQLSTATE, table, column and constraint. The detail is left out: it may repeat the row.
 pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
-    let Some(db) = error.as_db_error() else { return with_sources(error) };
+    let Some(db) = error.as_db_error() else {
+        let sources = successors(error.source(), |&error| error.source());
+        return sources.fold(error.to_string(), |text, source| format!("{text}: {source}"));
+    };
     let mut text = format!("{} (SQLSTATE {}", db.message(), db.code().code());
     for (kind, name) in [("table", db.table()), ("column", db.column()), ("constraint", db.constraint())] {
         if let Some(name) = name {
@@ -54,11 +57,6 @@ pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
         }
     }
     text + ")"
-}
-
-fn with_sources(error: &tokio_postgres::Error) -> String {
-    let sources = successors(error.source(), |&error| error.source());
-    sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
 }
 
 /// Converts the failure of a read.

@@ -25,7 +25,6 @@ mod sweep;
 
 pub use connection::{PgEndpoint, PgEndpointError};
 pub use pet_repository::PgPetRepository;
-pub use readiness::PgReadiness;
 pub use schema::{MigrationError, Migrations};
 pub use settings::{PostgresSettings, SchemaMode};
-pub use storage::{PgStorage, StartError, WriterTask};
+pub use storage::PgStorage;

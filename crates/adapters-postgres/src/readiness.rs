@@ -13,7 +13,7 @@ use crate::{
 const PROBE: &str = "SELECT current_setting('transaction_read_only'), EXISTS (SELECT FROM pets)";
 
 /// Probe of PostgreSQL: ready if pets can be read and added.
-pub struct PgReadiness {
+pub(crate) struct PgReadiness {
     settings: ConnectionSettings,
     supervisor: Supervisor<Client>,
     creates: CreateConnections,

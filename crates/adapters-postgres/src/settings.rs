@@ -45,9 +45,6 @@ const PLAN_SETTINGS: [&str; 6] = [
 ];
 
 impl PostgresSettings {
-    /// Recommended [`start_timeout`](Self::start_timeout): 5 seconds.
-    pub const START_TIMEOUT: Duration = Duration::from_secs(5);
-
     /// The settings of every transaction, as statements that begin with `set`: `SET` or `SET LOCAL`.
     ///
     /// PostgreSQL ends a slow statement before the timeout for its response, so that it does not cost the connection.

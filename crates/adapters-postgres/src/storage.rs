@@ -1,7 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
 use animal_store_app::ports::Readiness;
-use thiserror::Error;
 use tokio::{
     sync::{oneshot, watch},
     task::{AbortHandle, JoinHandle},
@@ -9,13 +8,13 @@ use tokio::{
 };
 
 use crate::{
-    MigrationError, Migrations, PgEndpoint, PgPetRepository, PgReadiness, PostgresSettings,
-    connection::ConnectionSettings, creates::Creates, schema::prepare_schema, sweep::sweep_periodically,
+    MigrationError, Migrations, PgEndpoint, PgPetRepository, PostgresSettings, connection::ConnectionSettings,
+    creates::Creates, readiness::PgReadiness, schema::prepare_schema, sweep::sweep_periodically,
 };
 
 /// Storage of a process: the schema, the connections that write, and the sweep of idempotency keys.
 ///
-/// Dropping it stops the background tasks, but not the writers: see [`WriterTask`].
+/// Dropping it stops the background tasks, but not the writers: see [`start`](Self::start).
 pub struct PgStorage {
     connections: ConnectionSettings,
     creates: Creates,
@@ -23,17 +22,12 @@ pub struct PgStorage {
     background_tasks: [AbortHandle; 2],
 }
 
-/// The task that writes all creates.
-pub struct WriterTask(JoinHandle<()>);
-
-/// The storage did not start.
-#[derive(Debug, Error)]
-#[error("the storage cannot be used")]
-pub struct StartError(#[source] MigrationError);
-
 impl PgStorage {
     /// Starts to use a database, on the current runtime, which has to have several threads. `direct` leads to the same
     /// database for migrations, past a pooler if there is one.
+    ///
+    /// The returned task writes all creates. It ends after the last repository is dropped and all queued creates have
+    /// their response.
     ///
     /// # Errors
     /// If the schema cannot be used and no retry can change that, or if PostgreSQL is required at the start and cannot
@@ -42,7 +36,7 @@ impl PgStorage {
         endpoint: PgEndpoint,
         direct: PgEndpoint,
         settings: PostgresSettings,
-    ) -> Result<(Self, WriterTask), StartError> {
+    ) -> Result<(Self, JoinHandle<()>), MigrationError> {
         let migrations = Migrations::new(direct, settings.connect_timeout);
         let (ready, schema_ready) = watch::channel(false);
         let (error_sender, first_error) = oneshot::channel();
@@ -53,14 +47,14 @@ impl PgStorage {
             && (error.is_final() || settings.required_at_start)
         {
             schema_task.abort();
-            return Err(StartError(error));
+            return Err(error);
         }
         let connections = ConnectionSettings { endpoint, postgres: settings, outages: Arc::default(), schema_ready };
         let (creates, writers) = Creates::start(&connections);
         let readiness = Arc::new(PgReadiness::new(connections.clone(), creates.connections()));
         let sweep_task = tokio::spawn(sweep_periodically(connections.clone())).abort_handle();
         let background_tasks = [schema_task, sweep_task];
-        Ok((Self { connections, creates, readiness, background_tasks }, WriterTask(writers)))
+        Ok((Self { connections, creates, readiness, background_tasks }, writers))
     }
 
     /// Returns a repository for one worker.
@@ -71,14 +65,6 @@ impl PgStorage {
     /// Returns the probe of reads and creates.
     pub fn readiness(&self) -> Arc<dyn Readiness> {
         self.readiness.clone()
-    }
-}
-
-impl WriterTask {
-    /// Resolves after the last repository is dropped and all queued creates have their response. To be called once.
-    pub async fn wait(&mut self) {
-        // A panic ends the task as well.
-        let _ = (&mut self.0).await;
     }
 }
 

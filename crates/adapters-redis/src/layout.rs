@@ -14,12 +14,10 @@ impl Layout {
         Self { tokens: format!("{prefix}v1:token:"), index: format!("{prefix}v1:index") }
     }
 
-    /// Returns the name of the token with this digest.
     pub(crate) fn token(&self, digest: &ApiKeyDigest) -> String {
         self.tokens.clone() + &hex::encode(digest.as_bytes())
     }
 
-    /// Returns the digest of the token with this name.
     pub(crate) fn digest(&self, name: &[u8]) -> Option<ApiKeyDigest> {
         let mut digest = [0; 32];
         hex::decode_to_slice(name.strip_prefix(self.tokens.as_bytes())?, &mut digest).ok()?;

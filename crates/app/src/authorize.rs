@@ -11,7 +11,7 @@ use crate::{ApiKey, Scope};
 
 /// Proof that an API key has the scope `read`.
 #[derive(Debug, Clone)]
-pub struct ReadAccess(Arc<ApiKey>);
+pub struct ReadAccess(());
 
 /// Proof that an API key has the scope `write`.
 #[derive(Debug, Clone)]
@@ -37,13 +37,8 @@ impl ReadAccess {
     ///
     /// # Errors
     /// [`InsufficientScope`] if it does not.
-    pub fn new(key: Arc<ApiKey>) -> Result<Self, InsufficientScope> {
-        key.require(Scope::Read).map(|()| Self(key))
-    }
-
-    /// The API key.
-    pub fn key(&self) -> &ApiKey {
-        &self.0
+    pub fn new(key: &ApiKey) -> Result<Self, InsufficientScope> {
+        key.require(Scope::Read).map(Self)
     }
 }
 
@@ -73,15 +68,15 @@ mod tests {
 
     #[test]
     fn access_needs_the_scope_of_its_own_name() {
-        assert!(ReadAccess::new(key(&[Scope::Read])).is_ok());
+        assert!(ReadAccess::new(&key(&[Scope::Read])).is_ok());
         assert!(WriteAccess::new(key(&[Scope::Write])).is_ok());
-        assert_eq!(ReadAccess::new(key(&[Scope::Write])).unwrap_err(), InsufficientScope(Scope::Read));
+        assert_eq!(ReadAccess::new(&key(&[Scope::Write])).unwrap_err(), InsufficientScope(Scope::Read));
         assert_eq!(WriteAccess::new(key(&[Scope::Read])).unwrap_err(), InsufficientScope(Scope::Write));
     }
 
     #[test]
     fn a_key_without_scopes_has_no_access() {
         let key = Arc::new(ApiKey { scopes: Scopes::default(), ..api_key("key") });
-        assert!(ReadAccess::new(key.clone()).is_err() && WriteAccess::new(key).is_err());
+        assert!(ReadAccess::new(&key).is_err() && WriteAccess::new(key).is_err());
     }
 }

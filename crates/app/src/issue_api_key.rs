@@ -12,17 +12,6 @@ pub struct IssueApiKey {
     store: Arc<dyn ApiKeyStore>,
 }
 
-/// A request to issue an API key.
-#[derive(Debug, Clone)]
-pub struct IssueRequest {
-    /// The key, with a new id.
-    pub key: ApiKey,
-    /// The token.
-    pub token: ApiToken,
-    /// How long the token is valid. `None`: it does not expire.
-    pub lifetime: Option<Duration>,
-}
-
 /// The API key was not issued.
 #[derive(Debug, Error)]
 pub enum IssueApiKeyError {
@@ -40,14 +29,18 @@ impl IssueApiKey {
         Self { store }
     }
 
-    /// Adds the key. A token that belongs to a key with the same label and scopes stays as it is, and that key is
-    /// returned.
+    /// Adds the key, whose id is new. A token that belongs to a key with the same label and scopes stays as it is, and
+    /// that key is returned. Without a lifetime, the token does not expire.
     ///
     /// # Errors
     /// See [`IssueApiKeyError`].
-    pub async fn execute(&self, request: IssueRequest) -> Result<AddedKey, IssueApiKeyError> {
-        let IssueRequest { key, token, lifetime } = request;
-        match self.store.add(key.clone(), NewToken::new(&token, lifetime)).await? {
+    pub async fn execute(
+        &self,
+        key: ApiKey,
+        token: &ApiToken,
+        lifetime: Option<Duration>,
+    ) -> Result<AddedKey, IssueApiKeyError> {
+        match self.store.add(key.clone(), NewToken::new(token, lifetime)).await? {
             AddedKey::Existing(existing) if existing.label != key.label || existing.scopes != key.scopes => {
                 Err(IssueApiKeyError::Differs(existing))
             }
@@ -61,20 +54,16 @@ mod tests {
     use super::*;
     use crate::{ApiKeyLabel, Scope, Scopes, ports::MockApiKeyStore, test_support::api_key};
 
-    fn request() -> IssueRequest {
-        let token = ApiToken::parse("token".into()).unwrap();
-        IssueRequest { key: api_key("new"), token, lifetime: Some(Duration::from_hours(7 * 24)) }
-    }
-
     async fn issue(added: Result<AddedKey, ApiKeyStoreError>) -> Result<AddedKey, IssueApiKeyError> {
-        let stored = NewToken::new(&request().token, request().lifetime);
+        let (token, lifetime) = (ApiToken::parse("token".into()).unwrap(), Some(Duration::from_hours(7 * 24)));
+        let stored = NewToken::new(&token, lifetime);
         let mut store = MockApiKeyStore::new();
         store
             .expect_add()
             .once()
             .withf(move |key, token| *key == api_key("new") && *token == stored)
             .return_once(|_, _| added);
-        IssueApiKey::new(Arc::new(store)).execute(request()).await
+        IssueApiKey::new(Arc::new(store)).execute(api_key("new"), &token, lifetime).await
     }
 
     #[tokio::test]
@@ -84,7 +73,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_of_an_equal_key_stays_as_it_is() {
-        let existing = ApiKey { label: request().key.label, ..api_key("old") };
+        let existing = ApiKey { label: api_key("new").label, ..api_key("old") };
         assert_eq!(issue(Ok(AddedKey::Existing(existing.clone()))).await.unwrap(), AddedKey::Existing(existing));
     }
 

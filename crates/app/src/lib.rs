@@ -29,6 +29,7 @@
 #![warn(clippy::future_not_send)]
 
 mod api_key;
+mod api_key_change_error;
 mod authenticate;
 mod authorize;
 mod check_readiness;
@@ -48,14 +49,15 @@ pub use api_key::{
     ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyIdError, ApiKeyLabel, ApiKeyLabelError, ApiToken, ApiTokenError, Scope,
     ScopeError, Scopes,
 };
+pub use api_key_change_error::ApiKeyChangeError;
 pub use authenticate::{Authenticate, AuthenticateError};
 pub use authorize::{InsufficientScope, ReadAccess, WriteAccess};
 pub use check_readiness::CheckReadiness;
 pub use create_pet::CreatePet;
 pub use get_pet::{GetPet, GetPetError};
 pub use idempotency_key::IdempotencyKey;
-pub use issue_api_key::{IssueApiKey, IssueApiKeyError, IssueRequest};
+pub use issue_api_key::{IssueApiKey, IssueApiKeyError};
 pub use list_api_keys::ListApiKeys;
 pub use list_pets::ListPets;
-pub use revoke_api_key::{RevokeApiKey, RevokeApiKeyError};
-pub use rotate_api_key::{RotateApiKey, RotateApiKeyError, RotateRequest};
+pub use revoke_api_key::RevokeApiKey;
+pub use rotate_api_key::RotateApiKey;

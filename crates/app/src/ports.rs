@@ -8,18 +8,15 @@ mod api_key_store;
 mod pet_repository;
 mod readiness;
 
-#[cfg(any(test, feature = "test-support"))]
-pub use api_key_directory::MockApiKeyDirectory;
 pub use api_key_directory::{ApiKeyDirectory, ApiKeyDirectoryError};
-#[cfg(any(test, feature = "test-support"))]
-pub use api_key_store::MockApiKeyStore;
 pub use api_key_store::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, TokenEntry};
-#[cfg(any(test, feature = "test-support"))]
-pub use pet_repository::MockPetRepository;
 pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository, StorageError};
-#[cfg(any(test, feature = "test-support"))]
-pub use readiness::MockReadiness;
 pub use readiness::{NotReady, Readiness};
+#[cfg(any(test, feature = "test-support"))]
+pub use self::{
+    api_key_directory::MockApiKeyDirectory, api_key_store::MockApiKeyStore, pet_repository::MockPetRepository,
+    readiness::MockReadiness,
+};
 
 /// The cause of a failure, as an adapter describes it. It is written to the log and never sent to a client.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;

@@ -1,39 +1,13 @@
 use std::{sync::Arc, time::Duration};
 
-use thiserror::Error;
-
 use crate::{
-    ApiKey, ApiKeyId, ApiToken,
-    ports::{ApiKeyStore, ApiKeyStoreError, NewToken},
+    ApiKey, ApiKeyChangeError, ApiKeyId, ApiToken,
+    ports::{ApiKeyStore, NewToken},
 };
 
 /// Gives an API key a new token. The old tokens stay valid for a grace period.
 pub struct RotateApiKey {
     store: Arc<dyn ApiKeyStore>,
-}
-
-/// A request to rotate the token of an API key.
-#[derive(Debug, Clone)]
-pub struct RotateRequest {
-    /// The key.
-    pub id: ApiKeyId,
-    /// The new token.
-    pub token: ApiToken,
-    /// How long the old tokens stay valid, at most.
-    pub grace: Duration,
-    /// How long the new token is valid. `None`: it expires when the newest old token would have.
-    pub lifetime: Option<Duration>,
-}
-
-/// The token was not rotated.
-#[derive(Debug, Error)]
-pub enum RotateApiKeyError {
-    /// No API key has this id.
-    #[error("no API key has the id {0}")]
-    NotFound(ApiKeyId),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] ApiKeyStoreError),
 }
 
 impl RotateApiKey {
@@ -42,14 +16,20 @@ impl RotateApiKey {
         Self { store }
     }
 
-    /// Stores the new token and returns the key.
+    /// Stores the new token and returns the key. The old tokens expire after `grace` at the latest. Without a lifetime,
+    /// the new token expires when the newest old token would have.
     ///
     /// # Errors
-    /// See [`RotateApiKeyError`].
-    pub async fn execute(&self, request: RotateRequest) -> Result<ApiKey, RotateApiKeyError> {
-        let token = NewToken::new(&request.token, request.lifetime);
-        let key = self.store.rotate(&request.id, token, request.grace).await?;
-        key.ok_or(RotateApiKeyError::NotFound(request.id))
+    /// See [`ApiKeyChangeError`].
+    pub async fn execute(
+        &self,
+        id: ApiKeyId,
+        token: &ApiToken,
+        grace: Duration,
+        lifetime: Option<Duration>,
+    ) -> Result<ApiKey, ApiKeyChangeError> {
+        let key = self.store.rotate(&id, NewToken::new(token, lifetime), grace).await?;
+        key.ok_or(ApiKeyChangeError::NotFound(id))
     }
 }
 
@@ -60,7 +40,7 @@ mod tests {
 
     const DAY: Duration = Duration::from_hours(24);
 
-    async fn rotate(rotated: Option<ApiKey>) -> Result<ApiKey, RotateApiKeyError> {
+    async fn rotate(rotated: Option<ApiKey>) -> Result<ApiKey, ApiKeyChangeError> {
         let token = ApiToken::parse("token".into()).unwrap();
         let stored = NewToken::new(&token, None);
         let mut store = MockApiKeyStore::new();
@@ -69,8 +49,7 @@ mod tests {
             .once()
             .withf(move |id, token, grace| id.as_str() == "key" && *token == stored && *grace == DAY)
             .return_once(|_, _, _| Ok(rotated));
-        let request = RotateRequest { id: ApiKeyId::new("key"), token, grace: DAY, lifetime: None };
-        RotateApiKey::new(Arc::new(store)).execute(request).await
+        RotateApiKey::new(Arc::new(store)).execute(ApiKeyId::new("key"), &token, DAY, None).await
     }
 
     #[tokio::test]
@@ -80,6 +59,6 @@ mod tests {
 
     #[tokio::test]
     async fn an_unknown_key_is_not_found() {
-        assert!(matches!(rotate(None).await, Err(RotateApiKeyError::NotFound(id)) if id.as_str() == "key"));
+        assert!(matches!(rotate(None).await, Err(ApiKeyChangeError::NotFound(id)) if id.as_str() == "key"));
     }
 }

@@ -58,7 +58,7 @@ pub async fn join_tasks<T: Send + 'static>(
 /// # Panics
 /// Never: the key has the scope.
 pub fn read_access() -> ReadAccess {
-    ReadAccess::new(Arc::new(api_key("key"))).expect("the key has the scope")
+    ReadAccess::new(&api_key("key")).expect("the key has the scope")
 }
 
 /// Returns the write access of an API key with all scopes.

@@ -1,4 +1,4 @@
-use crate::{CategoryId, NewPet, PetId, PetName, PetStatus};
+use crate::{NewPet, PetId};
 
 /// A pet of the store: a [`NewPet`] with its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,20 +21,5 @@ impl Pet {
     /// The pet as it was created, without its id.
     pub const fn new_pet(&self) -> &NewPet {
         &self.new_pet
-    }
-
-    /// Name of the pet.
-    pub const fn name(&self) -> &PetName {
-        self.new_pet.name()
-    }
-
-    /// Category of the pet.
-    pub const fn category_id(&self) -> CategoryId {
-        self.new_pet.category_id()
-    }
-
-    /// Availability of the pet, if it has a status.
-    pub const fn status(&self) -> Option<PetStatus> {
-        self.new_pet.status()
     }
 }

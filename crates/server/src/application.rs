@@ -10,19 +10,15 @@ use std::{
     io,
     net::{SocketAddr, TcpListener},
     sync::Arc,
+    time::Duration,
 };
 
 use animal_store_adapters_http::{HttpServer, InFlight, serve_api, serve_management};
-use animal_store_adapters_postgres::WriterTask;
 use animal_store_app::CheckReadiness;
 use anyhow::{Context, anyhow, bail};
-use tokio::task::JoinError;
+use tokio::task::{JoinError, JoinHandle};
 
-use crate::{
-    config::{Config, ShutdownConfig},
-    shutdown::ShutdownProbe,
-    wiring::Adapters,
-};
+use crate::{config::Config, shutdown::ShutdownProbe, wiring::Adapters};
 
 /// The service, bound to its addresses. Connections are accepted; they are served once it runs.
 pub struct Application {
@@ -32,8 +28,8 @@ pub struct Application {
     management: Option<HttpServer>,
     in_flight: InFlight,
     shutdown_probe: Arc<ShutdownProbe>,
-    writer: Option<WriterTask>,
-    shutdown: ShutdownConfig,
+    writer: Option<JoinHandle<()>>,
+    shutdown_timeout: Duration,
 }
 
 impl Application {
@@ -53,13 +49,13 @@ impl Application {
         let Adapters { mut readiness, writer, .. } = adapters;
         readiness.insert(0, shutdown_probe.clone());
         let readiness = CheckReadiness::new(readiness);
-        let listener = config.management.listen.map(bind).transpose()?;
+        let listener = config.management_listen.map(bind).transpose()?;
         let management_address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
         let management =
             listener.map(|listener| serve_management(listener, &config.http.limits, &readiness)).transpose()?;
 
-        let shutdown = config.shutdown;
-        Ok(Self { address, management_address, api, management, in_flight, shutdown_probe, writer, shutdown })
+        let shutdown_timeout = config.shutdown_timeout;
+        Ok(Self { address, management_address, api, management, in_flight, shutdown_probe, writer, shutdown_timeout })
     }
 
     /// Address of the API.
@@ -93,9 +89,7 @@ impl Application {
             () = stop => {}
             result = &mut api => return Err(server_error("the HTTP server", result)),
             result = or_pending(management.as_mut()) => return Err(server_error("the management server", result)),
-            () = or_pending(writer.as_mut().map(WriterTask::wait)) => {
-                bail!("the writer of the storage stopped unexpectedly")
-            }
+            _ = or_pending(writer.as_mut()) => bail!("the writer of the storage stopped unexpectedly"),
         }
 
         tracing::info!(in_flight = self.in_flight.count(), "shutting down");
@@ -104,7 +98,8 @@ impl Application {
             api_handle.stop(true).await;
             let result = api.await;
             if let Some(writer) = &mut writer {
-                writer.wait().await;
+                // A panic ends the task as well.
+                let _ = writer.await;
             }
             result
         };
@@ -113,7 +108,7 @@ impl Application {
                 Ok(Ok(())) => None,
                 result => return Err(server_error("the HTTP server", result)),
             },
-            () = tokio::time::sleep(self.shutdown.timeout) => Some("the shutdown timeout passed"),
+            () = tokio::time::sleep(self.shutdown_timeout) => Some("the shutdown timeout passed"),
             () = stop_now => Some("a second signal arrived"),
         };
         if let Some(handle) = management_handle {

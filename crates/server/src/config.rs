@@ -23,6 +23,8 @@ mod storage;
 mod tests;
 mod values;
 
+use std::{net::SocketAddr, time::Duration};
+
 use self::values::Values;
 pub use self::{
     error::ConfigError,
@@ -33,8 +35,6 @@ pub(crate) use self::{
     http::HttpConfig,
     keys::KeysConfig,
     log::{LogConfig, LogFormat},
-    management::ManagementConfig,
-    shutdown::ShutdownConfig,
     storage::StorageConfig,
 };
 
@@ -42,11 +42,12 @@ pub(crate) use self::{
 #[derive(Debug)]
 pub struct Config {
     pub(crate) http: HttpConfig,
-    pub(crate) management: ManagementConfig,
+    /// Address of the management listener, if there is one.
+    pub(crate) management_listen: Option<SocketAddr>,
     pub(crate) storage: StorageConfig,
     pub(crate) keys: KeysConfig,
     pub(crate) log: LogConfig,
-    pub(crate) shutdown: ShutdownConfig,
+    pub(crate) shutdown_timeout: Duration,
 }
 
 impl Config {
@@ -72,13 +73,13 @@ impl Config {
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
         let mut values = Values::collect(sources, &Self::all_keys());
         let http = HttpConfig::read(&mut values);
-        let management = ManagementConfig::read(&mut values);
+        let management_listen = management::read_listen(&mut values);
         let storage = StorageConfig::read(&mut values);
         let keys = KeysConfig::read(&mut values, &http);
         let log = LogConfig::read(&mut values);
-        let shutdown = ShutdownConfig::read(&mut values);
+        let shutdown_timeout = shutdown::read_timeout(&mut values);
         values.finish()?;
         let (Some(storage), Some(keys)) = (storage, keys) else { unreachable!("a missing endpoint is an error") };
-        Ok(Self { http, management, storage, keys, log, shutdown })
+        Ok(Self { http, management_listen, storage, keys, log, shutdown_timeout })
     }
 }

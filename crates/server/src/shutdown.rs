@@ -32,17 +32,8 @@ impl Signals {
         Ok(Self(receiver))
     }
 
-    /// Waits for the first signal.
-    pub(crate) async fn first(&self) {
-        self.reach(1).await;
-    }
-
-    /// Waits for the second signal.
-    pub(crate) async fn second(&self) {
-        self.reach(2).await;
-    }
-
-    async fn reach(&self, count: u32) {
+    /// Waits until this number of signals has arrived.
+    pub(crate) async fn reach(&self, count: u32) {
         if self.0.clone().wait_for(|&current| current >= count).await.is_err() {
             // The runtime is shutting down, and this future with it.
             std::future::pending::<()>().await;

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use animal_store_adapters_http::UseCases;
 use animal_store_adapters_memory::{MemoryApiKeyDirectory, MemoryPetRepository};
-use animal_store_adapters_postgres::{PgStorage, WriterTask};
+use animal_store_adapters_postgres::PgStorage;
 use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyStore};
 use animal_store_app::{
     Authenticate, CreatePet, GetPet, ListPets,
     ports::{ApiKeyDirectory, ApiKeyStore, PetRepository, Readiness},
 };
+use anyhow::Context;
+use tokio::task::JoinHandle;
 
 use crate::config::{KeysConfig, StorageConfig};
 
@@ -20,17 +22,13 @@ pub(crate) struct Adapters {
     /// Probes of the dependencies.
     pub(crate) readiness: Vec<Arc<dyn Readiness>>,
     /// Resolves after the last repository is dropped and all queued creates have their response.
-    pub(crate) writer: Option<WriterTask>,
+    pub(crate) writer: Option<JoinHandle<()>>,
 }
 
 /// Creates the repository of one worker.
 type NewRepository = Arc<dyn Fn() -> Arc<dyn PetRepository> + Send + Sync>;
 
 impl Adapters {
-    /// Starts the adapters.
-    ///
-    /// # Errors
-    /// If the storage cannot be used. An unavailable dependency is an error only if the configuration requires it.
     pub(crate) async fn start(storage: StorageConfig, keys: KeysConfig) -> anyhow::Result<Self> {
         let mut readiness: Vec<Arc<dyn Readiness>> = Vec::new();
         let mut writer = None;
@@ -41,8 +39,8 @@ impl Adapters {
                 Arc::new(move || repository.clone())
             }
             StorageConfig::Postgres(postgres) => {
-                let (storage, writer_end) =
-                    PgStorage::start(postgres.endpoint, postgres.migrate_endpoint, postgres.settings).await?;
+                let started = PgStorage::start(postgres.endpoint, postgres.migrate_endpoint, postgres.settings).await;
+                let (storage, writer_end) = started.context("the storage cannot be used")?;
                 readiness.push(storage.readiness());
                 writer = Some(writer_end);
                 Arc::new(move || Arc::new(storage.repository()))
@@ -76,11 +74,6 @@ impl Adapters {
 
 /// Returns the store that issues API keys. `None` if the API keys are part of the configuration.
 pub(crate) fn api_key_store(keys: KeysConfig) -> Option<Arc<dyn ApiKeyStore>> {
-    match keys {
-        KeysConfig::Memory { .. } => None,
-        KeysConfig::Redis(redis) => {
-            let settings = redis.directory;
-            Some(Arc::new(RedisApiKeyStore::new(redis.endpoint, &settings.prefix, settings.timeout)))
-        }
-    }
+    let KeysConfig::Redis(redis) = keys else { return None };
+    Some(Arc::new(RedisApiKeyStore::new(redis.endpoint, &redis.directory.prefix, redis.directory.timeout)))
 }

@@ -52,13 +52,6 @@ impl HttpClient {
     pub fn get(&self, target: &str) -> Response {
         self.request("GET", target).send()
     }
-
-    /// Sends a POST request with a JSON body.
-    #[track_caller]
-    #[must_use]
-    pub fn post(&self, target: &str, body: impl AsRef<[u8]>) -> Response {
-        self.request("POST", target).json(body).send()
-    }
 }
 
 impl Request {

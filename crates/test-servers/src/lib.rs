@@ -19,6 +19,7 @@ mod raw_connection;
 mod redis;
 mod redis_space;
 mod response;
+mod wait;
 mod watched;
 
 pub use certificates::Certificates;
@@ -31,3 +32,4 @@ pub use raw_connection::RawConnection;
 pub use redis::RedisServer;
 pub use redis_space::RedisSpace;
 pub use response::Response;
+pub use wait::wait_until;

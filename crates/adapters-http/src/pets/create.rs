@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{auth, body, error::ApiError, use_cases::UseCases};
 
-/// `createPet`
 pub(crate) async fn create_pet(
     use_cases: Data<UseCases>,
     request: HttpRequest,

@@ -4,7 +4,6 @@ use animal_store_domain::PetId;
 use super::{digits, pet_response::PetResponse};
 use crate::{auth, error::ApiError, use_cases::UseCases};
 
-/// `getPet`
 pub(crate) async fn get_pet(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let access = auth::read_access(&request)?;
     // A text that is not an id belongs to no pet: the interface defines a 404 here, but no 400.

@@ -6,7 +6,6 @@ use animal_store_domain::{ListQuery, PetId};
 use super::{cursor, list_query, pet_response::PetResponse};
 use crate::{auth, compression, error::ApiError, use_cases::UseCases};
 
-/// `listPets`
 pub(crate) async fn list_pets(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let access = auth::read_access(&request)?;
     let query = list_query::parse(request.query_string())?;

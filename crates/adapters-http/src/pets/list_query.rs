@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn without_parameters_the_query_selects_the_first_twenty_pets_of_every_status() {
-        for query in ["", "&", "unknown=1", "Limit=5", "limi=x&stat=y"] {
+        for query in ["", "&", "=", "x", "x=1&x=2", "Limit=5&STATUS=x", "limi=x&stat=y", "limit%20=0", "%FF"] {
             assert_eq!(parse(query).unwrap(), ListQuery::default(), "{query}");
         }
         assert_eq!(ListQuery::default().limit.get(), 20);
@@ -88,6 +88,7 @@ mod tests {
         for name in ["limit", "status", "cursor"] {
             assert_eq!(problems(&format!("{name}=1&{name}=1")), format!("{name} must be given once"));
         }
+        assert_eq!(problems("limit=5&x=1&%6Cimit=5"), "limit must be given once");
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, sync::Arc};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
     client::{
-        WebPkiServerVerifier,
+        ServerCertVerifierBuilder, WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     },
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
@@ -30,13 +30,9 @@ pub(super) enum Authorities {
 /// Returns a connector with this check, or the reason why the authorities cannot be used.
 pub(super) fn connector(check: CertificateCheck) -> Result<MakeRustlsConnect, String> {
     let provider = Arc::new(ring::default_provider());
-    let webpki = match check.authorities.load()? {
-        None => None,
-        Some(roots) => {
-            let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(&provider)).build();
-            Some(verifier.map_err(|error| error.to_string())?)
-        }
-    };
+    let roots = check.authorities.load()?;
+    let verifier = roots.map(|roots| WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(&provider)));
+    let webpki = verifier.map(ServerCertVerifierBuilder::build).transpose().map_err(|error| error.to_string())?;
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?

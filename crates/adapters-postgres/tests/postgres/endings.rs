@@ -17,16 +17,15 @@ async fn the_writer_ends_after_the_last_repository_and_the_last_statement() {
         let waiting = fixture.begin("waiting");
         let Fixture { store: Store { repository, storage, mut writer }, observer, database: _database } = fixture;
         let second_repository = storage.repository();
-        let mut end = Box::pin(writer.wait());
         drop((repository, storage));
-        assert!((&mut end).now_or_never().is_none());
+        assert!((&mut writer).now_or_never().is_none());
         drop(second_repository);
         // A pending add holds a repository. A statement that was sent is completed without its client.
         drop(waiting);
         drop(first);
-        assert!((&mut end).now_or_never().is_none());
+        assert!((&mut writer).now_or_never().is_none());
         observer.unlock().await;
-        timeout(TEST_TIMEOUT, end).await.expect("the writer ends");
+        timeout(TEST_TIMEOUT, writer).await.expect("the writer ends").expect("no panic");
         assert_eq!(observer.named("first").await, 1);
         assert_eq!(observer.named("waiting").await, 0);
         observer.wait_for_backends(0).await;
@@ -41,10 +40,9 @@ async fn the_writer_does_not_end_before_every_request_has_its_response() {
     let waiting: Vec<_> = (0..10).map(|number| fixture.begin(number.to_string())).collect();
     let Fixture { store: Store { repository, storage, mut writer }, observer, database: _database } = fixture;
     drop((repository, storage));
-    let mut end = Box::pin(writer.wait());
-    assert!((&mut end).now_or_never().is_none());
+    assert!((&mut writer).now_or_never().is_none());
     observer.unlock().await;
     assert_eq!(add_outcome(&first.await), Success);
     join_all(waiting).await.iter().for_each(|added| assert_eq!(add_outcome(added), Success));
-    timeout(TEST_TIMEOUT, end).await.expect("the writer ends");
+    timeout(TEST_TIMEOUT, writer).await.expect("the writer ends").expect("no panic");
 }

@@ -77,10 +77,10 @@ async fn of_processes_that_start_at_the_same_time_one_runs_them() {
         let url = database.url().to_owned();
         starts.spawn(async move { Store::at(&url, settings()).await });
     }
-    for Store { repository, storage, mut writer } in starts.join_all().await {
+    for Store { repository, storage, writer } in starts.join_all().await {
         assert_eq!(repository.list(None, None, 1).await.expect("a list"), []);
         drop((repository, storage));
-        writer.wait().await;
+        writer.await.expect("no panic");
     }
     assert_eq!(history(&database), ALL.join("\n"));
 }

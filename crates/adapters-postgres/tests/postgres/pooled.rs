@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use animal_store_adapters_postgres::{PgPetRepository, PgStorage, PostgresSettings, WriterTask};
+use animal_store_adapters_postgres::{PgPetRepository, PgStorage, PostgresSettings};
 use animal_store_test_servers::{PgBouncer, PostgresServer};
 
 use crate::{
@@ -27,7 +27,6 @@ pub(crate) struct Pooled {
     pub(crate) server: PostgresServer,
     bouncer: PgBouncer,
     pub(crate) storage: PgStorage,
-    _writer: WriterTask,
     pool_size: usize,
 }
 
@@ -36,8 +35,8 @@ impl Pooled {
         let server = PostgresServer::start();
         let bouncer = PgBouncer::start(server.port(), "transaction", pool_size);
         let (through, direct) = (endpoint(&bouncer.url("postgres")), endpoint(&server.url("postgres")));
-        let (storage, writer) = PgStorage::start(through, direct, settings).await.expect("a storage");
-        Self { server, bouncer, storage, _writer: writer, pool_size: pool_size as usize }
+        let (storage, _) = PgStorage::start(through, direct, settings).await.expect("a storage");
+        Self { server, bouncer, storage, pool_size: pool_size as usize }
     }
 
     pub(crate) fn repository(&self) -> Arc<PgPetRepository> {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use animal_store_adapters_postgres::{PgStorage, PostgresSettings, SchemaMode, StartError};
+use animal_store_adapters_postgres::{MigrationError, PgStorage, PostgresSettings, SchemaMode};
 use animal_store_test_servers::{PgDatabase, PostgresServer};
 use tokio::time::timeout;
 
@@ -19,7 +19,7 @@ fn not_required() -> PostgresSettings {
     PostgresSettings { required_at_start: false, ..settings() }
 }
 
-async fn start_error(url: &str, settings: PostgresSettings) -> StartError {
+async fn start_error(url: &str, settings: PostgresSettings) -> MigrationError {
     let started = timeout(TEST_TIMEOUT, PgStorage::start(endpoint(url), endpoint(url), settings)).await;
     started.expect("the start ends").err().expect("the start fails")
 }

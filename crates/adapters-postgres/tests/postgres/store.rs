@@ -2,12 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use animal_store_adapters_postgres::{
-    PgEndpoint, PgPetRepository, PgStorage, PostgresSettings, SchemaMode, WriterTask,
-};
+use animal_store_adapters_postgres::{PgEndpoint, PgPetRepository, PgStorage, PostgresSettings, SchemaMode};
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
 use futures_util::future::join;
+use tokio::task::JoinHandle;
 
 use crate::{
     outcomes::{Success, TEST_TIMEOUT, wait_for_outcome, wait_until_ready},
@@ -18,7 +17,7 @@ use crate::{
 pub(crate) struct Store {
     pub(crate) repository: Arc<PgPetRepository>,
     pub(crate) storage: PgStorage,
-    pub(crate) writer: WriterTask,
+    pub(crate) writer: JoinHandle<()>,
 }
 
 /// Settings with timeouts that do not expire on a busy machine.
@@ -26,7 +25,7 @@ pub(crate) fn settings() -> PostgresSettings {
     PostgresSettings {
         schema: SchemaMode::Migrate,
         required_at_start: true,
-        start_timeout: PostgresSettings::START_TIMEOUT,
+        start_timeout: Duration::from_secs(5),
         connections_per_worker: 2,
         transaction_pooling: false,
         connect_timeout: Duration::from_secs(10),

@@ -1,4 +1,4 @@
-use std::{convert::Infallible, fmt, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt, time::Duration};
 
 use redis::{
     AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, ProtocolVersion, PushInfo,
@@ -10,9 +10,7 @@ use thiserror::Error;
 
 /// A Redis server and how to connect to it.
 #[derive(Clone)]
-pub struct RedisEndpoint {
-    client: Arc<Client>,
-}
+pub struct RedisEndpoint(Client);
 
 /// Certificates for TLS, in PEM.
 #[derive(Debug, Default)]
@@ -80,7 +78,7 @@ impl RedisEndpoint {
         } else {
             Client::open(info).map_err(|_| RedisEndpointError::Url)?
         };
-        Ok(Self { client: Arc::new(client) })
+        Ok(Self(client))
     }
 
     /// Opens a connection. `timeout` bounds opening it, and each response. `on_push` is called for each push message,
@@ -97,7 +95,7 @@ impl RedisEndpoint {
                 on_push(push);
                 Ok::<_, Infallible>(())
             });
-        self.client.get_multiplexed_async_connection_with_config(&config).await
+        self.0.get_multiplexed_async_connection_with_config(&config).await
     }
 }
 
@@ -116,7 +114,7 @@ impl RedisTls {
 /// Prints only the address: the rest of the URL may be secret.
 impl fmt::Display for RedisEndpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.client.get_connection_info().addr().fmt(formatter)
+        self.0.get_connection_info().addr().fmt(formatter)
     }
 }
 

@@ -22,7 +22,6 @@ pub(crate) struct Cache {
     permits: Arc<Semaphore>,
 }
 
-/// Channel for the outcome of a lookup.
 pub(crate) type OutcomeReceiver = watch::Receiver<Option<LookupOutcome>>;
 
 /// A registered lookup that has to query Redis. If it is dropped unfinished, the requests that joined it fail.
@@ -72,7 +71,6 @@ impl Cache {
         self.unknown.remove(digest);
     }
 
-    /// Removes all entries and registrations.
     pub(crate) fn clear(&self) {
         let mut in_flight = self.in_flight();
         in_flight.clear();

@@ -23,7 +23,6 @@ impl Lease {
         self.end.store(self.nanoseconds(sent + self.length), Ordering::Release);
     }
 
-    /// Ends the lease.
     pub(crate) fn expire(&self) {
         self.end.store(0, Ordering::Release);
     }

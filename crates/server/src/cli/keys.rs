@@ -9,8 +9,8 @@ use std::{
 };
 
 use animal_store_app::{
-    ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, IssueApiKeyError, IssueRequest, ListApiKeys, RevokeApiKey,
-    RevokeApiKeyError, RotateApiKey, RotateApiKeyError, RotateRequest, Scope,
+    ApiKey, ApiKeyChangeError, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, IssueApiKeyError, ListApiKeys,
+    RevokeApiKey, RotateApiKey, Scope,
     ports::{AddedKey, ApiKeyStore, ApiKeyStoreError},
 };
 use anyhow::{Context, bail, ensure};
@@ -29,9 +29,20 @@ pub(super) enum Command {
     /// Creates an API key and prints its token, which cannot be shown again.
     Create(CreateArgs),
     /// Lists the API keys with a row per token; the tokens themselves are not stored.
-    List(ListArgs),
+    List {
+        /// Prints a JSON array.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        settings: Settings,
+    },
     /// Revokes every token of an API key at once.
-    Revoke(RevokeArgs),
+    Revoke {
+        /// Id of the key.
+        id: String,
+        #[command(flatten)]
+        settings: Settings,
+    },
     /// Gives an API key a new token and prints it; the token cannot be shown again.
     Rotate(RotateArgs),
 }
@@ -55,23 +66,6 @@ pub(super) struct CreateArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ListArgs {
-    /// Prints a JSON array.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    settings: Settings,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct RevokeArgs {
-    /// Id of the key.
-    id: String,
-    #[command(flatten)]
-    settings: Settings,
-}
-
-#[derive(Debug, Args)]
 pub(super) struct RotateArgs {
     /// Id of the key, which does not change.
     id: String,
@@ -88,10 +82,8 @@ pub(super) struct RotateArgs {
 impl Command {
     pub(super) fn settings_mut(&mut self) -> &mut Settings {
         match self {
-            Self::Create(args) => &mut args.settings,
-            Self::List(args) => &mut args.settings,
-            Self::Revoke(args) => &mut args.settings,
-            Self::Rotate(args) => &mut args.settings,
+            Self::Create(CreateArgs { settings, .. }) | Self::Rotate(RotateArgs { settings, .. }) => settings,
+            Self::List { settings, .. } | Self::Revoke { settings, .. } => settings,
         }
     }
 }
@@ -104,8 +96,8 @@ pub(super) fn run(command: Command, config: Config) -> anyhow::Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         match command {
             Command::Create(args) => create(args, store).await,
-            Command::List(args) => list(&args, store).await,
-            Command::Revoke(args) => revoke(&args, store).await,
+            Command::List { json, .. } => list(json, store).await,
+            Command::Revoke { id, .. } => revoke(&id, store).await,
             Command::Rotate(args) => rotate(&args, store).await,
         }
     })?;
@@ -119,8 +111,7 @@ async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result
         scopes: args.scopes.into_iter().collect(),
     };
     let token = if args.token_stdin { read_token(io::stdin().lock())? } else { ApiToken::from_random(&random_bits()?) };
-    let request = IssueRequest { key: key.clone(), token: token.clone(), lifetime: args.expires_in };
-    let added = match IssueApiKey::new(store).execute(request).await {
+    let added = match IssueApiKey::new(store).execute(key.clone(), &token, args.expires_in).await {
         Ok(added) => added,
         Err(IssueApiKeyError::Store(error)) => return Err(store_error(error, &key.id, |text| audit(&key, text))),
         Err(error) => return Err(error.into()),
@@ -136,18 +127,15 @@ async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result
     Ok(())
 }
 
-async fn list(args: &ListArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
+async fn list(as_json: bool, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
     let entries = ListApiKeys::new(store).execute().await?;
-    let text = if args.json { table::json(&entries)? } else { table::text(&entries) };
+    let text = if as_json { table::json(&entries)? } else { table::text(&entries) };
     io::stdout().write_all(text.as_bytes()).context("cannot write the list")
 }
 
-async fn revoke(args: &RevokeArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
-    let id = parse_id(&args.id)?;
-    let key = RevokeApiKey::new(store).execute(id.clone()).await.map_err(|error| match error {
-        RevokeApiKeyError::Store(error) => store_error(error, &id, |text| audit_unknown(&id, text)),
-        error @ RevokeApiKeyError::NotFound(_) => error.into(),
-    })?;
+async fn revoke(id: &str, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
+    let id = parse_id(id)?;
+    let key = RevokeApiKey::new(store).execute(id.clone()).await.map_err(|error| change_error(error, &id))?;
     audit(&key, "API key revoked");
     Ok(())
 }
@@ -155,11 +143,8 @@ async fn revoke(args: &RevokeArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Resul
 async fn rotate(args: &RotateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
     let id = parse_id(&args.id)?;
     let token = ApiToken::from_random(&random_bits()?);
-    let request = RotateRequest { id: id.clone(), token: token.clone(), grace: args.grace, lifetime: args.expires_in };
-    let key = RotateApiKey::new(store).execute(request).await.map_err(|error| match error {
-        RotateApiKeyError::Store(error) => store_error(error, &id, |text| audit_unknown(&id, text)),
-        error @ RotateApiKeyError::NotFound(_) => error.into(),
-    })?;
+    let rotated = RotateApiKey::new(store).execute(id.clone(), &token, args.grace, args.expires_in).await;
+    let key = rotated.map_err(|error| change_error(error, &id))?;
     audit(&key, "API key rotated");
     print(&key, &token)
 }
@@ -170,8 +155,12 @@ fn audit(key: &ApiKey, change: &str) {
     tracing::info!(target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, "{change}");
 }
 
-fn audit_unknown(id: &ApiKeyId, change: &str) {
-    tracing::warn!(target: AUDIT_TARGET, api_key = id.as_str(), "{change}");
+fn change_error(error: ApiKeyChangeError, id: &ApiKeyId) -> anyhow::Error {
+    let audit = |change: &str| tracing::warn!(target: AUDIT_TARGET, api_key = id.as_str(), "{change}");
+    match error {
+        ApiKeyChangeError::Store(error) => store_error(error, id, audit),
+        error @ ApiKeyChangeError::NotFound(_) => error.into(),
+    }
 }
 
 /// Converts an error of the store. After an unknown outcome, both the audit log and the error message name the key.

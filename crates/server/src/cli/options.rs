@@ -49,6 +49,7 @@ impl Options {
     /// If an option sets a secret. clap does not check this, because its error message would repeat the value.
     pub(super) fn sources(self) -> Result<Sources, String> {
         let Settings { config, set } = self.settings;
+        let is_secret = |name: &str| Config::all_keys().iter().any(|key| key.secret && key.name == name);
         if let Some((name, _)) = set.iter().find(|(name, _)| is_secret(name)) {
             return Err(format!("{name} is a secret: every user of this machine could read it in the process list"));
         }
@@ -60,10 +61,6 @@ impl Options {
 fn key_and_value(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("it has no =")?;
     Ok((name.to_owned(), value.to_owned()))
-}
-
-fn is_secret(name: &str) -> bool {
-    Config::all_keys().iter().any(|key| key.secret && key.name == name)
 }
 
 #[cfg(test)]

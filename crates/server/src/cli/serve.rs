@@ -11,13 +11,13 @@ pub(super) fn run(mut config: Config) -> anyhow::Result<()> {
         let signals = Signals::listen()?;
         let application = tokio::select! {
             application = Application::build(config) => application?,
-            () = signals.first() => return Ok(()),
+            () = signals.reach(1) => return Ok(()),
         };
         let management = application.management_address().map(|address| address.to_string());
         tracing::info!(address = %application.address(), management, "listening");
         if let Some(token) = generated_token {
             quickstart::print(&token, application.address())?;
         }
-        application.run_until(signals.first(), signals.second()).await
+        application.run_until(signals.reach(1), signals.reach(2)).await
     })
 }

@@ -29,7 +29,6 @@ keys! {
          text with commas. `*`: every origin. Empty: none.");
 }
 
-/// The API.
 #[derive(Debug)]
 pub(crate) struct HttpConfig {
     pub(crate) listen: SocketAddr,

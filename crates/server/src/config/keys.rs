@@ -19,7 +19,6 @@ keys! {
          address, one is generated at the start and printed on standard error.");
 }
 
-/// The source of the API keys.
 #[derive(Debug)]
 pub(crate) enum KeysConfig {
     Memory { tokens: Vec<SecretString> },

@@ -12,14 +12,12 @@ keys! {
     FORMAT: new("log.format", "auto", "`text`, `json`, or `auto`: text on a terminal, JSON otherwise.");
 }
 
-/// The log.
 #[derive(Debug)]
 pub(crate) struct LogConfig {
     pub(crate) filter: Targets,
     pub(crate) format: LogFormat,
 }
 
-/// Format of the lines of the log. `Auto`: text on a terminal, JSON otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     Auto,

@@ -10,15 +10,7 @@ keys! {
         "Address of `/live` and `/ready`, which need no API key. Empty: no management listener.");
 }
 
-/// The management listener.
-#[derive(Debug)]
-pub(crate) struct ManagementConfig {
-    pub(crate) listen: Option<SocketAddr>,
-}
-
-impl ManagementConfig {
-    pub(super) fn read(values: &mut Values) -> Self {
-        let optional = |text: &str| if text.is_empty() { Ok(None) } else { address(text).map(Some) };
-        Self { listen: values.read(&LISTEN, optional) }
-    }
+/// Returns the address of the management listener, if there is one.
+pub(super) fn read_listen(values: &mut Values) -> Option<SocketAddr> {
+    values.read(&LISTEN, |text| if text.is_empty() { Ok(None) } else { address(text).map(Some) })
 }

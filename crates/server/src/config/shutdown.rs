@@ -10,15 +10,6 @@ keys! {
         "Timeout for the requests in flight at a shutdown. After it, they are cut off and the exit code is 1.");
 }
 
-/// The graceful shutdown.
-#[derive(Debug)]
-pub(crate) struct ShutdownConfig {
-    pub(crate) timeout: Duration,
-}
-
-impl ShutdownConfig {
-    pub(super) fn read(values: &mut Values) -> Self {
-        let range = Duration::from_millis(1)..=Duration::from_hours(1);
-        Self { timeout: values.read(&TIMEOUT, duration(range)) }
-    }
+pub(super) fn read_timeout(values: &mut Values) -> Duration {
+    values.read(&TIMEOUT, duration(Duration::from_millis(1)..=Duration::from_hours(1)))
 }

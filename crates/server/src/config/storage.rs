@@ -16,7 +16,6 @@ keys! {
         "Time for which an `Idempotency-Key` prevents a second pet, counted from the first create.");
 }
 
-/// The storage of the pets.
 #[derive(Debug)]
 pub(crate) enum StorageConfig {
     Memory { idempotency_retention: Duration },

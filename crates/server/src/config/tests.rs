@@ -2,7 +2,7 @@ mod cors;
 mod postgres;
 mod redis;
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use secrecy::ExposeSecret;
 
@@ -38,7 +38,7 @@ fn the_defaults_are_a_valid_configuration() {
     let config = Config::load(&Sources::default()).unwrap();
 
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:8080");
-    assert_eq!(config.management.listen.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:8081"));
+    assert_eq!(config.management_listen.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:8081"));
     assert_eq!(config.http.limits.max_body_bytes, 16 * 1024);
     let StorageConfig::Memory { idempotency_retention } = config.storage else { panic!("{:?}", config.storage) };
     assert_eq!(idempotency_retention, Duration::from_hours(24));
@@ -57,20 +57,6 @@ fn the_documentation_has_exactly_one_row_per_key() {
         })
         .collect();
     assert_eq!(rows, expected, "the rows should be:\n{}\n", expected.join("\n"));
-}
-
-#[test]
-fn a_later_source_wins() {
-    let (mut sources, _file) = file("[http]\nlisten = '127.0.0.1:1'\nworkers = 3\n[management]\nlisten = ''\n");
-    assert_eq!(Config::load(&sources).unwrap().http.listen.port(), 1);
-    assert_eq!(Config::load(&sources).unwrap().http.limits.workers, 3);
-    assert_eq!(Config::load(&sources).unwrap().management.listen, None);
-
-    sources.environment = vec![("ANIMAL_STORE_HTTP__LISTEN".into(), "127.0.0.1:2".into())];
-    assert_eq!(Config::load(&sources).unwrap().http.listen.port(), 2);
-
-    sources.flags = vec![("http.listen".into(), "127.0.0.1:3".into())];
-    assert_eq!(Config::load(&sources).unwrap().http.listen.port(), 3);
 }
 
 #[test]
@@ -106,31 +92,10 @@ fn every_error_is_listed_with_its_variable() {
 }
 
 #[test]
-fn unknown_keys_of_a_file_are_refused() {
-    let (sources, file) = file("http = 5\n[keys.memory]\ntoken = 'secret'\n[keys.redis]\nuri = 'x'\n");
-    let path = file.path().display();
-    assert_eq!(
-        errors(&sources),
-        [
-            format!("{path}: http is unknown"),
-            format!("{path}: keys.memory.token is unknown"),
-            format!("{path}: keys.redis.uri is unknown"),
-        ]
-    );
-}
-
-#[test]
 fn invalid_toml_is_reported_by_its_line_without_its_text() {
     let (sources, _file) = file("[keys.memory]\n\ntokens = ['top-secret\n");
     let [error] = &errors(&sources)[..] else { panic!("one error") };
     assert!(error.ends_with(": line 3 is not valid TOML"), "{error}");
-}
-
-#[test]
-fn a_missing_file_is_an_error() {
-    let sources = Sources { file: Some(Path::new("/nowhere/animal-store.toml").into()), ..Sources::default() };
-    let [error] = &errors(&sources)[..] else { panic!("one error") };
-    assert!(error.starts_with("/nowhere/animal-store.toml: cannot be read: "), "{error}");
 }
 
 #[test]

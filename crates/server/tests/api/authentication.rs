@@ -41,6 +41,7 @@ fn a_request_without_a_key_is_a_401_in_every_operation() {
     for other_scheme in ["", "Basic dGVzdDp0ZXN0", "test-token-1", "Bearertest-token-1", "Bearer:test-token-1"] {
         assert_refused(&app, &[other_scheme], "missing_api_key", NO_KEY);
     }
+    assert_eq!(app.get("/v1/pets").text(), "[]");
 }
 
 #[test]
@@ -115,23 +116,4 @@ fn a_key_outside_of_authorization_is_ignored() {
     ] {
         request.send().assert_header("WWW-Authenticate", Some(NO_KEY)).assert_error(401, "missing_api_key");
     }
-}
-
-#[test]
-fn no_response_repeats_a_key() {
-    let app = TestApp::start();
-
-    for token in ["secret-unknown", "secret malformed", &"secret".repeat(100)] {
-        let response = send(&app, ("GET", "/v1/pets"), &[&format!("Bearer {token}")]);
-        assert!(!response.text().contains("secret") && !response.head.contains("secret"), "{response:?}");
-    }
-}
-
-#[test]
-fn nothing_is_created_without_a_key() {
-    let app = TestApp::start();
-
-    send(&app, ("POST", "/v1/pets"), &[]).assert_error(401, "missing_api_key");
-
-    assert_eq!(app.get("/v1/pets").text(), "[]");
 }

@@ -1,8 +1,8 @@
 //! The bounds on concurrent connections and concurrent requests.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use animal_store_test_servers::RawConnection;
+use animal_store_test_servers::{RawConnection, wait_until};
 
 use crate::{
     raw_requests::{begin_post, get, names, pet},
@@ -72,7 +72,8 @@ fn requests_beyond_the_bound_are_a_503_before_their_api_key_is_checked() {
 
     slow.send(rest);
     slow.response().assert_status(201);
-    wait_for_service(&app);
+    // A response arrives before its request leaves the count.
+    wait_until(|| app.get("/v1/pets").status != 503);
     app.anonymous("GET", "/v1/pets").send().assert_status(401);
     assert_eq!(names(&app), ["Rex"]);
 }
@@ -87,7 +88,8 @@ fn a_connection_can_be_used_after_a_503() {
     connection.response().assert_error(503, "overloaded");
     slow.send(rest);
     slow.response().assert_status(201);
-    wait_for_service(&app);
+    // A response arrives before its request leaves the count.
+    wait_until(|| app.get("/v1/pets").status != 503);
     connection.send(get("/v1/pets"));
 
     connection.response().assert_status(200);
@@ -102,12 +104,4 @@ fn the_management_listener_has_no_bound() {
         app.management("GET", path).send().assert_status(200);
     }
     drop(slow);
-}
-
-/// Waits until no request is in flight: a response arrives before its request leaves the count.
-fn wait_for_service(app: &TestApp) {
-    let start = Instant::now();
-    while app.get("/v1/pets").status == 503 {
-        assert!(start.elapsed() < RawConnection::TIMEOUT, "the overload does not end");
-    }
 }

@@ -129,8 +129,9 @@ fn head_is_get_without_its_body_in_both_codings() {
     let app = TestApp::start();
     app.create_pets(40);
 
-    for path in [LIST, "/v1/pets?limit=30", "/v1/pets?limit=1", "/openapi.json", "/docs", "/docs/swagger-ui-bundle.js"]
-    {
+    let pet = &*format!("/v1/pets/{}", app.create_pet(None));
+    let v1 = [LIST, "/v1/pets?limit=30", "/v1/pets?limit=1", "/v1/pets?limit=0", pet, "/v1/pets/0", "/v1/pets/abc"];
+    for path in v1.into_iter().chain(["/openapi.json", "/docs", "/docs/swagger-ui-bundle.js"]) {
         for accepted in ["gzip", "gzip;q=0"] {
             let head = app.request("HEAD", path).header("Accept-Encoding", accepted).send();
             head.assert_head_of(&get(&app, path, &[accepted]));

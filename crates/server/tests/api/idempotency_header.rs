@@ -5,8 +5,7 @@ use std::iter;
 use animal_store_test_servers::Response;
 
 use crate::{
-    raw_requests::{assert_no_pet, assert_refused, names, pet, post, post_head, with_lines},
-    storage::idempotency::{assert_created, assert_replay, keyed},
+    raw_requests::{assert_no_pet, assert_refused, names, post, post_head, with_lines},
     test_app::TestApp,
 };
 
@@ -15,21 +14,6 @@ fn send(app: &TestApp, lines: &[u8]) -> Response {
     let request = post("Rex").into_bytes();
     let head = request.windows(2).position(|bytes| bytes == b"\r\n").expect("a line end") + 2;
     app.send([&request[..head], lines, &request[head..]].concat()).response()
-}
-
-#[test]
-fn a_bare_key_and_a_quoted_one_are_the_same() {
-    let app = TestApp::start();
-    let longest = "~".repeat(255);
-    let pairs = [(r#"a"b\c"#, r#""a\"b\\c""#), (&longest, &format!("\"{longest}\""))];
-
-    for (bare, quoted) in pairs {
-        let first = keyed(&app, bare, pet("Rex")).send();
-        assert_created(&first);
-        assert_replay(&keyed(&app, quoted, pet("Rex")).send(), &first);
-    }
-
-    assert_eq!(names(&app).len(), pairs.len());
 }
 
 #[test]

@@ -12,6 +12,7 @@ fn every_invalid_member_is_named_in_one_response() {
     for (body, names) in [
         (r#"{"categoryId":7}"#, &["name"][..]),
         (r#"{"name":"Rex"}"#, &["categoryId"]),
+        (r#"{"name":"Rex","name":1,"name":null,"categoryId":7,"categoryId":7}"#, &["name", "categoryId"]),
         (r#"{"Name":"Rex","categoryID":7}"#, &["name", "categoryId"]),
         (&long, &["name"]),
         (r#"{"name":" ","categoryId":7}"#, &["name"]),
@@ -30,15 +31,6 @@ fn every_invalid_member_is_named_in_one_response() {
 }
 
 #[test]
-fn the_message_says_what_is_wrong_with_each_member() {
-    let app = TestApp::start();
-
-    let message = app.post(r#"{"name":" ","categoryId":"7"}"#).assert_error(400, "invalid_body");
-
-    assert_eq!(message, "name must not be blank; categoryId must be a 64-bit integer");
-}
-
-#[test]
 fn control_characters_in_a_name_are_refused_escaped_and_bare() {
     let app = TestApp::start();
 
@@ -49,28 +41,6 @@ fn control_characters_in_a_name_are_refused_escaped_and_bare() {
     // JSON itself forbids these bare.
     for body in ["{\"name\":\"R\nex\",\"categoryId\":7}", "{\"name\":\"R\0ex\",\"categoryId\":7}"] {
         app.post(body).assert_error(400, "invalid_body");
-    }
-}
-
-#[test]
-fn half_a_surrogate_pair_is_refused() {
-    let app = TestApp::start();
-
-    for name in [r"\ud800", r"a\ud83d", r"\ude3a\ud83d", r"\ud83d\ud83d"] {
-        app.post(format!(r#"{{"name":"{name}","categoryId":1}}"#)).assert_problems("invalid_body", &["name"]);
-    }
-}
-
-#[test]
-fn a_member_given_twice_is_refused_even_if_both_agree() {
-    let app = TestApp::start();
-
-    for (body, names) in [
-        (r#"{"name":"Rex","n\u0061me":"Tom","categoryId":7}"#, &["name"][..]),
-        (r#"{"status":"x","name":"Rex","categoryId":7,"status":"sold"}"#, &["status"]),
-        (r#"{"name":"Rex","name":1,"name":null,"categoryId":7,"categoryId":7}"#, &["name", "categoryId"]),
-    ] {
-        app.post(body).assert_problems("invalid_body", names);
     }
 }
 

@@ -58,17 +58,6 @@ fn only_the_cursor_of_a_next_link_is_valid() {
 }
 
 #[test]
-fn a_parameter_given_twice_is_refused_even_if_both_agree() {
-    let app = TestApp::start();
-
-    assert_refused(&app, "limit=5&limit=5", &["limit"]);
-    assert_refused(&app, "limit=5&x=1&%6Cimit=5", &["limit"]);
-    assert_refused(&app, "status=sold&status=pending", &["status"]);
-    assert_refused(&app, "cursor=AAAAAAAAAAA&cursor=AAAAAAAAAAA", &["cursor"]);
-    assert_refused(&app, "limit=1&limit=1&status=sold&status=sold", &["limit", "status"]);
-}
-
-#[test]
 fn every_invalid_parameter_is_named_in_one_response() {
     let app = TestApp::start();
 

@@ -42,7 +42,7 @@ fn any_other_type_is_a_415() {
 }
 
 #[test]
-fn a_missing_body_is_a_400_with_any_type() {
+fn a_missing_body_is_a_400_with_any_type_and_any_encoding() {
     let app = TestApp::start();
     let post = || app.request("POST", "/v1/pets");
 
@@ -52,6 +52,7 @@ fn a_missing_body_is_a_400_with_any_type() {
         let typed = || post().header("Content-Type", content_type);
         typed().header("Content-Length", "0").send().assert_error(400, "invalid_body");
         typed().chunked("").send().assert_error(400, "invalid_body");
+        typed().header("Content-Encoding", "gzip").send().assert_error(400, "invalid_body");
     }
 }
 

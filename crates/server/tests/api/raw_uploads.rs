@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_test_servers::RawConnection;
+use animal_store_test_servers::{RawConnection, wait_until};
 
 use crate::{
     raw_requests::{assert_no_pet, assert_nothing_smuggled, begin_post, get, pet, post, post_head, smuggled},
@@ -162,20 +162,12 @@ fn a_client_that_leaves_within_a_body_leaves_no_pet_and_no_request_in_flight() {
     ] {
         let mut connection = begin_post(&app, &framing);
         connection.send(part);
-        wait_for_status(&app, 503);
+        wait_until(|| app.get("/v1/pets").status == 503);
         drop(connection);
-        wait_for_status(&app, 200);
+        wait_until(|| app.get("/v1/pets").status == 200);
         assert_no_pet(&app);
     }
     app.post(pet("Ada")).assert_status(201);
-}
-
-#[track_caller]
-fn wait_for_status(app: &TestApp, status: u16) {
-    let start = Instant::now();
-    while app.get("/v1/pets").status != status {
-        assert!(start.elapsed() < RawConnection::TIMEOUT, "never {status}");
-    }
 }
 
 #[test]

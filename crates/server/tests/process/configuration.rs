@@ -53,7 +53,7 @@ fn a_named_file_replaces_the_default_file() {
 
     let exited = program("other.toml");
     assert_eq!((value(&exited, "http.workers"), value(&exited, "log.format")), ("auto", "text"));
-    assert_refused(&program("missing.toml"), &["missing.toml"]);
+    assert_refused(&program("missing.toml"), &["missing.toml: cannot be read: "]);
 }
 
 #[test]

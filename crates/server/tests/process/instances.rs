@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
-use animal_store_test_servers::{HttpClient, RedisServer, RedisSpace};
+use animal_store_test_servers::{HttpClient, RedisServer, RedisSpace, wait_until};
 
 use crate::{
     keys::{keys, token_and_id},
-    program::{Program, Running, wait_until},
+    program::{Program, Running},
 };
 
 fn instance(space: &RedisSpace) -> (Running, SocketAddr) {

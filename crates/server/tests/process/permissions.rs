@@ -1,10 +1,10 @@
 //! The permissions in PostgreSQL that `docs/operations.md` names.
 
-use animal_store_test_servers::{HttpClient, PgDatabase};
+use animal_store_test_servers::{HttpClient, PgDatabase, wait_until};
 
 use crate::{
     pets::{create_request, keyed_create_request},
-    program::{Program, TOKEN, wait_until},
+    program::{Program, TOKEN},
 };
 
 #[test]

@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
-use animal_store_test_servers::{FaultProxy, HttpClient, PgDatabase, PostgresServer, Response};
+use animal_store_test_servers::{FaultProxy, HttpClient, PgDatabase, PostgresServer, Response, wait_until};
 
 use crate::{
     pets::create_request,
-    program::{Program, TOKEN, wait_until},
+    program::{Program, TOKEN},
 };
 
 fn list(address: SocketAddr) -> Response {

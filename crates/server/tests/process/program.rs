@@ -265,12 +265,3 @@ impl Exited {
         self.stdout.iter().map(event).collect()
     }
 }
-
-/// Waits for a condition by checking it again and again.
-#[track_caller]
-pub(crate) fn wait_until(condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < DEADLINE, "the condition is not met in time");
-    }
-}

@@ -2,9 +2,9 @@
 
 use std::net::{SocketAddr, TcpStream};
 
-use animal_store_test_servers::{HttpClient, RawConnection};
+use animal_store_test_servers::{HttpClient, RawConnection, wait_until};
 
-use crate::program::{Exited, Program, TOKEN, wait_until};
+use crate::program::{Exited, Program, TOKEN};
 
 const BODY: &str = r#"{"name":"Rex","categoryId":1}"#;
 

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 const HEADINGS: [&str; 6] = ["ID", "LABEL", "SCOPES", "CREATED", "EXPIRES", "LAST FOUR"];
 
-/// Formats a table with headings.
 pub(super) fn text(entries: &[TokenEntry]) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
     rows.extend(entries.iter().map(|entry| {
@@ -35,7 +34,6 @@ pub(super) fn text(entries: &[TokenEntry]) -> String {
     text
 }
 
-/// Formats an array with an object per token.
 pub(super) fn json(entries: &[TokenEntry]) -> serde_json::Result<String> {
     let objects: Vec<Value> = entries
         .iter()

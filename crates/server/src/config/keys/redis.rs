@@ -29,7 +29,6 @@ keys! {
          `overloaded` at once.");
 }
 
-/// API keys in Redis.
 #[derive(Debug)]
 pub(crate) struct RedisKeysConfig {
     pub(crate) endpoint: RedisEndpoint,

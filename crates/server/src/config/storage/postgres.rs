@@ -36,7 +36,6 @@ keys! {
          `Idempotency-Key` have their own queue of this size.");
 }
 
-/// Pets in PostgreSQL.
 #[derive(Debug)]
 pub(crate) struct PostgresConfig {
     pub(crate) endpoint: PgEndpoint,
@@ -61,7 +60,7 @@ impl PostgresConfig {
             transaction_pooling: values.read(&TRANSACTION_POOLING, boolean),
             connect_timeout: values.read(&CONNECT_TIMEOUT, duration(MIN_TIMEOUT..=MAX_TIMEOUT)),
             timeout: values.read(&TIMEOUT, duration(MIN_TIMEOUT..=MAX_TIMEOUT)),
-            start_timeout: PostgresSettings::START_TIMEOUT,
+            start_timeout: Duration::from_secs(5),
             max_waiting_creates: values.read(&MAX_WAITING_CREATES, number(1..=100_000)),
             idempotency_retention,
         };
