@@ -81,7 +81,7 @@ impl Pets {
     fn append(&mut self, pet: NewPet) -> Result<Pet, StorageError> {
         let id = i64::try_from(self.all.len() + 1).ok().and_then(|id| PetId::parse(id).ok());
         let pet = Pet::new(id.ok_or(StorageError::Overloaded)?, pet);
-        if let Some(status) = pet.new_pet().status {
+        if let Some(status) = pet.new_pet().status() {
             self.by_status[status as usize].push(pet.id());
         }
         self.all.push(pet.clone());

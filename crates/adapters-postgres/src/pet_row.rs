@@ -33,9 +33,9 @@ pub(crate) type Array<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
 /// Returns the values of [`COLUMNS`], in that order.
 pub(crate) fn arrays<'a>(pets: impl Iterator<Item = &'a NewPet> + Clone) -> Vec<Array<'a>> {
-    let names: Vec<_> = pets.clone().map(|pet| pet.name.as_str()).collect();
-    let categories: Vec<_> = pets.clone().map(|pet| pet.category_id.get()).collect();
-    let statuses: Vec<_> = pets.map(|pet| pet.status.map(status_code)).collect();
+    let names: Vec<_> = pets.clone().map(|pet| pet.name().as_str()).collect();
+    let categories: Vec<_> = pets.clone().map(|pet| pet.category_id().get()).collect();
+    let statuses: Vec<_> = pets.map(|pet| pet.status().map(status_code)).collect();
     vec![Box::new(names), Box::new(categories), Box::new(statuses)]
 }
 
@@ -45,9 +45,9 @@ pub(crate) fn arrays<'a>(pets: impl Iterator<Item = &'a NewPet> + Clone) -> Vec<
 /// without it keep their digest.
 pub(crate) fn digest(pet: &NewPet) -> [u8; 32] {
     Sha256::new()
-        .chain_update(pet.category_id.get().to_be_bytes())
-        .chain_update(pet.status.map_or(0, status_code).to_be_bytes())
-        .chain_update(pet.name.as_str())
+        .chain_update(pet.category_id().get().to_be_bytes())
+        .chain_update(pet.status().map_or(0, status_code).to_be_bytes())
+        .chain_update(pet.name().as_str())
         .finalize()
         .into()
 }

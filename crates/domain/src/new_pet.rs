@@ -3,12 +3,9 @@ use crate::{CategoryId, PetName, PetStatus};
 /// A pet before it is created: all its members except the id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPet {
-    /// Name of the pet.
-    pub name: PetName,
-    /// Category of the pet.
-    pub category_id: CategoryId,
-    /// Availability of the pet. There is no default: a pet may have no status.
-    pub status: Option<PetStatus>,
+    name: PetName,
+    category_id: CategoryId,
+    status: Option<PetStatus>,
 }
 
 impl NewPet {
@@ -17,9 +14,24 @@ impl NewPet {
         Self { name, category_id, status: None }
     }
 
-    /// Sets the status.
+    /// Sets the status. There is no default: a pet may have no status.
     #[must_use]
     pub fn with_status(self, status: impl Into<Option<PetStatus>>) -> Self {
         Self { status: status.into(), ..self }
+    }
+
+    /// Name of the pet.
+    pub const fn name(&self) -> &PetName {
+        &self.name
+    }
+
+    /// Category of the pet.
+    pub const fn category_id(&self) -> CategoryId {
+        self.category_id
+    }
+
+    /// Availability of the pet, if it has a status.
+    pub const fn status(&self) -> Option<PetStatus> {
+        self.status
     }
 }

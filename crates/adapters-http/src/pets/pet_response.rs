@@ -1,4 +1,4 @@
-use animal_store_domain::{NewPet, Pet, PetStatus};
+use animal_store_domain::{Pet, PetStatus};
 use serde::Serialize;
 
 /// The schema Pet of the interface. A pet without a status has no `status` member.
@@ -14,12 +14,12 @@ pub(super) struct PetResponse<'a> {
 
 impl<'a> From<&'a Pet> for PetResponse<'a> {
     fn from(pet: &'a Pet) -> Self {
-        let NewPet { name, category_id, status } = pet.new_pet();
+        let new_pet = pet.new_pet();
         Self {
             id: pet.id().get(),
-            name: name.as_str(),
-            category_id: category_id.get(),
-            status: status.map(PetStatus::as_str),
+            name: new_pet.name().as_str(),
+            category_id: new_pet.category_id().get(),
+            status: new_pet.status().map(PetStatus::as_str),
         }
     }
 }

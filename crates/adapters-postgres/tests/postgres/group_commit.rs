@@ -18,7 +18,7 @@ async fn requests_that_wait_for_a_commit_share_the_next_one() {
         let names: Vec<_> = (0..500).map(|number| number.to_string()).collect();
         let added = fixture.add_together(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
         let added = added.into_iter().map(|added| added.expect("added"));
-        let added: Vec<_> = added.map(|pet| format!("{} {}", pet.id().get(), pet.new_pet().name.as_str())).collect();
+        let added: Vec<_> = added.map(|pet| format!("{} {}", pet.id().get(), pet.new_pet().name().as_str())).collect();
         let stored = "SELECT id || ' ' || name FROM pets WHERE name NOT IN ('Rex', 'first') ORDER BY id";
         assert_eq!(fixture.observer.column(stored).await, added, "each has its own id");
         assert_eq!(fixture.names().await, names, "ids ascend in the order of the requests");

@@ -58,7 +58,7 @@ pub(crate) fn in_lock_order(mut names: Vec<String>) -> Vec<String> {
 pub(crate) async fn add_with_key(repository: &PgPetRepository, text: &str, name: &str) -> Keyed {
     match repository.add(AddPet { pet: pet_named(name), idempotency_key: Some(key(text)) }).await {
         Ok(AddedPet { pet, replayed }) => {
-            assert_eq!(pet.new_pet().name.as_str(), name);
+            assert_eq!(pet.new_pet().name().as_str(), name);
             if replayed { Replayed(pet.id().get()) } else { New(pet.id().get()) }
         }
         Err(AddPetError::IdempotencyConflict) => Conflict,

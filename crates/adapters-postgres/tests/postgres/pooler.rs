@@ -70,6 +70,6 @@ async fn a_pooler_in_session_mode_needs_no_setting() {
     let bouncer = PgBouncer::start(server.port(), "session", 10);
     let store = Store::at(&bouncer.url("postgres"), settings()).await;
     let added = adds_and_finds(&store.repository).await;
-    assert_eq!(store.repository.list(added.new_pet().status, None, 10).await.expect("a list"), [added]);
+    assert_eq!(store.repository.list(added.new_pet().status(), None, 10).await.expect("a list"), [added]);
     store.storage.readiness().check().await.expect("ready");
 }

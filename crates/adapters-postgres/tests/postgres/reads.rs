@@ -30,7 +30,7 @@ async fn find_briefly(repository: Arc<PgPetRepository>, id: i64, polls: i64) {
 
 async fn find_and_list(repository: Arc<PgPetRepository>, id: i64) {
     let found = find(&repository, id).await.expect("a response").expect("a pet");
-    assert_eq!((found.id().get(), found.new_pet().name.as_str()), (id, format!("pet {id}").as_str()));
+    assert_eq!((found.id().get(), found.new_pet().name().as_str()), (id, format!("pet {id}").as_str()));
     let after = PetId::parse(id).expect("an id");
     let listed = repository.list(None, Some(after), 3).await.expect("a response");
     let ids: Vec<_> = listed.iter().map(|pet| pet.id().get()).collect();

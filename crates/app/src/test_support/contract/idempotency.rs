@@ -85,10 +85,10 @@ pub async fn the_same_key_with_another_pet_is_refused(repository: Repository) {
     let pet = pet_named("Ren\u{e9}").with_status(PetStatus::Sold);
     let first = add(&repository, key("1"), pet.clone()).await;
 
-    let in_category = |id| NewPet::new(pet.name.clone(), CategoryId::new(id)).with_status(pet.status);
+    let in_category = |id| NewPet::new(pet.name().clone(), CategoryId::new(id)).with_status(pet.status());
     for other in [
-        pet_named("Rene\u{301}").with_status(pet.status),
-        pet_named("Ren").with_status(pet.status),
+        pet_named("Rene\u{301}").with_status(pet.status()),
+        pet_named("Ren").with_status(pet.status()),
         in_category(-1),
         in_category(1 << 32 | 1),
         pet.clone().with_status(PetStatus::Available),
@@ -161,7 +161,7 @@ pub async fn concurrent_retries_add_one_pet_per_key(repository: Repository) {
             for number in 0..50 {
                 let name = ((number * (2 * task + 1)) % 50).to_string();
                 match try_add(&repository, key(&name), pet_named(&name)).await {
-                    Ok(added) => assert_eq!(added.pet.new_pet().name.as_str(), name),
+                    Ok(added) => assert_eq!(added.pet.new_pet().name().as_str(), name),
                     Err(AddPetError::IdempotencyConflict) => {}
                     Err(error) => panic!("{error:?}"),
                 }
@@ -170,7 +170,7 @@ pub async fn concurrent_retries_add_one_pet_per_key(repository: Repository) {
     }))
     .await;
     let pets = list_all(&repository).await;
-    let names: BTreeSet<_> = pets.iter().map(|pet| pet.new_pet().name.as_str()).collect();
+    let names: BTreeSet<_> = pets.iter().map(|pet| pet.new_pet().name().as_str()).collect();
     assert!(names.len() == pets.len(), "{} pets with {} names", pets.len(), names.len());
     for number in 0..50 {
         try_add(&repository, key(&number.to_string()), pet_named(&number.to_string())).await.expect("add");

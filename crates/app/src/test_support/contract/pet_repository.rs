@@ -61,7 +61,7 @@ async fn add_many(repository: &Repository, count: usize) -> Vec<Pet> {
 }
 
 fn with_status(pets: &[Pet], status: PetStatus) -> Vec<Pet> {
-    pets.iter().filter(|pet| pet.new_pet().status == Some(status)).cloned().collect()
+    pets.iter().filter(|pet| pet.new_pet().status() == Some(status)).cloned().collect()
 }
 
 async fn list(repository: &Repository, status: Option<PetStatus>, after: Option<PetId>, limit: usize) -> Vec<Pet> {
@@ -101,7 +101,7 @@ pub async fn every_name_is_returned_exactly(repository: Repository) {
         ["x", &longest, " Rex ", "e\u{301}", "\u{e9}", "👩‍🚀", "\u{10ffff}", "\u{202e}kcab", "'; --", "\\N", "a\u{a0}b"]
     {
         let added = add(&repository, pet_named(text)).await;
-        assert_eq!(find(&repository, added.id()).await.expect("the pet").new_pet().name.as_str(), text);
+        assert_eq!(find(&repository, added.id()).await.expect("the pet").new_pet().name().as_str(), text);
     }
 }
 
@@ -109,7 +109,7 @@ pub async fn every_name_is_returned_exactly(repository: Repository) {
 pub async fn every_category_and_status_is_returned(repository: Repository) {
     for category in [i64::MIN, -1, 0, 1, i64::MAX] {
         for status in EVERY_STATUS {
-            let pet = NewPet::new(new_pet().name, CategoryId::new(category)).with_status(status);
+            let pet = NewPet::new(new_pet().name().clone(), CategoryId::new(category)).with_status(status);
             let added = add(&repository, pet.clone()).await;
             assert_eq!(find(&repository, added.id()).await, Some(Pet::new(added.id(), pet)));
         }
@@ -146,7 +146,7 @@ pub async fn a_list_contains_the_first_pets_up_to_its_limit(repository: Reposito
     for _ in 0..5 {
         added.push(add(&repository, new_pet()).await);
     }
-    for status in [None, new_pet().status] {
+    for status in [None, new_pet().status()] {
         for limit in 0..=6 {
             assert_eq!(list(&repository, status, None, limit).await, added[..limit.min(5)]);
         }
