@@ -22,7 +22,7 @@ keys! {
 #[derive(Debug)]
 pub(crate) enum KeysConfig {
     Memory { tokens: Vec<SecretString> },
-    Redis(RedisKeysConfig),
+    Redis(Box<RedisKeysConfig>),
 }
 
 #[derive(Clone)]
@@ -35,7 +35,7 @@ impl KeysConfig {
     pub(super) fn read(values: &mut Values, http: &HttpConfig) -> Option<Self> {
         match values.read(&BACKEND, one_of(&[("memory", Backend::Memory), ("redis", Backend::Redis)])) {
             Backend::Memory => Some(Self::Memory { tokens: tokens(values, http) }),
-            Backend::Redis => RedisKeysConfig::read(values).map(Self::Redis),
+            Backend::Redis => RedisKeysConfig::read(values).map(Box::new).map(Self::Redis),
         }
     }
 }
