@@ -8,15 +8,15 @@ mod api_key_store;
 mod pet_repository;
 mod readiness;
 
-pub use api_key_directory::{ApiKeyDirectory, ApiKeyDirectoryError};
-pub use api_key_store::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, TokenEntry};
-pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository, StorageError};
-pub use readiness::{NotReady, Readiness};
 #[cfg(any(test, feature = "test-support"))]
 pub use self::{
     api_key_directory::MockApiKeyDirectory, api_key_store::MockApiKeyStore, pet_repository::MockPetRepository,
     readiness::MockReadiness,
 };
+pub use api_key_directory::{ApiKeyDirectory, ApiKeyDirectoryError};
+pub use api_key_store::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, TokenEntry};
+pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository, StorageError};
+pub use readiness::{NotReady, Readiness};
 
 /// The cause of a failure, as an adapter describes it. It is written to the log and never sent to a client.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;

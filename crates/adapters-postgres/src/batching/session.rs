@@ -68,11 +68,7 @@ async fn warn_if_not_durable(client: &Client, purpose: &str) -> Result<(), Conne
     for setting in ["fsync", "synchronous_commit"] {
         let row = client.query_typed_one("SELECT current_setting($1)", &[(&setting, Type::TEXT)]).await?;
         if row.try_get::<_, &str>(0)? == "off" {
-            tracing::warn!(
-                setting,
-                purpose,
-                "this setting of PostgreSQL is off: pets confirmed with 201 can be lost"
-            );
+            tracing::warn!(setting, purpose, "this setting of PostgreSQL is off: pets confirmed with 201 can be lost");
         }
     }
     Ok(())

@@ -82,8 +82,10 @@ pub(super) struct RotateArgs {
 impl Command {
     pub(super) fn settings_mut(&mut self) -> &mut Settings {
         match self {
-            Self::Create(CreateArgs { settings, .. }) | Self::Rotate(RotateArgs { settings, .. }) => settings,
-            Self::List { settings, .. } | Self::Revoke { settings, .. } => settings,
+            Self::Create(CreateArgs { settings, .. })
+            | Self::List { settings, .. }
+            | Self::Revoke { settings, .. }
+            | Self::Rotate(RotateArgs { settings, .. }) => settings,
         }
     }
 }
