@@ -68,7 +68,6 @@ impl Creates {
 }
 
 impl CreateConnections {
-    /// Checks that both are up.
     pub(crate) async fn check(&self) -> Result<(), NotConnected> {
         self.plain.connection().await?;
         self.keyed.connection().await?;

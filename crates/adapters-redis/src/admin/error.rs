@@ -4,14 +4,12 @@ use thiserror::Error;
 
 use crate::token_hash::TokenHashError;
 
-/// A store operation failed.
 #[derive(Debug, Error)]
 pub(crate) enum StoreError {
     /// A read failed, or a connection.
     // Not a source: the message contains it.
     #[error("Redis: {0}")]
     Read(RedisError),
-    /// A write failed.
     #[error("Redis: {0}")]
     Write(RedisError),
     #[error(transparent)]

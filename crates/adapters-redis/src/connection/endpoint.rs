@@ -1,4 +1,4 @@
-use std::{convert::Infallible, fmt, time::Duration};
+use std::{convert::Infallible, fmt, sync::Arc, time::Duration};
 
 use redis::{
     AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, ProtocolVersion, PushInfo,
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// A Redis server and how to connect to it.
 #[derive(Clone)]
-pub struct RedisEndpoint(Client);
+pub struct RedisEndpoint(Arc<Client>);
 
 /// Certificates for TLS, in PEM.
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ impl RedisEndpoint {
         } else {
             Client::open(info).map_err(|_| RedisEndpointError::Url)?
         };
-        Ok(Self(client))
+        Ok(Self(Arc::new(client)))
     }
 
     /// Opens a connection. `timeout` bounds opening it, and each response. `on_push` is called for each push message,
@@ -103,11 +103,8 @@ impl RedisTls {
     /// Checks that each text holds a certificate: the driver accepts an authority without one.
     fn check(&self) -> Result<(), RedisEndpointError> {
         let mut texts = self.authority.iter().chain(self.client.iter().map(|(certificates, _)| certificates));
-        if texts.all(|text| CertificateDer::pem_slice_iter(text.as_bytes()).next().is_some()) {
-            Ok(())
-        } else {
-            Err(RedisEndpointError::Certificates("a text contains no certificate".to_owned()))
-        }
+        let valid = texts.all(|text| CertificateDer::pem_slice_iter(text.as_bytes()).next().is_some());
+        valid.then_some(()).ok_or_else(|| RedisEndpointError::Certificates("a text contains no certificate".to_owned()))
     }
 }
 

@@ -10,7 +10,6 @@ use crate::{
     token_hash::{KEY_FIELDS, KeyFields, TokenHashError, parse_token},
 };
 
-/// The result of looking a token up.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TokenRecord {
     /// The key that the token belongs to, if any.

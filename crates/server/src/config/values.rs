@@ -4,7 +4,6 @@ use secrecy::SecretString;
 
 use super::{error::ConfigError, key::Key, sources::Sources};
 
-/// The values of all keys, and the errors found so far.
 pub(super) struct Values {
     values: config::Config,
     errors: Vec<String>,
