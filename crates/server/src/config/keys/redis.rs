@@ -20,8 +20,9 @@ keys! {
     TIMEOUT: new("keys.redis.timeout", "500ms",
         "Timeout for opening a connection to Redis, and for each of its responses.");
     LEASE: new("keys.redis.lease", "600ms",
-        "Time for which cached API keys stay valid, counted from the sending of the last `PING` that Redis answered. It \
-         is the longest time for which a revoked key is accepted while Redis is unavailable. Redis is probed twice in this time.");
+        "Time for which cached API keys stay valid, counted from the sending of the last `PING` that Redis answered. \
+         It is the longest time for which a revoked key is accepted while Redis is unavailable. Redis is probed twice \
+         in this time.");
     MAX_KNOWN: new("keys.redis.max_known", "10000", "Maximum number of cached tokens that belong to an API key.");
     MAX_UNKNOWN: new("keys.redis.max_unknown", "10000", "Maximum number of cached tokens that belong to no API key.");
     MAX_LOOK_UPS: new("keys.redis.max_look_ups", "1000",
