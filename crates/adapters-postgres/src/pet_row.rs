@@ -41,8 +41,8 @@ pub(crate) fn arrays<'a>(pets: impl Iterator<Item = &'a NewPet> + Clone) -> Vec<
 
 /// Digest of a pet. It is stored with each idempotency key, so it must never change.
 ///
-/// A new member is appended after the name and a zero byte, which no name contains, and only if the pet has it: pets
-/// without it keep their digest.
+/// A new member is appended after the name as a zero byte, which no value contains, its name, `=` and its value, and
+/// only if the pet has it: pets without it keep their digest.
 pub(crate) fn digest(pet: &NewPet) -> [u8; 32] {
     Sha256::new()
         .chain_update(pet.category_id().get().to_be_bytes())

@@ -11,7 +11,7 @@ use crate::IdempotencyKey;
 ///   greater id.
 /// - A pet that [`add`](Self::add) returned is found and listed by every call that begins afterwards. It is
 ///   as durable as the storage of the adapter.
-/// - Names, categories and statuses are returned exactly as they were added.
+/// - Pets are returned exactly as they were added.
 /// - At most one `add` per idempotency key inserts a pet. Others return that pet or fail with
 ///   [`AddPetError::IdempotencyConflict`] or [`AddPetError::IdempotencyMismatch`]. A failed `add`
 ///   leaves the key free. After its retention, a setting of the adapter, a key is free again.
