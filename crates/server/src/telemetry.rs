@@ -72,8 +72,11 @@ fn init(config: &LogConfig, terminal: bool, writer: impl for<'a> MakeWriter<'a> 
     let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     if json {
         registry.with(layer.event_format(JsonLine)).init();
+    } else if terminal {
+        // The default: colours, unless NO_COLOR is set.
+        registry.with(layer).init();
     } else {
-        registry.with(layer.with_ansi(terminal)).init();
+        registry.with(layer.with_ansi(false)).init();
     }
     panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string);

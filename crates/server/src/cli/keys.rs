@@ -115,7 +115,9 @@ async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result
     let token = if args.token_stdin { read_token(io::stdin().lock())? } else { ApiToken::from_random(&random_bits()?) };
     let added = match IssueApiKey::new(store).execute(key.clone(), &token, args.expires_in).await {
         Ok(added) => added,
-        Err(IssueApiKeyError::Store(error)) => return Err(store_error(error, &key.id, |text| audit(&key, text))),
+        Err(IssueApiKeyError::Store(error)) => {
+            return Err(store_error(error, &key.id, "created", |text| audit(&key, text)));
+        }
         Err(error) => return Err(error.into()),
     };
     match added {
@@ -137,7 +139,8 @@ async fn list(as_json: bool, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> 
 
 async fn revoke(id: &str, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
     let id = parse_id(id)?;
-    let key = RevokeApiKey::new(store).execute(id.clone()).await.map_err(|error| change_error(error, &id))?;
+    let key =
+        RevokeApiKey::new(store).execute(id.clone()).await.map_err(|error| change_error(error, &id, "revoked"))?;
     audit(&key, "API key revoked");
     Ok(())
 }
@@ -146,7 +149,7 @@ async fn rotate(args: &RotateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Resul
     let id = parse_id(&args.id)?;
     let token = ApiToken::from_random(&random_bits()?);
     let rotated = RotateApiKey::new(store).execute(id.clone(), &token, args.grace, args.expires_in).await;
-    let key = rotated.map_err(|error| change_error(error, &id))?;
+    let key = rotated.map_err(|error| change_error(error, &id, "rotated"))?;
     audit(&key, "API key rotated");
     print(&key, &token)
 }
@@ -157,22 +160,22 @@ fn audit(key: &ApiKey, change: &str) {
     tracing::info!(target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, "{change}");
 }
 
-fn change_error(error: ApiKeyChangeError, id: &ApiKeyId) -> anyhow::Error {
-    let audit = |change: &str| tracing::warn!(target: AUDIT_TARGET, api_key = id.as_str(), "{change}");
+fn change_error(error: ApiKeyChangeError, id: &ApiKeyId, change: &str) -> anyhow::Error {
+    let audit = |text: &str| tracing::warn!(target: AUDIT_TARGET, api_key = id.as_str(), "{text}");
     match error {
-        ApiKeyChangeError::Store(error) => store_error(error, id, audit),
+        ApiKeyChangeError::Store(error) => store_error(error, id, change, audit),
         error @ ApiKeyChangeError::NotFound(_) => error.into(),
     }
 }
 
 /// Converts an error of the store. After an unknown outcome, both the audit log and the error message name the key.
-fn store_error(error: ApiKeyStoreError, id: &ApiKeyId, audit: impl FnOnce(&str)) -> anyhow::Error {
+fn store_error(error: ApiKeyStoreError, id: &ApiKeyId, change: &str, audit: impl FnOnce(&str)) -> anyhow::Error {
     let unknown = matches!(error, ApiKeyStoreError::OutcomeUnknown(_));
     let error = anyhow::Error::new(error);
     if !unknown {
         return error;
     }
-    audit("outcome unknown: the API key may have been changed");
+    audit(&format!("outcome unknown: the API key may have been {change}"));
     error.context(format!("API key {id}"))
 }
 
