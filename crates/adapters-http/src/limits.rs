@@ -5,8 +5,12 @@ use std::time::Duration;
 pub struct Limits {
     /// Number of worker threads.
     pub workers: usize,
-    /// Maximum number of open connections. Others wait in the backlog of the listener.
+    /// Maximum number of open connections. Beyond it, the one that has had no request for the longest time is closed;
+    /// if there is none, further connections wait.
     pub max_connections: usize,
+    /// Maximum number of bytes that response bodies hold while they are sent. Beyond it, the connection that has been
+    /// sending for the longest time is closed.
+    pub max_unsent_bytes: usize,
     /// Maximum number of requests in flight. Others are rejected with 503.
     pub max_in_flight: usize,
     /// Maximum size of a request body.

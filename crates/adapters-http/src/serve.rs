@@ -1,6 +1,13 @@
 //! Serves the routes on a listener: workers, limits and timeouts.
 
-use std::{fmt::Debug, io, net::TcpListener, time::Duration};
+use std::{
+    fmt::Debug,
+    io,
+    net::TcpListener,
+    rc::Rc,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use actix_http::{HttpService, Request, Response, body::MessageBody, error::DispatchError};
 use actix_server::{Server, ServerHandle};
@@ -9,10 +16,11 @@ use actix_web::{
     App, Error,
     dev::AppConfig,
     middleware::{Condition, from_fn},
-    rt::net::TcpStream,
+    rt::{self, net::TcpStream},
     web::Data,
 };
 use animal_store_app::CheckReadiness;
+use tokio::{sync::watch, time::sleep};
 use tracing::Level;
 
 use crate::{
@@ -24,7 +32,11 @@ use crate::{
     },
     routes,
     transport::{
-        pipelining::{self, DRAIN_TIMEOUT, RequestStream},
+        connections::{Connections, Stage},
+        listener::{ACCEPT_TIME, ignore_new_connections, limit_send_buffer},
+        request_stream::RequestStream,
+        responding::respond,
+        sliced_body::WRITE_BUFFER_BYTES,
         write_timeout::WriteTimeoutStream,
     },
     use_cases::UseCases,
@@ -38,16 +50,31 @@ const CLOCK_RESOLUTION: Duration = Duration::from_millis(500);
 
 const MANAGEMENT_CONNECTIONS: usize = 100;
 
+/// Maximum of the timeouts of the management listener. A probe takes one second at most.
+const MANAGEMENT_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// A server. Its listener accepts connections as soon as the server is created.
-pub struct HttpServer(Server);
+pub struct HttpServer {
+    server: Server,
+    listener: SharedListener,
+    stage: watch::Sender<Stage>,
+}
 
 /// Stops an [`HttpServer`].
-pub struct HttpServerHandle(ServerHandle);
+pub struct HttpServerHandle {
+    server: ServerHandle,
+    listener: SharedListener,
+    stage: watch::Sender<Stage>,
+}
+
+/// The listener until the server stops: the kernel accepts connections until its last handle is closed.
+type SharedListener = Arc<Mutex<Option<TcpListener>>>;
 
 impl HttpServer {
     /// Returns a handle that stops the server.
     pub fn handle(&self) -> HttpServerHandle {
-        HttpServerHandle(self.0.handle())
+        let (listener, stage) = (Arc::clone(&self.listener), self.stage.clone());
+        HttpServerHandle { server: self.server.handle(), listener, stage }
     }
 
     /// Serves until the server is stopped.
@@ -55,14 +82,35 @@ impl HttpServer {
     /// # Errors
     /// If the server fails.
     pub async fn run(self) -> io::Result<()> {
-        self.0.await
+        self.server.await
     }
 }
 
 impl HttpServerHandle {
-    /// Stops the server. A graceful stop resolves when no request is in flight.
-    pub async fn stop(&self, graceful: bool) {
-        self.0.stop(graceful).await;
+    /// From now on, every response says `Connection: close`.
+    pub fn announce_close(&self) {
+        self.stage.send_replace(Stage::Draining);
+    }
+
+    /// Stops accepting, and resolves when every connection is closed. A connection is closed after its response, which
+    /// says `Connection: close`, or once it was idle for `idle_grace`.
+    pub async fn stop(&self, idle_grace: Duration) {
+        self.stage.send_replace(Stage::Stopping { idle_grace });
+        let listener = self.listener.lock().ok().and_then(|mut listener| listener.take());
+        if let Some(listener) = listener {
+            if let Err(error) = ignore_new_connections(&listener) {
+                tracing::debug!(%error, "connections that are being opened may be reset");
+            }
+            drop(listener);
+            sleep(ACCEPT_TIME).await;
+        }
+        self.server.stop(true).await;
+    }
+
+    /// Closes every connection at once.
+    pub async fn abort(&self) {
+        self.stage.send_replace(Stage::Aborting);
+        self.server.stop(false).await;
     }
 }
 
@@ -81,7 +129,7 @@ where
 {
     let in_flight = InFlight::new(limits.max_in_flight);
     let app_data = (in_flight.clone(), limits.clone());
-    let server = serve(listener, limits, move || {
+    let server = serve(listener, limits, Level::INFO, move || {
         let (in_flight, limits) = app_data.clone();
         // The middleware that is added last runs first.
         App::new()
@@ -103,9 +151,16 @@ where
 /// # Errors
 /// If the listener cannot be used.
 pub fn serve_management(listener: TcpListener, limits: &Limits, readiness: &CheckReadiness) -> io::Result<HttpServer> {
-    let limits = Limits { workers: 1, max_connections: MANAGEMENT_CONNECTIONS, ..limits.clone() };
+    let limits = Limits {
+        workers: 1,
+        max_connections: MANAGEMENT_CONNECTIONS,
+        head_timeout: limits.head_timeout.min(MANAGEMENT_TIMEOUT),
+        keep_alive: limits.keep_alive.min(MANAGEMENT_TIMEOUT),
+        answer_timeout: limits.answer_timeout.min(3 * MANAGEMENT_TIMEOUT),
+        ..limits.clone()
+    };
     let readiness = readiness.clone();
-    serve(listener, &limits, move || {
+    serve(listener, &limits, Level::DEBUG, move || {
         App::new()
             .app_data(Data::new(readiness.clone()))
             .configure(routes::management)
@@ -117,6 +172,7 @@ pub fn serve_management(listener: TcpListener, limits: &Limits, readiness: &Chec
 fn serve<I, S, B>(
     listener: TcpListener,
     limits: &Limits,
+    log_level: Level,
     app: impl Fn() -> I + Clone + Send + 'static,
 ) -> io::Result<HttpServer>
 where
@@ -127,34 +183,43 @@ where
 {
     // Each worker has an equal share of the connections, and at least one.
     let workers = limits.workers.min(limits.max_connections);
-    let Limits { head_timeout, keep_alive, answer_timeout, .. } = *limits;
+    let Limits { head_timeout, body_timeout, keep_alive, answer_timeout, .. } = *limits;
+    let limits = limits.clone();
+    limit_send_buffer(&listener)?;
+    let (stage, stage_receiver) = watch::channel(Stage::Serving);
     let server = Server::build()
         .workers(workers)
-        .max_concurrent_connections(limits.max_connections / workers)
+        // One connection of each worker may wait until another one is closed.
+        .max_concurrent_connections(limits.max_connections / workers + 1)
         .shutdown_timeout(NEVER_FORCED)
         .disable_signals();
-    let shutdown = server.graceful_shutdown_signal();
-
-    let server = server.listen("http", listener, move || {
-        let shutdown = shutdown.clone();
+    let server = server.listen("http", listener.try_clone()?, move || {
+        let connections = Connections::new(&limits, workers, log_level);
+        rt::spawn(Rc::clone(&connections).follow(stage_receiver.clone()));
+        let admission = Rc::clone(&connections);
         let http = HttpService::build()
             .client_request_timeout(head_timeout + CLOCK_RESOLUTION)
-            .client_disconnect_timeout(DRAIN_TIMEOUT)
+            // The stream closes the connection itself.
+            .client_disconnect_timeout(Duration::ZERO)
             .keep_alive(keep_alive + CLOCK_RESOLUTION)
-            .on_connect_ext(|connection: &WriteTimeoutStream<RequestStream<TcpStream>>, extensions| {
-                extensions.insert(connection.get_ref().progress());
+            .h1_write_buffer_size(WRITE_BUFFER_BYTES)
+            .on_connect_ext(|stream: &WriteTimeoutStream<RequestStream<TcpStream>>, extensions| {
+                extensions.insert(Rc::clone(stream.get_ref().connection()));
             })
-            .graceful_shutdown_signal(move || {
-                let shutdown = shutdown.clone();
-                async move { shutdown.notified().await }
-            })
-            .h1(apply_fn_factory(map_config(app(), |()| AppConfig::default()), pipelining::respond));
-        fn_service(move |stream: TcpStream| async move {
-            stream.set_nodelay(true).map_err(DispatchError::Io)?;
-            let peer = stream.peer_addr().ok();
-            Ok::<_, DispatchError>((WriteTimeoutStream::new(RequestStream::new(stream), answer_timeout), peer))
+            .h1(apply_fn_factory(map_config(app(), |()| AppConfig::default()), move |request, service| {
+                respond(request, service, &connections)
+            }));
+        fn_service(move |stream: TcpStream| {
+            let connections = Rc::clone(&admission);
+            async move {
+                stream.set_nodelay(true).map_err(DispatchError::Io)?;
+                let peer = stream.peer_addr().ok();
+                let slot = connections.admit(peer).await;
+                let stream = RequestStream::new(stream, slot, body_timeout);
+                Ok::<_, DispatchError>((WriteTimeoutStream::new(stream, answer_timeout), peer))
+            }
         })
         .and_then(http)
     })?;
-    Ok(HttpServer(server.run()))
+    Ok(HttpServer { server: server.run(), listener: Arc::new(Mutex::new(Some(listener))), stage })
 }

@@ -101,7 +101,6 @@ fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, s
 }
 
 /// Logs a request that was refused before the application received it.
-#[expect(dead_code, reason = "the transport calls it")]
 pub(crate) fn log_refusal(level: Level, peer: Option<SocketAddr>, status: u16) {
     macro_rules! line {
         ($level:expr) => {

@@ -21,6 +21,8 @@ pub(super) enum Section {
 pub(super) enum HeadState {
     /// Before the first line. Empty lines do not count here (RFC 9112, section 2.2).
     Start,
+    RequestLine,
+    /// In a later line.
     Line,
     /// After the line feed of a line.
     LineFeed,
@@ -80,11 +82,11 @@ impl HeadState {
                 (Self::LineFeed | Self::CarriageReturn, b'\n') => return Some(bytes.len() - rest.len()),
                 (Self::Start, b'\r' | b'\n') => Self::Start,
                 (Self::LineFeed, b'\r') => Self::CarriageReturn,
-                (Self::Line, b'\n') => Self::LineFeed,
-                _ => {
+                (Self::RequestLine | Self::Line, b'\n') => Self::LineFeed,
+                (state, _) => {
                     // In a line, only its end matters.
                     rest = rest.as_slice()[memchr(b'\n', rest.as_slice()).unwrap_or(rest.len())..].iter();
-                    Self::Line
+                    if matches!(state, Self::Start | Self::RequestLine) { Self::RequestLine } else { Self::Line }
                 }
             };
         }

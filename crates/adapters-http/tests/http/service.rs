@@ -33,6 +33,7 @@ impl Service {
         let limits = Limits {
             workers: 1,
             max_connections: 100,
+            max_unsent_bytes: 1024 * 1024,
             max_in_flight: 100,
             max_body_bytes: 1024,
             head_timeout: Duration::from_secs(5),

@@ -11,8 +11,11 @@ keys! {
     LISTEN: new("http.listen", "127.0.0.1:8080", "Address of the API. Port 0 selects a free port.");
     WORKERS: new("http.workers", "auto", "Number of worker threads. `auto`: one per CPU.");
     MAX_CONNECTIONS: new("http.max_connections", "10000",
-        "Maximum number of open connections. Further connections wait until one closes. The process raises its limit \
-         of open files to match.");
+        "Maximum number of open connections. Beyond it, the connection that has had no request for the longest time is \
+         closed; if there is none, further connections wait. The process raises its limit of open files to match.");
+    MAX_UNSENT_BYTES: new("http.max_unsent_bytes", "67108864",
+        "Maximum number of bytes that responses of more than 8 KiB hold while clients read them. Beyond it, the \
+         connection that has been sending for the longest time is closed.");
     MAX_IN_FLIGHT: new("http.max_in_flight", "2000",
         "Maximum number of requests in flight. Further requests get 503 `overloaded` at once.");
     MAX_BODY_BYTES: new("http.max_body_bytes", "16384",
@@ -44,6 +47,7 @@ impl HttpConfig {
         let listen = values.read(&LISTEN, address);
         let workers = values.read(&WORKERS, workers);
         let max_connections = values.read(&MAX_CONNECTIONS, number(1..=1_000_000));
+        let max_unsent_bytes = values.read(&MAX_UNSENT_BYTES, number(1024 * 1024..=usize::MAX));
         let max_in_flight = values.read(&MAX_IN_FLIGHT, number(1..=1_000_000));
         let max_body_bytes = values.read(&MAX_BODY_BYTES, number(64..=1024 * 1024));
         let errors = values.error_count();
@@ -60,6 +64,7 @@ impl HttpConfig {
         let limits = Limits {
             workers,
             max_connections,
+            max_unsent_bytes,
             max_in_flight,
             max_body_bytes,
             head_timeout,

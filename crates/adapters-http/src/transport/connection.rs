@@ -1,0 +1,291 @@
+//! State of one connection, shared by its stream, its current response and its worker.
+//!
+//! actix reads ahead: it parses the next request while the current one waits for its response, and properties of the
+//! next request (HEAD, the version, `Connection: close`, an incomplete body) change that response. The phase therefore
+//! decides which bytes actix receives: those of one request, and those of the next request only after the response.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    cell::{Cell, RefCell},
+    net::SocketAddr,
+    rc::Rc,
+    task::Waker,
+};
+
+use actix_http::{HttpMessage, Request};
+use tokio::{sync::Notify, time::Instant};
+
+use super::framing::{HeadState, Section};
+use crate::body::declared_length;
+
+/// Maximum size of a request head in bytes. actix would buffer 128 KiB for each connection.
+const MAX_HEAD_BYTES: u64 = 32 * 1024;
+
+/// State of a connection.
+pub(crate) struct Connection {
+    pub(super) peer: Option<SocketAddr>,
+    phase: Cell<Phase>,
+    /// Bytes of the current section up to here.
+    section_bytes: Cell<u64>,
+    max_body_bytes: u64,
+    response: Cell<ResponseState>,
+    /// Bytes that the body of the current response holds for this connection alone.
+    held_bytes: Cell<usize>,
+    /// Time since which the connection has its current response, or none.
+    since: Cell<Instant>,
+    is_closed: Cell<bool>,
+    /// Whether the stream has bytes that wait for the next phase.
+    has_next: Cell<bool>,
+    task: RefCell<Option<Waker>>,
+    worker: Rc<WorkerState>,
+}
+
+/// State that all connections of a worker share.
+#[derive(Default)]
+pub(super) struct WorkerState {
+    /// Sum of the bytes that the connections hold.
+    pub(super) held_bytes: Cell<usize>,
+    /// Wakes the connections that wait for another one to become idle or to end.
+    pub(super) freed: Notify,
+}
+
+/// Decides which bytes actix receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The bytes of this section of a request.
+    Receiving(Section),
+    /// None: the request is complete and waits for its response.
+    Responding,
+    /// This number of zero bytes in place of the missing bytes of a body, so that actix keeps the connection open.
+    Filling { filler: u64, missing: u64 },
+    /// The response came before the end of the body. actix discards the rest of a chunked body; the stream discards
+    /// the rest of any other body.
+    Discarding(Section),
+    /// None: the head is too large.
+    Refusing(HeadLimit),
+    /// None: the connection has its final response. `unread`: input may follow.
+    Closing { unread: bool },
+}
+
+const FIRST_PHASE: Phase = Phase::Receiving(Section::HEAD);
+
+/// The limit that a head exceeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeadLimit {
+    Target,
+    Fields,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ResponseState {
+    /// There is no response to send.
+    None,
+    /// actix takes slices of the body.
+    Body,
+    /// actix has the body and writes the rest of it.
+    Tail,
+}
+
+impl Connection {
+    pub(super) fn new(peer: Option<SocketAddr>, max_body_bytes: u64, worker: Rc<WorkerState>) -> Self {
+        Self {
+            peer,
+            phase: Cell::new(FIRST_PHASE),
+            section_bytes: Cell::default(),
+            max_body_bytes,
+            response: Cell::new(ResponseState::None),
+            held_bytes: Cell::default(),
+            since: Cell::new(Instant::now()),
+            is_closed: Cell::default(),
+            has_next: Cell::default(),
+            task: RefCell::default(),
+            worker,
+        }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase.get()
+    }
+
+    /// Time since which the connection has its current response, or none.
+    pub(super) fn since(&self) -> Instant {
+        self.since.get()
+    }
+
+    /// Whether no byte of a request has arrived since the last response.
+    pub(super) fn is_idle(&self) -> bool {
+        self.phase.get() == FIRST_PHASE && !self.is_sending()
+    }
+
+    /// Whether no complete head has arrived since the last response.
+    pub(super) fn has_no_request(&self) -> bool {
+        matches!(self.phase.get(), Phase::Receiving(Section::Head(_))) && !self.is_sending()
+    }
+
+    pub(super) fn is_sending(&self) -> bool {
+        self.response.get() != ResponseState::None
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed.get()
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_bytes.get()
+    }
+
+    /// Closes the connection at its next poll.
+    pub(super) fn close(&self) {
+        self.is_closed.set(true);
+        self.wake();
+    }
+
+    /// Ends the phase: no more bytes are delivered.
+    pub(super) fn end_input(&self) {
+        self.phase.set(Phase::Closing { unread: true });
+    }
+
+    /// Remembers the task to wake. It is the same for the whole life of a connection.
+    pub(super) fn remember_task(&self, waker: &Waker) {
+        let mut task = self.task.borrow_mut();
+        if task.as_ref().is_none_or(|task| !task.will_wake(waker)) {
+            *task = Some(waker.clone());
+        }
+    }
+
+    pub(super) fn set_next(&self, has_next: bool) {
+        self.has_next.set(has_next);
+    }
+
+    fn wake(&self) {
+        if let Some(task) = &*self.task.borrow() {
+            task.wake_by_ref();
+        }
+    }
+
+    /// Records that a head was parsed. Returns whether the request has a body.
+    pub(super) fn start_request(&self, request: &Request) -> bool {
+        let body = match declared_length(request.headers()) {
+            _ if request.chunked().unwrap_or(false) => Some(Section::CHUNKED_BODY),
+            Some(length @ 1..) => Some(Section::Body(length)),
+            _ => None,
+        };
+        self.section_bytes.set(0);
+        self.phase.set(body.map_or(Phase::Responding, Phase::Receiving));
+        if body.is_some() && self.has_next.get() {
+            self.wake();
+        }
+        body.is_some()
+    }
+
+    /// Prepares a response that comes before the end of the body: a small body is completed with filler.
+    pub(super) fn fill_body(&self) {
+        if let Phase::Receiving(Section::Body(missing)) = self.phase.get()
+            && self.section_bytes.get() + missing <= self.max_body_bytes
+        {
+            self.phase.set(Phase::Filling { filler: missing, missing });
+        }
+    }
+
+    /// Takes up to this number of bytes of filler.
+    pub(super) fn take_filler(&self, max: usize) -> usize {
+        let Phase::Filling { filler, missing } = self.phase.get() else { return 0 };
+        let count = usize::try_from(filler).unwrap_or(max).min(max);
+        self.phase.set(Phase::Filling { filler: filler - count as u64, missing });
+        count
+    }
+
+    /// Whether actix needs more filler.
+    pub(super) fn needs_filler(&self) -> bool {
+        matches!(self.phase.get(), Phase::Filling { filler: 1.., .. })
+    }
+
+    /// Records the response to the request. Returns whether it is the final one of the connection: if `is_final`, or if
+    /// the rest of the body is too large to be discarded.
+    pub(super) fn start_response(&self, is_final: bool) -> bool {
+        let next = match self.phase.get() {
+            Phase::Responding if !is_final => FIRST_PHASE,
+            Phase::Filling { missing, .. } if !is_final => Phase::Discarding(Section::Body(missing)),
+            Phase::Receiving(section @ Section::ChunkedBody(_)) if !is_final && self.may_discard() => {
+                Phase::Discarding(section)
+            }
+            Phase::Responding => Phase::Closing { unread: false },
+            _ => Phase::Closing { unread: true },
+        };
+        if next == FIRST_PHASE {
+            self.section_bytes.set(0);
+        }
+        self.phase.set(next);
+        self.response.set(ResponseState::Body);
+        // Without a wake, actix reads only when more input arrives.
+        let continues = next == FIRST_PHASE && !self.has_next.get();
+        if !continues && next != (Phase::Closing { unread: false }) {
+            self.wake();
+        }
+        matches!(next, Phase::Closing { .. })
+    }
+
+    /// Whether the current body is not too large to be discarded. The framing of small chunks may be as long as their
+    /// data.
+    fn may_discard(&self) -> bool {
+        self.section_bytes.get() <= 2 * self.max_body_bytes
+    }
+
+    /// Records that the body of the response holds this number of bytes for this connection alone.
+    pub(super) fn hold(&self, bytes: usize) {
+        self.since.set(Instant::now());
+        self.held_bytes.set(bytes);
+        self.worker.held_bytes.update(|sum| sum + bytes);
+    }
+
+    /// Records that actix has the body of the response.
+    pub(super) fn end_body(&self) {
+        let held = self.held_bytes.take();
+        self.worker.held_bytes.update(|sum| sum - held);
+        if self.response.get() == ResponseState::Body {
+            self.response.set(ResponseState::Tail);
+        }
+    }
+
+    /// Records that everything that actix has written is in the socket.
+    pub(super) fn flushed(&self) {
+        if self.response.get() == ResponseState::Tail {
+            self.response.set(ResponseState::None);
+            self.since.set(Instant::now());
+            self.worker.freed.notify_waiters();
+            if matches!(self.phase.get(), Phase::Refusing(_)) {
+                self.wake();
+            }
+        }
+    }
+
+    /// Returns how many of these bytes belong to the current request, and records them. The others wait.
+    pub(super) fn take(&self, bytes: &[u8]) -> usize {
+        let (mut section, discards) = match self.phase.get() {
+            Phase::Receiving(section) => (section, false),
+            Phase::Discarding(section) => (section, true),
+            _ => return 0,
+        };
+        let is_head = matches!(section, Section::Head(_));
+        let end = section.end_in(bytes);
+        let count = end.unwrap_or(bytes.len());
+        self.section_bytes.update(|sum| sum + count as u64);
+        self.phase.set(match end {
+            Some(_) if discards => {
+                self.section_bytes.set(0);
+                FIRST_PHASE
+            }
+            Some(_) => Phase::Responding,
+            None if is_head && self.section_bytes.get() > MAX_HEAD_BYTES => {
+                let in_target = section == Section::Head(HeadState::RequestLine);
+                Phase::Refusing(if in_target { HeadLimit::Target } else { HeadLimit::Fields })
+            }
+            None if discards && !self.may_discard() => Phase::Closing { unread: true },
+            None if discards => Phase::Discarding(section),
+            None => Phase::Receiving(section),
+        });
+        count
+    }
+}

@@ -1,0 +1,123 @@
+use super::*;
+
+const HEAD: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const MAX_BODY_BYTES: u64 = 100;
+
+fn receiving(section: Section) -> Connection {
+    let connection = Connection::new(None, MAX_BODY_BYTES, Rc::default());
+    connection.phase.set(Phase::Receiving(section));
+    connection
+}
+
+/// Takes all filler and returns its length.
+fn filler(connection: &Connection) -> usize {
+    connection.fill_body();
+    std::iter::repeat_with(|| connection.take_filler(30)).take_while(|&count| count > 0).sum()
+}
+
+#[test]
+fn a_body_is_taken_up_to_its_last_byte() {
+    let connection = receiving(Section::Body(5));
+
+    assert_eq!(connection.take(b"12"), 2);
+    assert_eq!(connection.take(b"345GET"), 3);
+    assert_eq!(connection.take(b"GET"), 0);
+
+    assert!(!connection.start_response(false));
+    assert_eq!(connection.take(HEAD), HEAD.len());
+}
+
+#[test]
+fn after_an_early_response_the_rest_of_a_small_body_is_filled_and_not_a_head() {
+    let connection = receiving(Section::Body(MAX_BODY_BYTES));
+    assert_eq!(connection.take(&[b'x'; 40]), 40);
+
+    assert_eq!(filler(&connection), 60);
+    assert!(!connection.needs_filler());
+    assert!(!connection.start_response(false));
+
+    assert_eq!(connection.take(&[&[b'x'; 60], HEAD].concat()), 60);
+    assert_eq!(connection.take(HEAD), HEAD.len());
+}
+
+#[test]
+fn after_an_early_response_the_rest_of_a_chunked_body_is_not_a_head() {
+    let connection = receiving(Section::CHUNKED_BODY);
+    assert_eq!(connection.take(b"4\r\nan"), 5);
+
+    assert!(!connection.start_response(false));
+
+    assert_eq!(connection.take(b"im\r\n0\r\n\r\nGET"), 9);
+    assert_eq!(connection.take(HEAD), HEAD.len());
+}
+
+#[test]
+fn an_early_response_to_a_large_body_is_the_final_one() {
+    let connection = receiving(Section::Body(MAX_BODY_BYTES + 1));
+
+    assert_eq!(filler(&connection), 0);
+    assert!(connection.start_response(false));
+
+    assert_eq!(connection.phase(), Phase::Closing { unread: true });
+    assert_eq!(connection.take(b"12345GET"), 0);
+}
+
+#[test]
+fn a_chunked_body_that_turns_out_large_ends_the_connection() {
+    let connection = receiving(Section::CHUNKED_BODY);
+    assert!(!connection.start_response(false));
+
+    for _ in 0..20 {
+        connection.take(b"a\r\n0123456789\r\n");
+    }
+    assert_eq!(connection.phase(), Phase::Closing { unread: true });
+
+    let connection = receiving(Section::CHUNKED_BODY);
+    connection.take(&[b'0'; 201]);
+    assert!(connection.start_response(false), "it is large before the response");
+}
+
+#[test]
+fn after_the_final_response_nothing_is_taken() {
+    let complete = receiving(Section::Body(1));
+    assert_eq!(complete.take(b"1"), 1);
+    for connection in [complete, receiving(Section::Body(5)), receiving(Section::CHUNKED_BODY)] {
+        assert!(connection.start_response(true));
+        assert_eq!(connection.take(HEAD), 0);
+    }
+}
+
+#[test]
+fn a_head_that_is_too_large_is_refused_by_its_target_or_its_fields() {
+    for (start, limit) in
+        [("", HeadLimit::Target), ("GET /", HeadLimit::Target), ("GET / HTTP/1.1\r\nX: ", HeadLimit::Fields)]
+    {
+        let connection = receiving(Section::HEAD);
+        let too_large = start.to_owned() + &"x".repeat(32 * 1024 + 1 - start.len());
+        connection.take(&too_large.as_bytes()[..32 * 1024]);
+        assert!(matches!(connection.phase(), Phase::Receiving(_)), "{start}");
+
+        connection.take(b"x");
+        assert_eq!(connection.phase(), Phase::Refusing(limit), "{start}");
+    }
+}
+
+#[test]
+fn a_connection_is_idle_until_a_byte_arrives_and_after_the_response_is_in_the_socket() {
+    let connection = receiving(Section::HEAD);
+    assert!(connection.is_idle());
+
+    connection.take(b"G");
+    assert!(!connection.is_idle() && connection.has_no_request());
+
+    connection.take(&HEAD[1..]);
+    assert!(!connection.has_no_request());
+
+    connection.start_response(false);
+    connection.flushed();
+    assert!(!connection.is_idle(), "actix does not have the whole body");
+    connection.end_body();
+    assert!(!connection.is_idle(), "the socket does not have the whole body");
+    connection.flushed();
+    assert!(connection.is_idle());
+}

@@ -1,0 +1,146 @@
+//! The connections of one worker, and which of them are closed to make room for others.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    net::SocketAddr,
+    rc::Rc,
+    time::Duration,
+};
+
+use tokio::{sync::watch, time::sleep};
+use tracing::Level;
+
+use super::connection::{Connection, WorkerState};
+use crate::limits::Limits;
+
+/// Stage of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Serving,
+    /// Every response is the final one of its connection.
+    Draining,
+    /// In addition, connections are closed that were idle for this time.
+    Stopping {
+        idle_grace: Duration,
+    },
+    /// Every connection is closed.
+    Aborting,
+}
+
+/// Interval in which idle connections are closed while the server stops.
+const STOP_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The connections of one worker.
+pub(crate) struct Connections {
+    /// Level of the log lines about refusals.
+    pub(super) log_level: Level,
+    max_connections: usize,
+    max_held_bytes: usize,
+    max_body_bytes: usize,
+    open: RefCell<BTreeMap<u64, Rc<Connection>>>,
+    next_id: Cell<u64>,
+    is_draining: Cell<bool>,
+    state: Rc<WorkerState>,
+}
+
+/// Place of an open connection among those of its worker.
+pub(crate) struct Slot {
+    id: u64,
+    connections: Rc<Connections>,
+    pub(super) connection: Rc<Connection>,
+}
+
+impl Connections {
+    /// Creates the connections of one of the workers that share these limits.
+    pub(crate) fn new(limits: &Limits, workers: usize, log_level: Level) -> Rc<Self> {
+        Rc::new(Self {
+            log_level,
+            max_connections: limits.max_connections / workers,
+            max_held_bytes: limits.max_unsent_bytes / workers,
+            max_body_bytes: limits.max_body_bytes,
+            open: RefCell::default(),
+            next_id: Cell::default(),
+            is_draining: Cell::default(),
+            state: Rc::default(),
+        })
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.is_draining.get()
+    }
+
+    /// Waits for a slot. The connection that has had no request for the longest time is closed to make room.
+    pub(crate) async fn admit(self: Rc<Self>, peer: Option<SocketAddr>) -> Slot {
+        loop {
+            let freed = self.state.freed.notified();
+            if self.open.borrow().len() < self.max_connections {
+                break;
+            }
+            self.close_oldest(Connection::has_no_request);
+            freed.await;
+        }
+        let id = self.next_id.get();
+        self.next_id.set(id + 1);
+        let connection = Rc::new(Connection::new(peer, self.max_body_bytes as u64, Rc::clone(&self.state)));
+        self.open.borrow_mut().insert(id, Rc::clone(&connection));
+        Slot { id, connections: self, connection }
+    }
+
+    /// Closes the connection that has been sending for the longest time if the bodies of all responses hold too much.
+    pub(super) fn limit_held_bytes(&self) {
+        if self.state.held_bytes.get() > self.max_held_bytes {
+            self.close_oldest(|connection| connection.held_bytes() > 0);
+        }
+    }
+
+    fn close_oldest(&self, applies: impl Fn(&Connection) -> bool) {
+        let open = self.open.borrow();
+        let oldest = open.values().filter(|c| !c.is_closed() && applies(c)).min_by_key(|c| c.since());
+        if let Some(connection) = oldest {
+            connection.close();
+        }
+    }
+
+    fn close_all(&self, applies: impl Fn(&Connection) -> bool) {
+        self.open.borrow().values().filter(|c| !c.is_closed() && applies(c)).for_each(|c| c.close());
+    }
+
+    /// Follows the stages of the server until its end.
+    pub(crate) async fn follow(self: Rc<Self>, mut stage: watch::Receiver<Stage>) {
+        loop {
+            let current = *stage.borrow_and_update();
+            self.is_draining.set(current != Stage::Serving);
+            let changed = match current {
+                Stage::Serving | Stage::Draining => stage.changed().await,
+                Stage::Stopping { idle_grace } => {
+                    self.close_all(|c| c.is_idle() && c.since().elapsed() >= idle_grace);
+                    tokio::select! {
+                        changed = stage.changed() => changed,
+                        () = sleep(STOP_INTERVAL) => Ok(()),
+                    }
+                }
+                Stage::Aborting => {
+                    self.close_all(|_| true);
+                    stage.changed().await
+                }
+            };
+            if changed.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Slot {
+    pub(super) fn log_level(&self) -> Level {
+        self.connections.log_level
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.connections.open.borrow_mut().remove(&self.id);
+        self.connections.state.freed.notify_waiters();
+    }
+}

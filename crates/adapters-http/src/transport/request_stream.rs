@@ -1,0 +1,257 @@
+//! Delivers one request at a time to actix, even if the client pipelines requests (RFC 9112, section 9.3.2), and closes
+//! a connection without losing its final response (section 9.6).
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    io,
+    mem::MaybeUninit,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Sleep, sleep},
+};
+
+use super::{
+    connection::{Connection, HeadLimit, Phase},
+    connections::Slot,
+    framing::Section,
+};
+use crate::middleware::request_log;
+
+/// After the final response, input is drained for this long, so that closing does not reset the connection.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Maximum number of bytes that are drained.
+const MAX_DRAINED: usize = 1024 * 1024;
+
+/// When this many bytes of later requests are buffered, the rest stays in the socket.
+const MAX_BUFFERED: usize = 8 * 1024;
+
+const FILLER: [u8; 1024] = [0; 1024];
+
+/// A stream that delivers one request at a time.
+pub(crate) struct RequestStream<T> {
+    stream: T,
+    slot: Slot,
+    body_timeout: Duration,
+    /// Bytes of later requests.
+    buffered: Vec<u8>,
+    /// Timeout for the rest of a body that is discarded, or for the input that is drained.
+    timer: Option<Pin<Box<Sleep>>>,
+    /// Bytes of a refusal that are not written yet.
+    refusal: &'static [u8],
+    refused: bool,
+    /// Bytes drained up to here, once the sending side is closed.
+    drained: Option<usize>,
+}
+
+impl<T> RequestStream<T> {
+    pub(crate) fn new(stream: T, slot: Slot, body_timeout: Duration) -> Self {
+        Self {
+            stream,
+            slot,
+            body_timeout,
+            buffered: Vec::new(),
+            timer: None,
+            refusal: &[],
+            refused: false,
+            drained: None,
+        }
+    }
+
+    pub(crate) fn connection(&self) -> &Rc<Connection> {
+        &self.slot.connection
+    }
+
+    fn log_refusal(&mut self, status: u16) {
+        self.refused = true;
+        request_log::log_refusal(self.slot.log_level(), self.connection().peer, status);
+    }
+
+    /// Whether the timeout has passed since the first poll.
+    fn poll_timer(&mut self, timeout: Duration, context: &mut Context<'_>) -> Poll<()> {
+        self.timer.get_or_insert_with(|| Box::pin(sleep(timeout))).as_mut().poll(context)
+    }
+
+    /// Whether input can follow that the client sent before it saw the final response.
+    fn has_unread_input(&self) -> bool {
+        match self.connection().phase() {
+            Phase::Closing { unread: false } => !self.buffered.is_empty(),
+            _ => !self.connection().is_idle(),
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> RequestStream<T> {
+    fn poll_receiving(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.buffered.is_empty() {
+            let before = buffer.filled().len();
+            ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+            let count = self.slot.connection.take(&buffer.filled()[before..]);
+            self.buffered.extend_from_slice(&buffer.filled()[before + count..]);
+            buffer.set_filled(before + count);
+        } else {
+            let fits = self.buffered.len().min(buffer.remaining());
+            let count = self.slot.connection.take(&self.buffered[..fits]);
+            buffer.put_slice(&self.buffered[..count]);
+            self.buffered.drain(..count);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads ahead without delivering, so that a closed connection is noticed.
+    fn poll_responding(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.buffered.len() < MAX_BUFFERED {
+            let mut bytes = [MaybeUninit::uninit(); 1024];
+            let mut buffer = ReadBuf::uninit(&mut bytes);
+            match Pin::new(&mut self.stream).poll_read(context, &mut buffer)? {
+                // The end of the input, unless buffered bytes come before it.
+                Poll::Ready(()) if buffer.filled().is_empty() && self.buffered.is_empty() => {
+                    return Poll::Ready(Ok(()));
+                }
+                Poll::Ready(()) if !buffer.filled().is_empty() => self.buffered.extend_from_slice(buffer.filled()),
+                Poll::Ready(()) | Poll::Pending => break,
+            }
+        }
+        self.connection().set_next(!self.buffered.is_empty());
+        Poll::Pending
+    }
+
+    /// Reads and drops the rest of a body.
+    fn poll_discarding(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while matches!(self.connection().phase(), Phase::Discarding(_)) {
+            if self.buffered.is_empty() {
+                let mut bytes = [MaybeUninit::uninit(); 4096];
+                let mut buffer = ReadBuf::uninit(&mut bytes);
+                ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
+                if buffer.filled().is_empty() {
+                    self.connection().end_input();
+                }
+                self.buffered.extend_from_slice(buffer.filled());
+            }
+            let count = self.slot.connection.take(&self.buffered);
+            self.buffered.drain(..count);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads and drops input until the client closes, or the timeout or the maximum is reached.
+    fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while self.drained.is_some_and(|drained| drained < MAX_DRAINED) {
+            let mut bytes = [MaybeUninit::uninit(); 4096];
+            let mut buffer = ReadBuf::uninit(&mut bytes);
+            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                    self.drained = self.drained.map(|drained| drained + buffer.filled().len());
+                }
+                Poll::Ready(_) => break,
+                Poll::Pending => return self.poll_timer(DRAIN_TIMEOUT, context),
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> RequestStream<T> {
+    /// Refuses a head that is too large. actix does not see the rest of it.
+    fn poll_refusing(&mut self, limit: HeadLimit, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.connection().is_sending() {
+            return Poll::Pending;
+        }
+        if !self.refused {
+            let (status, response): (_, &[u8]) = match limit {
+                HeadLimit::Target => {
+                    (414, b"HTTP/1.1 414 URI Too Long\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+                }
+                HeadLimit::Fields => (
+                    431,
+                    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+                ),
+            };
+            self.refusal = response;
+            self.log_refusal(status);
+        }
+        while !self.refusal.is_empty() {
+            let written = ready!(Pin::new(&mut self.stream).poll_write(context, self.refusal))?;
+            self.refusal = &self.refusal[written..];
+        }
+        self.connection().end_input();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for RequestStream<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.connection().remember_task(context.waker());
+        if self.connection().is_closed() {
+            let closed = self.connection().has_no_request();
+            return Poll::Ready(if closed { Ok(()) } else { Err(io::ErrorKind::ConnectionAborted.into()) });
+        }
+        let timeout = self.body_timeout;
+        if !matches!(self.connection().phase(), Phase::Discarding(_)) {
+            self.timer = None;
+        } else if self.poll_timer(timeout, context).is_ready() {
+            self.connection().end_input();
+        }
+        loop {
+            match self.connection().phase() {
+                Phase::Receiving(_) | Phase::Discarding(Section::ChunkedBody(_)) => {
+                    return self.poll_receiving(context, buffer);
+                }
+                Phase::Responding => return self.poll_responding(context),
+                Phase::Filling { .. } => {
+                    let count = self.connection().take_filler(buffer.remaining().min(FILLER.len()));
+                    buffer.put_slice(&FILLER[..count]);
+                    return if count > 0 { Poll::Ready(Ok(())) } else { Poll::Pending };
+                }
+                Phase::Discarding(_) => ready!(self.poll_discarding(context))?,
+                Phase::Refusing(limit) => ready!(self.poll_refusing(limit, context))?,
+                // The end of the input.
+                Phase::Closing { .. } => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for RequestStream<T> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let connection = self.connection();
+        if connection.has_no_request() && !self.refused {
+            // actix refuses the head.
+            let status = bytes.get(9..12).and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
+            self.log_refusal(status.unwrap_or_default());
+        } else if connection.is_closed() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.connection().flushed();
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    /// Closes the sending side at once, and then drains unread input.
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.drained.is_none() {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+            self.drained = Some(0);
+            self.timer = None;
+        }
+        if self.has_unread_input() && !self.connection().is_closed() {
+            ready!(self.poll_drain(context));
+        }
+        Poll::Ready(Ok(()))
+    }
+}

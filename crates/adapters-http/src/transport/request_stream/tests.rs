@@ -1,0 +1,145 @@
+use std::{pin::pin, task::Waker};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+    time::Instant,
+};
+use tracing::Level;
+
+use super::*;
+use crate::{limits::Limits, transport::connections::Connections};
+
+const HEAD: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const BODY_TIMEOUT: Duration = Duration::from_secs(3);
+
+async fn stream(server: DuplexStream) -> RequestStream<DuplexStream> {
+    let limits = Limits {
+        workers: 1,
+        max_connections: 1,
+        max_unsent_bytes: 1024,
+        max_in_flight: 1,
+        max_body_bytes: 1024,
+        head_timeout: Duration::ZERO,
+        body_timeout: BODY_TIMEOUT,
+        keep_alive: Duration::ZERO,
+        answer_timeout: Duration::ZERO,
+    };
+    let slot = Connections::new(&limits, 1, Level::INFO).admit(None).await;
+    RequestStream::new(server, slot, BODY_TIMEOUT)
+}
+
+/// Whether nothing can be read now, not even the end of the stream.
+fn is_pending(stream: &mut RequestStream<DuplexStream>) -> bool {
+    let mut byte = [0];
+    pin!(stream.read(&mut byte)).poll(&mut Context::from_waker(Waker::noop())).is_pending()
+}
+
+#[tokio::test]
+async fn a_request_waits_for_the_response_to_the_request_before_it() {
+    let (mut client, server) = duplex(1024);
+    let mut stream = stream(server).await;
+    let connection = Rc::clone(stream.connection());
+    client.write_all(HEAD.repeat(3).as_bytes()).await.unwrap();
+    drop(client);
+
+    for later in (0..3).rev() {
+        let mut head = vec![0; HEAD.len()];
+        stream.read_exact(&mut head).await.unwrap();
+        assert_eq!(head, HEAD.as_bytes());
+        assert_eq!(is_pending(&mut stream), later > 0);
+        connection.start_response(false);
+    }
+    assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0, "the end of the stream");
+}
+
+#[tokio::test]
+async fn the_reader_is_woken_by_the_response() {
+    let (mut client, server) = duplex(1024);
+    let mut stream = stream(server).await;
+    let connection = Rc::clone(stream.connection());
+    client.write_all(HEAD.repeat(2).as_bytes()).await.unwrap();
+    stream.read_exact(&mut [0; HEAD.len()]).await.unwrap();
+
+    let ((), next) = tokio::join!(
+        async {
+            tokio::task::yield_now().await;
+            connection.start_response(false);
+        },
+        stream.read_u8()
+    );
+    assert_eq!(next.unwrap(), b'G');
+}
+
+#[tokio::test]
+async fn a_bounded_number_of_bytes_of_later_requests_is_buffered() {
+    let (mut client, server) = duplex(1024 * 1024);
+    let mut stream = stream(server).await;
+    client.write_all(HEAD.repeat(10_000).as_bytes()).await.unwrap();
+
+    stream.read_exact(&mut [0; HEAD.len()]).await.unwrap();
+    assert!(is_pending(&mut stream));
+
+    assert!(stream.buffered.len() < MAX_BUFFERED + 1024, "{}", stream.buffered.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_final_response_input_is_drained_until_the_client_closes_or_a_bound() {
+    let (mut client, server) = duplex(16);
+    let mut stream = final_response(server).await;
+    let sending = tokio::spawn(async move {
+        client.write_all(&[b'x'; 1000]).await.expect("all of it is read");
+        client.read(&mut [0]).await.expect("the end of the responses")
+    });
+    stream.shutdown().await.unwrap();
+    assert_eq!(sending.await.unwrap(), 0);
+
+    let (_open, server) = duplex(16);
+    let mut stream = final_response(server).await;
+    let start = Instant::now();
+    stream.shutdown().await.unwrap();
+    assert_eq!(start.elapsed(), DRAIN_TIMEOUT);
+
+    let (mut client, server) = duplex(4096);
+    let mut stream = final_response(server).await;
+    let endless = tokio::spawn(async move { while client.write_all(&[b'x'; 4096]).await.is_ok() {} });
+    let start = Instant::now();
+    stream.shutdown().await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert_eq!(stream.drained, Some(MAX_DRAINED));
+    drop(stream);
+    endless.await.unwrap();
+}
+
+/// A stream with its final response, while the body of its request is still arriving.
+async fn final_response(server: DuplexStream) -> RequestStream<DuplexStream> {
+    let stream = stream(server).await;
+    stream.connection().start_response(true);
+    stream
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_complete_request_with_its_final_response_is_closed_at_once() {
+    let (mut client, server) = duplex(1024);
+    let mut stream = stream(server).await;
+    client.write_all(HEAD.as_bytes()).await.unwrap();
+    stream.read_exact(&mut [0; HEAD.len()]).await.unwrap();
+    stream.connection().start_response(true);
+
+    let start = Instant::now();
+    stream.shutdown().await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_is_too_large_is_refused_without_more_of_it() {
+    let (mut client, server) = duplex(64 * 1024);
+    let mut stream = stream(server).await;
+    client.write_all(&[b'x'; 40_000]).await.unwrap();
+    let mut delivered = Vec::new();
+    stream.read_to_end(&mut delivered).await.unwrap();
+
+    drop(stream);
+    let mut response = String::new();
+    client.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 414 "), "{response}");
+}

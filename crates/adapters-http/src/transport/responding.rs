@@ -1,0 +1,134 @@
+//! Calls the service for each request of a connection, and prepares the connection for what follows the response.
+
+use std::{future::poll_fn, pin::pin, rc::Rc, task::Poll};
+
+use actix_http::{
+    ConnectionType, HttpMessage, Request, Response, StatusCode, Version,
+    body::MessageBody,
+    header::{HOST, UPGRADE},
+};
+use actix_service::Service;
+
+use super::{connection::Connection, connections::Connections, sliced_body::SlicedBody};
+use crate::middleware::request_log;
+
+/// Maximum length of a request target in bytes. A longer one is a 414 (RFC 9110, section 15.5.15).
+const MAX_TARGET_BYTES: usize = 8 * 1024;
+
+/// Calls the service. Its response lets the stream deliver the next request.
+pub(crate) fn respond<S, B>(
+    request: Request,
+    service: &S,
+    connections: &Rc<Connections>,
+) -> impl Future<Output = Result<Response<SlicedBody>, S::Error>> + use<S, B>
+where
+    S: Service<Request>,
+    S::Response: Into<Response<B>>,
+    B: MessageBody,
+{
+    let connection = request.conn_data::<Rc<Connection>>().cloned().expect("every connection has one");
+    let connections = Rc::clone(connections);
+    // In the protocol of the upgrade, the request may end at another byte.
+    let is_upgrade = request.headers().contains_key(UPGRADE);
+    let mut is_final = is_upgrade || request.head().connection_type() == ConnectionType::Close;
+    let has_body = connection.start_request(&request);
+    let call = match refusal(&request) {
+        Some(status) => Err(status),
+        None => Ok(service.call(request)),
+    };
+    async move {
+        let response: Result<Response<B>, _> = match call {
+            Ok(call) if has_body => complete_body(call, &connection).await.map(Into::into),
+            Ok(call) => call.await.map(Into::into),
+            Err(status) => {
+                request_log::log_refusal(connections.log_level, connection.peer, status.as_u16());
+                connection.start_response(true);
+                let mut response = Response::with_body(status, SlicedBody::empty(connection));
+                response.head_mut().set_connection_type(ConnectionType::Close);
+                return Ok(response);
+            }
+        };
+        let response = response.inspect_err(|_| {
+            connection.start_response(is_final);
+            connection.end_body();
+        })?;
+        let mut response = response.map_body(|_, body| SlicedBody::new(body, Rc::clone(&connection)));
+        connections.limit_held_bytes();
+        let head = response.head_mut();
+        if is_upgrade || connections.is_draining() {
+            head.set_connection_type(ConnectionType::Close);
+        }
+        // In HTTP/1.0, only the request decides whether the connection closes. If actix adds `Connection: close` later,
+        // it reads no further request.
+        is_final |= head.version >= Version::HTTP_11 && head.connection_type() == ConnectionType::Close;
+        if connection.start_response(is_final) && !is_final {
+            response.head_mut().set_connection_type(ConnectionType::Close);
+        }
+        Ok(response)
+    }
+}
+
+/// Waits for the response to a request with a body. If the body is not complete, and small, actix gets filler in its
+/// place: otherwise it would close the connection.
+async fn complete_body<F: Future>(call: F, connection: &Connection) -> F::Output {
+    let mut call = pin!(call);
+    let mut is_first_poll = true;
+    let mut response = None;
+    poll_fn(|context| {
+        if response.is_none() {
+            let Poll::Ready(output) = call.as_mut().poll(context) else {
+                is_first_poll = false;
+                return Poll::Pending;
+            };
+            response = Some(output);
+            connection.fill_body();
+            // At the first poll, actix has not decoded the bytes of the body that arrived with the head.
+            if is_first_poll || connection.needs_filler() {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        } else if connection.needs_filler() {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(response.take().expect("it was set"))
+    })
+    .await
+}
+
+/// Returns the status with which a head that actix accepts is refused.
+fn refusal(request: &Request) -> Option<StatusCode> {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    if target > MAX_TARGET_BYTES {
+        return Some(StatusCode::URI_TOO_LONG);
+    }
+    let host = request.headers().get(HOST)?;
+    (!is_valid_host(host.as_bytes())).then_some(StatusCode::BAD_REQUEST)
+}
+
+/// Whether the value of a `Host` header is `uri-host [ ":" port ]` (RFC 9112, section 3.2). Only the characters of the
+/// host are checked.
+fn is_valid_host(value: &[u8]) -> bool {
+    let colon = value.iter().rposition(|&byte| byte == b':' || byte == b']').filter(|&index| value[index] == b':');
+    let (host, port) = value.split_at(colon.unwrap_or(value.len()));
+    let is_ip_literal = host.first() == Some(&b'[') && host.last() == Some(&b']');
+    let name = if is_ip_literal { &host[1..host.len() - 1] } else { host };
+    name.iter().all(|&byte| {
+        byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte) || is_ip_literal && byte == b':'
+    }) && port.iter().skip(1).all(u8::is_ascii_digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_a_name_or_an_address_with_an_optional_port() {
+        for good in ["", "a", "store.example", "a:80", "a:", "127.0.0.1:8080", "[::1]", "[::1]:80", "b%C3%BCro", "_x"] {
+            assert!(is_valid_host(good.as_bytes()), "{good}");
+        }
+        for bad in ["a b", "a/b", "a:b", "a:80:80", "user@a", "a?b", "a#b", "[::1", "::1", "[a]b", "b\u{fc}ro", "<a>"] {
+            assert!(!is_valid_host(bad.as_bytes()), "{bad}");
+        }
+    }
+}
