@@ -25,7 +25,7 @@ use std::{
 use clap::{Parser, Subcommand};
 
 use self::options::Options;
-use crate::config::{Config, Sources};
+use crate::config::Config;
 
 /// A catalogue of pets as JSON over HTTP.
 #[derive(Debug, Parser)]
@@ -63,28 +63,29 @@ pub fn run() -> ExitCode {
         Command::Migrate(migrate) => std::mem::take(&mut migrate.settings).into(),
         Command::OpenApi => return exit_code(print_openapi()),
     };
-    let (sources, config) = match load(cli.options.join(options)) {
-        Ok(loaded) => loaded,
+    let config = match load(cli.options.join(options)) {
+        Ok(config) => config,
         Err(error) => return fail(&error, 2),
     };
     exit_code(match command {
         Command::Serve(_) => serve::run(config),
-        Command::CheckConfig(_) => print_config(&sources),
+        Command::CheckConfig(_) => print_config(&config),
         Command::Keys(command) => keys::run(command, config),
         Command::Migrate(args) => migrate::run(&args, config),
         Command::OpenApi => unreachable!("it needs no configuration"),
     })
 }
 
-fn load(options: Options) -> Result<(Sources, Config), String> {
-    let sources = options.sources()?;
-    let config = Config::load(&sources).map_err(|error| error.to_string())?;
-    Ok((sources, config))
+fn load(options: Options) -> Result<Config, String> {
+    Config::load(&options.sources()?).map_err(|error| error.to_string())
 }
 
-fn print_config(sources: &Sources) -> anyhow::Result<()> {
+fn print_config(config: &Config) -> anyhow::Result<()> {
+    for warning in &config.warnings {
+        print_error(&format!("warning: {warning}"));
+    }
     let mut stdout = io::stdout().lock();
-    for (key, value) in Config::effective(sources) {
+    for (key, value) in &config.shown {
         writeln!(stdout, "{} = {value}", key.name)?;
     }
     Ok(())
@@ -103,9 +104,13 @@ fn exit_code(result: anyhow::Result<()>) -> ExitCode {
 }
 
 fn fail(error: &str, code: u8) -> ExitCode {
+    print_error(error);
+    ExitCode::from(code)
+}
+
+fn print_error(error: &str) {
     // If standard error is closed, only the exit code is left.
     let _ = writeln!(io::stderr(), "animal-store: {error}");
-    ExitCode::from(code)
 }
 
 #[cfg(test)]

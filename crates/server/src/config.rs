@@ -3,19 +3,22 @@
 //! **Problem.** A typo that is ignored is found in production, a report that stops at the first error costs a restart
 //! per error, and a report that quotes the file can show a secret.
 //!
-//! **Invariant.** Unknown keys are refused. All errors are reported at once, with key and variable. No error and no
-//! output contains a secret. `docs/configuration.md` has a row for every key.
+//! **Invariant.** Unknown keys are refused. Every value that is set is checked, even if nothing uses it. All errors are
+//! reported at once, each with its key and the source of the value. No error and no output contains a secret.
+//! `docs/configuration.md` has a row for every key.
 //!
 //! **Proof.** `config/tests.rs`, and `secrets.rs` in `crates/server/tests/process`.
 //!
 //! Each section is a file: its keys with defaults and descriptions, its struct, and `read`, which checks the values.
 
 mod error;
+mod file;
 mod http;
 mod key;
 mod keys;
 mod log;
 mod management;
+mod setting;
 mod shutdown;
 mod sources;
 mod storage;
@@ -48,6 +51,10 @@ pub struct Config {
     pub(crate) keys: KeysConfig,
     pub(crate) log: LogConfig,
     pub(crate) shutdown_timeout: Duration,
+    /// Every key with its value. The value of a secret only says whether the secret is set.
+    pub(crate) shown: Vec<(&'static Key, String)>,
+    /// Warnings for the operator.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Config {
@@ -59,27 +66,22 @@ impl Config {
         service.chain(log::KEYS).chain(shutdown::KEYS).collect()
     }
 
-    /// Returns every key with its value. The value of a secret only says whether the secret is set.
-    pub(crate) fn effective(sources: &Sources) -> Vec<(&'static Key, String)> {
-        let keys = Self::all_keys();
-        let mut values = Values::collect(sources, &keys);
-        keys.into_iter().map(|key| (key, values.show(key))).collect()
-    }
-
     /// Reads and checks the configuration.
     ///
     /// # Errors
     /// [`ConfigError`] with all errors.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
-        let mut values = Values::collect(sources, &Self::all_keys());
+        let all_keys = Self::all_keys();
+        let mut values = Values::collect(sources, &all_keys);
         let http = HttpConfig::read(&mut values);
-        let management_listen = management::read_listen(&mut values);
+        let management_listen = management::read_listen(&mut values, http.listen);
         let storage = StorageConfig::read(&mut values);
-        let keys = KeysConfig::read(&mut values, &http);
+        let keys = KeysConfig::read(&mut values, http.listen);
         let log = LogConfig::read(&mut values);
         let shutdown_timeout = shutdown::read_timeout(&mut values);
-        values.finish()?;
+        let shown = all_keys.into_iter().map(|key| (key, values.show(key))).collect();
+        let warnings = values.finish()?;
         let (Some(storage), Some(keys)) = (storage, keys) else { unreachable!("a missing endpoint is an error") };
-        Ok(Self { http, management_listen, storage, keys, log, shutdown_timeout })
+        Ok(Self { http, management_listen, storage, keys, log, shutdown_timeout, shown, warnings })
     }
 }

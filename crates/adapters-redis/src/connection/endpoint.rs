@@ -4,7 +4,7 @@ use redis::{
     AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, ProtocolVersion, PushInfo,
     RedisResult, TlsCertificates, aio::MultiplexedConnection, io::tcp::TcpSettings,
 };
-use rustls::pki_types::{CertificateDer, pem::PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 
@@ -36,9 +36,15 @@ pub enum RedisEndpointError {
     /// Certificates are given for a connection without TLS.
     #[error("must begin with rediss:// if certificates are given")]
     NoTls,
-    /// The certificates are not valid.
-    #[error("cannot be used with these certificates: {0}")]
-    Certificates(String),
+    /// [`RedisTls::authority`] is not valid.
+    #[error("must contain certificates of authorities in PEM")]
+    Authority,
+    /// The certificate of [`RedisTls::client`] is not valid.
+    #[error("must contain a certificate in PEM")]
+    ClientCertificate,
+    /// The private key of [`RedisTls::client`] is not valid.
+    #[error("must contain a private key in PEM")]
+    ClientKey,
 }
 
 impl RedisEndpoint {
@@ -71,8 +77,8 @@ impl RedisEndpoint {
                 client_key: key.expose_secret().as_bytes().to_vec(),
             });
             let certificates = TlsCertificates { root_cert: tls.authority.map(String::into_bytes), client_tls };
-            Client::build_with_tls(info, certificates)
-                .map_err(|error| RedisEndpointError::Certificates(error.to_string()))?
+            // The PEM is valid: an authority is the only part that the driver can still refuse.
+            Client::build_with_tls(info, certificates).map_err(|_| RedisEndpointError::Authority)?
         } else if tls.authority.is_some() || tls.client.is_some() {
             return Err(RedisEndpointError::NoTls);
         } else {
@@ -100,11 +106,24 @@ impl RedisEndpoint {
 }
 
 impl RedisTls {
-    /// Checks that each text holds a certificate: the driver accepts an authority without one.
-    fn check(&self) -> Result<(), RedisEndpointError> {
-        let mut texts = self.authority.iter().chain(self.client.iter().map(|(certificates, _)| certificates));
-        let valid = texts.all(|text| CertificateDer::pem_slice_iter(text.as_bytes()).next().is_some());
-        valid.then_some(()).ok_or_else(|| RedisEndpointError::Certificates("a text contains no certificate".to_owned()))
+    /// Checks that each text is PEM and contains a certificate or a key: the driver accepts an authority without one.
+    ///
+    /// # Errors
+    /// The [`RedisEndpointError`] of the first text that is not valid.
+    pub fn check(&self) -> Result<(), RedisEndpointError> {
+        let is_valid = |text: &String| {
+            let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
+            certificates.is_ok_and(|certificates| !certificates.is_empty())
+        };
+        if !self.authority.iter().all(is_valid) {
+            return Err(RedisEndpointError::Authority);
+        }
+        let Some((certificate, key)) = &self.client else { return Ok(()) };
+        if !is_valid(certificate) {
+            return Err(RedisEndpointError::ClientCertificate);
+        }
+        let key = PrivateKeyDer::from_pem_slice(key.expose_secret().as_bytes());
+        key.map(drop).map_err(|_| RedisEndpointError::ClientKey)
     }
 }
 

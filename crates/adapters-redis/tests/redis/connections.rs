@@ -5,6 +5,7 @@ use std::fs;
 use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint, RedisEndpointError, RedisTls};
 use animal_store_app::ports::{ApiKeyStore, ApiKeyStoreError};
 use animal_store_test_servers::{Certificates, RedisServer};
+use secrecy::ExposeSecret;
 
 use crate::{
     requests::{Accepted, Failed, Refused, becomes, changes_to, is_ready, use_token},
@@ -161,14 +162,21 @@ async fn certificates_are_refused_without_tls_or_if_they_are_not_valid() {
     let good = tls(Some(certificates), Some(certificates));
     let (certificate, key) = good.client.expect("a certificate");
     let authority = good.authority.expect("an authority");
-    for (authority, certificate, key) in [
-        ("hunter2".to_owned(), certificate.clone(), key.clone()),
-        (authority.clone(), "hunter2".to_owned(), key),
-        (authority, certificate, "hunter2".into()),
+    // PEM of something that is not a certificate.
+    let other = "-----BEGIN CERTIFICATE-----\naHVudGVyMg==\n-----END CERTIFICATE-----\n";
+    let [authority, certificate] = [authority, certificate].map(|pem| move || pem.clone());
+    for (authority, certificate, key, expected) in [
+        (String::new(), certificate(), key.clone(), RedisEndpointError::Authority),
+        ("hunter2".to_owned(), certificate(), key.clone(), RedisEndpointError::Authority),
+        (other.to_owned(), certificate(), key.clone(), RedisEndpointError::Authority),
+        (authority(), "hunter2".to_owned(), key.clone(), RedisEndpointError::ClientCertificate),
+        (authority(), key.expose_secret().to_owned(), key, RedisEndpointError::ClientCertificate),
+        (authority(), certificate(), "hunter2".into(), RedisEndpointError::ClientKey),
+        (authority(), certificate(), certificate().into(), RedisEndpointError::ClientKey),
     ] {
         let tls = RedisTls { authority: Some(authority), client: Some((certificate, key)) };
         let error = RedisEndpoint::parse(&"rediss://localhost".into(), tls).expect_err("not valid");
-        assert!(matches!(error, RedisEndpointError::Certificates(_)), "{error:?}");
+        assert_eq!(error.to_string(), expected.to_string());
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
     }
 }

@@ -70,11 +70,11 @@ impl ApiToken {
         ApiKeyDigest::of(&self.0)
     }
 
-    /// Returns the last four characters, by which people recognise the token, or fewer: at most a quarter of the token.
+    /// Returns the last four characters, by which people recognise the token, or fewer: at most half of the token.
     pub fn last_four(&self) -> String {
         let token = self.0.expose_secret();
         let count = token.chars().count();
-        token.chars().skip(count - 4.min(count / 4)).collect()
+        token.chars().skip(count - 4.min(count / 2)).collect()
     }
 }
 
@@ -148,8 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn at_most_a_quarter_of_a_token_is_shown() {
-        for (token, shown) in [("abc", ""), ("abcd", "d"), ("abcdefgh", "gh"), ("0123456789abcdefg", "defg")] {
+    fn at_most_half_of_a_token_is_shown() {
+        for (token, shown) in [("a", ""), ("abc", "c"), ("abcdefg", "efg"), ("abcdefgh", "efgh"), ("012345678", "5678")]
+        {
             assert_eq!(ApiToken::parse(token.into()).unwrap().last_four(), shown);
         }
     }

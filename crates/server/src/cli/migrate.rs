@@ -1,4 +1,4 @@
-//! `animal-store migrate`: prints the names of migrations on standard output, and logs to standard error.
+//! `animal-store migrate`: prints the names of migrations on standard output, one per line, and logs to standard error.
 
 use std::io::{self, Write};
 
@@ -29,6 +29,9 @@ pub(super) fn run(args: &MigrateArgs, config: Config) -> anyhow::Result<()> {
     let migrations = Migrations::new(postgres.migrate_endpoint, postgres.settings.connect_timeout);
     let names = tokio::runtime::Runtime::new()?
         .block_on(async { if args.dry_run { migrations.pending().await } else { migrations.run().await } })?;
+    if names.is_empty() {
+        tracing::info!("no migration is pending");
+    }
     let mut stdout = io::stdout().lock();
     for name in names {
         writeln!(stdout, "{name}")?;

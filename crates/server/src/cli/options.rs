@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::{Config, Sources};
+use crate::config::{Config, Key, Sources};
 
 /// Options of `serve` and `check-config`. They are accepted before and after the command.
 #[derive(Debug, Default, Args)]
@@ -49,12 +49,15 @@ impl Options {
     /// If an option sets a secret. clap does not check this, because its error message would repeat the value.
     pub(super) fn sources(self) -> Result<Sources, String> {
         let Settings { config, set } = self.settings;
-        let is_secret = |name: &str| Config::all_keys().iter().any(|key| key.secret && key.name == name);
-        if let Some((name, _)) = set.iter().find(|(name, _)| is_secret(name)) {
-            return Err(format!("{name} is a secret: every user of this machine could read it in the process list"));
+        let is_set = |key: &&&Key| key.secret && set.iter().any(|(name, _)| name == key.name);
+        if let Some(key) = Config::all_keys().iter().find(is_set) {
+            let (name, variable) = (key.name, key.variable());
+            return Err(format!(
+                "{name} (--set) is a secret: every user of this machine could read it in the process list; set \
+                 {variable} instead"
+            ));
         }
-        let listen = self.listen.map(|address| ("http.listen".to_owned(), address));
-        Ok(Sources::from_process(config, set.into_iter().chain(listen).collect()))
+        Ok(Sources::from_process(config, set, self.listen))
     }
 }
 
@@ -77,7 +80,10 @@ mod tests {
     #[test]
     fn a_secret_cannot_be_set_by_a_flag() {
         let error = parse("--set keys.memory.tokens=top-secret").sources().unwrap_err();
-        assert!(error.starts_with("keys.memory.tokens is a secret") && !error.contains("top-secret"), "{error}");
+        assert!(
+            error.starts_with("keys.memory.tokens (--set) is a secret") && !error.contains("top-secret"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -4,6 +4,9 @@ use crate::{application::Application, config::Config, shutdown::Signals, telemet
 /// Runs the service until a signal ends it.
 pub(super) fn run(mut config: Config) -> anyhow::Result<()> {
     let _log = telemetry::start(&config.log)?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
     let limits = &config.http.limits;
     raise_file_limit(limits.max_connections + config.storage.connections(limits.workers));
     let generated_token = quickstart::generate_key(&mut config.keys)?;

@@ -50,17 +50,16 @@ impl HttpConfig {
         let max_unsent_bytes = values.read(&MAX_UNSENT_BYTES, number(1024 * 1024..=usize::MAX));
         let max_in_flight = values.read(&MAX_IN_FLIGHT, number(1..=1_000_000));
         let max_body_bytes = values.read(&MAX_BODY_BYTES, number(64..=1024 * 1024));
-        let errors = values.error_count();
         let head_timeout = values.read(&HEAD_TIMEOUT, duration(MILLISECOND..=HOUR));
         let body_timeout = values.read(&BODY_TIMEOUT, duration(MILLISECOND..=HOUR));
         let keep_alive = values.read(&KEEP_ALIVE, duration(MILLISECOND..=HOUR));
         let answer_timeout = values.read(&ANSWER_TIMEOUT, duration(MILLISECOND..=24 * HOUR));
-        let valid = values.error_count() == errors;
+        values.require(
+            answer_timeout > head_timeout + body_timeout + keep_alive,
+            &[&ANSWER_TIMEOUT, &HEAD_TIMEOUT, &BODY_TIMEOUT, &KEEP_ALIVE],
+            "must be longer than http.head_timeout, http.body_timeout and http.keep_alive together",
+        );
         let cors_origins = cors_origins(values);
-        if valid && answer_timeout <= head_timeout + body_timeout + keep_alive {
-            let rule = "must be longer than http.head_timeout, http.body_timeout and http.keep_alive together";
-            values.add_error(&ANSWER_TIMEOUT, rule);
-        }
         let limits = Limits {
             workers,
             max_connections,

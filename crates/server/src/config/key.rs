@@ -14,7 +14,7 @@ pub struct Key {
 /// Declares the keys of a section as constants, and `KEYS` with all of them.
 macro_rules! keys {
     ($($id:ident: $kind:ident($($text:expr),+);)+) => {
-        $(const $id: Key = Key::$kind($($text),+);)+
+        $(pub(in crate::config) const $id: Key = Key::$kind($($text),+);)+
         pub(in crate::config) const KEYS: &[Key] = &[$($id),+];
     };
 }

@@ -1,11 +1,13 @@
 pub(super) mod redis;
 
+use std::net::SocketAddr;
+
 use animal_store_app::ApiToken;
 use secrecy::SecretString;
 
 use self::redis::RedisKeysConfig;
 use super::{
-    http::HttpConfig,
+    http,
     key::{Key, keys},
     values::{Values, one_of},
 };
@@ -32,23 +34,30 @@ enum Backend {
 }
 
 impl KeysConfig {
-    pub(super) fn read(values: &mut Values, http: &HttpConfig) -> Option<Self> {
-        match values.read(&BACKEND, one_of(&[("memory", Backend::Memory), ("redis", Backend::Redis)])) {
-            Backend::Memory => Some(Self::Memory { tokens: tokens(values, http) }),
-            Backend::Redis => RedisKeysConfig::read(values).map(Box::new).map(Self::Redis),
+    pub(super) fn read(values: &mut Values, listen: SocketAddr) -> Option<Self> {
+        let backend = values.read(&BACKEND, one_of(&[("memory", Backend::Memory), ("redis", Backend::Redis)]));
+        let tokens = tokens(values);
+        let redis = RedisKeysConfig::read(values, matches!(backend, Backend::Redis));
+        match backend {
+            Backend::Memory => {
+                values.require(
+                    !tokens.is_empty() || listen.ip().is_loopback(),
+                    &[&TOKENS, &BACKEND, &http::LISTEN],
+                    "is required unless http.listen is a loopback address",
+                );
+                Some(Self::Memory { tokens })
+            }
+            Backend::Redis => redis.map(Box::new).map(Self::Redis),
         }
     }
 }
 
-fn tokens(values: &mut Values, http: &HttpConfig) -> Vec<SecretString> {
+fn tokens(values: &mut Values) -> Vec<SecretString> {
     let tokens = values.read_secrets(&TOKENS);
     for (token, number) in tokens.iter().zip(1..) {
         if let Err(error) = ApiToken::parse(token.clone()) {
             values.add_error(&TOKENS, &format!("contains an invalid token, number {number}: {error}"));
         }
-    }
-    if tokens.is_empty() && !http.listen.ip().is_loopback() {
-        values.add_error(&TOKENS, "is required unless http.listen is a loopback address");
     }
     tokens
 }

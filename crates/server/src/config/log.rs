@@ -32,9 +32,11 @@ impl LogConfig {
     }
 }
 
-/// Requires a level without a module. `Targets` accepts any word as the name of a module, a misspelt level too.
+/// Requires a level without a module. `Targets` accepts any word as the name of a module, a misspelt level too, and an
+/// empty level, as `error`.
 fn filter(text: &str) -> Result<Targets, String> {
-    let filter = text.parse().ok().filter(|filter: &Targets| filter.default_level().is_some());
+    let complete = text.split([',', '=']).all(|part| !part.trim().is_empty());
+    let filter = text.parse().ok().filter(|filter: &Targets| complete && filter.default_level().is_some());
     filter
         .ok_or_else(|| "a level, and after commas levels of modules, such as info or info,actix_http=error".to_owned())
 }

@@ -1,16 +1,24 @@
 use std::{
     collections::BTreeMap,
     ffi::OsString,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
-use config::{Environment, Map, Source, Value, ValueKind};
-
-use super::key::{Key, PREFIX, variable};
+use super::{
+    file::ConfigFile,
+    key::{Key, PREFIX},
+    setting::{Setting, Source, Value},
+};
 
 /// The configuration file that is read if it exists and no other is named.
 pub const DEFAULT_FILE: &str = "animal-store.toml";
+
+/// Permission of the group and of others to write a file.
+const OTHERS_MAY_WRITE: u32 = 0o022;
+
+/// Maximum number of edits between an unknown key and the key that its error suggests.
+const MAX_EDITS: usize = 3;
 
 /// The sources of the configuration, in ascending order of precedence.
 #[derive(Debug, Default)]
@@ -19,94 +27,111 @@ pub struct Sources {
     pub file: Option<PathBuf>,
     /// The environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Flags: names of keys and their values.
+    /// The flags `--set`: names of keys and their values.
     pub flags: Vec<(String, String)>,
+    /// The flag `--listen`: the value of `http.listen`.
+    pub listen: Option<String>,
+}
+
+/// The values that the sources set.
+#[derive(Default)]
+pub(super) struct Collected {
+    /// The value that wins, by key.
+    pub(super) settings: BTreeMap<String, Setting>,
+    pub(super) errors: Vec<String>,
+    pub(super) warnings: Vec<String>,
+    /// Whether the file could not be read, so that values may be missing.
+    pub(super) incomplete: bool,
 }
 
 impl Sources {
     /// Returns the sources of this process: the file (or [`DEFAULT_FILE`], if it exists), the environment, the flags.
-    pub(crate) fn from_process(file: Option<PathBuf>, flags: Vec<(String, String)>) -> Self {
-        let default = Path::new(DEFAULT_FILE);
-        let file = file.or_else(|| default.exists().then(|| default.to_owned()));
-        Self { file, environment: std::env::vars_os().collect(), flags }
+    pub(crate) fn from_process(file: Option<PathBuf>, flags: Vec<(String, String)>, listen: Option<String>) -> Self {
+        // A symbolic link to a missing file exists: reading it is an error.
+        let absent = fs::symlink_metadata(DEFAULT_FILE).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        let default = (!absent).then(|| Path::new(DEFAULT_FILE).to_owned());
+        Self { file: file.or(default), environment: std::env::vars_os().collect(), flags, listen }
     }
 
-    /// Returns every value that is set, by key. Adds an error for each unreadable source and unknown key; no error
-    /// contains a value.
-    pub(super) fn collect(&self, keys: &[&Key], errors: &mut Vec<String>) -> BTreeMap<String, Value> {
-        let mut values = BTreeMap::new();
-        let mut add = |source: Map<String, Value>, errors: &mut Vec<String>, origin: &dyn Fn(&str) -> String| {
-            let mut leaves = BTreeMap::new();
-            flatten("", source, &mut leaves);
-            for (name, value) in leaves {
-                if keys.iter().any(|key| key.name == name || key.secret && key.file_key() == name) {
-                    values.insert(name, value);
-                } else {
-                    errors.push(format!("{} is unknown", origin(&name)));
-                }
+    /// Returns every value that is set. Adds an error for each unreadable source, and for each key that is unknown or
+    /// set by two variables. No error contains a value.
+    pub(super) fn collect(&self, keys: &[&Key]) -> Collected {
+        let mut collected = Collected::default();
+        let mut settings = self.file_settings(keys, &mut collected);
+        settings.extend(read_environment(&self.environment, &mut collected.errors));
+        let flags = self.flags.iter().map(|(name, value)| ("--set", name.as_str(), value));
+        let listen = self.listen.iter().map(|address| ("--listen", "http.listen", address));
+        settings.extend(flags.chain(listen).map(|(flag, name, value)| Setting {
+            name: name.to_owned(),
+            value: Value::Text(value.clone()),
+            source: Source::Flag(flag),
+        }));
+        let mut known: Vec<String> = keys.iter().map(|key| key.name.to_owned()).collect();
+        known.extend(keys.iter().filter(|key| key.secret).map(|key| key.file_key()));
+        for setting in settings {
+            if known.contains(&setting.name) {
+                collected.settings.insert(setting.name.clone(), setting);
+            } else {
+                collected.errors.push(unknown(&setting, &known));
+            }
+        }
+        collected
+    }
+
+    fn file_settings(&self, keys: &[&Key], collected: &mut Collected) -> Vec<Setting> {
+        let Some(path) = &self.file else { return Vec::new() };
+        let ConfigFile { settings, mode } = match ConfigFile::read(path) {
+            Ok(file) => file,
+            Err(error) => {
+                collected.errors.push(error);
+                collected.incomplete = true;
+                return Vec::new();
             }
         };
-        if let Some(path) = &self.file {
-            let path_name = path.display();
-            let table = read_file(path).map_err(|error| errors.push(format!("{path_name}: {error}")));
-            add(table.unwrap_or_default(), errors, &|name| format!("{path_name}: {name}"));
+        let is_secret = |setting: &Setting| keys.iter().any(|key| key.secret && key.name == setting.name);
+        if mode & OTHERS_MAY_WRITE != 0 && settings.iter().any(is_secret) {
+            let name = path.display();
+            collected.warnings.push(format!(
+                "{name} contains secrets, and other users can write to it (mode {:03o}): run chmod go-w {name}",
+                mode & 0o777
+            ));
         }
-        let environment = read_environment(&self.environment, errors);
-        add(environment, errors, &variable);
-        let flags = self.flags.iter().cloned().map(|(name, value)| (name, Value::new(None, value))).collect();
-        add(flags, errors, &|name| format!("--set {name}"));
-        values
+        settings
     }
 }
 
-/// Joins the names of nested tables: `http.listen`.
-fn flatten(prefix: &str, table: Map<String, Value>, leaves: &mut BTreeMap<String, Value>) {
-    for (name, value) in table {
-        let name = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
-        match value.kind {
-            ValueKind::Table(table) => flatten(&name, table, leaves),
-            _ => drop(leaves.insert(name, value)),
+/// Returns the settings of the variables with our prefix, in any case after it.
+fn read_environment(environment: &[(OsString, OsString)], errors: &mut Vec<String>) -> Vec<Setting> {
+    let ours = environment.iter().filter_map(|(variable, value)| {
+        let variable = variable.to_str()?;
+        Some((variable, variable.strip_prefix(PREFIX)?.strip_prefix('_')?, value))
+    });
+    let mut ours: Vec<_> = ours.collect();
+    ours.sort_unstable(); // the environment has no order
+    let mut variables = BTreeMap::new();
+    let mut settings = Vec::new();
+    for (variable, suffix, value) in ours {
+        let name = suffix.to_lowercase().replace("__", ".");
+        if let Some(other) = variables.insert(name.clone(), variable) {
+            errors.push(format!("{name} ({other} and {variable}) must be set by one variable, not by two"));
         }
-    }
-}
-
-/// Reads a TOML file. An error names the line without its text, which can be a secret.
-fn read_file(path: &Path) -> Result<Map<String, Value>, String> {
-    let text = fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"))?;
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-        let start = error.span().map_or(0, |span| span.start).min(text.len());
-        let line = text.as_bytes()[..start].split(|&byte| byte == b'\n').count();
-        format!("line {line} is not valid TOML")
-    })?;
-    Ok(from_table(table))
-}
-
-fn from_table(table: toml::Table) -> Map<String, Value> {
-    table.into_iter().map(|(name, value)| (name, from_toml(value))).collect()
-}
-
-fn from_toml(value: toml::Value) -> Value {
-    let kind = match value {
-        toml::Value::String(text) => text.into(),
-        toml::Value::Integer(number) => number.into(),
-        toml::Value::Float(number) => number.into(),
-        toml::Value::Boolean(boolean) => boolean.into(),
-        toml::Value::Datetime(time) => time.to_string().into(),
-        toml::Value::Array(values) => ValueKind::Array(values.into_iter().map(from_toml).collect()),
-        toml::Value::Table(table) => ValueKind::Table(from_table(table)),
-    };
-    Value::new(None, kind)
-}
-
-fn read_environment(variables: &[(OsString, OsString)], errors: &mut Vec<String>) -> Map<String, Value> {
-    let mut ours = Map::new();
-    for (name, value) in variables {
-        let Some(name) = name.to_str().filter(|name| name.starts_with(&format!("{PREFIX}_"))) else { continue };
         match value.to_str() {
-            Some(value) => drop(ours.insert(name.to_owned(), value.to_owned())),
-            None => errors.push(format!("{name} is not UTF-8")),
+            Some(value) => settings.push(Setting {
+                name,
+                value: Value::Text(value.to_owned()),
+                source: Source::Variable(variable.to_owned()),
+            }),
+            None => errors.push(format!("{variable} is not UTF-8")),
         }
     }
-    let environment = Environment::with_prefix(PREFIX).prefix_separator("_").separator("__").source(Some(ours));
-    environment.collect().unwrap_or_default()
+    settings
+}
+
+/// Returns the error of an unknown key, with the nearest known key if one is near.
+fn unknown(Setting { name, source, .. }: &Setting, known: &[String]) -> String {
+    let lower = name.trim().to_lowercase();
+    let nearest = known.iter().map(|known| (strsim::osa_distance(&lower, known), known)).min();
+    let near = nearest.filter(|&(edits, _)| edits <= MAX_EDITS && edits <= lower.len() / 3);
+    let hint = near.map(|(_, known)| format!(": did you mean {}?", source.spelling(known)));
+    format!("{name} ({source}) is unknown{}", hint.unwrap_or_default())
 }

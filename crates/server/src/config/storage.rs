@@ -33,9 +33,10 @@ impl StorageConfig {
         let backend = values.read(&BACKEND, one_of(&[("memory", Backend::Memory), ("postgres", Backend::Postgres)]));
         let retention =
             values.read(&IDEMPOTENCY_RETENTION, duration(Duration::from_secs(1)..=Duration::from_hours(30 * 24)));
+        let postgres = PostgresConfig::read(values, retention, matches!(backend, Backend::Postgres));
         match backend {
             Backend::Memory => Some(Self::Memory { idempotency_retention: retention }),
-            Backend::Postgres => PostgresConfig::read(values, retention).map(Box::new).map(Self::Postgres),
+            Backend::Postgres => postgres.map(Box::new).map(Self::Postgres),
         }
     }
 

@@ -1,57 +1,75 @@
-use std::{fmt::Display, fs, net::SocketAddr, ops::RangeInclusive, str::FromStr, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Display,
+    fs,
+    net::SocketAddr,
+    ops::RangeInclusive,
+    str::FromStr,
+    time::Duration,
+};
 
 use secrecy::SecretString;
 
-use super::{error::ConfigError, key::Key, sources::Sources};
+use super::{
+    error::ConfigError,
+    key::Key,
+    setting::{Setting, Value},
+    sources::{Collected, Sources},
+};
 
+/// The values of the sources. Each error about them names the key and the source of its value.
 pub(super) struct Values {
-    values: config::Config,
+    settings: BTreeMap<String, Setting>,
     errors: Vec<String>,
+    warnings: Vec<String>,
+    /// Whether values may be missing.
+    incomplete: bool,
+    /// Names of the keys that have an error.
+    invalid: BTreeSet<&'static str>,
 }
 
 impl Values {
     pub(super) fn collect(sources: &Sources, keys: &[&Key]) -> Self {
-        let mut errors = Vec::new();
-        let mut builder = config::Config::builder();
-        for key in keys.iter().filter(|key| !key.secret) {
-            builder = builder.set_default(key.name, key.default).expect("a key is a path");
-        }
-        for (name, value) in sources.collect(keys, &mut errors) {
-            builder = builder.set_override(name, value).expect("a known key is a path");
-        }
-        Self { values: builder.build().expect("defaults and overrides cannot fail"), errors }
+        let Collected { settings, errors, warnings, incomplete } = sources.collect(keys);
+        Self { settings, errors, warnings, incomplete, invalid: BTreeSet::new() }
     }
 
     /// Returns the value of a key for display.
-    pub(super) fn show(&mut self, key: &Key) -> String {
-        if key.secret {
-            return if self.read_secrets(key).is_empty() { "(not set)" } else { "(set)" }.to_owned();
+    pub(super) fn show(&self, key: &Key) -> String {
+        let texts = self.texts(key).unwrap_or_default();
+        if !key.secret {
+            return texts.join(",");
         }
-        self.texts(key).unwrap_or_default().join(",")
+        let is_set = self.settings.contains_key(&key.file_key()) || split(&texts, SECRETS).next().is_some();
+        if is_set { "(set)" } else { "(not set)" }.to_owned()
     }
 
     /// Parses the value of a key. If it is invalid, adds an error and returns the default.
     pub(super) fn read<T>(&mut self, key: &Key, parse: impl Fn(&str) -> Result<T, String>) -> T {
-        let error = match self.values.get_string(key.name) {
-            Ok(text) => match parse(text.trim()) {
+        let error = match self.settings.get(key.name).map(|setting| &setting.value) {
+            None => None,
+            Some(Value::Text(text)) => match parse(text.trim()) {
                 Ok(value) => return value,
-                Err(expected) => format!("must be {expected}, not {text:?}"),
+                Err(expected) => Some(format!("must be {expected}, not {text:?}")),
             },
-            Err(_) => "must be one value".to_owned(),
+            Some(_) => Some("must be one value".to_owned()),
         };
-        self.add_error(key, &error);
+        if let Some(error) = error {
+            self.add_error(key, &error);
+        }
         parse(key.default).expect("the default is valid")
     }
 
     /// Returns the items of a list: an array in TOML, or a text with commas.
     pub(super) fn read_list(&mut self, key: &Key) -> Vec<String> {
-        split(&self.texts(key).unwrap_or_default(), &[',']).map(str::to_owned).collect()
+        split(&self.checked_texts(key), &[',']).map(str::to_owned).collect()
     }
 
     /// Returns the content of the file that a key names, if it is set.
     pub(super) fn read_file(&mut self, key: &Key) -> Option<String> {
         let path = Some(self.read(key, |path| Ok(path.to_owned()))).filter(|path| !path.is_empty())?;
-        fs::read_to_string(path).map_err(|error| self.add_error(key, &format!("cannot be read: {error}"))).ok()
+        let content = fs::read_to_string(&path);
+        content.map_err(|error| self.add_error(key, &format!("names {path}, which cannot be read: {error}"))).ok()
     }
 
     /// Returns a secret from its key or from the file of the key `…_file`.
@@ -62,49 +80,84 @@ impl Values {
 
     /// Returns a list of secrets: an array in TOML, or a text with commas or line ends. It can be in a file, too.
     pub(super) fn read_secrets(&mut self, key: &Key) -> Vec<SecretString> {
-        split(&self.secret_texts(key), &[',', '\n']).map(SecretString::from).collect()
+        split(&self.secret_texts(key), SECRETS).map(SecretString::from).collect()
     }
 
     fn secret_texts(&mut self, key: &Key) -> Vec<String> {
-        let direct = self.texts(key);
-        let from_file = self.values.get_string(&key.file_key()).ok().map(fs::read_to_string);
-        match (direct, from_file) {
-            (texts, None) => return texts.unwrap_or_default(),
-            (None, Some(Ok(text))) => return vec![text],
-            (None, Some(Err(error))) => self.add_error(key, &format!("cannot be read from its file: {error}")),
-            (Some(_), Some(_)) => self.add_error(key, "must be set either directly or by a file, not both"),
+        let file_key = key.file_key();
+        let Some(file) = self.settings.get(&file_key) else { return self.checked_texts(key) };
+        if self.settings.contains_key(key.name) {
+            let error = format!("and {file_key} ({}) must not both be set", file.source);
+            self.add_error(key, &error);
+            return Vec::new();
         }
+        let error = match &file.value {
+            Value::Text(path) => match fs::read_to_string(path) {
+                Ok(text) if split(&[&text], SECRETS).next().is_some() => return vec![text],
+                Ok(_) => "is empty".to_owned(),
+                Err(error) => format!("cannot be read: {error}"),
+            },
+            _ => "must be in one file".to_owned(),
+        };
+        self.add_error(key, &error);
         Vec::new()
     }
 
-    /// Returns the text of a key, or the texts of its array.
-    fn texts(&mut self, key: &Key) -> Option<Vec<String>> {
-        let Ok(array) = self.values.get_array(key.name) else {
-            return self.values.get_string(key.name).ok().map(|text| vec![text]);
-        };
-        let texts: Option<_> = array.into_iter().map(|value| value.into_string().ok()).collect();
-        texts.or_else(|| {
+    fn checked_texts(&mut self, key: &Key) -> Vec<String> {
+        self.texts(key).unwrap_or_else(|| {
             self.add_error(key, "must be a list of texts");
-            Some(Vec::new())
+            Vec::new()
         })
     }
 
+    /// Returns the text of a key, or the texts of its array. `None`: the array contains arrays or tables.
+    fn texts(&self, key: &Key) -> Option<Vec<String>> {
+        match self.settings.get(key.name).map(|setting| &setting.value) {
+            None => Some(vec![key.default.to_owned()]),
+            Some(Value::Text(text)) => Some(vec![text.clone()]),
+            Some(Value::List(texts)) => Some(texts.clone()),
+            Some(Value::Nested) => None,
+        }
+    }
+
+    /// Adds an error about the first key if a rule about several keys is violated. If one of them has an error already,
+    /// or if values may be missing, the rule cannot be judged.
+    pub(super) fn require(&mut self, satisfied: bool, keys: &[&Key], rule: &str) {
+        if !satisfied && !self.incomplete && !keys.iter().any(|key| self.invalid.contains(key.name)) {
+            self.add_error(keys[0], rule);
+        }
+    }
+
     pub(super) fn add_error(&mut self, key: &Key, error: &str) {
-        self.errors.push(format!("{} ({}) {error}", key.name, key.variable()));
+        self.errors.push(format!("{} {error}", self.label(key)));
+        self.invalid.insert(key.name);
     }
 
-    pub(super) const fn error_count(&self) -> usize {
-        self.errors.len()
+    /// Returns the name of a key and the source of its value. If it has no value: the variable that can set it.
+    pub(super) fn label(&self, key: &Key) -> String {
+        let file = self.settings.get(&key.file_key()).filter(|_| key.secret);
+        let source = match (self.settings.get(key.name), file) {
+            (Some(setting), _) => setting.source.to_string(),
+            (None, Some(Setting { value: Value::Text(path), source, .. })) => format!("{path}, named by {source}"),
+            (None, Some(file)) => file.source.to_string(),
+            (None, None) if key.default.is_empty() => key.variable(),
+            (None, None) => "default".to_owned(),
+        };
+        format!("{} ({source})", key.name)
     }
 
-    pub(super) fn finish(self) -> Result<(), ConfigError> {
-        if self.errors.is_empty() { Ok(()) } else { Err(ConfigError(self.errors)) }
+    /// Returns the warnings, or all errors.
+    pub(super) fn finish(self) -> Result<Vec<String>, ConfigError> {
+        if self.errors.is_empty() { Ok(self.warnings) } else { Err(ConfigError(self.errors)) }
     }
 }
 
+/// Separators of secrets.
+const SECRETS: &[char] = &[',', '\n'];
+
 /// Splits texts at separators into trimmed items. Empty items are dropped.
-fn split<'a>(texts: &'a [String], separators: &'a [char]) -> impl Iterator<Item = &'a str> {
-    texts.iter().flat_map(move |text| text.split(separators)).map(str::trim).filter(|item| !item.is_empty())
+fn split<'a>(texts: &'a [impl AsRef<str>], separators: &'a [char]) -> impl Iterator<Item = &'a str> {
+    texts.iter().flat_map(move |text| text.as_ref().split(separators)).map(str::trim).filter(|item| !item.is_empty())
 }
 
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {

@@ -163,6 +163,7 @@ fn sources(database: Option<&PgDatabase>, keys: &[(&str, &str)]) -> Sources {
         file: None,
         environment,
         flags: flags.iter().chain(keys).map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        listen: None,
     }
 }
 

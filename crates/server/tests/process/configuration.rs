@@ -1,5 +1,10 @@
 //! The sources of the configuration, `check-config`, and the report of an invalid configuration.
 
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::{PermissionsExt, symlink},
+};
+
 use crate::program::{Exited, Program};
 
 /// Returns the value that `check-config` prints for a key.
@@ -84,18 +89,18 @@ fn all_errors_of_all_sources_are_reported_at_once() {
     assert_refused(
         &exited,
         &[
-            "animal-store.toml: colour",
-            "animal-store.toml: http.workerz",
-            "animal-store.toml: keys.memory.token ",
-            "ANIMAL_STORE_HTTP__LISTENN",
-            "ANIMAL_STORE_HTTP_LISTEN ",
-            "--set log.level",
-            "http.workers (ANIMAL_STORE_HTTP__WORKERS)",
-            "http.keep_alive (ANIMAL_STORE_HTTP__KEEP_ALIVE)",
-            "http.cors_origins (ANIMAL_STORE_HTTP__CORS_ORIGINS)",
-            "http.max_in_flight (ANIMAL_STORE_HTTP__MAX_IN_FLIGHT)",
-            "http.listen (ANIMAL_STORE_HTTP__LISTEN)",
-            "storage.backend (ANIMAL_STORE_STORAGE__BACKEND)",
+            "colour (animal-store.toml, line 1) is unknown",
+            "http.workerz (animal-store.toml, line 4) is unknown: did you mean http.workers?",
+            "keys.memory.token (animal-store.toml, line 6) is unknown: did you mean keys.memory.tokens?",
+            "(ANIMAL_STORE_HTTP__LISTENN) is unknown: did you mean ANIMAL_STORE_HTTP__LISTEN?",
+            "(ANIMAL_STORE_HTTP_LISTEN) is unknown: did you mean ANIMAL_STORE_HTTP__LISTEN?",
+            "log.level (--set) is unknown",
+            "http.workers (animal-store.toml, line 3) must be",
+            "http.keep_alive (ANIMAL_STORE_HTTP__KEEP_ALIVE) must be",
+            "http.cors_origins (ANIMAL_STORE_HTTP__CORS_ORIGINS) must",
+            "http.max_in_flight (--set) must be",
+            "http.listen (--listen) must be",
+            "storage.backend (--set) must be",
         ],
     );
 }
@@ -106,4 +111,33 @@ fn a_value_of_the_wrong_type_is_refused() {
         let exited = Program::bare().file("animal-store.toml", file).args(&["check-config"]).run();
         assert_refused(&exited, &["http"]);
     }
+}
+
+#[test]
+fn a_default_file_that_is_a_dangling_link_is_refused() {
+    let program = Program::bare().args(&["check-config"]);
+    symlink("missing.toml", program.directory().join("animal-store.toml")).unwrap();
+    assert_refused(&program.run(), &["animal-store.toml: cannot be read: "]);
+}
+
+#[test]
+fn a_file_with_secrets_that_others_can_write_is_a_warning() {
+    let program = || {
+        let program = Program::new().file("animal-store.toml", "[keys.memory]\ntokens = 'top-secret'\n");
+        let path = program.directory().join("animal-store.toml");
+        fs::set_permissions(path, Permissions::from_mode(0o666)).unwrap();
+        program
+    };
+    let warning = "animal-store.toml contains secrets, and other users can write to it (mode 666): \
+                   run chmod go-w animal-store.toml";
+
+    let checked = program().args(&["check-config"]).run();
+    assert_eq!(value(&checked, "keys.memory.tokens"), "(set)");
+    assert_eq!(checked.stderr, [format!("animal-store: warning: {warning}")]);
+
+    let mut running = program().start();
+    running.address();
+    let served = running.terminate();
+    let logged = |line: &&String| line.contains(warning) && line.contains("WARN");
+    assert_eq!(served.stdout.iter().filter(logged).count(), 1, "{served:?}");
 }

@@ -60,6 +60,8 @@ fn migrate_prints_the_migrations_that_it_ran_and_a_dry_run_the_pending_ones() {
     let migrate = |args: &[&str]| {
         let exited = Program::with_postgres(database.url()).args(args).run();
         assert_eq!(exited.code, Some(0), "{exited:?}");
+        let nothing = exited.stderr.iter().any(|line| line.contains("no migration is pending"));
+        assert_eq!(nothing, exited.stdout.is_empty(), "{exited:?}");
         exited.stdout
     };
     let pending = migrate(&["migrate", "--dry-run"]);
@@ -68,7 +70,9 @@ fn migrate_prints_the_migrations_that_it_ran_and_a_dry_run_the_pending_ones() {
 
     assert_eq!(migrate(&["migrate"]), pending);
     assert_eq!(database.sql("SELECT count(*) FROM pets"), "0");
-    assert_eq!(migrate(&["migrate"]), Vec::<String>::new());
+    for args in [&["migrate"][..], &["migrate", "--dry-run"]] {
+        assert_eq!(migrate(args), Vec::<String>::new());
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod running;
 use std::{
     fs,
     io::Write,
+    path::Path,
     process::{Command, Stdio},
 };
 
@@ -73,6 +74,11 @@ impl Program {
     pub(crate) fn file(self, name: &str, text: &str) -> Self {
         fs::write(self.directory.path().join(name), text).expect("a file");
         self
+    }
+
+    /// Returns the working directory.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Sets the content of standard input.

@@ -60,7 +60,7 @@ fn a_syntax_error_in_the_line_of_a_secret_does_not_show_it() {
         format!("tokens = \"{SECRET}\\q\""),
     ] {
         let program = Program::new().file("animal-store.toml", &format!("[keys.memory]\n{line}\n"));
-        assert_refused(program, "animal-store.toml: line ");
+        assert_refused(program, "animal-store.toml, line ");
     }
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use animal_store_adapters_redis::{RedisEndpoint, RedisSettings, RedisTls};
+use animal_store_adapters_redis::{RedisEndpoint, RedisEndpointError, RedisSettings, RedisTls};
 use secrecy::SecretString;
 
 use crate::config::{
@@ -37,8 +37,9 @@ pub(crate) struct RedisKeysConfig {
 }
 
 impl RedisKeysConfig {
-    pub(super) fn read(values: &mut Values) -> Option<Self> {
-        let endpoint = endpoint(values);
+    /// `selected`: whether the values that the backend requires must be set.
+    pub(super) fn read(values: &mut Values, selected: bool) -> Option<Self> {
+        let endpoint = endpoint(values, selected);
         let directory = RedisSettings {
             prefix: values.read(&PREFIX, prefix),
             timeout: values.read(&TIMEOUT, duration(Duration::from_millis(10)..=Duration::from_secs(10))),
@@ -51,25 +52,32 @@ impl RedisKeysConfig {
     }
 }
 
-fn endpoint(values: &mut Values) -> Option<RedisEndpoint> {
+/// Parses the URL, if it is set, and the certificates. Adds an error for what is not valid.
+fn endpoint(values: &mut Values, selected: bool) -> Option<RedisEndpoint> {
     let url = values.read_secret(&URL);
+    values.require(url.is_some() || !selected, &[&URL], "is required if keys.backend is redis");
     let [authority, certificate, key] =
         [&TLS_CA_FILE, &TLS_CERT_FILE, &TLS_KEY_FILE].map(|file| values.read_file(file));
-    let client = match (certificate, key) {
-        (Some(certificate), Some(key)) => Some((certificate, SecretString::from(key))),
-        (None, None) => None,
-        _ => {
-            values.add_error(&TLS_CERT_FILE, "and keys.redis.tls_key_file must be set together");
-            return None;
-        }
+    values.require(
+        certificate.is_some() == key.is_some(),
+        &[&TLS_CERT_FILE, &TLS_KEY_FILE],
+        "and keys.redis.tls_key_file must be set together",
+    );
+    let tls = RedisTls { authority, client: certificate.zip(key.map(SecretString::from)) };
+    let endpoint = match url {
+        Some(url) => RedisEndpoint::parse(&url, tls).map(Some),
+        None => tls.check().map(|()| None),
     };
-    let Some(url) = url else {
-        values.add_error(&URL, "is required if keys.backend is redis");
-        return None;
-    };
-    RedisEndpoint::parse(&url, RedisTls { authority, client })
-        .map_err(|error| values.add_error(&URL, &error.to_string()))
-        .ok()
+    endpoint.unwrap_or_else(|error| {
+        let key = match error {
+            RedisEndpointError::Authority => &TLS_CA_FILE,
+            RedisEndpointError::ClientCertificate => &TLS_CERT_FILE,
+            RedisEndpointError::ClientKey => &TLS_KEY_FILE,
+            _ => &URL,
+        };
+        values.add_error(key, &error.to_string());
+        None
+    })
 }
 
 fn prefix(prefix: &str) -> Result<String, String> {

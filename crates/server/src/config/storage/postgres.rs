@@ -47,12 +47,10 @@ const MIN_TIMEOUT: Duration = Duration::from_millis(10);
 const MAX_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl PostgresConfig {
-    pub(super) fn read(values: &mut Values, idempotency_retention: Duration) -> Option<Self> {
-        let endpoint = endpoint(values, &URL);
-        if matches!(endpoint, Ok(None)) {
-            values.add_error(&URL, "is required if storage.backend is postgres");
-        }
-        let migrate_endpoint = self::endpoint(values, &MIGRATE_URL);
+    /// `selected`: whether the values that the backend requires must be set.
+    pub(super) fn read(values: &mut Values, idempotency_retention: Duration, selected: bool) -> Option<Self> {
+        let [endpoint, migrate_endpoint] = [&URL, &MIGRATE_URL].map(|key| endpoint(values, key));
+        values.require(endpoint.is_some() || !selected, &[&URL], "is required if storage.backend is postgres");
         let settings = PostgresSettings {
             schema: values.read(&MIGRATE, one_of(&[("on-start", SchemaMode::Migrate), ("check", SchemaMode::Check)])),
             required_at_start: values.read(&REQUIRED_AT_START, boolean),
@@ -64,17 +62,19 @@ impl PostgresConfig {
             max_waiting_creates: values.read(&MAX_WAITING_CREATES, number(1..=100_000)),
             idempotency_retention,
         };
-        if settings.transaction_pooling && matches!(migrate_endpoint, Ok(None)) {
-            values.add_error(&MIGRATE_URL, "is required if storage.postgres.transaction_pooling is true");
-        }
-        let endpoint = endpoint.ok()??;
-        let migrate_endpoint = migrate_endpoint.ok()?.unwrap_or_else(|| endpoint.clone());
+        values.require(
+            migrate_endpoint.is_some() || !settings.transaction_pooling || !selected,
+            &[&MIGRATE_URL],
+            "is required if storage.postgres.transaction_pooling is true",
+        );
+        let endpoint = endpoint?;
+        let migrate_endpoint = migrate_endpoint.unwrap_or_else(|| endpoint.clone());
         Some(Self { endpoint, migrate_endpoint, settings })
     }
 }
 
-/// Parses a URL. `Err`: the error was added to the values.
-fn endpoint(values: &mut Values, key: &Key) -> Result<Option<PgEndpoint>, ()> {
-    let Some(url) = values.read_secret(key) else { return Ok(None) };
-    PgEndpoint::parse(&url).map(Some).map_err(|error| values.add_error(key, &error.to_string()))
+/// Parses a URL, if it is set. Adds an error if it is not valid.
+fn endpoint(values: &mut Values, key: &Key) -> Option<PgEndpoint> {
+    let url = values.read_secret(key)?;
+    PgEndpoint::parse(&url).map_err(|error| values.add_error(key, &error.to_string())).ok()
 }

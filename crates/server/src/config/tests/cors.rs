@@ -41,6 +41,7 @@ fn every_invalid_origin_is_an_error() {
             format!("{key} must contain \"https://b.example\", as browsers send it, not \"https://b.example/\""),
         ]
     );
-    let (nested, _file) = file("[http]\ncors_origins = [['https://a.example']]\n");
+    let (nested, file) = file("[http]\ncors_origins = [['https://a.example']]\n");
+    let key = format!("http.cors_origins ({}, line 2)", file.path().display());
     assert_eq!(errors(&nested), [format!("{key} must be a list of texts")]);
 }

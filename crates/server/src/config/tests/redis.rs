@@ -1,8 +1,12 @@
 //! The keys `keys.redis.*`. `adapters-redis` tests the parsing of URLs.
 
+use animal_store_test_servers::Certificates;
+
 use super::*;
 
 const BACKEND: (&str, &str) = ("ANIMAL_STORE_KEYS__BACKEND", "redis");
+/// Prefix of the variables of the files for TLS.
+const TLS: &str = "ANIMAL_STORE_KEYS__REDIS__TLS_";
 
 /// Returns the errors if API keys are in Redis and all else is valid.
 fn redis_errors(variables: &[(&str, &str)]) -> Vec<String> {
@@ -32,18 +36,25 @@ fn a_password_can_contain_a_comma() {
 }
 
 #[test]
-fn certificates_are_read_and_checked() {
-    let pem = tempfile::NamedTempFile::new().unwrap();
-    let path = pem.path().to_str().unwrap();
-    let url = ("ANIMAL_STORE_KEYS__REDIS__URL", "rediss://localhost");
-    let (cert, key) = ("ANIMAL_STORE_KEYS__REDIS__TLS_CERT_FILE", "ANIMAL_STORE_KEYS__REDIS__TLS_KEY_FILE");
-    for (variables, expected) in [
-        (&[url, ("ANIMAL_STORE_KEYS__REDIS__TLS_CA_FILE", "/nowhere")][..], "keys.redis.tls_ca_file ("),
-        (&[url, (cert, path)], "keys.redis.tls_cert_file ("),
-        (&[url, (cert, path), (key, path)], "keys.redis.url ("),
+fn a_certificate_that_is_not_valid_is_reported_by_its_own_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = Certificates::make(folder.path());
+    let [certificate, key] = [&good.client, &good.client_key].map(|path| path.to_str().unwrap());
+    for (files, expected) in [
+        (&[("CA", "/nowhere")][..], "ca_file (…CA_FILE) names /nowhere, which cannot be read: No such file"),
+        (&[("CA", "/dev/null")], "ca_file (…CA_FILE) must contain certificates of authorities in PEM"),
+        (&[("CA", key)], "ca_file (…CA_FILE) must contain certificates of authorities in PEM"),
+        (&[("CERT", certificate)], "cert_file (…CERT_FILE) and keys.redis.tls_key_file must be set together"),
+        (&[("CERT", key), ("KEY", key)], "cert_file (…CERT_FILE) must contain a certificate in PEM"),
+        (&[("CERT", certificate), ("KEY", "/dev/null")], "key_file (…KEY_FILE) must contain a private key in PEM"),
+        (&[("CERT", certificate), ("KEY", "/nowhere")], "key_file (…KEY_FILE) names /nowhere, which cannot be read"),
     ] {
-        let found = redis_errors(variables);
-        assert!(found.iter().any(|error| error.starts_with(expected)), "{found:?}");
+        let named: Vec<_> = files.iter().map(|(name, path)| (format!("{TLS}{name}_FILE"), path)).collect();
+        let mut variables: Vec<_> = named.iter().map(|(name, path)| (&**name, **path)).collect();
+        variables.push(("ANIMAL_STORE_KEYS__REDIS__URL", "rediss://localhost"));
+        let found = redis_errors(&variables);
+        let [error] = &found[..] else { panic!("{files:?}: {found:?}") };
+        assert!(error.replace(TLS, "…").starts_with(&format!("keys.redis.tls_{expected}")), "{error}");
     }
 }
 
