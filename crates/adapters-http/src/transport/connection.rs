@@ -30,6 +30,8 @@ pub(crate) struct Connection {
     /// Bytes of the current section up to here.
     section_bytes: Cell<u64>,
     max_body_bytes: u64,
+    /// Whether the client may be waiting for a 100 before it sends the current body (RFC 9110, section 10.1.1).
+    expects_continue: Cell<bool>,
     response: Cell<ResponseState>,
     /// Bytes that the body of the current response holds for this connection alone.
     held_bytes: Cell<usize>,
@@ -95,6 +97,7 @@ impl Connection {
             phase: Cell::new(FIRST_PHASE),
             section_bytes: Cell::default(),
             max_body_bytes,
+            expects_continue: Cell::default(),
             response: Cell::new(ResponseState::None),
             held_bytes: Cell::default(),
             since: Cell::new(Instant::now()),
@@ -142,7 +145,7 @@ impl Connection {
         self.wake();
     }
 
-    /// Ends the phase: no more bytes are delivered.
+    /// Records that no more bytes are delivered.
     pub(super) fn end_input(&self) {
         self.phase.set(Phase::Closing { unread: true });
     }
@@ -173,6 +176,7 @@ impl Connection {
             _ => None,
         };
         self.section_bytes.set(0);
+        self.expects_continue.set(request.head().expect());
         self.phase.set(body.map_or(Phase::Responding, Phase::Receiving));
         if body.is_some() && self.has_next.get() {
             self.wake();
@@ -184,6 +188,7 @@ impl Connection {
     pub(super) fn fill_body(&self) {
         if let Phase::Receiving(Section::Body(missing)) = self.phase.get()
             && self.section_bytes.get() + missing <= self.max_body_bytes
+            && !self.expects_continue.get()
         {
             self.phase.set(Phase::Filling { filler: missing, missing });
         }
@@ -197,9 +202,12 @@ impl Connection {
         count
     }
 
-    /// Whether actix needs more filler.
-    pub(super) fn needs_filler(&self) -> bool {
-        matches!(self.phase.get(), Phase::Filling { filler: 1.., .. })
+    /// Bytes of filler that actix needs.
+    pub(super) fn needed_filler(&self) -> u64 {
+        match self.phase.get() {
+            Phase::Filling { filler, .. } => filler,
+            _ => 0,
+        }
     }
 
     /// Records the response to the request. Returns whether it is the final one of the connection: if `is_final`, or if
@@ -208,7 +216,9 @@ impl Connection {
         let next = match self.phase.get() {
             Phase::Responding if !is_final => FIRST_PHASE,
             Phase::Filling { missing, .. } if !is_final => Phase::Discarding(Section::Body(missing)),
-            Phase::Receiving(section @ Section::ChunkedBody(_)) if !is_final && self.may_discard() => {
+            Phase::Receiving(section @ Section::ChunkedBody(_))
+                if !is_final && self.may_discard() && !self.expects_continue.get() =>
+            {
                 Phase::Discarding(section)
             }
             Phase::Responding => Phase::Closing { unread: false },

@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::watch, time::sleep};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 use tracing::Level;
 
 use super::connection::{Connection, WorkerState};
@@ -108,13 +111,19 @@ impl Connections {
 
     /// Follows the stages of the server until its end.
     pub(crate) async fn follow(self: Rc<Self>, mut stage: watch::Receiver<Stage>) {
+        let mut stopping = None;
         loop {
             let current = *stage.borrow_and_update();
             self.is_draining.set(current != Stage::Serving);
             let changed = match current {
                 Stage::Serving | Stage::Draining => stage.changed().await,
                 Stage::Stopping { idle_grace } => {
-                    self.close_all(|c| c.is_idle() && c.since().elapsed() >= idle_grace);
+                    let start = *stopping.get_or_insert_with(Instant::now);
+                    self.close_all(|c| {
+                        // A head that has begun gets the whole time.
+                        let since = if c.is_idle() { c.since() } else { start.max(c.since()) };
+                        c.has_no_request() && since.elapsed() >= idle_grace
+                    });
                     tokio::select! {
                         changed = stage.changed() => changed,
                         () = sleep(STOP_INTERVAL) => Ok(()),

@@ -45,9 +45,10 @@ pub(crate) struct RequestStream<T> {
     buffered: Vec<u8>,
     /// Timeout for the rest of a body that is discarded, or for the input that is drained.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Bytes of a refusal that are not written yet.
-    refusal: &'static [u8],
+    /// Whether the stream has refused a head.
     refused: bool,
+    /// Bytes of that refusal that are not written yet.
+    refusal: &'static [u8],
     /// Bytes drained up to here, once the sending side is closed.
     drained: Option<usize>,
 }
@@ -70,8 +71,7 @@ impl<T> RequestStream<T> {
         &self.slot.connection
     }
 
-    fn log_refusal(&mut self, status: u16) {
-        self.refused = true;
+    fn log_refusal(&self, status: u16) {
         request_log::log_refusal(self.slot.log_level(), self.connection().peer, status);
     }
 
@@ -94,6 +94,9 @@ impl<T: AsyncRead + Unpin> RequestStream<T> {
         if self.buffered.is_empty() {
             let before = buffer.filled().len();
             ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+            if buffer.filled().len() == before {
+                self.connection().end_input();
+            }
             let count = self.slot.connection.take(&buffer.filled()[before..]);
             self.buffered.extend_from_slice(&buffer.filled()[before + count..]);
             buffer.set_filled(before + count);
@@ -176,6 +179,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> RequestStream<T> {
                 ),
             };
             self.refusal = response;
+            self.refused = true;
             self.log_refusal(status);
         }
         while !self.refusal.is_empty() {
@@ -227,10 +231,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for RequestStream<T> {
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for RequestStream<T> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let connection = self.connection();
-        if connection.has_no_request() && !self.refused {
-            // actix refuses the head.
+        if self.refused {
+            // actix refuses the same head.
+            return Poll::Ready(Ok(bytes.len()));
+        } else if connection.has_no_request() {
             let status = bytes.get(9..12).and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
             self.log_refusal(status.unwrap_or_default());
+            connection.end_input();
         } else if connection.is_closed() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }

@@ -1,6 +1,6 @@
 //! Calls the service for each request of a connection, and prepares the connection for what follows the response.
 
-use std::{future::poll_fn, pin::pin, rc::Rc, task::Poll};
+use std::{future::poll_fn, pin::pin, rc::Rc};
 
 use actix_http::{
     ConnectionType, HttpMessage, Request, Response, StatusCode, Version,
@@ -8,6 +8,7 @@ use actix_http::{
     header::{HOST, UPGRADE},
 };
 use actix_service::Service;
+use tokio::task::yield_now;
 
 use super::{connection::Connection, connections::Connections, sliced_body::SlicedBody};
 use crate::middleware::request_log;
@@ -73,27 +74,28 @@ where
 async fn complete_body<F: Future>(call: F, connection: &Connection) -> F::Output {
     let mut call = pin!(call);
     let mut is_first_poll = true;
-    let mut response = None;
-    poll_fn(|context| {
-        if response.is_none() {
-            let Poll::Ready(output) = call.as_mut().poll(context) else {
-                is_first_poll = false;
-                return Poll::Pending;
-            };
-            response = Some(output);
-            connection.fill_body();
-            // At the first poll, actix has not decoded the bytes of the body that arrived with the head.
-            if is_first_poll || connection.needs_filler() {
-                context.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-        } else if connection.needs_filler() {
-            context.waker().wake_by_ref();
-            return Poll::Pending;
+    let response = poll_fn(|context| {
+        let response = call.as_mut().poll(context).map(|response| (response, is_first_poll));
+        is_first_poll = false;
+        response
+    });
+    let (response, is_first_poll) = response.await;
+    connection.fill_body();
+    // At the first poll, actix has not decoded the bytes of the body that arrived with the head.
+    if is_first_poll {
+        yield_now().await;
+    }
+    loop {
+        let needed = connection.needed_filler();
+        if needed == 0 {
+            return response;
         }
-        Poll::Ready(response.take().expect("it was set"))
-    })
-    .await
+        yield_now().await;
+        if connection.needed_filler() == needed {
+            // actix does not read: it closes the connection after the response.
+            connection.end_input();
+        }
+    }
 }
 
 /// Returns the status with which a head that actix accepts is refused.

@@ -1,6 +1,6 @@
 //! The bounds on concurrent connections and concurrent requests.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use animal_store_test_servers::{RawConnection, wait_until};
 
@@ -16,33 +16,61 @@ fn assert_waits(connection: &mut RawConnection) {
 }
 
 #[test]
-fn connections_beyond_the_bound_wait_and_are_served_when_another_ends() {
-    let app = TestApp::start_with(&[("http.workers", "1"), ("http.max_connections", "2")]);
-    let mut served = [(), ()].map(|()| app.send(get("/v1/pets")));
-    for connection in &mut served {
-        connection.response().assert_status(200);
-    }
+fn connections_beyond_the_bound_wait_while_every_other_has_a_request() {
+    for workers in ["1", "2"] {
+        let app = TestApp::start_with(&[("http.workers", workers), ("http.max_connections", workers)]);
+        let workers = workers.parse().expect("a number");
+        let served: Vec<_> = (0..workers).map(|_| begin_slow_request(&app)).collect();
 
-    let mut waiting = [(), ()].map(|()| app.send(get("/v1/pets")));
-    waiting.iter_mut().for_each(assert_waits);
+        let mut waiting: Vec<_> = (0..workers).map(|_| app.send(get("/v1/pets"))).collect();
+        waiting.iter_mut().for_each(assert_waits);
 
-    for (served, mut waiting) in served.into_iter().zip(waiting) {
         drop(served);
-        waiting.response().assert_status(200);
+        for mut waiting in waiting {
+            waiting.response().assert_status(200);
+        }
     }
 }
 
 #[test]
-fn the_bound_on_connections_holds_for_all_workers_together() {
-    let app = TestApp::start_with(&[("http.workers", "2"), ("http.max_connections", "1")]);
-    let mut served = app.send(get("/v1/pets"));
-    served.response().assert_status(200);
+fn the_connection_that_was_idle_longest_makes_room() {
+    let app = TestApp::start_with(&[("http.workers", "1"), ("http.max_connections", "3")]);
+    let mut unused = app.connect();
+    let mut idle = [(), ()].map(|()| {
+        let mut connection = app.send(get("/v1/pets"));
+        connection.response().assert_status(200);
+        connection
+    });
+    idle[0].send(get("/v1/pets"));
+    idle[0].response().assert_status(200);
+    let [mut used, mut oldest] = idle;
 
-    let mut waiting = app.send(get("/v1/pets"));
+    let mut new = [(), ()].map(|()| {
+        let mut connection = app.send(get("/v1/pets"));
+        connection.response().assert_status(200);
+        connection
+    });
 
-    assert_waits(&mut waiting);
-    drop(served);
-    waiting.response().assert_status(200);
+    unused.assert_closed();
+    oldest.assert_closed();
+    for connection in new.iter_mut().chain([&mut used]) {
+        connection.send(get("/v1/pets"));
+        connection.response().assert_status(200);
+    }
+}
+
+#[test]
+fn idle_connections_do_not_block_the_management_listener() {
+    let app = TestApp::start();
+    let idle: Vec<_> = (0..150).map(|_| RawConnection::open(app.management_address)).collect();
+
+    let start = Instant::now();
+    for path in ["/live", "/ready"] {
+        app.management("GET", path).send().assert_status(200);
+    }
+
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    drop(idle);
 }
 
 /// A create without its body; returns the body.

@@ -23,7 +23,7 @@ pub(crate) const PET: &str = r#"{"name":"Rex","categoryId":7}"#;
 /// The running application. Dropping it stops the application.
 pub(crate) struct TestApp {
     pub(crate) address: SocketAddr,
-    management_address: SocketAddr,
+    pub(crate) management_address: SocketAddr,
     stop: watch::Sender<Stop>,
     thread: Option<JoinHandle<anyhow::Result<()>>>,
     /// The database of the PostgreSQL backend, dropped after the application has ended.

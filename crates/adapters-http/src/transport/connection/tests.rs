@@ -33,7 +33,7 @@ fn after_an_early_response_the_rest_of_a_small_body_is_filled_and_not_a_head() {
     assert_eq!(connection.take(&[b'x'; 40]), 40);
 
     assert_eq!(filler(&connection), 60);
-    assert!(!connection.needs_filler());
+    assert_eq!(connection.needed_filler(), 0);
     assert!(!connection.start_response(false));
 
     assert_eq!(connection.take(&[&[b'x'; 60], HEAD].concat()), 60);

@@ -47,8 +47,29 @@ fn a_head_of_300_kib_is_refused() {
 
     assert_refused(&app, post_head(&format!("X-Long: {long}\r\n")), &[431]);
     assert_refused(&app, post_head(&format!("{long}: x\r\n")), &[400, 431]);
-    assert_refused(&app, get(&format!("/v1/pets?limit={long}")), &[400, 414, 431]);
-    assert_refused(&app, format!("{long} /v1/pets HTTP/1.1\r\n{}\r\n", fields()), &[400, 431]);
+    assert_refused(&app, get(&format!("/v1/pets?limit={long}")), &[414]);
+    assert_refused(&app, format!("{long} /v1/pets HTTP/1.1\r\n{}\r\n", fields()), &[400, 414]);
+}
+
+#[test]
+fn a_target_has_at_most_8_kib() {
+    let app = TestApp::start();
+    let target = |bytes: usize| format!("/v1/pets?{}", "x".repeat(bytes - "/v1/pets?".len()));
+
+    let mut connection = app.send(get(&target(8 * 1024)));
+    connection.response().assert_status(200);
+
+    for bytes in [8 * 1024 + 1, 20_000, 100_000] {
+        assert_refused(&app, get(&target(bytes)), &[414]);
+    }
+}
+
+#[test]
+fn an_invalid_host_is_refused() {
+    let app = TestApp::start();
+    for host in ["store example", "store/example", "user@store", "store:http"] {
+        assert_refused(&app, get("/v1/pets").replacen("store.example", host, 1), &[400]);
+    }
 }
 
 #[test]
