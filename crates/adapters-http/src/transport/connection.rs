@@ -168,8 +168,8 @@ impl Connection {
         }
     }
 
-    /// Records that a head was parsed. Returns whether the request has a body.
-    pub(super) fn start_request(&self, request: &Request) -> bool {
+    /// Records that a head was parsed.
+    pub(super) fn start_request(&self, request: &Request) {
         let body = match declared_length(request.headers()) {
             _ if request.chunked().unwrap_or(false) => Some(Section::CHUNKED_BODY),
             Some(length @ 1..) => Some(Section::Body(length)),
@@ -181,7 +181,6 @@ impl Connection {
         if body.is_some() && self.has_next.get() {
             self.wake();
         }
-        body.is_some()
     }
 
     /// Prepares a response that comes before the end of the body: a small body is completed with filler.

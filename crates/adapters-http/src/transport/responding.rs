@@ -1,6 +1,6 @@
 //! Calls the service for each request of a connection, and prepares the connection for what follows the response.
 
-use std::{future::poll_fn, pin::pin, rc::Rc};
+use std::rc::Rc;
 
 use actix_http::{
     ConnectionType, HttpMessage, Request, Response, StatusCode, Version,
@@ -32,14 +32,13 @@ where
     // In the protocol of the upgrade, the request may end at another byte.
     let is_upgrade = request.headers().contains_key(UPGRADE);
     let mut is_final = is_upgrade || request.head().connection_type() == ConnectionType::Close;
-    let has_body = connection.start_request(&request);
+    connection.start_request(&request);
     let call = match refusal(&request) {
         Some(status) => Err(status),
         None => Ok(service.call(request)),
     };
     async move {
         let response: Result<Response<B>, _> = match call {
-            Ok(call) if has_body => complete_body(call, &connection).await.map(Into::into),
             Ok(call) => call.await.map(Into::into),
             Err(status) => {
                 request_log::log_refusal(connections.log_level, connection.peer, status.as_u16());
@@ -55,6 +54,7 @@ where
         })?;
         let mut response = response.map_body(|_, body| SlicedBody::new(body, Rc::clone(&connection)));
         connections.limit_held_bytes();
+        complete_body(&connection).await;
         let head = response.head_mut();
         if is_upgrade || connections.is_draining() {
             head.set_connection_type(ConnectionType::Close);
@@ -69,26 +69,13 @@ where
     }
 }
 
-/// Waits for the response to a request with a body. If the body is not complete, and small, actix gets filler in its
-/// place: otherwise it would close the connection.
-async fn complete_body<F: Future>(call: F, connection: &Connection) -> F::Output {
-    let mut call = pin!(call);
-    let mut is_first_poll = true;
-    let response = poll_fn(|context| {
-        let response = call.as_mut().poll(context).map(|response| (response, is_first_poll));
-        is_first_poll = false;
-        response
-    });
-    let (response, is_first_poll) = response.await;
+/// If the body is not complete, and small, actix gets filler in its place: otherwise it would close the connection.
+async fn complete_body(connection: &Connection) {
     connection.fill_body();
-    // At the first poll, actix has not decoded the bytes of the body that arrived with the head.
-    if is_first_poll {
-        yield_now().await;
-    }
     loop {
         let needed = connection.needed_filler();
         if needed == 0 {
-            return response;
+            return;
         }
         yield_now().await;
         if connection.needed_filler() == needed {

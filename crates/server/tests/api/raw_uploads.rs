@@ -9,7 +9,7 @@ use std::{
 use animal_store_test_servers::{RawConnection, wait_until};
 
 use crate::{
-    raw_requests::{assert_no_pet, assert_nothing_smuggled, begin_post, get, pet, post, post_head, smuggled, statuses},
+    raw_requests::{assert_no_pet, begin_post, get, pet, post, post_head, smuggled, statuses},
     test_app::TestApp,
 };
 
@@ -70,6 +70,7 @@ fn upload(refusal: Refusal, framing: Framing, bytes: usize) -> Vec<u8> {
 /// Asserts that the refusal arrives. `finish` runs before the connection is used again.
 #[track_caller]
 fn assert_refusal(app: &TestApp, connection: &mut RawConnection, refusal: Refusal, finish: impl FnOnce()) {
+    // A response that comes before the size of a chunked body is known cannot say that it closes the connection.
     let response = connection.response();
     match refusal {
         Refusal::NoKey => response.assert_error(401, "missing_api_key"),
@@ -77,7 +78,9 @@ fn assert_refusal(app: &TestApp, connection: &mut RawConnection, refusal: Refusa
         Refusal::NotJson => response.assert_error(415, "unsupported_media_type"),
     };
     finish();
-    assert_nothing_smuggled(app, connection, &response);
+    connection.finish_sending();
+    connection.assert_closed();
+    assert_no_pet(app);
 }
 
 #[test]
