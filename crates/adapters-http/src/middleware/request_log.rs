@@ -3,7 +3,7 @@
 //! The line never contains a query, a header or a body. Of an idempotency key it contains the digest. A 5xx is logged
 //! as an error with its cause, which the client never sees.
 
-use std::{error::Error as _, iter::successors, sync::Arc, time::Instant};
+use std::{error::Error as _, iter::successors, net::SocketAddr, sync::Arc, time::Instant};
 
 use actix_web::{
     Error, HttpMessage, HttpResponse,
@@ -95,6 +95,25 @@ fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, s
     }
     match level {
         Level::ERROR => line!(Level::ERROR),
+        Level::DEBUG => line!(Level::DEBUG),
+        _ => line!(Level::INFO),
+    }
+}
+
+/// Logs a request that was refused before the application received it.
+#[expect(dead_code, reason = "the transport calls it")]
+pub(crate) fn log_refusal(level: Level, peer: Option<SocketAddr>, status: u16) {
+    macro_rules! line {
+        ($level:expr) => {
+            tracing::event!(
+                $level,
+                status,
+                client = peer.map(|peer| display(peer.ip().to_canonical())),
+                "request refused"
+            )
+        };
+    }
+    match level {
         Level::DEBUG => line!(Level::DEBUG),
         _ => line!(Level::INFO),
     }
