@@ -1,4 +1,7 @@
 //! Counts the requests in flight and limits their number.
+//!
+//! A request that waits for its body is not counted, so that clients that send no body cannot take the permits of
+//! requests that are ready to work. The memory of these bodies is bounded by the limits on connections and body sizes.
 
 use std::sync::{
     Arc,
@@ -15,7 +18,7 @@ use actix_web::{
 
 use crate::error::ApiError;
 
-/// Number of requests in flight, over all workers.
+/// Number of requests in flight, over all workers. Requests that wait for their body are not counted.
 #[derive(Debug, Clone)]
 pub struct InFlight {
     count: Arc<AtomicUsize>,
@@ -24,6 +27,9 @@ pub struct InFlight {
 
 /// Permit of one request. It is returned when the request ends or its client disconnects.
 struct Permit(Arc<AtomicUsize>);
+
+/// Time for which a request with a permit is not counted.
+struct Pause<'a>(&'a AtomicUsize);
 
 impl InFlight {
     pub(crate) fn new(max: usize) -> Self {
@@ -39,6 +45,30 @@ impl InFlight {
     fn acquire(&self) -> Option<Permit> {
         let permit = Permit(Arc::clone(&self.count));
         (self.count.fetch_add(1, Ordering::Relaxed) < self.max).then_some(permit)
+    }
+
+    /// Reads the body of a request, which is not counted meanwhile.
+    ///
+    /// # Errors
+    /// The error of `reading`, or [`ApiError::Overloaded`] if the maximum was reached meanwhile.
+    pub(crate) async fn read_body<T>(&self, reading: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
+        let pause = Pause::new(&self.count);
+        let body = reading.await?;
+        drop(pause);
+        if self.count() <= self.max { Ok(body) } else { Err(ApiError::Overloaded) }
+    }
+}
+
+impl<'a> Pause<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_sub(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -62,6 +92,10 @@ pub(crate) async fn limit<B: MessageBody>(
 
 #[cfg(test)]
 mod tests {
+    use std::{future::pending, task::Poll};
+
+    use futures_util::poll;
+
     use super::*;
 
     #[test]
@@ -77,5 +111,39 @@ mod tests {
         let third = in_flight.acquire().expect("the permit of the first");
         drop((second, third));
         assert_eq!(in_flight.count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_waits_for_its_body_leaves_its_permit_to_another() {
+        let in_flight = InFlight::new(1);
+        let waiting = in_flight.acquire().expect("the permit");
+        let mut body = Box::pin(in_flight.read_body(pending::<Result<(), _>>()));
+        assert!(poll!(&mut body).is_pending());
+
+        let other = in_flight.acquire().expect("the permit of the waiting request");
+        assert_eq!(in_flight.count(), 1);
+        // The client of the waiting request disconnects.
+        drop(body);
+        drop(waiting);
+        assert_eq!(in_flight.count(), 1);
+        drop(other);
+        assert_eq!(in_flight.count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_request_with_its_body_is_rejected_if_the_maximum_was_reached_meanwhile() {
+        let in_flight = InFlight::new(1);
+        let _permit = in_flight.acquire().expect("the permit");
+        assert!(matches!(in_flight.read_body(async { Ok(1) }).await, Ok(1)));
+
+        let (send, receive) = tokio::sync::oneshot::channel();
+        let mut body = Box::pin(in_flight.read_body(async { Ok(receive.await) }));
+        assert!(poll!(&mut body).is_pending());
+        let other = in_flight.acquire().expect("the permit of the waiting request");
+        send.send(()).expect("it waits");
+
+        assert!(matches!(poll!(&mut body), Poll::Ready(Err(ApiError::Overloaded))));
+        drop(other);
+        assert_eq!(in_flight.count(), 1);
     }
 }

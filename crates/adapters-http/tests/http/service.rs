@@ -34,6 +34,7 @@ impl Service {
             workers: 1,
             max_connections: 100,
             max_in_flight: 100,
+            max_in_flight_per_key: 100,
             max_body_bytes: 1024,
             head_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(5),
