@@ -29,12 +29,12 @@ pub(crate) async fn authenticate<B: MessageBody>(
     };
     match use_cases.authenticate.execute(&token).await {
         Ok(key) => {
-            let Some(_permit) = shares.acquire(&key.id) else {
-                request.extensions_mut().insert(key);
-                return Ok(request.error_response(ApiError::Overloaded).map_into_right_body());
-            };
+            let permit = shares.acquire(&key.id);
             request.extensions_mut().insert(key);
-            Ok(next.call(request).await?.map_into_left_body())
+            match permit {
+                Some(_permit) => Ok(next.call(request).await?.map_into_left_body()),
+                None => Ok(request.error_response(ApiError::Overloaded).map_into_right_body()),
+            }
         }
         Err(error) => Ok(request.error_response(ApiError::from(error)).map_into_right_body()),
     }

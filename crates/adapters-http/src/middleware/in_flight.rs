@@ -92,11 +92,17 @@ pub(crate) async fn limit<B: MessageBody>(
 
 #[cfg(test)]
 mod tests {
-    use std::{future::pending, task::Poll};
-
-    use futures_util::poll;
+    use std::{
+        future::pending,
+        pin::Pin,
+        task::{Context, Poll, Waker},
+    };
 
     use super::*;
+
+    fn poll<T>(future: &mut (impl Future<Output = T> + Unpin)) -> Poll<T> {
+        Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
 
     #[test]
     fn at_most_the_maximum_is_in_flight_and_a_request_that_ends_returns_its_permit() {
@@ -118,7 +124,7 @@ mod tests {
         let in_flight = InFlight::new(1);
         let waiting = in_flight.acquire().expect("the permit");
         let mut body = Box::pin(in_flight.read_body(pending::<Result<(), _>>()));
-        assert!(poll!(&mut body).is_pending());
+        assert!(poll(&mut body).is_pending());
 
         let other = in_flight.acquire().expect("the permit of the waiting request");
         assert_eq!(in_flight.count(), 1);
@@ -138,11 +144,11 @@ mod tests {
 
         let (send, receive) = tokio::sync::oneshot::channel();
         let mut body = Box::pin(in_flight.read_body(async { Ok(receive.await) }));
-        assert!(poll!(&mut body).is_pending());
+        assert!(poll(&mut body).is_pending());
         let other = in_flight.acquire().expect("the permit of the waiting request");
         send.send(()).expect("it waits");
 
-        assert!(matches!(poll!(&mut body), Poll::Ready(Err(ApiError::Overloaded))));
+        assert!(matches!(poll(&mut body), Poll::Ready(Err(ApiError::Overloaded))));
         drop(other);
         assert_eq!(in_flight.count(), 1);
     }

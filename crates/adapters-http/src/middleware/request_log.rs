@@ -20,7 +20,7 @@ use actix_web::{
     middleware::Next,
 };
 use animal_store_app::{ApiKey, IdempotencyKey};
-use tracing::{Level, field::display};
+use tracing::Level;
 
 use super::{
     deprecation::DEPRECATION,
@@ -142,10 +142,7 @@ pub(crate) fn log_refusal(level: Level, peer: Option<SocketAddr>, status: u16) {
             )
         };
     }
-    match level {
-        Level::DEBUG => line!(Level::DEBUG),
-        _ => line!(Level::INFO),
-    }
+    if level == Level::DEBUG { line!(Level::DEBUG) } else { line!(Level::INFO) }
 }
 
 fn microseconds_since(start: Instant) -> u64 {

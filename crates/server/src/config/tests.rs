@@ -1,5 +1,6 @@
 mod cors;
 mod postgres;
+mod proxies;
 mod redis;
 
 use std::time::Duration;
