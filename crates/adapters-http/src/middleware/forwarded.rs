@@ -15,13 +15,9 @@ pub(super) fn addresses(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
     }
 }
 
-/// Splits all lines of a header at commas. A line that is not ASCII is one element, `None`.
+/// Splits all lines of a header at commas. An element that is not UTF-8 is `None`.
 fn elements(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Option<&str>> {
-    headers.get_all(name).flat_map(|line| {
-        let line = line.to_str().ok();
-        let elements = line.into_iter().flat_map(|line| split_unquoted(line, ',')).map(Some);
-        elements.chain(line.is_none().then_some(None))
-    })
+    headers.get_all(name).flat_map(|line| split_unquoted(line.as_bytes(), b','))
 }
 
 /// Returns the value of the parameter `for`, if every parameter of the element is well-formed.
@@ -30,7 +26,7 @@ fn elements(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Optio
 /// parameters of the proxy.
 fn parameter_for(element: &str) -> Option<&str> {
     let mut found = None;
-    for parameter in split_unquoted(element, ';').filter(|parameter| !parameter.is_empty()) {
+    for parameter in split_unquoted(element.as_bytes(), b';').flatten().filter(|parameter| !parameter.is_empty()) {
         let (name, value) = parameter.split_once('=')?;
         let value = unquoted(value)?;
         if name.eq_ignore_ascii_case("for") && found.replace(value).is_some() {
@@ -53,19 +49,20 @@ fn address(node: &str) -> Option<IpAddr> {
     address.parse().ok().map(|address: IpAddr| address.to_canonical())
 }
 
-/// Splits a text at a separator outside of quoted strings (RFC 9110, section 5.6.4), and removes spaces around the parts.
-fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
+/// Splits a text at a separator outside of quoted strings (RFC 9110, section 5.6.4), and removes spaces around the
+/// parts. A part that is not UTF-8 is `None`.
+fn split_unquoted(text: &[u8], separator: u8) -> impl Iterator<Item = Option<&str>> {
     let (mut quoted, mut escaped) = (false, false);
-    let parts = text.split(move |character| {
-        match character {
+    let parts = text.split(move |&byte| {
+        match byte {
             _ if escaped => escaped = false,
-            '\\' => escaped = quoted,
-            '"' => quoted = !quoted,
-            _ => return character == separator && !quoted,
+            b'\\' => escaped = quoted,
+            b'"' => quoted = !quoted,
+            _ => return byte == separator && !quoted,
         }
         false
     });
-    parts.map(str::trim)
+    parts.map(|part| str::from_utf8(part.trim_ascii()).ok())
 }
 
 /// Returns the content of a value, which may be one quoted string. Escapes are kept: no address contains one.
@@ -114,7 +111,7 @@ mod tests {
 
     #[track_caller]
     fn assert_for(elements: &str, expected: &[Option<&str>]) {
-        let found: Vec<_> = split_unquoted(elements, ',').map(parameter_for).collect();
+        let found: Vec<_> = split_unquoted(elements.as_bytes(), b',').flatten().map(parameter_for).collect();
         assert_eq!(found, expected, "{elements}");
     }
 

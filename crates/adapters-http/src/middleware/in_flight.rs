@@ -1,7 +1,8 @@
 //! Counts the requests in flight and limits their number.
 //!
-//! A request that waits for its body is not counted, so that clients that send no body cannot take the permits of
-//! requests that are ready to work. The memory of these bodies is bounded by the limits on connections and body sizes.
+//! A request that waits for its body lends its permit to others, so that clients that send no body cannot take the
+//! permits of requests that are ready to work. The memory of these bodies is bounded by the limits on connections and
+//! body sizes.
 
 use std::sync::{
     Arc,
@@ -18,63 +19,75 @@ use actix_web::{
 
 use crate::error::ApiError;
 
-/// Number of requests in flight, over all workers. Requests that wait for their body are not counted.
+/// Number of requests in flight, over all workers.
 #[derive(Debug, Clone)]
 pub struct InFlight {
-    count: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
     max: usize,
 }
 
-/// Permit of one request. It is returned when the request ends or its client disconnects.
-struct Permit(Arc<AtomicUsize>);
+#[derive(Debug, Default)]
+struct Counts {
+    ready: AtomicUsize,
+    waiting_for_body: AtomicUsize,
+}
 
-/// Time for which a request with a permit is not counted.
-struct Pause<'a>(&'a AtomicUsize);
+/// Permit of one request. It is returned when the request ends or its client disconnects.
+struct Permit(Arc<Counts>);
+
+/// Time for which a request lends its permit.
+struct BodyWait<'a>(&'a Counts);
 
 impl InFlight {
     pub(crate) fn new(max: usize) -> Self {
-        Self { count: Arc::default(), max }
+        Self { counts: Arc::default(), max }
     }
 
-    /// Returns the number.
+    /// Returns the number, including requests that wait for their body.
     pub fn count(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
+        self.ready() + self.counts.waiting_for_body.load(Ordering::Relaxed)
+    }
+
+    fn ready(&self) -> usize {
+        self.counts.ready.load(Ordering::Relaxed)
     }
 
     /// Returns a permit unless the maximum is reached.
     fn acquire(&self) -> Option<Permit> {
-        let permit = Permit(Arc::clone(&self.count));
-        (self.count.fetch_add(1, Ordering::Relaxed) < self.max).then_some(permit)
+        let permit = Permit(Arc::clone(&self.counts));
+        (self.counts.ready.fetch_add(1, Ordering::Relaxed) < self.max).then_some(permit)
     }
 
-    /// Reads the body of a request, which is not counted meanwhile.
+    /// Reads the body of a request, which lends its permit meanwhile.
     ///
     /// # Errors
     /// The error of `reading`, or [`ApiError::Overloaded`] if the maximum was reached meanwhile.
     pub(crate) async fn read_body<T>(&self, reading: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
-        let pause = Pause::new(&self.count);
+        let wait = BodyWait::new(&self.counts);
         let body = reading.await?;
-        drop(pause);
-        if self.count() <= self.max { Ok(body) } else { Err(ApiError::Overloaded) }
+        drop(wait);
+        if self.ready() <= self.max { Ok(body) } else { Err(ApiError::Overloaded) }
     }
 }
 
-impl<'a> Pause<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        count.fetch_sub(1, Ordering::Relaxed);
-        Self(count)
+impl<'a> BodyWait<'a> {
+    fn new(counts: &'a Counts) -> Self {
+        counts.waiting_for_body.fetch_add(1, Ordering::Relaxed);
+        counts.ready.fetch_sub(1, Ordering::Relaxed);
+        Self(counts)
     }
 }
 
-impl Drop for Pause<'_> {
+impl Drop for BodyWait<'_> {
     fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.0.ready.fetch_add(1, Ordering::Relaxed);
+        self.0.waiting_for_body.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.ready.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -127,7 +140,7 @@ mod tests {
         assert!(poll(&mut body).is_pending());
 
         let other = in_flight.acquire().expect("the permit of the waiting request");
-        assert_eq!(in_flight.count(), 1);
+        assert_eq!((in_flight.ready(), in_flight.count()), (1, 2));
         // The client of the waiting request disconnects.
         drop(body);
         drop(waiting);

@@ -1,11 +1,8 @@
-//! The limit on requests in flight, with requests that are kept in flight by a lookup without an end.
+//! The limit on requests in flight, with a request that is kept in flight by the lookup of its API key.
 
-use std::{
-    future::pending,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use animal_store_app::{
@@ -15,19 +12,23 @@ use animal_store_app::{
 };
 use animal_store_test_servers::{RawConnection, wait_until};
 use async_trait::async_trait;
+use tokio::sync::Notify;
 
 use crate::service::{SHOP, Service};
 
-/// A directory that never finds the token `stalled`. Every other token belongs to one key.
+/// A directory in which every token belongs to one key. The lookup of the token `stalled` waits for a release.
 #[derive(Clone, Default)]
-struct StallingDirectory(Arc<AtomicBool>);
+struct StallingDirectory {
+    stalled: Arc<AtomicBool>,
+    release: Arc<Notify>,
+}
 
 #[async_trait]
 impl ApiKeyDirectory for StallingDirectory {
     async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
         if digest == ApiToken::parse("stalled".into()).expect("a token").digest() {
-            self.0.store(true, Ordering::Relaxed);
-            pending::<()>().await;
+            self.stalled.store(true, Ordering::Relaxed);
+            self.release.notified().await;
         }
         Ok(Some(Arc::new(api_key("key"))))
     }
@@ -48,12 +49,19 @@ impl Overload {
         Self { service, directory }
     }
 
-    /// Sends a request that stays in flight until its connection is closed.
+    /// Sends a request that stays in flight until its release.
     fn begin(&self) -> RawConnection {
         let stalled = self.service.anonymous("GET", "").header("Authorization", "Bearer stalled");
         let connection = stalled.begin().expect("a connection");
-        wait_until(|| self.directory.0.load(Ordering::Relaxed));
+        wait_until(|| self.directory.stalled.load(Ordering::Relaxed));
         connection
+    }
+
+    /// Releases the request, and waits until it has left the count.
+    fn release(&self, mut stalled: RawConnection) {
+        self.directory.release.notify_one();
+        stalled.response().assert_status(200);
+        wait_until(|| self.service.get("").status == 200);
     }
 }
 
@@ -77,8 +85,7 @@ fn requests_beyond_the_bound_are_a_503_before_their_api_key_is_checked() {
         assert!(response.header("X-Request-Id").is_some());
     }
 
-    drop(stalled);
-    wait_until(|| service.get("").status == 200);
+    overload.release(stalled);
 }
 
 #[test]
@@ -114,8 +121,7 @@ fn a_create_needs_a_permit_once_its_body_is_here() {
     let response = create.response();
     response.assert_header("Retry-After", Some("1")).assert_error(503, "overloaded");
 
-    drop(stalled);
-    wait_until(|| overload.service.get("").status == 200);
+    overload.release(stalled);
     create.send("GET /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: Bearer x\r\n\r\n");
     create.response().assert_status(200);
 }
