@@ -9,7 +9,8 @@
 //! deprecated operation announces the deprecation.
 //!
 //! **Proof.** The unit tests beside each file; `tests/http/request_line.rs` and `failing_ports.rs` for the log line and
-//! for panics, `overload.rs` for the limit; `server/tests/api/headers.rs`, `deprecation.rs` and `bounds.rs` over sockets.
+//! for panics, `overload.rs` for the limit; `server/tests/api/headers.rs`, `deprecation.rs` and `bounds.rs` over
+//! sockets.
 
 pub(crate) mod deprecation;
 mod forwarded;

@@ -68,8 +68,8 @@ impl HttpServerHandle {
     }
 }
 
-/// Serves the interface. Pages of `origins` may use it, too. `proxies` may report the addresses of their clients for the
-/// log. `use_cases` is called once in each worker.
+/// Serves the interface. Pages of `origins` may use it, too. `proxies` may report the addresses of their clients for
+/// the log. `use_cases` is called once in each worker.
 ///
 /// # Errors
 /// If the listener cannot be used.
