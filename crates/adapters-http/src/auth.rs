@@ -13,11 +13,13 @@ use actix_web::{
 };
 use animal_store_app::{ApiKey, ApiToken, ReadAccess, WriteAccess};
 
-use crate::{error::ApiError, use_cases::UseCases};
+use crate::{error::ApiError, middleware::key_shares::KeyShares, use_cases::UseCases};
 
-/// Admits a request with a valid API key and adds the key to its extensions. Rejects every other request.
+/// Admits a request with a valid API key and adds the key to its extensions. Rejects every other request, and those of
+/// a key that has too many in flight.
 pub(crate) async fn authenticate<B: MessageBody>(
     use_cases: Data<UseCases>,
+    shares: Data<KeyShares>,
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
@@ -27,8 +29,12 @@ pub(crate) async fn authenticate<B: MessageBody>(
     };
     match use_cases.authenticate.execute(&token).await {
         Ok(key) => {
+            let permit = shares.acquire(&key.id);
             request.extensions_mut().insert(key);
-            Ok(next.call(request).await?.map_into_left_body())
+            match permit {
+                Some(_permit) => Ok(next.call(request).await?.map_into_left_body()),
+                None => Ok(request.error_response(ApiError::Overloaded).map_into_right_body()),
+            }
         }
         Err(error) => Ok(request.error_response(ApiError::from(error)).map_into_right_body()),
     }

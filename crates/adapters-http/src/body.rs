@@ -3,7 +3,7 @@
 use actix_web::{
     HttpRequest,
     http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
-    web::{Bytes, BytesMut, Payload},
+    web::{Bytes, BytesMut, Data, Payload},
 };
 use futures_util::StreamExt;
 use mime::Mime;
@@ -11,13 +11,16 @@ use mime::Mime;
 use crate::{
     error::{ApiError, Problems},
     limits::Limits,
+    middleware::in_flight::InFlight,
 };
 
-/// Reads a body with a JSON content type within the limits.
+/// Reads a body with a JSON content type within the limits. The request is not in flight until its body is here.
 pub(crate) async fn read_json(request: &HttpRequest, payload: Payload) -> Result<Bytes, ApiError> {
     let limits = request.app_data::<Limits>().expect("`serve_api` sets the limits");
+    let in_flight = request.app_data::<Data<InFlight>>().expect("`serve_api` sets the count");
     let reading = read(request.headers(), payload, limits.max_body_bytes);
-    tokio::time::timeout(limits.body_timeout, reading).await.map_err(|_| ApiError::RequestTimeout)?
+    let reading = tokio::time::timeout(limits.body_timeout, reading);
+    in_flight.read_body(async { reading.await.map_err(|_| ApiError::RequestTimeout)? }).await
 }
 
 /// Fails as early as possible: with 400 if there is no body, then with 415, then with 413.
@@ -67,10 +70,20 @@ fn check_content_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
-    match single(headers, CONTENT_TYPE).and_then(|value| value.to_str().ok()?.parse::<Mime>().ok()) {
+    match single(headers, CONTENT_TYPE).and_then(|value| parse_media_type(value.to_str().ok()?)) {
         Some(mime) if is_json(&mime) => Ok(()),
         _ => Err(ApiError::UnsupportedContentType),
     }
+}
+
+/// `mime` accepts neither spaces before a semicolon nor empty parameters, which RFC 9110, section 5.6.6, allows.
+fn parse_media_type(text: &str) -> Option<Mime> {
+    text.parse().ok().or_else(|| {
+        let mut parts = text.split(';').map(str::trim);
+        let essence = parts.next()?.to_owned();
+        let parameters = parts.filter(|parameter| !parameter.is_empty());
+        parameters.fold(essence, |text, parameter| text + ";" + parameter).parse().ok()
+    })
 }
 
 /// `application/json` or `application/*+json`, in UTF-8: JSON has no other encoding (RFC 8259, section 8.1).
@@ -107,6 +120,10 @@ mod tests {
             "application/json; charset=utf-8",
             "application/json;charset=UTF-8",
             "application/json; charset=\"utf-8\"",
+            "application/json ; charset=utf-8",
+            "application/json\t;\tcharset=\"utf-8\" ; x=y",
+            "application/json;",
+            "application/json ; ; charset=utf-8;;",
             "application/vnd.api+json",
             "application/merge-patch+json; charset=utf-8",
         ] {
@@ -131,6 +148,11 @@ mod tests {
             &["application/json+xml"],
             &["application/json; charset=latin1"],
             &["application/json; charset=utf-16"],
+            &["application/json ; charset=utf-16;"],
+            &["application/json charset=utf-8"],
+            &["application /json; charset=utf-8"],
+            &["application/json ; charset = utf-8"],
+            &[";application/json"],
             &["image/svg+json"],
             &["application/json", "application/json"],
         ] {

@@ -25,7 +25,10 @@ mod use_cases;
 
 pub use cors::{AllowedOrigins, Origin, OriginError};
 pub use limits::Limits;
-pub use middleware::in_flight::InFlight;
+pub use middleware::{
+    in_flight::InFlight,
+    trusted_proxies::{TrustedProxies, TrustedProxiesError},
+};
 pub use openapi::openapi_document;
 pub use serve::{HttpServer, HttpServerHandle, serve_api, serve_management};
 pub use use_cases::UseCases;

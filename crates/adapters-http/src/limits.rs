@@ -13,6 +13,9 @@ pub struct Limits {
     pub max_unsent_bytes: usize,
     /// Maximum number of requests in flight. Others are rejected with 503.
     pub max_in_flight: usize,
+    /// Maximum number of requests of one API key, those that wait for their body included. Each worker has an equal
+    /// share, at least 1. Others are rejected with 503.
+    pub max_in_flight_per_key: usize,
     /// Maximum size of a request body.
     pub max_body_bytes: usize,
     /// Timeout for the head of a connection's first request.
@@ -23,4 +26,10 @@ pub struct Limits {
     pub keep_alive: Duration,
     /// Timeout for everything else: a connection is closed this long after the last byte that was written to it.
     pub answer_timeout: Duration,
+}
+
+impl Limits {
+    pub(crate) fn max_in_flight_per_key_and_worker(&self) -> usize {
+        (self.max_in_flight_per_key / self.workers.min(self.max_connections)).max(1)
+    }
 }

@@ -4,14 +4,19 @@
 //! not contain that code.
 //!
 //! **Invariant.** Each request gets one log line and one `X-Request-Id`, on success and on failure. At most the
-//! configured number of requests is in flight; further requests get 503 before any other work. A panic is a 500. Each
-//! response of the deprecated operation announces the deprecation.
+//! configured number of requests is in flight, and at most the configured number of one API key; further requests get
+//! 503. A request that waits for its body takes no place from another API key. A panic is a 500. Each response of the
+//! deprecated operation announces the deprecation.
 //!
 //! **Proof.** The unit tests beside each file; `tests/http/request_line.rs` and `failing_ports.rs` for the log line and
-//! for panics; `server/tests/api/headers.rs`, `deprecation.rs` and `bounds.rs` over sockets.
+//! for panics, `overload.rs` for the limit; `server/tests/api/headers.rs`, `deprecation.rs` and `bounds.rs` over
+//! sockets.
 
 pub(crate) mod deprecation;
+mod forwarded;
 pub(crate) mod in_flight;
+pub(crate) mod key_shares;
 pub(crate) mod panics;
 pub(crate) mod request_id;
 pub(crate) mod request_log;
+pub(crate) mod trusted_proxies;

@@ -28,7 +28,9 @@ use crate::{
     limits::Limits,
     middleware::{
         in_flight::{self, InFlight},
+        key_shares::KeyShares,
         panics, request_log,
+        trusted_proxies::TrustedProxies,
     },
     routes,
     transport::{
@@ -114,7 +116,8 @@ impl HttpServerHandle {
     }
 }
 
-/// Serves the interface. Pages of `origins` may use it, too. `use_cases` is called once in each worker.
+/// Serves the interface. Pages of `origins` may use it, too. `proxies` may report the addresses of their clients for
+/// the log. `use_cases` is called once in each worker.
 ///
 /// # Errors
 /// If the listener cannot be used.
@@ -122,20 +125,24 @@ pub fn serve_api<F>(
     listener: TcpListener,
     limits: &Limits,
     origins: AllowedOrigins,
+    proxies: TrustedProxies,
     use_cases: F,
 ) -> io::Result<(HttpServer, InFlight)>
 where
     F: Fn() -> UseCases + Clone + Send + 'static,
 {
     let in_flight = InFlight::new(limits.max_in_flight);
-    let app_data = (in_flight.clone(), limits.clone());
+    let app_data = (in_flight.clone(), limits.clone(), proxies);
     let server = serve(listener, limits, Level::INFO, move || {
-        let (in_flight, limits) = app_data.clone();
+        let (in_flight, limits, proxies) = app_data.clone();
+        let key_shares = KeyShares::new(limits.max_in_flight_per_key_and_worker());
         // The middleware that is added last runs first.
         App::new()
             .app_data(Data::new(use_cases()))
             .app_data(Data::new(in_flight))
+            .app_data(Data::new(key_shares))
             .app_data(limits)
+            .app_data(proxies)
             .configure(routes::api)
             .wrap(from_fn(panics::catch))
             .wrap(from_fn(in_flight::limit))

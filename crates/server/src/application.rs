@@ -42,8 +42,13 @@ impl Application {
         let listener = bind(config.http.listen)?;
         let address = listener.local_addr()?;
         let adapters = Adapters::start(config.storage, config.keys).await?;
-        let (api, in_flight) =
-            serve_api(listener, &config.http.limits, config.http.cors_origins, adapters.use_cases())?;
+        let (api, in_flight) = serve_api(
+            listener,
+            &config.http.limits,
+            config.http.cors_origins,
+            config.http.trusted_proxies,
+            adapters.use_cases(),
+        )?;
 
         let shutdown_probe = Arc::new(ShutdownProbe::default());
         let Adapters { mut readiness, writer, .. } = adapters;

@@ -1,4 +1,8 @@
 //! Counts the requests in flight and limits their number.
+//!
+//! A request that waits for its body lends its permit to others, so that clients that send no body cannot take the
+//! permits of requests that are ready to work. The memory of these bodies is bounded by the limits on connections and
+//! body sizes.
 
 use std::sync::{
     Arc,
@@ -18,33 +22,72 @@ use crate::error::ApiError;
 /// Number of requests in flight, over all workers.
 #[derive(Debug, Clone)]
 pub struct InFlight {
-    count: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
     max: usize,
 }
 
+#[derive(Debug, Default)]
+struct Counts {
+    ready: AtomicUsize,
+    waiting_for_body: AtomicUsize,
+}
+
 /// Permit of one request. It is returned when the request ends or its client disconnects.
-struct Permit(Arc<AtomicUsize>);
+struct Permit(Arc<Counts>);
+
+/// Time for which a request lends its permit.
+struct BodyWait<'a>(&'a Counts);
 
 impl InFlight {
     pub(crate) fn new(max: usize) -> Self {
-        Self { count: Arc::default(), max }
+        Self { counts: Arc::default(), max }
     }
 
-    /// Returns the number.
+    /// Returns the number, including requests that wait for their body.
     pub fn count(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
+        self.ready() + self.counts.waiting_for_body.load(Ordering::Relaxed)
+    }
+
+    fn ready(&self) -> usize {
+        self.counts.ready.load(Ordering::Relaxed)
     }
 
     /// Returns a permit unless the maximum is reached.
     fn acquire(&self) -> Option<Permit> {
-        let permit = Permit(Arc::clone(&self.count));
-        (self.count.fetch_add(1, Ordering::Relaxed) < self.max).then_some(permit)
+        let permit = Permit(Arc::clone(&self.counts));
+        (self.counts.ready.fetch_add(1, Ordering::Relaxed) < self.max).then_some(permit)
+    }
+
+    /// Reads the body of a request, which lends its permit meanwhile.
+    ///
+    /// # Errors
+    /// The error of `reading`, or [`ApiError::Overloaded`] if the maximum was reached meanwhile.
+    pub(crate) async fn read_body<T>(&self, reading: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
+        let wait = BodyWait::new(&self.counts);
+        let body = reading.await?;
+        drop(wait);
+        if self.ready() <= self.max { Ok(body) } else { Err(ApiError::Overloaded) }
+    }
+}
+
+impl<'a> BodyWait<'a> {
+    fn new(counts: &'a Counts) -> Self {
+        counts.waiting_for_body.fetch_add(1, Ordering::Relaxed);
+        counts.ready.fetch_sub(1, Ordering::Relaxed);
+        Self(counts)
+    }
+}
+
+impl Drop for BodyWait<'_> {
+    fn drop(&mut self) {
+        self.0.ready.fetch_add(1, Ordering::Relaxed);
+        self.0.waiting_for_body.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.ready.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -62,7 +105,17 @@ pub(crate) async fn limit<B: MessageBody>(
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        future::pending,
+        pin::Pin,
+        task::{Context, Poll, Waker},
+    };
+
     use super::*;
+
+    fn poll<T>(future: &mut (impl Future<Output = T> + Unpin)) -> Poll<T> {
+        Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
 
     #[test]
     fn at_most_the_maximum_is_in_flight_and_a_request_that_ends_returns_its_permit() {
@@ -77,5 +130,39 @@ mod tests {
         let third = in_flight.acquire().expect("the permit of the first");
         drop((second, third));
         assert_eq!(in_flight.count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_waits_for_its_body_leaves_its_permit_to_another() {
+        let in_flight = InFlight::new(1);
+        let waiting = in_flight.acquire().expect("the permit");
+        let mut body = Box::pin(in_flight.read_body(pending::<Result<(), _>>()));
+        assert!(poll(&mut body).is_pending());
+
+        let other = in_flight.acquire().expect("the permit of the waiting request");
+        assert_eq!((in_flight.ready(), in_flight.count()), (1, 2));
+        // The client of the waiting request disconnects.
+        drop(body);
+        drop(waiting);
+        assert_eq!(in_flight.count(), 1);
+        drop(other);
+        assert_eq!(in_flight.count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_request_with_its_body_is_rejected_if_the_maximum_was_reached_meanwhile() {
+        let in_flight = InFlight::new(1);
+        let _permit = in_flight.acquire().expect("the permit");
+        assert!(matches!(in_flight.read_body(async { Ok(1) }).await, Ok(1)));
+
+        let (send, receive) = tokio::sync::oneshot::channel();
+        let mut body = Box::pin(in_flight.read_body(async { Ok(receive.await) }));
+        assert!(poll(&mut body).is_pending());
+        let other = in_flight.acquire().expect("the permit of the waiting request");
+        send.send(()).expect("it waits");
+
+        assert!(matches!(poll(&mut body), Poll::Ready(Err(ApiError::Overloaded))));
+        drop(other);
+        assert_eq!(in_flight.count(), 1);
     }
 }

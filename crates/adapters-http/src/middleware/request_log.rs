@@ -1,15 +1,22 @@
 //! Logs one line per request and sets the headers of every response.
 //!
-//! The line never contains a query, a header or a body. Of an idempotency key it contains the digest. A 5xx is logged
-//! as an error with its cause, which the client never sees.
+//! The line never contains a query or a body, and of the headers only the request id, the user agent and the address of
+//! the client behind trusted proxies. Of an idempotency key it contains the digest. A 5xx is logged as an error with
+//! its cause, which the client never sees.
 
-use std::{error::Error as _, iter::successors, net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    error::Error as _,
+    iter::successors,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Instant,
+};
 
 use actix_web::{
     Error, HttpMessage, HttpResponse,
     body::{BodySize, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    http::header::{HeaderMap, HeaderValue, X_CONTENT_TYPE_OPTIONS},
+    http::header::{HeaderMap, HeaderValue, USER_AGENT, X_CONTENT_TYPE_OPTIONS},
     middleware::Next,
 };
 use animal_store_app::{ApiKey, IdempotencyKey};
@@ -18,10 +25,12 @@ use tracing::Level;
 use super::{
     deprecation::DEPRECATION,
     request_id::{self, X_REQUEST_ID},
+    trusted_proxies::TrustedProxies,
 };
 use crate::{error::ApiError, pets::IDEMPOTENCY_REPLAYED};
 
 const MAX_TEXT_BYTES: usize = 256;
+const MAX_USER_AGENT_BYTES: usize = 128;
 
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
@@ -33,12 +42,13 @@ pub(crate) async fn log<B: MessageBody>(
 ) -> Result<ServiceResponse<B>, Error> {
     let start = Instant::now();
     let id = request_id::get_or_create(request.headers());
+    let client = client_address(&request);
     let (method, uri) = (request.method().clone(), request.uri().clone());
     match next.call(request).await {
         Ok(mut response) => {
             set_headers(response.headers_mut(), &id);
             let level = if response.status().is_server_error() { Level::ERROR } else { level };
-            write_line(&response, &id, start, level);
+            write_line(&response, &id, client, start, level);
             Ok(response)
         }
         // Only a panic gets here: every other error was converted to a response.
@@ -47,6 +57,8 @@ pub(crate) async fn log<B: MessageBody>(
                 method = shortened(method.as_str()),
                 path = shortened(uri.path()),
                 status = 500,
+                code = "internal_error",
+                client = client.map(display),
                 microseconds = microseconds_since(start),
                 request_id = id.to_str().unwrap_or_default(),
                 "request panicked"
@@ -65,7 +77,21 @@ fn set_headers(headers: &mut HeaderMap, id: &HeaderValue) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
 }
 
-fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, start: Instant, level: Level) {
+/// Returns the address of the client: of the peer, unless a trusted proxy reports another one.
+fn client_address(request: &ServiceRequest) -> Option<IpAddr> {
+    let peer = request.peer_addr()?.ip();
+    // The management listener has no proxies.
+    let Some(proxies) = request.app_data::<TrustedProxies>() else { return Some(peer.to_canonical()) };
+    Some(proxies.client_address(peer, request.headers()))
+}
+
+fn write_line<B: MessageBody>(
+    response: &ServiceResponse<B>,
+    id: &HeaderValue,
+    client: Option<IpAddr>,
+    start: Instant,
+    level: Level,
+) {
     let request = response.request();
     let extensions = request.extensions();
     let key = extensions.get::<Arc<ApiKey>>();
@@ -80,9 +106,12 @@ fn write_line<B: MessageBody>(response: &ServiceResponse<B>, id: &HeaderValue, s
                 method = shortened(request.method().as_str()),
                 path = shortened(request.path()),
                 status = response.status().as_u16(),
+                code = error(response.response()).map(|error| error.response().code),
                 bytes,
                 microseconds = microseconds_since(start),
                 deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
+                client = client.map(display),
+                user_agent = user_agent(request.headers()),
                 api_key = key.map(|key| key.id.as_str()),
                 api_key_label = key.map(|key| key.label.as_str()),
                 idempotency_key = extensions.get::<IdempotencyKey>().map(|key| hex::encode(key.digest())),
@@ -112,10 +141,7 @@ pub(crate) fn log_refusal(level: Level, peer: Option<SocketAddr>, status: u16) {
             )
         };
     }
-    match level {
-        Level::DEBUG => line!(Level::DEBUG),
-        _ => line!(Level::INFO),
-    }
+    if level == Level::DEBUG { line!(Level::DEBUG) } else { line!(Level::INFO) }
 }
 
 fn microseconds_since(start: Instant) -> u64 {
@@ -127,9 +153,20 @@ fn shortened(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]
 }
 
+/// Returns the start of the header up to its maximum length, or up to the first character that cannot be printed.
+fn user_agent(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(USER_AGENT)?.as_bytes();
+    let text = value[..value.len().min(MAX_USER_AGENT_BYTES)].utf8_chunks().next()?.valid();
+    text.split(char::is_control).next()
+}
+
+fn error<B>(response: &HttpResponse<B>) -> Option<&ApiError> {
+    response.error()?.as_error()
+}
+
 /// Returns the sources of an error of the service, from the outermost to the innermost.
 fn cause<B>(response: &HttpResponse<B>) -> Option<String> {
-    let error = response.error()?.as_error::<ApiError>()?;
-    let sources = successors(error.source(), |&source| source.source()).map(ToString::to_string).collect::<Vec<_>>();
+    let sources =
+        successors(error(response)?.source(), |&source| source.source()).map(ToString::to_string).collect::<Vec<_>>();
     (!sources.is_empty()).then(|| sources.join(": "))
 }

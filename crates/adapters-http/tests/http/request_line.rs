@@ -1,4 +1,4 @@
-//! The log line of a request that failed with a 5xx.
+//! The log lines of requests.
 
 use std::{
     io::{self, Write},
@@ -35,7 +35,7 @@ impl Log {
 }
 
 #[test]
-fn the_log_line_of_a_5xx_has_its_cause() {
+fn a_log_line_explains_a_failure() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(move || writer.clone()).finish();
@@ -47,7 +47,8 @@ fn the_log_line_of_a_5xx_has_its_cause() {
     let service = Service::start(repository, any_key());
 
     for (id, status) in [("71", 500), ("72", 500), ("73", 404)] {
-        service.request("GET", &format!("/{id}")).header("X-Request-Id", id).send().assert_status(status);
+        let request = service.request("GET", &format!("/{id}")).header("X-Request-Id", id);
+        request.header("X-Forwarded-For", "192.0.2.1, 203.0.113.7").send().assert_status(status);
     }
 
     let failed = log.line("71");
@@ -56,10 +57,30 @@ fn the_log_line_of_a_5xx_has_its_cause() {
     assert_eq!((&failed["api_key"], &failed["deprecated"]), (&"key".into(), &true.into()), "{failed}");
     assert_eq!(failed["api_key_label"], "label of key", "{failed}");
 
+    assert_eq!((&failed["code"], &failed["client"]), (&"internal_error".into(), &"203.0.113.7".into()), "{failed}");
+
     let panicked = log.line("72");
     assert_eq!((&panicked["level"], &panicked["status"]), (&"ERROR".into(), &500.into()), "{panicked}");
     assert_eq!((&panicked["method"], &panicked["path"]), (&"GET".into(), &"/v1/pets/72".into()), "{panicked}");
 
+    assert_eq!((&panicked["code"], &panicked["client"]), (&"internal_error".into(), &"203.0.113.7".into()));
+
     let refused = log.line("73");
     assert_eq!((&refused["level"], refused.get("cause")), (&"INFO".into(), None), "{refused}");
+    assert_eq!((&refused["code"], refused.get("user_agent")), (&"pet_not_found".into(), None), "{refused}");
+
+    let padding = "x".repeat(200);
+    for (id, given, logged) in [
+        ("81", "curl/8.5.0 \"quoted\" \u{1f600}", Some("curl/8.5.0 \"quoted\" \u{1f600}")),
+        ("82", "a\u{9b}31mb", Some("a")),
+        ("83", "a\tb", Some("a")),
+        ("84", "", None),
+        ("85", &padding, Some(&padding[..128])),
+        ("86", &format!("{}ü", &padding[..127]), Some(&padding[..127])),
+    ] {
+        let request = service.request("GET", "/73").header("X-Request-Id", id).header("User-Agent", given);
+        request.send().assert_status(404);
+        let line = log.line(id);
+        assert_eq!((line["user_agent"].as_str(), &line["client"]), (logged, &"127.0.0.1".into()), "{line}");
+    }
 }

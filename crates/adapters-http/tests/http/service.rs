@@ -1,11 +1,15 @@
 //! The HTTP interface over mocks of the ports, on a real socket.
 
-use std::{net::TcpListener, sync::Arc, time::Duration};
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::Duration,
+};
 
-use animal_store_adapters_http::{AllowedOrigins, Limits, UseCases, serve_api};
+use animal_store_adapters_http::{AllowedOrigins, Limits, TrustedProxies, UseCases, serve_api};
 use animal_store_app::{
     ApiKey, Authenticate, CreatePet, GetPet, ListPets, Scope,
-    ports::{MockApiKeyDirectory, MockPetRepository},
+    ports::{ApiKeyDirectory, MockApiKeyDirectory, MockPetRepository},
     test_support::api_key,
 };
 use animal_store_test_servers::{HttpClient, Request, Response};
@@ -13,14 +17,24 @@ use animal_store_test_servers::{HttpClient, Request, Response};
 /// An origin whose pages may use the service.
 pub(crate) const SHOP: &str = "https://shop.example";
 
-/// A running service. Dropping it stops the service.
+/// A running service, behind a trusted proxy at 127.0.0.1. Dropping it stops the service.
 pub(crate) struct Service {
+    address: SocketAddr,
     client: HttpClient,
     _runtime: tokio::runtime::Runtime,
 }
 
 impl Service {
     pub(crate) fn start(repository: MockPetRepository, directory: MockApiKeyDirectory) -> Self {
+        Self::start_with(repository, directory, |_| ())
+    }
+
+    /// Starts with changed limits.
+    pub(crate) fn start_with(
+        repository: MockPetRepository,
+        directory: impl ApiKeyDirectory + 'static,
+        change: impl FnOnce(&mut Limits),
+    ) -> Self {
         let repository = Arc::new(repository);
         let use_cases = UseCases {
             authenticate: Authenticate::new(Arc::new(directory)),
@@ -29,30 +43,44 @@ impl Service {
             get_pet: GetPet::new(repository),
         };
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let client = HttpClient::new(listener.local_addr().expect("an address")).with_token("x");
-        let limits = Limits {
+        let address = listener.local_addr().expect("an address");
+        let client = HttpClient::new(address).with_token("x");
+        let mut limits = Limits {
             workers: 1,
             max_connections: 100,
             max_unsent_bytes: 1024 * 1024,
             max_in_flight: 100,
+            max_in_flight_per_key: 100,
             max_body_bytes: 1024,
             head_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(5),
             keep_alive: Duration::from_secs(5),
             answer_timeout: Duration::from_mins(1),
         };
+        change(&mut limits);
         let origins = AllowedOrigins::These(vec![SHOP.parse().expect("an origin")]);
+        let proxies = TrustedProxies::parse(&["127.0.0.1".to_owned()]).expect("an address");
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         runtime.spawn(async move {
-            let (server, _) = serve_api(listener, &limits, origins, move || use_cases.clone()).expect("a server");
+            let started = serve_api(listener, &limits, origins, proxies, move || use_cases.clone());
+            let (server, _) = started.expect("a server");
             server.run().await
         });
-        Self { client, _runtime: runtime }
+        Self { address, client, _runtime: runtime }
     }
 
     /// A request to a path below `/v1/pets`, with an API key.
     pub(crate) fn request(&self, method: &str, path: &str) -> Request {
         self.client.request(method, &format!("/v1/pets{path}"))
+    }
+
+    /// A request to a path below `/v1/pets`, without an API key.
+    pub(crate) fn anonymous(&self, method: &str, path: &str) -> Request {
+        HttpClient::new(self.address).request(method, &format!("/v1/pets{path}"))
+    }
+
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// GET of a path below `/v1/pets`.

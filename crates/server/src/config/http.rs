@@ -1,6 +1,6 @@
 use std::{net::SocketAddr, thread::available_parallelism, time::Duration};
 
-use animal_store_adapters_http::{AllowedOrigins, Limits, OriginError};
+use animal_store_adapters_http::{AllowedOrigins, Limits, OriginError, TrustedProxies};
 
 use super::{
     key::{Key, keys},
@@ -17,7 +17,12 @@ keys! {
         "Maximum number of bytes that responses of more than 8 KiB hold while clients read them. Beyond it, the \
          connection that has been sending for the longest time is closed.");
     MAX_IN_FLIGHT: new("http.max_in_flight", "2000",
-        "Maximum number of requests in flight. Further requests get 503 `overloaded` at once.");
+        "Maximum number of requests in flight. Further requests get 503 `overloaded` at once. A request whose body is \
+         still arriving is not in flight; the memory of these bodies is bounded by `http.max_connections` times \
+         `http.max_body_bytes`.");
+    MAX_IN_FLIGHT_PER_KEY: new("http.max_in_flight_per_key", "1000",
+        "Maximum number of requests of one API key, those whose body is still arriving included. Further requests of \
+         the key get 503 `overloaded`. Each worker has an equal share, at least 1.");
     MAX_BODY_BYTES: new("http.max_body_bytes", "16384",
         "Maximum size of a request body in bytes. Larger bodies get 413.");
     HEAD_TIMEOUT: new("http.head_timeout", "5s",
@@ -30,6 +35,10 @@ keys! {
     CORS_ORIGINS: new("http.cors_origins", "",
         "Origins of the web pages that may use the API from a browser, such as `https://shop.example`: a list, or a \
          text with commas. `*`: every origin. Empty: none.");
+    TRUSTED_PROXIES: new("http.trusted_proxies", "",
+        "Proxies in front of the service, as IP addresses and networks such as `10.0.0.0/8`: a list, or a text with \
+         commas. For a request from one of them, `client` in the log is the rightmost untrusted address in \
+         `X-Forwarded-For`, or without that in `Forwarded`. Empty: none.");
 }
 
 #[derive(Debug)]
@@ -37,6 +46,7 @@ pub(crate) struct HttpConfig {
     pub(crate) listen: SocketAddr,
     pub(crate) limits: Limits,
     pub(crate) cors_origins: AllowedOrigins,
+    pub(crate) trusted_proxies: TrustedProxies,
 }
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -49,6 +59,7 @@ impl HttpConfig {
         let max_connections = values.read(&MAX_CONNECTIONS, number(1..=1_000_000));
         let max_unsent_bytes = values.read(&MAX_UNSENT_BYTES, number(1024 * 1024..=usize::MAX));
         let max_in_flight = values.read(&MAX_IN_FLIGHT, number(1..=1_000_000));
+        let max_in_flight_per_key = values.read(&MAX_IN_FLIGHT_PER_KEY, number(1..=1_000_000));
         let max_body_bytes = values.read(&MAX_BODY_BYTES, number(64..=1024 * 1024));
         let head_timeout = values.read(&HEAD_TIMEOUT, duration(MILLISECOND..=HOUR));
         let body_timeout = values.read(&BODY_TIMEOUT, duration(MILLISECOND..=HOUR));
@@ -60,18 +71,20 @@ impl HttpConfig {
             "must be longer than http.head_timeout, http.body_timeout and http.keep_alive together",
         );
         let cors_origins = cors_origins(values);
+        let trusted_proxies = trusted_proxies(values);
         let limits = Limits {
             workers,
             max_connections,
             max_unsent_bytes,
             max_in_flight,
+            max_in_flight_per_key,
             max_body_bytes,
             head_timeout,
             body_timeout,
             keep_alive,
             answer_timeout,
         };
-        Self { listen, limits, cors_origins }
+        Self { listen, limits, cors_origins, trusted_proxies }
     }
 }
 
@@ -93,6 +106,13 @@ fn cors_origins(values: &mut Values) -> AllowedOrigins {
         values.add_error(&CORS_ORIGINS, &format!("{expected}, not {item:?}"));
     }
     AllowedOrigins::These(origins)
+}
+
+fn trusted_proxies(values: &mut Values) -> TrustedProxies {
+    TrustedProxies::parse(&values.read_list(&TRUSTED_PROXIES)).unwrap_or_else(|error| {
+        values.add_error(&TRUSTED_PROXIES, &error.to_string());
+        TrustedProxies::default()
+    })
 }
 
 fn workers(text: &str) -> Result<usize, String> {

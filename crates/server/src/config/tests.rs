@@ -1,6 +1,7 @@
 mod cors;
 mod listeners;
 mod postgres;
+mod proxies;
 mod redis;
 mod secret_files;
 mod sources;

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use animal_store_test_servers::{RawConnection, wait_until};
+use animal_store_test_servers::{HttpClient, RawConnection, Response, wait_until};
 
 use crate::{
-    raw_requests::{begin_post, get, names, pet},
-    test_app::TestApp,
+    raw_requests::{begin_post, get, names, pet, post_head},
+    test_app::{OTHER_TOKEN, TestApp},
 };
 
 /// Asserts that a connection waits to be accepted. A loaded machine can only make this pass wrongly, never fail.
@@ -79,36 +79,58 @@ fn begin_slow_request(app: &TestApp) -> (RawConnection, String) {
     (begin_post(app, &format!("Content-Length: {}\r\n", body.len())), body)
 }
 
-#[test]
-fn requests_beyond_the_bound_are_a_503_before_their_api_key_is_checked() {
-    let app = TestApp::start_with(&[("http.max_in_flight", "1")]);
-    let (mut slow, rest) = begin_slow_request(&app);
+/// An application that allows this number of requests of one API key.
+fn with_share(share: &str) -> TestApp {
+    TestApp::start_with(&[("http.workers", "1"), ("http.max_in_flight_per_key", share)])
+}
 
-    for request in [
-        app.request("GET", "/v1/pets"),
-        app.request("POST", "/v1/pets").json(pet("Ada")),
-        app.anonymous("GET", "/v1/pets"),
-        app.anonymous("GET", "/nowhere"),
-        app.request("DELETE", "/v1/pets"),
-        app.request("POST", "/v1/pets").header("Content-Type", "text/plain").body("x"),
-    ] {
+fn list_with_other_key(app: &TestApp) -> Response {
+    HttpClient::new(app.address).with_token(OTHER_TOKEN).get("/v1/pets")
+}
+
+#[test]
+fn requests_that_wait_for_their_body_leave_their_permits_to_others() {
+    let app = TestApp::start_with(&[("http.max_in_flight", "20"), ("http.max_in_flight_per_key", "40")]);
+    // Half of these connections exceed the share of their key.
+    let waiting: Vec<_> = (0..80)
+        .map(|number| {
+            let framing = if number % 2 == 0 { "Content-Length: 30\r\n" } else { "Transfer-Encoding: chunked\r\n" };
+            app.send(post_head(framing))
+        })
+        .collect();
+
+    for _ in 0..100 {
+        list_with_other_key(&app).assert_status(200);
+    }
+    app.management("GET", "/ready").send().assert_status(200);
+    drop(waiting);
+}
+
+#[test]
+fn requests_beyond_the_share_of_their_key_are_a_503_and_other_keys_are_served() {
+    let app = with_share("2");
+    let mut slow = [(), ()].map(|()| begin_slow_request(&app));
+
+    for request in [app.request("GET", "/v1/pets"), app.request("POST", "/v1/pets").json(pet("Ada"))] {
         let response = request.send();
-        response.assert_error(503, "overloaded");
-        response.assert_header("Retry-After", Some("1")).assert_header("Cache-Control", Some("no-store"));
-        assert!(response.header("X-Request-Id").is_some());
+        response.assert_header("Retry-After", Some("1")).assert_error(503, "overloaded");
+    }
+    list_with_other_key(&app).assert_status(200);
+    for path in ["/live", "/ready"] {
+        app.management("GET", path).send().assert_status(200);
     }
 
-    slow.send(rest);
-    slow.response().assert_status(201);
-    // A response arrives before its request leaves the count.
-    wait_until(|| app.get("/v1/pets").status != 503);
-    app.anonymous("GET", "/v1/pets").send().assert_status(401);
-    assert_eq!(names(&app), ["Rex"]);
+    for (connection, body) in &mut slow {
+        connection.send(body);
+        connection.response().assert_status(201);
+    }
+    wait_until(|| app.get("/v1/pets").status == 200);
+    assert_eq!(names(&app), ["Rex", "Rex"]);
 }
 
 #[test]
 fn a_connection_can_be_used_after_a_503() {
-    let app = TestApp::start_with(&[("http.max_in_flight", "1")]);
+    let app = with_share("1");
     let mut connection = app.connect();
     let (mut slow, rest) = begin_slow_request(&app);
 
@@ -121,15 +143,4 @@ fn a_connection_can_be_used_after_a_503() {
     connection.send(get("/v1/pets"));
 
     connection.response().assert_status(200);
-}
-
-#[test]
-fn the_management_listener_has_no_bound() {
-    let app = TestApp::start_with(&[("http.max_in_flight", "1")]);
-    let (slow, _) = begin_slow_request(&app);
-
-    for path in ["/live", "/ready"] {
-        app.management("GET", path).send().assert_status(200);
-    }
-    drop(slow);
 }

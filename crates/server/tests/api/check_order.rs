@@ -2,7 +2,10 @@
 
 use animal_store_test_servers::{Request, Response};
 
-use crate::test_app::{PET, TestApp};
+use crate::{
+    raw_requests::begin_post,
+    test_app::{PET, TestApp},
+};
 
 fn too_large() -> String {
     "x".repeat(16_385)
@@ -55,6 +58,35 @@ fn an_unknown_key_comes_before_everything_else() {
 }
 
 #[test]
+fn a_key_beyond_its_share_comes_after_an_invalid_key_and_before_everything_else() {
+    let app = TestApp::start_with(&[("http.workers", "1"), ("http.max_in_flight_per_key", "1")]);
+    let _slow = begin_post(&app, "Content-Length: 30\r\n");
+
+    app.anonymous("GET", "/v1/nowhere").send().assert_error(401, "missing_api_key");
+    let unknown = app.anonymous("GET", "/v1/pets").header("Authorization", "Bearer unknown");
+    unknown.send().assert_error(401, "invalid_api_key");
+    for request in [
+        app.request("GET", "/v1/nowhere"),
+        app.request("DELETE", "/v1/pets"),
+        app.request("POST", "/v1/pets").body(PET),
+        app.request("POST", "/v1/pets").json(too_large()),
+        app.request("GET", "/v1/pets?limit=0"),
+    ] {
+        request.send().assert_error(503, "overloaded");
+    }
+}
+
+#[test]
+fn the_route_comes_before_the_method() {
+    let app = TestApp::start();
+
+    for (method, path) in [("DELETE", "/v1/nowhere"), ("PATCH", "/v1/pets/1/nowhere"), ("POST", "/nowhere")] {
+        let response = app.request(method, path).json(PET).send();
+        response.assert_header("Allow", None).assert_error(404, "route_not_found");
+    }
+}
+
+#[test]
 fn the_method_comes_before_the_media_type_the_size_the_body_and_the_query() {
     let app = TestApp::start();
     let put = || app.request("PUT", "/v1/pets");
@@ -92,6 +124,16 @@ fn the_size_comes_before_the_body() {
     for body in [&*too_large(), &invalid, &"[".repeat(20_000)] {
         app.post(body).assert_error(413, "payload_too_large");
     }
+}
+
+#[test]
+fn the_size_comes_before_the_timeout_of_the_body_and_the_timeout_before_its_content() {
+    let app = TestApp::start_with(&[("http.body_timeout", "200ms")]);
+
+    begin_post(&app, "Content-Length: 16385\r\n").response().assert_error(413, "payload_too_large");
+    let mut late = begin_post(&app, "Content-Length: 30\r\n");
+    late.send("{");
+    late.response().assert_error(408, "request_timeout");
 }
 
 #[test]

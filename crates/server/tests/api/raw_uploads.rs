@@ -179,8 +179,8 @@ fn requests_behind_a_small_refused_body_are_served() {
 
 #[test]
 fn a_client_that_leaves_within_a_body_leaves_no_pet_and_no_request_in_flight() {
-    // With a bound of one request, another request shows whether one is in flight.
-    let app = TestApp::start_with(&[("http.max_in_flight", "1")]);
+    // With a bound of one request of the key, another request shows whether one is in flight.
+    let app = TestApp::start_with(&[("http.workers", "1"), ("http.max_in_flight_per_key", "1")]);
     let body = pet("Rex");
     for (framing, part) in [
         (format!("Content-Length: {}\r\n", body.len() + 1), body.clone()),

@@ -10,26 +10,29 @@ fn every_request_is_one_line() {
     let mut running = Program::with_key().start();
     let client = HttpClient::new(running.address()).with_token(TOKEN);
     let requests = [
-        ("GET", "/v1/pets?limit=5", "/v1/pets", 200),
-        ("POST", "/v1/pets", "/v1/pets", 400),
-        ("HEAD", "/v1/pets/1", "/v1/pets/1", 404),
-        ("DELETE", "/v1/pets", "/v1/pets", 405),
-        ("GET", "/v1/nowhere", "/v1/nowhere", 404),
+        ("GET", "/v1/pets?limit=5", "/v1/pets", 200, None),
+        ("POST", "/v1/pets", "/v1/pets", 400, Some("invalid_body")),
+        ("HEAD", "/v1/pets/1", "/v1/pets/1", 404, Some("pet_not_found")),
+        ("DELETE", "/v1/pets", "/v1/pets", 405, Some("method_not_allowed")),
+        ("GET", "/v1/nowhere", "/v1/nowhere", 404, Some("route_not_found")),
     ];
-    for (number, (method, target, _, status)) in requests.iter().enumerate() {
+    for (number, (method, target, _, status, _)) in requests.iter().enumerate() {
         let request = client.request(method, target).header("X-Request-Id", &format!("request-{number}"));
-        request.send().assert_status(*status);
+        // No proxy is trusted.
+        request.header("X-Forwarded-For", "203.0.113.1").header("User-Agent", "curl/8").send().assert_status(*status);
     }
 
     let exited = running.terminate();
 
     let lines: Vec<_> = exited.events().into_iter().filter(|event| event["message"] == "request").collect();
     assert_eq!(lines.len(), requests.len(), "{lines:#?}");
-    for (number, ((method, _, path, status), line)) in requests.iter().zip(&lines).enumerate() {
+    for (number, ((method, _, path, status, code), line)) in requests.iter().zip(&lines).enumerate() {
         assert_eq!((&line["method"], &line["path"]), (&(*method).into(), &(*path).into()), "{line}");
         assert_eq!((&line["status"], &line["level"]), (&(*status).into(), &"INFO".into()), "{line}");
         assert_eq!(line["request_id"], format!("request-{number}"), "{line}");
         assert_eq!(line["api_key"], "memory-1", "{line}");
+        assert_eq!(line["code"].as_str(), *code, "{line}");
+        assert_eq!((&line["client"], &line["user_agent"]), (&"127.0.0.1".into(), &"curl/8".into()), "{line}");
         assert_eq!(line["deprecated"] == true, *path == "/v1/pets/1", "{line}");
         assert!(line["microseconds"].is_u64() && line["bytes"].is_u64(), "{line}");
     }

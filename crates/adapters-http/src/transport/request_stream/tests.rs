@@ -18,6 +18,7 @@ async fn stream(server: DuplexStream) -> RequestStream<DuplexStream> {
         max_connections: 1,
         max_unsent_bytes: 1024,
         max_in_flight: 1,
+        max_in_flight_per_key: 1,
         max_body_bytes: 1024,
         head_timeout: Duration::ZERO,
         body_timeout: BODY_TIMEOUT,

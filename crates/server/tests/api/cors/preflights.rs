@@ -4,7 +4,7 @@ use animal_store_test_servers::{Request, Response};
 
 use super::{DEVELOPER, FOREIGN, SHOP, VARY, app, app_for, assert_no_cors_headers, preflight};
 use crate::{
-    raw_requests::{assert_nothing_smuggled, begin_post, smuggled},
+    raw_requests::{assert_nothing_smuggled, smuggled},
     test_app::TestApp,
 };
 
@@ -144,17 +144,6 @@ fn only_options_is_a_preflight() {
         let response = request.header("Access-Control-Request-Method", "GET").send();
         response.assert_status(401).assert_header("Access-Control-Allow-Methods", None);
     }
-}
-
-#[test]
-fn preflights_are_served_during_an_overload() {
-    let app = TestApp::start_with(&[("http.max_in_flight", "1"), ("http.cors_origins", SHOP)]);
-    let slow = begin_post(&app, "Content-Length: 30\r\n");
-
-    app.get("/v1/pets").assert_error(503, "overloaded");
-    assert_allowed(&preflight(&app, "/v1/pets", SHOP).send(), SHOP);
-    assert_refused(&preflight(&app, "/v1/pets", FOREIGN).send());
-    drop(slow);
 }
 
 #[test]

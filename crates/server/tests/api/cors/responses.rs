@@ -111,7 +111,8 @@ fn a_create_of_a_foreign_page_is_carried_out_but_its_response_is_not_readable() 
 
 #[test]
 fn an_overload_is_readable_for_an_allowed_page() {
-    let app = TestApp::start_with(&[("http.max_in_flight", "1"), ("http.cors_origins", SHOP)]);
+    let app =
+        TestApp::start_with(&[("http.workers", "1"), ("http.max_in_flight_per_key", "1"), ("http.cors_origins", SHOP)]);
     let slow = begin_post(&app, "Content-Length: 30\r\n");
 
     let response = app.request("GET", "/v1/pets").header("Origin", SHOP).send();

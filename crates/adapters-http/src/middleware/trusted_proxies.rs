@@ -1,0 +1,141 @@
+//! The address of the client, if the request came through proxies (ADR 0023).
+
+use std::net::IpAddr;
+
+use actix_web::http::header::HeaderMap;
+use ipnet::IpNet;
+use thiserror::Error;
+
+use super::forwarded;
+
+/// Networks of the proxies that are trusted to report the address of their client.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrustedProxies(Vec<IpNet>);
+
+/// These texts are neither IP addresses nor networks.
+#[derive(Debug, PartialEq, Eq, Error)]
+#[error("must contain IP addresses and networks such as 10.0.0.0/8, not {}", quoted(.0))]
+pub struct TrustedProxiesError(Vec<String>);
+
+impl TrustedProxies {
+    /// Parses IP addresses and networks in CIDR notation.
+    ///
+    /// # Errors
+    /// [`TrustedProxiesError`] with every other text.
+    pub fn parse(texts: &[String]) -> Result<Self, TrustedProxiesError> {
+        let parse = |text: &str| text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+        let invalid: Vec<_> = texts.iter().filter(|text| parse(text).is_none()).cloned().collect();
+        if invalid.is_empty() {
+            Ok(Self(texts.iter().filter_map(|text| parse(text)).collect()))
+        } else {
+            Err(TrustedProxiesError(invalid))
+        }
+    }
+
+    fn contains(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&address))
+    }
+
+    /// Returns the rightmost address that is not a trusted proxy, starting with the peer. The walk ends at an element
+    /// that contains no address; the address before it counts.
+    pub(super) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let mut client = peer.to_canonical();
+        if self.contains(client) {
+            for element in forwarded::addresses(headers).into_iter().rev() {
+                match element {
+                    Some(address) if self.contains(client) => client = address,
+                    _ => break,
+                }
+            }
+        }
+        client
+    }
+}
+
+fn quoted(texts: &[String]) -> String {
+    texts.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn proxies(texts: &[&str]) -> Result<TrustedProxies, TrustedProxiesError> {
+        TrustedProxies::parse(&texts.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+
+    /// Asserts the client of a request from the trusted proxy 10.0.0.1 with these headers.
+    #[track_caller]
+    fn assert_client(headers: &[(&'static str, &str)], expected: &str) {
+        assert_client_of("10.0.0.1", headers, expected);
+    }
+
+    #[track_caller]
+    fn assert_client_of(peer: &str, headers: &[(&'static str, &str)], expected: &str) {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        let proxies = proxies(&["10.0.0.0/8", "2001:db8::1"]).unwrap();
+        let client = proxies.client_address(peer.parse().unwrap(), &map);
+        assert_eq!(client.to_string(), expected, "{peer} {headers:?}");
+    }
+
+    #[test]
+    fn every_text_that_is_no_address_and_no_network_is_named() {
+        assert_eq!(proxies(&["10.0.0.1", "::1", "fd00::/8", "192.0.2.0/24"]).unwrap().0.len(), 4);
+        let error = proxies(&["10.0.0.1", "proxy", "10.0.0.0/33"]).unwrap_err().to_string();
+        assert_eq!(error, r#"must contain IP addresses and networks such as 10.0.0.0/8, not "proxy", "10.0.0.0/33""#);
+    }
+
+    #[test]
+    fn the_headers_of_an_untrusted_peer_are_ignored() {
+        for name in ["x-forwarded-for", "forwarded"] {
+            assert_client_of("192.0.2.9", &[(name, "for=203.0.113.1")], "192.0.2.9");
+            assert_client_of("2001:db8::2", &[(name, "203.0.113.1")], "2001:db8::2");
+        }
+        assert_client_of("::ffff:192.0.2.9", &[], "192.0.2.9");
+        assert_eq!(
+            TrustedProxies::default().client_address([10, 0, 0, 1].into(), &HeaderMap::new()),
+            IpAddr::from([10, 0, 0, 1])
+        );
+    }
+
+    #[test]
+    fn the_client_is_the_rightmost_address_that_is_not_a_trusted_proxy() {
+        assert_client(&[], "10.0.0.1");
+        assert_client(&[("x-forwarded-for", "203.0.113.1")], "203.0.113.1");
+        assert_client(&[("x-forwarded-for", "198.51.100.1, 203.0.113.1,10.0.0.2 , 10.0.0.3")], "203.0.113.1");
+        assert_client(&[("x-forwarded-for", "10.0.0.3, 10.0.0.2")], "10.0.0.3");
+        assert_client(&[("x-forwarded-for", "198.51.100.1"), ("x-forwarded-for", "203.0.113.1")], "203.0.113.1");
+        assert_client_of("2001:db8::1", &[("x-forwarded-for", "203.0.113.1")], "203.0.113.1");
+        assert_client_of("::ffff:10.0.0.1", &[("x-forwarded-for", "::ffff:10.0.0.2,::ffff:192.0.2.1")], "192.0.2.1");
+        assert_client(
+            &[("forwarded", r#"for=198.51.100.1, For="[2001:db8::9]:4711";proto=https, for=10.0.0.2;by=_a"#)],
+            "2001:db8::9",
+        );
+    }
+
+    #[test]
+    fn the_walk_ends_at_an_element_without_an_address() {
+        for element in ["unknown", "_hidden", "", "203.0.113", "é", "10.0.0.2.", "for=10.0.0.9"] {
+            assert_client(&[("x-forwarded-for", &format!("203.0.113.1, {element}, 10.0.0.2"))], "10.0.0.2");
+            assert_client(&[("x-forwarded-for", &format!("203.0.113.1, {element}"))], "10.0.0.1");
+        }
+        for element in ["for=unknown", "for=_hidden", "proto=http", "203.0.113.9", "", "for=", "for"] {
+            assert_client(&[("forwarded", &format!("for=203.0.113.1, {element}, for=10.0.0.2"))], "10.0.0.2");
+        }
+    }
+
+    #[test]
+    fn x_forwarded_for_wins_over_forwarded() {
+        for headers in [
+            [("x-forwarded-for", "203.0.113.1"), ("forwarded", "for=198.51.100.1")],
+            [("forwarded", "for=198.51.100.1"), ("x-forwarded-for", "203.0.113.1")],
+        ] {
+            assert_client(&headers, "203.0.113.1");
+        }
+    }
+}

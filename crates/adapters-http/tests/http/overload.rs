@@ -1,0 +1,127 @@
+//! The limit on requests in flight, with a request that is kept in flight by the lookup of its API key.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use animal_store_app::{
+    ApiKey, ApiKeyDigest, ApiToken,
+    ports::{ApiKeyDirectory, ApiKeyDirectoryError, MockPetRepository},
+    test_support::api_key,
+};
+use animal_store_test_servers::{RawConnection, wait_until};
+use async_trait::async_trait;
+use tokio::sync::Notify;
+
+use crate::service::{SHOP, Service};
+
+/// A directory in which every token belongs to one key. The lookup of the token `stalled` waits for a release.
+#[derive(Clone, Default)]
+struct StallingDirectory {
+    stalled: Arc<AtomicBool>,
+    release: Arc<Notify>,
+}
+
+#[async_trait]
+impl ApiKeyDirectory for StallingDirectory {
+    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
+        if digest == ApiToken::parse("stalled".into()).expect("a token").digest() {
+            self.stalled.store(true, Ordering::Relaxed);
+            self.release.notified().await;
+        }
+        Ok(Some(Arc::new(api_key("key"))))
+    }
+}
+
+/// A service that allows one request in flight.
+struct Overload {
+    service: Service,
+    directory: StallingDirectory,
+}
+
+impl Overload {
+    fn prepare() -> Self {
+        let directory = StallingDirectory::default();
+        let mut repository = MockPetRepository::new();
+        repository.expect_list().returning(|_, _, _| Ok(Vec::new()));
+        let service = Service::start_with(repository, directory.clone(), |limits| limits.max_in_flight = 1);
+        Self { service, directory }
+    }
+
+    /// Sends a request that stays in flight until its release.
+    fn begin(&self) -> RawConnection {
+        let stalled = self.service.anonymous("GET", "").header("Authorization", "Bearer stalled");
+        let connection = stalled.begin().expect("a connection");
+        wait_until(|| self.directory.stalled.load(Ordering::Relaxed));
+        connection
+    }
+
+    /// Releases the request, and waits until it has left the count.
+    fn release(&self, mut stalled: RawConnection) {
+        self.directory.release.notify_one();
+        stalled.response().assert_status(200);
+        wait_until(|| self.service.get("").status == 200);
+    }
+}
+
+#[test]
+fn requests_beyond_the_bound_are_a_503_before_their_api_key_is_checked() {
+    let overload = Overload::prepare();
+    let stalled = overload.begin();
+    let service = &overload.service;
+
+    for request in [
+        service.request("GET", ""),
+        service.create(),
+        service.anonymous("GET", ""),
+        service.anonymous("GET", "/1/nowhere"),
+        service.request("DELETE", ""),
+        service.request("POST", "").header("Content-Type", "text/plain").body("x"),
+    ] {
+        let response = request.send();
+        response.assert_error(503, "overloaded");
+        response.assert_header("Retry-After", Some("1")).assert_header("Cache-Control", Some("no-store"));
+        assert!(response.header("X-Request-Id").is_some());
+    }
+
+    overload.release(stalled);
+}
+
+#[test]
+fn preflights_are_served_during_an_overload() {
+    let overload = Overload::prepare();
+    let _stalled = overload.begin();
+
+    let preflight = overload.service.anonymous("OPTIONS", "").header("Origin", SHOP);
+    let response = preflight.header("Access-Control-Request-Method", "GET").send();
+
+    response.assert_status(200).assert_header("Access-Control-Allow-Origin", Some(SHOP));
+}
+
+#[test]
+fn a_create_needs_a_permit_once_its_body_is_here() {
+    let overload = Overload::prepare();
+    let body = r#"{"name":"Rex","categoryId":1}"#;
+    let head = |token| {
+        format!(
+            "POST /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: Bearer {token}\r\nExpect: 100-continue\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        )
+    };
+    let mut create = RawConnection::open(overload.service.address());
+    create.send(head("x"));
+    // The status 100 proves that the service has received the head.
+    assert_eq!(create.response().status, 100);
+    wait_until(|| overload.service.get("").status == 200);
+    let stalled = overload.begin();
+
+    create.send(body);
+    let response = create.response();
+    response.assert_header("Retry-After", Some("1")).assert_error(503, "overloaded");
+
+    overload.release(stalled);
+    create.send("GET /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: Bearer x\r\n\r\n");
+    create.response().assert_status(200);
+}
