@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use animal_store_app::ports::StorageError;
 use diesel::{QueryResult, connection::CacheSize};
@@ -12,7 +12,7 @@ use tokio_postgres::Client;
 use super::query::PetQuery;
 use crate::{
     PostgresSettings,
-    connection::{Connection, NO_RESPONSE, Session},
+    connection::{Connection, ConnectionSettings, NO_RESPONSE, Session},
     error::{ConnectionError, read_error},
     pet_row::PetRow,
 };
@@ -45,8 +45,9 @@ impl Connection<ReadSession> {
     pub(super) async fn load(
         self: Arc<Self>,
         query: PetQuery,
-        query_timeout: Duration,
+        settings: &ConnectionSettings,
     ) -> Result<Vec<PetRow>, StorageError> {
+        let query_timeout = settings.postgres.timeout;
         let response = match &self.session.transactions {
             None => timeout(query_timeout, query.load(&self.session.connection)).await,
             Some((lock, begin)) => {
@@ -56,7 +57,7 @@ impl Connection<ReadSession> {
             }
         };
         if let Ok(rows) = response {
-            return rows.map_err(read_error);
+            return rows.map_err(|error| read_error(error, &settings.endpoint));
         }
         self.mark_broken(NO_RESPONSE);
         Err(StorageError::Timeout)
