@@ -13,8 +13,8 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-/// Prefix of the fields in which `tracing-log` keeps the target and the source file of a record of the crate `log`. Such
-/// a file is a path of the machine that built the program.
+/// Prefix of the fields in which `tracing-log` keeps target and source file of a record of the crate `log`. They are
+/// left out: the file is a path of the machine that built the program.
 const RECORD_PREFIX: &str = "log.";
 
 /// Formats an event as one line of JSON: timestamp, level, fields, target. The format of `tracing-subscriber` costs a
