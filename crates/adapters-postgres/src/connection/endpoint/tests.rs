@@ -18,7 +18,7 @@ fn mode(url: &str) -> SslMode {
 /// All texts that are shown of a URL.
 fn shown(url: &str) -> String {
     match endpoint(url) {
-        Ok(endpoint) => format!("{endpoint:?} {endpoint}"),
+        Ok(endpoint) => format!("{endpoint:?} {endpoint} {}", endpoint.login()),
         Err(error) => format!("{error:?} {error}"),
     }
 }
