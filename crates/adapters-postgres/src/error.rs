@@ -6,8 +6,6 @@ use animal_store_app::ports::StorageError;
 use thiserror::Error;
 use tokio_postgres::error::SqlState;
 
-use crate::PgEndpoint;
-
 /// A connection cannot be opened or was lost.
 #[derive(Debug, Error)]
 pub(crate) enum ConnectionError {
@@ -74,12 +72,4 @@ pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
         }
     }
     text + ")"
-}
-
-/// Converts the failure of a read, with the login of its connection.
-pub(crate) fn read_error(error: diesel::result::Error, endpoint: &PgEndpoint) -> StorageError {
-    match error {
-        diesel::result::Error::DeserializationError(cause) => StorageError::Corrupt(cause),
-        error => StorageError::Unavailable(endpoint.locate(error).to_string().into()),
-    }
 }

@@ -11,9 +11,9 @@ use tokio_postgres::Client;
 
 use super::query::PetQuery;
 use crate::{
-    PostgresSettings,
+    PgEndpoint, PostgresSettings,
     connection::{Connection, ConnectionSettings, NO_RESPONSE, Session},
-    error::{ConnectionError, read_error},
+    error::ConnectionError,
     pet_row::PetRow,
 };
 
@@ -81,5 +81,13 @@ impl Connection<ReadSession> {
             rows
         };
         tokio::spawn(transaction).await.unwrap_or(Err(diesel::result::Error::BrokenTransactionManager))
+    }
+}
+
+/// Converts the failure of a read, with the login of its connection.
+fn read_error(error: diesel::result::Error, endpoint: &PgEndpoint) -> StorageError {
+    match error {
+        diesel::result::Error::DeserializationError(cause) => StorageError::Corrupt(cause),
+        error => StorageError::Unavailable(endpoint.locate(error).to_string().into()),
     }
 }
