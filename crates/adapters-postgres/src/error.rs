@@ -21,8 +21,15 @@ pub(crate) enum ConnectionError {
     Closed,
     #[error("the server sent an unexpected response")]
     Unexpected,
-    #[error("the encoding of the database is {0}: names need UTF8")]
+    #[error("the encoding of the database is {0}, and has to be UTF8")]
     NotUtf8(String),
+    /// Each error with its login: user, host, port and database.
+    #[error("{}", located(.0))]
+    Located(Vec<(String, Self)>),
+}
+
+fn located(errors: &[(String, ConnectionError)]) -> String {
+    errors.iter().map(|(login, error)| format!("{login}: {error}")).collect::<Vec<_>>().join("; ")
 }
 
 impl ConnectionError {
@@ -30,6 +37,14 @@ impl ConnectionError {
     pub(crate) fn may_be_about_encryption(&self) -> bool {
         let Self::Postgres(error) = self else { return false };
         error.code().is_none_or(|code| *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
+    }
+
+    /// Whether the encoding of the database is wrong. Of several hosts, the last one decides.
+    pub(crate) fn is_about_the_encoding(&self) -> bool {
+        match self {
+            Self::Located(errors) => errors.last().is_some_and(|(_, error)| error.is_about_the_encoding()),
+            error => matches!(error, Self::NotUtf8(_)),
+        }
     }
 }
 
@@ -57,12 +72,4 @@ pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
         }
     }
     text + ")"
-}
-
-/// Converts the failure of a read.
-pub(crate) fn read_error(error: diesel::result::Error) -> StorageError {
-    match error {
-        diesel::result::Error::DeserializationError(cause) => StorageError::Corrupt(cause),
-        error => StorageError::Unavailable(format!("PostgreSQL: {error}").into()),
-    }
 }

@@ -6,7 +6,6 @@ use tokio_postgres::Client;
 use crate::{
     connection::{ConnectionSettings, NO_RESPONSE, READ_ONLY, Supervisor},
     creates::CreateConnections,
-    error::describe,
 };
 
 /// Reads the table, and checks that it can be written. The statement is not prepared, so it works through any pooler.
@@ -32,7 +31,8 @@ impl PgReadiness {
             connection.mark_broken(NO_RESPONSE);
             return Err("PostgreSQL did not respond in time".into());
         };
-        let read_only: String = response.and_then(|row| row.try_get(0)).map_err(|error| describe(&error))?;
+        let read_only = response.and_then(|row| row.try_get::<_, String>(0));
+        let read_only = read_only.map_err(|error| self.settings.endpoint.locate(error).to_string())?;
         if read_only == "on" {
             connection.mark_broken(READ_ONLY);
             return Err("PostgreSQL is read-only".into());

@@ -44,7 +44,7 @@ impl Reads {
     /// Runs a query on the next connection that is up.
     pub(crate) async fn load(&self, query: PetQuery) -> Result<Vec<PetRow>, StorageError> {
         let connection = self.next_connection().await?;
-        connection.load(query, self.settings.postgres.timeout).await
+        connection.load(query, &self.settings).await
     }
 
     /// Uses the connections in turn and skips unavailable ones.

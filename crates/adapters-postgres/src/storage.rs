@@ -39,14 +39,18 @@ impl PgStorage {
     ) -> Result<(Self, JoinHandle<()>), MigrationError> {
         let migrations = Migrations::new(direct, settings.connect_timeout);
         let (ready, schema_ready) = watch::channel(false);
-        let (error_sender, first_error) = oneshot::channel();
-        let preparation = prepare_schema(migrations, settings.schema, endpoint.clone(), ready, error_sender);
+        let (error_sender, mut start_error) = oneshot::channel();
+        let preparation = prepare_schema(migrations, settings.clone(), endpoint.clone(), ready, error_sender);
         let schema_task = tokio::spawn(preparation).abort_handle();
         let wait = if settings.required_at_start { Duration::MAX } else { settings.start_timeout };
-        if let Ok(Ok(error)) = timeout(wait, first_error).await
-            && (error.is_final() || settings.required_at_start)
-        {
-            schema_task.abort();
+        let error = if let Ok(sent) = timeout(wait, &mut start_error).await {
+            sent.ok()
+        } else {
+            // An error that was sent at this moment has ended the preparation.
+            start_error.close();
+            start_error.try_recv().ok()
+        };
+        if let Some(error) = error {
             return Err(error);
         }
         let connections = ConnectionSettings { endpoint, postgres: settings, outages: Arc::default(), schema_ready };

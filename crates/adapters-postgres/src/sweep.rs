@@ -59,7 +59,8 @@ async fn sweep(connections: &ConnectionSettings) -> Result<usize, ConnectionErro
     loop {
         let start = Instant::now();
         let batch = timeout(connections.postgres.timeout, delete_batch(connections, &client, &from)).await;
-        let (deleted, last) = batch.unwrap_or(Err(ConnectionError::NoResponse))?;
+        let batch = batch.unwrap_or(Err(ConnectionError::NoResponse));
+        let (deleted, last) = batch.map_err(|error| connections.endpoint.locate(error))?;
         records += deleted;
         match last {
             Some(last) if deleted == BATCH_SIZE => from = last,

@@ -39,7 +39,7 @@ pub(super) type BatchResult<R> = Result<Vec<Option<<R as AddRequest>::Stored>>, 
 pub(super) enum BatchError {
     NotSent(String),
     /// PostgreSQL refused the batch: nothing was stored.
-    Refused(SqlState, String),
+    Refused(SqlState, tokio_postgres::Error),
     /// The batch may have been stored.
     OutcomeUnknown(String),
 }
@@ -129,7 +129,7 @@ impl From<tokio_postgres::Error> for BatchError {
     fn from(error: tokio_postgres::Error) -> Self {
         match error.as_db_error() {
             Some(db) if db.parsed_severity() == Some(Severity::Error) && !is_about_the_connection(db.code()) => {
-                Self::Refused(db.code().clone(), describe(&error))
+                Self::Refused(db.code().clone(), error)
             }
             _ => Self::OutcomeUnknown(describe(&error)),
         }

@@ -69,10 +69,11 @@ impl<R: AddRequest> Writer<R> {
                 batches.push_front(batch.split_off(batch.len() / 2));
                 batches.push_front(batch);
             }
-            Err(BatchError::Refused(code, reason)) => {
+            Err(BatchError::Refused(code, error)) => {
                 if code == SqlState::READ_ONLY_SQL_TRANSACTION {
                     connection.mark_broken(READ_ONLY);
                 }
+                let reason = self.endpoint.locate(error).to_string();
                 fail(batch, || refused(&code, &reason).into());
             }
             Err(BatchError::NotSent(reason)) => {

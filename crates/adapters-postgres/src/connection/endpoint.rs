@@ -1,6 +1,6 @@
 mod url;
 
-use std::{fmt, time::Duration};
+use std::{fmt, slice, time::Duration};
 
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{task::JoinHandle, time::timeout};
@@ -44,14 +44,25 @@ impl PgEndpoint {
     /// runtime.
     pub(crate) async fn connect(&self, connect_timeout: Duration) -> Result<(Client, ConnectionTask), ConnectionError> {
         let share = connect_timeout / u32::try_from(self.configs.len()).unwrap_or(u32::MAX);
-        let mut last_error = ConnectionError::NoResponse;
+        let mut errors = Vec::new();
         for config in &self.configs {
             match timeout(share, self.connect_to(config)).await.unwrap_or(Err(ConnectionError::NoResponse)) {
                 Ok(connected) => return Ok(connected),
-                Err(error) => last_error = error,
+                Err(error) => errors.push((login(slice::from_ref(config)), error)),
             }
         }
-        Err(last_error)
+        Err(ConnectionError::Located(errors))
+    }
+
+    /// Adds user, hosts and database to an error. PostgreSQL's own text names the object of a missing privilege, but
+    /// not the user who lacks it.
+    pub(crate) fn locate(&self, error: impl Into<ConnectionError>) -> ConnectionError {
+        ConnectionError::Located(vec![(self.login(), error.into())])
+    }
+
+    /// Returns user, hosts and database.
+    pub(crate) fn login(&self) -> String {
+        login(&self.configs)
     }
 
     async fn connect_to(&self, config: &Config) -> Result<(Client, ConnectionTask), ConnectionError> {
@@ -117,20 +128,7 @@ impl Drop for ConnectionTask {
 
 impl fmt::Display for PgEndpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut separator = "";
-        for config in &self.configs {
-            let ports = config.get_ports();
-            for (index, host) in config.get_hosts().iter().enumerate() {
-                let port = ports.get(index).or(ports.first()).unwrap_or(&5432);
-                match host {
-                    Host::Tcp(name) if name.contains(':') => write!(formatter, "{separator}[{name}]:{port}")?,
-                    Host::Tcp(name) => write!(formatter, "{separator}{name}:{port}")?,
-                    Host::Unix(folder) => write!(formatter, "{separator}{}:{port}", folder.display())?,
-                }
-                separator = ",";
-            }
-        }
-        write!(formatter, "/{}", self.configs[0].get_dbname().unwrap_or_default())
+        formatter.write_str(&address(&self.configs))
     }
 }
 
@@ -138,6 +136,28 @@ impl fmt::Debug for PgEndpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "PgEndpoint({self})")
     }
+}
+
+/// Returns the user of the configurations, and their [`address`].
+fn login(configs: &[Config]) -> String {
+    let user = configs[0].get_user().unwrap_or("(the user of this process)");
+    format!("{user}@{}", address(configs))
+}
+
+fn address(configs: &[Config]) -> String {
+    let mut hosts = Vec::new();
+    for config in configs {
+        let ports = config.get_ports();
+        for (index, host) in config.get_hosts().iter().enumerate() {
+            let port = ports.get(index).or(ports.first()).unwrap_or(&5432);
+            hosts.push(match host {
+                Host::Tcp(name) if name.contains(':') => format!("[{name}]:{port}"),
+                Host::Tcp(name) => format!("{name}:{port}"),
+                Host::Unix(folder) => format!("{}:{port}", folder.display()),
+            });
+        }
+    }
+    format!("{}/{}", hosts.join(","), configs[0].get_dbname().unwrap_or_default())
 }
 
 #[cfg(test)]

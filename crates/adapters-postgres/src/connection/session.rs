@@ -46,7 +46,7 @@ impl ConnectionSettings {
             }
             S::prepare(client, &self.postgres).await
         };
-        let session = timeout(connect_timeout, preparing).await;
-        Ok((session.unwrap_or(Err(ConnectionError::NoResponse))?, task))
+        let session = timeout(connect_timeout, preparing).await.unwrap_or(Err(ConnectionError::NoResponse));
+        Ok((session.map_err(|error| self.endpoint.locate(error))?, task))
     }
 }

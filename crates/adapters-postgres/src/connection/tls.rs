@@ -44,18 +44,19 @@ pub(super) fn connector(check: CertificateCheck) -> Result<MakeRustlsConnect, St
 
 impl Authorities {
     fn load(self) -> Result<Option<RootCertStore>, String> {
-        let certificates = match self {
+        let (source, certificates) = match self {
             Self::Any => return Ok(None),
-            Self::System => rustls_native_certs::load_native_certs().certs,
+            Self::System => ("the system".to_owned(), rustls_native_certs::load_native_certs().certs),
             Self::File(path) => {
-                let text = fs::read(path).map_err(|error| error.to_string())?;
+                let file = path.display().to_string();
+                let text = fs::read(path).map_err(|error| format!("{file} cannot be read: {error}"))?;
                 let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
-                certificates.map_err(|error| error.to_string())?
+                (file.clone(), certificates.map_err(|error| format!("{file} is not valid PEM: {error}"))?)
             }
         };
         let mut store = RootCertStore::empty();
         let (added, _) = store.add_parsable_certificates(certificates);
-        if added == 0 { Err("there is no certificate of an authority".to_owned()) } else { Ok(Some(store)) }
+        if added == 0 { Err(format!("{source} has no certificate of an authority")) } else { Ok(Some(store)) }
     }
 }
 

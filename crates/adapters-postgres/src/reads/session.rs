@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use animal_store_app::ports::StorageError;
 use diesel::{QueryResult, connection::CacheSize};
@@ -11,9 +11,9 @@ use tokio_postgres::Client;
 
 use super::query::PetQuery;
 use crate::{
-    PostgresSettings,
-    connection::{Connection, NO_RESPONSE, Session},
-    error::{ConnectionError, read_error},
+    PgEndpoint, PostgresSettings,
+    connection::{Connection, ConnectionSettings, NO_RESPONSE, Session},
+    error::ConnectionError,
     pet_row::PetRow,
 };
 
@@ -45,8 +45,9 @@ impl Connection<ReadSession> {
     pub(super) async fn load(
         self: Arc<Self>,
         query: PetQuery,
-        query_timeout: Duration,
+        settings: &ConnectionSettings,
     ) -> Result<Vec<PetRow>, StorageError> {
+        let query_timeout = settings.postgres.timeout;
         let response = match &self.session.transactions {
             None => timeout(query_timeout, query.load(&self.session.connection)).await,
             Some((lock, begin)) => {
@@ -56,7 +57,7 @@ impl Connection<ReadSession> {
             }
         };
         if let Ok(rows) = response {
-            return rows.map_err(read_error);
+            return rows.map_err(|error| read_error(error, &settings.endpoint));
         }
         self.mark_broken(NO_RESPONSE);
         Err(StorageError::Timeout)
@@ -80,5 +81,13 @@ impl Connection<ReadSession> {
             rows
         };
         tokio::spawn(transaction).await.unwrap_or(Err(diesel::result::Error::BrokenTransactionManager))
+    }
+}
+
+/// Converts the failure of a read, with the login of its connection.
+fn read_error(error: diesel::result::Error, endpoint: &PgEndpoint) -> StorageError {
+    match error {
+        diesel::result::Error::DeserializationError(cause) => StorageError::Corrupt(cause),
+        error => StorageError::Unavailable(endpoint.locate(error).to_string().into()),
     }
 }

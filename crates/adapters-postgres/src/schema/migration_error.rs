@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use thiserror::Error;
 
 use crate::error::ConnectionError;
@@ -9,8 +11,8 @@ pub enum MigrationError {
     #[error("{0}")]
     Unavailable(String),
     /// Another process is changing the schema. A retry may succeed.
-    #[error("another process is changing the schema: {0}")]
-    Locked(String),
+    #[error("another process is changing the schema, and has not finished within {} seconds", .0.as_secs())]
+    Locked(Duration),
     /// The encoding of the database is not UTF-8.
     #[error("{0}")]
     Encoding(String),
@@ -18,7 +20,7 @@ pub enum MigrationError {
     #[error("these migrations are pending: {}; run `animal-store migrate`", .0.join(", "))]
     Pending(Vec<String>),
     /// A newer program removed parts of the schema by these migrations.
-    #[error("a newer program has made changes that this one cannot work with: {}", .0.join(", "))]
+    #[error("a newer program has made changes that this one cannot work with: {}; use its release", .0.join(", "))]
     Contracted(Vec<String>),
     /// A migration failed. It had no effect, unless it runs outside of a transaction.
     #[error("migration {name} failed: {reason}")]
@@ -44,15 +46,7 @@ impl MigrationError {
 
 impl From<ConnectionError> for MigrationError {
     fn from(error: ConnectionError) -> Self {
-        match error {
-            ConnectionError::NotUtf8(_) => Self::Encoding(error.to_string()),
-            error => Self::Unavailable(error.to_string()),
-        }
-    }
-}
-
-impl From<diesel::result::Error> for MigrationError {
-    fn from(error: diesel::result::Error) -> Self {
-        Self::Unavailable(error.to_string())
+        let text = error.to_string();
+        if error.is_about_the_encoding() { Self::Encoding(text) } else { Self::Unavailable(text) }
     }
 }

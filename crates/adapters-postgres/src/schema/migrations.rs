@@ -1,11 +1,14 @@
 use std::time::Duration;
 
-use diesel::{select, sql_types};
+use diesel::{QueryResult, select, sql_types};
 use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 use diesel_migrations::MigrationHarness;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{migration_error::MigrationError, named_migration};
+use super::{
+    migration_error::MigrationError,
+    named_migration::{self, Comparison},
+};
 use crate::{PgEndpoint, connection::ConnectionTask, error::ConnectionError};
 
 /// Key of the advisory lock of a process that changes the schema: a random number that all releases have in common.
@@ -40,7 +43,9 @@ impl Migrations {
     /// [`MigrationError::Unavailable`], [`MigrationError::Encoding`], [`MigrationError::Contracted`].
     pub async fn pending(&self) -> Result<Vec<String>, MigrationError> {
         let (mut connection, _task) = self.connect().await?;
-        within(self.timeout, named_migration::pending(&mut connection)).await
+        let Comparison { pending, newer } = self.compare(&mut connection).await?;
+        warn_about_newer(&newer);
+        Ok(pending)
     }
 
     /// Runs the pending migrations, one process at a time, and returns their names.
@@ -52,23 +57,32 @@ impl Migrations {
     /// On a runtime with a single thread: Diesel blocks the thread that runs migrations.
     pub async fn run(&self) -> Result<Vec<String>, MigrationError> {
         let (mut connection, task) = self.connect().await?;
-        if within(self.timeout, named_migration::pending(&mut connection)).await?.is_empty() {
-            return Ok(Vec::new());
+        let mut comparison = self.compare(&mut connection).await?;
+        if !comparison.pending.is_empty() {
+            if !self.within(self.lock_timeout + self.timeout, self.lock(&mut connection)).await? {
+                return Err(MigrationError::Locked(self.lock_timeout));
+            }
+            // Another process may have run them meanwhile.
+            comparison = self.compare(&mut connection).await?;
         }
-        within(self.lock_timeout + self.timeout, self.lock(&mut connection)).await?;
-        // Another process may have run them meanwhile.
-        let pending = within(self.timeout, named_migration::pending(&mut connection)).await?;
-        let mut harness = AsyncMigrationHarness::new(connection);
-        harness.applied_migrations().map_err(|error| MigrationError::Unavailable(error.to_string()))?;
+        let Comparison { pending, newer } = comparison;
+        warn_about_newer(&newer);
         let mut done = Vec::new();
+        if pending.is_empty() {
+            return Ok(done);
+        }
+        let mut harness = AsyncMigrationHarness::new(connection);
+        let login = self.endpoint.login();
+        let unavailable = |error| MigrationError::Unavailable(format!("{login}: {error}"));
+        harness.applied_migrations().map_err(unavailable)?;
         for migration in named_migration::all().iter().filter(|migration| pending.contains(&migration.name)) {
             let name = migration.name.clone();
             tracing::info!(migration = name, "changing the schema");
             match harness.run_migration(migration) {
                 Ok(_) => done.push(name),
                 // The connection failed, not the migration.
-                Err(error) if task.has_ended() => return Err(MigrationError::Unavailable(error.to_string())),
-                Err(error) => return Err(MigrationError::Failed { name, reason: error.to_string() }),
+                Err(error) if task.has_ended() => return Err(unavailable(error)),
+                Err(error) => return Err(MigrationError::Failed { name, reason: format!("{login}: {error}") }),
             }
         }
         Ok(done)
@@ -76,31 +90,44 @@ impl Migrations {
 
     async fn connect(&self) -> Result<(AsyncPgConnection, ConnectionTask), MigrationError> {
         let (client, task) = self.endpoint.connect(self.timeout).await?;
-        let preparing = async { Ok(AsyncPgConnection::try_from(client).await.map_err(ConnectionError::from)?) };
-        Ok((within(self.timeout, preparing).await?, task))
+        Ok((self.within(self.timeout, AsyncPgConnection::try_from(client)).await?, task))
+    }
+
+    async fn compare(&self, connection: &mut AsyncPgConnection) -> Result<Comparison, MigrationError> {
+        let recorded = self.within(self.timeout, named_migration::recorded_names(connection)).await?;
+        Comparison::with_records(&recorded)
     }
 
     /// Keeps other processes from changing the schema until the connection ends. It polls: an index that is built
-    /// concurrently waits for every running statement, including one that waits for this lock.
-    async fn lock(&self, connection: &mut AsyncPgConnection) -> Result<(), MigrationError> {
+    /// concurrently waits for every running statement, including one that waits for this lock. Returns whether this
+    /// process has the lock.
+    async fn lock(&self, connection: &mut AsyncPgConnection) -> QueryResult<bool> {
         diesel::define_sql_function! { fn pg_try_advisory_lock(key: sql_types::BigInt) -> sql_types::Bool; }
         let lock_timeout = format!("SET lock_timeout = {}", self.lock_timeout.as_millis());
         connection.batch_execute(&lock_timeout).await?;
         let start = Instant::now();
         while !select(pg_try_advisory_lock(LOCK_KEY)).get_result::<bool>(connection).await? {
             if start.elapsed() > self.lock_timeout {
-                let seconds = self.lock_timeout.as_secs();
-                return Err(MigrationError::Locked(format!("it has not finished within {seconds} seconds")));
+                return Ok(false);
             }
             sleep(LOCK_PAUSE).await;
         }
-        Ok(())
+        Ok(true)
+    }
+
+    async fn within<T, E: Into<ConnectionError>>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, MigrationError> {
+        let result = timeout(limit, work).await.map_err(|_| ConnectionError::NoResponse);
+        let result = result.and_then(|result| result.map_err(Into::into));
+        result.map_err(|error| self.endpoint.locate(error).into())
     }
 }
 
-async fn within<T>(
-    limit: Duration,
-    work: impl Future<Output = Result<T, MigrationError>>,
-) -> Result<T, MigrationError> {
-    timeout(limit, work).await.unwrap_or_else(|_| Err(ConnectionError::NoResponse.into()))
+fn warn_about_newer(migrations: &[String]) {
+    if !migrations.is_empty() {
+        tracing::warn!(migrations = migrations.join(", "), "a newer program has expanded the schema");
+    }
 }

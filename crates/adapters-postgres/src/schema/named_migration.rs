@@ -28,23 +28,28 @@ pub(super) fn all() -> Vec<NamedMigration> {
     migrations.into_iter().map(|inner| NamedMigration { name: inner.name().to_string(), inner }).collect()
 }
 
-/// Returns the names of the pending migrations. Warns about expansions by a newer program.
-pub(super) async fn pending(connection: &mut AsyncPgConnection) -> Result<Vec<String>, MigrationError> {
-    let seen = recorded_names(connection).await?;
-    let ours: Vec<String> = all().into_iter().map(|migration| migration.name).collect();
-    let unknown = seen.iter().filter(|name| !ours.contains(name)).cloned();
-    let (newer, contracted): (Vec<_>, Vec<_>) = unknown.partition(|name| is_expansion(name));
-    if !contracted.is_empty() {
-        return Err(MigrationError::Contracted(contracted));
+/// Names of migrations, compared with the records of a database.
+pub(super) struct Comparison {
+    pub(super) pending: Vec<String>,
+    /// Expansions by a newer program.
+    pub(super) newer: Vec<String>,
+}
+
+impl Comparison {
+    /// Compares the migrations of this program with the recorded ones.
+    pub(super) fn with_records(recorded: &[String]) -> Result<Self, MigrationError> {
+        let ours: Vec<String> = all().into_iter().map(|migration| migration.name).collect();
+        let unknown = recorded.iter().filter(|name| !ours.contains(name)).cloned();
+        let (newer, contracted): (Vec<_>, Vec<_>) = unknown.partition(|name| is_expansion(name));
+        if !contracted.is_empty() {
+            return Err(MigrationError::Contracted(contracted));
+        }
+        Ok(Self { pending: ours.into_iter().filter(|name| !recorded.contains(name)).collect(), newer })
     }
-    if !newer.is_empty() {
-        tracing::warn!(migrations = newer.join(", "), "a newer program has expanded the schema");
-    }
-    Ok(ours.into_iter().filter(|name| !seen.contains(name)).collect())
 }
 
 /// Returns no names if the table of records does not exist, and does not create it.
-async fn recorded_names(connection: &mut AsyncPgConnection) -> QueryResult<Vec<String>> {
+pub(super) async fn recorded_names(connection: &mut AsyncPgConnection) -> QueryResult<Vec<String>> {
     diesel::define_sql_function! { fn to_regclass(name: sql_types::Text) -> sql_types::Nullable<sql_types::Oid>; }
     let table: Option<u32> = select(to_regclass("__diesel_schema_migrations")).get_result(connection).await?;
     match table {

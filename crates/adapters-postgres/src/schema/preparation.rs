@@ -6,39 +6,43 @@ use tokio::{
 };
 
 use super::{migration_error::MigrationError, migrations::Migrations};
-use crate::{PgEndpoint, SchemaMode, connection::Outage};
+use crate::{PgEndpoint, PostgresSettings, SchemaMode, connection::Outage};
 
 /// Pause after an error that a retry is unlikely to resolve.
 const LONG_PAUSE: Duration = Duration::from_secs(10);
 
 /// Prepares the schema, with retries until it can be used; then `ready` is true. The log names the endpoint.
 ///
-/// The error of the first attempt is sent to `first_error`, unless another process was changing the schema. Nothing is
-/// sent there if there was no error.
+/// The first attempt decides about the start, except for attempts during which another process was changing the
+/// schema. If its error prevents the start, it is sent to `start_error` and not logged, and the preparation ends.
+/// Otherwise `start_error` is dropped.
 pub(crate) async fn prepare_schema(
     migrations: Migrations,
-    mode: SchemaMode,
+    settings: PostgresSettings,
     endpoint: PgEndpoint,
     ready: watch::Sender<bool>,
-    first_error: oneshot::Sender<MigrationError>,
+    start_error: oneshot::Sender<MigrationError>,
 ) {
-    let mut first_error = Some(first_error);
+    let mut start_error = Some(start_error);
     let mut outage = Outage::new(&Arc::default());
-    while let Err(error) = attempt(&migrations, mode).await {
-        outage.failed(error.to_string(), |reason| {
-            if let MigrationError::Unavailable(_) = error {
-                endpoint.log_unavailable(reason);
-            } else {
-                tracing::error!(address = %endpoint, reason, "the schema cannot be used: requests get 503");
+    while let Err(mut error) = attempt(&migrations, settings.schema).await {
+        if !matches!(error, MigrationError::Locked(_))
+            && let Some(start_error) = start_error.take()
+            && (error.is_final() || settings.required_at_start)
+        {
+            match start_error.send(error) {
+                Ok(()) => return,
+                // The start has timed out.
+                Err(unsent) => error = unsent,
             }
+        }
+        let starting = start_error.as_ref().is_some_and(|start_error| !start_error.is_closed());
+        outage.failed(error.to_string(), |reason| match error {
+            MigrationError::Unavailable(_) => endpoint.log_unavailable(reason),
+            _ if starting => tracing::warn!(address = %endpoint, reason, "the start waits for the schema"),
+            _ => tracing::error!(address = %endpoint, reason, "the schema cannot be used: requests get 503"),
         });
         let pause = if error.is_temporary() { outage.next_pause() } else { LONG_PAUSE };
-        if !matches!(error, MigrationError::Locked(_))
-            && let Some(first_error) = first_error.take()
-        {
-            // The start may have timed out.
-            let _ = first_error.send(error);
-        }
         sleep(pause).await;
     }
     tracing::info!(address = %endpoint, "pets are kept in PostgreSQL");

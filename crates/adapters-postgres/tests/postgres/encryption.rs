@@ -9,6 +9,7 @@ use std::{
 use animal_store_adapters_postgres::{Migrations, PgEndpoint, PgStorage, PostgresSettings};
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::{Certificates, PostgresServer};
+use futures_util::future::join_all;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 
@@ -27,6 +28,7 @@ use Connection::{Encrypted, Invalid, Plain, Refused};
 
 use crate::{
     outcomes::{TEST_TIMEOUT, eventually},
+    sql_session::SqlSession,
     store::{endpoint, settings},
 };
 
@@ -34,12 +36,12 @@ static CASES: AtomicU32 = AtomicU32::new(0);
 
 const MODES: [&str; 6] = ["", "disable", "prefer", "require", "verify-ca", "verify-full"];
 
-/// A host of a server, and the authorities that are trusted.
-struct Case<'a>(&'a PostgresServer, &'a str, Option<&'a Path>);
+/// A server, a session over its Unix socket, a host of the server, and the authorities that are trusted.
+struct Case<'a>(&'a PostgresServer, &'a SqlSession, &'a str, Option<&'a Path>);
 
 impl Case<'_> {
     async fn connection(&self, mode: &str) -> Connection {
-        let Case(server, host, roots) = self;
+        let Case(server, observer, host, roots) = self;
         // Distinguishes these connections from those of earlier cases.
         let name = format!("case-{}", CASES.fetch_add(1, Ordering::Relaxed));
         let mode = if mode.is_empty() { String::new() } else { format!("&sslmode={mode}") };
@@ -51,22 +53,27 @@ impl Case<'_> {
         let Ok((storage, _)) = PgStorage::start(endpoint.clone(), endpoint, settings).await else { return Refused };
         assert_eq!(storage.repository().list(None, None, 1).await.expect("a list"), []);
         let connections = format!(
-            "SELECT bool_and(ssl), bool_or(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
-             WHERE application_name = '{name}'"
+            "SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = '{name}'"
         );
-        match server.sql("postgres", &connections).as_str() {
-            "t|t" => Encrypted,
-            "f|f" => Plain,
-            both => panic!("{name}: {both}"),
+        let encrypted = observer.column(&connections).await;
+        match encrypted.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["t"] => Encrypted,
+            ["f"] => Plain,
+            _ => panic!("{name}: {encrypted:?}"),
         }
     }
 
-    /// Checks the connection of each of [`MODES`].
+    /// Checks the connection of each of [`MODES`], all at the same time.
     async fn gives(&self, expected: [Connection; 6]) {
-        for (mode, expected) in MODES.into_iter().zip(expected) {
-            assert_eq!(self.connection(mode).await, expected, "{mode:?} to {} with {:?}", self.1, self.2);
-        }
+        let connections = join_all(MODES.map(|mode| self.connection(mode))).await;
+        assert_eq!(connections, expected, "{MODES:?} to {} with {:?}", self.2, self.3);
     }
+}
+
+/// Starting `psql` for each case would take most of the time.
+async fn observer(server: &PostgresServer) -> SqlSession {
+    let (folder, port) = (server.socket_directory().display(), server.port());
+    SqlSession::at(&format!("postgres:///postgres?host={folder}&port={port}&user=postgres")).await
 }
 
 /// Makes the server read its settings, rules and certificate again.
@@ -106,7 +113,8 @@ async fn a_certificate_is_checked_as_the_mode_requires() {
     let folder = TempDir::new().expect("a folder");
     let other = Certificates::make(folder.path()).authority;
     let right = server.certificates().authority.as_path();
-    let case = |host, roots| Case(&server, host, roots);
+    let observer = self::observer(&server).await;
+    let case = |host, roots| Case(&server, &observer, host, roots);
 
     case("localhost", None).gives([Encrypted, Plain, Encrypted, Encrypted, Invalid, Refused]).await;
     case("localhost", Some(right)).gives([Encrypted, Plain, Encrypted, Encrypted, Encrypted, Encrypted]).await;
@@ -118,8 +126,17 @@ async fn a_certificate_is_checked_as_the_mode_requires() {
     // The authorities of the system sign for every name, so the name has to be checked.
     case("localhost", Some(Path::new("system"))).gives([Refused, Invalid, Invalid, Invalid, Invalid, Refused]).await;
     case("localhost", Some(Path::new("/nowhere"))).gives([Invalid, Plain, Invalid, Invalid, Invalid, Invalid]).await;
+}
 
-    // The handshake fails, because no client supports these versions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_failed_handshake_only_modes_that_allow_it_connect_without_tls() {
+    let server = PostgresServer::with_tls();
+    let folder = TempDir::new().expect("a folder");
+    let right = server.certificates().authority.as_path();
+    let observer = self::observer(&server).await;
+    let case = |host, roots| Case(&server, &observer, host, roots);
+
+    // No client supports these versions.
     server.sql("postgres", "ALTER SYSTEM SET ssl_min_protocol_version = 'TLSv1'");
     server.sql("postgres", "ALTER SYSTEM SET ssl_max_protocol_version = 'TLSv1.1'");
     reload(&server).await;
@@ -138,15 +155,20 @@ async fn a_certificate_is_checked_as_the_mode_requires() {
     for host in ["localhost", "127.0.0.1"] {
         case(host, Some(&right)).gives(ONLY_PLAIN).await;
     }
+}
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_without_tls_gets_plain_connections_only() {
     let server = PostgresServer::start();
-    Case(&server, "127.0.0.1", None).gives([Plain, Plain, Plain, Refused, Invalid, Refused]).await;
+    let observer = self::observer(&server).await;
+    Case(&server, &observer, "127.0.0.1", None).gives([Plain, Plain, Plain, Refused, Invalid, Refused]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_requires_tls_gets_no_plain_connection_and_reports_a_wrong_password() {
     let server = PostgresServer::requiring_tls();
-    let case = Case(&server, "localhost", Some(server.certificates().authority.as_path()));
+    let observer = self::observer(&server).await;
+    let case = Case(&server, &observer, "localhost", Some(server.certificates().authority.as_path()));
     case.gives([Encrypted, Refused, Encrypted, Encrypted, Encrypted, Encrypted]).await;
 
     // The error of the encrypted attempt is reported, not that of the plain one after it.

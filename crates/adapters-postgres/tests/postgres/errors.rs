@@ -1,6 +1,6 @@
 //! A database with a wrong row, without its table, or without privileges.
 
-use animal_store_adapters_postgres::{PostgresSettings, SchemaMode};
+use animal_store_adapters_postgres::{Migrations, PostgresSettings, SchemaMode};
 use animal_store_app::ports::{PetRepository, StorageError};
 use animal_store_domain::PetStatus;
 use animal_store_test_servers::PostgresServer;
@@ -11,7 +11,7 @@ use crate::{
         PROMPT, Success, TEST_TIMEOUT, Unavailable, add, add_outcome, find, list_find_add, not_ready, reason,
         wait_for_outcome, wait_until_ready,
     },
-    store::{Store, settings},
+    store::{Store, endpoint, settings},
 };
 
 /// Every read of this row reports its place, but not its contents; other rows are not affected.
@@ -71,15 +71,20 @@ async fn without_a_privilege_the_storage_is_unavailable_until_it_is_granted() {
     let server = PostgresServer::start();
     drop(Store::at(&server.url("postgres"), settings()).await);
     let sql = |sql| drop(server.sql("postgres", sql));
-    sql("CREATE ROLE keeper LOGIN; GRANT SELECT ON __diesel_schema_migrations TO keeper");
+    sql("CREATE ROLE keeper LOGIN");
     let url = server.url("postgres").replace("postgres@", "keeper@");
+    let error = Migrations::new(endpoint(&url), TEST_TIMEOUT).pending().await.expect_err("refused").to_string();
+    assert!(error.starts_with("keeper@") && error.ends_with(" table __diesel_schema_migrations"), "{error}");
+    sql("GRANT SELECT ON __diesel_schema_migrations TO keeper");
     let store = Store::at(&url, PostgresSettings { schema: SchemaMode::Check, ..settings() }).await;
     wait_for_outcome(&store.repository, Unavailable, PROMPT).await;
+    let login = url.strip_prefix("postgres://").expect("a scheme");
     let text = reason(&find(&store.repository, 1).await.expect_err("refused"));
-    assert!(text.contains("permission denied for table pets"), "{text}");
+    assert!(text.ends_with(&format!(": {login}: permission denied for table pets")), "{text}");
     let text = reason(&add(&store.repository, "Rex").await.expect_err("refused"));
-    assert!(text.contains("permission denied for"), "{text}");
-    assert!(not_ready(&store.storage).await.expect("not ready").contains("permission denied for table pets"));
+    assert!(text.ends_with(&format!(": {login}: permission denied for table pets (SQLSTATE 42501)")), "{text}");
+    let text = not_ready(&store.storage).await.expect("not ready");
+    assert_eq!(text, format!("{login}: permission denied for table pets (SQLSTATE 42501)"));
 
     sql("GRANT SELECT ON pets TO keeper");
     assert_eq!(list_find_add(&store.repository, PROMPT).await, [Success, Success, Unavailable]);

@@ -68,11 +68,26 @@ async fn without_a_server_a_start_fails_or_waits_for_one_in_the_background() {
     let mut server = PostgresServer::start();
     let url = server.url("postgres");
     server.stop();
+    let login = url.strip_prefix("postgres://").expect("a scheme");
     for schema in [SchemaMode::Check, SchemaMode::Migrate] {
         let text = reason(&start_error(&url, PostgresSettings { schema, ..settings() }).await);
-        assert!(text.contains("Connection refused"), "{text}");
+        assert!(text.starts_with(&format!("{login}: ")) && text.contains("Connection refused"), "{text}");
     }
     starts_and_recovers(&url, not_required(), async || server.start_again()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_error_of_a_start_names_each_host_that_was_tried() {
+    for (url, logins) in [
+        (
+            "postgres://shop:top-secret@127.0.0.1:1,[::1]:2/store",
+            ["shop@127.0.0.1:1/store: ", "; shop@[::1]:2/store: "],
+        ),
+        ("postgres:///store?host=/nowhere", ["(the user of this process)@/nowhere:5432/store: ", "No such file"]),
+    ] {
+        let text = reason(&start_error(url, settings()).await);
+        assert!(logins.iter().all(|login| text.contains(login)) && !text.contains("top-secret"), "{text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,6 +13,10 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
+/// Prefix of the fields in which `tracing-log` keeps target and source file of a record of the crate `log`. They are
+/// left out: the file is a path of the machine that built the program.
+const RECORD_PREFIX: &str = "log.";
+
 /// Formats an event as one line of JSON: timestamp, level, fields, target. The format of `tracing-subscriber` costs a
 /// refused request about a tenth of its CPU time (ADR 0009).
 pub(super) struct JsonLine;
@@ -26,10 +30,11 @@ where
         writer.write_str(r#"{"timestamp":""#)?;
         SystemTime.format_time(&mut writer)?;
         write!(writer, r#"","level":"{}""#, event.metadata().level())?;
-        let mut members = Members { writer, result: Ok(()) };
+        let mut members = Members { writer, record_target: None, result: Ok(()) };
         event.record(&mut members);
-        members.text("target", event.metadata().target());
-        let Members { mut writer, result } = members;
+        let record_target = members.record_target.take();
+        members.text("target", record_target.as_deref().unwrap_or(event.metadata().target()));
+        let Members { mut writer, result, .. } = members;
         result.and_then(|()| writer.write_str("}\n"))
     }
 }
@@ -37,12 +42,13 @@ where
 /// Writes the members of a JSON object. After an error, it writes nothing more.
 struct Members<'a> {
     writer: Writer<'a>,
+    record_target: Option<String>,
     result: fmt::Result,
 }
 
 impl Members<'_> {
     fn member(&mut self, name: &str, value: impl FnOnce(&mut Writer<'_>) -> fmt::Result) {
-        if self.result.is_ok() {
+        if self.result.is_ok() && !name.starts_with(RECORD_PREFIX) {
             let name = write!(self.writer, r#","{name}":"#);
             self.result = name.and_then(|()| value(&mut self.writer));
         }
@@ -59,6 +65,9 @@ impl Members<'_> {
 
 impl Visit for Members<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "log.target" {
+            self.record_target = Some(value.to_owned());
+        }
         self.text(field.name(), value);
     }
 
@@ -149,6 +158,20 @@ mod tests {
             "target": "here",
         });
         assert_eq!(line, expected);
+    }
+
+    #[test]
+    fn a_record_of_another_log_has_its_target_and_no_place_in_the_source() {
+        let mut line = line_of(|| {
+            tracing::info!(
+                log.target = "driver",
+                log.file = "/home/builder/driver.rs",
+                log.line = 3,
+                "NOTICE: a notice"
+            );
+        });
+        line.as_object_mut().unwrap().remove("timestamp").unwrap();
+        assert_eq!(line, json!({ "level": "INFO", "message": "NOTICE: a notice", "target": "driver" }));
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! Parses the URL of a database, with libpq's meaning of its options.
 
-use std::time::Duration;
+use std::{error::Error, time::Duration};
 
 use percent_encoding::percent_decode_str;
 use thiserror::Error;
@@ -14,18 +14,36 @@ use crate::connection::tls::{Authorities, CertificateCheck};
 /// Idle time of a connection after which the system probes whether its peer is alive.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
-/// The URL is invalid. The messages contain no secret.
+/// A part of the URL is invalid. The messages contain no secret: a value is never repeated, because a separator that is
+/// not percent-encoded makes a part of the password the value of another part.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum PgEndpointError {
     /// It is not the URL of a PostgreSQL database.
+    #[error("must begin with postgres:// or postgresql://")]
+    Scheme,
+    /// A second `@`, or one after the first `?`, may be part of the password.
     #[error(
-        "must be postgres://[user[:password]@]host[:port]/database[?option=value&…], or have the folder of a Unix \
-         socket as its option host; any other @ is written %40"
+        "must have one @ at most, before its host; within a user, password or option, @ is written %40 and ? is %3F"
     )]
-    Url,
-    /// An option, or its value, is not supported.
-    #[error("has an option, or a value of one, that is not supported; docs/operations.md lists the supported ones")]
-    Option,
+    AtSign,
+    /// The user is not UTF-8.
+    #[error("has a user that is not UTF-8 after percent-decoding")]
+    User,
+    /// There is no host, or an invalid one.
+    #[error("has no valid host; the folder of a Unix socket is given as its option host")]
+    Host,
+    /// A port is invalid, or their number differs from that of the hosts.
+    #[error("has an invalid port: it must be a number from 1 to 65535, once for each host at most")]
+    Port,
+    /// There is no database, or its name is not UTF-8.
+    #[error("has no valid database: it must have the form postgres://[user[:password]@]host[:port]/database")]
+    Database,
+    /// The option of this name or number is not supported.
+    #[error("has the unknown option {0}; docs/operations.md lists the supported ones")]
+    UnknownOption(String),
+    /// The option of this name or number has an invalid value.
+    #[error("has an invalid value of its option {0}")]
+    OptionValue(String),
     /// `sslmode` is not one of libpq's.
     #[error("must have an sslmode of disable, prefer, require, verify-ca or verify-full")]
     SslMode,
@@ -52,19 +70,18 @@ struct UrlOption<'a> {
 
 impl EndpointUrl {
     pub(super) fn parse(url: &str) -> Result<Self, PgEndpointError> {
-        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(PgEndpointError::Url);
+        let after = |scheme| url.strip_prefix(scheme);
+        let rest = after("postgres://").or_else(|| after("postgresql://")).ok_or(PgEndpointError::Scheme)?;
+        let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
+        // Otherwise the text after the first @ would be shown as hosts and database.
+        if rest.matches('@').count() > 1 || query.contains('@') {
+            return Err(PgEndpointError::AtSign);
         }
-        let (base, query) = url.split_once('?').unwrap_or((url, ""));
-        // A second @ may be part of the password, and so may the text after it, which would be shown as hosts and
-        // database.
-        if url.matches('@').count() > 1 || query.contains('@') {
-            return Err(PgEndpointError::Url);
-        }
-        base.parse::<Config>().map_err(|_| PgEndpointError::Url)?;
-        let is_tls = |option: &UrlOption<'_>| ["sslmode", "sslrootcert"].contains(&&*option.name);
-        let (tls_options, options): (Vec<_>, Vec<_>) = query.split('&').map(UrlOption::from_text).partition(is_tls);
-        let mut configs = split_hosts(base).iter().map(|base| config(base, &options)).collect::<Result<Vec<_>, _>>()?;
+        let bases = split_hosts(base)?;
+        let options: Vec<_> = query.split('&').filter(|text| !text.is_empty()).map(UrlOption::from_text).collect();
+        check_options(&options)?;
+        let (tls_options, options): (Vec<_>, Vec<_>) = options.into_iter().partition(UrlOption::is_about_tls);
+        let mut configs = bases.iter().map(|base| config(base, &options)).collect::<Result<Vec<_>, _>>()?;
 
         let last = |name| tls_options.iter().rfind(|option| option.name == name).map(|option| &*option.value);
         let (ssl_mode, certificate_check) = encryption(last("sslmode"), last("sslrootcert"))?;
@@ -85,23 +102,68 @@ impl<'a> UrlOption<'a> {
         let decode = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
         Self { name: decode(name), value: decode(value), text }
     }
+
+    fn is_about_tls(&self) -> bool {
+        ["sslmode", "sslrootcert"].contains(&&*self.name)
+    }
 }
 
 /// Returns the URL before its options, once per host.
-fn split_hosts(base: &str) -> Vec<String> {
-    let (scheme, rest) = base.split_once("://").unwrap_or(("postgres", base));
-    let (login, rest) = rest.rsplit_once('@').map_or(("", rest), |(login, rest)| (login, rest));
+fn split_hosts(base: &str) -> Result<Vec<String>, PgEndpointError> {
+    let (login, rest) = base.rsplit_once('@').unwrap_or(("", base));
     let (hosts, database) = rest.split_once('/').unwrap_or((rest, ""));
+    let is_utf8 = |text| percent_decode_str(text).decode_utf8().is_ok();
+    if !login.split(':').next().is_none_or(is_utf8) {
+        return Err(PgEndpointError::User);
+    }
+    for host in hosts.split(',') {
+        let end = if host.starts_with('[') { host.find(']').map(|end| end + 1) } else { host.find(':') };
+        let is_valid = |host| format!("postgres://{host}").parse::<Config>().is_ok();
+        if !is_valid(&host[..end.unwrap_or(host.len())]) {
+            return Err(PgEndpointError::Host);
+        }
+        if !is_valid(host) {
+            return Err(PgEndpointError::Port);
+        }
+    }
+    if !is_utf8(database) {
+        return Err(PgEndpointError::Database);
+    }
     let at = if login.is_empty() { "" } else { "@" };
-    hosts.split(',').map(|host| format!("{scheme}://{login}{at}{host}/{database}")).collect()
+    Ok(hosts.split(',').map(|host| format!("postgres://{login}{at}{host}/{database}")).collect())
+}
+
+/// Checks each option alone, because the error of a whole URL does not name the option.
+fn check_options(options: &[UrlOption<'_>]) -> Result<(), PgEndpointError> {
+    for (index, option) in options.iter().enumerate().filter(|(_, option)| !option.is_about_tls()) {
+        let Err(error) = format!("postgres://?{}", option.text).parse::<Config>() else { continue };
+        // After a password, the name may be part of it, behind an & that is not percent-encoded.
+        let may_be_secret = options[..index].iter().any(|option| option.name == "password");
+        let shown_name = if may_be_secret { format!("number {}", index + 1) } else { format!("{:?}", option.name) };
+        let is_unknown = error.source().is_some_and(|error| error.to_string().starts_with("unknown option"));
+        return Err(if is_unknown {
+            PgEndpointError::UnknownOption(shown_name)
+        } else {
+            PgEndpointError::OptionValue(shown_name)
+        });
+    }
+    Ok(())
 }
 
 fn config(base: &str, options: &[UrlOption<'_>]) -> Result<Config, PgEndpointError> {
     let query = options.iter().map(|option| option.text).collect::<Vec<_>>().join("&");
-    let mut config: Config = format!("{base}?{query}").parse().map_err(|_| PgEndpointError::Option)?;
+    // Each part was checked before.
+    let mut config: Config = format!("{base}?{query}").parse().map_err(|_| PgEndpointError::Host)?;
     let is_named = |host: &Host| !matches!(host, Host::Tcp(name) if name.is_empty());
-    if config.get_dbname().is_none() || config.get_hosts().is_empty() || !config.get_hosts().iter().all(is_named) {
-        return Err(PgEndpointError::Url);
+    if config.get_hosts().is_empty() || !config.get_hosts().iter().all(is_named) {
+        return Err(PgEndpointError::Host);
+    }
+    let ports = config.get_ports();
+    if ports.contains(&0) || (ports.len() > 1 && ports.len() != config.get_hosts().len()) {
+        return Err(PgEndpointError::Port);
+    }
+    if config.get_dbname().is_none() {
+        return Err(PgEndpointError::Database);
     }
     if config.get_application_name().is_none() {
         config.application_name("animal-store");
