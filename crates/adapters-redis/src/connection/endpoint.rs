@@ -1,45 +1,24 @@
 use std::{convert::Infallible, fmt, sync::Arc, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, ProtocolVersion, PushInfo,
-    RedisResult, TlsCertificates, aio::MultiplexedConnection, io::tcp::TcpSettings,
+    AsyncConnectionConfig, Client, ConnectionAddr, ProtocolVersion, PushInfo, RedisResult, aio::MultiplexedConnection,
+    io::tcp::TcpSettings,
 };
-use rustls::pki_types::{CertificateDer, pem::PemObject};
 use secrecy::{ExposeSecret, SecretString};
-use thiserror::Error;
+
+mod error;
+mod tls;
+mod url;
+
+pub use error::RedisEndpointError;
+pub use tls::RedisTls;
+
+/// The driver refused what the checks of the URL and of the certificates accept.
+const UNSUPPORTED: RedisEndpointError = RedisEndpointError::Url("cannot be used");
 
 /// A Redis server and how to connect to it.
 #[derive(Clone)]
 pub struct RedisEndpoint(Arc<Client>);
-
-/// Certificates for TLS, in PEM.
-#[derive(Debug, Default)]
-pub struct RedisTls {
-    /// Authorities that may have signed the server's certificate. `None`: the authorities of the system.
-    pub authority: Option<String>,
-    /// The client's certificate and its private key, for a server that requires them.
-    pub client: Option<(String, SecretString)>,
-}
-
-/// The endpoint is not valid. The messages contain no secret.
-#[derive(Debug, Error)]
-pub enum RedisEndpointError {
-    /// The text is not the URL of a Redis server.
-    #[error(
-        "must be redis://[user:password@]host[:port][/database], rediss://… for TLS, or \
-         unix:///path[?db=number&user=name&pass=password]"
-    )]
-    Url,
-    /// The URL turns the verification of the server's certificate off.
-    #[error("must not end in #insecure: the server's certificate would not be verified")]
-    Insecure,
-    /// Certificates are given for a connection without TLS.
-    #[error("must begin with rediss:// if certificates are given")]
-    NoTls,
-    /// The certificates are not valid.
-    #[error("cannot be used with these certificates: {0}")]
-    Certificates(String),
-}
 
 impl RedisEndpoint {
     /// Parses a URL and the certificates.
@@ -47,36 +26,20 @@ impl RedisEndpoint {
     /// # Errors
     /// See [`RedisEndpointError`].
     pub fn parse(url: &SecretString, tls: RedisTls) -> Result<Self, RedisEndpointError> {
-        let info = url.expose_secret().into_connection_info().map_err(|_| RedisEndpointError::Url)?;
-        let login = info.redis_settings();
-        if login.db() < 0 || login.username().is_some() && login.password().is_none() {
-            return Err(RedisEndpointError::Url);
-        }
-        let encrypted = match info.addr() {
-            ConnectionAddr::TcpTls { insecure: true, .. } => return Err(RedisEndpointError::Insecure),
-            ConnectionAddr::TcpTls { .. } => true,
-            _ => false,
-        };
-        let settings = login.clone().set_protocol(ProtocolVersion::RESP3);
-        let settings = settings.set_lib_name("animal-store", env!("CARGO_PKG_VERSION"));
+        let info = url::parse(url.expose_secret())?;
+        let login = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        let login = login.set_lib_name("animal-store", env!("CARGO_PKG_VERSION"));
         // With Nagle's algorithm, a lookup may wait 40 ms for the acknowledgement of the lookup before it.
         let tcp = TcpSettings::default().set_nodelay(true);
-        let info = info.set_redis_settings(settings).set_tcp_settings(tcp);
-        let client = if encrypted {
-            tls.check()?;
+        let info = info.set_redis_settings(login).set_tcp_settings(tcp);
+        let client = if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
             // If another part of the process installed a provider first, that one is used.
             let _ = rustls::crypto::ring::default_provider().install_default();
-            let client_tls = tls.client.map(|(certificate, key)| ClientTlsConfig {
-                client_cert: certificate.into_bytes(),
-                client_key: key.expose_secret().as_bytes().to_vec(),
-            });
-            let certificates = TlsCertificates { root_cert: tls.authority.map(String::into_bytes), client_tls };
-            Client::build_with_tls(info, certificates)
-                .map_err(|error| RedisEndpointError::Certificates(error.to_string()))?
-        } else if tls.authority.is_some() || tls.client.is_some() {
-            return Err(RedisEndpointError::NoTls);
+            Client::build_with_tls(info, tls.certificates()?).map_err(|_| UNSUPPORTED)?
+        } else if tls.is_empty() {
+            Client::open(info).map_err(|_| UNSUPPORTED)?
         } else {
-            Client::open(info).map_err(|_| RedisEndpointError::Url)?
+            return Err(RedisEndpointError::NoTls);
         };
         Ok(Self(Arc::new(client)))
     }
@@ -96,15 +59,6 @@ impl RedisEndpoint {
                 Ok::<_, Infallible>(())
             });
         self.0.get_multiplexed_async_connection_with_config(&config).await
-    }
-}
-
-impl RedisTls {
-    /// Checks that each text holds a certificate: the driver accepts an authority without one.
-    fn check(&self) -> Result<(), RedisEndpointError> {
-        let mut texts = self.authority.iter().chain(self.client.iter().map(|(certificates, _)| certificates));
-        let valid = texts.all(|text| CertificateDer::pem_slice_iter(text.as_bytes()).next().is_some());
-        valid.then_some(()).ok_or_else(|| RedisEndpointError::Certificates("a text contains no certificate".to_owned()))
     }
 }
 
