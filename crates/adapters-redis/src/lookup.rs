@@ -17,6 +17,7 @@
 mod cache;
 mod directory;
 mod lease;
+mod lookup_connection;
 mod query;
 mod session;
 mod state;

@@ -42,21 +42,18 @@ impl RedisApiKeyDirectory {
         directory
     }
 
-    /// Queries Redis, or waits for the query for the same token that is in flight.
+    /// Queries Redis, or waits for the lookup of the same token that is in flight.
     async fn query(&self, digest: ApiKeyDigest) -> Result<TokenRecord, ApiKeyDirectoryError> {
         let started = self.state.cache.start_lookup(digest);
         let (mut outcome, pending) = started.map_err(|_| ApiKeyDirectoryError::Overloaded)?;
         if let Some(pending) = pending {
-            let state = Arc::clone(&self.state);
+            let (state, limit) = (Arc::clone(&self.state), self.timeout);
             self.runtime.spawn(async move {
-                let connection = state.connection.borrow().clone();
-                pending.finish(match connection {
-                    Some(connection) => query::find_token(connection, &state.layout, &digest).await,
-                    None => Err(LookupError::NotConnected),
-                });
+                let send = |connection| query::find_token(connection, &state.layout, &digest);
+                pending.finish(state.connection.run(limit, send).await);
             });
         }
-        // The connection has a timeout. This one applies if the runtime is too busy to enforce that, or is shut down.
+        // The lookup has a timeout. This one applies if the runtime is too busy to enforce that, or is shut down.
         match timeout(self.timeout * 5 / 4, outcome.wait_for(Option::is_some)).await {
             Ok(Ok(outcome)) => Ok(outcome.clone().unwrap_or(Err(LookupError::NotConnected))?),
             Ok(Err(_)) => Err(LookupError::NotConnected.into()),

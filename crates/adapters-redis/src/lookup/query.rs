@@ -36,6 +36,13 @@ pub(crate) enum LookupError {
     Corrupt(#[from] TokenHashError),
 }
 
+impl LookupError {
+    /// Returns whether the connection was lost.
+    pub(crate) fn is_disconnection(&self) -> bool {
+        matches!(self, Self::Redis(error) if error.is_connection_dropped())
+    }
+}
+
 /// Queries Redis for a token, within the timeout of the connection.
 pub(crate) async fn find_token(mut connection: Connection, layout: &Layout, digest: &ApiKeyDigest) -> LookupOutcome {
     let name = layout.token(digest);

@@ -57,7 +57,9 @@ pub(crate) async fn supervise(endpoint: RedisEndpoint, settings: RedisSettings, 
             Ok(session) => {
                 let error = session.run(settings.lease).await;
                 state.lease.expire();
-                state.connection.send_replace(None);
+                state.connection.end_session(settings.timeout);
+                // After this session received its last invalidation, and before a lookup is sent in the next session.
+                state.cache.clear();
                 error
             }
             Err(error) => error,
@@ -87,14 +89,12 @@ impl Session {
         let mut tracking = cmd("CLIENT");
         tracking.arg("TRACKING").arg("ON").arg("BCAST").arg("PREFIX").arg(&session.state.layout.tokens);
         tracking.exec_async(&mut session.invalidations).await?;
-        // Changes before this moment sent no invalidation.
-        session.state.cache.clear();
         // Tests the commands of a lookup, with a token that does not exist.
         let unknown = ApiKeyDigest::from_bytes([0; 32]);
         query::find_token(session.lookups.clone(), &session.state.layout, &unknown).await?;
         session.log_missing_index().await?;
         session.ping().await?;
-        session.state.connection.send_replace(Some(session.lookups.clone()));
+        session.state.connection.begin_session(session.lookups.clone());
         Ok(session)
     }
 

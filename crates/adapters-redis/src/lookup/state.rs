@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
-use super::{cache::Cache, lease::Lease};
-use crate::{connection::Connection, layout::Layout, settings::RedisSettings};
+use super::{cache::Cache, lease::Lease, lookup_connection::LookupConnection};
+use crate::{layout::Layout, settings::RedisSettings};
 
 /// State that the directory and its session share.
 pub(crate) struct LookupState {
@@ -12,8 +12,7 @@ pub(crate) struct LookupState {
     pub(crate) layout: Layout,
     /// Notified after each attempt to open a session.
     pub(crate) attempted: Notify,
-    /// The connection for lookups, if there is a session.
-    pub(crate) connection: watch::Sender<Option<Connection>>,
+    pub(crate) connection: LookupConnection,
 }
 
 impl LookupState {
@@ -23,7 +22,7 @@ impl LookupState {
             lease: Lease::new(settings.lease),
             layout: Layout::new(&settings.prefix),
             attempted: Notify::new(),
-            connection: watch::Sender::new(None),
+            connection: LookupConnection::new(),
         }
     }
 

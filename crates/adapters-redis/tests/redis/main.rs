@@ -13,4 +13,5 @@ mod races;
 mod refusals;
 mod requests;
 mod setup;
+mod stalls;
 mod windows;

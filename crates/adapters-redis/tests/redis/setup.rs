@@ -38,6 +38,11 @@ pub(crate) fn long_timeouts() -> RedisSettings {
     RedisSettings { timeout: TEST_TIMEOUT, lease: 2 * TEST_TIMEOUT, ..settings("shop:") }
 }
 
+/// Settings with which the lease does not end within [`TEST_TIMEOUT`].
+pub(crate) fn long_lease() -> RedisSettings {
+    RedisSettings { timeout: TIMEOUT, ..long_timeouts() }
+}
+
 /// A store, and the settings for directories over the same keys.
 pub(crate) struct Keys {
     pub(crate) store: RedisApiKeyStore,
