@@ -9,10 +9,14 @@
 //! **Proof.** `tests/redis/connections.rs` for endpoints, `tests/redis/links.rs` for timeouts and retries;
 //! `a_reason_is_logged_once` in `retry`.
 
+mod connect;
 mod endpoint;
+mod failure;
 mod retry;
 
 // Clones share the connection.
+pub(crate) use connect::ConnectError;
+pub(crate) use failure::describe;
 pub(crate) use redis::aio::MultiplexedConnection as Connection;
 pub(crate) use retry::{Retry, backoff};
 

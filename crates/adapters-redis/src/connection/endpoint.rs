@@ -1,9 +1,6 @@
-use std::{convert::Infallible, fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
-use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, ProtocolVersion, PushInfo, RedisResult, aio::MultiplexedConnection,
-    io::tcp::TcpSettings,
-};
+use redis::{Client, ConnectionAddr, ProtocolVersion, io::tcp::TcpSettings};
 use secrecy::{ExposeSecret, SecretString};
 
 mod error;
@@ -13,6 +10,8 @@ mod url;
 pub use error::RedisEndpointError;
 pub use tls::RedisTls;
 
+/// Name of each connection and of its library in `CLIENT LIST`.
+pub(super) const CLIENT_NAME: &str = "animal-store";
 /// The driver refused what the checks of the URL and of the certificates accept.
 const UNSUPPORTED: RedisEndpointError = RedisEndpointError::Url("cannot be used");
 
@@ -28,7 +27,7 @@ impl RedisEndpoint {
     pub fn parse(url: &SecretString, tls: RedisTls) -> Result<Self, RedisEndpointError> {
         let info = url::parse(url.expose_secret())?;
         let login = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        let login = login.set_lib_name("animal-store", env!("CARGO_PKG_VERSION"));
+        let login = login.set_lib_name(CLIENT_NAME, env!("CARGO_PKG_VERSION"));
         // With Nagle's algorithm, a lookup may wait 40 ms for the acknowledgement of the lookup before it.
         let tcp = TcpSettings::default().set_nodelay(true);
         let info = info.set_redis_settings(login).set_tcp_settings(tcp);
@@ -44,21 +43,16 @@ impl RedisEndpoint {
         Ok(Self(Arc::new(client)))
     }
 
-    /// Opens a connection. `timeout` bounds opening it, and each response. `on_push` is called for each push message,
-    /// in the order in which pushes and responses arrive.
-    pub(crate) async fn connect(
-        &self,
-        timeout: Duration,
-        on_push: impl Fn(PushInfo) + Send + Sync + 'static,
-    ) -> RedisResult<MultiplexedConnection> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(timeout))
-            .set_response_timeout(Some(timeout))
-            .set_push_sender(move |push| {
-                on_push(push);
-                Ok::<_, Infallible>(())
-            });
-        self.0.get_multiplexed_async_connection_with_config(&config).await
+    pub(super) fn client(&self) -> &Client {
+        &self.0
+    }
+
+    pub(super) fn user(&self) -> &str {
+        self.0.get_connection_info().redis_settings().username().unwrap_or("default")
+    }
+
+    pub(super) fn uses_tls(&self) -> bool {
+        matches!(self.0.get_connection_info().addr(), ConnectionAddr::TcpTls { .. })
     }
 }
 

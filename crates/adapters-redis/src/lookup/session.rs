@@ -22,7 +22,7 @@ use super::{
     state::LookupState,
 };
 use crate::{
-    connection::{Connection, RedisEndpoint, Retry},
+    connection::{Connection, Retry},
     settings::RedisSettings,
 };
 
@@ -43,13 +43,13 @@ struct Events {
 }
 
 /// Keeps a session up: retries until a session opens, and opens a new one when it ends.
-pub(crate) async fn supervise(endpoint: RedisEndpoint, settings: RedisSettings, state: Arc<LookupState>) {
+pub(crate) async fn supervise(settings: RedisSettings, state: Arc<LookupState>) {
     let mut retry = Retry::new();
     loop {
         let start = Instant::now();
-        let opened = Session::open(&endpoint, settings.timeout, Arc::clone(&state)).await;
+        let opened = Session::open(settings.timeout, Arc::clone(&state)).await;
         if opened.is_ok() {
-            tracing::info!(address = %endpoint, "connected to Redis: API keys can be looked up");
+            tracing::info!(address = %state.endpoint, "connected to Redis: API keys can be looked up");
             retry.succeeded();
         }
         state.attempted.notify_one();
@@ -64,24 +64,24 @@ pub(crate) async fn supervise(endpoint: RedisEndpoint, settings: RedisSettings, 
             }
             Err(error) => error,
         };
-        let reason = error.to_string();
+        let reason = error.describe(&state.endpoint, &state.layout);
         if retry.is_new(&reason) {
-            tracing::error!(address = %endpoint, reason, "no connection to Redis: requests get 503");
+            tracing::error!(address = %state.endpoint, reason, "no connection to Redis: requests get 503");
         }
         retry.pause(start.elapsed(), settings.timeout).await;
     }
 }
 
 impl Session {
-    async fn open(endpoint: &RedisEndpoint, timeout: Duration, state: Arc<LookupState>) -> Result<Self, LookupError> {
+    async fn open(timeout: Duration, state: Arc<LookupState>) -> Result<Self, LookupError> {
         let events = Arc::new(Events::default());
         let on_push = {
             let (events, state) = (Arc::clone(&events), Arc::clone(&state));
             move |push: PushInfo| events.handle_push(&push, &state)
         };
         let mut session = Self {
-            invalidations: endpoint.connect(timeout, on_push.clone()).await?,
-            lookups: endpoint.connect(timeout, on_push).await?,
+            invalidations: state.endpoint.connect(timeout, on_push.clone()).await?,
+            lookups: state.endpoint.connect(timeout, on_push).await?,
             events,
             state,
             pinged: Instant::now(),

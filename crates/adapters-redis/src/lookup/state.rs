@@ -3,10 +3,11 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use super::{cache::Cache, lease::Lease, lookup_connection::LookupConnection};
-use crate::{layout::Layout, settings::RedisSettings};
+use crate::{connection::RedisEndpoint, layout::Layout, settings::RedisSettings};
 
 /// State that the directory and its session share.
 pub(crate) struct LookupState {
+    pub(crate) endpoint: RedisEndpoint,
     pub(crate) cache: Arc<Cache>,
     pub(crate) lease: Lease,
     pub(crate) layout: Layout,
@@ -16,8 +17,9 @@ pub(crate) struct LookupState {
 }
 
 impl LookupState {
-    pub(crate) fn new(settings: &RedisSettings) -> Self {
+    pub(crate) fn new(endpoint: RedisEndpoint, settings: &RedisSettings) -> Self {
         Self {
+            endpoint,
             cache: Arc::new(Cache::new(settings.max_known, settings.max_unknown, settings.max_lookups)),
             lease: Lease::new(settings.lease),
             layout: Layout::new(&settings.prefix),

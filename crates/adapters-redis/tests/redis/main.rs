@@ -8,6 +8,7 @@ mod in_flight;
 mod lifetimes;
 mod links;
 mod lookups;
+mod messages;
 mod permissions;
 mod races;
 mod refusals;

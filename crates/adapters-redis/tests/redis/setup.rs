@@ -144,3 +144,10 @@ pub(crate) fn calls(server: &RedisServer, command: &str) -> u32 {
     let count = counts.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
     count.map_or(0, |count| count.parse().expect("a number"))
 }
+
+/// Returns the client id of the connection on which Redis sends invalidations.
+pub(crate) fn invalidations_client(server: &RedisServer) -> Option<String> {
+    let clients = server.command(&["CLIENT", "LIST"]);
+    let tracking = clients.lines().find(|client| client.contains(" flags=tB "))?;
+    tracking.split(' ').next().map(str::to_owned)
+}
