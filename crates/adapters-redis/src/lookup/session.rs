@@ -56,10 +56,10 @@ pub(crate) async fn supervise(settings: RedisSettings, state: Arc<LookupState>) 
         let error = match opened {
             Ok(session) => {
                 let error = session.run(settings.lease).await;
-                state.lease.expire();
                 state.connection.end_session(settings.timeout);
-                // After this session received its last invalidation, and before a lookup is sent in the next session.
+                // Lookups of this session were registered before: their results are no longer cached.
                 state.cache.clear();
+                state.lease.expire();
                 error
             }
             Err(error) => error,

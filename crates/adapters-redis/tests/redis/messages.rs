@@ -45,9 +45,7 @@ async fn a_refused_login_names_the_user() {
     let advice = "check the user and the password in the URL";
     assert_eq!(
         cause(endpoint(&format!("redis://app:hunter2@{address}"))).await,
-        format!(
-            "Redis at {address} refused the login of the user \"app\" (WRONGPASS); check the user and the password in the URL"
-        )
+        format!("Redis at {address} refused the login of the user \"app\" (WRONGPASS); {advice}")
     );
     server.command(&["CONFIG", "SET", "requirepass", "hunter2"]);
     assert_eq!(

@@ -11,7 +11,9 @@ use tokio::{join, time::sleep};
 
 use crate::{
     requests::{Accepted, Failed, Refused, becomes, is_ready, pause, use_token, wait_until},
-    setup::{Keys, MARGIN, Proxied, TEST_TIMEOUT, calls, find, invalidations_client, is_cached, settings},
+    setup::{
+        Keys, MARGIN, Proxied, TEST_TIMEOUT, calls, find, invalidations_client, is_cached, long_timeouts, settings,
+    },
 };
 
 /// A session ends soon, and lookups wait for the next one for longer than any operation takes.
@@ -65,8 +67,7 @@ async fn a_stall_that_ends_the_session_delays_requests_and_fails_none() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_waits_while_its_key_is_revoked_is_refused() {
-    // A busy machine must not end the next session.
-    let proxied = Proxied::new(RedisSettings { lease: Duration::from_secs(2), ..long_wait() }).await;
+    let proxied = Proxied::new(long_wait()).await;
     let key = proxied.add_and_cache("revoked", "revoked").await;
     proxied.add_and_cache("kept", "kept").await;
     proxied.proxy.freeze();
@@ -84,7 +85,22 @@ async fn a_request_that_waits_while_its_key_is_revoked_is_refused() {
     );
     assert_eq!((revoked, kept), (vec![Refused; 10], Accepted));
     assert_eq!(use_token(&directory, "revoked").await, Refused);
-    assert!(is_cached(&directory, "kept"), "the outcome of a lookup that waited is not cached");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_result_of_a_lookup_that_waited_is_cached() {
+    let mut proxied = Proxied::new(long_timeouts()).await;
+    proxied.keys.add("key", "token").await;
+    proxied.proxy.refuse();
+    session_ends(&proxied).await;
+    let Proxied { directory, mut proxy, keys: _keys, server: _server } = proxied;
+    let interruption = async {
+        sleep(Duration::from_millis(20)).await;
+        proxy.heal();
+    };
+    let (outcome, ()) = join!(use_token(&directory, "token"), interruption);
+    assert_eq!(outcome, Accepted);
+    assert!(is_cached(&directory, "token"));
 }
 
 /// A response over a connection of the session that ended could be older than a revocation.

@@ -18,7 +18,8 @@ keys! {
     TLS_KEY_FILE: new("keys.redis.tls_key_file", "", "PEM file with the private key of the client certificate.");
     PREFIX: new("keys.redis.prefix", "animal-store:", "Prefix of every name in Redis. Must not be empty.");
     TIMEOUT: new("keys.redis.timeout", "500ms",
-        "Timeout for opening a connection to Redis, and for each of its responses.");
+        "Timeout for opening a connection to Redis, and for each of its responses. After the connection is lost, \
+         requests wait for the next one until this time has passed; from then on they get 503 at once.");
     LEASE: new("keys.redis.lease", "600ms",
         "Time for which cached API keys stay valid, counted from the sending of the last `PING` that Redis answered. \
          It is the longest time for which a revoked key is accepted while Redis is unavailable. Redis is probed twice \
