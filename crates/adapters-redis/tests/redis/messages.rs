@@ -5,17 +5,22 @@ use std::{
     io::{Read, Write},
     net::TcpListener,
     thread,
+    time::Duration,
 };
 
 use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint, RedisTls};
 use animal_store_app::ports::{ApiKeyDirectoryError, ApiKeyStore, ApiKeyStoreError};
 use animal_store_test_servers::RedisServer;
 
-use crate::setup::{Keys, TIMEOUT, endpoint, find, long_timeouts};
+use crate::setup::{Keys, MARGIN, TIMEOUT, endpoint, find, long_timeouts};
 
 /// Returns why the store at this endpoint is unavailable.
 async fn cause(endpoint: RedisEndpoint) -> String {
-    let error = RedisApiKeyStore::new(endpoint, "shop:", TIMEOUT).list().await.expect_err("unavailable");
+    cause_within(endpoint, MARGIN).await
+}
+
+async fn cause_within(endpoint: RedisEndpoint, timeout: Duration) -> String {
+    let error = RedisApiKeyStore::new(endpoint, "shop:", timeout).list().await.expect_err("unavailable");
     assert!(matches!(error, ApiKeyStoreError::Unavailable(_)), "{error:?}");
     let cause = error.source().expect("a cause").to_string();
     assert!(!format!("{error:?} {cause}").contains("hunter2"), "{error:?}");
@@ -116,20 +121,16 @@ async fn a_failure_of_tls_says_what_to_check() {
         RedisEndpoint::parse(&url.into(), RedisTls { authority: authority.cloned(), client: None })
             .expect("an endpoint")
     };
-    for (endpoint, advice) in [
-        (tls(&encrypted.url(), None), "; check keys.redis.tls_ca_file and the host in the URL"),
-        (tls(&encrypted.url(), Some(&authority)), "; check keys.redis.tls_cert_file"),
-        (
-            tls(&plain.url().replace("redis", "rediss"), None),
-            "; if it does not use TLS, the URL must begin with redis://",
-        ),
-        (
-            endpoint(&encrypted.url().replace("rediss", "redis")),
-            "; if it requires TLS, the URL must begin with rediss://",
-        ),
+    let to_plain = tls(&plain.url().replace("redis", "rediss"), None);
+    let to_encrypted = endpoint(&encrypted.url().replace("rediss", "redis"));
+    for (endpoint, timeout, advice) in [
+        (tls(&encrypted.url(), None), MARGIN, "; check keys.redis.tls_ca_file and the host in the URL"),
+        (tls(&encrypted.url(), Some(&authority)), MARGIN, "; check keys.redis.tls_cert_file"),
+        (to_plain, TIMEOUT, "; if it does not use TLS, the URL must begin with redis://"),
+        (to_encrypted, MARGIN, "; if it requires TLS, the URL must begin with rediss://"),
     ] {
         let address = endpoint.to_string();
-        let message = cause(endpoint).await;
+        let message = cause_within(endpoint, timeout).await;
         assert!(message.starts_with(&format!("Redis at {address}")) && message.ends_with(advice), "{message}");
     }
 }
