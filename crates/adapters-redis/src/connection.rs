@@ -4,15 +4,20 @@
 //! Retries without pauses load a Redis that is starting, and fill the log.
 //!
 //! **Invariant.** An endpoint that was parsed is usable as configured. Opening a connection and each response have a
-//! timeout. Pauses between retries grow, and each reason for a failure is logged once.
+//! timeout. Pauses between retries grow, and each reason for a failure is logged once. A reason
+//! names the server and contains no password.
 //!
-//! **Proof.** `tests/redis/connections.rs` for endpoints, `tests/redis/links.rs` for timeouts and retries;
-//! `a_reason_is_logged_once` in `retry`.
+//! **Proof.** `tests/redis/connections.rs` for endpoints, `messages.rs` for what operators read, `links.rs` for timeouts
+//! and retries; `a_reason_is_logged_once` in `retry`.
 
+mod connect;
 mod endpoint;
+mod failure;
 mod retry;
 
 // Clones share the connection.
+pub(crate) use connect::ConnectError;
+pub(crate) use failure::describe;
 pub(crate) use redis::aio::MultiplexedConnection as Connection;
 pub(crate) use retry::{Retry, backoff};
 

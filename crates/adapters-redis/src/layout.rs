@@ -7,11 +7,17 @@ pub(crate) struct Layout {
     pub(crate) tokens: String,
     /// Name of the index, a hash: for each API key id, the digests of its tokens, oldest first, separated by spaces.
     pub(crate) index: String,
+    /// Pattern of all names, as in the rules for a Redis user.
+    pub(crate) names: String,
 }
 
 impl Layout {
     pub(crate) fn new(prefix: &str) -> Self {
-        Self { tokens: format!("{prefix}v1:token:"), index: format!("{prefix}v1:index") }
+        Self {
+            tokens: format!("{prefix}v1:token:"),
+            index: format!("{prefix}v1:index"),
+            names: format!("{prefix}v1:*"),
+        }
     }
 
     pub(crate) fn token(&self, digest: &ApiKeyDigest) -> String {
@@ -38,6 +44,7 @@ mod tests {
         assert_eq!(name, "shop:v1:token:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(layout.digest(name.as_bytes()), Some(digest));
         assert_eq!(layout.index, "shop:v1:index");
+        assert_eq!(layout.names, "shop:v1:*");
     }
 
     #[test]

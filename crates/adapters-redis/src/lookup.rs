@@ -6,17 +6,19 @@
 //! **Invariant.** A cached entry is used only if Redis confirmed, less than one lease ago, that it is up to date:
 //! 1. A lookup registers its token before it queries Redis. An invalidation of the token removes the entry and the
 //!    registration, so that nothing that was read before a change is cached after it (`cache`).
-//! 2. A session, a pair of connections, begins when Redis has confirmed that it will send invalidations. Then the cache
-//!    is cleared (`session`).
+//! 2. A session, a pair of connections, begins when Redis has confirmed that it will send invalidations, and with an
+//!    empty cache: when a session ends, the cache is cleared, and lookups wait for the next one (`session`,
+//!    `lookup_connection`).
 //! 3. Entries are valid until one lease (`keys.redis.lease`) after the last answered `PING` was sent. Redis sends a
 //!    `PONG` behind the invalidations of every change that was acknowledged before the `PING` (`lease`).
 //!
-//! **Proof.** In `tests/redis`: `in_flight.rs` for rule 1, `links.rs` for rule 2, `windows.rs` for rule 3, and
-//! `races.rs`.
+//! **Proof.** In `tests/redis`: `in_flight.rs` for rule 1, `links.rs` and `stalls.rs` for rule 2, `windows.rs` for rule
+//! 3, and `races.rs`.
 
 mod cache;
 mod directory;
 mod lease;
+mod lookup_connection;
 mod query;
 mod session;
 mod state;

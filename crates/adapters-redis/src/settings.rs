@@ -5,7 +5,8 @@ use std::time::Duration;
 pub struct RedisSettings {
     /// Prefix of every name in Redis.
     pub prefix: String,
-    /// Timeout for opening a connection, and for each response.
+    /// Timeout for opening a connection, and for each response. After a session with Redis ends, lookups wait for the
+    /// next one until this time has passed.
     pub timeout: Duration,
     /// How long cached entries are valid after the last confirmed `PING` was sent.
     pub lease: Duration,

@@ -1,24 +1,20 @@
 use animal_store_app::ports::ApiKeyStoreError;
 use redis::RedisError;
-use thiserror::Error;
 
-use crate::token_hash::TokenHashError;
+use crate::{
+    connection::{ConnectError, RedisEndpoint, describe},
+    layout::Layout,
+    token_hash::TokenHashError,
+};
 
-#[derive(Debug, Error)]
+#[derive(Debug)]
 pub(crate) enum StoreError {
-    /// A read failed, or a connection.
-    // Not a source: the message contains it.
-    #[error("Redis: {0}")]
+    Connect(ConnectError),
     Read(RedisError),
-    #[error("Redis: {0}")]
     Write(RedisError),
-    #[error(transparent)]
-    Corrupt(#[from] TokenHashError),
-    #[error("API key {0}: {1}")]
+    Corrupt(TokenHashError),
     CorruptToken(String, TokenHashError),
-    #[error("too many concurrent changes of API keys")]
     TooManyChanges,
-    #[error("another API key has this {0}")]
     Conflict(&'static str),
 }
 
@@ -28,14 +24,40 @@ impl From<RedisError> for StoreError {
     }
 }
 
-impl From<StoreError> for ApiKeyStoreError {
-    fn from(error: StoreError) -> Self {
-        match &error {
+impl From<ConnectError> for StoreError {
+    fn from(error: ConnectError) -> Self {
+        Self::Connect(error)
+    }
+}
+
+impl From<TokenHashError> for StoreError {
+    fn from(error: TokenHashError) -> Self {
+        Self::Corrupt(error)
+    }
+}
+
+impl StoreError {
+    pub(crate) fn describe(&self, endpoint: &RedisEndpoint, layout: &Layout) -> String {
+        match self {
+            Self::Connect(error) => error.to_string(),
+            Self::Read(error) | Self::Write(error) => describe(endpoint, error, &layout.names),
+            Self::Corrupt(error) => error.to_string(),
+            Self::CorruptToken(id, error) => format!("API key {id}: {error}"),
+            Self::TooManyChanges => "too many concurrent changes of API keys".to_owned(),
+            Self::Conflict(what) => format!("another API key has this {what}"),
+        }
+    }
+
+    pub(crate) fn into_port_error(self, endpoint: &RedisEndpoint, layout: &Layout) -> ApiKeyStoreError {
+        let cause = self.describe(endpoint, layout).into();
+        match self {
             // An error reply means that nothing was applied; after any other failure the outcome is unknown.
-            StoreError::Write(cause) if cause.code().is_none() => Self::OutcomeUnknown(error.into()),
-            StoreError::Read(_) | StoreError::Write(_) | StoreError::TooManyChanges => Self::Unavailable(error.into()),
-            StoreError::Conflict(_) => Self::Conflict(error.into()),
-            StoreError::Corrupt(_) | StoreError::CorruptToken(..) => Self::Corrupt(error.into()),
+            Self::Write(error) if error.code().is_none() => ApiKeyStoreError::OutcomeUnknown(cause),
+            Self::Connect(_) | Self::Read(_) | Self::Write(_) | Self::TooManyChanges => {
+                ApiKeyStoreError::Unavailable(cause)
+            }
+            Self::Conflict(_) => ApiKeyStoreError::Conflict(cause),
+            Self::Corrupt(_) | Self::CorruptToken(..) => ApiKeyStoreError::Corrupt(cause),
         }
     }
 }

@@ -47,6 +47,10 @@ impl RedisApiKeyStore {
         Ok(self.endpoint.connect(self.timeout, |_| ()).await?)
     }
 
+    fn port_error(&self, error: StoreError) -> ApiKeyStoreError {
+        error.into_port_error(&self.endpoint, &self.layout)
+    }
+
     /// Opens a connection that watches the index.
     async fn watch(&self) -> Result<Connection, StoreError> {
         let mut connection = self.connect().await?;
@@ -149,7 +153,7 @@ impl ApiKeyStore for RedisApiKeyStore {
             self.set_tokens(&mut change, &key.id, &[name]);
             Ok((Some(change), AddedKey::New))
         });
-        Ok(added.await?)
+        added.await.map_err(|error| self.port_error(error))
     }
 
     async fn list(&self) -> Result<Vec<TokenEntry>, ApiKeyStoreError> {
@@ -160,7 +164,7 @@ impl ApiKeyStore for RedisApiKeyStore {
             let tokens = read_valid(&connection, &tokens).await?;
             Ok((None, (index, tokens)))
         });
-        let (index, tokens) = listed.await?;
+        let (index, tokens) = listed.await.map_err(|error| self.port_error(error))?;
         let valid: HashSet<&str> = tokens.iter().map(|token| token.key.id.as_str()).collect();
         let expired: Vec<&str> = index.keys().map(String::as_str).filter(|id| !valid.contains(id)).collect();
         if !expired.is_empty()
@@ -206,7 +210,7 @@ impl ApiKeyStore for RedisApiKeyStore {
             self.set_tokens(&mut change, id, &names);
             Ok((Some(change), Some(newest.key.clone())))
         });
-        Ok(rotated.await?)
+        rotated.await.map_err(|error| self.port_error(error))
     }
 
     /// Not a transaction: a full Redis refuses transactions, but executes `DEL`. A concurrent rotation watches the
@@ -216,8 +220,10 @@ impl ApiKeyStore for RedisApiKeyStore {
         match self.delete_tokens(id, &mut revoked).await {
             Ok(()) => Ok(revoked),
             // Some tokens were deleted, others may not have been.
-            Err(error) if revoked.is_some() => Err(ApiKeyStoreError::OutcomeUnknown(error.into())),
-            Err(error) => Err(error.into()),
+            Err(error) if revoked.is_some() => {
+                Err(ApiKeyStoreError::OutcomeUnknown(error.describe(&self.endpoint, &self.layout).into()))
+            }
+            Err(error) => Err(self.port_error(error)),
         }
     }
 }

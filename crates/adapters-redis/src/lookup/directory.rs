@@ -33,8 +33,8 @@ impl RedisApiKeyDirectory {
     /// # Panics
     /// Outside of a tokio runtime.
     pub async fn connect(endpoint: RedisEndpoint, settings: RedisSettings) -> Self {
-        let state = Arc::new(LookupState::new(&settings));
-        let session = tokio::spawn(session::supervise(endpoint, settings.clone(), Arc::clone(&state)));
+        let state = Arc::new(LookupState::new(endpoint, &settings));
+        let session = tokio::spawn(session::supervise(settings.clone(), Arc::clone(&state)));
         let directory =
             Self { state, runtime: Handle::current(), timeout: settings.timeout, session: session.abort_handle() };
         // Without a session, each lookup fails with the reason.
@@ -42,26 +42,24 @@ impl RedisApiKeyDirectory {
         directory
     }
 
-    /// Queries Redis, or waits for the query for the same token that is in flight.
+    /// Queries Redis, or waits for the lookup of the same token that is in flight.
     async fn query(&self, digest: ApiKeyDigest) -> Result<TokenRecord, ApiKeyDirectoryError> {
         let started = self.state.cache.start_lookup(digest);
         let (mut outcome, pending) = started.map_err(|_| ApiKeyDirectoryError::Overloaded)?;
         if let Some(pending) = pending {
-            let state = Arc::clone(&self.state);
+            let (state, limit) = (Arc::clone(&self.state), self.timeout);
             self.runtime.spawn(async move {
-                let connection = state.connection.borrow().clone();
-                pending.finish(match connection {
-                    Some(connection) => query::find_token(connection, &state.layout, &digest).await,
-                    None => Err(LookupError::NotConnected),
-                });
+                let send = |connection| query::find_token(connection, &state.layout, &digest);
+                pending.finish(state.connection.run(limit, send).await);
             });
         }
-        // The connection has a timeout. This one applies if the runtime is too busy to enforce that, or is shut down.
-        match timeout(self.timeout * 5 / 4, outcome.wait_for(Option::is_some)).await {
-            Ok(Ok(outcome)) => Ok(outcome.clone().unwrap_or(Err(LookupError::NotConnected))?),
-            Ok(Err(_)) => Err(LookupError::NotConnected.into()),
-            Err(_) => Err(ApiKeyDirectoryError::Timeout),
-        }
+        // The lookup has a timeout. This one applies if the runtime is too busy to enforce that, or is shut down.
+        let outcome = match timeout(self.timeout * 5 / 4, outcome.wait_for(Option::is_some)).await {
+            Ok(Ok(outcome)) => outcome.clone().unwrap_or(Err(LookupError::NotConnected)),
+            Ok(Err(_)) => Err(LookupError::NotConnected),
+            Err(_) => Err(LookupError::Timeout),
+        };
+        outcome.map_err(|error| error.into_directory_error(&self.state.endpoint, &self.state.layout))
     }
 }
 
@@ -83,7 +81,8 @@ impl ApiKeyDirectory for RedisApiKeyDirectory {
 impl Readiness for RedisApiKeyDirectory {
     async fn check(&self) -> Result<(), NotReady> {
         let ready = self.state.lease.is_valid(Instant::now());
-        if ready { Ok(()) } else { Err(NotReady(LookupError::NotConnected.into())) }
+        let reason = || LookupError::NotConnected.describe(&self.state.endpoint, &self.state.layout);
+        if ready { Ok(()) } else { Err(NotReady(reason().into())) }
     }
 }
 

@@ -2,10 +2,9 @@ use std::{sync::Arc, time::Instant};
 
 use animal_store_app::{ApiKey, ApiKeyDigest, ports::ApiKeyDirectoryError};
 use redis::{RedisError, pipe};
-use thiserror::Error;
 
 use crate::{
-    connection::Connection,
+    connection::{ConnectError, Connection, RedisEndpoint, describe},
     layout::Layout,
     token_hash::{KEY_FIELDS, KeyFields, TokenHashError, parse_token},
 };
@@ -22,18 +21,43 @@ pub(crate) struct TokenRecord {
 pub(crate) type LookupOutcome = Result<TokenRecord, LookupError>;
 
 /// A lookup failed, or a session.
-#[derive(Debug, Clone, Error)]
+#[derive(Debug, Clone)]
 pub(crate) enum LookupError {
-    #[error("there is no connection to Redis")]
     NotConnected,
-    #[error("the connection was closed")]
     Closed,
-    #[error("Redis: {0}")]
+    Connect(ConnectError),
     Redis(RedisError),
-    #[error("Redis did not respond in time")]
     Timeout,
-    #[error(transparent)]
-    Corrupt(#[from] TokenHashError),
+    Corrupt(TokenHashError),
+}
+
+impl LookupError {
+    /// Returns whether the connection was lost.
+    pub(crate) fn is_disconnection(&self) -> bool {
+        matches!(self, Self::Redis(error) if error.is_connection_dropped())
+    }
+
+    pub(crate) fn describe(&self, endpoint: &RedisEndpoint, layout: &Layout) -> String {
+        match self {
+            Self::NotConnected => format!("there is no connection to Redis at {endpoint}"),
+            Self::Closed => format!("Redis at {endpoint} closed the connection"),
+            Self::Connect(error) => error.to_string(),
+            Self::Redis(error) => describe(endpoint, error, &layout.names),
+            Self::Timeout => format!("Redis at {endpoint} did not respond in time"),
+            Self::Corrupt(error) => error.to_string(),
+        }
+    }
+
+    pub(crate) fn into_directory_error(self, endpoint: &RedisEndpoint, layout: &Layout) -> ApiKeyDirectoryError {
+        let cause = self.describe(endpoint, layout).into();
+        match self {
+            Self::NotConnected | Self::Closed | Self::Connect(_) | Self::Redis(_) => {
+                ApiKeyDirectoryError::Unavailable(cause)
+            }
+            Self::Timeout => ApiKeyDirectoryError::Timeout,
+            Self::Corrupt(_) => ApiKeyDirectoryError::Corrupt(cause),
+        }
+    }
 }
 
 /// Queries Redis for a token, within the timeout of the connection.
@@ -60,12 +84,14 @@ impl From<RedisError> for LookupError {
     }
 }
 
-impl From<LookupError> for ApiKeyDirectoryError {
-    fn from(error: LookupError) -> Self {
-        match error {
-            LookupError::NotConnected | LookupError::Closed | LookupError::Redis(_) => Self::Unavailable(error.into()),
-            LookupError::Timeout => Self::Timeout,
-            LookupError::Corrupt(error) => Self::Corrupt(error.into()),
-        }
+impl From<ConnectError> for LookupError {
+    fn from(error: ConnectError) -> Self {
+        Self::Connect(error)
+    }
+}
+
+impl From<TokenHashError> for LookupError {
+    fn from(error: TokenHashError) -> Self {
+        Self::Corrupt(error)
     }
 }

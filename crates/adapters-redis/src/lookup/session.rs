@@ -22,7 +22,7 @@ use super::{
     state::LookupState,
 };
 use crate::{
-    connection::{Connection, RedisEndpoint, Retry},
+    connection::{Connection, Retry},
     settings::RedisSettings,
 };
 
@@ -43,43 +43,45 @@ struct Events {
 }
 
 /// Keeps a session up: retries until a session opens, and opens a new one when it ends.
-pub(crate) async fn supervise(endpoint: RedisEndpoint, settings: RedisSettings, state: Arc<LookupState>) {
+pub(crate) async fn supervise(settings: RedisSettings, state: Arc<LookupState>) {
     let mut retry = Retry::new();
     loop {
         let start = Instant::now();
-        let opened = Session::open(&endpoint, settings.timeout, Arc::clone(&state)).await;
+        let opened = Session::open(settings.timeout, Arc::clone(&state)).await;
         if opened.is_ok() {
-            tracing::info!(address = %endpoint, "connected to Redis: API keys can be looked up");
+            tracing::info!(address = %state.endpoint, "connected to Redis: API keys can be looked up");
             retry.succeeded();
         }
         state.attempted.notify_one();
         let error = match opened {
             Ok(session) => {
                 let error = session.run(settings.lease).await;
+                state.connection.end_session(settings.timeout);
+                // Lookups of this session were registered before: their results are no longer cached.
+                state.cache.clear();
                 state.lease.expire();
-                state.connection.send_replace(None);
                 error
             }
             Err(error) => error,
         };
-        let reason = error.to_string();
+        let reason = error.describe(&state.endpoint, &state.layout);
         if retry.is_new(&reason) {
-            tracing::error!(address = %endpoint, reason, "no connection to Redis: requests get 503");
+            tracing::error!(address = %state.endpoint, reason, "no connection to Redis: requests get 503");
         }
         retry.pause(start.elapsed(), settings.timeout).await;
     }
 }
 
 impl Session {
-    async fn open(endpoint: &RedisEndpoint, timeout: Duration, state: Arc<LookupState>) -> Result<Self, LookupError> {
+    async fn open(timeout: Duration, state: Arc<LookupState>) -> Result<Self, LookupError> {
         let events = Arc::new(Events::default());
         let on_push = {
             let (events, state) = (Arc::clone(&events), Arc::clone(&state));
             move |push: PushInfo| events.handle_push(&push, &state)
         };
         let mut session = Self {
-            invalidations: endpoint.connect(timeout, on_push.clone()).await?,
-            lookups: endpoint.connect(timeout, on_push).await?,
+            invalidations: state.endpoint.connect(timeout, on_push.clone()).await?,
+            lookups: state.endpoint.connect(timeout, on_push).await?,
             events,
             state,
             pinged: Instant::now(),
@@ -87,14 +89,12 @@ impl Session {
         let mut tracking = cmd("CLIENT");
         tracking.arg("TRACKING").arg("ON").arg("BCAST").arg("PREFIX").arg(&session.state.layout.tokens);
         tracking.exec_async(&mut session.invalidations).await?;
-        // Changes before this moment sent no invalidation.
-        session.state.cache.clear();
         // Tests the commands of a lookup, with a token that does not exist.
         let unknown = ApiKeyDigest::from_bytes([0; 32]);
         query::find_token(session.lookups.clone(), &session.state.layout, &unknown).await?;
         session.log_missing_index().await?;
         session.ping().await?;
-        session.state.connection.send_replace(Some(session.lookups.clone()));
+        session.state.connection.begin_session(session.lookups.clone());
         Ok(session)
     }
 

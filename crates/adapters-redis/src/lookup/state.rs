@@ -1,29 +1,30 @@
 use std::sync::Arc;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
-use super::{cache::Cache, lease::Lease};
-use crate::{connection::Connection, layout::Layout, settings::RedisSettings};
+use super::{cache::Cache, lease::Lease, lookup_connection::LookupConnection};
+use crate::{connection::RedisEndpoint, layout::Layout, settings::RedisSettings};
 
 /// State that the directory and its session share.
 pub(crate) struct LookupState {
+    pub(crate) endpoint: RedisEndpoint,
     pub(crate) cache: Arc<Cache>,
     pub(crate) lease: Lease,
     pub(crate) layout: Layout,
     /// Notified after each attempt to open a session.
     pub(crate) attempted: Notify,
-    /// The connection for lookups, if there is a session.
-    pub(crate) connection: watch::Sender<Option<Connection>>,
+    pub(crate) connection: LookupConnection,
 }
 
 impl LookupState {
-    pub(crate) fn new(settings: &RedisSettings) -> Self {
+    pub(crate) fn new(endpoint: RedisEndpoint, settings: &RedisSettings) -> Self {
         Self {
+            endpoint,
             cache: Arc::new(Cache::new(settings.max_known, settings.max_unknown, settings.max_lookups)),
             lease: Lease::new(settings.lease),
             layout: Layout::new(&settings.prefix),
             attempted: Notify::new(),
-            connection: watch::Sender::new(None),
+            connection: LookupConnection::new(),
         }
     }
 

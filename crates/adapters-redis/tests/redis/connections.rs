@@ -5,7 +5,7 @@ use std::fs;
 use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint, RedisEndpointError, RedisTls};
 use animal_store_app::ports::{ApiKeyStore, ApiKeyStoreError};
 use animal_store_test_servers::{Certificates, RedisServer};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
     requests::{Accepted, Failed, Refused, becomes, changes_to, is_ready, use_token},
@@ -111,24 +111,51 @@ async fn tls_works_only_with_the_right_certificates() {
 }
 
 #[test]
-fn an_invalid_url_is_refused_and_its_password_is_not_printed() {
-    for url in [
-        "",
-        "hunter2",
-        "localhost:6379",
-        "app:hunter2@localhost",
-        "http://app:hunter2@localhost",
-        "redis//app:hunter2@localhost",
-        "redis://app:hunter2@",
-        "redis://app:hunter2@localhost:99999",
-        "redis://app:hunter2@localhost:port",
-        "redis://app:hunter2@localhost/database",
-        "redis://app:hunter2%FF@localhost",
-        "unix://?pass=hunter2",
+fn an_invalid_url_is_refused_with_its_wrong_part_and_without_its_password() {
+    for (url, problem) in [
+        ("", "does not begin"),
+        ("hunter2", "does not begin"),
+        ("localhost:6379", "does not begin"),
+        ("app:hunter2@localhost", "does not begin"),
+        ("http://app:hunter2@localhost", "does not begin"),
+        ("redis//app:hunter2@localhost", "does not begin"),
+        ("redis:hunter2@localhost", "has no host"),
+        ("redis://app:hunter2@", "has no host"),
+        ("redis://app:hunter2@0.0.0.0", "has a host that stands for every address"),
+        ("redis://app:hunter2@[localhost", "has an invalid host"),
+        ("redis://app:hunter2@localhost:99999", "has a port"),
+        ("redis://app:hunter2@localhost:port", "has a port"),
+        ("redis://app:hun/ter2@localhost", "has a port"),
+        ("redis://app:hunter2@localhost/database", "has a database"),
+        ("redis://app:hunter2@localhost/-1", "has a database"),
+        ("redis://app:hunter2@localhost/0?foo=1", "has an option that is not supported"),
+        ("rediss://app:hunter2@localhost?protocol=2", "has an option that is not supported"),
+        ("redis://app:hunter2@localhost/0#1", "has a part after #"),
+        ("rediss://app:hunter2@localhost#verify", "has a part after #"),
+        ("redis://app:hunter2%FF@localhost", "has a user or a password that is not UTF-8"),
+        ("redis://hunter2@localhost", "has a user without a password"),
+        ("unix://?pass=hunter2", "has no absolute path"),
+        ("unix://host/path?pass=hunter2", "has no absolute path"),
+        ("unix://app:hunter2@localhost/path", "has a user or a password that is not an option"),
+        ("unix:///path?db=0&usr=hunter2", "has an option that is not supported"),
+        ("unix:///path?pass=a&hunter2", "has an option that is not supported"),
+        ("unix:///path?pass=hunter2&db=one", "has a database"),
+        ("unix:///path?pass=hunter2&db=", "has a database"),
+        ("unix:///path?pass=hunter2&pass=hunter2", "has an option twice"),
+        ("unix:///path?user=hunter2", "has a user without a password"),
+        ("unix:///path?pass=hunter2#1", "has a part after #"),
     ] {
         let error = RedisEndpoint::parse(&url.into(), RedisTls::default()).expect_err(url);
-        assert!(matches!(error, RedisEndpointError::Url), "{url}: {error:?}");
+        assert!(matches!(error, RedisEndpointError::Url(_)), "{url}: {error:?}");
+        assert!(error.to_string().starts_with(problem), "{url}: {error}");
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+    }
+}
+
+#[test]
+fn the_option_for_the_protocol_of_every_connection_is_accepted() {
+    for url in ["redis://localhost/0?protocol=3", "unix:///path?protocol=resp3&db=1"] {
+        endpoint(url);
     }
 }
 
@@ -162,21 +189,24 @@ async fn certificates_are_refused_without_tls_or_if_they_are_not_valid() {
     let good = tls(Some(certificates), Some(certificates));
     let (certificate, key) = good.client.expect("a certificate");
     let authority = good.authority.expect("an authority");
-    // PEM of something that is not a certificate.
-    let other = "-----BEGIN CERTIFICATE-----\naHVudGVyMg==\n-----END CERTIFICATE-----\n";
-    let [authority, certificate] = [authority, certificate].map(|pem| move || pem.clone());
-    for (authority, certificate, key, expected) in [
-        (String::new(), certificate(), key.clone(), RedisEndpointError::Authority),
-        ("hunter2".to_owned(), certificate(), key.clone(), RedisEndpointError::Authority),
-        (other.to_owned(), certificate(), key.clone(), RedisEndpointError::Authority),
-        (authority(), "hunter2".to_owned(), key.clone(), RedisEndpointError::ClientCertificate),
-        (authority(), key.expose_secret().to_owned(), key, RedisEndpointError::ClientCertificate),
-        (authority(), certificate(), "hunter2".into(), RedisEndpointError::ClientKey),
-        (authority(), certificate(), certificate().into(), RedisEndpointError::ClientKey),
-    ] {
-        let tls = RedisTls { authority: Some(authority), client: Some((certificate, key)) };
+    let foreign = read(&RedisServer::with_tls().certificates().client_key).into();
+    let broken = "-----BEGIN CERTIFICATE-----\nhunter2=\n-----END CERTIFICATE-----\n".to_owned();
+    let empty = "-----BEGIN CERTIFICATE-----\naHVudGVyMg==\n-----END CERTIFICATE-----\n".to_owned();
+    let refused = |authority: &str, certificate: &str, key: &SecretString| {
+        let tls =
+            RedisTls { authority: Some(authority.to_owned()), client: Some((certificate.to_owned(), key.clone())) };
         let error = RedisEndpoint::parse(&"rediss://localhost".into(), tls).expect_err("not valid");
-        assert_eq!(error.to_string(), expected.to_string());
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+        error
+    };
+    for text in ["hunter2", "", &broken, &empty, key.expose_secret()] {
+        let error = refused(text, &certificate, &key);
+        assert!(matches!(error, RedisEndpointError::Authority(_)), "{error:?}");
+        let error = refused(&authority, text, &key);
+        assert!(matches!(error, RedisEndpointError::Certificate(_)), "{error:?}");
+    }
+    for key in ["hunter2".into(), String::new().into(), certificate.clone().into(), foreign] {
+        let error = refused(&authority, &certificate, &key);
+        assert!(matches!(error, RedisEndpointError::PrivateKey(_)), "{error:?}");
     }
 }

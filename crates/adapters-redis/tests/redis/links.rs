@@ -8,7 +8,10 @@ use animal_store_test_servers::FaultProxy;
 
 use crate::{
     requests::{Accepted, Failed, Refused, becomes, becomes_ready, changes_to, is_ready, pause, use_token, wait_until},
-    setup::{LEASE, MARGIN, Proxied, TEST_TIMEOUT, TIMEOUT, find, is_cached, long_timeouts, settings},
+    setup::{
+        LEASE, MARGIN, Proxied, TEST_TIMEOUT, TIMEOUT, find, invalidations_client, is_cached, long_lease,
+        long_timeouts, settings,
+    },
 };
 
 /// Adds a cached key and a key that is not cached. A third token, `invented`, belongs to no key.
@@ -47,19 +50,14 @@ async fn recovers(proxied: &Proxied) {
 async fn connections_that_are_cut_are_replaced() {
     let proxied = with_keys(settings("shop:")).await;
     for _ in 0..3 {
-        let before = invalidations_client(&proxied).expect("a session");
+        let before = invalidations_client(&proxied.server).expect("a session");
         proxied.proxy.cut();
-        wait_until("a new session", async || invalidations_client(&proxied).is_some_and(|client| client != before))
-            .await;
+        wait_until("a new session", async || {
+            invalidations_client(&proxied.server).is_some_and(|client| client != before)
+        })
+        .await;
         recovers(&proxied).await;
     }
-}
-
-/// Returns the client id of the connection on which Redis sends invalidations.
-fn invalidations_client(proxied: &Proxied) -> Option<String> {
-    let clients = proxied.server.command(&["CLIENT", "LIST"]);
-    let tracking = clients.lines().find(|client| client.contains(" flags=tB "))?;
-    tracking.split(' ').next().map(str::to_owned)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -138,7 +136,7 @@ async fn a_lease_is_renewed_in_time_if_a_response_takes_a_third_of_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_lost_its_data_accepts_no_key() {
-    let mut proxied = with_keys(long_timeouts()).await;
+    let mut proxied = with_keys(long_lease()).await;
     proxied.server.stop();
     // The lease does not expire within this test.
     changes_to(&proxied.directory, "used", Failed).await;
@@ -152,7 +150,7 @@ async fn a_server_that_lost_its_data_accepts_no_key() {
     proxied.add_and_cache("another", "another").await;
 }
 
-/// Without a session a request does not wait for one: it would fail with a timeout.
+/// Before the first session a request does not wait for one.
 async fn fails_without_a_lookup(proxied: &Proxied, token: &str) {
     let outcome = find(&proxied.directory, token).await;
     assert!(matches!(outcome, Err(ApiKeyDirectoryError::Unavailable(_))), "{token}: {outcome:?}");

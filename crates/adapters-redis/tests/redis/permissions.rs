@@ -81,6 +81,16 @@ async fn a_directory_that_lacks_a_permission_fails() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_connection_has_a_name_without_a_permission_for_it() {
+    let server = RedisServer::start();
+    let _directory = user(&server, "reader", "%R~shop:v1:*", READER).directory().await;
+    let clients = server.command(&["CLIENT", "LIST"]);
+    let clients: Vec<_> = clients.lines().filter(|client| client.contains(" user=reader ")).collect();
+    assert_eq!(clients.len(), 2, "{clients:?}");
+    assert!(clients.iter().all(|client| client.contains(" name=animal-store ")), "{clients:?}");
+}
+
 /// Calls every operation of a store.
 async fn use_store(keys: &Keys) -> Result<(), ApiKeyStoreError> {
     let store = &keys.store;

@@ -38,6 +38,11 @@ pub(crate) fn long_timeouts() -> RedisSettings {
     RedisSettings { timeout: TEST_TIMEOUT, lease: 2 * TEST_TIMEOUT, ..settings("shop:") }
 }
 
+/// Settings with which the lease does not end within [`TEST_TIMEOUT`].
+pub(crate) fn long_lease() -> RedisSettings {
+    RedisSettings { timeout: TIMEOUT, ..long_timeouts() }
+}
+
 /// A store, and the settings for directories over the same keys.
 pub(crate) struct Keys {
     pub(crate) store: RedisApiKeyStore,
@@ -138,4 +143,11 @@ pub(crate) fn calls(server: &RedisServer, command: &str) -> u32 {
     let counts = server.command_counts();
     let count = counts.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
     count.map_or(0, |count| count.parse().expect("a number"))
+}
+
+/// Returns the client id of the connection on which Redis sends invalidations.
+pub(crate) fn invalidations_client(server: &RedisServer) -> Option<String> {
+    let clients = server.command(&["CLIENT", "LIST"]);
+    let tracking = clients.lines().find(|client| client.contains(" flags=tB "))?;
+    tracking.split(' ').next().map(str::to_owned)
 }

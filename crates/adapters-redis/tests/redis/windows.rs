@@ -17,7 +17,7 @@ use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
     requests::{Accepted, Failed, Refused, accepted_for, becomes, changes_to},
-    setup::{Keys, LEASE, Proxied, TEST_TIMEOUT, find, long_timeouts, settings},
+    setup::{Keys, LEASE, Proxied, TEST_TIMEOUT, find, long_lease, long_timeouts, settings},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -85,7 +85,7 @@ async fn if_only_invalidations_are_held_up_a_key_is_accepted_for_one_lease_at_mo
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_connection_was_closed_no_cached_key_is_accepted() {
-    let mut proxied = Proxied::new(long_timeouts()).await;
+    let mut proxied = Proxied::new(long_lease()).await;
     for number in 0..2 {
         let token = format!("token-{number}");
         let key = proxied.add_and_cache(&format!("key-{number}"), &token).await;

@@ -18,7 +18,8 @@ keys! {
     TLS_KEY_FILE: new("keys.redis.tls_key_file", "", "PEM file with the private key of the client certificate.");
     PREFIX: new("keys.redis.prefix", "animal-store:", "Prefix of every name in Redis. Must not be empty.");
     TIMEOUT: new("keys.redis.timeout", "500ms",
-        "Timeout for opening a connection to Redis, and for each of its responses.");
+        "Timeout for opening a connection to Redis, and for each of its responses. After the connection is lost, \
+         requests wait for the next one until this time has passed; from then on they get 503 at once.");
     LEASE: new("keys.redis.lease", "600ms",
         "Time for which cached API keys stay valid, counted from the sending of the last `PING` that Redis answered. \
          It is the longest time for which a revoked key is accepted while Redis is unavailable. Redis is probed twice \
@@ -70,9 +71,9 @@ fn endpoint(values: &mut Values, selected: bool) -> Option<RedisEndpoint> {
     };
     endpoint.unwrap_or_else(|error| {
         let key = match error {
-            RedisEndpointError::Authority => &TLS_CA_FILE,
-            RedisEndpointError::ClientCertificate => &TLS_CERT_FILE,
-            RedisEndpointError::ClientKey => &TLS_KEY_FILE,
+            RedisEndpointError::Authority(_) => &TLS_CA_FILE,
+            RedisEndpointError::Certificate(_) => &TLS_CERT_FILE,
+            RedisEndpointError::PrivateKey(_) => &TLS_KEY_FILE,
             _ => &URL,
         };
         values.add_error(key, &error.to_string());

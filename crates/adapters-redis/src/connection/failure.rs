@@ -1,0 +1,57 @@
+//! Descriptions of failures for operators: what happened, at which server, and what to do. None contains a password.
+
+use redis::{ErrorKind, RedisError};
+
+use super::endpoint::RedisEndpoint;
+
+/// Describes why a command failed. `names` is the pattern of the names to which the user needs access.
+pub(crate) fn describe(endpoint: &RedisEndpoint, error: &RedisError, names: &str) -> String {
+    let (text, user) = (text(error), endpoint.user());
+    if text.contains("has no permissions to access") {
+        format!("Redis at {endpoint} refused the user {user:?} access to the names {names}: {text}; {SEE_USERS}")
+    } else if text.contains("has no permissions") {
+        format!("Redis at {endpoint} refused a command of the user {user:?}: {text}; {SEE_USERS}")
+    } else if text.starts_with("NOAUTH") {
+        format!("Redis at {endpoint} requires a password, and the URL contains none")
+    } else if text.starts_with("WRONGPASS") {
+        let advice = "check the user and the password in the URL";
+        format!("Redis at {endpoint} refused the login of the user {user:?} (WRONGPASS); {advice}")
+    } else if error.is_timeout() {
+        format!("Redis at {endpoint} did not respond in time")
+    } else if error.is_connection_dropped() && !error.is_connection_refusal() {
+        format!("Redis at {endpoint} closed the connection")
+    } else {
+        format!("Redis at {endpoint}: {text}")
+    }
+}
+
+const SEE_USERS: &str = "docs/operations.md lists the permissions that it needs";
+
+/// Describes why a connection could not be opened.
+pub(super) fn describe_connect(endpoint: &RedisEndpoint, error: &RedisError) -> String {
+    let hint = match error.kind() {
+        ErrorKind::RESP3NotSupported => {
+            return format!("Redis at {endpoint} does not support RESP3: version 6.0 or later is required");
+        }
+        ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
+            return format!("the server at {endpoint} does not respond like Redis: check the address");
+        }
+        _ if error.is_timeout() && endpoint.uses_tls() => "; if it does not use TLS, the URL must begin with redis://",
+        _ if error.is_connection_dropped() && !error.is_connection_refusal() && !endpoint.uses_tls() => {
+            "; if it requires TLS, the URL must begin with rediss://"
+        }
+        _ if error.to_string().contains("peer certificate") => "; check keys.redis.tls_ca_file and the host in the URL",
+        _ if error.to_string().contains("fatal alert") => "; check keys.redis.tls_cert_file",
+        _ => "",
+    };
+    describe(endpoint, error, "") + hint
+}
+
+/// Returns the first error reply in the words of Redis, otherwise the words of the driver or the system.
+fn text(error: &RedisError) -> String {
+    let replies = error.clone().into_server_errors().unwrap_or_default();
+    match replies.first() {
+        Some((_, reply)) => format!("{} {}", reply.code(), reply.details().unwrap_or_default()).trim_end().to_owned(),
+        None => error.detail().map_or_else(|| error.to_string(), str::to_owned),
+    }
+}

@@ -1,0 +1,169 @@
+//! Interruptions that are shorter than the timeout: lookups wait for the next session, and respond with what Redis
+//! returns in it.
+
+use std::time::{Duration, Instant};
+
+use animal_store_adapters_redis::RedisSettings;
+use animal_store_app::ports::ApiKeyDirectoryError;
+use animal_store_test_servers::{FaultProxy, RedisServer};
+use futures_util::future::join_all;
+use tokio::{join, time::sleep};
+
+use crate::{
+    requests::{Accepted, Failed, Refused, becomes, is_ready, pause, use_token, wait_until},
+    setup::{
+        Keys, MARGIN, Proxied, TEST_TIMEOUT, calls, find, invalidations_client, is_cached, long_timeouts, settings,
+    },
+};
+
+/// A session ends soon, and lookups wait for the next one for longer than any operation takes.
+fn long_wait() -> RedisSettings {
+    RedisSettings { timeout: TEST_TIMEOUT, ..settings("shop:") }
+}
+
+async fn session_ends(proxied: &Proxied) {
+    wait_until("the session ends", async || !is_ready(&proxied.directory).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stall_that_ends_the_session_delays_requests_and_fails_none() {
+    let settings = RedisSettings { timeout: MARGIN, ..settings("shop:") };
+    let stall = settings.lease * 5 / 4;
+    let server = RedisServer::start();
+    let keys = Keys::at(&server.url(), settings);
+    for number in 0..20 {
+        keys.add(&format!("key-{number}"), &format!("token-{number}")).await;
+    }
+    let directory = keys.directory().await;
+    let tokens: Vec<_> = (0..20).map(|number| format!("token-{number}")).collect();
+    for token in &tokens {
+        becomes(&directory, token, Accepted).await;
+    }
+    let before = invalidations_client(&server);
+
+    server.pause();
+    let resumes = async {
+        sleep(stall).await;
+        server.resume();
+    };
+    let start = Instant::now();
+    let (slowest, ()) = join!(
+        join_all(tokens.iter().map(|token| (token, &directory)).map(|(token, directory)| async move {
+            let mut slowest = Duration::ZERO;
+            while start.elapsed() < 2 * stall {
+                let sent = Instant::now();
+                assert_eq!(use_token(directory, token).await, Accepted, "{token} after {:?}", sent - start);
+                slowest = slowest.max(sent.elapsed());
+                pause().await;
+            }
+            slowest
+        })),
+        resumes,
+    );
+    let (slowest, ready) = (slowest.into_iter().max(), is_ready(&directory).await);
+    assert!(slowest > Some(stall / 10) && ready, "no request waited: {slowest:?}");
+    assert_ne!(invalidations_client(&server), before, "the session did not end");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_waits_while_its_key_is_revoked_is_refused() {
+    let proxied = Proxied::new(long_wait()).await;
+    let key = proxied.add_and_cache("revoked", "revoked").await;
+    proxied.add_and_cache("kept", "kept").await;
+    proxied.proxy.freeze();
+    session_ends(&proxied).await;
+    let Proxied { directory, keys, mut proxy, server: _server } = proxied;
+    let revocation = async {
+        sleep(Duration::from_millis(50)).await;
+        keys.revoke(&key).await;
+        proxy.heal();
+    };
+    let (revoked, kept, ()) = join!(
+        join_all(["revoked"; 10].map(|token| use_token(&directory, token))),
+        use_token(&directory, "kept"),
+        revocation
+    );
+    assert_eq!((revoked, kept), (vec![Refused; 10], Accepted));
+    assert_eq!(use_token(&directory, "revoked").await, Refused);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_result_of_a_lookup_that_waited_is_cached() {
+    let mut proxied = Proxied::new(long_timeouts()).await;
+    proxied.keys.add("key", "token").await;
+    proxied.proxy.refuse();
+    session_ends(&proxied).await;
+    let Proxied { directory, mut proxy, keys: _keys, server: _server } = proxied;
+    let interruption = async {
+        sleep(Duration::from_millis(20)).await;
+        proxy.heal();
+    };
+    let (outcome, ()) = join!(use_token(&directory, "token"), interruption);
+    assert_eq!(outcome, Accepted);
+    assert!(is_cached(&directory, "token"));
+}
+
+/// A response over a connection of the session that ended could be older than a revocation.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lookup_in_flight_when_its_session_ends_is_sent_again_in_the_next_one() {
+    for end in [FaultProxy::cut, FaultProxy::half_close, |_: &FaultProxy| ()] as [fn(&_); 3] {
+        let proxied = Proxied::new(long_wait()).await;
+        let key = proxied.keys.add("key", "revoked").await;
+        proxied.keys.add("kept", "kept").await;
+        proxied.proxy.hold("label of ");
+        let before = proxied.lookups();
+        let Proxied { directory, keys, mut proxy, server } = proxied;
+        let interruption = async {
+            wait_until("Redis responds to both", async || calls(&server, "hmget") == before + 2).await;
+            wait_until("the responses are held up", async || proxy.held() > 0).await;
+            proxy.freeze();
+            end(&proxy);
+            wait_until("the session ends", async || !is_ready(&directory).await).await;
+            keys.revoke(&key).await;
+            proxy.heal();
+        };
+        let (revoked, kept, ()) = join!(use_token(&directory, "revoked"), use_token(&directory, "kept"), interruption);
+        assert_eq!((revoked, kept), (Refused, Accepted));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn if_redis_stays_unavailable_requests_wait_once_and_then_fail_at_once() {
+    let mut proxied = Proxied::new(settings("shop:")).await;
+    let timeout = settings("shop:").timeout;
+    proxied.add_and_cache("key", "token").await;
+    let end = Instant::now();
+    proxied.proxy.refuse();
+    session_ends(&proxied).await;
+    assert_eq!(use_token(&proxied.directory, "token").await, Failed);
+    assert!(end.elapsed() >= timeout, "it did not wait: {:?}", end.elapsed());
+
+    // A busy machine may delay a request.
+    let mut quickest = Duration::MAX;
+    for _ in 0..20 {
+        let sent = Instant::now();
+        let outcome = find(&proxied.directory, "token").await;
+        assert!(matches!(outcome, Err(ApiKeyDirectoryError::Unavailable(_))), "{outcome:?}");
+        quickest = quickest.min(sent.elapsed());
+    }
+    assert!(quickest < timeout / 10, "{quickest:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_number_of_tokens_that_wait_is_bounded() {
+    let mut proxied = Proxied::new(RedisSettings { max_lookups: 2, ..long_wait() }).await;
+    proxied.keys.add("key", "token").await;
+    proxied.proxy.refuse();
+    session_ends(&proxied).await;
+    let Proxied { directory, mut proxy, keys: _keys, server: _server } = proxied;
+    let overload = async {
+        wait_until("a third token is refused", async || {
+            let third = tokio::time::timeout(Duration::from_millis(1), find(&directory, "third")).await;
+            matches!(third, Ok(Err(ApiKeyDirectoryError::Overloaded)))
+        })
+        .await;
+        proxy.heal();
+    };
+    let (known, invented, ()) = join!(use_token(&directory, "token"), use_token(&directory, "invented"), overload);
+    assert_eq!((known, invented), (Accepted, Refused));
+}
