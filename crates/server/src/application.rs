@@ -95,7 +95,7 @@ impl Application {
         tracing::info!(in_flight = self.in_flight.count(), "shutting down");
         self.shutdown_probe.fail();
         let graceful = async {
-            api_handle.stop(true).await;
+            api_handle.stop(Duration::ZERO).await;
             let result = api.await;
             if let Some(writer) = &mut writer {
                 // A panic ends the task as well.
@@ -112,7 +112,7 @@ impl Application {
             () = stop_now => Some("a second signal arrived"),
         };
         if let Some(handle) = management_handle {
-            handle.stop(false).await;
+            handle.abort().await;
         }
         match (cut_short, self.in_flight.count()) {
             (None, _) => tracing::info!("all requests were completed"),
