@@ -23,7 +23,7 @@ mod storage;
 mod tests;
 mod values;
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use self::values::Values;
 pub use self::{
@@ -35,6 +35,7 @@ pub(crate) use self::{
     http::HttpConfig,
     keys::KeysConfig,
     log::{LogConfig, LogFormat},
+    shutdown::ShutdownConfig,
     storage::StorageConfig,
 };
 
@@ -47,7 +48,7 @@ pub struct Config {
     pub(crate) storage: StorageConfig,
     pub(crate) keys: KeysConfig,
     pub(crate) log: LogConfig,
-    pub(crate) shutdown_timeout: Duration,
+    pub(crate) shutdown: ShutdownConfig,
 }
 
 impl Config {
@@ -77,9 +78,9 @@ impl Config {
         let storage = StorageConfig::read(&mut values);
         let keys = KeysConfig::read(&mut values, &http);
         let log = LogConfig::read(&mut values);
-        let shutdown_timeout = shutdown::read_timeout(&mut values);
+        let shutdown = ShutdownConfig::read(&mut values);
         values.finish()?;
         let (Some(storage), Some(keys)) = (storage, keys) else { unreachable!("a missing endpoint is an error") };
-        Ok(Self { http, management_listen, storage, keys, log, shutdown_timeout })
+        Ok(Self { http, management_listen, storage, keys, log, shutdown })
     }
 }

@@ -32,10 +32,13 @@ impl Program {
         Self { command, directory, stdin: String::new() }
     }
 
-    /// A program on free ports.
+    /// A program on free ports, without a drain delay.
     pub(crate) fn new() -> Self {
         let program = Self::bare();
-        program.env("ANIMAL_STORE_HTTP__LISTEN", "127.0.0.1:0").env("ANIMAL_STORE_MANAGEMENT__LISTEN", "127.0.0.1:0")
+        program
+            .env("ANIMAL_STORE_HTTP__LISTEN", "127.0.0.1:0")
+            .env("ANIMAL_STORE_MANAGEMENT__LISTEN", "127.0.0.1:0")
+            .env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", "0s")
     }
 
     /// A program on free ports, with the API key [`TOKEN`].
