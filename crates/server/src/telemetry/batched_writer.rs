@@ -69,7 +69,8 @@ mod tests {
     fn a_flush_writes_and_then_pauses() {
         let mut written = Vec::new();
         let start = Instant::now();
-        let mut writer = BatchedWriter::new(&mut written, |error: &io::Error| panic!("{error}"), watch::Sender::default());
+        let mut writer =
+            BatchedWriter::new(&mut written, |error: &io::Error| panic!("{error}"), watch::Sender::default());
         writer.write_all(b"line\n").unwrap();
         writer.flush().unwrap();
         assert!(start.elapsed() >= PAUSE);

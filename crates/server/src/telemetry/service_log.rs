@@ -33,12 +33,8 @@ impl ServiceLog {
         let (end, written) = watch::channel(());
         let writer = BatchedWriter::new(inner, report, end);
         let (queue, guard) = NonBlockingBuilder::default().buffered_lines_limit(queue_lines).finish(writer);
-        let log = Self {
-            queue: queue.clone(),
-            dropped: queue.error_counter(),
-            guard: ManuallyDrop::new(guard),
-            written,
-        };
+        let log =
+            Self { queue: queue.clone(), dropped: queue.error_counter(), guard: ManuallyDrop::new(guard), written };
         (log, queue)
     }
 
