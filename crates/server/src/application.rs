@@ -11,6 +11,7 @@ use std::{
     io::{self, ErrorKind},
     net::{SocketAddr, TcpListener},
     pin::pin,
+    time::Duration,
 };
 
 use animal_store_adapters_http::{HttpServer, InFlight, serve_api, serve_management};
@@ -18,7 +19,7 @@ use animal_store_app::CheckReadiness;
 use anyhow::{anyhow, bail};
 use tokio::{
     task::{JoinError, JoinHandle},
-    time::{sleep, sleep_until, timeout_at},
+    time::{sleep, sleep_until, timeout},
 };
 
 use crate::{
@@ -26,6 +27,9 @@ use crate::{
     shutdown::ShutdownRequest,
     wiring::Adapters,
 };
+
+/// Timeout for closing connections that are cut off. The end of the process closes the others.
+const ABORT_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The service, bound to its addresses. Connections are accepted; they are served once it runs.
 pub struct Application {
@@ -111,7 +115,6 @@ impl Application {
             api_handle.stop(self.shutdown.idle_grace).await;
             api.await
         };
-        let deadline = request.received + self.shutdown.timeout;
         let result = tokio::select! {
             result = drained => match result {
                 Ok(Ok(())) => tokio::select! {
@@ -120,15 +123,16 @@ impl Application {
                 },
                 result => Err(server_error("the HTTP server", result)),
             },
-            reason = &mut cut_short => {
-                let result = cut_off(reason, self.in_flight.count());
-                let _ = timeout_at(deadline, api_handle.abort()).await;
-                result
-            }
+            reason = &mut cut_short => cut_off(reason, self.in_flight.count()),
         };
-        if let Some(handle) = management_handle {
-            let _ = timeout_at(deadline, handle.abort()).await;
-        }
+        let close = async {
+            tokio::join!(api_handle.abort(), async {
+                if let Some(management) = management_handle {
+                    management.abort().await;
+                }
+            })
+        };
+        let _ = timeout(ABORT_TIMEOUT, close).await;
         result
     }
 }

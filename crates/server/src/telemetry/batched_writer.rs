@@ -1,6 +1,6 @@
 use std::{
     io::{self, BufWriter, Write},
-    thread,
+    mem, thread,
     time::{Duration, Instant},
 };
 
@@ -14,19 +14,20 @@ const CAPACITY: usize = 128 * 1024;
 
 /// Writes at once, then pauses so that lines accumulate. During the pause, a thread that logs wakes no other thread up.
 ///
-/// It never fails: lines that cannot be written are kept while there is room, then dropped.
+/// It never fails: lines that cannot be written are kept while there is room, then dropped. An empty line is a mark: the
+/// next flush publishes the number of marks, so that the end of the process can wait for it.
 pub(super) struct BatchedWriter<W: Write, R> {
     buffer: BufWriter<W>,
     failing: bool,
     /// Called with the first error of each outage.
     report: R,
-    /// Dropped after the buffer, and with it closed.
-    _end: watch::Sender<()>,
+    marks: usize,
+    flushed: watch::Sender<usize>,
 }
 
 impl<W: Write, R: FnMut(&io::Error)> BatchedWriter<W, R> {
-    pub(super) fn new(inner: W, report: R, end: watch::Sender<()>) -> Self {
-        Self { buffer: BufWriter::with_capacity(CAPACITY, inner), failing: false, report, _end: end }
+    pub(super) fn new(inner: W, report: R, flushed: watch::Sender<usize>) -> Self {
+        Self { buffer: BufWriter::with_capacity(CAPACITY, inner), failing: false, report, marks: 0, flushed }
     }
 
     fn failed(&mut self, error: &io::Error) {
@@ -45,11 +46,17 @@ impl<W: Write, R: FnMut(&io::Error)> Write for BatchedWriter<W, R> {
         Ok(bytes.len())
     }
 
+    fn write_all(&mut self, line: &[u8]) -> io::Result<()> {
+        self.marks += usize::from(line.is_empty());
+        self.write(line).map(|_| ())
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         match self.buffer.flush() {
             Ok(()) => self.failing = false,
             Err(error) => self.failed(&error),
         }
+        self.flushed.send_if_modified(|flushed| mem::replace(flushed, self.marks) != self.marks);
         let start = Instant::now();
         // A thread can wake up early.
         while let Some(rest) = PAUSE.checked_sub(start.elapsed()).filter(|rest| !rest.is_zero()) {
@@ -61,7 +68,7 @@ impl<W: Write, R: FnMut(&io::Error)> Write for BatchedWriter<W, R> {
 
 #[cfg(test)]
 mod tests {
-    use std::{cell::RefCell, mem};
+    use std::cell::RefCell;
 
     use super::*;
 

@@ -1,7 +1,6 @@
 use std::{
     io::{self, Write},
     mem::ManuallyDrop,
-    thread,
     time::Duration,
 };
 
@@ -13,14 +12,15 @@ use super::batched_writer::BatchedWriter;
 /// Interval at which a full queue is tried again.
 const ROOM_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The log of a process that serves. Its lines are written by a thread, which ends with [`finish`](Self::finish).
+/// The log of a process that serves. A thread writes its lines until the process ends.
 pub(crate) struct ServiceLog {
     queue: NonBlocking,
     dropped: ErrorCounter,
-    /// Dropping it while the queue is full would block for as long as standard output does.
-    guard: ManuallyDrop<WorkerGuard>,
-    /// Closed when the thread has written everything.
-    written: watch::Receiver<()>,
+    /// Number of marks that were put into the queue, and of those that the thread has reached and written up to.
+    marks: usize,
+    written: watch::Receiver<usize>,
+    /// Never dropped: with a full queue, that would block for ever on a standard output that is not read.
+    _guard: ManuallyDrop<WorkerGuard>,
 }
 
 impl ServiceLog {
@@ -30,41 +30,47 @@ impl ServiceLog {
         queue_lines: usize,
         report: impl FnMut(&io::Error) + Send + 'static,
     ) -> (Self, NonBlocking) {
-        let (end, written) = watch::channel(());
-        let writer = BatchedWriter::new(inner, report, end);
+        let (sender, written) = watch::channel(0);
+        let writer = BatchedWriter::new(inner, report, sender);
         let (queue, guard) = NonBlockingBuilder::default().buffered_lines_limit(queue_lines).finish(writer);
-        let log =
-            Self { queue: queue.clone(), dropped: queue.error_counter(), guard: ManuallyDrop::new(guard), written };
-        (log, queue)
+        let (dropped, guard) = (queue.error_counter(), ManuallyDrop::new(guard));
+        (Self { queue: queue.clone(), dropped, marks: 0, written, _guard: guard }, queue)
     }
 
     /// Logs the number of dropped lines, and resolves when the queued lines are written. It can be cancelled.
     pub(crate) async fn finish(mut self) {
-        let mut attempts = 0;
-        while !self.has_room() {
-            attempts += 1;
-            sleep(ROOM_INTERVAL).await;
-        }
-        let dropped = self.dropped.dropped_lines() - attempts;
+        let refused = self.mark().await;
+        let dropped = self.dropped.dropped_lines() - refused;
         if dropped > 0 {
             tracing::warn!(dropped, "log lines were dropped because their reader was too slow");
+            self.mark().await;
         }
-        // It waits for a second for the end of the thread, which may take longer.
-        let guard = ManuallyDrop::into_inner(self.guard);
-        thread::spawn(move || drop(guard));
-        while self.written.changed().await.is_ok() {}
+        // Fails if the thread panicked: nothing more is written.
+        let _ = self.written.wait_for(|&written| written == self.marks).await;
     }
 
-    /// Returns whether the queue takes a line. The line is empty: it writes nothing.
-    fn has_room(&mut self) -> bool {
-        let before = self.dropped.dropped_lines();
-        self.queue.write_all(b"").is_ok() && self.dropped.dropped_lines() == before
+    /// Puts a mark, which is an empty line, into the queue when it has room. Returns the number of refused attempts.
+    async fn mark(&mut self) -> usize {
+        self.marks += 1;
+        let mut refused = 0;
+        loop {
+            let before = self.dropped.dropped_lines();
+            if self.queue.write_all(b"").is_ok() && self.dropped.dropped_lines() == before {
+                return refused;
+            }
+            refused += 1;
+            sleep(ROOM_INTERVAL).await;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{io::Read, time::Instant};
+    use std::{
+        io::{PipeReader, Read, pipe},
+        thread,
+        time::Instant,
+    };
 
     use tokio::time::timeout;
 
@@ -73,17 +79,19 @@ mod tests {
     /// More than a pipe holds.
     const LINE: [u8; 128 * 1024] = [b'x'; 128 * 1024];
 
-    /// A log of three lines into a pipe, with room for one line in its queue. One line is in the pipe.
-    fn full_log() -> (ServiceLog, io::PipeReader, usize) {
-        let (reader, writer) = io::pipe().expect("a pipe");
-        let (log, mut queue) = ServiceLog::start(writer, 1, |error| panic!("{error}"));
-        let mut written = 0;
-        // The thread takes a line from the queue and blocks. The next line stays in the queue.
-        while log.dropped.dropped_lines() == 0 {
+    /// A log whose queue is full, its reader, and the number of queued lines.
+    fn full_log() -> (ServiceLog, PipeReader, usize) {
+        let (reader, writer) = pipe().expect("a pipe");
+        let (log, mut queue) = ServiceLog::start(writer, 2, |error| panic!("{error}"));
+        let mut lines = 0;
+        let start = Instant::now();
+        // The thread takes one line or none, and blocks.
+        while lines < 3 && start.elapsed() < Duration::from_secs(1) {
+            let before = log.dropped.dropped_lines();
             queue.write_all(&LINE).expect("a queue never fails");
-            written += 1;
+            lines += usize::from(log.dropped.dropped_lines() == before);
         }
-        (log, reader, written - 1)
+        (log, reader, lines)
     }
 
     #[tokio::test]
@@ -95,17 +103,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_queued_is_written_however_late_its_reader_reads() {
-        let (log, mut reader, written) = full_log();
+    async fn every_queued_line_is_written_however_late_the_reader_reads() {
+        let (log, mut reader, lines) = full_log();
         let end = tokio::spawn(log.finish());
-        // Longer than the guard of the library waits.
+        // Longer than the guard of the library would wait.
         sleep(Duration::from_millis(1200)).await;
-        let reader = thread::spawn(move || {
-            let mut bytes = Vec::new();
-            reader.read_to_end(&mut bytes).map(|_| bytes.len())
-        });
+        assert!(!end.is_finished());
+        let mut bytes = vec![0; lines * LINE.len()];
+        let reader = thread::spawn(move || reader.read_exact(&mut bytes));
         timeout(Duration::from_secs(10), end).await.expect("it ends").expect("no panic");
-        // The pipe ends, because the thread has dropped its writer.
-        assert_eq!(reader.join().expect("no panic").expect("a pipe"), written * LINE.len());
+        reader.join().expect("no panic").expect("every line");
     }
 }
