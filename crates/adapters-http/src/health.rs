@@ -94,10 +94,10 @@ mod tests {
         }
     }
 
-    fn probe(result: fn() -> Result<(), NotReady>) -> Option<Arc<dyn Readiness>> {
+    fn probe(result: fn() -> Result<(), NotReady>) -> Arc<dyn Readiness> {
         let mut probe = MockReadiness::new();
         probe.expect_check().returning(result);
-        Some(Arc::new(probe))
+        Arc::new(probe)
     }
 
     /// Returns status code, body and cause.
@@ -133,14 +133,14 @@ mod tests {
                 Some("storage: no connection; keys: no connection"),
             ),
         ] {
-            let response = respond(&CheckReadiness::new(storage, keys)).await;
+            let response = respond(&CheckReadiness::new(Some(storage), Some(keys))).await;
             assert_eq!(response, (status, expected, cause.map(str::to_owned)));
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_probe_that_does_not_respond_in_time_is_unavailable_and_hides_no_other() {
-        let readiness = CheckReadiness::new(Some(Arc::new(Frozen)), probe(|| Ok(())));
+        let readiness = CheckReadiness::new(Some(Arc::new(Frozen)), Some(probe(|| Ok(()))));
         let start = tokio::time::Instant::now();
         let (status, shown, cause) = respond(&readiness).await;
         assert_eq!((status, shown), (503, body("unavailable", "unavailable", "ready")));
@@ -154,7 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_draining_instance_is_a_503_and_still_shows_its_checks() {
-        let readiness = CheckReadiness::new(probe(|| Ok(())), probe(|| Err(NotReady("no connection".into()))));
+        let readiness = CheckReadiness::new(None, Some(probe(|| Err(NotReady("no connection".into())))));
         readiness.start_draining();
         let (status, shown, cause) = respond(&readiness).await;
         assert_eq!((status, shown), (503, body("draining", "ready", "unavailable")));

@@ -118,7 +118,10 @@ impl Application {
         let result = tokio::select! {
             result = drained => match result {
                 Ok(Ok(())) => tokio::select! {
-                    () = end_of(writer) => Ok(tracing::info!("all requests were completed")),
+                    () = end_of(writer) => {
+                        tracing::info!("all requests were completed");
+                        Ok(())
+                    }
                     reason = cut_short => Err(anyhow!("{reason} before the writer of the storage ended")),
                 },
                 result => Err(server_error("the HTTP server", result)),

@@ -47,6 +47,6 @@ impl ShutdownConfig {
 
     /// Time from the first signal after which requests in flight are cut off. The rest of the timeout is for the log.
     pub(crate) fn requests_timeout(&self) -> Duration {
-        self.timeout - MAX_LOG_TIMEOUT.min(self.timeout / 4)
+        self.timeout.saturating_sub(MAX_LOG_TIMEOUT.min(self.timeout / 4))
     }
 }

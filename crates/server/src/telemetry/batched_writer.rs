@@ -107,7 +107,7 @@ mod tests {
         let mut reported = Vec::new();
         let report = |error: &io::Error| reported.push(error.kind());
         let mut writer = BatchedWriter::new(Output(&output), report, watch::Sender::default());
-        let line = [b'x'; CAPACITY / 2];
+        let line = vec![b'x'; CAPACITY / 2];
         for _ in 0..2 {
             for _ in 0..3 {
                 writer.write_all(&line).unwrap();

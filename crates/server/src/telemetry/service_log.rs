@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     /// More than a pipe holds.
-    const LINE: [u8; 128 * 1024] = [b'x'; 128 * 1024];
+    static LINE: [u8; 128 * 1024] = [b'x'; 128 * 1024];
 
     /// A log whose queue is full, its reader, and the number of queued lines.
     fn full_log() -> (ServiceLog, PipeReader, usize) {
