@@ -14,8 +14,8 @@ const CAPACITY: usize = 128 * 1024;
 
 /// Writes at once, then pauses so that lines accumulate. During the pause, a thread that logs wakes no other thread up.
 ///
-/// It never fails: lines that cannot be written are kept while there is room, then dropped. An empty line is a mark: the
-/// next flush publishes the number of marks, so that the end of the process can wait for it.
+/// It never fails: lines that cannot be written are kept while there is room, then dropped. An empty line is a mark:
+/// the next flush publishes the number of marks, so that the end of the process can wait for it.
 pub(super) struct BatchedWriter<W: Write, R> {
     buffer: BufWriter<W>,
     failing: bool,
