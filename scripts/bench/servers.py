@@ -148,6 +148,8 @@ class Redis(Server):
 class Service(Server):
     """The service with its defaults except for `settings`."""
 
+    stop_signal = signal.SIGINT  # without the drain delay
+
     def __init__(self, place: Workplace, name: str, settings: dict[str, str]):
         command = [place.program, "--listen", "127.0.0.1:0", "--set", "management.listen="]
         super().__init__(place, name, command, r'"listening","address":"([\d.]+):(\d+)"', env=settings)

@@ -17,7 +17,8 @@ start_service() { # FOLDER TOKEN
     (
         cd "$1" || exit
         export ANIMAL_STORE_KEYS__MEMORY__TOKENS=$2
-        exec "$program" --listen 127.0.0.1:0 --set management.listen= --set log.format=json >>"$log" 2>&1
+        exec "$program" --listen 127.0.0.1:0 --set management.listen= --set shutdown.drain_delay=0s \
+            --set log.format=json >>"$log" 2>&1
     ) &
     service=$!
     for _ in $(seq 200); do

@@ -1,23 +1,163 @@
 //! `/live` and `/ready` of the management listener. They need no API key.
 
-use std::time::Duration;
+use std::{error::Error, iter::successors, time::Duration};
 
 use actix_web::{HttpResponse, web::Data};
-use animal_store_app::CheckReadiness;
+use animal_store_app::{
+    CheckReadiness,
+    ports::{Cause, NotReady},
+};
+use futures_util::future::join;
+use serde::Serialize;
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::error::ApiError;
 
-/// Timeout of all probes together.
+/// Timeout of the probes, which run at the same time.
 const TIMEOUT: Duration = Duration::from_secs(1);
+
+const READY: &str = "ready";
+const UNAVAILABLE: &str = "unavailable";
+const DRAINING: &str = "draining";
+
+/// Body of `/ready`, whatever its status code is.
+#[derive(Serialize)]
+struct ReadinessResponse {
+    status: &'static str,
+    checks: Checks,
+}
+
+#[derive(Serialize)]
+struct Checks {
+    storage: &'static str,
+    keys: &'static str,
+}
 
 /// 200: the process can respond.
 pub(crate) async fn live() -> HttpResponse {
     HttpResponse::Ok().json(json!({ "status": "live" }))
 }
 
-/// 200 if this instance should receive requests, otherwise 503.
-pub(crate) async fn ready(readiness: Data<CheckReadiness>) -> Result<HttpResponse, ApiError> {
-    tokio::time::timeout(TIMEOUT, readiness.execute()).await.map_err(|late| ApiError::Unavailable(late.into()))??;
-    Ok(HttpResponse::Ok().json(json!({ "status": "ready" })))
+/// 200 if this instance should receive requests, otherwise 503. The request log gets the reason.
+pub(crate) async fn ready(readiness: Data<CheckReadiness>) -> HttpResponse {
+    let (storage, keys) = join(in_time(readiness.storage()), in_time(readiness.keys())).await;
+    let checks = Checks { storage: state(&storage), keys: state(&keys) };
+    let reasons = [reason("storage", storage), reason("keys", keys)].into_iter().flatten().collect::<Vec<_>>();
+    let (status, cause): (_, Cause) = if readiness.is_draining() {
+        (DRAINING, "the instance is shutting down".into())
+    } else if reasons.is_empty() {
+        return HttpResponse::Ok().json(ReadinessResponse { status: READY, checks });
+    } else {
+        (UNAVAILABLE, reasons.join("; ").into())
+    };
+    let body = HttpResponse::Ok().json(ReadinessResponse { status, checks }).into_body();
+    // The error carries the status code, Retry-After and, for the request log, the cause.
+    HttpResponse::from_error(ApiError::Unavailable(cause)).set_body(body)
+}
+
+async fn in_time(check: impl Future<Output = Result<(), NotReady>>) -> Result<(), NotReady> {
+    timeout(TIMEOUT, check).await.unwrap_or_else(|_| Err(NotReady("the probe did not respond in time".into())))
+}
+
+const fn state(check: &Result<(), NotReady>) -> &'static str {
+    if check.is_ok() { READY } else { UNAVAILABLE }
+}
+
+/// Describes a failed check: its name and the sources of its error.
+fn reason(name: &str, check: Result<(), NotReady>) -> Option<String> {
+    let error = check.err()?;
+    let sources = successors(error.source(), |&source| source.source()).map(|source| format!(": {source}"));
+    Some(format!("{name}{}", sources.collect::<String>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::pending, sync::Arc};
+
+    use actix_web::{
+        body::{BodySize, MessageBody, to_bytes},
+        http::header::RETRY_AFTER,
+    };
+    use animal_store_app::ports::{MockReadiness, Readiness};
+    use async_trait::async_trait;
+    use serde_json::Value;
+
+    use super::*;
+
+    struct Frozen;
+
+    #[async_trait]
+    impl Readiness for Frozen {
+        async fn check(&self) -> Result<(), NotReady> {
+            pending().await
+        }
+    }
+
+    fn probe(result: fn() -> Result<(), NotReady>) -> Arc<dyn Readiness> {
+        let mut probe = MockReadiness::new();
+        probe.expect_check().returning(result);
+        Arc::new(probe)
+    }
+
+    /// Returns status code, body and cause.
+    async fn respond(readiness: &CheckReadiness) -> (u16, Value, Option<String>) {
+        let response = ready(Data::new(readiness.clone())).await;
+        let status = response.status().as_u16();
+        assert_eq!(response.headers().contains_key(RETRY_AFTER), status == 503);
+        let cause = response.error().and_then(|error| error.as_error::<ApiError>()?.source().map(ToString::to_string));
+        let body = response.into_body();
+        let size = body.size();
+        let bytes = to_bytes(body).await.unwrap_or_else(|_| panic!("a body in memory"));
+        assert_eq!(size, BodySize::Sized(bytes.len() as u64));
+        (status, serde_json::from_slice(&bytes).expect("JSON"), cause)
+    }
+
+    fn body(status: &str, storage: &str, keys: &str) -> Value {
+        json!({ "status": status, "checks": { "storage": storage, "keys": keys } })
+    }
+
+    #[tokio::test]
+    async fn each_check_shows_its_own_state_and_the_cause_names_those_that_failed() {
+        let ready = || probe(|| Ok(()));
+        let broken = || probe(|| Err(NotReady("no connection".into())));
+        for (storage, keys, status, expected, cause) in [
+            (ready(), ready(), 200, body("ready", "ready", "ready"), None),
+            (broken(), ready(), 503, body("unavailable", "unavailable", "ready"), Some("storage: no connection")),
+            (ready(), broken(), 503, body("unavailable", "ready", "unavailable"), Some("keys: no connection")),
+            (
+                broken(),
+                broken(),
+                503,
+                body("unavailable", "unavailable", "unavailable"),
+                Some("storage: no connection; keys: no connection"),
+            ),
+        ] {
+            let response = respond(&CheckReadiness::new(Some(storage), Some(keys))).await;
+            assert_eq!(response, (status, expected, cause.map(str::to_owned)));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_probe_that_does_not_respond_in_time_is_unavailable_and_hides_no_other() {
+        let readiness = CheckReadiness::new(Some(Arc::new(Frozen)), Some(probe(|| Ok(()))));
+        let start = tokio::time::Instant::now();
+        let (status, shown, cause) = respond(&readiness).await;
+        assert_eq!((status, shown), (503, body("unavailable", "unavailable", "ready")));
+        assert_eq!(cause.as_deref(), Some("storage: the probe did not respond in time"));
+
+        let both = CheckReadiness::new(Some(Arc::new(Frozen)), Some(Arc::new(Frozen)));
+        respond(&both).await;
+        // The probes run at the same time.
+        assert_eq!(start.elapsed().as_secs(), 2 * TIMEOUT.as_secs());
+    }
+
+    #[tokio::test]
+    async fn a_draining_instance_is_a_503_and_still_shows_its_checks() {
+        let readiness = CheckReadiness::new(None, Some(probe(|| Err(NotReady("no connection".into())))));
+        readiness.start_draining();
+        let (status, shown, cause) = respond(&readiness).await;
+        assert_eq!((status, shown), (503, body("draining", "ready", "unavailable")));
+        assert_eq!(cause.as_deref(), Some("the instance is shutting down"));
+    }
 }

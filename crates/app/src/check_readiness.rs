@@ -1,28 +1,55 @@
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use crate::ports::{NotReady, Readiness};
 
-/// Checks whether all dependencies of the service are ready.
-#[derive(Clone)]
+/// Checks whether this instance should receive requests. A check without a probe is always ready.
+#[derive(Clone, Default)]
 pub struct CheckReadiness {
-    probes: Vec<Arc<dyn Readiness>>,
+    storage: Option<Arc<dyn Readiness>>,
+    keys: Option<Arc<dyn Readiness>>,
+    draining: Arc<AtomicBool>,
 }
 
 impl CheckReadiness {
-    /// Creates the use case over probes, which are checked in this order.
-    pub fn new(probes: Vec<Arc<dyn Readiness>>) -> Self {
-        Self { probes }
+    /// Creates the use case over the probes of the storage and of the source of API keys.
+    pub fn new(storage: Option<Arc<dyn Readiness>>, keys: Option<Arc<dyn Readiness>>) -> Self {
+        Self { storage, keys, draining: Arc::default() }
     }
 
-    /// Checks every probe.
+    /// Checks whether pets can be read and added.
     ///
     /// # Errors
-    /// [`NotReady`] of the first probe that is not ready.
-    pub async fn execute(&self) -> Result<(), NotReady> {
-        for probe in &self.probes {
-            probe.check().await?;
-        }
-        Ok(())
+    /// [`NotReady`] with the reason.
+    pub async fn storage(&self) -> Result<(), NotReady> {
+        check(self.storage.as_deref()).await
+    }
+
+    /// Checks whether API keys can be looked up.
+    ///
+    /// # Errors
+    /// [`NotReady`] with the reason.
+    pub async fn keys(&self) -> Result<(), NotReady> {
+        check(self.keys.as_deref()).await
+    }
+
+    /// From now on, the instance is draining: it should not receive new requests, whatever its dependencies report.
+    pub fn start_draining(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the instance is draining.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+}
+
+async fn check(probe: Option<&dyn Readiness>) -> Result<(), NotReady> {
+    match probe {
+        Some(probe) => probe.check().await,
+        None => Ok(()),
     }
 }
 
@@ -31,21 +58,31 @@ mod tests {
     use super::*;
     use crate::ports::MockReadiness;
 
-    fn probe(ready: bool) -> Arc<dyn Readiness> {
-        let mut probe = MockReadiness::new();
-        probe.expect_check().return_once(move || if ready { Ok(()) } else { Err(NotReady("unavailable".into())) });
-        Arc::new(probe)
+    #[tokio::test]
+    async fn a_check_without_a_probe_is_ready() {
+        let readiness = CheckReadiness::default();
+        assert!(readiness.storage().await.is_ok() && readiness.keys().await.is_ok());
     }
 
     #[tokio::test]
-    async fn a_service_without_probes_is_ready() {
-        assert!(CheckReadiness::new(Vec::new()).execute().await.is_ok());
+    async fn each_check_has_its_own_probe() {
+        let unavailable = || {
+            let mut probe = MockReadiness::new();
+            probe.expect_check().return_once(|| Err(NotReady("unavailable".into())));
+            Some(Arc::new(probe) as Arc<dyn Readiness>)
+        };
+        let storage = CheckReadiness::new(unavailable(), None);
+        assert!(storage.storage().await.is_err() && storage.keys().await.is_ok());
+        let keys = CheckReadiness::new(None, unavailable());
+        assert!(keys.storage().await.is_ok() && keys.keys().await.is_err());
     }
 
-    #[tokio::test]
-    async fn all_probes_have_to_be_ready() {
-        assert!(CheckReadiness::new(vec![probe(true), probe(true)]).execute().await.is_ok());
-        assert!(CheckReadiness::new(vec![probe(true), probe(false)]).execute().await.is_err());
-        assert!(CheckReadiness::new(vec![probe(false), probe(true)]).execute().await.is_err());
+    #[test]
+    fn all_clones_are_draining_from_the_same_moment_on() {
+        let readiness = CheckReadiness::default();
+        let clone = readiness.clone();
+        assert!(!clone.is_draining());
+        readiness.start_draining();
+        assert!(clone.is_draining());
     }
 }

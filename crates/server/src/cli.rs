@@ -23,9 +23,10 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
+use thiserror::Error;
 
 use self::options::Options;
-use crate::config::Config;
+use crate::{config::Config, stderr};
 
 /// A catalogue of pets as JSON over HTTP.
 #[derive(Debug, Parser)]
@@ -53,12 +54,23 @@ enum Command {
     Migrate(migrate::MigrateArgs),
 }
 
+/// The command line or the configuration is invalid.
+#[derive(Debug, Error)]
+#[error("{0}")]
+struct InvalidConfig(String);
+
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let mut command = cli.command.unwrap_or(Command::Serve(Options::default()));
     let options = match &mut command {
-        Command::Serve(options) | Command::CheckConfig(options) => std::mem::take(options),
+        Command::Serve(options) => {
+            let options = cli.options.join(std::mem::take(options));
+            // It installs its signal handlers before it reads the configuration.
+            let load = || load(options).map_err(|error| InvalidConfig(error).into());
+            return exit_code(serve::run(load));
+        }
+        Command::CheckConfig(options) => std::mem::take(options),
         Command::Keys(keys) => std::mem::take(keys.settings_mut()).into(),
         Command::Migrate(migrate) => std::mem::take(&mut migrate.settings).into(),
         Command::OpenApi => return exit_code(print_openapi()),
@@ -68,11 +80,10 @@ pub fn run() -> ExitCode {
         Err(error) => return fail(&error, 2),
     };
     exit_code(match command {
-        Command::Serve(_) => serve::run(config),
         Command::CheckConfig(_) => print_config(&config),
         Command::Keys(command) => keys::run(command, config),
         Command::Migrate(args) => migrate::run(&args, config),
-        Command::OpenApi => unreachable!("it needs no configuration"),
+        Command::Serve(_) | Command::OpenApi => unreachable!("it returned above"),
     })
 }
 
@@ -99,7 +110,7 @@ fn print_openapi() -> anyhow::Result<()> {
 fn exit_code(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&format!("{error:#}"), 1),
+        Err(error) => fail(&format!("{error:#}"), if error.is::<InvalidConfig>() { 2 } else { 1 }),
     }
 }
 
@@ -109,8 +120,7 @@ fn fail(error: &str, code: u8) -> ExitCode {
 }
 
 fn print_error(error: &str) {
-    // If standard error is closed, only the exit code is left.
-    let _ = writeln!(io::stderr(), "animal-store: {error}");
+    stderr::write_line(error);
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ mod storage;
 mod tests;
 mod values;
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use self::values::Values;
 pub use self::{
@@ -38,6 +38,7 @@ pub(crate) use self::{
     http::HttpConfig,
     keys::KeysConfig,
     log::{LogConfig, LogFormat},
+    shutdown::ShutdownConfig,
     storage::StorageConfig,
 };
 
@@ -50,7 +51,7 @@ pub struct Config {
     pub(crate) storage: StorageConfig,
     pub(crate) keys: KeysConfig,
     pub(crate) log: LogConfig,
-    pub(crate) shutdown_timeout: Duration,
+    pub(crate) shutdown: ShutdownConfig,
     /// Every key with its value. The value of a secret only says whether the secret is set.
     pub(crate) shown: Vec<(&'static Key, String)>,
     /// Warnings for the operator.
@@ -78,10 +79,10 @@ impl Config {
         let storage = StorageConfig::read(&mut values);
         let keys = KeysConfig::read(&mut values, http.listen);
         let log = LogConfig::read(&mut values);
-        let shutdown_timeout = shutdown::read_timeout(&mut values);
+        let shutdown = ShutdownConfig::read(&mut values);
         let shown = all_keys.into_iter().map(|key| (key, values.show(key))).collect();
         let warnings = values.finish()?;
         let (Some(storage), Some(keys)) = (storage, keys) else { unreachable!("a missing endpoint is an error") };
-        Ok(Self { http, management_listen, storage, keys, log, shutdown_timeout, shown, warnings })
+        Ok(Self { http, management_listen, storage, keys, log, shutdown, shown, warnings })
     }
 }

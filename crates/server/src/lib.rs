@@ -7,9 +7,11 @@ mod application;
 mod cli;
 pub mod config;
 mod shutdown;
+mod stderr;
 mod telemetry;
 mod wiring;
 
 pub use application::Application;
 pub use cli::run;
 pub use config::Config;
+pub use shutdown::ShutdownRequest;

@@ -1,59 +1,116 @@
-//! Shutdown signals, and the probe that makes `/ready` fail from the first signal on.
+//! The signals that end the process.
+//!
+//! The first SIGTERM or SIGINT starts a graceful shutdown, or ends the start. A second one ends the shutdown at once,
+//! unless it arrives within a second of the first: `timeout` and some supervisors send a signal twice. SIGHUP has no
+//! effect. From [`Signals::listen`] on, no signal of these kills the process.
 
-use std::{
-    io,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::{future::pending, io, time::Duration};
 
-use animal_store_app::ports::{NotReady, Readiness};
-use async_trait::async_trait;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
+    time::Instant,
 };
 
-/// Counts SIGTERM and SIGINT. The first one starts a graceful shutdown, the second one ends the process at once.
-pub(crate) struct Signals(watch::Receiver<u32>);
+/// A second signal that arrives sooner after the first is ignored.
+const SECOND_SIGNAL_DELAY: Duration = Duration::from_secs(1);
+
+/// The request to shut down gracefully.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShutdownRequest {
+    /// Start of `shutdown.timeout`.
+    pub received: Instant,
+    /// Whether connections are still accepted for `shutdown.drain_delay`.
+    pub drain: bool,
+}
+
+/// The signals that have arrived.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Received {
+    first: Option<ShutdownRequest>,
+    second: bool,
+}
+
+impl Received {
+    fn add(&mut self, signal: ShutdownRequest) {
+        match self.first {
+            None => self.first = Some(signal),
+            Some(first) if signal.received - first.received >= SECOND_SIGNAL_DELAY => self.second = true,
+            Some(_) => tracing::debug!("a second signal was ignored: it arrived within a second of the first"),
+        }
+    }
+}
+
+/// Receives SIGTERM, SIGINT and SIGHUP.
+pub(crate) struct Signals(watch::Receiver<Received>);
 
 impl Signals {
     /// Installs the signal handlers on the current runtime.
     pub(crate) fn listen() -> io::Result<Self> {
-        let (sender, receiver) = watch::channel(0);
-        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut hang_up = signal(SignalKind::hangup())?;
+        let (sender, receiver) = watch::channel(Received::default());
         tokio::spawn(async move {
             loop {
-                tokio::select! {
-                    _ = terminate.recv() => {}
-                    _ = interrupt.recv() => {}
-                }
-                sender.send_modify(|count| *count += 1);
+                let drain = tokio::select! {
+                    _ = terminate.recv() => true,
+                    _ = interrupt.recv() => false,
+                    _ = hang_up.recv() => {
+                        tracing::info!("SIGHUP was ignored: nothing can be reloaded");
+                        continue;
+                    }
+                };
+                sender.send_modify(|received| received.add(ShutdownRequest { received: Instant::now(), drain }));
             }
         });
         Ok(Self(receiver))
     }
 
-    /// Waits until this number of signals has arrived.
-    pub(crate) async fn reach(&self, count: u32) {
-        if self.0.clone().wait_for(|&current| current >= count).await.is_err() {
-            // The runtime is shutting down, and this future with it.
-            std::future::pending::<()>().await;
+    /// Returns the first signal, if it has arrived.
+    pub(crate) fn received(&self) -> Option<ShutdownRequest> {
+        self.0.borrow().first
+    }
+
+    /// Waits for the first signal.
+    pub(crate) async fn first(&self) -> ShutdownRequest {
+        self.wait_for(|received| received.first).await
+    }
+
+    /// Waits for the second signal.
+    pub(crate) async fn second(&self) {
+        self.wait_for(|received| received.second.then_some(())).await;
+    }
+
+    async fn wait_for<T>(&self, choose: impl Fn(&Received) -> Option<T>) -> T {
+        let mut receiver = self.0.clone();
+        if let Ok(received) = receiver.wait_for(|received| choose(received).is_some()).await
+            && let Some(chosen) = choose(&received)
+        {
+            return chosen;
         }
+        // The runtime is shutting down, and this future with it.
+        pending().await
     }
 }
 
-/// Readiness probe that fails after [`fail`](Self::fail).
-#[derive(Debug, Default)]
-pub(crate) struct ShutdownProbe(AtomicBool);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl ShutdownProbe {
-    pub(crate) fn fail(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-#[async_trait]
-impl Readiness for ShutdownProbe {
-    async fn check(&self) -> Result<(), NotReady> {
-        if self.0.load(Ordering::Relaxed) { Err(NotReady("shutting down".into())) } else { Ok(()) }
+    #[test]
+    fn a_second_signal_counts_from_one_second_after_the_first() {
+        let start = Instant::now();
+        let at = |milliseconds| ShutdownRequest {
+            received: start + Duration::from_millis(milliseconds),
+            drain: milliseconds == 0,
+        };
+        let mut received = Received::default();
+        for milliseconds in [0, 1, 999] {
+            received.add(at(milliseconds));
+            assert_eq!(received, Received { first: Some(at(0)), second: false });
+        }
+        received.add(at(1000));
+        assert_eq!(received, Received { first: Some(at(0)), second: true });
     }
 }

@@ -4,54 +4,55 @@
 //! than the line itself.
 //!
 //! **Invariant.** A request never waits for the log. A thread writes the lines in batches ([`batched_writer`]). If its
-//! queue is full, lines are dropped and counted, and the count is logged at the end. Commands use standard output for
-//! their result, so they log to standard error, and fail if a line is lost ([`command_log`]). Audit events pass every
-//! filter.
+//! queue is full, lines are dropped and counted, and the count is logged at the end. The end of the process waits for
+//! the log only until its deadline ([`service_log`]). An error of standard output is reported on standard error, once.
+//! Commands use standard output for their result, so they log to standard error, and fail if a line is lost
+//! ([`command_log`]). Audit events pass every filter.
 //!
-//! **Proof.** `log.rs` and `keys_refused.rs` in `crates/server/tests/process`.
+//! **Proof.** `log.rs`, `unread_output.rs` and `keys_refused.rs` in `crates/server/tests/process`.
 
 mod batched_writer;
 mod command_log;
 mod json_line;
+mod service_log;
 
 use std::{
     fs::File,
     io::{self, IsTerminal},
     os::fd::AsFd,
     panic,
+    time::Duration,
 };
 
 use tracing::Level;
-use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{fmt::MakeWriter, layer::SubscriberExt, util::SubscriberInitExt};
 
-use self::{batched_writer::BatchedWriter, json_line::JsonLine};
-use crate::config::{LogConfig, LogFormat};
-
-pub(crate) use self::command_log::CommandLog;
+use self::json_line::JsonLine;
+pub(crate) use self::{command_log::CommandLog, service_log::ServiceLog};
+use crate::{
+    config::{LogConfig, LogFormat},
+    stderr,
+};
 
 /// Capacity of the queue in lines. Lines beyond it are dropped.
 const QUEUE_LINES: usize = 65_536;
 
+/// Time for the last lines of the log after a second signal.
+pub(crate) const LAST_LINES_TIMEOUT: Duration = Duration::from_millis(500);
+
 /// Target of the audit events, which record changes of API keys. They pass every filter.
 pub(crate) const AUDIT_TARGET: &str = "audit";
-
-/// The log of a process that serves. Dropping it writes the queued lines.
-pub(crate) struct ServiceLog {
-    _writer: WorkerGuard,
-    dropped: ErrorCounter,
-}
 
 /// Starts the log of a process that serves: on standard output, written by its own thread.
 pub(crate) fn start(config: &LogConfig) -> io::Result<ServiceLog> {
     let stdout = io::stdout();
     // The stream of the standard library would flush every line; the file does not.
     let file = File::from(stdout.as_fd().try_clone_to_owned()?);
-    let (writer, guard) =
-        NonBlockingBuilder::default().buffered_lines_limit(QUEUE_LINES).finish(BatchedWriter::new(file));
-    let dropped = writer.error_counter();
+    let report =
+        |error: &io::Error| stderr::write_line(&format!("the log cannot be written to standard output: {error}"));
+    let (log, writer) = ServiceLog::start(file, QUEUE_LINES, report);
     init(config, stdout.is_terminal(), writer);
-    Ok(ServiceLog { _writer: guard, dropped })
+    Ok(log)
 }
 
 /// Starts the log of a command: on standard error, written before the command continues.
@@ -82,13 +83,4 @@ fn init(config: &LogConfig, terminal: bool, writer: impl for<'a> MakeWriter<'a> 
         let place = panic.location().map(ToString::to_string);
         tracing::error!(place, reason = panic.payload_as_str(), "panic");
     }));
-}
-
-impl Drop for ServiceLog {
-    fn drop(&mut self) {
-        let dropped = self.dropped.dropped_lines();
-        if dropped > 0 {
-            tracing::warn!(dropped, "log lines were dropped because their reader was too slow");
-        }
-    }
 }

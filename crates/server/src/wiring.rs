@@ -7,7 +7,7 @@ use animal_store_adapters_memory::{MemoryApiKeyDirectory, MemoryPetRepository};
 use animal_store_adapters_postgres::PgStorage;
 use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyStore};
 use animal_store_app::{
-    Authenticate, CreatePet, GetPet, ListPets,
+    Authenticate, CheckReadiness, CreatePet, GetPet, ListPets,
     ports::{ApiKeyDirectory, ApiKeyStore, PetRepository, Readiness},
 };
 use anyhow::Context;
@@ -19,8 +19,8 @@ use crate::config::{KeysConfig, StorageConfig};
 pub(crate) struct Adapters {
     directory: Arc<dyn ApiKeyDirectory>,
     new_repository: NewRepository,
-    /// Probes of the dependencies.
-    pub(crate) readiness: Vec<Arc<dyn Readiness>>,
+    /// Checks of the storage and of the source of API keys. What is kept in memory is always ready.
+    pub(crate) readiness: CheckReadiness,
     /// Resolves after the last repository is dropped and all queued creates have their response.
     pub(crate) writer: Option<JoinHandle<()>>,
 }
@@ -30,7 +30,8 @@ type NewRepository = Arc<dyn Fn() -> Arc<dyn PetRepository> + Send + Sync>;
 
 impl Adapters {
     pub(crate) async fn start(storage: StorageConfig, keys: KeysConfig) -> anyhow::Result<Self> {
-        let mut readiness: Vec<Arc<dyn Readiness>> = Vec::new();
+        let mut storage_probe: Option<Arc<dyn Readiness>> = None;
+        let mut keys_probe: Option<Arc<dyn Readiness>> = None;
         let mut writer = None;
         let new_repository: NewRepository = match storage {
             StorageConfig::Memory { idempotency_retention } => {
@@ -41,7 +42,7 @@ impl Adapters {
             StorageConfig::Postgres(postgres) => {
                 let started = PgStorage::start(postgres.endpoint, postgres.migrate_endpoint, postgres.settings).await;
                 let (storage, writer_end) = started.context("the storage cannot be used")?;
-                readiness.push(storage.readiness());
+                storage_probe = Some(storage.readiness());
                 writer = Some(writer_end);
                 Arc::new(move || Arc::new(storage.repository()))
             }
@@ -50,11 +51,11 @@ impl Adapters {
             KeysConfig::Memory { tokens } => Arc::new(MemoryApiKeyDirectory::new(&tokens)),
             KeysConfig::Redis(redis) => {
                 let directory = Arc::new(RedisApiKeyDirectory::connect(redis.endpoint, redis.directory).await);
-                readiness.push(directory.clone());
+                keys_probe = Some(directory.clone());
                 directory
             }
         };
-        Ok(Self { directory, new_repository, readiness, writer })
+        Ok(Self { directory, new_repository, readiness: CheckReadiness::new(storage_probe, keys_probe), writer })
     }
 
     /// Returns a function that creates the use cases of one worker.

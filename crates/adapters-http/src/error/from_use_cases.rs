@@ -2,7 +2,7 @@
 
 use animal_store_app::{
     ApiTokenError, AuthenticateError, GetPetError, InsufficientScope,
-    ports::{AddPetError, ApiKeyDirectoryError, NotReady, StorageError},
+    ports::{AddPetError, ApiKeyDirectoryError, StorageError},
 };
 
 use super::ApiError;
@@ -65,12 +65,6 @@ impl From<AuthenticateError> for ApiError {
     }
 }
 
-impl From<NotReady> for ApiError {
-    fn from(error: NotReady) -> Self {
-        Self::Unavailable(error.into())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,7 +95,6 @@ mod tests {
         assert_code(AddPetError::OutcomeUnknown("disconnected".into()), "outcome_unknown");
         assert_code(AddPetError::IdempotencyConflict, "idempotency_conflict");
         assert_code(AddPetError::IdempotencyMismatch, "idempotency_mismatch");
-        assert_code(NotReady("no connection".into()), "unavailable");
     }
 
     #[test]

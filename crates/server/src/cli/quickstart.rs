@@ -23,8 +23,12 @@ pub(super) fn generate_key(keys: &mut KeysConfig) -> anyhow::Result<Option<Secre
     Ok(Some(token))
 }
 
-/// Prints the token in two requests to paste, and the address of the API explorer.
-pub(super) fn print(token: &SecretString, address: SocketAddr) -> io::Result<()> {
+/// Prints the token in two requests to paste, and the address of the API explorer. Waits until standard error is read.
+pub(super) async fn print(token: SecretString, address: SocketAddr) -> anyhow::Result<()> {
+    Ok(tokio::task::spawn_blocking(move || write(&token, address)).await??)
+}
+
+fn write(token: &SecretString, address: SocketAddr) -> io::Result<()> {
     let mut stderr = io::stderr();
     let (margin, blank) = if stderr.is_terminal() { ("  ", "\n") } else { ("", "") };
     let curl = format!("curl -i -H 'Authorization: Bearer {}'", token.expose_secret());

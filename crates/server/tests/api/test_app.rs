@@ -7,10 +7,10 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use animal_store_server::{Application, Config, config::Sources};
+use animal_store_server::{Application, Config, ShutdownRequest, config::Sources};
 use animal_store_test_servers::{HttpClient, PgDatabase, RawConnection, Request, Response};
 use serde_json::Value;
-use tokio::{runtime::Runtime, sync::watch};
+use tokio::{runtime::Runtime, sync::watch, time::Instant};
 
 /// A valid token.
 pub(crate) const TOKEN: &str = "test-token-1";
@@ -59,7 +59,11 @@ impl TestApp {
                 let application = Application::build(config).await?;
                 let management_address = application.management_address().expect("a management address");
                 sender.send((application.address(), management_address))?;
-                application.run_until(reached(stopped.clone(), Stop::Gracefully), reached(stopped, Stop::Now)).await
+                let stop = async {
+                    reached(stopped.clone(), Stop::Gracefully).await;
+                    ShutdownRequest { received: Instant::now(), drain: true }
+                };
+                application.run_until(stop, reached(stopped.clone(), Stop::Now)).await
             })
         });
         let (address, management_address) = receiver.recv().expect("the application starts");
@@ -153,7 +157,12 @@ impl Drop for TestApp {
 }
 
 fn sources(database: Option<&PgDatabase>, keys: &[(&str, &str)]) -> Sources {
-    let flags = [("http.listen", "127.0.0.1:0"), ("http.workers", "2"), ("management.listen", "127.0.0.1:0")];
+    let flags = [
+        ("http.listen", "127.0.0.1:0"),
+        ("http.workers", "2"),
+        ("management.listen", "127.0.0.1:0"),
+        ("shutdown.drain_delay", "0s"),
+    ];
     let mut environment = vec![("ANIMAL_STORE_KEYS__MEMORY__TOKENS".into(), format!("{TOKEN},{OTHER_TOKEN}").into())];
     if let Some(database) = database {
         environment.push(("ANIMAL_STORE_STORAGE__BACKEND".into(), "postgres".into()));

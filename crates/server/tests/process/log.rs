@@ -1,7 +1,7 @@
 //! Standard output: the log and nothing else, one JSON object per line.
 
 use animal_store_test_servers::{HttpClient, RawConnection};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::program::{Line, Program, TOKEN};
 
@@ -43,6 +43,19 @@ fn the_start_warns_that_pets_in_memory_are_lost_at_the_end() {
     let mut running = Program::with_key().start();
     let warning = running.wait_for_log(|event| event["level"] == "WARN");
     assert!(warning["message"].as_str().is_some_and(|message| message.contains("memory")), "{warning}");
+}
+
+#[test]
+fn a_503_of_ready_is_one_error_whose_cause_names_the_check() {
+    let mut running = Program::with_redis_url("redis://127.0.0.1:1").start();
+    let response = HttpClient::new(running.management_address()).get("/ready");
+
+    response.assert_status(503).assert_header("Retry-After", Some("1"));
+    let checks = json!({ "storage": "ready", "keys": "unavailable" });
+    assert_eq!(response.json(), json!({ "status": "unavailable", "checks": checks }));
+    let line = running.wait_for_log(|event| event["path"] == "/ready");
+    assert_eq!((&line["level"], &line["status"]), (&"ERROR".into(), &503.into()), "{line}");
+    assert!(line["cause"].as_str().is_some_and(|cause| cause.starts_with("keys: ")), "{line}");
 }
 
 #[test]

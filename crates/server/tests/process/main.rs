@@ -20,3 +20,4 @@ mod secrets;
 mod signals;
 mod starting;
 mod tokens_in_output;
+mod unread_output;

@@ -22,6 +22,8 @@ pub(crate) struct Program {
     command: Command,
     directory: TempDir,
     stdin: String,
+    stdout: Stdio,
+    stderr: Stdio,
 }
 
 impl Program {
@@ -30,13 +32,16 @@ impl Program {
         let directory = TempDir::new().expect("a working directory");
         let mut command = Command::new(env!("CARGO_BIN_EXE_animal-store"));
         command.env_clear().current_dir(directory.path());
-        Self { command, directory, stdin: String::new() }
+        Self { command, directory, stdin: String::new(), stdout: Stdio::piped(), stderr: Stdio::piped() }
     }
 
-    /// A program on free ports.
+    /// A program on free ports, without a drain delay.
     pub(crate) fn new() -> Self {
         let program = Self::bare();
-        program.env("ANIMAL_STORE_HTTP__LISTEN", "127.0.0.1:0").env("ANIMAL_STORE_MANAGEMENT__LISTEN", "127.0.0.1:0")
+        program
+            .env("ANIMAL_STORE_HTTP__LISTEN", "127.0.0.1:0")
+            .env("ANIMAL_STORE_MANAGEMENT__LISTEN", "127.0.0.1:0")
+            .env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", "0s")
     }
 
     /// A program on free ports, with the API key [`TOKEN`].
@@ -87,8 +92,18 @@ impl Program {
         self
     }
 
+    /// Replaces standard output. The test gets no lines from it.
+    pub(crate) fn stdout(self, stdout: impl Into<Stdio>) -> Self {
+        Self { stdout: stdout.into(), ..self }
+    }
+
+    /// Replaces standard error. The test gets no lines from it.
+    pub(crate) fn stderr(self, stderr: impl Into<Stdio>) -> Self {
+        Self { stderr: stderr.into(), ..self }
+    }
+
     pub(crate) fn start(mut self) -> Running {
-        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.command.stdin(Stdio::piped()).stdout(self.stdout).stderr(self.stderr);
         let mut child = self.command.spawn().expect("the program starts");
         // A program that does not read it may have exited.
         let _ = child.stdin.take().expect("standard input").write_all(self.stdin.as_bytes());

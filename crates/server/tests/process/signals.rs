@@ -1,10 +1,16 @@
-//! Shutdown by signals.
+//! Shutdown by signals. Upper bounds are far below the timeouts that would apply without the signal.
 
-use std::net::{SocketAddr, TcpStream};
+use std::{
+    fs::OpenOptions,
+    net::{SocketAddr, TcpStream},
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use animal_store_test_servers::{HttpClient, RawConnection, wait_until};
+use serde_json::json;
 
-use crate::program::{Exited, Program, TOKEN};
+use crate::program::{Exited, Program, Running, TOKEN};
 
 const BODY: &str = r#"{"name":"Rex","categoryId":1}"#;
 
@@ -81,15 +87,30 @@ fn a_request_in_flight_is_completed_before_the_exit() {
     assert_graceful(&running.wait());
 }
 
+/// A program with a drain delay.
+fn start_with_drain_delay(delay: &str) -> Running {
+    Program::with_key().env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", delay).start()
+}
+
+/// Sends the first signal, and the second one as soon as it counts.
+#[track_caller]
+fn signal_twice(running: &mut Running, signals: [&str; 2]) {
+    running.signal(signals[0]);
+    running.wait_for_event("shutting down");
+    let start = Instant::now();
+    wait_until(|| start.elapsed() > Duration::from_secs(1));
+    running.signal(signals[1]);
+}
+
+const PAIRS: [[&str; 2]; 3] = [["TERM", "TERM"], ["INT", "INT"], ["TERM", "INT"]];
+
 #[test]
-fn a_second_signal_ends_the_process_at_once() {
-    for signals in [["TERM", "TERM"], ["INT", "INT"], ["TERM", "INT"]] {
+fn a_second_signal_ends_the_process_at_once_with_an_error_if_requests_are_in_flight() {
+    for signals in PAIRS {
         let mut running = Program::with_key().start();
         let hanging = begin_request(running.address());
-        running.signal(signals[0]);
-        running.wait_for_event("shutting down");
 
-        running.signal(signals[1]);
+        signal_twice(&mut running, signals);
 
         // The wait is shorter than the shutdown timeout.
         assert_cut_off(&running.wait(), ["signal", "cut off"]);
@@ -98,8 +119,96 @@ fn a_second_signal_ends_the_process_at_once() {
 }
 
 #[test]
+fn a_second_signal_ends_a_process_without_requests_in_flight_gracefully() {
+    for second in ["TERM", "INT"] {
+        let mut running = start_with_drain_delay("25s");
+        running.address();
+
+        signal_twice(&mut running, ["TERM", second]);
+
+        // The wait is shorter than the drain delay.
+        assert_graceful(&running.wait());
+    }
+}
+
+#[test]
+fn a_second_signal_within_a_second_of_the_first_is_ignored() {
+    for signals in PAIRS {
+        let mut running = Program::with_key().env("ANIMAL_STORE_LOG__FILTER", "debug").start();
+        let mut connection = begin_request(running.address());
+        running.signal(signals[0]);
+        running.wait_for_event("shutting down");
+
+        running.signal(signals[1]);
+
+        running.wait_for_event("a second signal was ignored: it arrived within a second of the first");
+        connection.send(BODY);
+        assert_eq!(connection.response().status, 201);
+        assert_graceful(&running.wait());
+    }
+}
+
+#[test]
+fn sigterm_waits_for_the_drain_delay_while_ready_is_503() {
+    let mut running = start_with_drain_delay("1s");
+    let (address, management) = (running.address(), running.management_address());
+    let client = HttpClient::new(address).with_token(TOKEN);
+    let start = Instant::now();
+
+    running.signal("TERM");
+    running.wait_for_event("shutting down");
+
+    let response = HttpClient::new(management).get("/ready");
+    let checks = json!({ "storage": "ready", "keys": "ready" });
+    assert_eq!((response.status, response.json()), (503, json!({ "status": "draining", "checks": checks })));
+    client.get("/v1/pets").assert_status(200);
+    assert_graceful(&running.wait());
+    assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
+}
+
+#[test]
+fn sigint_skips_the_drain_delay() {
+    let mut running = start_with_drain_delay("25s");
+    running.address();
+    running.signal("INT");
+    // The wait is shorter than the drain delay.
+    assert_graceful(&running.wait());
+}
+
+#[test]
+fn sighup_has_no_effect() {
+    let mut running = Program::with_key().start();
+    let client = HttpClient::new(running.address()).with_token(TOKEN);
+
+    running.signal("HUP");
+
+    running.wait_for_event("SIGHUP was ignored: nothing can be reloaded");
+    client.get("/v1/pets").assert_status(200);
+    assert_graceful(&running.terminate());
+}
+
+#[test]
+fn a_signal_during_the_start_ends_it_gracefully() {
+    for signal in ["TERM", "INT"] {
+        let folder = tempfile::TempDir::new().unwrap();
+        let pipe = folder.path().join("animal-store.toml");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let running = Program::with_key().args(&["--config", pipe.to_str().unwrap()]).start();
+        // Opening a named pipe waits for its reader: the program reads its configuration, and gets none.
+        let configuration = OpenOptions::new().write(true).open(&pipe).unwrap();
+
+        running.signal(signal);
+
+        let exited = running.wait();
+        assert_graceful(&exited);
+        assert!(exited.stdout.is_empty(), "{exited:?}");
+        drop(configuration);
+    }
+}
+
+#[test]
 fn a_request_that_outlasts_the_shutdown_timeout_is_cut_off() {
-    let mut running = Program::with_key().env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "300ms").start();
+    let mut running = Program::with_key().env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "1s").start();
     let mut hanging = begin_request(running.address());
 
     assert_cut_off(&running.terminate(), ["shutdown timeout", "1 request"]);

@@ -1,8 +1,12 @@
 //! Graceful shutdown.
 
-use std::net::TcpStream;
+use std::{
+    net::TcpStream,
+    time::{Duration, Instant},
+};
 
 use animal_store_test_servers::{RawConnection, wait_until};
+use serde_json::json;
 
 use crate::{
     raw_requests::{begin_post, get, pet, statuses},
@@ -80,6 +84,14 @@ fn connections_without_a_complete_request_do_not_delay_the_shutdown() {
     app.shut_down().expect("a graceful end");
 }
 
+#[track_caller]
+fn assert_draining(app: &TestApp) {
+    let response = app.management("GET", "/ready").send();
+    let checks = json!({ "storage": "ready", "keys": "ready" });
+    assert_eq!(response.assert_status(503).json(), json!({ "status": "draining", "checks": checks }));
+    app.management("GET", "/live").send().assert_status(200);
+}
+
 #[test]
 fn a_draining_service_is_live_and_not_ready() {
     let app = TestApp::start();
@@ -89,11 +101,40 @@ fn a_draining_service_is_live_and_not_ready() {
     app.begin_shutdown();
     wait_until_refused(&app);
 
-    app.management("GET", "/ready").send().assert_error(503, "unavailable");
-    app.management("GET", "/live").send().assert_status(200);
+    assert_draining(&app);
     connection.send(rest);
     connection.response().assert_status(201);
     app.shut_down().expect("a graceful end");
+}
+
+#[test]
+fn connections_are_accepted_until_the_drain_delay_has_passed() {
+    let app = TestApp::start_with(&[("shutdown.drain_delay", "1s")]);
+    let start = Instant::now();
+
+    app.begin_shutdown();
+    wait_until(|| app.management("GET", "/ready").send().status == 503);
+
+    assert_draining(&app);
+    app.get("/v1/pets").assert_status(200);
+    wait_until_refused(&app);
+    assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
+    app.shut_down().expect("a graceful end");
+}
+
+#[test]
+fn a_client_that_does_not_read_its_responses_is_cut_off_without_an_error() {
+    let app = TestApp::start_with(&[("shutdown.timeout", "1s")]);
+    let mut slow = app.connect();
+    // More responses than the buffers of the connection hold: sending ends when the service no longer reads.
+    slow.sender().set_write_timeout(Some(Duration::from_millis(500))).expect("a write timeout");
+    while slow.try_send(get("/openapi.json").repeat(100)).is_ok() {}
+    let start = Instant::now();
+
+    app.shut_down().expect("a graceful end");
+
+    assert!(start.elapsed() >= Duration::from_millis(500), "{:?}", start.elapsed());
+    drop(slow);
 }
 
 #[test]

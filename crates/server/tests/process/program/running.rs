@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 /// Limit of a wait, after which the test fails. It is long enough for a loaded machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+
 /// A line of output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
@@ -51,8 +52,12 @@ fn forward(pipe: impl Read + Send + 'static, sender: Sender<Line>, line: fn(Stri
 impl Running {
     pub(super) fn new(mut child: Child, directory: TempDir) -> Self {
         let (sender, receiver) = channel();
-        forward(child.stdout.take().expect("standard output"), sender.clone(), Line::Out);
-        forward(child.stderr.take().expect("standard error"), sender, Line::Err);
+        if let Some(stdout) = child.stdout.take() {
+            forward(stdout, sender.clone(), Line::Out);
+        }
+        if let Some(stderr) = child.stderr.take() {
+            forward(stderr, sender, Line::Err);
+        }
         Self { child, receiver, lines: Vec::new(), _directory: directory }
     }
 
@@ -119,7 +124,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Sends a signal: `TERM` or `INT`.
+    /// Sends a signal: `TERM`, `INT` or `HUP`.
     #[track_caller]
     pub(crate) fn signal(&self, name: &str) {
         // The `kill` of the shell: not every machine has a program of that name.
@@ -140,7 +145,7 @@ impl Running {
         self.wait()
     }
 
-    /// Waits for the exit, which is the end of the output.
+    /// Waits for the end of the output and for the exit.
     #[track_caller]
     pub(crate) fn wait(mut self) -> Exited {
         let start = Instant::now();
@@ -151,7 +156,12 @@ impl Running {
                 Err(RecvTimeoutError::Timeout) => panic!("the process does not exit: {:#?}", self.lines),
             }
         }
-        let code = self.child.wait().expect("an exit status").code();
+        let code = loop {
+            if let Some(status) = self.child.try_wait().expect("an exit status") {
+                break status.code();
+            }
+            assert!(start.elapsed() < DEADLINE, "the process does not exit: {:#?}", self.lines);
+        };
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         for line in mem::take(&mut self.lines) {
             match line {

@@ -1,0 +1,25 @@
+//! Standard error can be a pipe that is full and not read. A message there must not keep the process from its end.
+
+use std::{
+    io::{self, Write},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+const TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Writes a line that begins with the name of the program. If it cannot be written within half a second, it is lost.
+pub(crate) fn write_line(message: &str) {
+    let line = format!("animal-store: {message}\n");
+    let (end, written) = mpsc::channel::<()>();
+    let writer = thread::Builder::new().spawn(move || {
+        // If standard error is closed, only the exit code is left.
+        let _ = io::stderr().write_all(line.as_bytes());
+        drop(end);
+    });
+    if writer.is_ok() {
+        // The end of the writer disconnects the channel.
+        let _ = written.recv_timeout(TIMEOUT);
+    }
+}

@@ -1,0 +1,89 @@
+//! Standard output and standard error that cannot be written, or that are pipes which are full and not read.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write},
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+
+use animal_store_test_servers::HttpClient;
+
+use crate::program::{Exited, Line, Program, Running, TOKEN};
+
+/// `shutdown.timeout` and half a second for standard error, and time for a loaded machine.
+const LIMIT: Duration = Duration::from_secs(4);
+
+/// Keeps a pipe full until its reader is dropped.
+fn fill(mut pipe: PipeWriter) {
+    thread::spawn(move || while pipe.write_all(&[b'\n'; 4096]).is_ok() {});
+}
+
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, writer) = io::pipe().expect("a pipe");
+    fill(writer.try_clone().expect("a descriptor"));
+    (reader, writer)
+}
+
+/// A program that generates an API key: the lines on standard error show that it runs.
+fn program(stdout: impl Into<Stdio>) -> Program {
+    Program::new().env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "1s").stdout(stdout)
+}
+
+/// Sends SIGTERM and asserts that the process ends in time.
+#[track_caller]
+fn terminate(running: Running) -> Exited {
+    let start = Instant::now();
+    let exited = running.terminate();
+    assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
+    exited
+}
+
+#[test]
+fn a_log_that_is_not_read_ends_the_process_at_the_shutdown_timeout_with_an_error() {
+    let (_reader, stdout) = full_pipe();
+    let mut running = program(stdout).start();
+    running.wait_for(|line| matches!(line, Line::Err(text) if text.contains("/docs")).then_some(()));
+
+    let exited = terminate(running);
+
+    let error = "animal-store: the log could not be written to standard output within 1s";
+    assert_eq!((exited.code, exited.stderr.last().map(String::as_str)), (Some(1), Some(error)), "{exited:?}");
+}
+
+#[test]
+fn a_standard_error_that_is_not_read_either_does_not_keep_the_process() {
+    let (_reader, stdout) = full_pipe();
+    let (reader, stderr) = io::pipe().expect("a pipe");
+    let filled = stderr.try_clone().expect("a descriptor");
+    let running = program(stdout).stderr(stderr).start();
+    let mut lines = BufReader::new(reader);
+    let is_last = |line: &io::Result<String>| line.as_ref().is_ok_and(|text| text.contains("/docs"));
+    assert!(lines.by_ref().lines().any(|line| is_last(&line)), "the quickstart is missing");
+    fill(filled);
+
+    let exited = terminate(running);
+
+    assert_eq!(exited.code, Some(1), "{exited:?}");
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_reported_once_and_does_not_stop_the_service() {
+    let full = File::create("/dev/full").expect("a device");
+    let mut running = program(full).start();
+    let report = "animal-store: the log cannot be written to standard output: No space left on device (os error 28)";
+    running.wait_for(|line| matches!(line, Line::Err(text) if text == report).then_some(()));
+    let explorer = running.wait_for(|line| match line {
+        Line::Err(text) => text.split_once("http://")?.1.strip_suffix("/docs").map(str::to_owned),
+        Line::Out(_) => None,
+    });
+    for _ in 0..10 {
+        HttpClient::new(explorer.parse().expect("an address")).with_token(TOKEN).get("/v1/pets").assert_status(401);
+    }
+
+    let exited = terminate(running);
+
+    let reports: Vec<_> = exited.stderr.iter().filter(|line| line.starts_with("animal-store: ")).collect();
+    assert_eq!((exited.code, reports), (Some(0), vec![&report.to_owned()]), "{exited:?}");
+}
