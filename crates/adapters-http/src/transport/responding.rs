@@ -16,6 +16,9 @@ use crate::middleware::request_log;
 /// Maximum length of a request target in bytes. A longer one is a 414 (RFC 9110, section 15.5.15).
 const MAX_TARGET_BYTES: usize = 8 * 1024;
 
+/// actix may poll a response several times before it reads.
+const MAX_UNUSED_POLLS: u32 = 8;
+
 /// Calls the service. Its response lets the stream deliver the next request.
 pub(crate) fn respond<S, B>(
     request: Request,
@@ -69,18 +72,18 @@ where
     }
 }
 
-/// If the body is not complete, and small, actix gets filler in its place: otherwise it would close the connection.
+/// If the body is not complete, and small, gives actix filler in its place. Otherwise it would close the connection.
 async fn complete_body(connection: &Connection) {
     connection.fill_body();
-    loop {
-        let needed = connection.needed_filler();
-        if needed == 0 {
-            return;
-        }
+    let mut needed = connection.needed_filler();
+    let mut unused_polls = 0;
+    while needed > 0 {
         yield_now().await;
-        if connection.needed_filler() == needed {
-            // actix does not read: it closes the connection after the response.
-            connection.end_input();
+        unused_polls = if connection.needed_filler() == needed { unused_polls + 1 } else { 0 };
+        needed = connection.needed_filler();
+        if unused_polls == MAX_UNUSED_POLLS {
+            // actix does not read. It closes the connection after the response.
+            return connection.end_input();
         }
     }
 }

@@ -42,11 +42,11 @@ fn a_certificate_that_is_not_valid_is_reported_by_its_own_key() {
     let [certificate, key] = [&good.client, &good.client_key].map(|path| path.to_str().unwrap());
     for (files, expected) in [
         (&[("CA", "/nowhere")][..], "ca_file (…CA_FILE) names /nowhere, which cannot be read: No such file"),
-        (&[("CA", "/dev/null")], "ca_file (…CA_FILE) must contain certificates of authorities in PEM"),
-        (&[("CA", key)], "ca_file (…CA_FILE) must contain certificates of authorities in PEM"),
+        (&[("CA", "/dev/null")], "ca_file (…CA_FILE) contains no certificate in PEM format"),
+        (&[("CA", key)], "ca_file (…CA_FILE) contains no certificate in PEM format"),
         (&[("CERT", certificate)], "cert_file (…CERT_FILE) and keys.redis.tls_key_file must be set together"),
-        (&[("CERT", key), ("KEY", key)], "cert_file (…CERT_FILE) must contain a certificate in PEM"),
-        (&[("CERT", certificate), ("KEY", "/dev/null")], "key_file (…KEY_FILE) must contain a private key in PEM"),
+        (&[("CERT", key), ("KEY", key)], "cert_file (…CERT_FILE) contains no certificate in PEM format"),
+        (&[("CERT", certificate), ("KEY", "/dev/null")], "key_file (…KEY_FILE) contains no private key in PEM format"),
         (&[("CERT", certificate), ("KEY", "/nowhere")], "key_file (…KEY_FILE) names /nowhere, which cannot be read"),
     ] {
         let named: Vec<_> = files.iter().map(|(name, path)| (format!("{TLS}{name}_FILE"), path)).collect();
