@@ -7,8 +7,8 @@
 //! timeout. Pauses between retries grow, and each reason for a failure is logged once. A reason
 //! names the server and contains no password.
 //!
-//! **Proof.** `tests/redis/connections.rs` for endpoints, `messages.rs` for what operators read, `links.rs` for timeouts
-//! and retries; `a_reason_is_logged_once` in `retry`.
+//! **Proof.** In `tests/redis`: `connections.rs` for endpoints, `messages.rs` for reasons, `links.rs` for timeouts and
+//! retries. `a_reason_is_logged_once` in `retry`.
 
 mod connect;
 mod endpoint;
