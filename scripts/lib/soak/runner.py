@@ -1,0 +1,150 @@
+"""One run: starts the servers and the clients, runs the faults, stops everything and collects the results."""
+
+import asyncio
+import contextlib
+import json
+import random
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from soak import creators, readers, revocations, strangers
+from soak.client import Client, Load
+from soak.instances import Instance, KeyCommands, start_servers
+from soak.journal import Journal
+from soak.ledger import Comparison, Ledger, compare
+from soak.logs import LogFindings, read_logs
+from soak.samples import Sample, Trend, cpu_ticks, sample, sample_instance, trend, watch_readiness
+from soak.schedule import run_faults
+from soak.timeline import Timeline
+
+PROGRESS = 10.0
+# Each kind of client and how many run.
+CLIENTS = (
+    (creators.create_without_key, 4), (creators.create_invalid, 1),
+    (readers.read_acknowledged, 5), (readers.list_pets, 3), (readers.walk, 1), (readers.get_unknown, 1),
+    (strangers.use_wrong_tokens, 1), (strangers.read_slowly, 2), (strangers.vanish, 2), (strangers.send_nothing, 2),
+)
+CREATORS_WITH_KEY = 4
+
+
+@dataclass
+class Results:
+    load: Load
+    seconds: float
+    trend: Trend
+    comparison: Comparison
+    rows: int
+    busy: float  # share of the machine's CPUs
+    logs: LogFindings
+    failures: list[str]
+
+
+async def soak(folder: Path, program: Path, seconds: float, seed: int, longest: float) -> Results:
+    postgres, redis, instances = None, None, []
+    try:
+        postgres, redis, instances = await start_servers(folder, program)
+        commands = KeyCommands(program, folder, redis)
+        tokens = [await commands.create(f"soak-{number}") for number in range(4)]
+        reader_token = await commands.create("reader", "--scopes", "read")
+        for instance in instances:
+            await instance.start()
+        await asyncio.sleep(1)
+        idle = sample(instances[0].pid).descriptors
+        timeline, by_name = Timeline(), {instance.name: instance for instance in instances}
+        load = Load(by_name, timeline, Journal(timeline), Ledger(random.Random(seed)), tokens, reader_token, 0)
+        load.end = time.monotonic() + seconds
+        samples: list[Sample] = []
+        before = cpu_ticks()
+        async with background(load, samples):
+            faults = asyncio.create_task(run_faults(load, seed, longest, postgres, redis))
+            try:
+                await run_clients(load, seed, commands)
+            finally:
+                faults.cancel() if not faults.done() else None
+            failures = faults.result()
+        busy, total = (after - start for after, start in zip(cpu_ticks(), before))
+        still_open = await idle_descriptors(instances[0], idle)
+        failures += await stop_instances(instances)
+        rows = await read_table(postgres)
+        results = Results(load, seconds, trend(samples, (idle, still_open)), compare(load.ledger, rows), len(rows),
+                          busy / total, read_logs(instances, load.journal), failures)
+        return results
+    finally:
+        for server in (*instances, redis, postgres):
+            if server:
+                await server.discard()
+
+
+@contextlib.asynccontextmanager
+async def background(load: Load, samples: list[Sample]):
+    """Runs what watches the load."""
+    tasks = [asyncio.create_task(print_progress(load))]
+    for instance in load.instances.values():
+        tasks.append(asyncio.create_task(watch_readiness(instance, load.timeline, load.journal)))
+    tasks.append(asyncio.create_task(sample_instance(load.instances["A"], load.timeline, samples)))
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, Exception):
+                raise result
+
+
+async def run_clients(load: Load, seed: int, commands: KeyCommands) -> None:
+    """Returns when the load has ended and each client has finished what it was doing."""
+    clients: list[Client] = []
+
+    def client(name: str) -> Client:
+        clients.append(Client(load, f"{seed} {name}"))
+        return clients[-1]
+
+    async with asyncio.TaskGroup() as tasks:
+        for kind, count in CLIENTS:
+            for number in range(count):
+                tasks.create_task(kind(client(f"{kind.__name__} {number}")))
+        for number in range(CREATORS_WITH_KEY):
+            pair = client(f"key {number}"), client(f"twin {number}")
+            pair[1].token = pair[0].token
+            tasks.create_task(creators.create_with_key(*pair))
+        tasks.create_task(revocations.revoke_keys(client("revocations"), commands))
+    if load.ledger.unread:
+        load.journal.violate("acknowledged pets were not read on both instances", None, str(len(load.ledger.unread)))
+    for each in clients:
+        each.close()
+
+
+async def print_progress(load: Load) -> None:
+    start = time.monotonic()
+    while True:
+        await asyncio.sleep(PROGRESS)
+        faults = load.timeline.faults
+        print(
+            f"{time.monotonic() - start:6.0f} s  {load.journal.requests:,} requests  "
+            f"{len(load.ledger.acknowledged[None]):,} pets  {len(faults)} faults, "
+            f"latest: {faults[-1].kind if faults else 'none'}  {load.journal.broken.total()} violations",
+            flush=True,
+        )
+
+
+async def idle_descriptors(instance: Instance, expected: int) -> int:
+    """The descriptors of an instance whose clients have gone, once they are closed."""
+    for _ in range(50):
+        if (count := sample(instance.pid).descriptors) <= expected:
+            break
+        await asyncio.sleep(0.2)
+    return count
+
+
+async def stop_instances(instances: list[Instance]) -> list[str]:
+    """Stops the instances and returns those that did not end with exit code 0."""
+    codes = await asyncio.gather(*(instance.stop(signal.SIGTERM) for instance in instances))
+    return [f"the last stop of {each.name}: exit code {code}" for each, code in zip(instances, codes) if code != 0]
+
+
+async def read_table(postgres) -> list[list]:
+    table = await postgres.sql("SELECT json_build_array(id, name, category_id, status) FROM pets ORDER BY id")
+    return [json.loads(line) for line in table.splitlines()]
