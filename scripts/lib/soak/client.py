@@ -59,7 +59,7 @@ class Client:
         if self.rng.random() < 0.8:
             request.headers["X-Request-Id"] = f"soak-{next(request_numbers)}"
         connection = self.connections.pop(name, None)
-        if connection and connection.has_ended():
+        if connection and connection.has_ended():  # nothing is lost: the request goes to a new connection
             connection.close()
             connection = None
         exchange = await self.exchange(request, name, connection)

@@ -49,7 +49,7 @@ async def create_without_key(client: Client) -> None:
     while client.load.running:
         create = client.load.ledger.new()
         note_outcome(client, create, await client.send(create_request(create, client.token)))
-        await client.pause(0.15)
+        await client.pause(0.1)
 
 
 async def create_with_key(client: Client, twin: Client) -> None:
@@ -63,7 +63,7 @@ async def create_with_key(client: Client, twin: Client) -> None:
             await replay(client, create)
         elif client.rng.random() < 0.1:
             await reuse(client, create)
-        await client.pause(0.15)
+        await client.pause(0.1)
 
 
 async def resolve(client: Client, twin: Client, create: Create) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from soak.instances import Instance
-from soak.proxy import Proxy
+from soak.proxies import Proxy
 from soak.servers import Postgres, Redis, Server
 
 NOTHING: frozenset[str] = frozenset()
@@ -115,28 +115,30 @@ async def kill_redis_clients(target: Target) -> None:
     await target.redis.cli("CLIENT", "KILL", "TYPE", "normal")
 
 
-async def cut(proxies: list[Proxy], seconds: float) -> None:
-    for proxy in proxies:
-        await proxy.cut()
-    await asyncio.sleep(seconds)
-    for proxy in proxies:
-        await proxy.start()
+def disturb(service: str, command: str, undo: str) -> Callable[[Target], Awaitable[None]]:
+    """Sends a command to the proxies before a service, and another one at the end."""
+
+    async def run(target: Target) -> None:
+        proxies: list[Proxy] = getattr(target, service)
+        for proxy in proxies:
+            await proxy.send(*command.format(target.delay).split())
+        await asyncio.sleep(target.seconds)
+        for proxy in proxies:
+            await proxy.send(*undo.split())
+
+    return run
 
 
-async def hold(proxies: list[Proxy], seconds: float) -> None:
-    for proxy in proxies:
-        proxy.hold()
-    await asyncio.sleep(seconds)
-    for proxy in proxies:
-        proxy.release()
+def refuse(service: str) -> Callable[[Target], Awaitable[None]]:
+    return disturb(service, "cut", "accept")
 
 
-async def slow_down(proxies: list[Proxy], seconds: float, delay: float) -> None:
-    for proxy in proxies:
-        proxy.delay = delay
-    await asyncio.sleep(seconds)
-    for proxy in proxies:
-        proxy.delay = 0.0
+def hold(service: str) -> Callable[[Target], Awaitable[None]]:
+    return disturb(service, "hold", "release")
+
+
+def slow_down(service: str) -> Callable[[Target], Awaitable[None]]:
+    return disturb(service, "delay {}", "delay 0")
 
 
 FAULTS = (
@@ -149,17 +151,15 @@ FAULTS = (
     Fault("PostgreSQL: fast restart", "all", STORAGE, restart_postgres(signal.SIGINT, at_once=True)),
     Fault("PostgreSQL: SIGSTOP, SIGCONT", "all", STORAGE, lambda target: freeze(target.postgres, target.seconds)),
     Fault("PostgreSQL: all sessions terminated", "all", STORAGE, terminate_backends),
-    Fault("PostgreSQL: connections cut and refused", "some", STORAGE,
-          lambda target: cut(target.storage, target.seconds)),
-    Fault("PostgreSQL: connections black-holed", "some", STORAGE, lambda target: hold(target.storage, target.seconds)),
-    Fault("PostgreSQL: connections slow", "some", STORAGE,
-          lambda target: slow_down(target.storage, target.seconds, target.delay)),
+    Fault("PostgreSQL: connections cut and refused", "some", STORAGE, refuse("storage")),
+    Fault("PostgreSQL: connections black-holed", "some", STORAGE, hold("storage")),
+    Fault("PostgreSQL: connections slow", "some", STORAGE, slow_down("storage")),
     Fault("PostgreSQL: table `pets` locked", "all", STORAGE, lock_pets),
     Fault("PostgreSQL: read-only", "all", CREATES, make_read_only),
     Fault("Redis: SIGKILL, restart", "all", KEYS, restart_redis),
     Fault("Redis: SIGSTOP, SIGCONT", "all", KEYS, lambda target: freeze(target.redis, target.seconds)),
-    Fault("Redis: connections cut and refused", "some", KEYS, lambda target: cut(target.keys, target.seconds)),
-    Fault("Redis: connections black-holed", "some", KEYS, lambda target: hold(target.keys, target.seconds)),
-    Fault("Redis: connections slow", "some", KEYS, lambda target: slow_down(target.keys, target.seconds, target.delay)),
+    Fault("Redis: connections cut and refused", "some", KEYS, refuse("keys")),
+    Fault("Redis: connections black-holed", "some", KEYS, hold("keys")),
+    Fault("Redis: connections slow", "some", KEYS, slow_down("keys")),
     Fault("Redis: CLIENT KILL TYPE normal", "all", KEYS, kill_redis_clients),
 )

@@ -4,7 +4,7 @@ import asyncio
 import re
 from pathlib import Path
 
-from soak.proxy import Proxy
+from soak.proxies import Proxies, Proxy
 from soak.servers import CommandError, Postgres, Redis, Server, free_port, run
 
 # The defaults of `keys.redis.lease` in seconds: the longest time for which a revoked key is accepted.
@@ -32,10 +32,6 @@ class Instance(Server):
 
     async def is_ready(self) -> bool:
         return await accepts(self.port) and await accepts(self.management_port)
-
-    @property
-    def proxies(self) -> tuple[Proxy, Proxy]:
-        return self.storage, self.keys
 
 
 async def accepts(port: int) -> bool:
@@ -80,15 +76,7 @@ class KeyCommands:
             await asyncio.sleep(0.05)
 
 
-async def start_servers(folder: Path, program: Path) -> tuple[Postgres, Redis, list[Instance]]:
-    """Creates PostgreSQL, Redis and the instances A and B; starts all but the instances."""
-    postgres, redis = Postgres(folder), Redis(folder)
-    await postgres.create()
-    await redis.start()
-    instances = []
-    for name in ("A", "B"):
-        storage, keys = Proxy(postgres.port), Proxy(redis.port)
-        await storage.start()
-        await keys.start()
-        instances.append(Instance(folder, name, program, storage, keys))
-    return postgres, redis, instances
+async def create_instances(folder: Path, program: Path, proxies: Proxies, postgres: Postgres, redis: Redis) -> list:
+    """The instances A and B, not started, each with proxies of its own."""
+    a_storage, b_storage, a_keys, b_keys = await proxies.start([postgres.port, postgres.port, redis.port, redis.port])
+    return [Instance(folder, "A", program, a_storage, a_keys), Instance(folder, "B", program, b_storage, b_keys)]

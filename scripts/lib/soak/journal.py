@@ -26,6 +26,7 @@ class Journal:
         self.timeline, self.started = timeline, time.monotonic()
         self.statuses: dict[str, Counter] = defaultdict(Counter)  # by operation
         self.latencies: dict[str, array] = defaultdict(lambda: array("f"))  # by operation, in health, in seconds
+        self.suspects: list[Exchange] = []  # exchanges that broke a rule when they were recorded
         self.broken: Counter = Counter()  # rules
         self.examples: list[Violation] = []
         self.announced_closes = 0  # responses with `Connection: close` at graceful stops
@@ -40,8 +41,8 @@ class Journal:
         outcome = exchange.failure or " ".join(filter(None, (str(exchange.status), code)))
         self.statuses[operation][outcome] += 1
         faults = self.timeline.concerning(exchange)
-        for rule in violations(exchange, faults):
-            self.violate(rule, exchange)
+        if next(violations(exchange, faults), None):
+            self.suspects.append(exchange)
         if not faults:
             self.latencies[operation].append(exchange.received - exchange.sent)
         for fault in faults:
@@ -61,17 +62,25 @@ class Journal:
         if not good:
             fault.last_bad = max(fault.last_bad, exchange.received - fault.end)
 
+    def settle(self) -> None:
+        """Judges the suspects again: the timeline is complete now."""
+        for exchange in self.suspects:
+            for rule in violations(exchange, self.timeline.concerning(exchange)):
+                self.violate(rule, exchange)
+        self.suspects.clear()
+
     def violate(self, rule: str, exchange: Exchange | None = None, detail: str = "") -> None:
         self.broken[rule] += 1
         if self.broken[rule] > EXAMPLES:
             return
-        seconds = (exchange.sent if exchange else time.monotonic()) - self.started
-        fault = self.timeline.faults[-1].kind if self.timeline.faults else "none"
+        time_sent = exchange.sent if exchange else time.monotonic()
+        fault = self.timeline.at(time_sent)
         if not exchange:
-            self.examples.append(Violation(rule, detail, "", seconds, fault, ""))
+            self.examples.append(Violation(rule, detail, "", time_sent - self.started, fault, ""))
             return
         request_id = exchange.request.headers.get("X-Request-Id", "")
         if exchange.response:
             request_id = exchange.response.headers.get("x-request-id", request_id)
         operation = f"{exchange.request.operation} {detail}".strip()
+        seconds = exchange.sent - self.started
         self.examples.append(Violation(rule, operation, exchange.instance, seconds, fault, request_id))

@@ -6,6 +6,8 @@ import uuid
 from collections import deque
 from dataclasses import dataclass
 
+# Pets that wait to be read on each instance. Further ones are only found by walks and in the table.
+MAX_UNREAD = 200
 STATUSES = ("available", "pending", "sold")
 
 
@@ -51,7 +53,8 @@ class Ledger:
         self.acknowledged[None].append(create)
         if create.status:
             self.acknowledged[create.status].append(create)
-        self.unread += ((create, "A"), (create, "B"))
+        if len(self.unread) < MAX_UNREAD:
+            self.unread += ((create, "A"), (create, "B"))
         return True
 
     def random(self) -> Create | None:

@@ -15,7 +15,7 @@ OK = frozenset({200})
 
 
 async def read_acknowledged(client: Client) -> None:
-    """Gets each acknowledged pet from both instances until both have returned it, and other pets in between."""
+    """Gets acknowledged pets from both instances until both have returned them, otherwise pets at random."""
     load = client.load
     unread = load.ledger.unread
     while load.running or (unread and time.monotonic() < load.end + RESOLUTION):
@@ -27,7 +27,7 @@ async def read_acknowledged(client: Client) -> None:
                 await client.pause(0.2)
         elif create := load.ledger.random():
             await get(client, create)
-        await client.pause(0.04)
+        await client.pause(0.03)
 
 
 async def get(client: Client, create: Create, instance: str | None = None) -> bool:
@@ -53,13 +53,17 @@ async def get_unknown(client: Client) -> None:
 
 async def list_pets(client: Client) -> None:
     while client.load.running:
-        status, limit = client.rng.choice((None, *STATUSES)), client.rng.choice((1, 20, 100))
-        target = f"/v1/pets?limit={limit}" + (f"&status={status}" if status else "")
-        headers = {"Accept-Encoding": "gzip"} if client.rng.random() < 0.5 else {}
-        exchange = await client.send(Request("list", "GET", target, OK, USES, client.token, headers=headers))
-        if exchange.status == 200:
-            check_page(client, exchange, limit, status, 0)
-        await client.pause(0.1)
+        await list_once(client)
+        await client.pause(0.06)
+
+
+async def list_once(client: Client, instance: str | None = None) -> None:
+    status, limit = client.rng.choice((None, *STATUSES)), client.rng.choice((1, 20, 100))
+    target = f"/v1/pets?limit={limit}" + (f"&status={status}" if status else "")
+    headers = {"Accept-Encoding": "gzip"} if client.rng.random() < 0.5 else {}
+    exchange = await client.send(Request("list", "GET", target, OK, USES, client.token, headers=headers), instance)
+    if exchange.status == 200:
+        check_page(client, exchange, limit, status, 0)
 
 
 async def walk(client: Client) -> None:
@@ -104,9 +108,9 @@ def check_page(client: Client, exchange: Exchange, limit: int, status: str | Non
     if not isinstance(pets, list) or len(pets) > limit:
         client.violate("list is not an array, or is too long", exchange)
         return []
-    acknowledged = client.load.ledger.creates
+    creates = client.load.ledger.creates
     for pet in pets:
-        create = acknowledged.get(pet["name"])
+        create = creates.get(pet["name"])
         if pet["id"] <= after or (status and pet.get("status") != status):
             client.violate("list in a wrong order or with a wrong status", exchange, str(pet))
         if create is None or pet != create.members() | {"id": pet["id"]} or create.id not in (None, pet["id"]):

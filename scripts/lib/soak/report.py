@@ -51,7 +51,9 @@ def totals(results: Results) -> str:
         ("log lines dropped", results.logs.dropped),
     ]
     return table(("", "number"), [(name, f"{value:,}") for name, value in rows], "-|-:") + (
-        f"\n\nThe CPUs were {results.busy:.0%} busy, with everything that ran on the machine."
+        "\n\nThe clients, the proxies and the servers used {:.0%} of the CPUs; everything together used {:.0%}.".format(
+            *results.cpu_usage
+        )
     )
 
 
@@ -71,9 +73,9 @@ def fault_table(results: Results) -> str:
                      milliseconds(good, max), milliseconds(bad, median), milliseconds(bad, max)))
     heads = ("fault", "number", "seconds", "good", "other outcomes", "first good p50", "max", "last bad p50", "max")
     return (
-        "Requests that the fault can affect, sent before its end. `good`: the response is the one without a fault. "
-        "Recovery, in ms after\nthe end of the fault: until the first good response to a new request, and until the "
-        "last response that was not good.\n\n" + table(heads, rows, "-|-:|-:|-:|-|-:|-:|-:|-:")
+        "Requests that the fault can affect, sent before its end. `good`: the response is the same as without a "
+        "fault.\nRecovery, in ms after the end of the fault: until the first good response to a new request, and until "
+        "the last\nresponse that was not good.\n\n" + table(heads, rows, "-|-:|-:|-:|-|-:|-:|-:|-:")
     )
 
 

@@ -3,20 +3,25 @@
 import asyncio
 import contextlib
 import json
+import os
 import random
 import signal
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 
+from servers import cpu_seconds  # of scripts/bench
 from soak import creators, readers, revocations, strangers
 from soak.client import Client, Load
-from soak.instances import Instance, KeyCommands, start_servers
+from soak.instances import Instance, KeyCommands, create_instances
 from soak.journal import Journal
 from soak.ledger import Comparison, Ledger, compare
 from soak.logs import LogFindings, read_logs
-from soak.samples import Sample, Trend, cpu_ticks, sample, sample_instance, trend, watch_readiness
+from soak.proxies import Proxies
+from soak.samples import Sample, Trend, sample, sample_instance, trend, watch_readiness
 from soak.schedule import run_faults
+from soak.servers import Postgres, Redis
 from soak.timeline import Timeline
 
 PROGRESS = 10.0
@@ -36,45 +41,41 @@ class Results:
     trend: Trend
     comparison: Comparison
     rows: int
-    busy: float  # share of the machine's CPUs
+    cpu_usage: tuple[float, float]  # shares of the CPUs: of the run and all its servers, and of everything
     logs: LogFindings
     failures: list[str]
 
 
 async def soak(folder: Path, program: Path, seconds: float, seed: int, longest: float) -> Results:
-    postgres, redis, instances = None, None, []
+    postgres, redis, proxies, instances = Postgres(folder), Redis(folder), Proxies(), []
     try:
-        postgres, redis, instances = await start_servers(folder, program)
+        await postgres.create()
+        await redis.start()
+        instances += await create_instances(folder, program, proxies, postgres, redis)
         commands = KeyCommands(program, folder, redis)
         tokens = [await commands.create(f"soak-{number}") for number in range(4)]
         reader_token = await commands.create("reader", "--scopes", "read")
         for instance in instances:
             await instance.start()
-        await asyncio.sleep(1)
-        idle = sample(instances[0].pid).descriptors
         timeline, by_name = Timeline(), {instance.name: instance for instance in instances}
         load = Load(by_name, timeline, Journal(timeline), Ledger(random.Random(seed)), tokens, reader_token, 0)
+        idle = await open_connections(load, instances[0])
         load.end = time.monotonic() + seconds
         samples: list[Sample] = []
         before = cpu_ticks()
         async with background(load, samples):
-            faults = asyncio.create_task(run_faults(load, seed, longest, postgres, redis))
-            try:
-                await run_clients(load, seed, commands)
-            finally:
-                faults.cancel() if not faults.done() else None
-            failures = faults.result()
-        busy, total = (after - start for after, start in zip(cpu_ticks(), before))
+            failures = await run_load(load, commands, seed, run_faults(load, seed, longest, postgres, redis))
+        usage = cpu_usage(before)
+        timeline.add_stalls(proxies.stalls)
+        load.journal.settle()
         still_open = await idle_descriptors(instances[0], idle)
         failures += await stop_instances(instances)
         rows = await read_table(postgres)
-        results = Results(load, seconds, trend(samples, (idle, still_open)), compare(load.ledger, rows), len(rows),
-                          busy / total, read_logs(instances, load.journal), failures)
-        return results
+        return Results(load, seconds, trend(samples, (idle, still_open)), compare(load.ledger, rows), len(rows), usage,
+                       read_logs(instances, load.journal), failures)
     finally:
-        for server in (*instances, redis, postgres):
-            if server:
-                await server.discard()
+        for each in (*instances, redis, postgres, proxies):
+            await each.discard()
 
 
 @contextlib.asynccontextmanager
@@ -94,8 +95,8 @@ async def background(load: Load, samples: list[Sample]):
                 raise result
 
 
-async def run_clients(load: Load, seed: int, commands: KeyCommands) -> None:
-    """Returns when the load has ended and each client has finished what it was doing."""
+async def run_load(load: Load, commands: KeyCommands, seed: int, faults: Coroutine) -> list[str]:
+    """Returns the result of the faults when the load has ended and each client has finished what it was doing."""
     clients: list[Client] = []
 
     def client(name: str) -> Client:
@@ -103,6 +104,7 @@ async def run_clients(load: Load, seed: int, commands: KeyCommands) -> None:
         return clients[-1]
 
     async with asyncio.TaskGroup() as tasks:
+        running_faults = tasks.create_task(faults)
         for kind, count in CLIENTS:
             for number in range(count):
                 tasks.create_task(kind(client(f"{kind.__name__} {number}")))
@@ -115,6 +117,7 @@ async def run_clients(load: Load, seed: int, commands: KeyCommands) -> None:
         load.journal.violate("acknowledged pets were not read on both instances", None, str(len(load.ledger.unread)))
     for each in clients:
         each.close()
+    return running_faults.result()
 
 
 async def print_progress(load: Load) -> None:
@@ -130,6 +133,16 @@ async def print_progress(load: Load) -> None:
         )
 
 
+async def open_connections(load: Load, instance: Instance) -> int:
+    """Lets each worker open its connections to the storage. Returns the descriptors without clients."""
+    for number in range(20):
+        client = Client(load, f"warm-up {number}")
+        await readers.list_once(client, instance.name)
+        client.close()
+    await asyncio.sleep(1)
+    return sample(instance.pid).descriptors
+
+
 async def idle_descriptors(instance: Instance, expected: int) -> int:
     """The descriptors of an instance whose clients have gone, once they are closed."""
     for _ in range(50):
@@ -137,6 +150,18 @@ async def idle_descriptors(instance: Instance, expected: int) -> int:
             break
         await asyncio.sleep(0.2)
     return count
+
+
+def cpu_usage(before: tuple[float, int, int]) -> tuple[float, float]:
+    own, busy, total = (after - start for after, start in zip(cpu_ticks(), before))
+    return own / total, busy / total
+
+
+def cpu_ticks() -> tuple[float, int, int]:
+    """CPU ticks of this process and its descendants, of all processes, and of all processes and idle CPUs."""
+    fields = list(map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9]))
+    idle, total = fields[3] + fields[4], sum(fields)
+    return cpu_seconds(os.getpid()) * os.sysconf("SC_CLK_TCK"), total - idle, total
 
 
 async def stop_instances(instances: list[Instance]) -> list[str]:

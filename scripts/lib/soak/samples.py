@@ -1,6 +1,7 @@
 """Memory, descriptors and readiness of the instances, sampled during the load."""
 
 import asyncio
+import contextlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,8 @@ from soak.instances import Instance
 from soak.journal import Journal
 from soak.timeline import Exchange, Timeline
 
-READY = Request("/ready", "GET", "/ready", frozenset({200}), frozenset())
+# Every fault can make an instance not ready.
+READY = Request("/ready", "GET", "/ready", frozenset({200}), frozenset({"keys", "reads", "creates"}))
 # Seconds after the start that are left out: buffers and caches fill.
 WARM_UP = 15.0
 # Growth from the first quarter to the last that is not a leak: connections of clients come and go.
@@ -50,16 +52,14 @@ async def watch_readiness(instance: Instance, timeline: Timeline, journal: Journ
         try:
             async with asyncio.timeout(2):
                 connection = await Connection.open(instance.management_port)
-                try:
+                with contextlib.closing(connection):
                     exchange.response = await connection.exchange(READY)
-                finally:
-                    connection.close()
         except (OSError, Lost, TimeoutError):
-            pass
+            exchange.failure = "lost"
         exchange.received = time.monotonic()
         instance.ready = exchange.status == 200
         if not instance.ready and not timeline.concerning(exchange):
-            journal.violate(f"/ready is {exchange.status} without a fault", exchange)
+            journal.suspects.append(exchange)
         await asyncio.sleep(0.2)
 
 
@@ -93,9 +93,3 @@ def trend(samples: list[Sample], idle_descriptors: tuple[int, int]) -> Trend:
         return median(values[:quarter]), median(values[-quarter:])
 
     return Trend(len(late), medians("memory"), medians("resident"), medians("descriptors"), idle_descriptors)
-
-
-def cpu_ticks() -> tuple[int, int]:
-    """Ticks of the machine since its start: busy, and all."""
-    fields = list(map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9]))
-    return sum(fields) - fields[3] - fields[4], sum(fields)

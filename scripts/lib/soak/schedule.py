@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from soak.client import Load
 from soak.faults import FAULTS, Fault, Target
 from soak.instances import Instance
+from soak.rush import start_rush
 from soak.servers import Postgres, Redis
 from soak.timeline import RECOVERY, FaultRecord
 
@@ -51,7 +52,10 @@ async def run_faults(load: Load, seed: int, longest: float, postgres: Postgres, 
         fault = draw.fault
         record = FaultRecord(fault.kind, frozenset(draw.instances), fault.impairs, fault.stop, time.monotonic())
         load.timeline.begin(record)
+        rush = await start_rush(load, draw.instances[0]) if fault.stop in ("term", "int") else None
         await fault.run(target)
+        if rush:
+            await rush
         record.end = time.monotonic()
         await asyncio.sleep(draw.pause)
     raise AssertionError("unreachable")

@@ -88,9 +88,8 @@ class Postgres(Server):
         if os.geteuid() == 0:  # PostgreSQL refuses to run as root
             shutil.chown(folder, "postgres")
             options = {"user": "postgres", "group": "postgres", "extra_groups": []}
-        settings = {"port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
-        command = [self.programs / "postgres", "-D", self.data, *(f"--{key}={value}" for key, value in settings.items())]
-        super().__init__(folder, "postgres", command, **options)
+        command = [self.programs / "postgres", "-D", self.data, f"--port={self.port}", "--unix_socket_directories="]
+        super().__init__(folder, "postgres", [*command, "--listen_addresses=127.0.0.1"], **options)
 
     async def create(self) -> None:
         """Starts the server with an empty database."""
@@ -140,7 +139,8 @@ async def run(*command: object, **options) -> str:
     """
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        *map(str, command), stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True, **options
+        *map(str, command), stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True,
+        **options,
     )
     try:
         output, errors = await process.communicate()

@@ -59,6 +59,17 @@ class Timeline:
         self.faults.append(fault)
         return fault
 
+    def add_stalls(self, stalls: list[tuple[float, float]]) -> None:
+        """Adds the times at which the machine stood still: PING can be late then, and cached API keys expire."""
+        for start, end in stalls:
+            kind, everywhere = "test machine: stalled for over 100 ms", frozenset("AB")
+            self.faults.append(FaultRecord(kind, everywhere, frozenset({"keys"}), None, start, end))
+        self.faults.sort(key=lambda fault: fault.start)
+
+    def at(self, seconds: float) -> str:
+        """The kind of the latest fault that began before this time."""
+        return next((fault.kind for fault in reversed(self.faults) if fault.start <= seconds), "none")
+
     def concerning(self, exchange: Exchange) -> list[FaultRecord]:
         """The faults that the exchange can have met, latest first."""
         found = []
