@@ -43,6 +43,7 @@ class Fault:
     impairs: frozenset[str]
     run: Callable[[Target], Awaitable[None]]
     stop: str | None = None
+    early: bool = False  # among the first of a run, so that short runs have the hardest ones
 
 
 async def kill_instance(target: Target) -> None:
@@ -142,24 +143,24 @@ def slow_down(service: str) -> Callable[[Target], Awaitable[None]]:
 
 
 FAULTS = (
-    Fault("instance: SIGKILL, restart", "B", NOTHING, kill_instance, "kill"),
-    Fault("instance: SIGTERM, restart", "B", NOTHING, stop_instance(signal.SIGTERM), "term"),
+    Fault("instance: SIGKILL, restart", "B", NOTHING, kill_instance, "kill", early=True),
+    Fault("instance: SIGTERM, restart", "B", NOTHING, stop_instance(signal.SIGTERM), "term", early=True),
     Fault("instance: SIGINT, restart", "B", NOTHING, stop_instance(signal.SIGINT), "int"),
-    Fault("instance: SIGSTOP, SIGCONT", "one", STORAGE | KEYS, freeze_instance),
-    Fault("PostgreSQL: SIGKILL, restart", "all", STORAGE, restart_postgres(signal.SIGKILL)),
+    Fault("instance: SIGSTOP, SIGCONT", "one", STORAGE | KEYS, freeze_instance, early=True),
+    Fault("PostgreSQL: SIGKILL, restart", "all", STORAGE, restart_postgres(signal.SIGKILL), early=True),
     Fault("PostgreSQL: immediate stop, restart", "all", STORAGE, restart_postgres(signal.SIGQUIT)),
     Fault("PostgreSQL: fast restart", "all", STORAGE, restart_postgres(signal.SIGINT, at_once=True)),
     Fault("PostgreSQL: SIGSTOP, SIGCONT", "all", STORAGE, lambda target: freeze(target.postgres, target.seconds)),
     Fault("PostgreSQL: all sessions terminated", "all", STORAGE, terminate_backends),
     Fault("PostgreSQL: connections cut and refused", "some", STORAGE, refuse("storage")),
-    Fault("PostgreSQL: connections black-holed", "some", STORAGE, hold("storage")),
+    Fault("PostgreSQL: connections black-holed", "some", STORAGE, hold("storage"), early=True),
     Fault("PostgreSQL: connections slow", "some", STORAGE, slow_down("storage")),
     Fault("PostgreSQL: table `pets` locked", "all", STORAGE, lock_pets),
     Fault("PostgreSQL: read-only", "all", CREATES, make_read_only),
-    Fault("Redis: SIGKILL, restart", "all", KEYS, restart_redis),
+    Fault("Redis: SIGKILL, restart", "all", KEYS, restart_redis, early=True),
     Fault("Redis: SIGSTOP, SIGCONT", "all", KEYS, lambda target: freeze(target.redis, target.seconds)),
     Fault("Redis: connections cut and refused", "some", KEYS, refuse("keys")),
-    Fault("Redis: connections black-holed", "some", KEYS, hold("keys")),
+    Fault("Redis: connections black-holed", "some", KEYS, hold("keys"), early=True),
     Fault("Redis: connections slow", "some", KEYS, slow_down("keys")),
     Fault("Redis: CLIENT KILL TYPE normal", "all", KEYS, kill_redis_clients),
 )

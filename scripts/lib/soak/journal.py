@@ -35,6 +35,10 @@ class Journal:
     def requests(self) -> int:
         return sum(counts.total() for counts in self.statuses.values())
 
+    @property
+    def violation_count(self) -> int:
+        return self.broken.total() + len(self.suspects)
+
     def record(self, exchange: Exchange) -> None:
         operation = exchange.request.operation
         code = error_code(exchange) if exchange.status == 503 else None

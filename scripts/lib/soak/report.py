@@ -24,7 +24,7 @@ def problems(results: Results) -> list[str]:
 def report(results: Results, seed: int, version: str) -> str:
     found = problems(results)
     sections = [
-        f"## {results.seconds / 60:g} minutes on {time.strftime('%Y-%m-%d')}, seed {seed}, {version}",
+        f"## {time.strftime('%Y-%m-%d')}: {results.seconds / 60:g} min, seed {seed}, {version}",
         "**All checks held.**" if not found else "**Checks failed:**\n\n" + "\n".join(f"- {each}" for each in found),
         totals(results), fault_table(results), request_table(results), resource_table(results),
     ]
@@ -59,7 +59,7 @@ def totals(results: Results) -> str:
 
 def fault_table(results: Results) -> str:
     kinds: dict[str, list[FaultRecord]] = defaultdict(list)
-    for fault in results.load.timeline.faults:
+    for fault in results.load.timeline.real_faults:
         kinds[fault.kind].append(fault)
     rows = []
     for kind, faults in sorted(kinds.items()):

@@ -20,11 +20,13 @@ from soak.ledger import Comparison, Ledger, compare
 from soak.logs import LogFindings, read_logs
 from soak.proxies import Proxies
 from soak.samples import Sample, Trend, sample, sample_instance, trend, watch_readiness
-from soak.schedule import run_faults
+from soak.schedule import LONG, SHORT, run_faults
 from soak.servers import Postgres, Redis
 from soak.timeline import Timeline
 
 PROGRESS = 10.0
+# A run of at most these seconds has short faults, so that there are more of them.
+SHORT_RUN = 180.0
 # Each kind of client and how many run.
 CLIENTS = (
     (creators.create_without_key, 4), (creators.create_invalid, 1),
@@ -46,7 +48,7 @@ class Results:
     failures: list[str]
 
 
-async def soak(folder: Path, program: Path, seconds: float, seed: int, longest: float) -> Results:
+async def soak(folder: Path, program: Path, seconds: float, seed: int) -> Results:
     postgres, redis, proxies, instances = Postgres(folder), Redis(folder), Proxies(), []
     try:
         await postgres.create()
@@ -59,12 +61,13 @@ async def soak(folder: Path, program: Path, seconds: float, seed: int, longest: 
             await instance.start()
         timeline, by_name = Timeline(), {instance.name: instance for instance in instances}
         load = Load(by_name, timeline, Journal(timeline), Ledger(random.Random(seed)), tokens, reader_token, 0)
+        pace = SHORT if seconds <= SHORT_RUN else LONG
         idle = await open_connections(load, instances[0])
         load.end = time.monotonic() + seconds
         samples: list[Sample] = []
         before = cpu_ticks()
         async with background(load, samples):
-            failures = await run_load(load, commands, seed, run_faults(load, seed, longest, postgres, redis))
+            failures = await run_load(load, commands, seed, run_faults(load, seed, pace, postgres, redis))
         usage = cpu_usage(before)
         timeline.add_stalls(proxies.stalls)
         load.journal.settle()
@@ -124,11 +127,11 @@ async def print_progress(load: Load) -> None:
     start = time.monotonic()
     while True:
         await asyncio.sleep(PROGRESS)
-        faults = load.timeline.faults
+        faults = load.timeline.real_faults
         print(
             f"{time.monotonic() - start:6.0f} s  {load.journal.requests:,} requests  "
             f"{len(load.ledger.acknowledged[None]):,} pets  {len(faults)} faults, "
-            f"latest: {faults[-1].kind if faults else 'none'}  {load.journal.broken.total()} violations",
+            f"latest: {faults[-1].kind if faults else 'none'}  {load.journal.violation_count} violations",
             flush=True,
         )
 

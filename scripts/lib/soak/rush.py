@@ -1,4 +1,4 @@
-"""Busy clients at a graceful stop: each keeps one connection in use without pauses until it must close it."""
+"""Busy clients at the beginning of each fault, so that it meets requests in flight."""
 
 import asyncio
 
@@ -7,25 +7,35 @@ from soak.creators import create_request, note_outcome
 from soak.readers import list_once
 
 CLIENTS = 16
-# Seconds before the signal.
+# Seconds before the fault.
 LEAD = 1.0
 
 
-async def start_rush(load: Load, instance: str) -> asyncio.Task:
-    """Returns the task of the clients when they are busy."""
-    clients = [Client(load, f"rush {number}") for number in range(CLIENTS)]
-    rush = asyncio.ensure_future(asyncio.gather(*(keep_busy(client, instance) for client in clients)))
-    await asyncio.sleep(LEAD)
-    return rush
+class Rush:
+    """Clients that use one connection to an instance without pauses, from `start` until the fault has its effect."""
 
+    def __init__(self, load: Load, instance: str):
+        self.load, self.instance, self.ended = load, instance, False
+        self.task: asyncio.Future | None = None
 
-async def keep_busy(client: Client, instance: str) -> None:
-    """Creates and lists in turn, until a response says `Connection: close` or the connection ends."""
-    while True:
-        create = client.load.ledger.new()
-        note_outcome(client, create, await client.send(create_request(create, client.token), instance))
-        if instance not in client.connections:
-            return
-        await list_once(client, instance)
-        if instance not in client.connections:
-            return
+    async def start(self) -> None:
+        """Returns when the clients are busy."""
+        clients = [Client(self.load, f"rush {number}") for number in range(CLIENTS)]
+        self.task = asyncio.gather(*(self.keep_busy(client) for client in clients))
+        await asyncio.sleep(LEAD)
+
+    async def end(self) -> None:
+        self.ended = True
+        await self.task
+
+    async def keep_busy(self, client: Client) -> None:
+        """Creates and lists in turn until a create fails, or a response says `Connection: close`."""
+        while not self.ended:
+            create = self.load.ledger.new()
+            exchange = await client.send(create_request(create, client.token), self.instance)
+            if not note_outcome(client, create, exchange) or self.instance not in client.connections:
+                break
+            await list_once(client, self.instance)
+            if self.instance not in client.connections:
+                break
+        client.close()

@@ -12,6 +12,9 @@ RECOVERY = 3.0
 # A request can last this long, so that it may have met a fault that ended before.
 RESPONSE_TIMEOUT = 30.0
 
+# The time before a fault in which the load is high. It excuses nothing.
+LEAD_IN = "lead-in"
+
 
 @dataclass
 class FaultRecord:
@@ -66,9 +69,13 @@ class Timeline:
             self.faults.append(FaultRecord(kind, everywhere, frozenset({"keys"}), None, start, end))
         self.faults.sort(key=lambda fault: fault.start)
 
+    @property
+    def real_faults(self) -> list[FaultRecord]:
+        return [fault for fault in self.faults if fault.kind != LEAD_IN]
+
     def at(self, seconds: float) -> str:
         """The kind of the latest fault that began before this time."""
-        return next((fault.kind for fault in reversed(self.faults) if fault.start <= seconds), "none")
+        return next((fault.kind for fault in reversed(self.real_faults) if fault.start <= seconds), "none")
 
     def concerning(self, exchange: Exchange) -> list[FaultRecord]:
         """The faults that the exchange can have met, latest first."""
@@ -83,4 +90,4 @@ class Timeline:
     def healthy(self, instance: str) -> bool:
         """Returns true if no fault affects the instance or did so recently."""
         now = time.monotonic()
-        return not any(instance in fault.instances and now <= fault.end + RECOVERY for fault in self.faults[-5:])
+        return not any(instance in fault.instances and now <= fault.end + RECOVERY for fault in self.faults[-6:])
