@@ -27,14 +27,24 @@ async def revoke_keys(client: Client, commands: KeyCommands) -> None:
         except CommandError:  # Redis is unavailable
             await client.pause(1)
             continue
-        for name in client.load.instances:
-            await client.send(list_request(token, LISTED), name)
+        await use_until_fault(client, token)
         revocation = asyncio.create_task(revoke(commands, key))
         try:
             await probe(client, token, revocation)
         finally:
             revocation.cancel()
         await client.pause(2)
+
+
+async def use_until_fault(client: Client, token: str) -> None:
+    """Uses a key on both instances until a fault of Redis begins, or for a random time."""
+    load, end = client.load, time.monotonic() + client.rng.uniform(0, 10)
+    while True:
+        for name in load.instances:
+            await client.send(list_request(token, LISTED), name)
+        if time.monotonic() > end or load.timeline.impaired("keys"):
+            return
+        await client.pause(0.1)
 
 
 async def revoke(commands: KeyCommands, key: str) -> float:

@@ -32,7 +32,8 @@ def violations(exchange: Exchange, faults: list[FaultRecord]) -> Iterator[str]:
 def forbidden_failure(exchange: Exchange, faults: list[FaultRecord]) -> str | None:
     if exchange.failure == "silent":
         return "no response in time"
-    stops = {fault.stop for fault in faults if fault.stop}
+    # There is no recovery from a stop: it ends when the next process accepts connections.
+    stops = {fault.stop for fault in faults if fault.stop and exchange.sent <= fault.end}
     if "kill" in stops or (stops and exchange.failure == "refused"):
         return None
     if exchange.failure == "refused":

@@ -16,6 +16,8 @@ START_TIMEOUT = 30.0
 class Server:
     """A process with a fixed port. Its log is a file in the folder; every start appends to it."""
 
+    last_signal = signal.SIGKILL
+
     def __init__(self, folder: Path, name: str, command: list, **options):
         self.folder, self.name, self.command, self.options = folder, name, command, options
         self.log = folder / f"{name}.log"
@@ -74,12 +76,14 @@ class Server:
         """Ends the process at once, whatever its state."""
         self.thaw()
         if self.process and self.process.returncode is None:
-            self.process.kill()
+            self.process.send_signal(self.last_signal)
             await self.process.wait()
 
 
 class Postgres(Server):
     """A PostgreSQL server with its defaults, durable writes among them."""
+
+    last_signal = signal.SIGQUIT  # ends its children too
 
     def __init__(self, folder: Path):
         self.programs, self.port = postgres_programs(), free_port()

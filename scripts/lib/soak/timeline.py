@@ -87,6 +87,10 @@ class Timeline:
                 found.append(fault)
         return found
 
+    def impaired(self, ability: str) -> bool:
+        """Returns true during a fault that impairs this."""
+        return bool(self.faults) and self.faults[-1].end == float("inf") and ability in self.faults[-1].impairs
+
     def healthy(self, instance: str) -> bool:
         """Returns true if no fault affects the instance or did so recently."""
         now = time.monotonic()
