@@ -1,0 +1,114 @@
+"""Clients that create pets, with and without an Idempotency-Key."""
+
+import asyncio
+import json
+import time
+import uuid
+
+from soak.client import Client
+from soak.http_client import Request
+from soak.ledger import Create
+from soak.rules import error_code, parse
+from soak.timeline import Exchange
+
+USES = frozenset({"keys", "creates"})
+# Seconds after the end of the load within which each create with a key must get its outcome.
+RESOLUTION = 15.0
+
+
+def create_request(create: Create, token: str, expected: frozenset = frozenset({201}), operation="create") -> Request:
+    headers = {"Idempotency-Key": create.key} if create.key else {}
+    return Request(operation, "POST", "/v1/pets", expected, USES, token, create.body(), headers)
+
+
+def note_outcome(client: Client, create: Create, exchange: Exchange) -> bool:
+    """Enters the outcome of an attempt into the ledger. Returns true if it was a 201."""
+    if exchange.status == 201:
+        check_created(client, create, exchange)
+        return True
+    # After any other response, and if nothing was sent, the pet was not added by this attempt.
+    if exchange.failure in ("lost", "silent") or error_code(exchange) == "outcome_unknown" or exchange.status == 500:
+        create.uncertain = True
+    return False
+
+
+def check_created(client: Client, create: Create, exchange: Exchange) -> None:
+    pet = parse(exchange.response.body)
+    if not isinstance(pet, dict) or pet | {"id": 0} != create.members() | {"id": 0}:
+        client.violate("201 with another pet", exchange, create.name)
+        create.uncertain = True
+        return
+    if exchange.response.headers.get("location") != f"pets/{pet['id']}":
+        client.violate("201 with a wrong Location", exchange)
+    if not client.load.ledger.acknowledge(create, pet["id"]):
+        client.violate("two ids for one Idempotency-Key", exchange, f"{create.id} and {pet['id']}")
+
+
+async def create_without_key(client: Client) -> None:
+    """Sends each create once."""
+    while client.load.running:
+        create = client.load.ledger.new()
+        note_outcome(client, create, await client.send(create_request(create, client.token)))
+        await client.pause(0.1)
+
+
+async def create_with_key(client: Client, twin: Client) -> None:
+    """Retries each create, on any instance, until it has a definite outcome. Sometimes the twin sends the same create
+    at the same time; sometimes the key is used again afterwards."""
+    while client.load.running:
+        create = client.load.ledger.new(key=str(uuid.uuid4()))
+        if not await resolve(client, twin, create):
+            client.load.journal.violate("no definite outcome for an Idempotency-Key", None, create.name)
+        elif client.rng.random() < 0.2:
+            await replay(client, create)
+        elif client.rng.random() < 0.1:
+            await reuse(client, create)
+        await client.pause(0.1)
+
+
+async def resolve(client: Client, twin: Client, create: Create) -> bool:
+    """Returns true once the create got 201."""
+    while time.monotonic() < client.load.end + RESOLUTION:
+        together = [client, twin] if client.rng.random() < 0.15 else [client]
+        # Only another attempt that may be in flight explains a conflict.
+        expected = frozenset({201, 409} if create.uncertain or len(together) > 1 else {201})
+        requests = [create_request(create, client.token, expected, "create with key") for _ in together]
+        exchanges = await asyncio.gather(*(each.send(request) for each, request in zip(together, requests)))
+        if any([note_outcome(client, create, exchange) for exchange in exchanges]):
+            return True
+        await client.pause(0.2)
+    return False
+
+
+async def replay(client: Client, create: Create) -> None:
+    """Sends an acknowledged create again."""
+    exchange = await client.send(create_request(create, client.token, operation="replay"))
+    if note_outcome(client, create, exchange) and exchange.response.headers.get("idempotency-replayed") != "true":
+        client.violate("replay without Idempotency-Replayed", exchange)
+
+
+async def reuse(client: Client, create: Create) -> None:
+    """Uses the key of an acknowledged create for another pet."""
+    other = client.load.ledger.new(key=create.key)
+    exchange = await client.send(create_request(other, client.token, frozenset({422}), "reuse of a key"))
+    note_outcome(client, other, exchange)
+
+
+async def create_invalid(client: Client) -> None:
+    """Sends creates that must be refused: invalid members, malformed JSON, a key without the scope."""
+    load = client.load
+    while load.running:
+        create = load.ledger.new()
+        request = create_request(create, client.token, frozenset({400}), "invalid create")
+        request.uses = frozenset({"keys"})
+        match client.rng.randrange(4):
+            case 0:
+                request.body = json.dumps(create.members() | {"status": "eaten"}).encode()
+            case 1:
+                request.body = json.dumps({"name": create.name}).encode()
+            case 2:
+                request.body = request.body[:-1]
+            case 3:
+                request.token, request.expected = load.reader_token, frozenset({403})
+        note_outcome(client, create, await client.send(request))
+        await client.pause(0.3)

@@ -1,0 +1,90 @@
+"""HTTP/1.1 over one keep-alive connection: just enough to see what the service sends."""
+
+import asyncio
+import time
+import zlib
+from dataclasses import dataclass, field
+
+
+class Lost(Exception):
+    """The connection ended before a complete response arrived."""
+
+
+@dataclass
+class Request:
+    operation: str  # name in the report
+    method: str
+    target: str
+    expected: frozenset[int]  # statuses without a fault
+    uses: frozenset[str]  # what a fault can take from it: keys, reads, creates
+    token: str | None = None
+    body: bytes | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        fields = {"Host": "soak", **self.headers}
+        if self.token:
+            fields["Authorization"] = f"Bearer {self.token}"
+        if self.body is not None:
+            fields |= {"Content-Type": "application/json", "Content-Length": str(len(self.body))}
+        lines = [f"{self.method} {self.target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+        return "\r\n".join([*lines, "", ""]).encode() + (self.body or b"")
+
+
+@dataclass
+class Response:
+    status: int
+    headers: dict[str, str]  # names in lower case
+    body: bytes
+
+    @property
+    def closes(self) -> bool:
+        return self.headers.get("connection", "").lower() == "close"
+
+
+class Connection:
+    """A connection to an instance. `last_used` is the time of the last response, None before the first one."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        self.reader, self.writer = reader, writer
+        self.last_used: float | None = None
+
+    @classmethod
+    async def open(cls, port: int, **options) -> "Connection":
+        return cls(*await asyncio.open_connection("127.0.0.1", port, **options))
+
+    def has_ended(self) -> bool:
+        return self.reader.at_eof() or self.writer.is_closing()
+
+    def close(self) -> None:
+        self.writer.transport.abort()
+
+    async def exchange(self, request: Request) -> Response:
+        try:
+            self.writer.write(request.encode())
+            await self.writer.drain()
+            response = await self.read_response()
+        except (OSError, asyncio.IncompleteReadError) as error:
+            raise Lost(repr(error)) from error
+        self.last_used = time.monotonic()
+        return response
+
+    async def read_response(self) -> Response:
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        status_line, *lines = head.split("\r\n")[:-2]
+        fields = (line.partition(":") for line in lines)
+        headers = {name.lower(): value.strip() for name, _, value in fields}
+        if headers.get("transfer-encoding") == "chunked":
+            body = await self.read_chunks()
+        else:
+            body = await self.reader.readexactly(int(headers.get("content-length", 0)))
+        if headers.get("content-encoding") == "gzip":
+            body = zlib.decompress(body, wbits=31)
+        return Response(int(status_line.split(" ")[1]), headers, body)
+
+    async def read_chunks(self) -> bytes:
+        body = b""
+        while size := int(await self.reader.readuntil(b"\r\n"), 16):
+            body += (await self.reader.readexactly(size + 2))[:-2]
+        await self.reader.readuntil(b"\r\n")
+        return body

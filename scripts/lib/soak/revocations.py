@@ -1,0 +1,72 @@
+"""The life of API keys that are issued and revoked during the load."""
+
+import asyncio
+import itertools
+import time
+
+from soak.client import Client
+from soak.http_client import Request
+from soak.instances import LEASE, KeyCommands
+from soak.servers import CommandError
+
+USES = frozenset({"keys", "reads"})
+LISTED, EITHER, REFUSED = frozenset({200}), frozenset({200, 401}), frozenset({401})
+# Seconds for which a revoked key is sent.
+AFTERWARDS = 2.0
+
+
+async def revoke_keys(client: Client, commands: KeyCommands) -> None:
+    """Issues a key, uses it on both instances, revokes it, and measures how long it is accepted."""
+    for number in itertools.count():
+        if not client.load.running:
+            return
+        label = f"revoked-{number}"
+        try:
+            token = await commands.create(label)
+            key = await commands.find(label)
+        except CommandError:  # Redis is unavailable
+            await client.pause(1)
+            continue
+        await use_until_fault(client, token)
+        revocation = asyncio.create_task(revoke(commands, key))
+        try:
+            await probe(client, token, revocation)
+        finally:
+            revocation.cancel()
+        await client.pause(2)
+
+
+async def use_until_fault(client: Client, token: str) -> None:
+    """Uses a key on both instances until a fault of Redis begins, or for a random time."""
+    load, end = client.load, time.monotonic() + client.rng.uniform(0, 10)
+    while True:
+        for name in load.instances:
+            await client.send(list_request(token, LISTED), name)
+        if time.monotonic() > end or load.timeline.impaired("keys"):
+            return
+        await client.pause(0.1)
+
+
+async def revoke(commands: KeyCommands, key: str) -> float:
+    """Returns the time at which the revocation was confirmed."""
+    await commands.revoke(key)
+    return time.monotonic()
+
+
+async def probe(client: Client, token: str, revocation: asyncio.Task) -> None:
+    """Sends a token to both instances while it is revoked and afterwards."""
+    load, end = client.load, time.monotonic() + 60
+    while (now := time.monotonic()) < end:
+        expected = EITHER
+        if revocation.done():
+            end = min(end, revocation.result() + AFTERWARDS)
+            expected = REFUSED if now > revocation.result() + LEASE else EITHER
+        requests = (client.send(list_request(token, expected), name) for name in load.instances)
+        for exchange in await asyncio.gather(*requests):
+            if revocation.done() and exchange.status == 200:
+                load.longest_acceptance = max(load.longest_acceptance, exchange.sent - revocation.result())
+        await client.pause(0.03)
+
+
+def list_request(token: str, expected: frozenset) -> Request:
+    return Request("list with a revoked key", "GET", "/v1/pets?limit=1", expected, USES, token)
