@@ -14,8 +14,8 @@ use super::connection::Connection;
 /// holds less than [`WRITE_BUFFER_BYTES`].
 const SLICE_BYTES: usize = 8 * 1024;
 
-/// Together with one slice and a head: less than 32 KiB for each connection.
-pub(crate) const WRITE_BUFFER_BYTES: usize = 16 * 1024;
+/// Together with one slice and a head: about 16 KiB for each connection.
+pub(crate) const WRITE_BUFFER_BYTES: usize = 8 * 1024;
 
 /// The body of a response in slices, so that a client that does not read its response holds little memory.
 pub(crate) struct SlicedBody {
