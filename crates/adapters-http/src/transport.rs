@@ -18,8 +18,10 @@
 
 pub(crate) mod connection;
 pub(crate) mod connections;
+mod drain;
 mod framing;
 pub(crate) mod listener;
+mod phase;
 pub(crate) mod request_stream;
 pub(crate) mod responding;
 pub(crate) mod sliced_body;

@@ -17,7 +17,10 @@ use std::{
 use actix_http::{HttpMessage, Request};
 use tokio::{sync::Notify, time::Instant};
 
-use super::framing::{HeadState, Section};
+use super::{
+    framing::{HeadState, Section},
+    phase::{FIRST_PHASE, HeadLimit, Phase, ResponseState},
+};
 use crate::body::declared_length;
 
 /// Maximum size of a request head in bytes. actix would buffer 128 KiB for each connection.
@@ -51,43 +54,6 @@ pub(super) struct WorkerState {
     pub(super) held_bytes: Cell<usize>,
     /// Wakes the connections that wait for another one to become idle or to end.
     pub(super) freed: Notify,
-}
-
-/// Decides which bytes actix receives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// The bytes of this section of a request.
-    Receiving(Section),
-    /// None: the request is complete and waits for its response.
-    Responding,
-    /// This number of zero bytes in place of the missing bytes of a body, so that actix keeps the connection open.
-    Filling { filler: u64, missing: u64 },
-    /// The response came before the end of the body. actix discards the rest of a chunked body; the stream discards
-    /// the rest of any other body.
-    Discarding(Section),
-    /// None: the head is too large.
-    Refusing(HeadLimit),
-    /// None: the connection has its final response. `unread`: input may follow.
-    Closing { unread: bool },
-}
-
-const FIRST_PHASE: Phase = Phase::Receiving(Section::HEAD);
-
-/// The limit that a head exceeds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HeadLimit {
-    Target,
-    Fields,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ResponseState {
-    /// There is no response to send.
-    None,
-    /// actix takes slices of the body.
-    Body,
-    /// actix has the body and writes the rest of it.
-    Tail,
 }
 
 impl Connection {

@@ -38,7 +38,7 @@ const STOP_INTERVAL: Duration = Duration::from_millis(20);
 pub(crate) struct Connections {
     /// Level of the log lines about refusals.
     pub(super) log_level: Level,
-    max_connections: usize,
+    max_open: usize,
     max_held_bytes: usize,
     max_body_bytes: usize,
     open: RefCell<BTreeMap<u64, Rc<Connection>>>,
@@ -59,7 +59,7 @@ impl Connections {
     pub(crate) fn new(limits: &Limits, workers: usize, log_level: Level) -> Rc<Self> {
         Rc::new(Self {
             log_level,
-            max_connections: limits.max_connections / workers,
+            max_open: limits.max_connections / workers,
             max_held_bytes: limits.max_unsent_bytes / workers,
             max_body_bytes: limits.max_body_bytes,
             open: RefCell::default(),
@@ -77,7 +77,7 @@ impl Connections {
     pub(crate) async fn admit(self: Rc<Self>, peer: Option<SocketAddr>) -> Slot {
         loop {
             let freed = self.state.freed.notified();
-            if self.open.borrow().len() < self.max_connections {
+            if self.open.borrow().len() < self.max_open {
                 break;
             }
             self.close_oldest(Connection::has_no_request);

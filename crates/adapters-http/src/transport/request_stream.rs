@@ -19,17 +19,13 @@ use tokio::{
 };
 
 use super::{
-    connection::{Connection, HeadLimit, Phase},
+    connection::Connection,
     connections::Slot,
+    drain::Drain,
     framing::Section,
+    phase::{HeadLimit, Phase},
 };
 use crate::middleware::request_log;
-
-/// After the final response, input is drained for this long, so that closing does not reset the connection.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Maximum number of bytes that are drained.
-const MAX_DRAINED: usize = 1024 * 1024;
 
 /// When this many bytes of later requests are buffered, the rest stays in the socket.
 const MAX_BUFFERED: usize = 8 * 1024;
@@ -43,14 +39,14 @@ pub(crate) struct RequestStream<T> {
     body_timeout: Duration,
     /// Bytes of later requests.
     buffered: Vec<u8>,
-    /// Timeout for the rest of a body that is discarded, or for the input that is drained.
+    /// Timeout for the rest of a body that is discarded.
     timer: Option<Pin<Box<Sleep>>>,
     /// Whether the stream has refused a head.
     refused: bool,
     /// Bytes of that refusal that are not written yet.
     refusal: &'static [u8],
-    /// Bytes drained up to here, once the sending side is closed.
-    drained: Option<usize>,
+    /// Set once the sending side is closed.
+    drain: Option<Drain>,
 }
 
 impl<T> RequestStream<T> {
@@ -63,7 +59,7 @@ impl<T> RequestStream<T> {
             timer: None,
             refusal: &[],
             refused: false,
-            drained: None,
+            drain: None,
         }
     }
 
@@ -143,22 +139,6 @@ impl<T: AsyncRead + Unpin> RequestStream<T> {
             self.buffered.drain(..count);
         }
         Poll::Ready(Ok(()))
-    }
-
-    /// Reads and drops input until the client closes, or the timeout or the maximum is reached.
-    fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        while self.drained.is_some_and(|drained| drained < MAX_DRAINED) {
-            let mut bytes = [MaybeUninit::uninit(); 4096];
-            let mut buffer = ReadBuf::uninit(&mut bytes);
-            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
-                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
-                    self.drained = self.drained.map(|drained| drained + buffer.filled().len());
-                }
-                Poll::Ready(_) => break,
-                Poll::Pending => return self.poll_timer(DRAIN_TIMEOUT, context),
-            }
-        }
-        Poll::Ready(())
     }
 }
 
@@ -251,14 +231,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for RequestStream<T> {
 
     /// Closes the sending side at once, and then drains unread input.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.drained.is_none() {
+        if self.drain.is_none() {
             ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
-            self.drained = Some(0);
-            self.timer = None;
         }
-        if self.has_unread_input() && !self.connection().is_closed() {
-            ready!(self.poll_drain(context));
+        if !self.has_unread_input() || self.connection().is_closed() {
+            return Poll::Ready(Ok(()));
         }
-        Poll::Ready(Ok(()))
+        let Self { stream, drain, .. } = &mut *self;
+        drain.get_or_insert_with(Drain::new).poll(stream, context).map(Ok)
     }
 }

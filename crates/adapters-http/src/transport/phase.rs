@@ -1,0 +1,40 @@
+use super::framing::Section;
+
+/// Decides which bytes actix receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The bytes of this section of a request.
+    Receiving(Section),
+    /// None: the request is complete and waits for its response.
+    Responding,
+    /// This number of zero bytes in place of the missing bytes of a body, so that actix keeps the connection open.
+    Filling { filler: u64, missing: u64 },
+    /// The response came before the end of the body. actix discards the rest of a chunked body; the stream discards
+    /// the rest of any other body.
+    Discarding(Section),
+    /// None: the head is too large.
+    Refusing(HeadLimit),
+    /// None: the connection has its final response. `unread`: input may follow.
+    Closing { unread: bool },
+}
+
+/// The phase of a connection that has no request.
+pub(super) const FIRST_PHASE: Phase = Phase::Receiving(Section::HEAD);
+
+/// The limit that a head exceeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeadLimit {
+    Target,
+    Fields,
+}
+
+/// How much of the current response is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ResponseState {
+    /// There is no response to send.
+    None,
+    /// actix takes slices of the body.
+    Body,
+    /// actix has the body and writes the rest of it.
+    Tail,
+}
