@@ -162,8 +162,10 @@ pub fn serve_management(listener: TcpListener, limits: &Limits, readiness: &Chec
         workers: 1,
         max_connections: MANAGEMENT_CONNECTIONS,
         head_timeout: limits.head_timeout.min(MANAGEMENT_TIMEOUT),
+        body_timeout: limits.body_timeout.min(MANAGEMENT_TIMEOUT),
         keep_alive: limits.keep_alive.min(MANAGEMENT_TIMEOUT),
-        answer_timeout: limits.answer_timeout.min(3 * MANAGEMENT_TIMEOUT),
+        // Longer than the others together.
+        answer_timeout: limits.answer_timeout.min(4 * MANAGEMENT_TIMEOUT),
         ..limits.clone()
     };
     let readiness = readiness.clone();

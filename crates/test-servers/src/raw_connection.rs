@@ -26,7 +26,12 @@ impl RawConnection {
         Self::try_open(address).expect("a connection")
     }
 
-    pub(crate) fn try_open(address: SocketAddr) -> io::Result<Self> {
+    /// Connects to a server that may refuse.
+    ///
+    /// # Errors
+    ///
+    /// If the server accepts no connection.
+    pub fn try_open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, Self::TIMEOUT)?;
         stream.set_read_timeout(Some(Self::TIMEOUT)).expect("a read timeout");
         stream.set_write_timeout(Some(Self::TIMEOUT)).expect("a write timeout");

@@ -26,10 +26,15 @@ use crate::body::declared_length;
 /// Maximum size of a request head in bytes. actix would buffer 128 KiB for each connection.
 const MAX_HEAD_BYTES: u64 = 32 * 1024;
 
+/// Bytes for each byte of a chunked body: the most that chunks of one byte take.
+const MAX_FRAMING: u64 = 6;
+
 /// State of a connection.
 pub(crate) struct Connection {
     pub(super) peer: Option<SocketAddr>,
     phase: Cell<Phase>,
+    /// Whether the application has the current request.
+    has_request: Cell<bool>,
     /// Bytes of the current section up to here.
     section_bytes: Cell<u64>,
     max_body_bytes: u64,
@@ -52,8 +57,10 @@ pub(crate) struct Connection {
 pub(super) struct WorkerState {
     /// Sum of the bytes that the connections hold.
     pub(super) held_bytes: Cell<usize>,
-    /// Wakes the connections that wait for another one to become idle or to end.
-    pub(super) freed: Notify,
+    /// A connection has ended, or is not closed after all.
+    pub(super) ended: Notify,
+    /// A response was sent completely.
+    pub(super) idle: Notify,
 }
 
 impl Connection {
@@ -61,6 +68,7 @@ impl Connection {
         Self {
             peer,
             phase: Cell::new(FIRST_PHASE),
+            has_request: Cell::default(),
             section_bytes: Cell::default(),
             max_body_bytes,
             expects_continue: Cell::default(),
@@ -88,9 +96,15 @@ impl Connection {
         self.phase.get() == FIRST_PHASE && !self.is_sending()
     }
 
-    /// Whether no complete head has arrived since the last response.
+    /// Whether the application has no request, and no response is being sent.
     pub(super) fn has_no_request(&self) -> bool {
-        matches!(self.phase.get(), Phase::Receiving(Section::Head(_))) && !self.is_sending()
+        !self.has_request.get() && !self.is_sending()
+    }
+
+    /// Whether the connection may be closed without losing a request or a response.
+    pub(super) fn can_be_closed(&self) -> bool {
+        let has_response = matches!(self.phase.get(), Phase::Discarding(_) | Phase::Closing { .. });
+        (has_response || !self.has_request.get()) && !self.is_sending()
     }
 
     pub(super) fn is_sending(&self) -> bool {
@@ -109,6 +123,12 @@ impl Connection {
     pub(super) fn close(&self) {
         self.is_closed.set(true);
         self.wake();
+    }
+
+    /// Keeps the connection open, because a request has arrived.
+    pub(super) fn keep_open(&self) {
+        self.is_closed.set(false);
+        self.worker.ended.notify_waiters();
     }
 
     /// Records that no more bytes are delivered.
@@ -142,6 +162,7 @@ impl Connection {
             _ => None,
         };
         self.section_bytes.set(0);
+        self.has_request.set(true);
         self.expects_continue.set(request.head().expect());
         self.phase.set(body.map_or(Phase::Responding, Phase::Receiving));
         if body.is_some() && self.has_next.get() {
@@ -181,8 +202,8 @@ impl Connection {
         let next = match self.phase.get() {
             Phase::Responding if !is_final => FIRST_PHASE,
             Phase::Filling { missing, .. } if !is_final => Phase::Discarding(Section::Body(missing)),
-            Phase::Receiving(section @ Section::ChunkedBody(_))
-                if !is_final && self.may_discard() && !self.expects_continue.get() =>
+            Phase::Receiving(section @ Section::ChunkedBody { .. })
+                if !is_final && self.may_discard(section) && !self.expects_continue.get() =>
             {
                 Phase::Discarding(section)
             }
@@ -190,7 +211,7 @@ impl Connection {
             _ => Phase::Closing { unread: true },
         };
         if next == FIRST_PHASE {
-            self.section_bytes.set(0);
+            self.await_head();
         }
         self.phase.set(next);
         self.response.set(ResponseState::Body);
@@ -202,10 +223,15 @@ impl Connection {
         matches!(next, Phase::Closing { .. })
     }
 
-    /// Whether the current body is not too large to be discarded. The framing of small chunks may be as long as their
-    /// data.
-    fn may_discard(&self) -> bool {
-        self.section_bytes.get() <= 2 * self.max_body_bytes
+    /// Whether a chunked body is not too large to be discarded, up to here. Its framing may be longer than its data.
+    fn may_discard(&self, section: Section) -> bool {
+        let announced = if let Section::ChunkedBody { announced, .. } = section { announced } else { 0 };
+        announced <= self.max_body_bytes && self.section_bytes.get() <= MAX_FRAMING * self.max_body_bytes
+    }
+
+    fn await_head(&self) {
+        self.section_bytes.set(0);
+        self.has_request.set(false);
     }
 
     /// Records that the body of the response holds this number of bytes for this connection alone.
@@ -229,7 +255,7 @@ impl Connection {
         if self.response.get() == ResponseState::Tail {
             self.response.set(ResponseState::None);
             self.since.set(Instant::now());
-            self.worker.freed.notify_waiters();
+            self.worker.idle.notify_waiters();
             if matches!(self.phase.get(), Phase::Refusing(_)) {
                 self.wake();
             }
@@ -249,7 +275,7 @@ impl Connection {
         self.section_bytes.update(|sum| sum + count as u64);
         self.phase.set(match end {
             Some(_) if discards => {
-                self.section_bytes.set(0);
+                self.await_head();
                 FIRST_PHASE
             }
             Some(_) => Phase::Responding,
@@ -257,7 +283,7 @@ impl Connection {
                 let in_target = section == Section::Head(HeadState::RequestLine);
                 Phase::Refusing(if in_target { HeadLimit::Target } else { HeadLimit::Fields })
             }
-            None if discards && !self.may_discard() => Phase::Closing { unread: true },
+            None if discards && !self.may_discard(section) => Phase::Closing { unread: true },
             None if discards => Phase::Discarding(section),
             None => Phase::Receiving(section),
         });

@@ -34,6 +34,9 @@ pub(crate) enum Stage {
 /// Interval in which idle connections are closed while the server stops.
 const STOP_INTERVAL: Duration = Duration::from_millis(20);
 
+/// The largest list takes a tenth of it.
+const MIN_HELD_BYTES: usize = 1024 * 1024;
+
 /// The connections of one worker.
 pub(crate) struct Connections {
     /// Level of the log lines about refusals.
@@ -47,7 +50,7 @@ pub(crate) struct Connections {
     state: Rc<WorkerState>,
 }
 
-/// Place of an open connection among those of its worker.
+/// An open connection among those of its worker, until it is dropped.
 pub(crate) struct Slot {
     id: u64,
     connections: Rc<Connections>,
@@ -60,7 +63,7 @@ impl Connections {
         Rc::new(Self {
             log_level,
             max_open: limits.max_connections / workers,
-            max_held_bytes: limits.max_unsent_bytes / workers,
+            max_held_bytes: (limits.max_unsent_bytes / workers).max(MIN_HELD_BYTES),
             max_body_bytes: limits.max_body_bytes,
             open: RefCell::default(),
             next_id: Cell::default(),
@@ -73,15 +76,18 @@ impl Connections {
         self.is_draining.get()
     }
 
-    /// Waits for a slot. The connection that has had no request for the longest time is closed to make room.
+    /// Waits for a slot. The oldest connection that can be closed makes room.
     pub(crate) async fn admit(self: Rc<Self>, peer: Option<SocketAddr>) -> Slot {
         loop {
-            let freed = self.state.freed.notified();
+            let (ended, idle) = (self.state.ended.notified(), self.state.idle.notified());
             if self.open.borrow().len() < self.max_open {
                 break;
             }
-            self.close_oldest(Connection::has_no_request);
-            freed.await;
+            if self.close_oldest(Connection::can_be_closed) {
+                ended.await;
+            } else {
+                tokio::select! { () = ended => {} () = idle => {} }
+            }
         }
         let id = self.next_id.get();
         self.next_id.set(id + 1);
@@ -97,12 +103,11 @@ impl Connections {
         }
     }
 
-    fn close_oldest(&self, applies: impl Fn(&Connection) -> bool) {
+    /// Returns whether there is such a connection.
+    fn close_oldest(&self, applies: impl Fn(&Connection) -> bool) -> bool {
         let open = self.open.borrow();
         let oldest = open.values().filter(|c| !c.is_closed() && applies(c)).min_by_key(|c| c.since());
-        if let Some(connection) = oldest {
-            connection.close();
-        }
+        oldest.inspect(|connection| connection.close()).is_some()
     }
 
     fn close_all(&self, applies: impl Fn(&Connection) -> bool) {
@@ -120,9 +125,9 @@ impl Connections {
                 Stage::Stopping { idle_grace } => {
                     let start = *stopping.get_or_insert_with(Instant::now);
                     self.close_all(|c| {
-                        // A head that has begun gets the whole time.
+                        // The rest of a head gets the whole time from the start of the stop.
                         let since = if c.is_idle() { c.since() } else { start.max(c.since()) };
-                        c.has_no_request() && since.elapsed() >= idle_grace
+                        c.can_be_closed() && since.elapsed() >= idle_grace
                     });
                     tokio::select! {
                         changed = stage.changed() => changed,
@@ -150,6 +155,6 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         self.connections.open.borrow_mut().remove(&self.id);
-        self.connections.state.freed.notify_waiters();
+        self.connections.state.ended.notify_waiters();
     }
 }

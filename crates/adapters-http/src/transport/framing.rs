@@ -14,7 +14,11 @@ pub(super) enum Section {
     Head(HeadState),
     /// A body with this many bytes left.
     Body(u64),
-    ChunkedBody(ChunkState),
+    ChunkedBody {
+        state: ChunkState,
+        /// Sum of the sizes of the chunks up to here.
+        announced: u64,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +57,7 @@ pub(super) enum TrailerState {
 
 impl Section {
     pub(super) const HEAD: Self = Self::Head(HeadState::Start);
-    pub(super) const CHUNKED_BODY: Self = Self::ChunkedBody(ChunkState::Size(0));
+    pub(super) const CHUNKED_BODY: Self = Self::ChunkedBody { state: ChunkState::Size(0), announced: 0 };
 
     /// Returns how many of the next bytes belong to the section, or `None` if all of them belong to it and it does not
     /// end.
@@ -61,7 +65,7 @@ impl Section {
         match self {
             Self::Head(state) => state.end_in(bytes),
             Self::Body(left) => skip(left, bytes),
-            Self::ChunkedBody(state) => state.end_in(bytes),
+            Self::ChunkedBody { state, announced } => state.end_in(bytes, announced),
         }
     }
 }
@@ -95,21 +99,21 @@ impl HeadState {
 }
 
 impl ChunkState {
-    fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
+    fn end_in(&mut self, bytes: &[u8], announced: &mut u64) -> Option<usize> {
         let mut index = 0;
         while index < bytes.len() {
             match self {
                 Self::Size(size) => {
                     *self = match (bytes[index], char::from(bytes[index]).to_digit(16)) {
                         (_, Some(digit)) => Self::Size(size.saturating_mul(16).saturating_add(digit.into())),
-                        (b'\n', _) => Self::after_size(*size),
+                        (b'\n', _) => Self::after_size(*size, announced),
                         _ => Self::Extension(*size),
                     };
                     index += 1;
                 }
                 Self::Extension(size) => {
                     index += memchr(b'\n', &bytes[index..])? + 1;
-                    *self = Self::after_size(*size);
+                    *self = Self::after_size(*size, announced);
                 }
                 Self::Data(left) => {
                     index += skip(left, &bytes[index..])?;
@@ -121,7 +125,8 @@ impl ChunkState {
         None
     }
 
-    fn after_size(size: u64) -> Self {
+    fn after_size(size: u64, announced: &mut u64) -> Self {
+        *announced = announced.saturating_add(size);
         if size == 0 { Self::Trailers(TrailerState::LineStart) } else { Self::Data(size.saturating_add(2)) }
     }
 }

@@ -28,6 +28,25 @@ pub(super) enum HeadLimit {
     Fields,
 }
 
+impl HeadLimit {
+    pub(super) const fn status(self) -> u16 {
+        match self {
+            Self::Target => 414,
+            Self::Fields => 431,
+        }
+    }
+
+    /// The response to the head, as actix writes its own.
+    pub(super) const fn response(self) -> &'static [u8] {
+        match self {
+            Self::Target => b"HTTP/1.1 414 URI Too Long\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+            Self::Fields => {
+                b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            }
+        }
+    }
+}
+
 /// How much of the current response is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseState {

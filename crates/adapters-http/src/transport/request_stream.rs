@@ -43,8 +43,8 @@ pub(crate) struct RequestStream<T> {
     timer: Option<Pin<Box<Sleep>>>,
     /// Whether the stream has refused a head.
     refused: bool,
-    /// Bytes of that refusal that are not written yet.
-    refusal: &'static [u8],
+    /// Bytes of a refusal that are written.
+    refusal_written: usize,
     /// Set once the sending side is closed.
     drain: Option<Drain>,
 }
@@ -57,8 +57,8 @@ impl<T> RequestStream<T> {
             body_timeout,
             buffered: Vec::new(),
             timer: None,
-            refusal: &[],
             refused: false,
+            refusal_written: 0,
             drain: None,
         }
     }
@@ -101,6 +101,19 @@ impl<T: AsyncRead + Unpin> RequestStream<T> {
             let count = self.slot.connection.take(&self.buffered[..fits]);
             buffer.put_slice(&self.buffered[..count]);
             self.buffered.drain(..count);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ends the input, unless a request has arrived.
+    fn poll_closed(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        if self.connection().is_idle() && self.poll_receiving(context, buffer)?.is_ready() {
+            if buffer.filled().len() > before {
+                self.connection().keep_open();
+            }
+        } else if !self.connection().can_be_closed() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         Poll::Ready(Ok(()))
     }
@@ -149,25 +162,42 @@ impl<T: AsyncRead + AsyncWrite + Unpin> RequestStream<T> {
             return Poll::Pending;
         }
         if !self.refused {
-            let (status, response): (_, &[u8]) = match limit {
-                HeadLimit::Target => {
-                    (414, b"HTTP/1.1 414 URI Too Long\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-                }
-                HeadLimit::Fields => (
-                    431,
-                    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
-                ),
-            };
-            self.refusal = response;
             self.refused = true;
-            self.log_refusal(status);
+            self.log_refusal(limit.status());
         }
-        while !self.refusal.is_empty() {
-            let written = ready!(Pin::new(&mut self.stream).poll_write(context, self.refusal))?;
-            self.refusal = &self.refusal[written..];
-        }
+        ready!(self.poll_write_refusal(limit.response(), context))?;
         self.connection().end_input();
         Poll::Ready(Ok(()))
+    }
+
+    /// Writes the response of actix to a head that it refuses. After the last byte, actix drops the connection.
+    fn poll_actix_refusal(&mut self, response: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.refusal_written == 0 {
+            let status = response.get(9..12).and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
+            self.log_refusal(status.unwrap_or_default());
+        }
+        ready!(self.poll_write_refusal(response, context))?;
+        self.poll_close(context).map_ok(|()| response.len())
+    }
+
+    fn poll_write_refusal(&mut self, response: &[u8], context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.refusal_written < response.len() {
+            let rest = &response[self.refusal_written..];
+            self.refusal_written += ready!(Pin::new(&mut self.stream).poll_write(context, rest))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Closes the sending side at once, and then drains unread input.
+    fn poll_close(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.drain.is_none() {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+        }
+        if !self.has_unread_input() || self.connection().is_closed() {
+            return Poll::Ready(Ok(()));
+        }
+        let Self { stream, drain, .. } = self;
+        drain.get_or_insert_with(Drain::new).poll(stream, context).map(Ok)
     }
 }
 
@@ -179,8 +209,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for RequestStream<T> {
     ) -> Poll<io::Result<()>> {
         self.connection().remember_task(context.waker());
         if self.connection().is_closed() {
-            let closed = self.connection().has_no_request();
-            return Poll::Ready(if closed { Ok(()) } else { Err(io::ErrorKind::ConnectionAborted.into()) });
+            return self.poll_closed(context, buffer);
         }
         let timeout = self.body_timeout;
         if !matches!(self.connection().phase(), Phase::Discarding(_)) {
@@ -190,7 +219,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for RequestStream<T> {
         }
         loop {
             match self.connection().phase() {
-                Phase::Receiving(_) | Phase::Discarding(Section::ChunkedBody(_)) => {
+                Phase::Receiving(_) | Phase::Discarding(Section::ChunkedBody { .. }) => {
                     return self.poll_receiving(context, buffer);
                 }
                 Phase::Responding => return self.poll_responding(context),
@@ -210,15 +239,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for RequestStream<T> {
 
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for RequestStream<T> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let connection = self.connection();
         if self.refused {
             // actix refuses the same head.
             return Poll::Ready(Ok(bytes.len()));
-        } else if connection.has_no_request() {
-            let status = bytes.get(9..12).and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
-            self.log_refusal(status.unwrap_or_default());
-            connection.end_input();
-        } else if connection.is_closed() {
+        }
+        if self.connection().has_no_request() {
+            return self.poll_actix_refusal(bytes, context);
+        }
+        if self.connection().is_closed() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         Pin::new(&mut self.stream).poll_write(context, bytes)
@@ -229,15 +257,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for RequestStream<T> {
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
-    /// Closes the sending side at once, and then drains unread input.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.drain.is_none() {
-            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
-        }
-        if !self.has_unread_input() || self.connection().is_closed() {
-            return Poll::Ready(Ok(()));
-        }
-        let Self { stream, drain, .. } = &mut *self;
-        drain.get_or_insert_with(Drain::new).poll(stream, context).map(Ok)
+        self.poll_close(context)
     }
 }

@@ -90,8 +90,10 @@ async fn complete_body(connection: &Connection) {
 
 /// Returns the status with which a head that actix accepts is refused.
 fn refusal(request: &Request) -> Option<StatusCode> {
-    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
-    if target > MAX_TARGET_BYTES {
+    let uri = request.uri();
+    // The parts of a target in absolute form.
+    let authority = uri.authority().map_or(0, |authority| authority.as_str().len());
+    if authority + uri.path_and_query().map_or(0, |path| path.as_str().len()) > MAX_TARGET_BYTES {
         return Some(StatusCode::URI_TOO_LONG);
     }
     let host = request.headers().get(HOST)?;
@@ -103,7 +105,7 @@ fn refusal(request: &Request) -> Option<StatusCode> {
 fn is_valid_host(value: &[u8]) -> bool {
     let colon = value.iter().rposition(|&byte| byte == b':' || byte == b']').filter(|&index| value[index] == b':');
     let (host, port) = value.split_at(colon.unwrap_or(value.len()));
-    let is_ip_literal = host.first() == Some(&b'[') && host.last() == Some(&b']');
+    let is_ip_literal = host.len() > 2 && host.starts_with(b"[") && host.ends_with(b"]");
     let name = if is_ip_literal { &host[1..host.len() - 1] } else { host };
     name.iter().all(|&byte| {
         byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte) || is_ip_literal && byte == b':'
@@ -119,7 +121,9 @@ mod tests {
         for good in ["", "a", "store.example", "a:80", "a:", "127.0.0.1:8080", "[::1]", "[::1]:80", "b%C3%BCro", "_x"] {
             assert!(is_valid_host(good.as_bytes()), "{good}");
         }
-        for bad in ["a b", "a/b", "a:b", "a:80:80", "user@a", "a?b", "a#b", "[::1", "::1", "[a]b", "b\u{fc}ro", "<a>"] {
+        for bad in
+            ["a b", "a/b", "a:b", "a:80:80", "user@a", "a?b", "a#b", "[::1", "::1", "[]", "[a]b", "b\u{fc}ro", "<a>"]
+        {
             assert!(!is_valid_host(bad.as_bytes()), "{bad}");
         }
     }

@@ -1,3 +1,8 @@
+//! Passes the body of a response to actix in slices. actix copies each piece of a body to the write buffer of its
+//! connection, so a client that does not read would hold the whole body. With slices of 8 KiB and a write buffer of 8 KiB,
+//! the buffer has at most 16 KiB and a head. A file of the program is shared by all responses; a list belongs to its
+//! response, so its bytes are counted until the client has read them.
+
 use std::{
     convert::Infallible,
     pin::Pin,
@@ -10,11 +15,9 @@ use actix_web::web::Bytes;
 
 use super::connection::Connection;
 
-/// Size in bytes of the slices in which actix takes a body. actix copies a slice to its write buffer when the buffer
-/// holds less than [`WRITE_BUFFER_BYTES`].
 const SLICE_BYTES: usize = 8 * 1024;
 
-/// Together with one slice and a head: about 16 KiB for each connection.
+/// actix takes another slice if its write buffer holds less than this.
 pub(crate) const WRITE_BUFFER_BYTES: usize = 8 * 1024;
 
 /// The body of a response in slices, so that a client that does not read its response holds little memory.

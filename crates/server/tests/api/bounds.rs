@@ -60,9 +60,60 @@ fn the_connection_that_was_idle_longest_makes_room() {
 }
 
 #[test]
+fn a_refused_client_that_withholds_its_body_makes_room() {
+    let app = TestApp::start_with(&[("http.workers", "1"), ("http.max_connections", "3")]);
+    let refused = post_head("Content-Length: 100\r\n").replacen("Authorization", "X-Authorization", 1);
+    let too_large = post_head("Content-Length: 1000000\r\n");
+    let mut waiting = [refused.clone(), refused, too_large].map(|head| app.send(head));
+    for connection in &mut waiting {
+        assert!(matches!(connection.response().status, 401 | 413));
+    }
+
+    let start = Instant::now();
+    for _ in 0..3 {
+        app.get("/v1/pets").assert_status(200);
+    }
+    // Input is drained for five seconds, and the body has ten.
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+}
+
+#[test]
+fn the_oldest_readers_of_large_lists_make_room_for_others() {
+    let keys = [("http.workers", "1"), ("http.max_unsent_bytes", "1048576")];
+    let app = TestApp::start_with(&keys);
+    let long_name = "\u{1f9ae}".repeat(255);
+    for _ in 0..100 {
+        app.create(pet(&long_name));
+    }
+    // Each list has more than 100,000 bytes, and is too large for the buffers of its connection.
+    let mut readers: Vec<_> = (0..30).map(|_| app.send(get("/v1/pets?limit=100").repeat(50))).collect();
+
+    let list = app.get("/v1/pets?limit=100").assert_status(200).json();
+    assert_eq!(list.as_array().map(Vec::len), Some(100));
+    let newest = readers.last_mut().expect("thirty readers");
+    newest.response().assert_status(200);
+    let closed = readers.iter_mut().filter_map(|reader| {
+        let complete = std::iter::from_fn(|| reader.try_response().ok().flatten()).take(50).count();
+        (complete < 50).then_some(())
+    });
+    assert!(closed.count() >= 15);
+}
+
+#[test]
 fn idle_connections_do_not_block_the_management_listener() {
     let app = TestApp::start();
-    let idle: Vec<_> = (0..150).map(|_| RawConnection::open(app.management_address)).collect();
+    // The second half has a response, and a body that never arrives.
+    let blocking = ["", "POST /live HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n"];
+    let idle: Vec<_> = blocking
+        .iter()
+        .flat_map(|bytes| (0..150).map(move |_| bytes))
+        .map(|bytes| {
+            let mut connection = RawConnection::open(app.management_address);
+            // An idle connection may be closed already.
+            let _ = connection.try_send(bytes);
+            connection
+        })
+        .collect();
 
     let start = Instant::now();
     for path in ["/live", "/ready"] {

@@ -10,6 +10,7 @@ mod check_order;
 mod compression;
 mod cors;
 mod deprecation;
+mod drain;
 mod explorer;
 mod headers;
 mod idempotency_header;

@@ -39,6 +39,38 @@ fn every_request_is_one_line() {
 }
 
 #[test]
+fn a_request_that_is_refused_below_the_application_is_one_line() {
+    let mut running = Program::with_key().env("ANIMAL_STORE_HTTP__HEAD_TIMEOUT", "100ms").start();
+    let address = running.address();
+    let head = |fields: &str| format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+    let refused = [
+        (400, "GET / HTTP/1.1\r\n\r\n".to_owned()),
+        (400, "no request\r\n\r\n".to_owned()),
+        (400, head("").replacen("Host: a", "Host: a/b", 1)),
+        (408, "GET / HT".to_owned()),
+        (414, head("").replacen('/', &format!("/{}", "x".repeat(9000)), 1)),
+        (414, head("").replacen('/', &format!("/{}", "x".repeat(40_000)), 1)),
+        (431, head(&"X: x\r\n".repeat(97))),
+        (431, head(&format!("X: {}\r\n", "x".repeat(40_000)))),
+    ];
+    for (status, bytes) in &refused {
+        let mut connection = RawConnection::open(address);
+        connection.send(bytes);
+        connection.response().assert_status(*status);
+        connection.assert_closed();
+    }
+
+    let events = running.terminate().events();
+
+    let lines: Vec<_> = events.iter().filter(|event| event["message"] == "request refused").collect();
+    let logged: Vec<_> = lines.iter().map(|line| line["status"].as_u64()).collect();
+    let expected: Vec<_> = refused.iter().map(|(status, _)| Some(u64::from(*status))).collect();
+    assert_eq!(logged, expected);
+    assert!(lines.iter().all(|line| line["client"] == "127.0.0.1"), "{lines:?}");
+    assert!(!events.iter().any(|event| event["message"] == "request"), "{events:?}");
+}
+
+#[test]
 fn the_start_warns_that_pets_in_memory_are_lost_at_the_end() {
     let mut running = Program::with_key().start();
     let warning = running.wait_for_log(|event| event["level"] == "WARN");

@@ -18,6 +18,7 @@ mod program;
 mod quickstart;
 mod secrets;
 mod signals;
+mod slow_readers;
 mod starting;
 mod tokens_in_output;
 mod unread_output;

@@ -63,6 +63,16 @@ fn an_early_response_to_a_large_body_is_the_final_one() {
 }
 
 #[test]
+fn a_chunked_body_of_the_maximum_in_chunks_of_one_byte_is_discarded() {
+    let connection = receiving(Section::CHUNKED_BODY);
+    assert!(!connection.start_response(false));
+
+    connection.take("1\r\nx\r\n".repeat(100).as_bytes());
+    assert_eq!(connection.take(b"0\r\n\r\nGET"), 5);
+    assert_eq!(connection.phase(), FIRST_PHASE);
+}
+
+#[test]
 fn a_chunked_body_that_turns_out_large_ends_the_connection() {
     let connection = receiving(Section::CHUNKED_BODY);
     assert!(!connection.start_response(false));
@@ -72,9 +82,11 @@ fn a_chunked_body_that_turns_out_large_ends_the_connection() {
     }
     assert_eq!(connection.phase(), Phase::Closing { unread: true });
 
-    let connection = receiving(Section::CHUNKED_BODY);
-    connection.take(&[b'0'; 201]);
-    assert!(connection.start_response(false), "it is large before the response");
+    for large in [&b"65\r\n"[..], &[b'0'; 601]] {
+        let connection = receiving(Section::CHUNKED_BODY);
+        connection.take(large);
+        assert!(connection.start_response(false), "it is large before the response");
+    }
 }
 
 #[test]
@@ -111,7 +123,11 @@ fn a_connection_is_idle_until_a_byte_arrives_and_after_the_response_is_in_the_so
     assert!(!connection.is_idle() && connection.has_no_request());
 
     connection.take(&HEAD[1..]);
-    assert!(!connection.has_no_request());
+    assert!(connection.has_no_request(), "actix may refuse the head");
+    assert!(connection.can_be_closed());
+
+    connection.start_request(&Request::new());
+    assert!(!connection.has_no_request() && !connection.can_be_closed());
 
     connection.start_response(false);
     connection.flushed();
@@ -120,4 +136,18 @@ fn a_connection_is_idle_until_a_byte_arrives_and_after_the_response_is_in_the_so
     assert!(!connection.is_idle(), "the socket does not have the whole body");
     connection.flushed();
     assert!(connection.is_idle());
+}
+
+#[test]
+fn a_connection_with_its_response_can_be_closed_while_input_is_dropped() {
+    for (section, is_final) in [(Section::CHUNKED_BODY, false), (Section::CHUNKED_BODY, true)] {
+        let connection = receiving(section);
+        connection.has_request.set(true);
+        connection.start_response(is_final);
+        assert!(!connection.can_be_closed(), "the response is being sent");
+
+        connection.end_body();
+        connection.flushed();
+        assert!(connection.can_be_closed());
+    }
 }

@@ -1,0 +1,89 @@
+//! Connections while the service drains and stops.
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use animal_store_test_servers::{RawConnection, wait_until};
+
+use crate::{
+    raw_requests::{get, post},
+    test_app::TestApp,
+};
+
+#[test]
+fn every_response_of_a_draining_service_closes_its_connection() {
+    let app = TestApp::start_with(&[("shutdown.drain_delay", "2s")]);
+    let mut connections = [(), ()].map(|()| app.send(get("/v1/pets")));
+    for connection in &mut connections {
+        assert!(!connection.response().closes());
+    }
+
+    app.begin_shutdown();
+    wait_until(|| app.management("GET", "/ready").send().status == 503);
+
+    for (connection, request) in connections.iter_mut().zip([get("/v1/pets"), post("Rex")]) {
+        connection.send(request);
+        assert!(connection.response().closes());
+        connection.assert_closed();
+    }
+    let mut new = app.send(get("/docs/swagger-ui-bundle.js"));
+    assert!(new.response().closes());
+    app.shut_down().expect("a graceful end");
+}
+
+#[test]
+fn an_idle_connection_is_closed_after_the_idle_grace_and_not_before_it() {
+    let app = TestApp::start_with(&[("shutdown.idle_grace", "1s")]);
+    let mut used = app.send(get("/v1/pets"));
+    used.response().assert_status(200);
+    let start = Instant::now();
+    let mut late = app.connect();
+
+    app.begin_shutdown();
+    wait_until(|| app.management("GET", "/ready").send().status == 503);
+    late.send(get("/v1/pets"));
+
+    assert!(late.response().closes());
+    used.assert_closed();
+    assert!(start.elapsed() >= Duration::from_millis(900), "{:?}", start.elapsed());
+    app.shut_down().expect("a graceful end");
+}
+
+/// Sends requests until the service refuses connections, and returns whether each got its response.
+fn busy_client(app: &TestApp, requests: &AtomicUsize) -> Result<(), String> {
+    let mut next = [get("/v1/pets?limit=1"), post("Rex")].into_iter().cycle();
+    while let Ok(mut connection) = RawConnection::try_open(app.address) {
+        loop {
+            let request = next.next().expect("an endless iterator");
+            connection.try_send(&request).map_err(|error| format!("{error} while sending"))?;
+            let response = connection.try_response().map_err(|error| format!("{error} instead of a response"))?;
+            let response = response.ok_or("the end of the connection instead of a response")?;
+            assert!(matches!(response.status, 200 | 201), "{response:?}");
+            requests.fetch_add(1, Ordering::Relaxed);
+            if response.closes() {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_client_that_honours_connection_close_loses_no_request() {
+    for drain_delay in ["0s", "300ms"] {
+        let app = TestApp::start_with(&[("shutdown.drain_delay", drain_delay)]);
+        let requests = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            let clients: Vec<_> = (0..16).map(|_| scope.spawn(|| busy_client(&app, &requests))).collect();
+            wait_until(|| requests.load(Ordering::Relaxed) > 200);
+            app.begin_shutdown();
+            for client in clients {
+                client.join().expect("no panic").expect("a response to each request");
+            }
+        });
+        app.shut_down().expect("a graceful end");
+    }
+}
