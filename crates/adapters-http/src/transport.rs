@@ -8,13 +8,13 @@
 //! ([`write_timeout`]). actix receives the bytes of one request, and the next request only after the response
 //! ([`connection`], [`request_stream`]); [`framing`] finds where a request ends, exactly where actix does. A response
 //! that comes before the end of its request's body does not cost the connection if the body is small; otherwise the
-//! sending side is closed at once, and a bounded amount of input is drained ([`responding`]). A connection holds less
-//! than 32 KiB of a response that is the same for every client ([`sliced_body`]). If the connections of a worker are too
-//! many or hold too much, the oldest of them is closed ([`connections`]).
+//! sending side is closed at once, and a bounded amount of input is drained ([`responding`]). A client that does not
+//! read its response holds little memory ([`sliced_body`]). If the connections of a worker are too many or hold too
+//! much, the oldest of them is closed ([`connections`]). A shutdown loses no request ([`listener`]).
 //!
-//! **Proof.** The unit tests beside each file; `framing/tests.rs` compares the ends with those of actix, case by case.
-//! Over sockets: `server/tests/api/raw_http.rs`, `raw_requests.rs`, `raw_uploads.rs`, `slow_clients.rs`, `bounds.rs`
-//! and `drain.rs`.
+//! **Proof.** The unit tests beside the files; `framing/tests.rs` compares the ends with those of actix, case by case.
+//! Over sockets, in `server/tests/api`: `raw_http.rs`, `raw_requests.rs`, `raw_uploads.rs`, `slow_clients.rs`,
+//! `bounds.rs` and `drain.rs`; in `server/tests/process`: `slow_readers.rs`.
 
 pub(crate) mod connection;
 pub(crate) mod connections;

@@ -262,27 +262,31 @@ impl Connection {
         }
     }
 
-    /// Returns how many of these bytes belong to the current request, and records them. The others wait.
+    /// Returns how many of these bytes belong to the current request, and records them. The others wait. If the head is
+    /// too large, no byte is taken, so that actix never sees its end.
     pub(super) fn take(&self, bytes: &[u8]) -> usize {
         let (mut section, discards) = match self.phase.get() {
             Phase::Receiving(section) => (section, false),
             Phase::Discarding(section) => (section, true),
             _ => return 0,
         };
-        let is_head = matches!(section, Section::Head(_));
+        let before = section;
         let end = section.end_in(bytes);
         let count = end.unwrap_or(bytes.len());
         self.section_bytes.update(|sum| sum + count as u64);
+        if let Section::Head(state) = before
+            && self.section_bytes.get() > MAX_HEAD_BYTES
+        {
+            let in_target = matches!(state, HeadState::Start | HeadState::RequestLine);
+            self.phase.set(Phase::Refusing(if in_target { HeadLimit::Target } else { HeadLimit::Fields }));
+            return 0;
+        }
         self.phase.set(match end {
             Some(_) if discards => {
                 self.await_head();
                 FIRST_PHASE
             }
             Some(_) => Phase::Responding,
-            None if is_head && self.section_bytes.get() > MAX_HEAD_BYTES => {
-                let in_target = section == Section::Head(HeadState::RequestLine);
-                Phase::Refusing(if in_target { HeadLimit::Target } else { HeadLimit::Fields })
-            }
             None if discards && !self.may_discard(section) => Phase::Closing { unread: true },
             None if discards => Phase::Discarding(section),
             None => Phase::Receiving(section),

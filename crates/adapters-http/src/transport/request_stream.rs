@@ -220,7 +220,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for RequestStream<T> {
         loop {
             match self.connection().phase() {
                 Phase::Receiving(_) | Phase::Discarding(Section::ChunkedBody { .. }) => {
-                    return self.poll_receiving(context, buffer);
+                    ready!(self.poll_receiving(context, buffer))?;
+                    if !matches!(self.connection().phase(), Phase::Refusing(_)) {
+                        return Poll::Ready(Ok(()));
+                    }
                 }
                 Phase::Responding => return self.poll_responding(context),
                 Phase::Filling { .. } => {
