@@ -216,8 +216,7 @@ impl Connection {
         self.phase.set(next);
         self.response.set(ResponseState::Body);
         // Without a wake, actix reads only when more input arrives.
-        let continues = next == FIRST_PHASE && !self.has_next.get();
-        if !continues && next != (Phase::Closing { unread: false }) {
+        if matches!(next, Phase::Discarding(_) | Phase::Closing { unread: true }) {
             self.wake();
         }
         matches!(next, Phase::Closing { .. })
@@ -256,7 +255,7 @@ impl Connection {
             self.response.set(ResponseState::None);
             self.since.set(Instant::now());
             self.worker.idle.notify_waiters();
-            if matches!(self.phase.get(), Phase::Refusing(_)) {
+            if self.has_next.get() {
                 self.wake();
             }
         }

@@ -119,7 +119,7 @@ impl<T: AsyncRead + Unpin> RequestStream<T> {
     }
 
     /// Reads ahead without delivering, so that a closed connection is noticed.
-    fn poll_responding(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_ahead(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.buffered.len() < MAX_BUFFERED {
             let mut bytes = [MaybeUninit::uninit(); 1024];
             let mut buffer = ReadBuf::uninit(&mut bytes);
@@ -158,9 +158,6 @@ impl<T: AsyncRead + Unpin> RequestStream<T> {
 impl<T: AsyncRead + AsyncWrite + Unpin> RequestStream<T> {
     /// Refuses a head that is too large. actix does not see the rest of it.
     fn poll_refusing(&mut self, limit: HeadLimit, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.connection().is_sending() {
-            return Poll::Pending;
-        }
         if !self.refused {
             self.refused = true;
             self.log_refusal(limit.status());
@@ -219,13 +216,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for RequestStream<T> {
         }
         loop {
             match self.connection().phase() {
+                // actix would append the refusal of a head to a response that is not sent completely.
+                Phase::Receiving(Section::Head(_)) if self.connection().is_sending() => {
+                    return self.poll_ahead(context);
+                }
                 Phase::Receiving(_) | Phase::Discarding(Section::ChunkedBody { .. }) => {
                     ready!(self.poll_receiving(context, buffer))?;
                     if !matches!(self.connection().phase(), Phase::Refusing(_)) {
                         return Poll::Ready(Ok(()));
                     }
                 }
-                Phase::Responding => return self.poll_responding(context),
+                Phase::Responding => return self.poll_ahead(context),
                 Phase::Filling { .. } => {
                     let count = self.connection().take_filler(buffer.remaining().min(FILLER.len()));
                     buffer.put_slice(&FILLER[..count]);
@@ -248,6 +249,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for RequestStream<T> {
         }
         if self.connection().has_no_request() {
             return self.poll_actix_refusal(bytes, context);
+        }
+        if matches!(self.connection().phase(), Phase::Discarding(_)) && !self.connection().is_sending() {
+            // actix refuses the rest of a body. The request has its response.
+            return self.poll_close(context).map_ok(|()| bytes.len());
         }
         if self.connection().is_closed() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));

@@ -29,6 +29,13 @@ async fn stream(server: DuplexStream) -> RequestStream<DuplexStream> {
     RequestStream::new(server, slot, BODY_TIMEOUT)
 }
 
+/// A response without a body, which the socket takes at once.
+fn send_response(connection: &Connection) {
+    connection.start_response(false);
+    connection.end_body();
+    connection.flushed();
+}
+
 /// Whether nothing can be read now, not even the end of the stream.
 fn is_pending(stream: &mut RequestStream<DuplexStream>) -> bool {
     let mut byte = [0];
@@ -48,7 +55,7 @@ async fn a_request_waits_for_the_response_to_the_request_before_it() {
         stream.read_exact(&mut head).await.unwrap();
         assert_eq!(head, HEAD.as_bytes());
         assert_eq!(is_pending(&mut stream), later > 0);
-        connection.start_response(false);
+        send_response(&connection);
     }
     assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0, "the end of the stream");
 }
@@ -64,7 +71,7 @@ async fn the_reader_is_woken_by_the_response() {
     let ((), next) = tokio::join!(
         async {
             tokio::task::yield_now().await;
-            connection.start_response(false);
+            send_response(&connection);
         },
         stream.read_u8()
     );

@@ -199,3 +199,29 @@ fn post_chunked(lines: &str, name: &str) -> String {
     let head = post_head(&format!("{lines}Transfer-Encoding: chunked\r\n"));
     format!("{head}{}{}0\r\nTrailer: x\r\n\r\n", chunk(left), chunk(right))
 }
+
+#[test]
+fn a_refused_head_does_not_cut_the_response_before_it() {
+    let app = TestApp::start();
+    let file = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: a\r\n\r\n";
+    for (refused, status) in [("GET / HTTP/1.1\r\n\r\n", 400), (&format!("GET /{}", "x".repeat(40_000)), 414)] {
+        let mut connection = app.send([file, refused, &"z".repeat(64 * 1024)].concat());
+
+        let responses = connection.responses_to_end();
+
+        assert_eq!(statuses(&responses), [200, status]);
+        assert!(responses[0].body.len() > 1024 * 1024);
+    }
+}
+
+#[test]
+fn a_malformed_rest_of_a_refused_body_gets_no_second_response() {
+    let app = TestApp::start();
+    let head = post_head("Transfer-Encoding: chunked\r\n").replacen("Authorization", "X-Authorization", 1);
+    let mut connection = app.send(head);
+    connection.response().assert_error(401, "missing_api_key");
+
+    connection.send("no size\r\n".to_owned() + &"z".repeat(64 * 1024));
+
+    connection.assert_closed();
+}
