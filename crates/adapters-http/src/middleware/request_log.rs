@@ -37,8 +37,8 @@ const MAX_USER_AGENT_BYTES: usize = 128;
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
 /// Emits an event at a level that is a value: ERROR, DEBUG, or otherwise INFO.
-macro_rules! event {
-    ($level:expr, $($fields:tt)+) => {
+macro_rules! at_level {
+    ($level:expr, tracing::event!($($fields:tt)+)) => {
         match $level {
             Level::ERROR => tracing::event!(Level::ERROR, $($fields)+),
             Level::DEBUG => tracing::event!(Level::DEBUG, $($fields)+),
@@ -112,30 +112,35 @@ fn write_line<B: MessageBody>(
         BodySize::Sized(bytes) => bytes,
         BodySize::None | BodySize::Stream => 0,
     };
-    event!(
+    at_level!(
         level,
-        method = shortened(request.method().as_str()),
-        path = shortened(request.path()),
-        status = response.status().as_u16(),
-        code = error(response.response()).map(|error| error.response().code),
-        bytes,
-        microseconds = microseconds_since(start),
-        deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
-        client = client.map(display),
-        user_agent = user_agent(request.headers()),
-        api_key = key.map(|key| key.id.as_str()),
-        api_key_label = key.map(|key| key.label.as_str()),
-        idempotency_key = extensions.get::<IdempotencyKey>().map(|key| hex::encode(key.digest())),
-        replayed = response.headers().contains_key(IDEMPOTENCY_REPLAYED).then_some(true),
-        request_id = id.to_str().unwrap_or_default(),
-        cause = error(response.response()).and_then(|error| error.source()).map(with_sources),
-        "request"
+        tracing::event!(
+            method = shortened(request.method().as_str()),
+            path = shortened(request.path()),
+            status = response.status().as_u16(),
+            code = error(response.response()).map(|error| error.response().code),
+            bytes,
+            microseconds = microseconds_since(start),
+            deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
+            client = client.map(display),
+            user_agent = user_agent(request.headers()),
+            api_key = key.map(|key| key.id.as_str()),
+            api_key_label = key.map(|key| key.label.as_str()),
+            idempotency_key = extensions.get::<IdempotencyKey>().map(|key| hex::encode(key.digest())),
+            replayed = response.headers().contains_key(IDEMPOTENCY_REPLAYED).then_some(true),
+            request_id = id.to_str().unwrap_or_default(),
+            cause = error(response.response()).and_then(|error| error.source()).map(with_sources),
+            "request"
+        )
     );
 }
 
 /// Logs a request that was refused before the application received it.
 pub(crate) fn log_refusal(level: Level, peer: Option<SocketAddr>, status: u16) {
-    event!(level, status, client = peer.map(|peer| display(peer.ip().to_canonical())), "request refused");
+    at_level!(
+        level,
+        tracing::event!(status, client = peer.map(|peer| display(peer.ip().to_canonical())), "request refused")
+    );
 }
 
 fn microseconds_since(start: Instant) -> u64 {
