@@ -232,8 +232,8 @@ fn by_default_one_key_can_have_half_of_the_requests_in_flight() {
         let config = Config::load(&environment(variables)).unwrap();
         assert_eq!(config.http.limits.max_in_flight_per_key, expected, "{variables:?}");
     }
-    let error = "http.max_in_flight_per_key (ANIMAL_STORE_HTTP__MAX_IN_FLIGHT_PER_KEY) must be a whole number from 1 to \
-                 1000000, not \"0\"";
+    let error = "http.max_in_flight_per_key (ANIMAL_STORE_HTTP__MAX_IN_FLIGHT_PER_KEY) must be a whole number from 1 \
+                 to 1000000, not \"0\"";
     assert_eq!(errors(&environment(&[(per_key, "0")])), [error]);
 }
 
