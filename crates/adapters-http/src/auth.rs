@@ -30,7 +30,7 @@ pub(crate) async fn authenticate<B: MessageBody>(
     match use_cases.authenticate.execute(&token).await {
         Ok(key) => {
             let permit = shares.acquire(&key.id);
-            request.extensions_mut().insert(key);
+            request.extensions_mut().insert(Arc::clone(&key));
             match permit {
                 Some(_permit) => Ok(next.call(request).await?.map_into_left_body()),
                 None => Ok(request.error_response(ApiError::Overloaded).map_into_right_body()),

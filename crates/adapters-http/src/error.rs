@@ -5,6 +5,7 @@
 
 mod from_use_cases;
 mod problems;
+mod sources;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +22,7 @@ use animal_store_app::{Scope, ports::Cause};
 use serde::Serialize;
 use thiserror::Error;
 
-pub(crate) use self::problems::Problems;
+pub(crate) use self::{problems::Problems, sources::with_sources};
 
 #[derive(Debug, Error)]
 #[error("{}", self.response().code)]

@@ -1,6 +1,6 @@
 //! `/live` and `/ready` of the management listener. They need no API key.
 
-use std::{error::Error, iter::successors, time::Duration};
+use std::time::Duration;
 
 use actix_web::{HttpResponse, web::Data};
 use animal_store_app::{
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, with_sources};
 
 /// Timeout of the probes, which run at the same time.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -64,16 +64,15 @@ const fn state(check: &Result<(), NotReady>) -> &'static str {
     if check.is_ok() { READY } else { UNAVAILABLE }
 }
 
-/// Describes a failed check: its name and the sources of its error.
+/// Describes a failed check: its name and its cause.
 fn reason(name: &str, check: Result<(), NotReady>) -> Option<String> {
-    let error = check.err()?;
-    let sources = successors(error.source(), |&source| source.source()).map(|source| format!(": {source}"));
-    Some(format!("{name}{}", sources.collect::<String>()))
+    let NotReady(cause) = check.err()?;
+    Some(format!("{name}: {}", with_sources(&*cause)))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{future::pending, sync::Arc};
+    use std::{error::Error, future::pending, sync::Arc};
 
     use actix_web::{
         body::{BodySize, MessageBody, to_bytes},

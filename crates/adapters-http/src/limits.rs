@@ -29,7 +29,12 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Returns the number of workers that run: each has an equal share of the connections, and at least one.
+    pub(crate) fn running_workers(&self) -> usize {
+        self.workers.min(self.max_connections)
+    }
+
     pub(crate) fn max_in_flight_per_key_and_worker(&self) -> usize {
-        (self.max_in_flight_per_key / self.workers.min(self.max_connections)).max(1)
+        (self.max_in_flight_per_key / self.running_workers()).max(1)
     }
 }

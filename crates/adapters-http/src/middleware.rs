@@ -5,7 +5,7 @@
 //!
 //! **Invariant.** Each request gets one log line and one `X-Request-Id`, on success and on failure. At most the
 //! configured number of requests is in flight, and at most the configured number of one API key; further requests get
-//! 503. A request that waits for its body takes no place from another API key. A panic is a 500. Each response of the
+//! 503. A request that waits for its body takes no permit from another API key. A panic is a 500. Each response of the
 //! deprecated operation announces the deprecation.
 //!
 //! **Proof.** The unit tests beside each file; `tests/http/request_line.rs` and `failing_ports.rs` for the log line and

@@ -190,8 +190,7 @@ where
     S::InitError: Debug,
     B: MessageBody + 'static,
 {
-    // Each worker has an equal share of the connections, and at least one.
-    let workers = limits.workers.min(limits.max_connections);
+    let workers = limits.running_workers();
     let Limits { head_timeout, body_timeout, keep_alive, answer_timeout, .. } = *limits;
     let limits = limits.clone();
     limit_send_buffer(&listener)?;

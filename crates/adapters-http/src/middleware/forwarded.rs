@@ -2,22 +2,20 @@
 
 use std::net::IpAddr;
 
-use actix_web::http::header::{FORWARDED, HeaderMap, HeaderName, X_FORWARDED_FOR};
+use actix_web::http::header::{FORWARDED, HeaderMap, X_FORWARDED_FOR};
 
 /// Returns the address in each element, in the order of the proxies: `None` for an element without an address.
 ///
 /// If both headers are present, `X-Forwarded-For` counts: more proxies set it, and they pass the other one through.
 pub(super) fn addresses(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
     if headers.contains_key(X_FORWARDED_FOR) {
-        elements(headers, X_FORWARDED_FOR).map(|element| address(element?)).collect()
+        // This header has no quoted strings: a quotation mark of the client must not hide the comma of a proxy.
+        let elements = headers.get_all(X_FORWARDED_FOR).flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
+        elements.map(|element| address(trimmed(element)?)).collect()
     } else {
-        elements(headers, FORWARDED).map(|element| address(parameter_for(element?)?)).collect()
+        let elements = headers.get_all(FORWARDED).flat_map(|line| split_unquoted(line.as_bytes(), b','));
+        elements.map(|element| address(parameter_for(element?)?)).collect()
     }
-}
-
-/// Splits all lines of a header at commas. An element that is not UTF-8 is `None`.
-fn elements(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Option<&str>> {
-    headers.get_all(name).flat_map(|line| split_unquoted(line.as_bytes(), b','))
 }
 
 /// Returns the value of the parameter `for`, if every parameter of the element is well-formed.
@@ -62,7 +60,11 @@ fn split_unquoted(text: &[u8], separator: u8) -> impl Iterator<Item = Option<&st
         }
         false
     });
-    parts.map(|part| str::from_utf8(part.trim_ascii()).ok())
+    parts.map(trimmed)
+}
+
+fn trimmed(part: &[u8]) -> Option<&str> {
+    str::from_utf8(part.trim_ascii()).ok()
 }
 
 /// Returns the content of a value, which may be one quoted string. Escapes are kept: no address contains one.

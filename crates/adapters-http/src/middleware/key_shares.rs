@@ -16,7 +16,7 @@ pub(crate) struct KeyShares {
 /// Permit of one request. It is returned when the request ends or its client disconnects.
 pub(crate) struct KeyPermit<'a> {
     shares: &'a KeyShares,
-    key: ApiKeyId,
+    key: &'a ApiKeyId,
 }
 
 impl KeyShares {
@@ -26,23 +26,23 @@ impl KeyShares {
     }
 
     /// Returns a permit unless the key has reached its maximum.
-    pub(crate) fn acquire(&self, key: &ApiKeyId) -> Option<KeyPermit<'_>> {
+    pub(crate) fn acquire<'a>(&'a self, key: &'a ApiKeyId) -> Option<KeyPermit<'a>> {
         let mut counts = self.counts.borrow_mut();
-        match counts.get_mut(key) {
-            Some(count) if *count >= self.max => return None,
-            Some(count) => *count += 1,
-            None => drop(counts.insert(key.clone(), 1)),
+        let count = counts.entry(key.clone()).or_insert(0);
+        if *count >= self.max {
+            return None;
         }
-        Some(KeyPermit { shares: self, key: key.clone() })
+        *count += 1;
+        Some(KeyPermit { shares: self, key })
     }
 }
 
 impl Drop for KeyPermit<'_> {
     fn drop(&mut self) {
         let mut counts = self.shares.counts.borrow_mut();
-        match counts.get_mut(&self.key) {
+        match counts.get_mut(self.key) {
             Some(count) if *count > 1 => *count -= 1,
-            _ => drop(counts.remove(&self.key)),
+            _ => drop(counts.remove(self.key)),
         }
     }
 }

@@ -6,7 +6,6 @@
 
 use std::{
     error::Error as _,
-    iter::successors,
     net::{IpAddr, SocketAddr},
     sync::Arc,
     time::Instant,
@@ -27,12 +26,26 @@ use super::{
     request_id::{self, X_REQUEST_ID},
     trusted_proxies::TrustedProxies,
 };
-use crate::{error::ApiError, pets::IDEMPOTENCY_REPLAYED};
+use crate::{
+    error::{ApiError, with_sources},
+    pets::IDEMPOTENCY_REPLAYED,
+};
 
 const MAX_TEXT_BYTES: usize = 256;
 const MAX_USER_AGENT_BYTES: usize = 128;
 
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+
+/// Emits an event at a level that is a value: ERROR, DEBUG, or otherwise INFO.
+macro_rules! at_level {
+    ($level:expr, tracing::event!($($fields:tt)+)) => {
+        match $level {
+            Level::ERROR => tracing::event!(Level::ERROR, $($fields)+),
+            Level::DEBUG => tracing::event!(Level::DEBUG, $($fields)+),
+            _ => tracing::event!(Level::INFO, $($fields)+),
+        }
+    };
+}
 
 /// Logs a success and an error of the client at `level`.
 pub(crate) async fn log<B: MessageBody>(
@@ -99,49 +112,35 @@ fn write_line<B: MessageBody>(
         BodySize::Sized(bytes) => bytes,
         BodySize::None | BodySize::Stream => 0,
     };
-    macro_rules! line {
-        ($level:expr) => {
-            tracing::event!(
-                $level,
-                method = shortened(request.method().as_str()),
-                path = shortened(request.path()),
-                status = response.status().as_u16(),
-                code = error(response.response()).map(|error| error.response().code),
-                bytes,
-                microseconds = microseconds_since(start),
-                deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
-                client = client.map(display),
-                user_agent = user_agent(request.headers()),
-                api_key = key.map(|key| key.id.as_str()),
-                api_key_label = key.map(|key| key.label.as_str()),
-                idempotency_key = extensions.get::<IdempotencyKey>().map(|key| hex::encode(key.digest())),
-                replayed = response.headers().contains_key(IDEMPOTENCY_REPLAYED).then_some(true),
-                request_id = id.to_str().unwrap_or_default(),
-                cause = cause(response.response()),
-                "request"
-            )
-        };
-    }
-    match level {
-        Level::ERROR => line!(Level::ERROR),
-        Level::DEBUG => line!(Level::DEBUG),
-        _ => line!(Level::INFO),
-    }
+    at_level!(
+        level,
+        tracing::event!(
+            method = shortened(request.method().as_str()),
+            path = shortened(request.path()),
+            status = response.status().as_u16(),
+            code = error(response.response()).map(|error| error.response().code),
+            bytes,
+            microseconds = microseconds_since(start),
+            deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
+            client = client.map(display),
+            user_agent = user_agent(request.headers()),
+            api_key = key.map(|key| key.id.as_str()),
+            api_key_label = key.map(|key| key.label.as_str()),
+            idempotency_key = extensions.get::<IdempotencyKey>().map(|key| hex::encode(key.digest())),
+            replayed = response.headers().contains_key(IDEMPOTENCY_REPLAYED).then_some(true),
+            request_id = id.to_str().unwrap_or_default(),
+            cause = error(response.response()).and_then(|error| error.source()).map(with_sources),
+            "request"
+        )
+    );
 }
 
 /// Logs a request that was refused before the application received it.
 pub(crate) fn log_refusal(level: Level, peer: Option<SocketAddr>, status: u16) {
-    macro_rules! line {
-        ($level:expr) => {
-            tracing::event!(
-                $level,
-                status,
-                client = peer.map(|peer| display(peer.ip().to_canonical())),
-                "request refused"
-            )
-        };
-    }
-    if level == Level::DEBUG { line!(Level::DEBUG) } else { line!(Level::INFO) }
+    at_level!(
+        level,
+        tracing::event!(status, client = peer.map(|peer| display(peer.ip().to_canonical())), "request refused")
+    );
 }
 
 fn microseconds_since(start: Instant) -> u64 {
@@ -162,11 +161,4 @@ fn user_agent(headers: &HeaderMap) -> Option<&str> {
 
 fn error<B>(response: &HttpResponse<B>) -> Option<&ApiError> {
     response.error()?.as_error()
-}
-
-/// Returns the sources of an error of the service, from the outermost to the innermost.
-fn cause<B>(response: &HttpResponse<B>) -> Option<String> {
-    let sources =
-        successors(error(response)?.source(), |&source| source.source()).map(ToString::to_string).collect::<Vec<_>>();
-    (!sources.is_empty()).then(|| sources.join(": "))
 }

@@ -23,10 +23,9 @@ impl TrustedProxies {
     /// # Errors
     /// [`TrustedProxiesError`] with every other text.
     pub fn parse(texts: &[String]) -> Result<Self, TrustedProxiesError> {
-        let parse = |text: &str| text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
-        let invalid: Vec<_> = texts.iter().filter(|text| parse(text).is_none()).cloned().collect();
+        let invalid: Vec<_> = texts.iter().filter(|text| network(text).is_none()).cloned().collect();
         if invalid.is_empty() {
-            Ok(Self(texts.iter().filter_map(|text| parse(text)).collect()))
+            Ok(Self(texts.iter().filter_map(|text| network(text)).collect()))
         } else {
             Err(TrustedProxiesError(invalid))
         }
@@ -50,6 +49,14 @@ impl TrustedProxies {
         }
         client
     }
+}
+
+/// Parses an address or a network. IPv4 in IPv6 form becomes IPv4, as it does in the addresses of clients.
+fn network(text: &str) -> Option<IpNet> {
+    let network = text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))?;
+    let address = network.addr().to_canonical();
+    let removed_bits = network.max_prefix_len() - IpNet::from(address).max_prefix_len();
+    IpNet::new(address, network.prefix_len().checked_sub(removed_bits)?).ok()
 }
 
 fn quoted(texts: &[String]) -> String {
@@ -91,6 +98,21 @@ mod tests {
     }
 
     #[test]
+    fn ipv4_in_ipv6_form_is_converted_to_ipv4() {
+        for (ipv6, ipv4) in [
+            ("::ffff:10.0.0.1", "10.0.0.1"),
+            ("::ffff:10.0.0.1/128", "10.0.0.1"),
+            ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
+            ("::ffff:0:0/96", "0.0.0.0/0"),
+        ] {
+            assert_eq!(proxies(&[ipv6]), proxies(&[ipv4]), "{ipv6}");
+        }
+        // No IPv4 address has a prefix of this length in IPv6 form.
+        assert!(proxies(&["::ffff:10.0.0.0/8"]).unwrap_err().to_string().ends_with(r#"not "::ffff:10.0.0.0/8""#));
+        assert!(proxies(&["::/8"]).is_ok());
+    }
+
+    #[test]
     fn the_headers_of_an_untrusted_peer_are_ignored() {
         for name in ["x-forwarded-for", "forwarded"] {
             assert_client_of("192.0.2.9", &[(name, "for=203.0.113.1")], "192.0.2.9");
@@ -126,6 +148,13 @@ mod tests {
         }
         for element in ["for=unknown", "for=_hidden", "proto=http", "203.0.113.9", "", "for=", "for"] {
             assert_client(&[("forwarded", &format!("for=203.0.113.1, {element}, for=10.0.0.2"))], "10.0.0.2");
+        }
+    }
+
+    #[test]
+    fn a_quotation_mark_in_x_forwarded_for_hides_no_address_of_a_proxy() {
+        for sent in ["\"", "\\", "\"203.0.113.1", "203.0.113.1, \"10.0.0.2", "\"a\\\""] {
+            assert_client(&[("x-forwarded-for", &format!("{sent}, 203.0.113.9"))], "203.0.113.9");
         }
     }
 

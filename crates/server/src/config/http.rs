@@ -4,7 +4,7 @@ use animal_store_adapters_http::{AllowedOrigins, Limits, OriginError, TrustedPro
 
 use super::{
     key::{Key, keys},
-    values::{Values, address, duration, number},
+    values::{Values, address, duration, number, optional},
 };
 
 keys! {
@@ -20,9 +20,10 @@ keys! {
         "Maximum number of requests in flight. Further requests get 503 `overloaded` at once. A request whose body is \
          still arriving is not in flight; the memory of these bodies is bounded by `http.max_connections` times \
          `http.max_body_bytes`.");
-    MAX_IN_FLIGHT_PER_KEY: new("http.max_in_flight_per_key", "1000",
+    MAX_IN_FLIGHT_PER_KEY: new("http.max_in_flight_per_key", "",
         "Maximum number of requests of one API key, those whose body is still arriving included. Further requests of \
-         the key get 503 `overloaded`. Each worker has an equal share, at least 1.");
+         the key get 503 `overloaded`. Each worker has an equal share, at least 1. Empty: half of \
+         `http.max_in_flight`.");
     MAX_BODY_BYTES: new("http.max_body_bytes", "16384",
         "Maximum size of a request body in bytes. Larger bodies get 413.");
     HEAD_TIMEOUT: new("http.head_timeout", "5s",
@@ -59,7 +60,8 @@ impl HttpConfig {
         let max_connections = values.read(&MAX_CONNECTIONS, number(1..=1_000_000));
         let max_unsent_bytes = values.read(&MAX_UNSENT_BYTES, number(1024 * 1024..=usize::MAX));
         let max_in_flight = values.read(&MAX_IN_FLIGHT, number(1..=1_000_000));
-        let max_in_flight_per_key = values.read(&MAX_IN_FLIGHT_PER_KEY, number(1..=1_000_000));
+        let max_in_flight_per_key = values.read(&MAX_IN_FLIGHT_PER_KEY, optional(number(1..=1_000_000)));
+        let max_in_flight_per_key = max_in_flight_per_key.unwrap_or_else(|| (max_in_flight / 2).max(1));
         let max_body_bytes = values.read(&MAX_BODY_BYTES, number(64..=1024 * 1024));
         let head_timeout = values.read(&HEAD_TIMEOUT, duration(MILLISECOND..=HOUR));
         let body_timeout = values.read(&BODY_TIMEOUT, duration(MILLISECOND..=HOUR));

@@ -3,7 +3,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::{
     http,
     key::{Key, keys},
-    values::{Values, address},
+    values::{Values, address, optional},
 };
 
 keys! {
@@ -14,7 +14,7 @@ keys! {
 
 /// Returns the address of the management listener, if there is one.
 pub(super) fn read_listen(values: &mut Values, api: SocketAddr) -> Option<SocketAddr> {
-    let listen = values.read(&LISTEN, |text| if text.is_empty() { Ok(None) } else { address(text).map(Some) })?;
+    let listen = values.read(&LISTEN, optional(address))?;
     let rule = format!("must differ from {}: {listen} and {api} overlap", values.label(&http::LISTEN));
     values.require(!overlap(listen, api), &[&LISTEN, &http::LISTEN], &rule);
     Some(listen)

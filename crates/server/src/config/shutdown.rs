@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{
     key::{Key, keys},
-    values::{Values, duration},
+    values::{Values, duration, optional},
 };
 
 keys! {
@@ -33,9 +33,7 @@ const MAX_LOG_TIMEOUT: Duration = Duration::from_millis(500);
 impl ShutdownConfig {
     pub(super) fn read(values: &mut Values) -> Self {
         let timeout = values.read(&TIMEOUT, duration(Duration::from_millis(1)..=HOUR));
-        let drain_delay = values.read(&DRAIN_DELAY, |text| {
-            if text.is_empty() { Ok(None) } else { duration(Duration::ZERO..=HOUR)(text).map(Some) }
-        });
+        let drain_delay = values.read(&DRAIN_DELAY, optional(duration(Duration::ZERO..=HOUR)));
         let fits = drain_delay.is_none_or(|delay| delay <= timeout);
         values.require(fits, &[&DRAIN_DELAY, &TIMEOUT], "must be at most shutdown.timeout");
         let drain_delay = drain_delay.unwrap_or_else(|| DEFAULT_DRAIN_DELAY.min(timeout / 2));

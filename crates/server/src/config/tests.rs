@@ -220,6 +220,24 @@ fn the_drain_delay_is_at_most_the_shutdown_timeout_and_by_default_half_of_it() {
 }
 
 #[test]
+fn by_default_one_key_can_have_half_of_the_requests_in_flight() {
+    let (all, per_key) = ("ANIMAL_STORE_HTTP__MAX_IN_FLIGHT", "ANIMAL_STORE_HTTP__MAX_IN_FLIGHT_PER_KEY");
+    for (variables, expected) in [
+        (&[][..], 1000),
+        (&[(all, "800")], 400),
+        (&[(all, "3"), (per_key, "")], 1),
+        (&[(all, "1")], 1),
+        (&[(all, "800"), (per_key, "800")], 800),
+    ] {
+        let config = Config::load(&environment(variables)).unwrap();
+        assert_eq!(config.http.limits.max_in_flight_per_key, expected, "{variables:?}");
+    }
+    let error = "http.max_in_flight_per_key (ANIMAL_STORE_HTTP__MAX_IN_FLIGHT_PER_KEY) must be a whole number from 1 \
+                 to 1000000, not \"0\"";
+    assert_eq!(errors(&environment(&[(per_key, "0")])), [error]);
+}
+
+#[test]
 fn half_a_second_or_a_quarter_of_the_shutdown_timeout_is_for_the_log() {
     for (timeout, milliseconds) in [("30s", 29_500), ("2s", 1500), ("1s", 750), ("1ms", 0)] {
         let config = Config::load(&environment(&[("ANIMAL_STORE_SHUTDOWN__TIMEOUT", timeout)])).unwrap();

@@ -184,6 +184,11 @@ pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&str) -> Resu
     }
 }
 
+/// Parses a value that may be empty.
+pub(super) fn optional<T>(parse: impl Fn(&str) -> Result<T, String>) -> impl Fn(&str) -> Result<Option<T>, String> {
+    move |text| if text.is_empty() { Ok(None) } else { parse(text).map(Some) }
+}
+
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
     one_of(&[("true", true), ("false", false)])(text)
 }
