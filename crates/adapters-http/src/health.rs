@@ -17,6 +17,9 @@ use crate::error::{ApiError, with_sources};
 /// Timeout of the probes, which run at the same time.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Timeout of the probes of an instance that is draining: it is a 503 whatever they report.
+const DRAINING_TIMEOUT: Duration = Duration::from_millis(100);
+
 const READY: &str = "ready";
 const UNAVAILABLE: &str = "unavailable";
 const DRAINING: &str = "draining";
@@ -41,7 +44,8 @@ pub(crate) async fn live() -> HttpResponse {
 
 /// 200 if this instance should receive requests, otherwise 503. The request log gets the reason.
 pub(crate) async fn ready(readiness: Data<CheckReadiness>) -> HttpResponse {
-    let (storage, keys) = join(in_time(readiness.storage()), in_time(readiness.keys())).await;
+    let limit = if readiness.is_draining() { DRAINING_TIMEOUT } else { TIMEOUT };
+    let (storage, keys) = join(in_time(limit, readiness.storage()), in_time(limit, readiness.keys())).await;
     let checks = Checks { storage: state(&storage), keys: state(&keys) };
     let reasons = [reason("storage", storage), reason("keys", keys)].into_iter().flatten().collect::<Vec<_>>();
     let (status, cause): (_, Cause) = if readiness.is_draining() {
@@ -56,8 +60,8 @@ pub(crate) async fn ready(readiness: Data<CheckReadiness>) -> HttpResponse {
     HttpResponse::from_error(ApiError::Unavailable(cause)).set_body(body)
 }
 
-async fn in_time(check: impl Future<Output = Result<(), NotReady>>) -> Result<(), NotReady> {
-    timeout(TIMEOUT, check).await.unwrap_or_else(|_| Err(NotReady("the probe did not respond in time".into())))
+async fn in_time(limit: Duration, check: impl Future<Output = Result<(), NotReady>>) -> Result<(), NotReady> {
+    timeout(limit, check).await.unwrap_or_else(|_| Err(NotReady("the probe did not respond in time".into())))
 }
 
 const fn state(check: &Result<(), NotReady>) -> &'static str {
@@ -158,5 +162,15 @@ mod tests {
         let (status, shown, cause) = respond(&readiness).await;
         assert_eq!((status, shown), (503, body("draining", "ready", "unavailable")));
         assert_eq!(cause.as_deref(), Some("the instance is shutting down"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_draining_instance_does_not_wait_for_a_frozen_probe() {
+        let readiness = CheckReadiness::new(Some(Arc::new(Frozen)), None);
+        readiness.start_draining();
+        let start = tokio::time::Instant::now();
+        let (status, shown, _) = respond(&readiness).await;
+        assert_eq!((status, shown), (503, body("draining", "unavailable", "ready")));
+        assert_eq!(start.elapsed(), DRAINING_TIMEOUT);
     }
 }

@@ -15,7 +15,7 @@ mod in_flight_keys;
 mod keyed;
 mod plain;
 
-use std::sync::Arc;
+use std::{panic::resume_unwind, sync::Arc};
 
 use animal_store_app::ports::{AddPet, AddPetError};
 use tokio::{task::JoinHandle, try_join};
@@ -42,13 +42,16 @@ pub(crate) struct CreateConnections {
 }
 
 impl Creates {
-    /// Starts both writers on the current runtime. The task ends with both, or with the first that panics.
+    /// Starts both writers on the current runtime. The task ends with both, or panics with the first that panics.
     pub(crate) fn start(connections: &ConnectionSettings) -> (Self, JoinHandle<()>) {
         let (plain, plain_writer) = Batcher::start(connections.clone());
         let (keyed, keyed_writer) = Batcher::start(connections.clone());
         let writers = tokio::spawn(async move {
-            // Only the end matters, not its reason.
-            let _ = try_join!(plain_writer, keyed_writer);
+            if let Err(error) = try_join!(plain_writer, keyed_writer)
+                && let Ok(panic) = error.try_into_panic()
+            {
+                resume_unwind(panic);
+            }
         });
         (Self { plain, keyed, in_flight_keys: Arc::default() }, writers)
     }

@@ -4,13 +4,12 @@
 //! 503 and responses announce the end of their connections, the drain delay passes, no new connections are accepted,
 //! requests in flight are completed, the writer of the storage ends, the management listener closes. At the deadline,
 //! or at a second signal, the rest is cut off: an error if requests were in flight. A server or writer that stops
-//! unexpectedly is an error, too.
+//! unexpectedly is an error, during the shutdown as well.
 
 use std::{
     future::pending,
     io::{self, ErrorKind},
     net::{SocketAddr, TcpListener},
-    pin::pin,
     time::Duration,
 };
 
@@ -19,7 +18,7 @@ use animal_store_app::CheckReadiness;
 use anyhow::{anyhow, bail};
 use tokio::{
     task::{JoinError, JoinHandle},
-    time::{sleep, sleep_until, timeout},
+    time::{sleep_until, timeout},
 };
 
 use crate::{
@@ -28,7 +27,8 @@ use crate::{
     wiring::Adapters,
 };
 
-/// Timeout for closing connections that are cut off. The end of the process closes the others.
+/// Timeout for closing connections that are cut off, and for the batch that is being committed. The end of the process
+/// closes the others.
 const ABORT_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The service, bound to its addresses. Connections are accepted; they are served once it runs.
@@ -79,76 +79,92 @@ impl Application {
     /// Serves until `stop` resolves, then shuts down gracefully. `stop_now` ends the shutdown early.
     ///
     /// # Errors
-    /// If a server or the writer stops unexpectedly, requests are cut off, or the writer does not end in time.
+    /// If a server or the writer stops unexpectedly, or requests are cut off.
     pub async fn run_until(
         self,
         stop: impl Future<Output = ShutdownRequest>,
         stop_now: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
         let api_handle = self.api.handle();
-        let mut api = tokio::spawn(self.api.run());
         let management_handle = self.management.as_ref().map(HttpServer::handle);
-        let mut management = self.management.map(|server| tokio::spawn(server.run()));
-        let mut writer = self.writer;
-
-        // The writer ends after the API server: the server is polled first, so that its error is reported.
+        let mut tasks = Tasks {
+            api: tokio::spawn(self.api.run()),
+            management: self.management.map(|server| tokio::spawn(server.run())),
+            writer: self.writer,
+        };
         let request = tokio::select! {
             biased;
             request = stop => request,
-            result = &mut api => return Err(server_error("the HTTP server", result)),
-            result = or_pending(management.as_mut()) => return Err(server_error("the management server", result)),
-            _ = or_pending(writer.as_mut()) => bail!("the writer of the storage stopped unexpectedly"),
+            error = tasks.stopped_unexpectedly() => return Err(error),
         };
 
         tracing::info!(in_flight = self.in_flight.count(), "shutting down");
         self.readiness.start_draining();
         api_handle.announce_close();
-        let mut cut_short = pin!(async {
-            tokio::select! {
-                () = sleep_until(request.received + self.shutdown.requests_timeout()) => "the shutdown timeout passed",
-                () = stop_now => "a second signal arrived",
-            }
-        });
-        let drained = async {
-            if request.drain {
-                sleep(self.shutdown.drain_delay).await;
+        let drain_delay = if request.drain { self.shutdown.drain_delay } else { Duration::ZERO };
+        let complete = async {
+            if let Ok(error) = timeout(drain_delay, tasks.stopped_unexpectedly()).await {
+                return Err(error);
             }
             api_handle.stop(self.shutdown.idle_grace).await;
-            api.await
+            match (&mut tasks.api).await {
+                Ok(Ok(())) => end_of_writer(tasks.writer.as_mut()).await,
+                result => Err(server_error("the HTTP server", result)),
+            }
         };
         let result = tokio::select! {
-            result = drained => match result {
-                Ok(Ok(())) => tokio::select! {
-                    () = end_of(writer) => {
-                        tracing::info!("all requests were completed");
-                        Ok(())
-                    }
-                    reason = cut_short => Err(anyhow!("{reason} before the writer of the storage ended")),
-                },
-                result => Err(server_error("the HTTP server", result)),
-            },
-            reason = &mut cut_short => cut_off(reason, self.in_flight.count()),
+            result = complete => result.map(|()| tracing::info!("all requests were completed")),
+            () = sleep_until(request.arrived_at + self.shutdown.requests_timeout()) =>
+                cut_off("the shutdown timeout passed", self.in_flight.count()),
+            () = stop_now => cut_off("a second signal arrived", self.in_flight.count()),
         };
         let close = async {
             tokio::join!(api_handle.abort(), async {
                 if let Some(management) = management_handle {
                     management.abort().await;
                 }
-            })
+            });
+            if let Some(writer) = tasks.writer.filter(|writer| !writer.is_finished()) {
+                let _ = writer.await;
+            }
         };
         let _ = timeout(ABORT_TIMEOUT, close).await;
         result
     }
 }
 
-/// Waits for the end of the writer. A panic ends it as well.
-async fn end_of(writer: Option<JoinHandle<()>>) {
-    if let Some(writer) = writer {
-        let _ = writer.await;
+/// The tasks that run until the shutdown ends them.
+struct Tasks {
+    api: JoinHandle<io::Result<()>>,
+    management: Option<JoinHandle<io::Result<()>>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Tasks {
+    /// Waits for the first task that stops, and describes its end. The writer ends after the API server: the server is
+    /// polled first, so that its error is reported.
+    async fn stopped_unexpectedly(&mut self) -> anyhow::Error {
+        tokio::select! {
+            biased;
+            result = &mut self.api => server_error("the HTTP server", result),
+            result = or_pending(self.management.as_mut()) => server_error("the management server", result),
+            result = or_pending(self.writer.as_mut()) => server_error(WRITER, result.map(Ok)),
+        }
     }
 }
 
-/// Returns the outcome of a shutdown that ends early. A client that only reads its response does not count.
+const WRITER: &str = "the writer of the storage";
+
+/// Waits for the end of the writer.
+async fn end_of_writer(writer: Option<&mut JoinHandle<()>>) -> anyhow::Result<()> {
+    match writer {
+        Some(writer) => writer.await.map_err(|error| server_error(WRITER, Err(error))),
+        None => Ok(()),
+    }
+}
+
+/// Returns the outcome of a shutdown that ends early. A client that only reads its response does not count, nor does a
+/// create of a client that has disconnected.
 fn cut_off(reason: &str, in_flight: usize) -> anyhow::Result<()> {
     match in_flight {
         0 => tracing::info!(reason, "open connections were closed: no request was in flight"),
@@ -179,7 +195,7 @@ async fn or_pending<F: Future>(future: Option<F>) -> F::Output {
     }
 }
 
-/// Describes a server that stopped before the shutdown.
+/// Describes a server, or the writer, that stopped unexpectedly.
 fn server_error(server: &str, result: Result<io::Result<()>, JoinError>) -> anyhow::Error {
     match result {
         Ok(Ok(())) => anyhow!("{server} stopped unexpectedly"),
@@ -200,5 +216,20 @@ mod tests {
         assert_eq!(message(Ok(Ok(()))), "the HTTP server stopped unexpectedly");
         assert_eq!(message(Ok(Err(io::Error::other("no workers")))), "the HTTP server failed: no workers");
         assert!(message(panicked).starts_with("the HTTP server stopped unexpectedly: "));
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_the_writer_during_the_shutdown_is_an_error() {
+        let mut panicked = tokio::spawn(async { panic!("on purpose") });
+        let error = end_of_writer(Some(&mut panicked)).await.expect_err("a panic");
+        assert!(format!("{error:#}").starts_with("the writer of the storage stopped unexpectedly: "), "{error:#}");
+        end_of_writer(Some(&mut tokio::spawn(async {}))).await.expect("an end");
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_stops_is_reported() {
+        let mut tasks = Tasks { api: tokio::spawn(pending()), management: None, writer: Some(tokio::spawn(async {})) };
+        let error = tasks.stopped_unexpectedly().await;
+        assert_eq!(error.to_string(), "the writer of the storage stopped unexpectedly");
     }
 }

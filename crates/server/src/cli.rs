@@ -93,7 +93,7 @@ fn load(options: Options) -> Result<Config, String> {
 
 fn print_config(config: &Config) -> anyhow::Result<()> {
     for warning in &config.warnings {
-        print_error(&format!("warning: {warning}"));
+        stderr::write_line(&format!("warning: {warning}"));
     }
     let mut stdout = io::stdout().lock();
     for (key, value) in &config.shown {
@@ -115,12 +115,8 @@ fn exit_code(result: anyhow::Result<()>) -> ExitCode {
 }
 
 fn fail(error: &str, code: u8) -> ExitCode {
-    print_error(error);
-    ExitCode::from(code)
-}
-
-fn print_error(error: &str) {
     stderr::write_line(error);
+    ExitCode::from(code)
 }
 
 #[cfg(test)]

@@ -19,30 +19,30 @@ const SECOND_SIGNAL_DELAY: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutdownRequest {
     /// Start of `shutdown.timeout`.
-    pub received: Instant,
+    pub arrived_at: Instant,
     /// Whether connections are still accepted for `shutdown.drain_delay`.
     pub drain: bool,
 }
 
 /// The signals that have arrived.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Received {
+struct SignalState {
     first: Option<ShutdownRequest>,
     second: bool,
 }
 
-impl Received {
+impl SignalState {
     fn add(&mut self, signal: ShutdownRequest) {
         match self.first {
             None => self.first = Some(signal),
-            Some(first) if signal.received - first.received >= SECOND_SIGNAL_DELAY => self.second = true,
+            Some(first) if signal.arrived_at - first.arrived_at >= SECOND_SIGNAL_DELAY => self.second = true,
             Some(_) => tracing::debug!("a second signal was ignored: it arrived within a second of the first"),
         }
     }
 }
 
 /// Receives SIGTERM, SIGINT and SIGHUP.
-pub(crate) struct Signals(watch::Receiver<Received>);
+pub(crate) struct Signals(watch::Receiver<SignalState>);
 
 impl Signals {
     /// Installs the signal handlers on the current runtime.
@@ -50,7 +50,7 @@ impl Signals {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut hang_up = signal(SignalKind::hangup())?;
-        let (sender, receiver) = watch::channel(Received::default());
+        let (sender, receiver) = watch::channel(SignalState::default());
         tokio::spawn(async move {
             loop {
                 let drain = tokio::select! {
@@ -61,31 +61,31 @@ impl Signals {
                         continue;
                     }
                 };
-                sender.send_modify(|received| received.add(ShutdownRequest { received: Instant::now(), drain }));
+                sender.send_modify(|state| state.add(ShutdownRequest { arrived_at: Instant::now(), drain }));
             }
         });
         Ok(Self(receiver))
     }
 
-    /// Returns the first signal, if it has arrived.
-    pub(crate) fn received(&self) -> Option<ShutdownRequest> {
+    /// Returns the request of the first signal, if it has arrived.
+    pub(crate) fn request(&self) -> Option<ShutdownRequest> {
         self.0.borrow().first
     }
 
     /// Waits for the first signal.
     pub(crate) async fn first(&self) -> ShutdownRequest {
-        self.wait_for(|received| received.first).await
+        self.wait_for(|state| state.first).await
     }
 
     /// Waits for the second signal.
     pub(crate) async fn second(&self) {
-        self.wait_for(|received| received.second.then_some(())).await;
+        self.wait_for(|state| state.second.then_some(())).await;
     }
 
-    async fn wait_for<T>(&self, choose: impl Fn(&Received) -> Option<T>) -> T {
+    async fn wait_for<T>(&self, choose: impl Fn(&SignalState) -> Option<T>) -> T {
         let mut receiver = self.0.clone();
-        if let Ok(received) = receiver.wait_for(|received| choose(received).is_some()).await
-            && let Some(chosen) = choose(&received)
+        if let Ok(state) = receiver.wait_for(|state| choose(state).is_some()).await
+            && let Some(chosen) = choose(&state)
         {
             return chosen;
         }
@@ -102,15 +102,15 @@ mod tests {
     fn a_second_signal_counts_from_one_second_after_the_first() {
         let start = Instant::now();
         let at = |milliseconds| ShutdownRequest {
-            received: start + Duration::from_millis(milliseconds),
+            arrived_at: start + Duration::from_millis(milliseconds),
             drain: milliseconds == 0,
         };
-        let mut received = Received::default();
+        let mut state = SignalState::default();
         for milliseconds in [0, 1, 999] {
-            received.add(at(milliseconds));
-            assert_eq!(received, Received { first: Some(at(0)), second: false });
+            state.add(at(milliseconds));
+            assert_eq!(state, SignalState { first: Some(at(0)), second: false });
         }
-        received.add(at(1000));
-        assert_eq!(received, Received { first: Some(at(0)), second: true });
+        state.add(at(1000));
+        assert_eq!(state, SignalState { first: Some(at(0)), second: true });
     }
 }

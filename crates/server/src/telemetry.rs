@@ -21,7 +21,6 @@ use std::{
     io::{self, IsTerminal},
     os::fd::AsFd,
     panic,
-    time::Duration,
 };
 
 use tracing::Level;
@@ -37,9 +36,6 @@ use crate::{
 /// Capacity of the queue in lines. Lines beyond it are dropped.
 const QUEUE_LINES: usize = 65_536;
 
-/// Time for the last lines of the log after a second signal.
-pub(crate) const LAST_LINES_TIMEOUT: Duration = Duration::from_millis(500);
-
 /// Target of the audit events, which record changes of API keys. They pass every filter.
 pub(crate) const AUDIT_TARGET: &str = "audit";
 
@@ -50,8 +46,8 @@ pub(crate) fn start(config: &LogConfig) -> io::Result<ServiceLog> {
     let file = File::from(stdout.as_fd().try_clone_to_owned()?);
     let report =
         |error: &io::Error| stderr::write_line(&format!("the log cannot be written to standard output: {error}"));
-    let (log, writer) = ServiceLog::start(file, QUEUE_LINES, report);
-    init(config, stdout.is_terminal(), writer);
+    let (log, writer) = ServiceLog::start(file, QUEUE_LINES, report)?;
+    init(config, stdout.is_terminal(), move || writer.clone());
     Ok(log)
 }
 

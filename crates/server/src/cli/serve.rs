@@ -8,9 +8,9 @@ use tokio::{
 use super::{file_limit::raise_file_limit, quickstart};
 use crate::{
     application::Application,
-    config::Config,
+    config::{Config, ShutdownConfig},
     shutdown::Signals,
-    telemetry::{self, LAST_LINES_TIMEOUT},
+    telemetry,
 };
 
 /// Runs the service until a signal ends it.
@@ -23,7 +23,7 @@ pub(super) fn run(load: impl FnOnce() -> anyhow::Result<Config> + Send + 'static
 }
 
 async fn serve(load: impl FnOnce() -> anyhow::Result<Config> + Send + 'static) -> anyhow::Result<()> {
-    // Before everything else, so that a signal never kills the process.
+    // Before anything is read or started. Earlier, in the first milliseconds, a signal kills the process.
     let signals = Signals::listen()?;
     let config = tokio::select! {
         biased;
@@ -36,12 +36,12 @@ async fn serve(load: impl FnOnce() -> anyhow::Result<Config> + Send + 'static) -
     }
     let shutdown_timeout = config.shutdown.timeout;
     let result = start_and_run(config, &signals).await;
-    let end = signals.received().map_or_else(Instant::now, |first| first.received) + shutdown_timeout;
+    let end = signals.request().map_or_else(Instant::now, |request| request.arrived_at) + shutdown_timeout;
     let unwritten = tokio::select! {
         biased;
         () = log.finish() => return result,
         () = sleep_until(end) => anyhow!("the log could not be written to standard output within {shutdown_timeout:?}"),
-        () = async { signals.second().await; sleep(LAST_LINES_TIMEOUT).await } =>
+        () = async { signals.second().await; sleep(ShutdownConfig::LOG_TIMEOUT).await } =>
             anyhow!("a second signal arrived, and the log could not be written to standard output"),
     };
     match result {

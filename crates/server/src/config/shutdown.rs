@@ -11,7 +11,7 @@ keys! {
          and the exit code is 1. The last quarter of it, at most half a second, is reserved for the log.");
     DRAIN_DELAY: new("shutdown.drain_delay", "",
         "Time after SIGTERM for which the service still accepts connections, so that load balancers can notice that \
-         `/ready` is 503. At most `shutdown.timeout`. Empty: `5s`, or half of `shutdown.timeout` if that is shorter.");
+         `/ready` is 503. At most half of `shutdown.timeout`. Empty: `5s`, or half of `shutdown.timeout` if that is shorter.");
     IDLE_GRACE: new("shutdown.idle_grace", "1s",
         "Time for which a connection has to be idle before the shutdown closes it. A connection that had a response \
          with `Connection: close` is closed sooner.");
@@ -28,20 +28,22 @@ pub(crate) struct ShutdownConfig {
 
 const HOUR: Duration = Duration::from_hours(1);
 const DEFAULT_DRAIN_DELAY: Duration = Duration::from_secs(5);
-const MAX_LOG_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl ShutdownConfig {
+    /// Time for the last lines of the log, if `shutdown.timeout` is long enough.
+    pub(crate) const LOG_TIMEOUT: Duration = Duration::from_millis(500);
+
     pub(super) fn read(values: &mut Values) -> Self {
         let timeout = values.read(&TIMEOUT, duration(Duration::from_millis(1)..=HOUR));
         let drain_delay = values.read(&DRAIN_DELAY, optional(duration(Duration::ZERO..=HOUR)));
-        let fits = drain_delay.is_none_or(|delay| delay <= timeout);
-        values.require(fits, &[&DRAIN_DELAY, &TIMEOUT], "must be at most shutdown.timeout");
+        let fits = drain_delay.is_none_or(|delay| delay <= timeout / 2);
+        values.require(fits, &[&DRAIN_DELAY, &TIMEOUT], "must be at most half of shutdown.timeout");
         let drain_delay = drain_delay.unwrap_or_else(|| DEFAULT_DRAIN_DELAY.min(timeout / 2));
         Self { timeout, drain_delay, idle_grace: values.read(&IDLE_GRACE, duration(Duration::ZERO..=HOUR)) }
     }
 
     /// Time from the first signal after which requests in flight are cut off. The rest of the timeout is for the log.
     pub(crate) fn requests_timeout(&self) -> Duration {
-        self.timeout.saturating_sub(MAX_LOG_TIMEOUT.min(self.timeout / 4))
+        self.timeout.saturating_sub(Self::LOG_TIMEOUT.min(self.timeout / 4))
     }
 }

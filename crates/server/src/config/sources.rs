@@ -33,9 +33,9 @@ pub struct Sources {
     pub listen: Option<String>,
 }
 
-/// The values that the sources set.
+/// The settings of all sources, merged by precedence.
 #[derive(Default)]
-pub(super) struct Collected {
+pub(super) struct MergedSettings {
     /// The value that wins, by key.
     pub(super) settings: BTreeMap<String, Setting>,
     pub(super) errors: Vec<String>,
@@ -55,10 +55,10 @@ impl Sources {
 
     /// Returns every value that is set. Adds an error for each unreadable source, and for each key that is unknown or
     /// set by two variables. No error contains a value.
-    pub(super) fn collect(&self, keys: &[&Key]) -> Collected {
-        let mut collected = Collected::default();
-        let mut settings = self.file_settings(keys, &mut collected);
-        settings.extend(read_environment(&self.environment, &mut collected.errors));
+    pub(super) fn collect(&self, keys: &[&Key]) -> MergedSettings {
+        let mut merged = MergedSettings::default();
+        let mut settings = self.file_settings(keys, &mut merged);
+        settings.extend(read_environment(&self.environment, &mut merged.errors));
         let flags = self.flags.iter().map(|(name, value)| ("--set", name.as_str(), value));
         let listen = self.listen.iter().map(|address| ("--listen", "http.listen", address));
         settings.extend(flags.chain(listen).map(|(flag, name, value)| Setting {
@@ -70,28 +70,28 @@ impl Sources {
         known.extend(keys.iter().filter(|key| key.secret).map(|key| key.file_key()));
         for setting in settings {
             if known.contains(&setting.name) {
-                collected.settings.insert(setting.name.clone(), setting);
+                merged.settings.insert(setting.name.clone(), setting);
             } else {
-                collected.errors.push(unknown(&setting, &known));
+                merged.errors.push(unknown(&setting, &known));
             }
         }
-        collected
+        merged
     }
 
-    fn file_settings(&self, keys: &[&Key], collected: &mut Collected) -> Vec<Setting> {
+    fn file_settings(&self, keys: &[&Key], merged: &mut MergedSettings) -> Vec<Setting> {
         let Some(path) = &self.file else { return Vec::new() };
         let ConfigFile { settings, mode } = match ConfigFile::read(path) {
             Ok(file) => file,
             Err(error) => {
-                collected.errors.push(error);
-                collected.incomplete = true;
+                merged.errors.push(error);
+                merged.incomplete = true;
                 return Vec::new();
             }
         };
         let is_secret = |setting: &Setting| keys.iter().any(|key| key.secret && key.name == setting.name);
         if mode & OTHERS_MAY_WRITE != 0 && settings.iter().any(is_secret) {
             let name = path.display();
-            collected.warnings.push(format!(
+            merged.warnings.push(format!(
                 "{name} contains secrets, and other users can write to it (mode {:03o}): run chmod go-w {name}",
                 mode & 0o777
             ));

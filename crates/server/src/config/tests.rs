@@ -202,7 +202,7 @@ fn toml_values_of_every_scalar_type_are_texts() {
 }
 
 #[test]
-fn the_drain_delay_is_at_most_the_shutdown_timeout_and_by_default_half_of_it() {
+fn the_drain_delay_is_at_most_half_of_the_shutdown_timeout() {
     let shutdown = |variables: &[_]| Config::load(&environment(variables)).map(|config| config.shutdown);
     let (timeout, delay) = ("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY");
     for (variables, milliseconds) in [
@@ -210,13 +210,13 @@ fn the_drain_delay_is_at_most_the_shutdown_timeout_and_by_default_half_of_it() {
         (&[(timeout, "10s")], 5000),
         (&[(timeout, "9s")], 4500),
         (&[(timeout, "1s"), (delay, "")], 500),
-        (&[(timeout, "1s"), (delay, "1s")], 1000),
+        (&[(timeout, "1s"), (delay, "500ms")], 500),
         (&[(delay, "0s")], 0),
     ] {
         assert_eq!(shutdown(variables).unwrap().drain_delay, Duration::from_millis(milliseconds), "{variables:?}");
     }
-    let error = "shutdown.drain_delay (ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY) must be at most shutdown.timeout";
-    assert_eq!(errors(&environment(&[(timeout, "1s"), (delay, "1001ms")])), [error]);
+    let error = "shutdown.drain_delay (ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY) must be at most half of shutdown.timeout";
+    assert_eq!(errors(&environment(&[(timeout, "1s"), (delay, "501ms")])), [error]);
 }
 
 #[test]

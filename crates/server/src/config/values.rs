@@ -14,7 +14,7 @@ use super::{
     error::ConfigError,
     key::Key,
     setting::{Setting, Value},
-    sources::{Collected, Sources},
+    sources::{MergedSettings, Sources},
 };
 
 /// The values of the sources. Each error about them names the key and the source of its value.
@@ -30,7 +30,7 @@ pub(super) struct Values {
 
 impl Values {
     pub(super) fn collect(sources: &Sources, keys: &[&Key]) -> Self {
-        let Collected { settings, errors, warnings, incomplete } = sources.collect(keys);
+        let MergedSettings { settings, errors, warnings, incomplete } = sources.collect(keys);
         Self { settings, errors, warnings, incomplete, invalid: BTreeSet::new() }
     }
 
@@ -138,6 +138,10 @@ impl Values {
         let file = self.settings.get(&key.file_key()).filter(|_| key.secret);
         let source = match (self.settings.get(key.name), file) {
             (Some(setting), _) => setting.source.to_string(),
+            // It can contain a password.
+            (None, Some(Setting { value: Value::Text(url), source, .. })) if url.contains("://") => {
+                format!("{source} names a URL, not a file")
+            }
             (None, Some(Setting { value: Value::Text(path), source, .. })) => format!("{path}, named by {source}"),
             (None, Some(file)) => file.source.to_string(),
             (None, None) if key.default.is_empty() => key.variable(),

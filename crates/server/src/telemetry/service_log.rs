@@ -1,66 +1,102 @@
 use std::{
     io::{self, Write},
-    mem::ManuallyDrop,
-    time::Duration,
+    iter,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
+    },
+    thread,
 };
 
-use tokio::{sync::watch, time::sleep};
-use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
+use tokio::task::spawn_blocking;
 
 use super::batched_writer::BatchedWriter;
 
-/// Interval at which a full queue is tried again.
-const ROOM_INTERVAL: Duration = Duration::from_millis(10);
-
 /// The log of a process that serves. A thread writes its lines until the process ends.
-pub(crate) struct ServiceLog {
-    queue: NonBlocking,
-    dropped: ErrorCounter,
-    /// Number of marks that were put into the queue, and of those that the thread has reached and written up to.
-    marks: usize,
-    written: watch::Receiver<usize>,
-    /// Never dropped: with a full queue, that would block for ever on a standard output that is not read.
-    _guard: ManuallyDrop<WorkerGuard>,
+pub(crate) struct ServiceLog(QueueWriter);
+
+/// Puts each line into the queue, and never blocks. A line for which the queue has no room is dropped and counted.
+#[derive(Clone)]
+pub(super) struct QueueWriter {
+    queue: SyncSender<Entry>,
+    dropped: Arc<AtomicUsize>,
+}
+
+enum Entry {
+    Line(Vec<u8>),
+    /// Dropped when all lines before it are written.
+    Flush {
+        _sender: Sender<()>,
+    },
 }
 
 impl ServiceLog {
-    /// Starts the thread. The returned writer never blocks. `report` is called with the first error of each outage.
+    /// Starts the thread. `report` is called with the first error of each outage.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
     pub(super) fn start(
         inner: impl Write + Send + 'static,
         queue_lines: usize,
         report: impl FnMut(&io::Error) + Send + 'static,
-    ) -> (Self, NonBlocking) {
-        let (sender, written) = watch::channel(0);
-        let writer = BatchedWriter::new(inner, report, sender);
-        let (queue, guard) = NonBlockingBuilder::default().buffered_lines_limit(queue_lines).finish(writer);
-        let (dropped, guard) = (queue.error_counter(), ManuallyDrop::new(guard));
-        (Self { queue: queue.clone(), dropped, marks: 0, written, _guard: guard }, queue)
+    ) -> io::Result<(Self, QueueWriter)> {
+        let (queue, entries) = sync_channel(queue_lines);
+        let writer = BatchedWriter::new(inner, report);
+        thread::Builder::new().name("log".to_owned()).spawn(move || write(&entries, writer))?;
+        let writer = QueueWriter { queue, dropped: Arc::default() };
+        Ok((Self(writer.clone()), writer))
     }
 
-    /// Logs the number of dropped lines, and resolves when the queued lines are written. It can be cancelled.
-    pub(crate) async fn finish(mut self) {
-        let refused = self.mark().await;
-        let dropped = self.dropped.dropped_lines() - refused;
-        if dropped > 0 {
-            tracing::warn!(dropped, "log lines were dropped because their reader was too slow");
-            self.mark().await;
-        }
-        // Fails if the thread panicked: nothing more is written.
-        let _ = self.written.wait_for(|&written| written == self.marks).await;
-    }
-
-    /// Puts a mark, which is an empty line, into the queue when it has room. Returns the number of refused attempts.
-    async fn mark(&mut self) -> usize {
-        self.marks += 1;
-        let mut refused = 0;
-        loop {
-            let before = self.dropped.dropped_lines();
-            if self.queue.write_all(b"").is_ok() && self.dropped.dropped_lines() == before {
-                return refused;
+    /// Logs the number of dropped lines, and resolves when the queued lines are written. It can be cancelled: the
+    /// thread that waits is left behind.
+    pub(crate) async fn finish(self) {
+        let flushed = spawn_blocking(move || {
+            self.0.flush_queue();
+            let dropped = self.0.dropped.load(Ordering::Relaxed);
+            if dropped > 0 {
+                tracing::warn!(dropped, "log lines were dropped because their reader was too slow");
+                self.0.flush_queue();
             }
-            refused += 1;
-            sleep(ROOM_INTERVAL).await;
+        });
+        // Fails if the runtime is shutting down.
+        let _ = flushed.await;
+    }
+}
+
+impl QueueWriter {
+    /// Waits for room in the queue, and then until its lines are written, or until the thread has panicked.
+    fn flush_queue(&self) {
+        let (sender, flushed) = channel();
+        let _ = self.queue.send(Entry::Flush { _sender: sender });
+        let _ = flushed.recv();
+    }
+}
+
+impl Write for QueueWriter {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.queue.try_send(Entry::Line(line.to_vec())).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
         }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes all queued lines at once, again and again.
+fn write<W: Write, R: FnMut(&io::Error)>(entries: &Receiver<Entry>, mut writer: BatchedWriter<W, R>) {
+    while let Ok(first) = entries.recv() {
+        let mut flushes = Vec::new();
+        for entry in iter::once(first).chain(entries.try_iter()) {
+            match entry {
+                Entry::Line(line) => writer.add(&line),
+                flush @ Entry::Flush { .. } => flushes.push(flush),
+            }
+        }
+        writer.flush_and_pause();
     }
 }
 
@@ -68,11 +104,10 @@ impl ServiceLog {
 mod tests {
     use std::{
         io::{PipeReader, Read, pipe},
-        thread,
-        time::Instant,
+        time::{Duration, Instant},
     };
 
-    use tokio::time::timeout;
+    use tokio::time::{sleep, timeout};
 
     use super::*;
 
@@ -82,14 +117,14 @@ mod tests {
     /// A log whose queue is full, its reader, and the number of queued lines.
     fn full_log() -> (ServiceLog, PipeReader, usize) {
         let (reader, writer) = pipe().expect("a pipe");
-        let (log, mut queue) = ServiceLog::start(writer, 2, |error| panic!("{error}"));
+        let (log, mut queue) = ServiceLog::start(writer, 2, |error| panic!("{error}")).expect("a thread");
         let mut lines = 0;
         let start = Instant::now();
         // The thread takes one line or none, and blocks.
         while lines < 3 && start.elapsed() < Duration::from_secs(1) {
-            let before = log.dropped.dropped_lines();
+            let before = queue.dropped.load(Ordering::Relaxed);
             queue.write_all(&LINE).expect("a queue never fails");
-            lines += usize::from(log.dropped.dropped_lines() == before);
+            lines += usize::from(queue.dropped.load(Ordering::Relaxed) == before);
         }
         (log, reader, lines)
     }
@@ -106,8 +141,7 @@ mod tests {
     async fn every_queued_line_is_written_however_late_the_reader_reads() {
         let (log, mut reader, lines) = full_log();
         let end = tokio::spawn(log.finish());
-        // Longer than the guard of the library would wait.
-        sleep(Duration::from_millis(1200)).await;
+        sleep(Duration::from_millis(100)).await;
         assert!(!end.is_finished());
         let mut bytes = vec![0; lines * LINE.len()];
         let reader = thread::spawn(move || reader.read_exact(&mut bytes));

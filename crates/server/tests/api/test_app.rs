@@ -61,7 +61,7 @@ impl TestApp {
                 sender.send((application.address(), management_address))?;
                 let stop = async {
                     reached(stopped.clone(), Stop::Gracefully).await;
-                    ShutdownRequest { received: Instant::now(), drain: true }
+                    ShutdownRequest { arrived_at: Instant::now(), drain: true }
                 };
                 application.run_until(stop, reached(stopped.clone(), Stop::Now)).await
             })

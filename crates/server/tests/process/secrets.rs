@@ -40,6 +40,15 @@ fn an_unreadable_file_of_tokens_is_refused() {
 }
 
 #[test]
+fn a_url_in_place_of_a_file_is_refused_without_showing_it() {
+    let url = format!("postgres://store:{SECRET}@db/store");
+    let file = "ANIMAL_STORE_STORAGE__POSTGRES__URL_FILE";
+    let program = || Program::new().env("ANIMAL_STORE_STORAGE__BACKEND", "postgres").env(file, &url);
+    assert_refused(program(), &format!("storage.postgres.url ({file} names a URL, not a file)"));
+    assert_refused(program().args(&["check-config"]), file);
+}
+
+#[test]
 fn an_invalid_token_is_refused() {
     for token in [format!("{SECRET} x"), format!("{SECRET}é"), format!("good,{SECRET}\u{1}"), format!("\"{SECRET}\"")]
     {

@@ -4,6 +4,7 @@ use std::{
     fs::OpenOptions,
     net::{SocketAddr, TcpStream},
     process::Command,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -87,9 +88,16 @@ fn a_request_in_flight_is_completed_before_the_exit() {
     assert_graceful(&running.wait());
 }
 
-/// A program with a drain delay.
+/// A program with a drain delay, which may be half a minute.
 fn start_with_drain_delay(delay: &str) -> Running {
-    Program::with_key().env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", delay).start()
+    let program = Program::with_key().env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "1m");
+    program.env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", delay).start()
+}
+
+/// Waits for a second after the first signal. There is no event to wait for: the time is the rule.
+#[expect(clippy::disallowed_methods, reason = "the rule is a time")]
+fn wait_until_a_signal_counts() {
+    thread::sleep(Duration::from_secs(1));
 }
 
 /// Sends the first signal, and the second one as soon as it counts.
@@ -97,8 +105,7 @@ fn start_with_drain_delay(delay: &str) -> Running {
 fn signal_twice(running: &mut Running, signals: [&str; 2]) {
     running.signal(signals[0]);
     running.wait_for_event("shutting down");
-    let start = Instant::now();
-    wait_until(|| start.elapsed() > Duration::from_secs(1));
+    wait_until_a_signal_counts();
     running.signal(signals[1]);
 }
 
@@ -146,6 +153,24 @@ fn a_second_signal_within_a_second_of_the_first_is_ignored() {
         assert_eq!(connection.response().status, 201);
         assert_graceful(&running.wait());
     }
+}
+
+#[test]
+fn a_third_signal_ends_the_process_if_the_second_was_ignored() {
+    let mut running = Program::with_key().env("ANIMAL_STORE_LOG__FILTER", "debug").start();
+    let hanging = begin_request(running.address());
+    for _ in 0..2 {
+        running.signal("TERM");
+        running.wait_for_event("shutting down");
+    }
+    running.wait_for_event("a second signal was ignored: it arrived within a second of the first");
+
+    wait_until_a_signal_counts();
+    running.signal("TERM");
+
+    // The wait is shorter than the shutdown timeout.
+    assert_cut_off(&running.wait(), ["signal", "cut off"]);
+    drop(hanging);
 }
 
 #[test]
