@@ -5,7 +5,10 @@ use std::{
     io,
     net::TcpListener,
     rc::Rc,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -59,6 +62,7 @@ const MANAGEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct HttpServer {
     server: Server,
     listener: SharedListener,
+    is_draining: Arc<AtomicBool>,
     stage: watch::Sender<Stage>,
 }
 
@@ -66,6 +70,7 @@ pub struct HttpServer {
 pub struct HttpServerHandle {
     server: ServerHandle,
     listener: SharedListener,
+    is_draining: Arc<AtomicBool>,
     stage: watch::Sender<Stage>,
 }
 
@@ -75,8 +80,8 @@ type SharedListener = Arc<Mutex<Option<TcpListener>>>;
 impl HttpServer {
     /// Returns a handle that stops the server.
     pub fn handle(&self) -> HttpServerHandle {
-        let (listener, stage) = (Arc::clone(&self.listener), self.stage.clone());
-        HttpServerHandle { server: self.server.handle(), listener, stage }
+        let (listener, is_draining) = (Arc::clone(&self.listener), Arc::clone(&self.is_draining));
+        HttpServerHandle { server: self.server.handle(), listener, is_draining, stage: self.stage.clone() }
     }
 
     /// Serves until the server is stopped.
@@ -91,12 +96,13 @@ impl HttpServer {
 impl HttpServerHandle {
     /// From now on, every response says `Connection: close`.
     pub fn announce_close(&self) {
-        self.stage.send_replace(Stage::Draining);
+        self.is_draining.store(true, Ordering::Relaxed);
     }
 
     /// Stops accepting, and resolves when every connection is closed. A connection is closed after its response, which
     /// says `Connection: close`, or once it was idle for `idle_grace`.
     pub async fn stop(&self, idle_grace: Duration) {
+        self.announce_close();
         self.stage.send_replace(Stage::Stopping { idle_grace });
         let listener = self.listener.lock().ok().and_then(|mut listener| listener.take());
         if let Some(listener) = listener {
@@ -195,6 +201,8 @@ where
     let limits = limits.clone();
     limit_send_buffer(&listener)?;
     let (stage, stage_receiver) = watch::channel(Stage::Serving);
+    let is_draining = Arc::new(AtomicBool::new(false));
+    let draining = Arc::clone(&is_draining);
     let server = Server::build()
         .workers(workers)
         // One connection of each worker may wait until another one is closed.
@@ -202,7 +210,7 @@ where
         .shutdown_timeout(NEVER_FORCED)
         .disable_signals();
     let server = server.listen("http", listener.try_clone()?, move || {
-        let connections = Connections::new(&limits, workers, log_level);
+        let connections = Connections::new(&limits, workers, log_level, Arc::clone(&draining));
         rt::spawn(Rc::clone(&connections).follow(stage_receiver.clone()));
         let admission = Rc::clone(&connections);
         let http = HttpService::build()
@@ -229,5 +237,5 @@ where
         })
         .and_then(http)
     })?;
-    Ok(HttpServer { server: server.run(), listener: Arc::new(Mutex::new(Some(listener))), stage })
+    Ok(HttpServer { server: server.run(), listener: Arc::new(Mutex::new(Some(listener))), is_draining, stage })
 }

@@ -5,6 +5,10 @@ use std::{
     collections::BTreeMap,
     net::SocketAddr,
     rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -21,9 +25,7 @@ use crate::limits::Limits;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     Serving,
-    /// Every response is the final one of its connection.
-    Draining,
-    /// In addition, connections are closed that were idle for this time.
+    /// Connections are closed that were idle for this time.
     Stopping {
         idle_grace: Duration,
     },
@@ -46,7 +48,7 @@ pub(crate) struct Connections {
     max_body_bytes: usize,
     open: RefCell<BTreeMap<u64, Rc<Connection>>>,
     next_id: Cell<u64>,
-    is_draining: Cell<bool>,
+    is_draining: Arc<AtomicBool>,
     state: Rc<WorkerState>,
 }
 
@@ -59,7 +61,7 @@ pub(crate) struct Slot {
 
 impl Connections {
     /// Creates the connections of one of the workers that share these limits.
-    pub(crate) fn new(limits: &Limits, workers: usize, log_level: Level) -> Rc<Self> {
+    pub(crate) fn new(limits: &Limits, workers: usize, log_level: Level, is_draining: Arc<AtomicBool>) -> Rc<Self> {
         Rc::new(Self {
             log_level,
             max_open: limits.max_connections / workers,
@@ -67,13 +69,13 @@ impl Connections {
             max_body_bytes: limits.max_body_bytes,
             open: RefCell::default(),
             next_id: Cell::default(),
-            is_draining: Cell::default(),
+            is_draining,
             state: Rc::default(),
         })
     }
 
     pub(super) fn is_draining(&self) -> bool {
-        self.is_draining.get()
+        self.is_draining.load(Ordering::Relaxed)
     }
 
     /// Waits for a slot. The oldest connection that can be closed makes room.
@@ -119,9 +121,8 @@ impl Connections {
         let mut stopping = None;
         loop {
             let current = *stage.borrow_and_update();
-            self.is_draining.set(current != Stage::Serving);
             let changed = match current {
-                Stage::Serving | Stage::Draining => stage.changed().await,
+                Stage::Serving => stage.changed().await,
                 Stage::Stopping { idle_grace } => {
                     let start = *stopping.get_or_insert_with(Instant::now);
                     self.close_all(|c| {

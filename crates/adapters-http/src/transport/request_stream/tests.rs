@@ -1,4 +1,4 @@
-use std::{pin::pin, task::Waker};
+use std::{pin::pin, sync::Arc, task::Waker};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
@@ -25,7 +25,7 @@ async fn stream(server: DuplexStream) -> RequestStream<DuplexStream> {
         keep_alive: Duration::ZERO,
         answer_timeout: Duration::ZERO,
     };
-    let slot = Connections::new(&limits, 1, Level::INFO).admit(None).await;
+    let slot = Connections::new(&limits, 1, Level::INFO, Arc::default()).admit(None).await;
     RequestStream::new(server, slot, BODY_TIMEOUT)
 }
 
