@@ -32,7 +32,8 @@ use crate::{
     middleware::{
         in_flight::{self, InFlight},
         key_shares::KeyShares,
-        panics, request_log,
+        panics,
+        request_log::{self, PeerAddress},
         trusted_proxies::TrustedProxies,
     },
     routes,
@@ -219,8 +220,11 @@ where
             .client_disconnect_timeout(Duration::ZERO)
             .keep_alive(keep_alive + CLOCK_RESOLUTION)
             .h1_write_buffer_size(WRITE_BUFFER_BYTES)
-            .on_connect_ext(|stream: &WriteTimeoutStream<RequestStream<TcpStream>>, extensions| {
-                extensions.insert(Rc::clone(stream.get_ref().connection()));
+            .on_connect_ext(|stream: &RequestStream<TcpStream>, extensions| {
+                if let Some(peer) = stream.connection().peer() {
+                    extensions.insert(PeerAddress::new(peer));
+                }
+                extensions.insert(Rc::clone(stream.connection()));
             })
             .h1(apply_fn_factory(map_config(app(), |()| AppConfig::default()), move |request, service| {
                 respond(request, service, &connections)
@@ -231,8 +235,8 @@ where
                 stream.set_nodelay(true).map_err(DispatchError::Io)?;
                 let peer = stream.peer_addr().ok();
                 let slot = connections.admit(peer).await;
-                let stream = RequestStream::new(stream, slot, body_timeout);
-                Ok::<_, DispatchError>((WriteTimeoutStream::new(stream, answer_timeout), peer))
+                let stream = WriteTimeoutStream::new(stream, answer_timeout);
+                Ok::<_, DispatchError>((RequestStream::new(stream, slot, body_timeout), peer))
             }
         })
         .and_then(http)

@@ -5,6 +5,7 @@
 //! its cause, which the client never sees.
 
 use std::{
+    borrow::Cow,
     error::Error as _,
     net::{IpAddr, SocketAddr},
     sync::Arc,
@@ -45,6 +46,19 @@ macro_rules! at_level {
             _ => tracing::event!(Level::INFO, $($fields)+),
         }
     };
+}
+
+/// Address of the peer of a connection, as text for all log lines of the connection.
+pub(crate) struct PeerAddress {
+    address: IpAddr,
+    text: String,
+}
+
+impl PeerAddress {
+    pub(crate) fn new(peer: SocketAddr) -> Self {
+        let address = peer.ip().to_canonical();
+        Self { address, text: address.to_string() }
+    }
 }
 
 /// Logs a success and an error of the client at `level`.
@@ -108,6 +122,11 @@ fn write_line<B: MessageBody>(
     let request = response.request();
     let extensions = request.extensions();
     let key = extensions.get::<Arc<ApiKey>>();
+    let peer = request.conn_data::<PeerAddress>();
+    let client = client.map(|client| match peer {
+        Some(peer) if peer.address == client => Cow::Borrowed(peer.text.as_str()),
+        _ => Cow::Owned(client.to_string()),
+    });
     let bytes = match response.response().body().size() {
         BodySize::Sized(bytes) => bytes,
         BodySize::None | BodySize::Stream => 0,
@@ -122,7 +141,7 @@ fn write_line<B: MessageBody>(
             bytes,
             microseconds = microseconds_since(start),
             deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
-            client = client.map(display),
+            client = client.as_deref(),
             user_agent = user_agent(request.headers()),
             api_key = key.map(|key| key.id.as_str()),
             api_key_label = key.map(|key| key.label.as_str()),

@@ -31,7 +31,7 @@ const MAX_FRAMING: u64 = 6;
 
 /// State of a connection.
 pub(crate) struct Connection {
-    pub(super) peer: Option<SocketAddr>,
+    peer: Option<SocketAddr>,
     phase: Cell<Phase>,
     /// Whether the application has the current request.
     has_request: Cell<bool>,
@@ -80,6 +80,10 @@ impl Connection {
             task: RefCell::default(),
             worker,
         }
+    }
+
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        self.peer
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -249,11 +253,11 @@ impl Connection {
         }
     }
 
-    /// Records that everything that actix has written is in the socket.
-    pub(super) fn flushed(&self) {
+    /// Records that everything that actix has written is in the socket since this time.
+    pub(super) fn flushed(&self, since: Instant) {
         if self.response.get() == ResponseState::Tail {
             self.response.set(ResponseState::None);
-            self.since.set(Instant::now());
+            self.since.set(since);
             self.worker.idle.notify_waiters();
             if self.has_next.get() {
                 self.wake();

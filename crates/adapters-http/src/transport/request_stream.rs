@@ -24,6 +24,7 @@ use super::{
     drain::Drain,
     framing::Section,
     phase::{HeadLimit, Phase},
+    write_timeout::WriteTimeoutStream,
 };
 use crate::middleware::request_log;
 
@@ -34,7 +35,7 @@ const FILLER: [u8; 1024] = [0; 1024];
 
 /// A stream that delivers one request at a time.
 pub(crate) struct RequestStream<T> {
-    stream: T,
+    stream: WriteTimeoutStream<T>,
     slot: Slot,
     body_timeout: Duration,
     /// Bytes of later requests.
@@ -50,7 +51,7 @@ pub(crate) struct RequestStream<T> {
 }
 
 impl<T> RequestStream<T> {
-    pub(crate) fn new(stream: T, slot: Slot, body_timeout: Duration) -> Self {
+    pub(crate) fn new(stream: WriteTimeoutStream<T>, slot: Slot, body_timeout: Duration) -> Self {
         Self {
             stream,
             slot,
@@ -68,7 +69,7 @@ impl<T> RequestStream<T> {
     }
 
     fn log_refusal(&self, status: u16) {
-        request_log::log_refusal(self.slot.log_level(), self.connection().peer, status);
+        request_log::log_refusal(self.slot.log_level(), self.connection().peer(), status);
     }
 
     /// Whether the timeout has passed since the first poll.
@@ -261,7 +262,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for RequestStream<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.connection().flushed();
+        self.connection().flushed(self.stream.last_write());
         Pin::new(&mut self.stream).poll_flush(context)
     }
 

@@ -30,8 +30,9 @@ impl<T> WriteTimeoutStream<T> {
         Self { stream, timeout, deadline, timer: Box::pin(sleep_until(deadline)) }
     }
 
-    pub(crate) fn get_ref(&self) -> &T {
-        &self.stream
+    /// Time of the last write, or of the connection.
+    pub(super) fn last_write(&self) -> Instant {
+        self.deadline - self.timeout
     }
 
     /// Fails if the deadline has passed. Otherwise the task is woken at the deadline.

@@ -26,14 +26,14 @@ async fn stream(server: DuplexStream) -> RequestStream<DuplexStream> {
         answer_timeout: Duration::ZERO,
     };
     let slot = Connections::new(&limits, 1, Level::INFO, Arc::default()).admit(None).await;
-    RequestStream::new(server, slot, BODY_TIMEOUT)
+    RequestStream::new(WriteTimeoutStream::new(server, Duration::from_mins(2)), slot, BODY_TIMEOUT)
 }
 
 /// A response without a body, which the socket takes at once.
 fn send_response(connection: &Connection) {
     connection.start_response(false);
     connection.end_body();
-    connection.flushed();
+    connection.flushed(Instant::now());
 }
 
 /// Whether nothing can be read now, not even the end of the stream.
