@@ -15,6 +15,7 @@ use std::{
 };
 
 use actix_http::{HttpMessage, Request};
+use memchr::memchr;
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
@@ -22,6 +23,9 @@ use super::{
     phase::{FIRST_PHASE, HeadLimit, Phase, ResponseState},
 };
 use crate::body::declared_length;
+
+/// Maximum length of a request target in bytes. A longer one is a 414 (RFC 9110, section 15.5.15).
+pub(super) const MAX_TARGET_BYTES: usize = 8 * 1024;
 
 /// Maximum size of a request head in bytes. actix would buffer 128 KiB for each connection.
 const MAX_HEAD_BYTES: u64 = 32 * 1024;
@@ -280,7 +284,9 @@ impl Connection {
         if let Section::Head(state) = before
             && self.section_bytes.get() > MAX_HEAD_BYTES
         {
-            let in_target = matches!(state, HeadState::Start | HeadState::RequestLine);
+            let is_first_line = matches!(state, HeadState::Start | HeadState::RequestLine);
+            let line_end = memchr(b'\n', bytes).map(|end| self.section_bytes.get() - (count - end) as u64);
+            let in_target = is_first_line && line_end.is_none_or(|end| end > MAX_TARGET_BYTES as u64);
             self.phase.set(Phase::Refusing(if in_target { HeadLimit::Target } else { HeadLimit::Fields }));
             return 0;
         }

@@ -10,11 +10,12 @@ use actix_http::{
 use actix_service::Service;
 use tokio::task::yield_now;
 
-use super::{connection::Connection, connections::Connections, sliced_body::SlicedBody};
+use super::{
+    connection::{Connection, MAX_TARGET_BYTES},
+    connections::Connections,
+    sliced_body::SlicedBody,
+};
 use crate::middleware::request_log;
-
-/// Maximum length of a request target in bytes. A longer one is a 414 (RFC 9110, section 15.5.15).
-const MAX_TARGET_BYTES: usize = 8 * 1024;
 
 /// actix may poll a response several times before it reads.
 const MAX_UNUSED_POLLS: u32 = 8;
