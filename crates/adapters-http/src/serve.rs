@@ -39,7 +39,7 @@ use crate::{
     routes,
     transport::{
         connections::{Connections, Stage},
-        listener::{ACCEPT_TIME, ignore_new_connections, limit_send_buffer},
+        listener::{self, ACCEPT_TIME, ignore_new_connections},
         request_stream::RequestStream,
         responding::respond,
         sliced_body::WRITE_BUFFER_BYTES,
@@ -200,7 +200,7 @@ where
     let workers = limits.running_workers();
     let Limits { head_timeout, body_timeout, keep_alive, answer_timeout, .. } = *limits;
     let limits = limits.clone();
-    limit_send_buffer(&listener)?;
+    listener::prepare(&listener)?;
     let (stage, stage_receiver) = watch::channel(Stage::Serving);
     let is_draining = Arc::new(AtomicBool::new(false));
     let draining = Arc::clone(&is_draining);

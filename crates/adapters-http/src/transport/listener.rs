@@ -11,8 +11,15 @@ const MAX_NOT_SENT: u32 = 16 * 1024;
 /// Time in which connections that are being opened are accepted before the listener closes.
 pub(crate) const ACCEPT_TIME: Duration = Duration::from_millis(100);
 
-pub(crate) fn limit_send_buffer(listener: &TcpListener) -> io::Result<()> {
-    SockRef::from(listener).set_tcp_notsent_lowat(MAX_NOT_SENT)
+/// Length of the queue of connections that are not accepted yet. The system may have a lower maximum. If the queue is
+/// full, a client retries after a second.
+const BACKLOG: i32 = 4096;
+
+/// Sets the options of a listening socket.
+pub(crate) fn prepare(listener: &TcpListener) -> io::Result<()> {
+    let socket = SockRef::from(listener);
+    socket.set_tcp_notsent_lowat(MAX_NOT_SENT)?;
+    socket.listen(BACKLOG)
 }
 
 /// Lets the kernel ignore further attempts to connect. A listener that is closed resets the connections that it has
