@@ -54,6 +54,9 @@ const NEVER_FORCED: u64 = 24 * 60 * 60;
 /// Resolution of the clock of actix. It is added to timeouts, which would otherwise elapse too early.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(500);
 
+/// Maximum number of accepted connections of a worker that wait until others are closed.
+const MAX_WAITING: usize = 64;
+
 const MANAGEMENT_CONNECTIONS: usize = 100;
 
 /// Maximum of the timeouts of the management listener. A probe takes one second at most.
@@ -206,8 +209,7 @@ where
     let draining = Arc::clone(&is_draining);
     let server = Server::build()
         .workers(workers)
-        // One connection of each worker may wait until another one is closed.
-        .max_concurrent_connections(limits.max_connections / workers + 1)
+        .max_concurrent_connections(limits.max_connections / workers + MAX_WAITING)
         .shutdown_timeout(NEVER_FORCED)
         .disable_signals();
     let server = server.listen("http", listener.try_clone()?, move || {
