@@ -28,7 +28,17 @@ pub struct Limits {
     pub answer_timeout: Duration,
 }
 
+/// Maximum number of accepted connections of a worker that wait until others are closed.
+pub(crate) const MAX_WAITING: usize = 64;
+
+pub(crate) const MANAGEMENT_CONNECTIONS: usize = 100;
+
 impl Limits {
+    /// Returns the maximum number of client connections of both servers, those that wait included.
+    pub fn sockets(&self) -> usize {
+        self.max_connections + MANAGEMENT_CONNECTIONS + (self.workers + 1) * MAX_WAITING
+    }
+
     /// Returns the number of workers that run: each has an equal share of the connections, and at least one.
     pub(crate) fn running_workers(&self) -> usize {
         self.workers.min(self.max_connections)

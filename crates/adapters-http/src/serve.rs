@@ -28,7 +28,7 @@ use tracing::Level;
 
 use crate::{
     cors::{self, AllowedOrigins},
-    limits::Limits,
+    limits::{Limits, MANAGEMENT_CONNECTIONS, MAX_WAITING},
     middleware::{
         in_flight::{self, InFlight},
         key_shares::KeyShares,
@@ -53,11 +53,6 @@ const NEVER_FORCED: u64 = 24 * 60 * 60;
 
 /// Resolution of the clock of actix. It is added to timeouts, which would otherwise elapse too early.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(500);
-
-/// Maximum number of accepted connections of a worker that wait until others are closed.
-const MAX_WAITING: usize = 64;
-
-const MANAGEMENT_CONNECTIONS: usize = 100;
 
 /// Maximum of the timeouts of the management listener. A probe takes one second at most.
 const MANAGEMENT_TIMEOUT: Duration = Duration::from_secs(2);

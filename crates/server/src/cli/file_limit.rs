@@ -1,5 +1,5 @@
-/// Files that are not connections of the API: the management listener, connections that wait, the runtime, the log.
-const OTHER_FILES: u64 = 512;
+/// Files that are not connections: listeners, the runtime, the log.
+const OTHER_FILES: u64 = 128;
 
 /// Raises the soft limit of open files for this number of connections, up to the hard limit.
 pub(super) fn raise_file_limit(connections: usize) {

@@ -52,7 +52,7 @@ async fn serve(load: impl FnOnce() -> anyhow::Result<Config> + Send + 'static) -
 
 async fn start_and_run(mut config: Config, signals: &Signals) -> anyhow::Result<()> {
     let limits = &config.http.limits;
-    raise_file_limit(limits.max_connections + config.storage.connections(limits.workers));
+    raise_file_limit(limits.sockets() + config.storage.connections(limits.workers));
     let start = async {
         let generated_token = quickstart::generate_key(&mut config.keys)?;
         let application = Application::build(config).await?;
