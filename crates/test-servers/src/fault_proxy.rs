@@ -30,6 +30,7 @@ struct State {
     /// Text whose chunks are held up, and the number of these chunks.
     holding: Option<&'static str>,
     held: usize,
+    accepted: usize,
     /// The streams of each connection to the client and to the server.
     connections: Vec<[TcpStream; 2]>,
 }
@@ -81,6 +82,11 @@ impl FaultProxy {
     /// Number of chunks that were held up because of the text.
     pub fn held(&self) -> usize {
         self.shared.lock().held
+    }
+
+    /// Number of connections that were accepted.
+    pub fn accepted(&self) -> usize {
+        self.shared.lock().accepted
     }
 
     /// Delays the data in each direction.
@@ -154,7 +160,11 @@ impl Shared {
             stream.set_nodelay(true).expect("a TCP stream");
         }
         let clone = |stream: &TcpStream| stream.try_clone().expect("a file descriptor");
-        self.lock().connections.push([clone(&client), clone(&server)]);
+        {
+            let mut state = self.lock();
+            state.accepted += 1;
+            state.connections.push([clone(&client), clone(&server)]);
+        }
         for (from, to) in [(clone(&client), clone(&server)), (server, client)] {
             let shared = Arc::clone(self);
             thread::spawn(move || shared.forward(from, to));
