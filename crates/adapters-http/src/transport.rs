@@ -24,5 +24,6 @@ pub(crate) mod listener;
 mod phase;
 pub(crate) mod request_stream;
 pub(crate) mod responding;
+mod response_progress;
 pub(crate) mod sliced_body;
 pub(crate) mod write_timeout;

@@ -16,16 +16,14 @@ use std::{
 
 use actix_http::{HttpMessage, Request};
 use memchr::memchr;
-use tokio::{sync::Notify, time::Instant};
+use tokio::time::Instant;
 
 use super::{
     framing::{HeadState, Section},
-    phase::{FIRST_PHASE, HeadLimit, Phase, ResponseState},
+    phase::{FIRST_PHASE, HeadLimit, MAX_TARGET_BYTES, Phase},
+    response_progress::{ResponseProgress, WorkerState},
 };
 use crate::body::declared_length;
-
-/// Maximum length of a request target in bytes. A longer one is a 414 (RFC 9110, section 15.5.15).
-pub(super) const MAX_TARGET_BYTES: usize = 8 * 1024;
 
 /// Maximum size of a request head in bytes. actix would buffer 128 KiB for each connection.
 const MAX_HEAD_BYTES: u64 = 32 * 1024;
@@ -44,27 +42,11 @@ pub(crate) struct Connection {
     max_body_bytes: u64,
     /// Whether the client may be waiting for a 100 before it sends the current body (RFC 9110, section 10.1.1).
     expects_continue: Cell<bool>,
-    response: Cell<ResponseState>,
-    /// Bytes that the body of the current response holds for this connection alone.
-    held_bytes: Cell<usize>,
-    /// Time since which the connection has its current response, or none.
-    since: Cell<Instant>,
+    pub(super) response: ResponseProgress,
     is_closed: Cell<bool>,
     /// Whether the stream has bytes that wait for the next phase.
     has_next: Cell<bool>,
     task: RefCell<Option<Waker>>,
-    worker: Rc<WorkerState>,
-}
-
-/// State that all connections of a worker share.
-#[derive(Default)]
-pub(super) struct WorkerState {
-    /// Sum of the bytes that the connections hold.
-    pub(super) held_bytes: Cell<usize>,
-    /// A connection has ended, or is not closed after all.
-    pub(super) ended: Notify,
-    /// A response was sent completely.
-    pub(super) idle: Notify,
 }
 
 impl Connection {
@@ -76,13 +58,10 @@ impl Connection {
             section_bytes: Cell::default(),
             max_body_bytes,
             expects_continue: Cell::default(),
-            response: Cell::new(ResponseState::None),
-            held_bytes: Cell::default(),
-            since: Cell::new(Instant::now()),
+            response: ResponseProgress::new(worker),
             is_closed: Cell::default(),
             has_next: Cell::default(),
             task: RefCell::default(),
-            worker,
         }
     }
 
@@ -94,37 +73,24 @@ impl Connection {
         self.phase.get()
     }
 
-    /// Time since which the connection has its current response, or none.
-    pub(super) fn since(&self) -> Instant {
-        self.since.get()
-    }
-
     /// Whether no byte of a request has arrived since the last response.
     pub(super) fn is_idle(&self) -> bool {
-        self.phase.get() == FIRST_PHASE && !self.is_sending()
+        self.phase.get() == FIRST_PHASE && !self.response.is_sending()
     }
 
     /// Whether the application has no request, and no response is being sent.
     pub(super) fn has_no_request(&self) -> bool {
-        !self.has_request.get() && !self.is_sending()
+        !self.has_request.get() && !self.response.is_sending()
     }
 
     /// Whether the connection may be closed without losing a request or a response.
     pub(super) fn can_be_closed(&self) -> bool {
         let has_response = matches!(self.phase.get(), Phase::Discarding(_) | Phase::Closing { .. });
-        (has_response || !self.has_request.get()) && !self.is_sending()
-    }
-
-    pub(super) fn is_sending(&self) -> bool {
-        self.response.get() != ResponseState::None
+        (has_response || !self.has_request.get()) && !self.response.is_sending()
     }
 
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed.get()
-    }
-
-    pub(super) fn held_bytes(&self) -> usize {
-        self.held_bytes.get()
     }
 
     /// Closes the connection at its next poll.
@@ -136,7 +102,7 @@ impl Connection {
     /// Keeps the connection open, because a request has arrived.
     pub(super) fn keep_open(&self) {
         self.is_closed.set(false);
-        self.worker.ended.notify_waiters();
+        self.response.worker().ended.notify_waiters();
     }
 
     /// Records that no more bytes are delivered.
@@ -222,7 +188,7 @@ impl Connection {
             self.await_head();
         }
         self.phase.set(next);
-        self.response.set(ResponseState::Body);
+        self.response.start();
         // Without a wake, actix reads only when more input arrives.
         if matches!(next, Phase::Discarding(_) | Phase::Closing { unread: true }) {
             self.wake();
@@ -241,31 +207,10 @@ impl Connection {
         self.has_request.set(false);
     }
 
-    /// Records that the body of the response holds this number of bytes for this connection alone.
-    pub(super) fn hold(&self, bytes: usize) {
-        self.since.set(Instant::now());
-        self.held_bytes.set(bytes);
-        self.worker.held_bytes.update(|sum| sum + bytes);
-    }
-
-    /// Records that actix has the body of the response.
-    pub(super) fn end_body(&self) {
-        let held = self.held_bytes.take();
-        self.worker.held_bytes.update(|sum| sum - held);
-        if self.response.get() == ResponseState::Body {
-            self.response.set(ResponseState::Tail);
-        }
-    }
-
     /// Records that everything that actix has written is in the socket since this time.
     pub(super) fn flushed(&self, since: Instant) {
-        if self.response.get() == ResponseState::Tail {
-            self.response.set(ResponseState::None);
-            self.since.set(since);
-            self.worker.idle.notify_waiters();
-            if self.has_next.get() {
-                self.wake();
-            }
+        if self.response.flushed(since) && self.has_next.get() {
+            self.wake();
         }
     }
 

@@ -18,7 +18,7 @@ use tokio::{
 };
 use tracing::Level;
 
-use super::connection::{Connection, WorkerState};
+use super::{connection::Connection, response_progress::WorkerState};
 use crate::limits::Limits;
 
 /// Stage of the server.
@@ -101,14 +101,14 @@ impl Connections {
     /// Closes the connection that has been sending for the longest time if the bodies of all responses hold too much.
     pub(super) fn limit_held_bytes(&self) {
         if self.state.held_bytes.get() > self.max_held_bytes {
-            self.close_oldest(|connection| connection.held_bytes() > 0);
+            self.close_oldest(|connection| connection.response.held_bytes() > 0);
         }
     }
 
     /// Returns whether there is such a connection.
     fn close_oldest(&self, applies: impl Fn(&Connection) -> bool) -> bool {
         let open = self.open.borrow();
-        let oldest = open.values().filter(|c| !c.is_closed() && applies(c)).min_by_key(|c| c.since());
+        let oldest = open.values().filter(|c| !c.is_closed() && applies(c)).min_by_key(|c| c.response.since());
         oldest.inspect(|connection| connection.close()).is_some()
     }
 
@@ -127,7 +127,7 @@ impl Connections {
                     let start = *stopping.get_or_insert_with(Instant::now);
                     self.close_all(|c| {
                         // The rest of a head gets the whole time from the start of the stop.
-                        let since = if c.is_idle() { c.since() } else { start.max(c.since()) };
+                        let since = if c.is_idle() { c.response.since() } else { start.max(c.response.since()) };
                         c.can_be_closed() && since.elapsed() >= idle_grace
                     });
                     tokio::select! {

@@ -1,5 +1,8 @@
 use super::framing::Section;
 
+/// Maximum length of a request target in bytes. A longer one is a 414 (RFC 9110, section 15.5.15).
+pub(super) const MAX_TARGET_BYTES: usize = 8 * 1024;
+
 /// Decides which bytes actix receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -45,15 +48,4 @@ impl HeadLimit {
             }
         }
     }
-}
-
-/// How much of the current response is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ResponseState {
-    /// There is no response to send.
-    None,
-    /// actix takes slices of the body.
-    Body,
-    /// actix has the body and writes the rest of it.
-    Tail,
 }

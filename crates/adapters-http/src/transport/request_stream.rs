@@ -1,6 +1,7 @@
 //! Delivers one request at a time to actix, even if the client pipelines requests (RFC 9112, section 9.3.2), and closes
 //! a connection without losing its final response (section 9.6).
 
+mod closing;
 #[cfg(test)]
 mod tests;
 
@@ -19,14 +20,9 @@ use tokio::{
 };
 
 use super::{
-    connection::Connection,
-    connections::Slot,
-    drain::Drain,
-    framing::Section,
-    phase::{HeadLimit, Phase},
+    connection::Connection, connections::Slot, drain::Drain, framing::Section, phase::Phase,
     write_timeout::WriteTimeoutStream,
 };
-use crate::middleware::request_log;
 
 /// When this many bytes of later requests are buffered, the rest stays in the socket.
 const MAX_BUFFERED: usize = 8 * 1024;
@@ -68,21 +64,9 @@ impl<T> RequestStream<T> {
         &self.slot.connection
     }
 
-    fn log_refusal(&self, status: u16) {
-        request_log::log_refusal(self.slot.log_level(), self.connection().peer(), status);
-    }
-
     /// Whether the timeout has passed since the first poll.
     fn poll_timer(&mut self, timeout: Duration, context: &mut Context<'_>) -> Poll<()> {
         self.timer.get_or_insert_with(|| Box::pin(sleep(timeout))).as_mut().poll(context)
-    }
-
-    /// Whether input can follow that the client sent before it saw the final response.
-    fn has_unread_input(&self) -> bool {
-        match self.connection().phase() {
-            Phase::Closing { unread: false } => !self.buffered.is_empty(),
-            _ => !self.connection().is_idle(),
-        }
     }
 }
 
@@ -156,49 +140,6 @@ impl<T: AsyncRead + Unpin> RequestStream<T> {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> RequestStream<T> {
-    /// Refuses a head that is too large. actix does not see the rest of it.
-    fn poll_refusing(&mut self, limit: HeadLimit, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.refused {
-            self.refused = true;
-            self.log_refusal(limit.status());
-        }
-        ready!(self.poll_write_refusal(limit.response(), context))?;
-        self.connection().end_input();
-        Poll::Ready(Ok(()))
-    }
-
-    /// Writes the response of actix to a head that it refuses. After the last byte, actix drops the connection.
-    fn poll_actix_refusal(&mut self, response: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.refusal_written == 0 {
-            let status = response.get(9..12).and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
-            self.log_refusal(status.unwrap_or_default());
-        }
-        ready!(self.poll_write_refusal(response, context))?;
-        self.poll_close(context).map_ok(|()| response.len())
-    }
-
-    fn poll_write_refusal(&mut self, response: &[u8], context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.refusal_written < response.len() {
-            let rest = &response[self.refusal_written..];
-            self.refusal_written += ready!(Pin::new(&mut self.stream).poll_write(context, rest))?;
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    /// Closes the sending side at once, and then drains unread input.
-    fn poll_close(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.drain.is_none() {
-            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
-        }
-        if !self.has_unread_input() || self.connection().is_closed() {
-            return Poll::Ready(Ok(()));
-        }
-        let Self { stream, drain, .. } = self;
-        drain.get_or_insert_with(Drain::new).poll(stream, context).map(Ok)
-    }
-}
-
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for RequestStream<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -218,7 +159,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for RequestStream<T> {
         loop {
             match self.connection().phase() {
                 // actix would append the refusal of a head to a response that is not sent completely.
-                Phase::Receiving(Section::Head(_)) if self.connection().is_sending() => {
+                Phase::Receiving(Section::Head(_)) if self.connection().response.is_sending() => {
                     return self.poll_ahead(context);
                 }
                 Phase::Receiving(_) | Phase::Discarding(Section::ChunkedBody { .. }) => {
@@ -251,7 +192,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for RequestStream<T> {
         if self.connection().has_no_request() {
             return self.poll_actix_refusal(bytes, context);
         }
-        if matches!(self.connection().phase(), Phase::Discarding(_)) && !self.connection().is_sending() {
+        if matches!(self.connection().phase(), Phase::Discarding(_)) && !self.connection().response.is_sending() {
             // actix refuses the rest of a body. The request has its response.
             return self.poll_close(context).map_ok(|()| bytes.len());
         }

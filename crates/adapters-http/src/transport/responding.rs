@@ -10,11 +10,7 @@ use actix_http::{
 use actix_service::Service;
 use tokio::task::yield_now;
 
-use super::{
-    connection::{Connection, MAX_TARGET_BYTES},
-    connections::Connections,
-    sliced_body::SlicedBody,
-};
+use super::{connection::Connection, connections::Connections, phase::MAX_TARGET_BYTES, sliced_body::SlicedBody};
 use crate::middleware::request_log;
 
 /// actix may poll a response several times before it reads.
@@ -54,7 +50,7 @@ where
         };
         let response = response.inspect_err(|_| {
             connection.start_response(is_final);
-            connection.end_body();
+            connection.response.end_body();
         })?;
         let mut response = response.map_body(|_, body| SlicedBody::new(body, Rc::clone(&connection)));
         connections.limit_held_bytes();

@@ -1,6 +1,6 @@
 //! Passes the body of a response to actix in slices. actix copies each piece of a body to the write buffer of its
-//! connection, so a client that does not read would hold the whole body. With slices of 8 KiB and a write buffer of 8 KiB,
-//! the buffer has at most 16 KiB and a head. A file of the program is shared by all responses; a list belongs to its
+//! connection, so a client that does not read would hold the whole body. With slices of 8 KiB and a write buffer of
+//! 8 KiB, the buffer has at most 16 KiB and a head. A file of the program is shared by all responses; a list belongs to its
 //! response, so its bytes are counted until the client has read them.
 
 use std::{
@@ -34,7 +34,7 @@ impl SlicedBody {
         let rest = body.try_into_bytes().unwrap_or_else(|_| unreachable!("a handler returned a stream"));
         // The bytes of a file of the program are shared.
         if rest.len() > SLICE_BYTES && rest.is_unique() {
-            connection.hold(rest.len());
+            connection.response.hold(rest.len());
         }
         Self { size, rest, connection }
     }
@@ -60,6 +60,6 @@ impl MessageBody for SlicedBody {
 
 impl Drop for SlicedBody {
     fn drop(&mut self) {
-        self.connection.end_body();
+        self.connection.response.end_body();
     }
 }

@@ -11,7 +11,8 @@ keys! {
          and the exit code is 1. The last quarter of it, at most half a second, is reserved for the log.");
     DRAIN_DELAY: new("shutdown.drain_delay", "",
         "Time after SIGTERM for which the service still accepts connections, so that load balancers can notice that \
-         `/ready` is 503. At most half of `shutdown.timeout`. Empty: `5s`, or half of `shutdown.timeout` if that is shorter.");
+         `/ready` is 503. At most half of `shutdown.timeout`. Empty: `5s`, or half of `shutdown.timeout` if that is \
+         shorter.");
     IDLE_GRACE: new("shutdown.idle_grace", "1s",
         "Time for which a connection has to be idle before the shutdown closes it. A connection that had a response \
          with `Connection: close` is closed sooner.");

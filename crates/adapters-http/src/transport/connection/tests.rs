@@ -145,7 +145,7 @@ fn a_connection_is_idle_until_a_byte_arrives_and_after_the_response_is_in_the_so
     connection.start_response(false);
     connection.flushed(Instant::now());
     assert!(!connection.is_idle(), "actix does not have the whole body");
-    connection.end_body();
+    connection.response.end_body();
     assert!(!connection.is_idle(), "the socket does not have the whole body");
     connection.flushed(Instant::now());
     assert!(connection.is_idle());
@@ -159,7 +159,7 @@ fn a_connection_with_its_response_can_be_closed_while_input_is_dropped() {
         connection.start_response(is_final);
         assert!(!connection.can_be_closed(), "the response is being sent");
 
-        connection.end_body();
+        connection.response.end_body();
         connection.flushed(Instant::now());
         assert!(connection.can_be_closed());
     }

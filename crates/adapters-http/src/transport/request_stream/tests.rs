@@ -32,7 +32,7 @@ async fn stream(server: DuplexStream) -> RequestStream<DuplexStream> {
 /// A response without a body, which the socket takes at once.
 fn send_response(connection: &Connection) {
     connection.start_response(false);
-    connection.end_body();
+    connection.response.end_body();
     connection.flushed(Instant::now());
 }
 
