@@ -218,7 +218,7 @@ where
             .keep_alive(keep_alive + CLOCK_RESOLUTION)
             .h1_write_buffer_size(WRITE_BUFFER_BYTES)
             .on_connect_ext(|stream: &RequestStream<TcpStream>, extensions| {
-                if let Some(peer) = stream.connection().peer() {
+                if let Some(peer) = stream.connection().peer {
                     extensions.insert(PeerAddress::new(peer));
                 }
                 extensions.insert(Rc::clone(stream.connection()));

@@ -33,7 +33,7 @@ const MAX_FRAMING: u64 = 6;
 
 /// State of a connection.
 pub(crate) struct Connection {
-    peer: Option<SocketAddr>,
+    pub(crate) peer: Option<SocketAddr>,
     phase: Cell<Phase>,
     /// Whether the application has the current request.
     has_request: Cell<bool>,
@@ -65,10 +65,6 @@ impl Connection {
         }
     }
 
-    pub(crate) fn peer(&self) -> Option<SocketAddr> {
-        self.peer
-    }
-
     pub(super) fn phase(&self) -> Phase {
         self.phase.get()
     }
@@ -83,10 +79,14 @@ impl Connection {
         !self.has_request.get() && !self.response.is_sending()
     }
 
+    /// Whether the connection has its response, and only drops input.
+    pub(super) fn drops_input(&self) -> bool {
+        matches!(self.phase.get(), Phase::Discarding(_) | Phase::Closing { .. }) && !self.response.is_sending()
+    }
+
     /// Whether the connection may be closed without losing a request or a response.
     pub(super) fn can_be_closed(&self) -> bool {
-        let has_response = matches!(self.phase.get(), Phase::Discarding(_) | Phase::Closing { .. });
-        (has_response || !self.has_request.get()) && !self.response.is_sending()
+        self.drops_input() || self.has_no_request()
     }
 
     pub(super) fn is_closed(&self) -> bool {

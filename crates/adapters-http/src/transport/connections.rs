@@ -78,14 +78,15 @@ impl Connections {
         self.is_draining.load(Ordering::Relaxed)
     }
 
-    /// Waits for a slot. The oldest connection that can be closed makes room.
+    /// Waits for a slot. The oldest connection without work makes room: one that only drops input, otherwise one that
+    /// has no request. A client that has just connected needs time to send its request.
     pub(crate) async fn admit(self: Rc<Self>, peer: Option<SocketAddr>) -> Slot {
         loop {
             let (ended, idle) = (self.state.ended.notified(), self.state.idle.notified());
             if self.open.borrow().len() < self.max_open {
                 break;
             }
-            if self.close_oldest(Connection::can_be_closed) {
+            if self.close_oldest(Connection::drops_input) || self.close_oldest(Connection::has_no_request) {
                 ended.await;
             } else {
                 tokio::select! { () = ended => {} () = idle => {} }

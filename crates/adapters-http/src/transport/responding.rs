@@ -41,7 +41,7 @@ where
         let response: Result<Response<B>, _> = match call {
             Ok(call) => call.await.map(Into::into),
             Err(status) => {
-                request_log::log_refusal(connections.log_level, connection.peer(), status.as_u16());
+                request_log::log_refusal(connections.log_level, connection.peer, status.as_u16());
                 connection.start_response(true);
                 let mut response = Response::with_body(status, SlicedBody::empty(connection));
                 response.head_mut().set_connection_type(ConnectionType::Close);

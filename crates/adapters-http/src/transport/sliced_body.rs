@@ -1,7 +1,7 @@
 //! Passes the body of a response to actix in slices. actix copies each piece of a body to the write buffer of its
 //! connection, so a client that does not read would hold the whole body. With slices of 8 KiB and a write buffer of
-//! 8 KiB, the buffer has at most 16 KiB and a head. A file of the program is shared by all responses; a list belongs to its
-//! response, so its bytes are counted until the client has read them.
+//! 8 KiB, the buffer has at most 16 KiB and a head. A file of the program is shared by all responses; a list belongs to
+//! its response, so its bytes are counted until the client has read them.
 
 use std::{
     convert::Infallible,

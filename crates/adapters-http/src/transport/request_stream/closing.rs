@@ -60,7 +60,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> RequestStream<T> {
     }
 
     fn log_refusal(&self, status: u16) {
-        request_log::log_refusal(self.slot.log_level(), self.connection().peer(), status);
+        request_log::log_refusal(self.slot.log_level(), self.connection().peer, status);
     }
 
     /// Whether input can follow that the client sent before it saw the final response.
