@@ -20,8 +20,8 @@ pub(super) fn addresses(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
 
 /// Returns the value of the parameter `for`, if every parameter of the element is well-formed.
 ///
-/// An element with a malformed parameter can be the end of a quoted string that the client began in order to hide the
-/// parameters of the proxy.
+/// A client can send an unterminated quoted string, which hides the parameters that the proxy appends. The parts of
+/// that string are malformed parameters, so their element does not count.
 fn parameter_for(element: &str) -> Option<&str> {
     let mut found = None;
     for parameter in split_unquoted(element.as_bytes(), b';').flatten().filter(|parameter| !parameter.is_empty()) {
