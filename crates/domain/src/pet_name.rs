@@ -28,13 +28,13 @@ impl PetName {
     /// # Errors
     /// The first rule that the text breaks.
     pub fn parse(text: &str) -> Result<Self, PetNameError> {
-        if text.chars().any(char::is_control) {
+        if has_control(text) {
             return Err(PetNameError::ControlCharacter);
         }
         if text.chars().all(char::is_whitespace) {
             return Err(PetNameError::Blank);
         }
-        if text.chars().nth(Self::MAX_CHARS).is_some() {
+        if text.len() > Self::MAX_CHARS && text.chars().count() > Self::MAX_CHARS {
             return Err(PetNameError::TooLong);
         }
         Ok(Self(text.into()))
@@ -44,6 +44,14 @@ impl PetName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether a text contains a control character.
+fn has_control(text: &str) -> bool {
+    // 0xC2 is the first byte of every control character outside of ASCII. Without an early end, the compiler checks
+    // many bytes at a time.
+    let may_be_control = |byte: u8| byte.is_ascii_control() || byte == 0xC2;
+    text.bytes().fold(false, |found, byte| found | may_be_control(byte)) && text.chars().any(char::is_control)
 }
 
 #[cfg(test)]
@@ -86,7 +94,29 @@ mod tests {
         }
     }
 
+    /// The rules in their order, character by character.
+    fn broken_rule(text: &str) -> Option<PetNameError> {
+        let rules = [
+            (text.chars().any(char::is_control), PetNameError::ControlCharacter),
+            (text.chars().all(char::is_whitespace), PetNameError::Blank),
+            (text.chars().count() > PetName::MAX_CHARS, PetNameError::TooLong),
+        ];
+        rules.into_iter().find_map(|(is_broken, error)| is_broken.then_some(error))
+    }
+
     proptest! {
+        #[test]
+        fn exactly_the_texts_that_break_a_rule_are_refused(
+            text in prop_oneof![
+                any::<String>(),
+                "[ -~\\x00\\x1f\\x7f]{0,3}[a-z ]{0,300}[\\x1e-!]?",
+                "[\u{a0}\u{2003} ]{0,3}[\u{7e}-\u{c0}]{0,3}",
+                "[é猫🐈]{250,260}[\u{80}-\u{a1}]?",
+            ]
+        ) {
+            prop_assert_eq!(PetName::parse(&text).err(), broken_rule(&text), "{:?}", text);
+        }
+
         #[test]
         fn every_text_is_either_kept_exactly_or_refused(text in any::<String>()) {
             if let Ok(name) = PetName::parse(&text) {
