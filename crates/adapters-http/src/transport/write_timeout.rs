@@ -6,7 +6,7 @@
 use std::{
     io,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -22,12 +22,14 @@ pub(crate) struct WriteTimeoutStream<T> {
     deadline: Instant,
     // Is reset only when it elapses, so that a write costs one reading of the clock.
     timer: Pin<Box<Sleep>>,
+    /// The task that the timer wakes. Registering it with each read and write would cost more than the comparison.
+    task: Option<Waker>,
 }
 
 impl<T> WriteTimeoutStream<T> {
     pub(crate) fn new(stream: T, timeout: Duration) -> Self {
         let deadline = Instant::now() + timeout;
-        Self { stream, timeout, deadline, timer: Box::pin(sleep_until(deadline)) }
+        Self { stream, timeout, deadline, timer: Box::pin(sleep_until(deadline)), task: None }
     }
 
     /// Time of the last write, or of the connection.
@@ -37,6 +39,11 @@ impl<T> WriteTimeoutStream<T> {
 
     /// Fails if the deadline has passed. Otherwise the task is woken at the deadline.
     fn check_deadline(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let will_wake = self.task.as_ref().is_some_and(|task| task.will_wake(context.waker()));
+        if will_wake && !self.timer.is_elapsed() {
+            return Ok(());
+        }
+        self.task = Some(context.waker().clone());
         while self.timer.as_mut().poll(context).is_ready() {
             if self.deadline <= self.timer.deadline() {
                 return Err(io::ErrorKind::TimedOut.into());
