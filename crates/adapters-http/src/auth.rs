@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix_web::{
     Error, HttpMessage, HttpRequest,
-    body::{EitherBody, MessageBody},
+    body::BoxBody,
     dev::{ServiceRequest, ServiceResponse},
     http::header::{AUTHORIZATION, HeaderMap},
     middleware::Next,
@@ -17,27 +17,26 @@ use crate::{error::ApiError, middleware::key_shares::KeyShares, use_cases::UseCa
 
 /// Admits a request with a valid API key and adds the key to its extensions. Rejects every other request, and those of
 /// a key that has too many in flight.
-pub(crate) async fn authenticate<B: MessageBody>(
-    use_cases: Data<UseCases>,
-    shares: Data<KeyShares>,
-    request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<EitherBody<B>>, Error> {
-    let token = match bearer_token(request.headers()) {
-        Ok(token) => token,
-        Err(error) => return Ok(request.error_response(error).map_into_right_body()),
+pub(crate) async fn authenticate(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
+    let key = match find_key(&request).await {
+        Ok(key) => key,
+        Err(error) => return Ok(request.error_response(error)),
     };
-    match use_cases.authenticate.execute(&token).await {
-        Ok(key) => {
-            let permit = shares.acquire(&key.id);
-            request.extensions_mut().insert(Arc::clone(&key));
-            match permit {
-                Some(_permit) => Ok(next.call(request).await?.map_into_left_body()),
-                None => Ok(request.error_response(ApiError::Overloaded).map_into_right_body()),
-            }
-        }
-        Err(error) => Ok(request.error_response(ApiError::from(error)).map_into_right_body()),
+    let shares = data::<KeyShares>(&request).clone();
+    request.extensions_mut().insert(Arc::clone(&key));
+    match shares.acquire(&key.id) {
+        Some(_permit) => next.call(request).await,
+        None => Ok(request.error_response(ApiError::Overloaded)),
     }
+}
+
+async fn find_key(request: &ServiceRequest) -> Result<Arc<ApiKey>, ApiError> {
+    let token = bearer_token(request.headers())?;
+    Ok(data::<UseCases>(request).authenticate.execute(&token).await?)
+}
+
+fn data<T: 'static>(request: &ServiceRequest) -> &Data<T> {
+    request.app_data().expect("`serve_api` sets the data")
 }
 
 fn bearer_token(headers: &HeaderMap) -> Result<ApiToken, ApiError> {

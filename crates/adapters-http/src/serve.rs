@@ -144,16 +144,16 @@ where
         // The middleware that is added last runs first.
         App::new()
             .app_data(Data::new(use_cases()))
-            .app_data(Data::new(in_flight))
+            .app_data(Data::new(in_flight.clone()))
             .app_data(Data::new(key_shares))
             .app_data(limits)
             .app_data(proxies)
             .configure(routes::api)
-            .wrap(from_fn(panics::catch))
-            .wrap(from_fn(in_flight::limit))
+            .wrap_fn(panics::catch)
+            .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
             .wrap(Condition::new(!origins.is_empty(), origins.cors()))
             .wrap(Condition::new(!origins.is_empty(), from_fn(cors::respond_to_refused_preflight)))
-            .wrap(from_fn(|request, next| request_log::log(Level::INFO, request, next)))
+            .wrap_fn(|request, service| request_log::log(Level::INFO, request, service))
     })?;
     Ok((server, in_flight))
 }
@@ -178,8 +178,8 @@ pub fn serve_management(listener: TcpListener, limits: &Limits, readiness: &Chec
         App::new()
             .app_data(Data::new(readiness.clone()))
             .configure(routes::management)
-            .wrap(from_fn(panics::catch))
-            .wrap(from_fn(|request, next| request_log::log(Level::DEBUG, request, next)))
+            .wrap_fn(panics::catch)
+            .wrap_fn(|request, service| request_log::log(Level::DEBUG, request, service))
     })
 }
 

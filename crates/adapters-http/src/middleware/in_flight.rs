@@ -4,18 +4,20 @@
 //! permits of requests that are ready to work. The memory of these bodies is bounded by the limits on connections and
 //! body sizes.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    future::ready,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use actix_web::{
     Error,
-    body::{EitherBody, MessageBody},
-    dev::{ServiceRequest, ServiceResponse},
-    middleware::Next,
-    web::Data,
+    dev::{Service, ServiceRequest, ServiceResponse},
 };
+
+use futures_util::{FutureExt, future::Either};
 
 use crate::error::ApiError;
 
@@ -92,14 +94,17 @@ impl Drop for Permit {
 }
 
 /// Rejects a request with 503, before any other work, if too many are in flight.
-pub(crate) async fn limit<B: MessageBody>(
-    in_flight: Data<InFlight>,
+pub(crate) fn limit<S>(
+    in_flight: &InFlight,
     request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<EitherBody<B>>, Error> {
+    service: &S,
+) -> impl Future<Output = Result<ServiceResponse, Error>> + use<S>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse, Error = Error>,
+{
     match in_flight.acquire() {
-        Some(_permit) => Ok(next.call(request).await?.map_into_left_body()),
-        None => Ok(request.error_response(ApiError::Overloaded).map_into_right_body()),
+        Some(permit) => Either::Left(service.call(request).inspect(move |_| drop(permit))),
+        None => Either::Right(ready(Ok(request.error_response(ApiError::Overloaded)))),
     }
 }
 

@@ -4,18 +4,21 @@ use std::panic::AssertUnwindSafe;
 
 use actix_web::{
     Error,
-    body::MessageBody,
-    dev::{ServiceRequest, ServiceResponse},
-    middleware::Next,
+    dev::{Service, ServiceRequest, ServiceResponse},
 };
 use futures_util::FutureExt;
 
 use crate::error::ApiError;
 
-pub(crate) async fn catch<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
+pub(crate) fn catch<S>(
+    request: ServiceRequest,
+    service: &S,
+) -> impl Future<Output = Result<ServiceResponse, Error>> + use<S>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse, Error = Error>,
+{
     // The state of the request is dropped with it. Shared state is valid after a panic.
-    AssertUnwindSafe(next.call(request))
-        .catch_unwind()
-        .await
-        .unwrap_or_else(|_| Err(ApiError::Internal("a panic, logged by the panic hook".into()).into()))
+    AssertUnwindSafe(service.call(request)).catch_unwind().map(|result| {
+        result.unwrap_or_else(|_| Err(ApiError::Internal("a panic, logged by the panic hook".into()).into()))
+    })
 }

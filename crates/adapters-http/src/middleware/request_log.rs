@@ -15,11 +15,11 @@ use std::{
 use actix_web::{
     Error, HttpMessage, HttpResponse,
     body::{BodySize, MessageBody},
-    dev::{ServiceRequest, ServiceResponse},
+    dev::{Service, ServiceRequest, ServiceResponse},
     http::header::{HeaderMap, HeaderValue, USER_AGENT, X_CONTENT_TYPE_OPTIONS},
-    middleware::Next,
 };
 use animal_store_app::{ApiKey, IdempotencyKey};
+use futures_util::FutureExt;
 use tracing::Level;
 
 use super::{
@@ -62,20 +62,25 @@ impl PeerAddress {
 }
 
 /// Logs a success and an error of the client at `level`.
-pub(crate) async fn log<B: MessageBody>(
+pub(crate) fn log<S, B>(
     level: Level,
     request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<B>, Error> {
+    service: &S,
+) -> impl Future<Output = Result<ServiceResponse<B>, Error>> + use<S, B>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
+    B: MessageBody,
+{
     let start = Instant::now();
     let id = request_id::get_or_create(request.headers());
     let client = client_address(&request);
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    match next.call(request).await {
+    let call = service.call(request);
+    call.map(move |result| match result {
         Ok(mut response) => {
-            set_headers(response.headers_mut(), &id);
             let level = if response.status().is_server_error() { Level::ERROR } else { level };
             write_line(&response, &id, client, start, level);
+            set_headers(response.headers_mut(), id);
             Ok(response)
         }
         // Only a panic gets here: every other error was converted to a response.
@@ -91,16 +96,16 @@ pub(crate) async fn log<B: MessageBody>(
                 "request panicked"
             );
             error.add_response_mapper(move |mut response: HttpResponse| {
-                set_headers(response.headers_mut(), &id);
+                set_headers(response.headers_mut(), id.clone());
                 response
             });
             Err(error)
         }
-    }
+    })
 }
 
-fn set_headers(headers: &mut HeaderMap, id: &HeaderValue) {
-    headers.insert(X_REQUEST_ID, id.clone());
+fn set_headers(headers: &mut HeaderMap, id: HeaderValue) {
+    headers.insert(X_REQUEST_ID, id);
     headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
 }
 
