@@ -15,7 +15,7 @@ use actix_web::{
     HttpResponse, ResponseError,
     http::{
         StatusCode,
-        header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE},
+        header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
     },
 };
 use animal_store_app::{Scope, ports::Cause};
@@ -23,6 +23,10 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub(crate) use self::{problems::Problems, sources::with_sources};
+use crate::json::json;
+
+/// Size of the body of most errors.
+const USUAL_BYTES: usize = 192;
 
 #[derive(Debug, Error)]
 #[error("{}", self.response().code)]
@@ -81,6 +85,10 @@ const fn client_error(status: u16, code: &'static str, message: String) -> Error
 impl ErrorResponse {
     fn with(self, name: HeaderName, value: &'static str) -> Self {
         Self { header: Some((name, value)), ..self }
+    }
+
+    fn status_code(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).expect("the table contains valid statuses")
     }
 }
 
@@ -154,14 +162,14 @@ impl ApiError {
 
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
-        StatusCode::from_u16(self.response().status).expect("the table contains valid statuses")
+        self.response().status_code()
     }
 
     fn error_response(&self) -> HttpResponse {
         let mut body = self.response();
-        let mut response = HttpResponse::build(self.status_code());
-        if let Some(header) = body.header.take() {
-            response.insert_header(header);
+        let mut response = HttpResponse::build(body.status_code());
+        if let Some((name, value)) = body.header.take() {
+            response.insert_header((name, HeaderValue::from_static(value)));
         }
         if body.status >= 500 {
             // The error may occur before the routes under `/v1`, which set this header on their responses.
@@ -170,6 +178,6 @@ impl ResponseError for ApiError {
         if matches!(self, Self::MalformedRequest | Self::RequestTimeout) {
             response.force_close();
         }
-        response.json(body)
+        json(&mut response, &body, USUAL_BYTES)
     }
 }

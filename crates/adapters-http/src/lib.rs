@@ -14,6 +14,7 @@ mod cors;
 mod error;
 mod explorer;
 mod health;
+mod json;
 mod limits;
 mod middleware;
 mod openapi;

@@ -8,9 +8,9 @@ use animal_store_app::ports::{AddPet, AddedPet};
 use super::{
     idempotency_key::{self, IDEMPOTENCY_REPLAYED},
     new_pet_request,
-    pet_response::PetResponse,
+    pet_response::{PetResponse, USUAL_BYTES},
 };
-use crate::{auth, body, error::ApiError, use_cases::UseCases};
+use crate::{auth, body, error::ApiError, json::json, use_cases::UseCases};
 
 pub(crate) async fn create_pet(
     use_cases: Data<UseCases>,
@@ -32,5 +32,5 @@ pub(crate) async fn create_pet(
     }
     // Relative to the URI of the request, so that it is valid behind any base path.
     let location = format!("pets/{}", pet.id().get());
-    Ok(response.insert_header((LOCATION, location)).json(PetResponse::from(&pet)))
+    Ok(json(response.insert_header((LOCATION, location)), &PetResponse::from(&pet), USUAL_BYTES))
 }

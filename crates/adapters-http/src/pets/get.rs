@@ -1,8 +1,11 @@
 use actix_web::{HttpRequest, HttpResponse, web::Data};
 use animal_store_domain::PetId;
 
-use super::{digits, pet_response::PetResponse};
-use crate::{auth, error::ApiError, use_cases::UseCases};
+use super::{
+    digits,
+    pet_response::{PetResponse, USUAL_BYTES},
+};
+use crate::{auth, error::ApiError, json::json, use_cases::UseCases};
 
 pub(crate) async fn get_pet(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let access = auth::read_access(&request)?;
@@ -11,5 +14,5 @@ pub(crate) async fn get_pet(use_cases: Data<UseCases>, request: HttpRequest) -> 
         .and_then(|id| PetId::parse(id).ok())
         .ok_or(ApiError::PetNotFound)?;
     let pet = use_cases.get_pet.execute(&access, id).await?;
-    Ok(HttpResponse::Ok().json(PetResponse::from(&pet)))
+    Ok(json(&mut HttpResponse::Ok(), &PetResponse::from(&pet), USUAL_BYTES))
 }

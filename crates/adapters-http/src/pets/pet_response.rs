@@ -1,5 +1,8 @@
 use animal_store_domain::{Pet, PetStatus};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+
+/// Size of most pets.
+pub(super) const USUAL_BYTES: usize = 128;
 
 /// The schema Pet of the interface. A pet without a status has no `status` member.
 #[derive(Serialize)]
@@ -21,5 +24,14 @@ impl<'a> From<&'a Pet> for PetResponse<'a> {
             category_id: new_pet.category_id().get(),
             status: new_pet.status().map(PetStatus::as_str),
         }
+    }
+}
+
+/// The pets of a page.
+pub(super) struct PetResponses<'a>(pub(super) &'a [Pet]);
+
+impl Serialize for PetResponses<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(PetResponse::from))
     }
 }
