@@ -28,11 +28,11 @@ impl KeyShares {
     /// Returns a permit unless the key has reached its maximum.
     pub(crate) fn acquire<'a>(&'a self, key: &'a ApiKeyId) -> Option<KeyPermit<'a>> {
         let mut counts = self.counts.borrow_mut();
-        let count = counts.entry(key.clone()).or_insert(0);
-        if *count >= self.max {
-            return None;
+        match counts.get_mut(key) {
+            Some(count) if *count >= self.max => return None,
+            Some(count) => *count += 1,
+            None => _ = counts.insert(key.clone(), 1),
         }
-        *count += 1;
         Some(KeyPermit { shares: self, key })
     }
 }
