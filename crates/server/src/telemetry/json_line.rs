@@ -108,9 +108,11 @@ struct EscapedText<'a>(&'a mut String);
 
 impl Write for EscapedText<'_> {
     fn write_str(&mut self, piece: &str) -> fmt::Result {
-        // Without an early end, the compiler checks many bytes at a time.
         let needs_escape = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
-        if !piece.bytes().fold(false, |found, byte| found | needs_escape(byte)) {
+        // Without an early end, the compiler checks the bytes of a chunk at a time.
+        let found = |bytes: &[u8]| bytes.iter().fold(false, |found, &byte| found | needs_escape(byte));
+        let (chunks, rest) = piece.as_bytes().as_chunks::<8>();
+        if !chunks.iter().any(|chunk| found(chunk)) && !found(rest) {
             return self.0.write_str(piece);
         }
         let quoted = serde_json::to_string(piece).map_err(|_| fmt::Error)?;
