@@ -15,7 +15,9 @@ use actix_web::{
     HttpResponse, ResponseError,
     http::{
         StatusCode,
-        header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
+        header::{
+            ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+        },
     },
 };
 use animal_store_app::{Scope, ports::Cause};
@@ -23,9 +25,9 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub(crate) use self::{problems::Problems, sources::with_sources};
-use crate::json::json;
+use crate::json::{JSON, json};
 
-/// Size of the body of most errors.
+/// Size of the body of most errors whose message is about the request.
 const USUAL_BYTES: usize = 192;
 
 #[derive(Debug, Error)]
@@ -70,16 +72,28 @@ pub(crate) struct ErrorResponse {
     /// Header that a client needs to correct or retry the request.
     #[serde(skip)]
     pub(crate) header: Option<(HeaderName, &'static str)>,
+    /// The response in JSON if it is fixed.
+    #[serde(skip)]
+    json: Option<&'static str>,
 }
 
-/// Creates an error with a fixed message. Every 5xx has one, so that no cause gets into a message.
-const fn fixed(status: u16, code: &'static str, message: &'static str) -> ErrorResponse {
-    ErrorResponse { code, message: Cow::Borrowed(message), status, header: None }
+/// Creates an error with a fixed message, and its JSON when it is compiled: a refused request should cost little. Every
+/// 5xx has a fixed message, so that no cause gets into a message.
+macro_rules! fixed {
+    ($status:literal, $code:literal, $message:literal) => {
+        ErrorResponse {
+            code: $code,
+            message: Cow::Borrowed($message),
+            status: $status,
+            header: None,
+            json: Some(concat!(r#"{"code":""#, $code, r#"","message":""#, $message, r#"","status":"#, $status, "}")),
+        }
+    };
 }
 
 /// Creates an error of the client, with a message about its request.
 const fn client_error(status: u16, code: &'static str, message: String) -> ErrorResponse {
-    ErrorResponse { code, message: Cow::Owned(message), status, header: None }
+    ErrorResponse { code, message: Cow::Owned(message), status, header: None, json: None }
 }
 
 impl ErrorResponse {
@@ -99,62 +113,73 @@ impl ApiError {
             Self::InvalidBody(problems) => client_error(400, "invalid_body", problems.to_string()),
             Self::InvalidQuery(problems) => client_error(400, "invalid_query", problems.to_string()),
             Self::InvalidHeader(problems) => client_error(400, "invalid_header", problems.to_string()),
-            Self::MalformedRequest => fixed(400, "malformed_request", "the request is not valid HTTP"),
+            Self::MalformedRequest => fixed!(400, "malformed_request", "the request is not valid HTTP"),
             Self::MissingApiKey => {
-                fixed(401, "missing_api_key", "an API key is required: Authorization: Bearer <API_KEY>")
+                fixed!(401, "missing_api_key", "an API key is required: Authorization: Bearer <API_KEY>")
                     .with(WWW_AUTHENTICATE, r#"Bearer realm="animal-store""#)
             }
-            Self::MalformedApiKey => {
-                let message = "the Authorization header must be sent once, in the form: Bearer <API_KEY>";
-                fixed(401, "invalid_api_key", message)
-                    .with(WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="invalid_request""#)
-            }
-            Self::UnknownApiKey => fixed(401, "invalid_api_key", "the API key is not valid")
+            Self::MalformedApiKey => fixed!(
+                401,
+                "invalid_api_key",
+                "the Authorization header must be sent once, in the form: Bearer <API_KEY>"
+            )
+            .with(WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="invalid_request""#),
+            Self::UnknownApiKey => fixed!(401, "invalid_api_key", "the API key is not valid")
                 .with(WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="invalid_token""#),
             Self::InsufficientScope(Scope::Read) => {
-                fixed(403, "insufficient_scope", "the API key does not have the `read` scope")
+                fixed!(403, "insufficient_scope", "the API key does not have the `read` scope")
                     .with(WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="insufficient_scope", scope="read""#)
             }
             Self::InsufficientScope(Scope::Write) => {
-                fixed(403, "insufficient_scope", "the API key does not have the `write` scope")
+                fixed!(403, "insufficient_scope", "the API key does not have the `write` scope")
                     .with(WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="insufficient_scope", scope="write""#)
             }
-            Self::PetNotFound => fixed(404, "pet_not_found", "no pet has this id"),
-            Self::RouteNotFound => fixed(404, "route_not_found", "path not found"),
+            Self::PetNotFound => fixed!(404, "pet_not_found", "no pet has this id"),
+            Self::RouteNotFound => fixed!(404, "route_not_found", "path not found"),
             Self::MethodNotAllowed(methods) => {
                 client_error(405, "method_not_allowed", format!("method not allowed; allowed: {methods}"))
                     .with(ALLOW, methods)
             }
-            Self::RequestTimeout => fixed(408, "request_timeout", "the request body did not arrive in time"),
-            Self::IdempotencyConflict => {
-                let message = "an earlier request with this Idempotency-Key is in flight; retry later";
-                fixed(409, "idempotency_conflict", message).with(RETRY_AFTER, "1")
-            }
+            Self::RequestTimeout => fixed!(408, "request_timeout", "the request body did not arrive in time"),
+            Self::IdempotencyConflict => fixed!(
+                409,
+                "idempotency_conflict",
+                "an earlier request with this Idempotency-Key is in flight; retry later"
+            )
+            .with(RETRY_AFTER, "1"),
             Self::PayloadTooLarge(bytes) => {
                 client_error(413, "payload_too_large", format!("the request body must have at most {bytes} bytes"))
             }
             Self::UnsupportedContentType => {
-                let message = "the request body must be JSON in UTF-8: Content-Type: application/json";
-                fixed(415, "unsupported_media_type", message)
+                fixed!(
+                    415,
+                    "unsupported_media_type",
+                    "the request body must be JSON in UTF-8: Content-Type: application/json"
+                )
             }
-            Self::UnsupportedContentEncoding => {
-                let message = "the request body must not be encoded: Content-Encoding: identity";
-                fixed(415, "unsupported_media_type", message).with(ACCEPT_ENCODING, "identity")
-            }
+            Self::UnsupportedContentEncoding => fixed!(
+                415,
+                "unsupported_media_type",
+                "the request body must not be encoded: Content-Encoding: identity"
+            )
+            .with(ACCEPT_ENCODING, "identity"),
             Self::IdempotencyMismatch => {
-                fixed(422, "idempotency_mismatch", "this Idempotency-Key was used for another pet")
+                fixed!(422, "idempotency_mismatch", "this Idempotency-Key was used for another pet")
             }
-            Self::Internal(_) => fixed(500, "internal_error", "internal error"),
+            Self::Internal(_) => fixed!(500, "internal_error", "internal error"),
             Self::Unavailable(_) => {
-                fixed(503, "unavailable", "the service is unavailable; retry later").with(RETRY_AFTER, "1")
+                fixed!(503, "unavailable", "the service is unavailable; retry later").with(RETRY_AFTER, "1")
             }
             Self::Overloaded => {
-                fixed(503, "overloaded", "the service is overloaded; retry later").with(RETRY_AFTER, "1")
+                fixed!(503, "overloaded", "the service is overloaded; retry later").with(RETRY_AFTER, "1")
             }
             // Without Retry-After, because a retry could add a second pet.
             Self::OutcomeUnknown(_) => {
-                let message = "the pet may have been added; check before you retry without an Idempotency-Key";
-                fixed(503, "outcome_unknown", message)
+                fixed!(
+                    503,
+                    "outcome_unknown",
+                    "the pet may have been added; check before you retry without an Idempotency-Key"
+                )
             }
         }
     }
@@ -178,6 +203,9 @@ impl ResponseError for ApiError {
         if matches!(self, Self::MalformedRequest | Self::RequestTimeout) {
             response.force_close();
         }
-        json(&mut response, &body, USUAL_BYTES)
+        match body.json {
+            Some(fixed) => response.insert_header((CONTENT_TYPE, JSON)).body(fixed),
+            None => json(&mut response, &body, USUAL_BYTES),
+        }
     }
 }

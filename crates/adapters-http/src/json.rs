@@ -4,7 +4,7 @@ use actix_web::{
 };
 use serde::Serialize;
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Completes a response with a JSON body, which usually has at most this number of bytes.
 pub(crate) fn json(response: &mut HttpResponseBuilder, body: &impl Serialize, usual_bytes: usize) -> HttpResponse {

@@ -71,9 +71,11 @@ async fn body(error: &ApiError) -> String {
 async fn every_error_has_the_body_of_the_interface() {
     for error in every_error() {
         let response = error.error_response();
-        let body: serde_json::Value = serde_json::from_str(&body(&error).await).expect("JSON");
+        let text = body(&error).await;
+        let body: serde_json::Value = serde_json::from_str(&text).expect("JSON");
 
         let row = error.response();
+        assert_eq!(text, serde_json::to_string(&row).expect("JSON"), "the members are in the same order");
         assert_eq!(response.status(), row.status);
         assert_eq!(response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes), Some(&b"application/json"[..]));
         assert_eq!(body, serde_json::json!({ "code": row.code, "message": row.message, "status": row.status }));
