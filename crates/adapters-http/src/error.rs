@@ -15,9 +15,7 @@ use actix_web::{
     HttpResponse, ResponseError,
     http::{
         StatusCode,
-        header::{
-            ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
-        },
+        header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
     },
 };
 use animal_store_app::{Scope, ports::Cause};
@@ -25,10 +23,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub(crate) use self::{problems::Problems, sources::with_sources};
-use crate::json::{JSON, json};
-
-/// Size of the body of most errors whose message is about the request.
-const USUAL_BYTES: usize = 192;
+use crate::json::json;
 
 #[derive(Debug, Error)]
 #[error("{}", self.response().code)]
@@ -204,8 +199,8 @@ impl ResponseError for ApiError {
             response.force_close();
         }
         match body.json {
-            Some(fixed) => response.insert_header((CONTENT_TYPE, JSON)).body(fixed),
-            None => json(&mut response, &body, USUAL_BYTES),
+            Some(fixed) => json(&mut response, fixed),
+            None => json(&mut response, serde_json::to_vec(&body).expect("texts and a number")),
         }
     }
 }

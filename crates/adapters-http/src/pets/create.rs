@@ -7,8 +7,7 @@ use animal_store_app::ports::{AddPet, AddedPet};
 
 use super::{
     idempotency_key::{self, IDEMPOTENCY_REPLAYED},
-    new_pet_request,
-    pet_response::{PetResponse, USUAL_BYTES},
+    new_pet_request, pet_response,
 };
 use crate::{auth, body, error::ApiError, json::json, use_cases::UseCases};
 
@@ -32,5 +31,5 @@ pub(crate) async fn create_pet(
     }
     // Relative to the URI of the request, so that it is valid behind any base path.
     let location = format!("pets/{}", pet.id().get());
-    Ok(json(response.insert_header((LOCATION, location)), &PetResponse::from(&pet), USUAL_BYTES))
+    Ok(json(response.insert_header((LOCATION, location)), pet_response::pet(&pet)))
 }

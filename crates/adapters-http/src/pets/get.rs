@@ -1,10 +1,7 @@
 use actix_web::{HttpRequest, HttpResponse, web::Data};
 use animal_store_domain::PetId;
 
-use super::{
-    digits,
-    pet_response::{PetResponse, USUAL_BYTES},
-};
+use super::{digits, pet_response};
 use crate::{auth, error::ApiError, json::json, use_cases::UseCases};
 
 pub(crate) async fn get_pet(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
@@ -14,5 +11,5 @@ pub(crate) async fn get_pet(use_cases: Data<UseCases>, request: HttpRequest) -> 
         .and_then(|id| PetId::parse(id).ok())
         .ok_or(ApiError::PetNotFound)?;
     let pet = use_cases.get_pet.execute(&access, id).await?;
-    Ok(json(&mut HttpResponse::Ok(), &PetResponse::from(&pet), USUAL_BYTES))
+    Ok(json(&mut HttpResponse::Ok(), pet_response::pet(&pet)))
 }

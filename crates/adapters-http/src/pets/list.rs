@@ -3,10 +3,7 @@ use std::fmt::Write;
 use actix_web::{HttpRequest, HttpResponse, http::header::LINK, web::Data};
 use animal_store_domain::{ListQuery, PetId};
 
-use super::{
-    cursor, list_query,
-    pet_response::{PetResponses, USUAL_BYTES},
-};
+use super::{cursor, list_query, pet_response};
 use crate::{auth, compression, error::ApiError, json::json, use_cases::UseCases};
 
 pub(crate) async fn list_pets(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
@@ -17,7 +14,7 @@ pub(crate) async fn list_pets(use_cases: Data<UseCases>, request: HttpRequest) -
     if let Some(next) = page.next {
         response.insert_header((LINK, next_link(query, next)));
     }
-    let response = json(&mut response, &PetResponses(&page.pets), USUAL_BYTES * page.pets.len() + 2);
+    let response = json(&mut response, pet_response::pets(&page.pets));
     Ok(compression::negotiate(&request, response))
 }
 

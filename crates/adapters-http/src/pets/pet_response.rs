@@ -1,37 +1,96 @@
-use animal_store_domain::{Pet, PetStatus};
-use serde::{Serialize, Serializer};
+//! The schema Pet of the interface. A pet without a status has no `status` member.
+//!
+//! The members are written one by one: a derived serialiser would check the names of members for escapes in each pet.
+
+use animal_store_domain::Pet;
+use serde::Serialize;
 
 /// Size of most pets.
-pub(super) const USUAL_BYTES: usize = 128;
+const USUAL_BYTES: usize = 128;
 
-/// The schema Pet of the interface. A pet without a status has no `status` member.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct PetResponse<'a> {
-    id: i64,
-    name: &'a str,
-    category_id: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<&'static str>,
+/// Returns a pet in JSON.
+pub(super) fn pet(pet: &Pet) -> Vec<u8> {
+    let mut json = Vec::with_capacity(USUAL_BYTES);
+    write(&mut json, pet);
+    json
 }
 
-impl<'a> From<&'a Pet> for PetResponse<'a> {
-    fn from(pet: &'a Pet) -> Self {
-        let new_pet = pet.new_pet();
-        Self {
-            id: pet.id().get(),
-            name: new_pet.name().as_str(),
-            category_id: new_pet.category_id().get(),
-            status: new_pet.status().map(PetStatus::as_str),
+/// Returns the pets of a page in JSON.
+pub(super) fn pets(pets: &[Pet]) -> Vec<u8> {
+    let mut json = Vec::with_capacity(USUAL_BYTES * pets.len() + 2);
+    json.push(b'[');
+    for (index, pet) in pets.iter().enumerate() {
+        if index > 0 {
+            json.push(b',');
         }
+        write(&mut json, pet);
     }
+    json.push(b']');
+    json
 }
 
-/// The pets of a page.
-pub(super) struct PetResponses<'a>(pub(super) &'a [Pet]);
+fn write(json: &mut Vec<u8>, pet: &Pet) {
+    let new_pet = pet.new_pet();
+    json.extend_from_slice(br#"{"id":"#);
+    write_value(json, &pet.id().get());
+    json.extend_from_slice(br#","name":"#);
+    write_value(json, new_pet.name().as_str());
+    json.extend_from_slice(br#","categoryId":"#);
+    write_value(json, &new_pet.category_id().get());
+    if let Some(status) = new_pet.status() {
+        json.extend_from_slice(br#","status":"#);
+        write_value(json, status.as_str());
+    }
+    json.push(b'}');
+}
 
-impl Serialize for PetResponses<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(PetResponse::from))
+fn write_value(json: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    serde_json::to_writer(json, value).expect("a text or a number");
+}
+
+#[cfg(test)]
+mod tests {
+    use animal_store_domain::{CategoryId, NewPet, PetId, PetName, PetStatus};
+    use proptest::{collection::vec, option, prelude::*, sample::select};
+
+    use super::*;
+
+    /// The same members for a derived serialiser.
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Derived {
+        id: i64,
+        name: String,
+        category_id: i64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<&'static str>,
+    }
+
+    proptest! {
+        #[test]
+        fn the_members_are_those_of_a_derived_serialiser(
+            rows in vec(
+                (
+                    1..=i64::MAX,
+                    "\\PC{0,20}[a-z\"\\\\/é🐈]",
+                    any::<i64>(),
+                    option::of(select(&PetStatus::ALL[..])),
+                ),
+                0..4,
+            )
+        ) {
+            let all = rows.iter().map(|(id, name, category, status)| {
+                let new_pet = NewPet::new(PetName::parse(name).unwrap(), CategoryId::new(*category));
+                Pet::new(PetId::parse(*id).unwrap(), new_pet.with_status(*status))
+            });
+            let derived = rows.iter().map(|(id, name, category_id, status)| Derived {
+                id: *id, name: name.clone(), category_id: *category_id, status: status.map(PetStatus::as_str),
+            });
+            let (all, derived) = (all.collect::<Vec<_>>(), derived.collect::<Vec<_>>());
+            prop_assert_eq!(pets(&all), serde_json::to_vec(&derived).unwrap());
+            for (one, derived) in all.iter().zip(&derived) {
+                prop_assert_eq!(pet(one), serde_json::to_vec(derived).unwrap());
+            }
+        }
     }
 }
