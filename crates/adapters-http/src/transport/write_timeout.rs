@@ -5,13 +5,14 @@
 
 use std::{
     io,
-    pin::Pin,
+    pin::{Pin, pin},
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
+    task::unconstrained,
     time::{Instant, Sleep, sleep_until},
 };
 
@@ -44,7 +45,8 @@ impl<T> WriteTimeoutStream<T> {
             return Ok(());
         }
         self.task = Some(context.waker().clone());
-        while self.timer.as_mut().poll(context).is_ready() {
+        // A task that has used up its budget would not be registered.
+        while pin!(unconstrained(self.timer.as_mut())).poll(context).is_ready() {
             if self.deadline <= self.timer.deadline() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -86,7 +88,13 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<T> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use std::future::poll_fn;
+
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt, duplex},
+        task::coop::consume_budget,
+        time::timeout,
+    };
 
     use super::*;
 
@@ -140,5 +148,21 @@ mod tests {
 
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert_eq!(start.elapsed(), TIMEOUT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_timeout_holds_if_the_task_has_used_up_its_budget() {
+        let (_client, server) = duplex(64);
+        let mut stream = WriteTimeoutStream::new(server, TIMEOUT);
+        let mut buffer = [0];
+
+        let mut is_first = true;
+        let reading = poll_fn(|context| {
+            while is_first && pin!(consume_budget()).poll(context).is_ready() {}
+            is_first = false;
+            Pin::new(&mut stream).poll_read(context, &mut ReadBuf::new(&mut buffer))
+        });
+        let error = timeout(TIMEOUT * 2, reading).await.expect("the timeout").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }
