@@ -1,82 +1,67 @@
-//! Group commit: many creates, one statement, one commit.
+//! Many requests, one statement.
 //!
-//! **Problem.** A commit waits for the disk. With a commit per pet, the disk limits the number of creates per second.
+//! **Problem.** A statement costs PostgreSQL and this process more than the rows that it reads or writes, and a commit
+//! waits for the disk.
 //!
-//! **Invariant.** While one batch is committed, requests wait in a bounded queue; the next batch takes all of them, up
-//! to [`MAX_BATCH`](writer::MAX_BATCH). A response is sent after the commit. A pending request leaves the queue when
-//! its client disconnects or its timeout passes, and is never stored then; a request in flight gets the outcome of its
-//! commit, which is "unknown" unless PostgreSQL reported one. If PostgreSQL refuses a row, the other rows are still
-//! stored.
+//! **Invariant.** A request is sent at once if none of its kind is in flight. Otherwise it waits in a bounded queue. The
+//! next batch takes all requests that wait, up to a number of rows: when the response arrives or, if there are several
+//! connections, after a few milliseconds. A pending request leaves the queue when its client disconnects or its timeout
+//! passes, and is never executed then. A request joins a batch before the batch is sent, so a read sees every pet that
+//! was confirmed before it. A request that fails alone does not fail the others of its batch.
 //!
-//! **Proof.** `tests/postgres/group_commit.rs` (batches, queue), `refusals.rs` (rows that are refused), `outcome.rs`
-//! and `storm.rs` (lost connections), `endings.rs` (the end of the writer).
+//! **Proof.** `tests/postgres/group_commit.rs` and `refusals.rs` (creates), `read_batches.rs`, `read_failures.rs` and
+//! `read_your_writes.rs` (reads), `endings.rs` (the end of a dispatcher).
 
-mod add_request;
+mod dispatcher;
 mod queue;
-mod session;
-mod writer;
+mod request;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use animal_store_app::ports::{AddPetError, StorageError};
 use tokio::{task::JoinHandle, time::timeout};
 
-pub(crate) use self::{
-    add_request::{AddRequest, AddResult, column_names, unnest},
-    session::BatchSession,
-};
-use self::{queue::Queue, writer::Writer};
-use crate::connection::{ConnectionSettings, Supervisor};
+pub(crate) use self::request::{BatchError, Failure, Request, Split};
+use self::{dispatcher::Dispatcher, queue::Queue};
+use crate::connection::{ConnectionSettings, Supervisors};
 
-/// Adds pets in batches, on one connection. After the last clone is dropped, the writer empties the queue and ends.
-pub(crate) struct Batcher<R: AddRequest>(Arc<Shared<R>>);
-
-struct Shared<R: AddRequest> {
+/// Sends requests of one kind in batches. When it is dropped, the dispatchers empty the queue and end.
+pub(crate) struct Batcher<R: Request> {
     queue: Arc<Queue<R>>,
-    supervisor: Arc<Supervisor<BatchSession<R>>>,
-    timeout: Duration,
+    settings: ConnectionSettings,
 }
 
-impl<R: AddRequest> Batcher<R> {
-    /// Starts the writer on the current runtime.
-    pub(crate) fn start(settings: ConnectionSettings) -> (Self, JoinHandle<()>) {
-        let (endpoint, timeout) = (settings.endpoint.clone(), settings.postgres.timeout);
-        let queue = Arc::new(Queue::new(settings.postgres.max_waiting_creates));
-        let supervisor = Arc::new(Supervisor::new(settings, R::PURPOSE));
-        let writer = Writer { queue: Arc::clone(&queue), supervisor: Arc::clone(&supervisor), endpoint, timeout };
-        let writer_task = tokio::spawn(writer.run());
-        (Self(Arc::new(Shared { queue, supervisor, timeout })), writer_task)
+impl<R: Request> Batcher<R> {
+    /// Starts as many dispatchers as there are connections, on the current runtime. The queue has this capacity.
+    pub(crate) fn start(
+        settings: &ConnectionSettings,
+        supervisors: &Arc<Supervisors<R::Session>>,
+        capacity: usize,
+    ) -> (Self, Vec<JoinHandle<()>>) {
+        let batcher = Self { queue: Arc::new(Queue::new(capacity)), settings: settings.clone() };
+        let dispatchers = (0..supervisors.len()).map(|number| {
+            let (queue, supervisors) = (Arc::clone(&batcher.queue), Arc::clone(supervisors));
+            tokio::spawn(Dispatcher { queue, is_first: number == 0, supervisors, settings: settings.clone() }.run())
+        });
+        let dispatchers = dispatchers.collect();
+        (batcher, dispatchers)
     }
 
-    pub(crate) fn supervisor(&self) -> Arc<Supervisor<BatchSession<R>>> {
-        Arc::clone(&self.0.supervisor)
-    }
-
-    /// Adds a pet. Returns after its commit.
-    pub(crate) async fn add(&self, request: R) -> AddResult {
-        let Shared { queue, supervisor, .. } = &*self.0;
-        supervisor.connection().await.map_err(StorageError::from)?;
-        let (ticket, mut response) = queue.add(request)?;
-        match timeout(self.0.timeout, &mut response).await {
-            Ok(response) => response.unwrap_or_else(|_| Err(writer_ended())),
-            Err(_) if ticket.withdraw() => Err(StorageError::Timeout.into()),
-            // The request is in flight: the timeout of the writer applies.
-            Err(_) => response.await.unwrap_or_else(|_| Err(writer_ended())),
+    /// Sends a request in a batch. Returns `None` if the dispatcher ended before it responded.
+    pub(crate) async fn send(&self, request: R) -> Option<Result<R::Response, R::Error>> {
+        let (ticket, mut response) = match self.queue.add(request) {
+            Ok(pending) => pending,
+            Err(error) => return Some(Err(error.into())),
+        };
+        match timeout(self.settings.postgres.timeout, &mut response).await {
+            Ok(response) => response.ok(),
+            // The request is in flight: the timeout of its batch applies.
+            Err(_) if R::OUTCOME_MATTERS && !ticket.withdraw() => response.await.ok(),
+            Err(_) => Some(Err(BatchError::Timeout.into())),
         }
     }
 }
 
-fn writer_ended() -> AddPetError {
-    AddPetError::OutcomeUnknown("the writer has stopped".into())
-}
-
-impl<R: AddRequest> Clone for Batcher<R> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<R: AddRequest> Drop for Shared<R> {
+impl<R: Request> Drop for Batcher<R> {
     fn drop(&mut self) {
         self.queue.close();
     }

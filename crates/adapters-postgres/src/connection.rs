@@ -14,6 +14,7 @@ mod endpoint;
 mod retry;
 mod session;
 mod supervisor;
+mod supervisors;
 mod tls;
 
 pub(crate) use endpoint::ConnectionTask;
@@ -21,3 +22,4 @@ pub use endpoint::{PgEndpoint, PgEndpointError};
 pub(crate) use retry::Outage;
 pub(crate) use session::{ConnectionSettings, Session};
 pub(crate) use supervisor::{Connection, NO_RESPONSE, READ_ONLY, Supervisor};
+pub(crate) use supervisors::Supervisors;

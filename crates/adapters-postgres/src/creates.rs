@@ -11,62 +11,76 @@
 //! **Proof.** `tests/postgres/keyed_outcome.rs` (lost connections), `keyed_storm.rs` (two processes, failing links),
 //! `keyed_busy.rs` (keys in flight), `keyed_locks.rs` (locked records), `add_plans.rs` (EXPLAIN).
 
+mod add_request;
+mod batch;
 mod in_flight_keys;
 mod keyed;
 mod plain;
+mod session;
 
 use std::{panic::resume_unwind, sync::Arc};
 
 use animal_store_app::ports::{AddPet, AddPetError};
-use tokio::{task::JoinHandle, try_join};
+use futures_util::future::try_join_all;
+use tokio::task::JoinHandle;
 
-use self::{in_flight_keys::InFlightKeys, keyed::KeyedAdd, plain::PlainAdd};
+use self::{
+    add_request::{AddRequest, AddResult},
+    in_flight_keys::InFlightKeys,
+    keyed::KeyedAdd,
+    plain::PlainAdd,
+    session::AddSession,
+};
 use crate::{
-    batching::{AddResult, BatchSession, Batcher},
-    connection::{ConnectionSettings, Supervisor},
+    batching::Batcher,
+    connection::{ConnectionSettings, Supervisors},
     error::NotConnected,
 };
 
 /// Adds pets, for all workers of the process.
-#[derive(Clone)]
 pub(crate) struct Creates {
     plain: Batcher<PlainAdd>,
     keyed: Batcher<KeyedAdd>,
     in_flight_keys: Arc<InFlightKeys>,
 }
 
-/// The connections of both kinds. Holding them does not keep the writers running.
+/// The connections of both kinds. Holding them does not keep the dispatchers running.
 pub(crate) struct CreateConnections {
-    plain: Arc<Supervisor<BatchSession<PlainAdd>>>,
-    keyed: Arc<Supervisor<BatchSession<KeyedAdd>>>,
+    plain: Arc<Supervisors<AddSession<PlainAdd>>>,
+    keyed: Arc<Supervisors<AddSession<KeyedAdd>>>,
 }
 
 impl Creates {
-    /// Starts both writers on the current runtime. The task ends with both, or panics with the first that panics.
-    pub(crate) fn start(connections: &ConnectionSettings) -> (Self, JoinHandle<()>) {
-        let (plain, plain_writer) = Batcher::start(connections.clone());
-        let (keyed, keyed_writer) = Batcher::start(connections.clone());
+    /// Starts both kinds on the current runtime, with one connection each: a second one makes the batches smaller. The
+    /// task ends with both dispatchers, or panics with the first that panics.
+    pub(crate) fn start(settings: &ConnectionSettings) -> (Self, CreateConnections, JoinHandle<()>) {
+        let connections = CreateConnections {
+            plain: Arc::new(Supervisors::new(settings, PlainAdd::PURPOSE, 1)),
+            keyed: Arc::new(Supervisors::new(settings, KeyedAdd::PURPOSE, 1)),
+        };
+        let capacity = settings.postgres.max_waiting_creates;
+        let (plain, plain_writer) = Batcher::start(settings, &connections.plain, capacity);
+        let (keyed, keyed_writer) = Batcher::start(settings, &connections.keyed, capacity);
         let writers = tokio::spawn(async move {
-            if let Err(error) = try_join!(plain_writer, keyed_writer)
+            if let Err(error) = try_join_all(plain_writer.into_iter().chain(keyed_writer)).await
                 && let Ok(panic) = error.try_into_panic()
             {
                 resume_unwind(panic);
             }
         });
-        (Self { plain, keyed, in_flight_keys: Arc::default() }, writers)
+        (Self { plain, keyed, in_flight_keys: Arc::default() }, connections, writers)
     }
 
     /// Adds a pet. Returns after its commit.
-    pub(crate) async fn add(&self, request: AddPet) -> AddResult {
-        let Some(key) = request.idempotency_key else {
-            return self.plain.add(PlainAdd { pet: request.pet }).await;
+    pub(crate) async fn add(&self, AddPet { pet, idempotency_key }: AddPet) -> AddResult {
+        let added = match idempotency_key {
+            None => self.plain.send(PlainAdd { pet }).await,
+            Some(key) => {
+                let in_flight = self.in_flight_keys.insert(key).ok_or(AddPetError::IdempotencyConflict)?;
+                self.keyed.send(KeyedAdd { pet, in_flight }).await
+            }
         };
-        let in_flight = self.in_flight_keys.insert(key).ok_or(AddPetError::IdempotencyConflict)?;
-        self.keyed.add(KeyedAdd { pet: request.pet, in_flight }).await
-    }
-
-    pub(crate) fn connections(&self) -> CreateConnections {
-        CreateConnections { plain: self.plain.supervisor(), keyed: self.keyed.supervisor() }
+        added.unwrap_or_else(|| Err(AddPetError::OutcomeUnknown("the writer has stopped".into())))
     }
 }
 

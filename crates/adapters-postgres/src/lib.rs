@@ -4,9 +4,10 @@
 //! [`PgPetRepository`] exists once per HTTP worker: it reads on connections of the worker's own runtime.
 //!
 //! `pet_repository` shows every request. Each module with a folder solves one problem and says at its top which
-//! invariant it holds and which test proves that: `reads` (statements that share a connection), `creates` (with and
-//! without an idempotency key), `batching` (group commit), `connection` (supervisor, retry, endpoint, TLS) and `schema`
-//! (tables, migrations). A new member of a pet touches a migration, `schema/tables.rs` and `pet_row.rs`.
+//! invariant it holds and which test proves that: `reads` (alone and in batches), `creates` (with and without an
+//! idempotency key), `batching` (queue and dispatcher), `connection` (supervisor, retry, endpoint, TLS) and `schema`
+//! (tables, migrations). A new member of a pet touches a migration, `schema/tables.rs`, `pet_row.rs` and
+//! `reads/query.rs`.
 
 #![warn(clippy::future_not_send)]
 

@@ -1,21 +1,19 @@
+use std::sync::Arc;
+
 use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StorageError};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
-use crate::{
-    connection::ConnectionSettings,
-    creates::Creates,
-    reads::{PetQuery, Reads},
-};
+use crate::{connection::ConnectionSettings, creates::Creates, reads::Reads};
 
 /// Repository of one worker. It reads on the worker's own connections and adds through the writers of the process.
 pub struct PgPetRepository {
     reads: Reads,
-    creates: Creates,
+    creates: Arc<Creates>,
 }
 
 impl PgPetRepository {
-    pub(crate) fn new(connections: ConnectionSettings, creates: Creates) -> Self {
+    pub(crate) fn new(connections: ConnectionSettings, creates: Arc<Creates>) -> Self {
         Self { reads: Reads::new(connections), creates }
     }
 }
@@ -28,13 +26,11 @@ impl PetRepository for PgPetRepository {
         after: Option<PetId>,
         limit: usize,
     ) -> Result<Vec<Pet>, StorageError> {
-        let rows = self.reads.load(PetQuery::list(status, after, limit)).await?;
-        rows.into_iter().map(Pet::try_from).collect()
+        self.reads.list(status, after, limit).await
     }
 
     async fn find(&self, id: PetId) -> Result<Option<Pet>, StorageError> {
-        let rows = self.reads.load(PetQuery::find(id)).await?;
-        rows.into_iter().next().map(Pet::try_from).transpose()
+        self.reads.find(id).await
     }
 
     async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {

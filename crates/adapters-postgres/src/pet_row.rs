@@ -1,13 +1,15 @@
 //! All code that depends on the members of a pet: the row and its decoding, the columns and values of an INSERT, and
 //! the digest by which two creates are compared.
 
+use std::iter::repeat;
+
 use animal_store_app::ports::StorageError;
 use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetNameError, PetStatus};
 use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
     pg::{Pg, PgValue},
     prelude::*,
-    sql_types::Text,
+    sql_types::{self, BigInt, Nullable, SmallInt, Text},
 };
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -23,6 +25,18 @@ pub(crate) struct PetRow {
     category_id: i64,
     status: Option<i16>,
 }
+
+/// The pets of a list as arrays of their columns. The arrays of an empty list are missing, and the statuses of a list
+/// by status.
+pub(crate) type PetArrays = (Option<Vec<i64>>, Option<Vec<StoredName>>, Option<Vec<i64>>, Option<Vec<Option<i16>>>);
+
+/// The columns of [`PetArrays`].
+pub(crate) type PetArraysType = (
+    Nullable<sql_types::Array<BigInt>>,
+    Nullable<sql_types::Array<Text>>,
+    Nullable<sql_types::Array<BigInt>>,
+    Nullable<sql_types::Array<Nullable<SmallInt>>>,
+);
 
 /// The columns that an INSERT gives beside the id, each with the type of an array of its values.
 pub(crate) const COLUMNS: [(&str, Type); 3] =
@@ -59,6 +73,21 @@ struct CorruptRow {
     column: &'static str,
     id: i64,
     problem: String,
+}
+
+impl PetRow {
+    pub(crate) const fn id(&self) -> i64 {
+        self.id
+    }
+}
+
+/// Returns the rows of a list. A list by status has that `status`.
+pub(crate) fn rows_of(arrays: PetArrays, status: Option<PetStatus>) -> impl Iterator<Item = PetRow> {
+    let (ids, names, category_ids, statuses) = arrays;
+    let statuses = statuses.into_iter().flatten().chain(repeat(status.map(status_code)));
+    let columns = ids.unwrap_or_default().into_iter().zip(names.unwrap_or_default());
+    let rows = columns.zip(category_ids.unwrap_or_default()).zip(statuses);
+    rows.map(|(((id, name), category_id), status)| PetRow { id, name, category_id, status })
 }
 
 impl TryFrom<PetRow> for Pet {

@@ -1,63 +1,86 @@
-//! Reads that share connections.
+//! Reads in batches.
 //!
 //! **Problem.** A worker has many reads in flight and few connections. A connection per read costs PostgreSQL a
-//! process; one read at a time per connection costs a round trip each. A bad plan reads the whole table.
+//! process, and a statement per read costs it more than the rows. A bad plan reads the whole table.
 //!
-//! **Invariant.** Statements are sent without waiting for earlier responses, each read gets its own response, and every
-//! plan is an index scan. Behind a pooler, each read is a transaction that leaves nothing on the server's connection. A
-//! connection that does not respond in time is replaced; the other connections of the worker stay in use.
+//! **Invariant.** Each kind of read has batches of its own: gets, lists, and lists by status. Each read gets what its
+//! own statement would have returned, and every plan is an index scan. Behind a pooler, each batch is a transaction
+//! that leaves nothing on the server's connection. A connection that does not respond in time is replaced; the other
+//! connections of the worker stay in use.
 //!
-//! **Proof.** `tests/postgres/reads.rs` (responses, dropped reads, held responses), `read_plans.rs` (EXPLAIN on empty,
-//! small, skewed and large tables), `pooled_reads.rs` (through PgBouncer).
+//! **Proof.** `tests/postgres/read_responses.rs` (each response, as a property), `read_batches.rs`, `reads.rs` (held
+//! responses), `read_plans.rs` (EXPLAIN on empty, small, skewed and large tables), `pooled_reads.rs` (through PgBouncer).
 
+mod get;
+mod list;
 mod query;
+mod read;
 mod session;
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::{Arc, OnceLock};
 
 use animal_store_app::ports::StorageError;
+use animal_store_domain::{Pet, PetId, PetStatus};
 
-pub(crate) use self::query::PetQuery;
-use self::session::ReadSession;
+use self::{
+    get::Get,
+    list::List,
+    read::{Batched, Read},
+};
 use crate::{
-    connection::{Connection, ConnectionSettings, Supervisor},
-    error::NotConnected,
-    pet_row::PetRow,
+    batching::Batcher,
+    connection::{ConnectionSettings, Supervisors},
 };
 
-/// The read connections of one worker.
+/// The reads of one worker.
 pub(crate) struct Reads {
     settings: ConnectionSettings,
     /// Created by the first read, on the runtime of the worker.
-    supervisors: OnceLock<Vec<Supervisor<ReadSession>>>,
-    next: AtomicUsize,
+    batchers: OnceLock<Batchers>,
+}
+
+struct Batchers {
+    gets: Batcher<Batched<Get>>,
+    lists: Batcher<Batched<List>>,
+    lists_by_status: Batcher<Batched<List>>,
 }
 
 impl Reads {
     pub(crate) fn new(settings: ConnectionSettings) -> Self {
-        Self { settings, supervisors: OnceLock::new(), next: AtomicUsize::new(0) }
+        Self { settings, batchers: OnceLock::new() }
     }
 
-    /// Runs a query on the next connection that is up.
-    pub(crate) async fn load(&self, query: PetQuery) -> Result<Vec<PetRow>, StorageError> {
-        let connection = self.next_connection().await?;
-        connection.load(query, &self.settings).await
+    pub(crate) async fn find(&self, id: PetId) -> Result<Option<Pet>, StorageError> {
+        respond(&self.batchers().gets, Get(id)).await
     }
 
-    /// Uses the connections in turn and skips unavailable ones.
-    async fn next_connection(&self) -> Result<Arc<Connection<ReadSession>>, NotConnected> {
-        let supervisors = self.supervisors.get_or_init(|| {
-            let count = self.settings.postgres.connections_per_worker;
-            (0..count).map(|_| Supervisor::new(self.settings.clone(), "reads")).collect()
-        });
-        let next = self.next.fetch_add(1, Ordering::Relaxed) % supervisors.len();
-        let (before, from_next) = supervisors.split_at(next);
-        match from_next.iter().chain(before).find_map(|supervisor| supervisor.connection_now().ok()) {
-            Some(connection) => Ok(connection),
-            None => supervisors[next].connection().await,
-        }
+    pub(crate) async fn list(
+        &self,
+        status: Option<PetStatus>,
+        after: Option<PetId>,
+        limit: usize,
+    ) -> Result<Vec<Pet>, StorageError> {
+        let Batchers { lists, lists_by_status, .. } = self.batchers();
+        let batcher = if status.is_some() { lists_by_status } else { lists };
+        respond(batcher, List { status, after, limit }).await
     }
+
+    fn batchers(&self) -> &Batchers {
+        self.batchers.get_or_init(|| {
+            let settings = &self.settings;
+            let count = settings.postgres.connections_per_worker;
+            let supervisors = Arc::new(Supervisors::new(settings, "reads", count));
+            let capacity = settings.postgres.max_waiting_reads;
+            Batchers {
+                lists: Batcher::start(settings, &supervisors, capacity).0,
+                lists_by_status: Batcher::start(settings, &supervisors, capacity).0,
+                gets: Batcher::start(settings, &supervisors, capacity).0,
+            }
+        })
+    }
+}
+
+async fn respond<R: Read>(batcher: &Batcher<Batched<R>>, read: R) -> Result<R::Response, StorageError> {
+    let response = batcher.send(Batched(read)).await;
+    response.unwrap_or_else(|| Err(StorageError::Unavailable("the dispatcher of reads has stopped".into())))
 }

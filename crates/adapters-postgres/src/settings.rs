@@ -17,6 +17,8 @@ pub struct PostgresSettings {
     pub connect_timeout: Duration,
     /// Timeout for each response of PostgreSQL.
     pub timeout: Duration,
+    /// Capacity of each of the three queues of a worker for reads: gets, lists, and lists by status.
+    pub max_waiting_reads: usize,
     /// Capacity of each of the two queues for creates: without and with an idempotency key.
     pub max_waiting_creates: usize,
     /// How long an idempotency key is kept, in whole milliseconds.
@@ -33,7 +35,7 @@ pub enum SchemaMode {
 }
 
 /// Forces the plans that `reads/query.rs` and the statements of `creates` are written for: index scans for reads, hash
-/// joins for batches. A plan lives as long as its connection, and on a small table PostgreSQL would choose plans that
+/// joins for creates. A plan lives as long as its connection, and on a small table PostgreSQL would choose plans that
 /// are wrong for a large one. JIT compilation takes longer than any statement of this crate.
 const PLAN_SETTINGS: [&str; 6] = [
     "plan_cache_mode = force_generic_plan",

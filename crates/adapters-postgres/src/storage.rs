@@ -17,7 +17,7 @@ use crate::{
 /// Dropping it stops the background tasks, but not the writers: see [`start`](Self::start).
 pub struct PgStorage {
     connections: ConnectionSettings,
-    creates: Creates,
+    creates: Arc<Creates>,
     readiness: Arc<PgReadiness>,
     background_tasks: [AbortHandle; 2],
 }
@@ -54,16 +54,16 @@ impl PgStorage {
             return Err(error);
         }
         let connections = ConnectionSettings { endpoint, postgres: settings, outages: Arc::default(), schema_ready };
-        let (creates, writers) = Creates::start(&connections);
-        let readiness = Arc::new(PgReadiness::new(connections.clone(), creates.connections()));
+        let (creates, create_connections, writers) = Creates::start(&connections);
+        let readiness = Arc::new(PgReadiness::new(connections.clone(), create_connections));
         let sweep_task = tokio::spawn(sweep_periodically(connections.clone())).abort_handle();
         let background_tasks = [schema_task, sweep_task];
-        Ok((Self { connections, creates, readiness, background_tasks }, writers))
+        Ok((Self { connections, creates: Arc::new(creates), readiness, background_tasks }, writers))
     }
 
     /// Returns a repository for one worker.
     pub fn repository(&self) -> PgPetRepository {
-        PgPetRepository::new(self.connections.clone(), self.creates.clone())
+        PgPetRepository::new(self.connections.clone(), Arc::clone(&self.creates))
     }
 
     /// Returns the probe of reads and creates.

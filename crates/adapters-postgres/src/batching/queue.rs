@@ -1,72 +1,83 @@
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use animal_store_app::ports::{AddPetError, StorageError};
-use tokio::sync::{Notify, oneshot};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::sleep,
+};
 
-use super::add_request::{AddRequest, AddResult};
+use super::request::{BatchError, Request};
 
-/// Requests that wait for the writer, in the order in which they came.
-pub(super) struct Queue<R> {
+/// How long a request waits for a batch in flight before it is sent on another connection. Batches take less, unless
+/// PostgreSQL or the connection is slow.
+const STALLED_AFTER: Duration = Duration::from_millis(5);
+
+/// Requests that wait for a dispatcher, in the order in which they came.
+pub(super) struct Queue<R: Request> {
     state: Mutex<State<R>>,
+    /// Wakes the first dispatcher.
     changed: Notify,
+    /// Wakes another dispatcher.
+    waiting: Notify,
     capacity: usize,
 }
 
-struct State<R> {
+struct State<R: Request> {
     requests: VecDeque<(u64, Pending<R>)>,
     last_number: u64,
     closed: bool,
 }
 
+type Response<R> = Result<<R as Request>::Response, <R as Request>::Error>;
+
 /// A request, and the channel for its response.
-pub(super) struct Pending<R> {
+pub(super) struct Pending<R: Request> {
     pub(super) request: R,
-    response: oneshot::Sender<AddResult>,
+    response: oneshot::Sender<Response<R>>,
 }
 
 /// A place in the queue. The request leaves the queue when its ticket is dropped.
-pub(super) struct Ticket<R> {
-    queue: Arc<Queue<R>>,
+pub(super) struct Ticket<'a, R: Request> {
+    queue: &'a Queue<R>,
     number: u64,
 }
 
-impl<R> Queue<R> {
+impl<R: Request> Queue<R> {
     pub(super) fn new(capacity: usize) -> Self {
         let state = State { requests: VecDeque::new(), last_number: 0, closed: false };
-        Self { state: Mutex::new(state), changed: Notify::new(), capacity }
+        Self { state: Mutex::new(state), changed: Notify::new(), waiting: Notify::new(), capacity }
     }
 
-    pub(super) fn add(self: &Arc<Self>, request: R) -> Result<(Ticket<R>, oneshot::Receiver<AddResult>), StorageError> {
+    pub(super) fn add(&self, request: R) -> Result<(Ticket<'_, R>, oneshot::Receiver<Response<R>>), BatchError> {
         let (response, receiver) = oneshot::channel();
         let mut state = self.lock();
         if state.closed {
-            return Err(StorageError::Unavailable("the writer has stopped".into()));
+            return Err(BatchError::Unavailable("the dispatcher has stopped".to_owned()));
         }
         if state.requests.len() >= self.capacity {
-            return Err(StorageError::Overloaded);
+            return Err(BatchError::Overloaded);
         }
         state.last_number += 1;
         let number = state.last_number;
         state.requests.push_back((number, Pending { request, response }));
-        let was_empty = state.requests.len() == 1;
-        drop(state);
-        if was_empty {
-            self.changed.notify_one();
+        if state.requests.len() == 1 {
+            self.wake();
         }
-        Ok((Ticket { queue: Arc::clone(self), number }, receiver))
+        drop(state);
+        Ok((Ticket { queue: self, number }, receiver))
     }
 
-    /// Takes all requests, up to a maximum; waits while there are none. `None` after the queue is closed and empty.
-    pub(super) async fn take_batch(&self, max: usize) -> Option<Vec<Pending<R>>> {
+    /// Takes all requests, up to the maximum of a batch; waits while there are none. `None` after the queue is closed
+    /// and empty.
+    pub(super) async fn take_batch(&self) -> Option<Vec<Pending<R>>> {
         loop {
             {
                 let mut state = self.lock();
                 if !state.requests.is_empty() {
-                    let count = state.requests.len().min(max);
-                    return Some(state.requests.drain(..count).map(|(_, pending)| pending).collect());
+                    return Some(self.drain_batch(&mut state));
                 }
                 if state.closed {
                     return None;
@@ -76,9 +87,47 @@ impl<R> Queue<R> {
         }
     }
 
+    /// Takes a batch as [`take_batch`](Self::take_batch) does, but only after a request has waited for
+    /// [`STALLED_AFTER`]: larger batches cost less.
+    pub(super) async fn take_stalled_batch(&self) -> Option<Vec<Pending<R>>> {
+        loop {
+            let oldest = {
+                let state = self.lock();
+                if state.closed && state.requests.is_empty() {
+                    return None;
+                }
+                state.oldest()
+            };
+            let Some(oldest) = oldest else {
+                self.waiting.notified().await;
+                continue;
+            };
+            sleep(STALLED_AFTER).await;
+            let mut state = self.lock();
+            if state.oldest() == Some(oldest) {
+                return Some(self.drain_batch(&mut state));
+            }
+        }
+    }
+
+    fn drain_batch(&self, state: &mut State<R>) -> Vec<Pending<R>> {
+        let count = state.batch_len();
+        let batch = state.requests.drain(..count).map(|(_, pending)| pending).collect();
+        if !state.requests.is_empty() {
+            self.wake();
+        }
+        batch
+    }
+
+    fn wake(&self) {
+        self.changed.notify_one();
+        self.waiting.notify_one();
+    }
+
     pub(super) fn close(&self) {
         self.lock().closed = true;
-        self.changed.notify_one();
+        // A dispatcher that ends closes the queue again, which wakes the next one.
+        self.wake();
     }
 
     /// Refuses new requests and drops the pending requests, which closes their channels.
@@ -94,24 +143,41 @@ impl<R> Queue<R> {
     }
 }
 
-impl<R: AddRequest> Pending<R> {
-    /// Sends the response to a statement. `None` means that a database trigger suppressed the row.
-    pub(super) fn respond(self, stored: Option<R::Stored>) {
-        let Some(stored) = stored else {
-            return self.fail(StorageError::Unavailable("a trigger suppressed the row".into()).into());
-        };
-        // The client may have disconnected.
-        let _ = self.response.send(self.request.result(stored));
+impl<R: Request> State<R> {
+    fn oldest(&self) -> Option<u64> {
+        self.requests.front().map(|(number, _)| *number)
     }
 
-    pub(super) fn fail(self, error: AddPetError) {
+    /// Number of requests in the next batch.
+    fn batch_len(&self) -> usize {
+        let mut rows = 0;
+        let fitting = self.requests.iter().take_while(|(_, pending)| {
+            rows = pending.request.rows().saturating_add(rows);
+            rows <= R::MAX_ROWS
+        });
+        fitting.count().max(self.requests.len().min(1))
+    }
+}
+
+impl<R: Request> Pending<R> {
+    /// Whether the client still waits for the response.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.response.is_closed()
+    }
+
+    pub(super) fn respond(self, outcome: R::Outcome) {
+        // The client may have disconnected.
+        let _ = self.response.send(self.request.result(outcome));
+    }
+
+    pub(super) fn fail(self, error: R::Error) {
         // Its idempotency key is free before the client can retry.
         drop(self.request);
         let _ = self.response.send(Err(error));
     }
 }
 
-impl<R> Ticket<R> {
+impl<R: Request> Ticket<'_, R> {
     /// Removes the request from the queue. Returns `false` if it is already in flight.
     pub(super) fn withdraw(&self) -> bool {
         let mut state = self.queue.lock();
@@ -122,7 +188,7 @@ impl<R> Ticket<R> {
     }
 }
 
-impl<R> Drop for Ticket<R> {
+impl<R: Request> Drop for Ticket<'_, R> {
     fn drop(&mut self) {
         self.withdraw();
     }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::{MutexGuard, watch},
+    time::timeout,
+};
 use tokio_postgres::Client;
 
 use super::{
@@ -17,6 +20,11 @@ pub(crate) trait Session: Sized + Send + Sync + 'static {
         client: Client,
         settings: &PostgresSettings,
     ) -> impl Future<Output = Result<Self, ConnectionError>> + Send;
+
+    /// Waits until the session can execute a batch. It executes no other batch until the guard is dropped.
+    fn turn(&self) -> impl Future<Output = Option<MutexGuard<'_, ()>>> + Send {
+        async { None }
+    }
 }
 
 impl Session for Client {

@@ -56,7 +56,7 @@ impl<S: Session> Supervisor<S> {
 
     pub(crate) fn connection_now(&self) -> Result<Arc<Connection<S>>, NotConnected> {
         match &*self.state.borrow() {
-            State::Connected(connection) if !connection.broken.initialized() => Ok(Arc::clone(connection)),
+            State::Connected(connection) if !connection.is_broken() => Ok(Arc::clone(connection)),
             _ => Err(NotConnected),
         }
     }
@@ -69,6 +69,10 @@ impl<S> Drop for Supervisor<S> {
 }
 
 impl<S> Connection<S> {
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.initialized()
+    }
+
     /// Marks the connection as broken; the supervisor replaces it. Only the first reason is logged.
     pub(crate) fn mark_broken(&self, reason: &'static str) {
         let _ = self.broken.set(reason);

@@ -6,10 +6,12 @@ use animal_store_app::ports::{AddPetError, AddedPet};
 use animal_store_domain::{NewPet, Pet, PetId};
 use tokio_postgres::{Row, types::Type};
 
-use super::in_flight_keys::InFlightKey;
+use super::{
+    add_request::{AddRequest, AddResult, column_names, unnest},
+    in_flight_keys::InFlightKey,
+};
 use crate::{
     PostgresSettings,
-    batching::{AddRequest, AddResult, column_names, unnest},
     pet_row::{Array, COLUMNS, arrays, digest},
 };
 
@@ -79,7 +81,7 @@ impl AddRequest for KeyedAdd {
     }
 
     /// Every process locks records in the same order, so that no two wait for each other.
-    fn order(one: &Self, other: &Self) -> Ordering {
+    fn lock_order(one: &Self, other: &Self) -> Ordering {
         one.in_flight.key.cmp(&other.in_flight.key)
     }
 
@@ -97,7 +99,7 @@ impl AddRequest for KeyedAdd {
         Some(KeyRecord { pet_id, new: row.try_get(2).ok()?, same_pet: row.try_get(3).ok()? })
     }
 
-    fn result(self, KeyRecord { pet_id, new, same_pet }: KeyRecord) -> AddResult {
+    fn added(self, KeyRecord { pet_id, new, same_pet }: KeyRecord) -> AddResult {
         if same_pet {
             Ok(AddedPet { pet: Pet::new(pet_id, self.pet), replayed: !new })
         } else {

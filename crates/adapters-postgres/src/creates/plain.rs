@@ -4,9 +4,9 @@ use animal_store_app::ports::AddedPet;
 use animal_store_domain::{NewPet, Pet, PetId};
 use tokio_postgres::{Row, types::Type};
 
+use super::add_request::{AddRequest, AddResult, column_names, unnest};
 use crate::{
     PostgresSettings,
-    batching::{AddRequest, AddResult, column_names, unnest},
     pet_row::{Array, COLUMNS, arrays},
 };
 
@@ -46,7 +46,7 @@ impl AddRequest for PlainAdd {
         PetId::parse(row.try_get(1).ok()?).ok()
     }
 
-    fn result(self, id: PetId) -> AddResult {
+    fn added(self, id: PetId) -> AddResult {
         Ok(AddedPet { pet: Pet::new(id, self.pet), replayed: false })
     }
 }

@@ -1,37 +1,41 @@
-//! The three queries of `pets`.
+//! The queries of `pets`.
 //!
 //! Each plan is made once per connection, without the values (`plan_cache_mode = force_generic_plan`): with a bound
 //! LIMIT, PostgreSQL would otherwise plan every execution, at twice the cost. The queries are written so that no such
 //! plan is bad. A status is compared as a range, in the order of the index on (status, id): with `status = $1 … ORDER
-//! BY id`, PostgreSQL may walk along the primary key and read all pets of other statuses. An id is compared as a range,
-//! in the order of the primary key: for `id = $1`, a plan made on a small table may walk along the whole of the other
-//! index.
+//! BY id`, PostgreSQL may walk along the primary key and read all pets of other statuses. Gets are in the order of the
+//! primary key: without an order, a plan made on a small table may walk along the whole of the other index.
 
-use animal_store_domain::{PetId, PetStatus};
-use diesel::{dsl::AsSelect, pg::Pg, prelude::*};
-use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use diesel::{
+    dsl::AsSelect,
+    pg::Pg,
+    prelude::*,
+    query_builder::{AstPass, Query, QueryFragment, QueryId},
+    sql_types::{Array, BigInt, SmallInt},
+};
 
 use crate::{
-    pet_row::{PetRow, status_code},
+    pet_row::{PetArraysType, PetRow},
     schema::tables::pets,
 };
 
-/// A query of pets with ids greater than `after`, in ascending order of id, or of one pet.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum PetQuery {
-    List { after: i64, limit: i64 },
-    ListOfStatus { status: i16, after: i64, limit: i64 },
-    Find { id: i64 },
+/// The pets with these ids. PostgreSQL reads an id once, even if it is given twice.
+#[diesel::dsl::auto_type]
+pub(super) fn gets(ids: Vec<i64>) -> _ {
+    let row: AsSelect<PetRow, Pg> = PetRow::as_select();
+    pets::table.filter(pets::id.eq_any(ids)).order(pets::id).select(row)
 }
 
+/// The first pets with ids greater than `after`.
 #[diesel::dsl::auto_type]
-fn list(after: i64, limit: i64) -> _ {
+pub(super) fn list(after: i64, limit: i64) -> _ {
     let row: AsSelect<PetRow, Pg> = PetRow::as_select();
     pets::table.filter(pets::id.gt(after)).order(pets::id).limit(limit).select(row)
 }
 
+/// The first pets of a status with ids greater than `after`.
 #[diesel::dsl::auto_type]
-fn list_of_status(status: i16, after: i64, limit: i64) -> _ {
+pub(super) fn list_by_status(status: i16, after: i64, limit: i64) -> _ {
     let row: AsSelect<PetRow, Pg> = PetRow::as_select();
     pets::table
         .filter(pets::status.between(status, status))
@@ -41,34 +45,48 @@ fn list_of_status(status: i16, after: i64, limit: i64) -> _ {
         .select(row)
 }
 
-#[diesel::dsl::auto_type]
-fn find(id: i64) -> _ {
-    let row: AsSelect<PetRow, Pg> = PetRow::as_select();
-    pets::table.filter(pets::id.between(id, id)).order(pets::id).select(row)
+/// Several times [`list`] or, with statuses, [`list_by_status`]: a row per list.
+///
+/// Diesel's DSL has no lateral join, and it does not keep the statement of an `sql_query` prepared.
+pub(super) struct Lists {
+    pub(super) after: Vec<i64>,
+    pub(super) limits: Vec<i64>,
+    pub(super) statuses: Option<Vec<i16>>,
 }
 
-impl PetQuery {
-    pub(crate) fn list(status: Option<PetStatus>, after: Option<PetId>, limit: usize) -> Self {
-        let after = after.map_or(0, PetId::get);
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        match status {
-            None => Self::List { after, limit },
-            Some(status) => Self::ListOfStatus { status: status_code(status), after, limit },
-        }
-    }
+/// Diesel identifies the two statements by their text.
+impl QueryId for Lists {
+    type QueryId = ();
+    const HAS_STATIC_QUERY_ID: bool = false;
+}
 
-    pub(crate) const fn find(id: PetId) -> Self {
-        Self::Find { id: id.get() }
-    }
+impl Query for Lists {
+    type SqlType = (BigInt, PetArraysType);
+}
 
-    /// Runs the query. On a shared connection, it is sent without waiting for the responses to others.
-    pub(crate) async fn load(self, mut connection: &AsyncPgConnection) -> QueryResult<Vec<PetRow>> {
-        match self {
-            Self::List { after, limit } => list(after, limit).load(&mut connection).await,
-            Self::ListOfStatus { status, after, limit } => {
-                list_of_status(status, after, limit).load(&mut connection).await
-            }
-            Self::Find { id } => find(id).load(&mut connection).await,
-        }
+impl QueryFragment<Pg> for Lists {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        out.push_sql("SELECT list.position, page.* FROM unnest(");
+        out.push_bind_param::<Array<BigInt>, _>(&self.after)?;
+        out.push_sql(", ");
+        out.push_bind_param::<Array<BigInt>, _>(&self.limits)?;
+        let page = if let Some(statuses) = &self.statuses {
+            out.push_sql(", ");
+            out.push_bind_param::<Array<SmallInt>, _>(statuses)?;
+            ") WITH ORDINALITY AS list (after, max, status, position) CROSS JOIN LATERAL (
+                SELECT array_agg(id), array_agg(name), array_agg(category_id), NULL::smallint[]
+                FROM (
+                    SELECT * FROM pets WHERE status BETWEEN list.status AND list.status AND id > list.after
+                    ORDER BY status, id LIMIT list.max
+                ) AS pet
+            ) AS page"
+        } else {
+            ") WITH ORDINALITY AS list (after, max, position) CROSS JOIN LATERAL (
+                SELECT array_agg(id), array_agg(name), array_agg(category_id), array_agg(status)
+                FROM (SELECT * FROM pets WHERE id > list.after ORDER BY id LIMIT list.max) AS pet
+            ) AS page"
+        };
+        out.push_sql(page);
+        Ok(())
     }
 }

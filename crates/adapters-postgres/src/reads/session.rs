@@ -1,27 +1,21 @@
-use std::sync::Arc;
-
 use animal_store_app::ports::StorageError;
 use diesel::{QueryResult, connection::CacheSize};
 use diesel_async::{AsyncConnection, AsyncPgConnection, SimpleAsyncConnection};
-use tokio::{
-    sync::{Mutex, OwnedMutexGuard},
-    time::timeout,
-};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio_postgres::Client;
 
-use super::query::PetQuery;
+use super::read::Read;
 use crate::{
-    PgEndpoint, PostgresSettings,
-    connection::{Connection, ConnectionSettings, NO_RESPONSE, Session},
+    PostgresSettings,
+    connection::{Connection, Session},
     error::ConnectionError,
-    pet_row::PetRow,
 };
 
-pub(super) struct ReadSession {
+/// A connection for reads. Batches of several kinds share it: they are sent without waiting for the responses to others.
+pub(crate) struct ReadSession {
     connection: AsyncPgConnection,
-    /// Behind a pooler: the lock that a read holds during its transaction, and the statements that begin it. `None`:
-    /// reads share the connection without a lock.
-    transactions: Option<(Arc<Mutex<()>>, String)>,
+    /// Behind a pooler, each batch is a transaction: the statements that begin it, and the lock that it holds.
+    transactions: Option<(String, Mutex<()>)>,
 }
 
 impl Session for ReadSession {
@@ -35,59 +29,25 @@ impl Session for ReadSession {
         connection.batch_execute("COMMIT").await?;
         connection.set_prepared_statement_cache_size(CacheSize::Disabled);
         let begin = format!("BEGIN READ ONLY; {}", settings.set_statements("SET LOCAL"));
-        Ok(Self { connection, transactions: Some((Arc::default(), begin)) })
+        Ok(Self { connection, transactions: Some((begin, Mutex::default())) })
+    }
+
+    async fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        let (_, lock) = self.transactions.as_ref()?;
+        Some(lock.lock().await)
     }
 }
 
 impl Connection<ReadSession> {
-    /// Runs a query. If there is no response in time, marks the connection as broken. The wait for an earlier
-    /// transaction has the same timeout, but does not mark the connection.
-    pub(super) async fn load(
-        self: Arc<Self>,
-        query: PetQuery,
-        settings: &ConnectionSettings,
-    ) -> Result<Vec<PetRow>, StorageError> {
-        let query_timeout = settings.postgres.timeout;
-        let response = match &self.session.transactions {
-            None => timeout(query_timeout, query.load(&self.session.connection)).await,
-            Some((lock, begin)) => {
-                let guard = timeout(query_timeout, Arc::clone(lock).lock_owned()).await;
-                let guard = guard.map_err(|_| StorageError::Timeout)?;
-                timeout(query_timeout, Arc::clone(&self).load_in_transaction(begin.clone(), query, guard)).await
-            }
-        };
-        if let Ok(rows) = response {
-            return rows.map_err(|error| read_error(error, &settings.endpoint));
-        }
-        self.mark_broken(NO_RESPONSE);
-        Err(StorageError::Timeout)
-    }
-
-    /// Runs as a task, so that the transaction ends even if its request is dropped.
-    async fn load_in_transaction(
-        self: Arc<Self>,
-        begin: String,
-        query: PetQuery,
-        guard: OwnedMutexGuard<()>,
-    ) -> QueryResult<Vec<PetRow>> {
-        let transaction = async move {
-            let _guard = guard;
-            let mut connection = &self.session.connection;
-            // After such a failure, the state of the connection is unknown.
-            let mark_broken = |_: &_| self.mark_broken("the connection could not begin or end a transaction");
-            connection.batch_execute(&begin).await.inspect_err(mark_broken)?;
-            let rows = query.load(connection).await;
-            connection.batch_execute("COMMIT").await.inspect_err(mark_broken)?;
-            rows
-        };
-        tokio::spawn(transaction).await.unwrap_or(Err(diesel::result::Error::BrokenTransactionManager))
-    }
-}
-
-/// Converts the failure of a read, with the login of its connection.
-fn read_error(error: diesel::result::Error, endpoint: &PgEndpoint) -> StorageError {
-    match error {
-        diesel::result::Error::DeserializationError(cause) => StorageError::Corrupt(cause),
-        error => StorageError::Unavailable(endpoint.locate(error).to_string().into()),
+    /// Loads a batch. If the future is dropped before it ends, the connection has to be marked as broken.
+    pub(super) async fn load<R: Read>(&self, reads: &[&R]) -> QueryResult<Vec<Result<R::Response, StorageError>>> {
+        let mut connection = &self.session.connection;
+        let Some((begin, _)) = &self.session.transactions else { return R::load(reads, connection).await };
+        // After such a failure, the state of the connection is unknown.
+        let mark_broken = |_: &_| self.mark_broken("the connection could not begin or end a transaction");
+        connection.batch_execute(begin).await.inspect_err(mark_broken)?;
+        let loaded = R::load(reads, connection).await;
+        connection.batch_execute("COMMIT").await.inspect_err(mark_broken)?;
+        loaded
     }
 }

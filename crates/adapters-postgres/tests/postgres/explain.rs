@@ -37,8 +37,13 @@ const TRAP: &str = "
 /// A store that has the trap in place of its table.
 pub(crate) async fn trapped(database: &PgDatabase, settings: PostgresSettings) -> Store {
     database.sql(TRAP);
+    with_schema(database, "trap", settings).await
+}
+
+/// A store that finds its tables in this schema first.
+pub(crate) async fn with_schema(database: &PgDatabase, schema: &str, settings: PostgresSettings) -> Store {
     let separator = if database.url().contains('?') { '&' } else { '?' };
-    Store::at(&format!("{}{separator}options=-c%20search_path%3Dtrap,public", database.url()), settings).await
+    Store::at(&format!("{}{separator}options=-c%20search_path%3D{schema},public", database.url()), settings).await
 }
 
 /// The plan settings and the statement that an error of a [`trapped`] store reports.
@@ -76,7 +81,7 @@ pub(crate) async fn explain(client: &Client, statement: &str) -> Value {
     serde_json::from_str::<Value>(row.expect("a plan")).expect("JSON")[0].clone()
 }
 
-/// The settings of the tests of plans, with one connection for reads.
+/// Settings with one connection for reads. Each kind of read has one batch in flight at most.
 pub(crate) fn one_connection() -> PostgresSettings {
     PostgresSettings { connections_per_worker: 1, ..settings() }
 }

@@ -1,14 +1,19 @@
 //! Connections that fail: calls fail in time, and succeed again without a restart.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use animal_store_adapters_postgres::PgPetRepository;
-use futures_util::{FutureExt, future::join_all};
+use animal_store_app::ports::PetRepository;
+use futures_util::future::join_all;
 
 use crate::{
+    fixture::begin_to_find,
     outcomes::{
-        Outcome, PROMPT, Success, TEST_TIMEOUT, Timeout, Unavailable, Unknown, a_moment, find, list_find_add,
-        not_ready, read_outcome, wait_for_outcome, wait_until_ready,
+        Outcome, PROMPT, Success, TEST_TIMEOUT, Timeout, Unavailable, Unknown, a_moment, list_find_add, not_ready,
+        read_outcome, wait_for_outcome, wait_until_ready,
     },
     sql_session::SqlSession,
     store::{MARGIN, ProxiedStore, ServedStore, TIMEOUT, both_modes, in_both_modes, settings, short_timeout},
@@ -89,11 +94,22 @@ async fn if_the_server_freezes_every_call_fails_in_time_and_later_ones_at_once()
     }
 }
 
-/// List, find and add use one connection each.
+fn is_timeout_or_unavailable(outcome: Outcome) -> bool {
+    [Timeout, Unavailable].contains(&outcome)
+}
+
 async fn fails_in_time_then_at_once(repository: &PgPetRepository, added: Outcome) {
     let start = Instant::now();
-    assert_eq!(list_find_add(repository, TIMEOUT + MARGIN).await, [Timeout, Timeout, added]);
+    let [list, find, add] = list_find_add(repository, TIMEOUT + MARGIN).await;
+    assert_eq!(add, added);
+    // On the same connection, the first timeout marks it as broken, and the other read may find it closed.
+    let reads = [list, find];
+    assert!(reads.contains(&Timeout) && reads.into_iter().all(is_timeout_or_unavailable), "{reads:?}");
     assert!(start.elapsed() >= TIMEOUT);
+    // Then the next reads use the other connection.
+    let [list, find, add] = list_find_add(repository, TIMEOUT + MARGIN).await;
+    assert!([list, find].into_iter().all(is_timeout_or_unavailable), "{list:?}, {find:?}");
+    assert_eq!(add, Unavailable);
     for _ in 0..10 {
         assert_eq!(list_find_add(repository, PROMPT).await, [Unavailable; 3]);
     }
@@ -161,15 +177,19 @@ async fn reads_fail_as_soon_as_the_server_terminates_their_connections() {
     let ProxiedStore { store, observer, database, .. } = &proxied;
     let locking = SqlSession::of(database).await;
     locking.lock().await;
-    let mut reads = Box::pin(join_all((1..=20).map(|id| find(&store.repository, id))));
-    assert!((&mut reads).now_or_never().is_none());
-    // The first read of each connection.
+    // A get and a list are in flight on different connections, and other gets wait.
+    let get = begin_to_find(&store.repository, 1);
+    observer.wait_for_table_locks(1).await;
+    let repository = Arc::clone(&store.repository);
+    let list = tokio::spawn(async move { read_outcome(&repository.list(None, None, 10).await) });
     observer.wait_for_table_locks(2).await;
+    let reads: Vec<_> = [get].into_iter().chain((1..=20).map(|id| begin_to_find(&store.repository, id))).collect();
     let start = Instant::now();
     observer.terminate_backends().await;
-    for read in reads.await {
+    for read in join_all(reads).await {
         assert_eq!(read_outcome(&read), Unavailable);
     }
+    assert_eq!(list.await.expect("no panic"), Unavailable);
     assert!(start.elapsed() < PROMPT);
     locking.unlock().await;
     wait_for_outcome(&store.repository, Success, PROMPT).await;

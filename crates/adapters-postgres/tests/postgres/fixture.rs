@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use animal_store_adapters_postgres::PostgresSettings;
-use animal_store_app::ports::AddPetError;
+use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
+use animal_store_app::ports::{AddPetError, StorageError};
 use animal_store_domain::Pet;
 use animal_store_test_servers::PgDatabase;
 use futures_util::{
@@ -12,7 +12,7 @@ use futures_util::{
 };
 
 use crate::{
-    outcomes::{add, wait_until_ready},
+    outcomes::{add, find, wait_until_ready},
     sql_session::SqlSession,
     store::{Store, settings},
 };
@@ -85,6 +85,15 @@ impl Fixture {
     pub(crate) async fn names(&self) -> Vec<String> {
         self.observer.column("SELECT name FROM pets WHERE name NOT IN ('Rex', 'first') ORDER BY id").await
     }
+}
+
+/// Starts to find a pet. The read is in the queue when this returns.
+pub(crate) fn begin_to_find(
+    repository: &Arc<PgPetRepository>,
+    id: i64,
+) -> BoxFuture<'static, Result<Option<Pet>, StorageError>> {
+    let repository = Arc::clone(repository);
+    poll_once(async move { find(&repository, id).await }.boxed())
 }
 
 /// Starts a future.

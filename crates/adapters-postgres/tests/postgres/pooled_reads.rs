@@ -1,13 +1,17 @@
 //! Reads through a pooler that are dropped or wait for each other.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_app::ports::PetRepository;
-use futures_util::{FutureExt, future::join};
+use animal_store_domain::PetStatus;
+use tokio::join;
 
 use crate::{
-    fixture::Fixture,
+    fixture::{Fixture, begin_to_find},
     outcomes::{Success, Timeout, Unavailable, add, adds_and_finds, eventually, find, read_outcome},
     pooled::{Pooled, pooling},
     sql_session::SqlSession,
@@ -50,27 +54,49 @@ async fn reads_can_be_dropped_at_any_moment() {
 
 /// PostgreSQL ends each statement after three quarters of the timeout: two of them take longer than a read may wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reads_wait_for_earlier_reads_up_to_the_timeout_but_not_for_dropped_ones() {
-    let settings = PostgresSettings { timeout: Duration::from_secs(2), connections_per_worker: 1, ..pooling() };
-    let fixture = Fixture::with(settings).await;
+async fn the_wait_for_earlier_reads_is_part_of_the_timeout_of_a_read() {
+    let timeout = Duration::from_secs(2);
+    let fixture = Fixture::with(PostgresSettings { timeout, connections_per_worker: 1, ..pooling() }).await;
     let repository = &fixture.store.repository;
     assert!(find(repository, 1).await.is_ok());
     let backends = fixture.observer.backends().await;
     fixture.observer.lock().await;
-    let mut first = find(repository, 1).boxed();
-    assert!((&mut first).now_or_never().is_none());
+    let first = begin_to_find(repository, 1);
     fixture.observer.wait_for_table_locks(1).await;
-    for _ in 0..10 {
-        assert!(find(repository, 1).boxed().now_or_never().is_none());
-    }
-    let [mut second, mut third] = [find(repository, 1).boxed(), find(repository, 1).boxed()];
-    assert!((&mut second).now_or_never().is_none() && (&mut third).now_or_never().is_none());
-    let (second_and_third, first) = join(join(second, third), first).await;
+    let start = Instant::now();
+    // The queue of gets waits for the first get. A list waits for the end of its transaction.
+    let (first, second, third, list, list_by_status) = join!(
+        first,
+        find(repository, 1),
+        find(repository, 1),
+        repository.list(None, None, 10),
+        repository.list(Some(PetStatus::Sold), None, 10)
+    );
     assert_eq!(read_outcome(&first), Unavailable);
-    assert_eq!(read_outcome(&second_and_third.0), Unavailable, "the second read got the connection");
-    assert_eq!(read_outcome(&second_and_third.1), Timeout);
+    assert_eq!([&second, &third].map(read_outcome), [Timeout; 2]);
+    assert_eq!([&list, &list_by_status].map(read_outcome), [Timeout; 2]);
+    // Two statements alone take 1.5 timeouts, and three take 2.25.
+    assert!(start.elapsed() < timeout * 5 / 4, "{:?}", start.elapsed());
     fixture.observer.unlock().await;
     eventually("reads succeed", async || read_outcome(&find(repository, 1).await) == Success).await;
     assert_eq!(fixture.observer.backends().await, backends, "the connection is not broken");
     add(repository, "Rex").await.expect("added");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_does_not_wait_for_dropped_reads() {
+    let settings = PostgresSettings { timeout: Duration::from_secs(2), connections_per_worker: 1, ..pooling() };
+    let fixture = Fixture::with(settings).await;
+    let repository = &fixture.store.repository;
+    fixture.observer.lock().await;
+    let first = begin_to_find(repository, 1);
+    fixture.observer.wait_for_table_locks(1).await;
+    for _ in 0..10 {
+        drop(begin_to_find(repository, 1));
+    }
+    assert_eq!(read_outcome(&first.await), Unavailable);
+    // It has the time for a statement of its own, which PostgreSQL ends.
+    assert_eq!(read_outcome(&find(repository, 1).await), Unavailable);
+    fixture.observer.unlock().await;
+    assert_eq!(read_outcome(&find(repository, 1).await), Success);
 }

@@ -1,7 +1,10 @@
 //! A session of the server beside those of the storage.
 
+use std::future::poll_fn;
+
 use animal_store_test_servers::PgDatabase;
-use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio_postgres::{AsyncMessage, Client, NoTls, SimpleQueryMessage};
 
 use crate::outcomes::eventually;
 
@@ -14,6 +17,22 @@ impl SqlSession {
 
     pub(crate) async fn at(url: &str) -> Self {
         Self(client(url).await)
+    }
+
+    /// A session that also receives the notifications of a channel, in the order of their commits.
+    pub(crate) async fn listening(database: &PgDatabase, channel: &str) -> (Self, UnboundedReceiver<String>) {
+        let (client, mut connection) = tokio_postgres::connect(database.url(), NoTls).await.expect("connected");
+        let (sender, receiver) = unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+                if let AsyncMessage::Notification(notification) = message {
+                    // The test may have ended.
+                    let _ = sender.send(notification.payload().to_owned());
+                }
+            }
+        });
+        client.batch_execute(&format!("LISTEN {channel}")).await.expect("listening");
+        (Self(client), receiver)
     }
 
     pub(crate) async fn run(&self, sql: &str) {

@@ -30,6 +30,7 @@ pub(crate) fn settings() -> PostgresSettings {
         transaction_pooling: false,
         connect_timeout: Duration::from_secs(10),
         timeout: Duration::from_secs(10),
+        max_waiting_reads: 1000,
         max_waiting_creates: 1000,
         idempotency_retention: Duration::from_hours(24),
     }

@@ -19,18 +19,20 @@ keys! {
     REQUIRED_AT_START: new("storage.postgres.required_at_start", "false",
         "`true`: refuse to start if PostgreSQL is unavailable. `false`: start, report not ready, and retry.");
     CONNECTIONS_PER_WORKER: new("storage.postgres.connections_per_worker", "2",
-        "Number of read connections per worker thread (`http.workers`). Each carries many reads at a time. Two more \
+        "Number of read connections per worker thread (`http.workers`). Reads that wait share a statement. Two more \
          connections write, and one is for `/ready`.");
     TRANSACTION_POOLING: new("storage.postgres.transaction_pooling", "false",
-        "`true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each connection \
-         carries one read at a time, in its own transaction. Requires `storage.postgres.migrate_url`, which must \
-         bypass the pooler.");
+        "`true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each batch of reads \
+         is a transaction. Requires `storage.postgres.migrate_url`, which must bypass the pooler.");
     CONNECT_TIMEOUT: new("storage.postgres.connect_timeout", "2s",
         "Timeout for opening a connection to PostgreSQL. The hosts of the URL share it equally.");
     TIMEOUT: new("storage.postgres.timeout", "2s",
         "Timeout for each response of PostgreSQL. After it, requests get 503 and the connection is replaced. The \
-         statement timeout in PostgreSQL is three quarters of it. A create can wait up to this long for earlier \
-         commits before it is sent, and so can a read for earlier reads with `storage.postgres.transaction_pooling`.");
+         statement timeout in PostgreSQL is three quarters of it. A read gets its response within it, including its \
+         time in the queue. A create can wait up to this long for earlier commits before it is sent.");
+    MAX_WAITING_READS: new("storage.postgres.max_waiting_reads", "2000",
+        "Maximum number of reads that a worker keeps in a queue while earlier reads are in flight. Further reads get \
+         503 `overloaded` at once. Gets, lists, and lists by status have a queue of this size each.");
     MAX_WAITING_CREATES: new("storage.postgres.max_waiting_creates", "1000",
         "Maximum number of creates in the queue. Further creates get 503 `overloaded` at once. Creates with an \
          `Idempotency-Key` have their own queue of this size.");
@@ -59,6 +61,7 @@ impl PostgresConfig {
             connect_timeout: values.read(&CONNECT_TIMEOUT, duration(MIN_TIMEOUT..=MAX_TIMEOUT)),
             timeout: values.read(&TIMEOUT, duration(MIN_TIMEOUT..=MAX_TIMEOUT)),
             start_timeout: Duration::from_secs(5),
+            max_waiting_reads: values.read(&MAX_WAITING_READS, number(1..=100_000)),
             max_waiting_creates: values.read(&MAX_WAITING_CREATES, number(1..=100_000)),
             idempotency_retention,
         };

@@ -29,7 +29,8 @@ fn a_url_is_enough() {
     assert_eq!((&*endpoint.to_string(), &*migrate_endpoint.to_string()), ("db:5432/animals", "db:5432/animals"));
     assert_eq!(settings.schema, SchemaMode::Migrate);
     assert!(!settings.required_at_start && !settings.transaction_pooling);
-    assert_eq!((settings.connections_per_worker, settings.max_waiting_creates), (2, 1000));
+    assert_eq!(settings.connections_per_worker, 2);
+    assert_eq!((settings.max_waiting_reads, settings.max_waiting_creates), (2000, 1000));
     assert_eq!((settings.connect_timeout, settings.timeout), (Duration::from_secs(2), Duration::from_secs(2)));
 }
 
@@ -44,13 +45,15 @@ fn every_key_can_be_set() {
         ("ANIMAL_STORE_STORAGE__POSTGRES__TRANSACTION_POOLING", "true"),
         ("ANIMAL_STORE_STORAGE__POSTGRES__CONNECT_TIMEOUT", "10ms"),
         ("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "1m"),
+        ("ANIMAL_STORE_STORAGE__POSTGRES__MAX_WAITING_READS", "99999"),
         ("ANIMAL_STORE_STORAGE__POSTGRES__MAX_WAITING_CREATES", "100000"),
     ]);
 
     assert_eq!(migrate_endpoint.to_string(), "direct:7/animals");
     assert_eq!(settings.schema, SchemaMode::Check);
     assert!(settings.required_at_start && settings.transaction_pooling);
-    assert_eq!((settings.connections_per_worker, settings.max_waiting_creates), (64, 100_000));
+    assert_eq!(settings.connections_per_worker, 64);
+    assert_eq!((settings.max_waiting_reads, settings.max_waiting_creates), (99_999, 100_000));
     assert_eq!((settings.connect_timeout, settings.timeout), (Duration::from_millis(10), Duration::from_mins(1)));
 }
 

@@ -5,7 +5,7 @@ use tokio_postgres::{Row, types::Type};
 
 use crate::{PostgresSettings, pet_row::Array};
 
-pub(crate) type AddResult = Result<AddedPet, AddPetError>;
+pub(super) type AddResult = Result<AddedPet, AddPetError>;
 
 /// A request to add a pet, by a statement that adds a batch.
 pub(crate) trait AddRequest: Sized + Send + Sync + 'static {
@@ -27,7 +27,7 @@ pub(crate) trait AddRequest: Sized + Send + Sync + 'static {
     }
 
     /// Order within a batch. Equal requests keep the order in which they came.
-    fn order(_: &Self, _: &Self) -> Ordering {
+    fn lock_order(_: &Self, _: &Self) -> Ordering {
         Ordering::Equal
     }
 
@@ -38,16 +38,16 @@ pub(crate) trait AddRequest: Sized + Send + Sync + 'static {
     fn stored(row: &Row) -> Option<Self::Stored>;
 
     /// The result of the request. Releases everything that the request holds.
-    fn result(self, stored: Self::Stored) -> AddResult;
+    fn added(self, stored: Self::Stored) -> AddResult;
 }
 
 /// Returns the names of columns as a list: `name, status`.
-pub(crate) fn column_names(columns: &[(&str, Type)]) -> String {
+pub(super) fn column_names(columns: &[(&str, Type)]) -> String {
     columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the parameters of a statement as the relation `given`, with these columns and the position as `ordinal`.
-pub(crate) fn unnest(columns: &[(&str, Type)]) -> String {
+pub(super) fn unnest(columns: &[(&str, Type)]) -> String {
     let parameters: Vec<_> = (1..).zip(columns).map(|(number, (_, array))| format!("${number}::{array}")).collect();
     format!("unnest({}) WITH ORDINALITY AS given ({}, ordinal)", parameters.join(", "), column_names(columns))
 }

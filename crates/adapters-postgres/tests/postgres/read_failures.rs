@@ -1,0 +1,123 @@
+//! Reads that fail: the others of their batch succeed.
+
+use std::time::{Duration, Instant};
+
+use animal_store_adapters_postgres::PostgresSettings;
+use animal_store_app::ports::StorageError;
+use animal_store_domain::PetStatus;
+
+use crate::{
+    explain::one_connection,
+    outcomes::{PROMPT, reason},
+    read_fixture::{Get, KINDS, List, Read, ReadFixture, pet, pets},
+    store::in_both_modes,
+};
+
+const BAD: i64 = 21;
+
+/// Pets, and a pending one.
+async fn with_a_pet(settings: PostgresSettings, name: &str) -> ReadFixture {
+    ReadFixture::with(
+        settings,
+        [pets(20), vec![pet(BAD, name, Some(PetStatus::Pending))], pets(40)[21..].to_vec()].concat(),
+    )
+    .await
+}
+
+/// Reads of a kind. The second and the fifth one read the bad pet.
+fn reads(kind: Read) -> [Read; 6] {
+    match kind {
+        Get(_) => [Get(2), Get(BAD), Get(1), Get(30), Get(BAD), Get(99)],
+        List(status, ..) => [
+            List(status, 0, 5),
+            List(status, 0, 40),
+            List(status, BAD, 5),
+            List(status, 99, 5),
+            List(status, BAD - 1, 1),
+            List(status, 0, 0),
+        ],
+    }
+}
+
+/// Only the reads of the bad pet fail, and no connection is lost.
+async fn only_reads_of_the_bad_pet_fail(fixture: &ReadFixture, is_expected: impl Fn(&StorageError) -> bool) {
+    let backends = fixture.observer.backends().await;
+    for kind in KINDS {
+        let start = Instant::now();
+        let responses = fixture.read_together(kind, &reads(kind)).await;
+        assert!(start.elapsed() < PROMPT);
+        for (index, (read, response)) in reads(kind).into_iter().zip(responses).enumerate() {
+            match response {
+                Ok(pets) => {
+                    assert!(![1, 4].contains(&index), "{read:?}");
+                    assert_eq!(pets, fixture.expected(read), "{read:?}");
+                }
+                Err(error) => assert!([1, 4].contains(&index) && is_expected(&error), "{read:?}: {error:?}"),
+            }
+        }
+    }
+    assert_eq!(fixture.observer.backends().await, backends);
+}
+
+fn is_corrupt(error: &StorageError, text: &str) -> bool {
+    matches!(error, StorageError::Corrupt(cause) if reason(&**cause).contains(text))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_with_a_statement_error_fails_alone() {
+    in_both_modes(&one_connection(), async |settings| {
+        let fixture = with_a_pet(settings, "bad").await;
+        only_reads_of_the_bad_pet_fail(
+            &fixture,
+            |error| matches!(error, StorageError::Unavailable(cause) if reason(&**cause).contains("this pet is bad")),
+        )
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_invalid_row_fails_only_the_reads_that_contain_it() {
+    in_both_modes(&one_connection(), async |settings| {
+        let mut fixture = with_a_pet(settings, "valid").await;
+        fixture.observer.run(&format!("UPDATE pets SET name = ' ' WHERE id = {BAD}")).await;
+        let place = format!("table pets, column name, id {BAD}");
+        only_reads_of_the_bad_pet_fail(&fixture, |error| is_corrupt(error, &place)).await;
+        // A lone read, and all others in one statement: gets of the same pet are in two.
+        assert_eq!(fixture.statements().await.len(), 3 + 2 + 2);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_cannot_be_decoded_fails_only_the_reads_that_contain_it() {
+    in_both_modes(&one_connection(), async |settings| {
+        let fixture = with_a_pet(settings, "valid").await;
+        fixture.observer.run("ALTER TABLE pets ALTER COLUMN name DROP NOT NULL").await;
+        fixture.observer.run(&format!("UPDATE pets SET name = NULL WHERE id = {BAD}")).await;
+        only_reads_of_the_bad_pet_fail(&fixture, |error| is_corrupt(error, "")).await;
+    })
+    .await;
+}
+
+/// The server ends the statement in time, so the connection is not broken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_read_does_not_fail_later_reads() {
+    let timeout = Duration::from_secs(2);
+    let settings = PostgresSettings { timeout, ..one_connection() };
+    in_both_modes(&settings, async |settings| {
+        let fixture = with_a_pet(settings, "slow").await;
+        let backends = fixture.observer.backends().await;
+        fixture.hold().await;
+        let start = Instant::now();
+        let slow = fixture.read_together(Get(1), &[Get(BAD), Get(2)]).await;
+        assert!(matches!(slow[0], Err(StorageError::Timeout | StorageError::Unavailable(_))), "{slow:?}");
+        assert!(start.elapsed() < timeout + PROMPT);
+        // The slow read is executed again, alone, and the server ends it again.
+        assert_eq!(fixture.begin(Get(2)).await.expect("a response"), fixture.expected(Get(2)));
+        fixture.release().await;
+        assert_eq!(fixture.begin(Get(BAD)).await.expect("a response"), fixture.expected(Get(BAD)));
+        assert_eq!(fixture.observer.backends().await, backends);
+    })
+    .await;
+}

@@ -1,0 +1,216 @@
+//! A storage that reads pets through a view, which reports each row that a statement reads. While the table is locked,
+//! the test decides which reads wait for the same batch.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
+use animal_store_app::ports::{PetRepository, StorageError};
+use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetStatus};
+use animal_store_test_servers::PgDatabase;
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, join_all},
+};
+use tokio::{sync::mpsc::UnboundedReceiver, time::timeout};
+
+use crate::{
+    explain::{empty_tables, with_schema},
+    fixture::poll_once,
+    outcomes::{TEST_TIMEOUT, find},
+    sql_session::SqlSession,
+    store::Store,
+};
+
+/// A statement that reads a pet named `slow` waits for an advisory lock, and one that reads a `bad` pet fails.
+const VIEW: &str = "
+    CREATE SCHEMA reporting;
+    CREATE FUNCTION reporting.report(pet public.pets) RETURNS boolean LANGUAGE plpgsql AS $$
+    BEGIN
+        IF pet.name = 'slow' THEN PERFORM pg_advisory_xact_lock_shared(1); END IF;
+        IF pet.name = 'bad' THEN RAISE 'this pet is bad'; END IF;
+        -- Equal notifications of a transaction would be sent once.
+        PERFORM pg_notify('rows', concat_ws('|', pg_backend_pid(), statement_timestamp(), pet.id, current_query(),
+            random()));
+        RETURN true;
+    END $$;
+    CREATE VIEW reporting.pets AS SELECT * FROM public.pets AS pet WHERE reporting.report(pet)";
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Read {
+    Get(i64),
+    /// Status, position (0 is the beginning) and limit.
+    List(Option<PetStatus>, i64, usize),
+}
+
+pub(crate) use Read::{Get, List};
+
+/// The pets of a list, or the one pet of a get.
+pub(crate) type Response = Result<Vec<Pet>, StorageError>;
+
+/// A read of each kind. All of them read pet 1 of [`pets`] and no other.
+pub(crate) const KINDS: [Read; 3] = [Get(1), List(None, 0, 1), List(Some(PetStatus::Pending), 0, 1)];
+
+/// A statement that was executed.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    /// Process id of the server's process, and the time.
+    execution: [String; 2],
+    pub(crate) text: String,
+    /// The ids of its rows, in ascending order.
+    pub(crate) ids: Vec<i64>,
+}
+
+pub(crate) struct ReadFixture {
+    pub(crate) store: Store,
+    pub(crate) observer: SqlSession,
+    pets: Vec<Pet>,
+    reports: UnboundedReceiver<String>,
+    _database: PgDatabase,
+}
+
+/// Pets with the ids from 1 to this number. Each fourth one has no status.
+pub(crate) fn pets(count: i64) -> Vec<Pet> {
+    let statuses = [Some(PetStatus::Pending), Some(PetStatus::Sold), Some(PetStatus::Available), None];
+    let numbered = (1..=count).zip(statuses.into_iter().cycle());
+    numbered.map(|(id, status)| pet(id, &format!("pet {id}"), status)).collect()
+}
+
+pub(crate) fn pet(id: i64, name: &str, status: Option<PetStatus>) -> Pet {
+    let new_pet = NewPet::new(PetName::parse(name).expect("a name"), CategoryId::new(-id)).with_status(status);
+    Pet::new(PetId::parse(id).expect("an id"), new_pet)
+}
+
+pub(crate) async fn load(repository: &PgPetRepository, read: Read) -> Response {
+    match read {
+        Get(id) => find(repository, id).await.map(|pet| pet.into_iter().collect()),
+        List(status, after, limit) => repository.list(status, PetId::parse(after).ok(), limit).await,
+    }
+}
+
+pub(crate) fn ids(pets: &[Pet]) -> Vec<i64> {
+    pets.iter().map(|pet| pet.id().get()).collect()
+}
+
+impl ReadFixture {
+    pub(crate) async fn with(settings: PostgresSettings, pets: Vec<Pet>) -> Self {
+        let database = empty_tables().await;
+        database.sql(VIEW);
+        let connections = settings.connections_per_worker;
+        let store = with_schema(&database, "reporting", settings).await;
+        let (observer, reports) = SqlSession::listening(&database, "rows").await;
+        let mut fixture = Self { store, observer, pets: Vec::new(), reports, _database: database };
+        fixture.replace_pets(vec![pet(1, "Rex", None)]).await;
+        // Until each connection for reads has served one.
+        let mut pids = HashSet::new();
+        while pids.len() < connections {
+            for response in timeout(TEST_TIMEOUT, join_all(fixture.begin_all(&KINDS[..2]))).await.expect("in time") {
+                response.expect("a response");
+            }
+            pids.extend(fixture.statements().await.into_iter().map(|Statement { execution: [pid, _], .. }| pid));
+        }
+        // Two more for creates, and one for readiness.
+        fixture.observer.wait_for_backends(connections + 3).await;
+        fixture.replace_pets(pets).await;
+        fixture
+    }
+
+    /// Replaces all pets.
+    pub(crate) async fn replace_pets(&mut self, pets: Vec<Pet>) {
+        let row = |pet: &Pet| {
+            let (id, name) = (pet.id().get(), pet.new_pet().name().as_str());
+            let code = |status| PetStatus::ALL.iter().position(|&other| other == status).map(|index| index + 1);
+            let status = pet.new_pet().status().and_then(code).map_or("NULL".to_owned(), |code| code.to_string());
+            format!("({id}, '{name}', {}, {status})", pet.new_pet().category_id().get())
+        };
+        let rows: Vec<_> = pets.iter().map(row).collect();
+        self.observer.run("TRUNCATE pets").await;
+        if !rows.is_empty() {
+            let insert = "INSERT INTO pets (id, name, category_id, status) VALUES";
+            self.observer.run(&format!("{insert} {}", rows.join(", "))).await;
+        }
+        self.pets = pets;
+        self.statements().await;
+    }
+
+    /// The response to a read, from the pets in memory.
+    pub(crate) fn expected(&self, read: Read) -> Vec<Pet> {
+        let matches = |pet: &&Pet| match read {
+            Get(id) => pet.id().get() == id,
+            List(status, after, _) => {
+                pet.id().get() > after && status.is_none_or(|status| pet.new_pet().status() == Some(status))
+            }
+        };
+        let limit = if let List(.., limit) = read { limit } else { 1 };
+        self.pets.iter().filter(matches).take(limit).cloned().collect()
+    }
+
+    /// Starts a read. It is in the queue, or has its response, when this returns.
+    pub(crate) fn begin(&self, read: Read) -> BoxFuture<'static, Response> {
+        let repository = Arc::clone(&self.store.repository);
+        poll_once(async move { load(&repository, read).await }.boxed())
+    }
+
+    pub(crate) fn begin_all(&self, reads: &[Read]) -> Vec<BoxFuture<'static, Response>> {
+        reads.iter().map(|&read| self.begin(read)).collect()
+    }
+
+    /// Locks the table, and makes a batch with this read wait for it.
+    pub(crate) async fn block(&self, read: Read) -> BoxFuture<'static, Response> {
+        self.observer.lock().await;
+        let first = self.begin(read);
+        self.observer.wait_for_table_locks(1).await;
+        first
+    }
+
+    /// Sends these reads while another one of their kind is in flight.
+    pub(crate) async fn read_together(&self, kind: Read, reads: &[Read]) -> Vec<Response> {
+        let first = self.block(kind).await;
+        let batch = self.begin_all(reads);
+        self.observer.unlock().await;
+        assert_eq!(first.await.expect("a response"), self.expected(kind));
+        timeout(TEST_TIMEOUT, join_all(batch)).await.expect("responses")
+    }
+
+    /// Makes statements that read a slow pet wait, until [`release`](Self::release).
+    pub(crate) async fn hold(&self) {
+        self.observer.run("SELECT pg_advisory_lock(1)").await;
+    }
+
+    pub(crate) async fn release(&self) {
+        self.observer.run("SELECT pg_advisory_unlock(1)").await;
+    }
+
+    /// Waits until this number of statements wait for [`release`](Self::release).
+    pub(crate) async fn wait_for_held(&self, expected: usize) {
+        self.observer.wait_for_locks("advisory", expected).await;
+    }
+
+    /// Returns the statements that have read rows since the last call, in the order of their commits.
+    pub(crate) async fn statements(&mut self) -> Vec<Statement> {
+        self.observer.run("NOTIFY rows, 'end'").await;
+        let mut statements: Vec<Statement> = Vec::new();
+        loop {
+            let report =
+                timeout(Duration::from_mins(1), self.reports.recv()).await.expect("in time").expect("a report");
+            if report == "end" {
+                break;
+            }
+            let mut parts = report.split('|').map(str::to_owned);
+            let [pid, time, id, text] = [(); 4].map(|()| parts.next().expect("a part of a report"));
+            let (execution, id) = ([pid, time], id.parse().expect("an id"));
+            match statements.iter_mut().rev().find(|statement| statement.execution == execution) {
+                Some(statement) => statement.ids.push(id),
+                None => statements.push(Statement { execution, text, ids: vec![id] }),
+            }
+        }
+        for statement in &mut statements {
+            statement.ids.sort_unstable();
+        }
+        statements
+    }
+
+    /// The ids of the rows of each statement since the last call.
+    pub(crate) async fn statement_ids(&mut self) -> Vec<Vec<i64>> {
+        self.statements().await.into_iter().map(|statement| statement.ids).collect()
+    }
+}
