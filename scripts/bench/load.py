@@ -3,10 +3,11 @@
 import base64
 import json
 import re
+import socket
 import sys
 import time
 
-from servers import Service, Workplace, run
+from servers import HttpServer, Service, Workplace, run
 
 WRK_THREADS = 2
 
@@ -67,14 +68,15 @@ def create_request(token: str, keyed: bool = False) -> str:
 
 
 def wrk(
-    place: Workplace, service: Service, request: str, status: int, seconds: int, connections: int, check: bool = False
+    place: Workplace, server: HttpServer, request: str, status: int, seconds: int, connections: int, check: bool = False
 ) -> dict:
     """Sends a request, a Lua expression, repeatedly. Compares the status of every response if `check`."""
     script = place.folder / "load.lua"
     values = {"REQUEST": request, "CHECK": str(check).lower(), "STATUS": str(status), "RUN": run_id()}
     script.write_text(re.sub("|".join(values), lambda name: values[name[0]], LUA))
-    load = ["-t", str(WRK_THREADS), "-c", str(connections), "-d", f"{seconds}s", "-s", script]
-    return json.loads(run("wrk", *load, service.url).splitlines()[-1])
+    threads = min(WRK_THREADS, connections)
+    load = ["-t", str(threads), "-c", str(connections), "-d", f"{seconds}s", "-s", script]
+    return json.loads(run("wrk", *load, server.url).splitlines()[-1])
 
 
 def cpu_for_1000(
@@ -94,6 +96,25 @@ def cpu_for_1000(
     if re.search(failures, text):
         sys.exit(text)
     return (service.cpu_seconds() - before) * 1000 / int(re.search(r"(\d+) requests in", text)[1])
+
+
+def timed_get(connection: socket.socket, target: str, token: str) -> float:
+    """Returns the microseconds until the response is complete. Ends the program if its status is not 200."""
+    request = f"GET /v1/pets{target} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+    response = b""
+    start = time.perf_counter()
+    connection.sendall(request)
+    while not complete(response):
+        response += connection.recv(1 << 16) or sys.exit(f"the service closed the connection: {response!r}")
+    end = time.perf_counter()
+    if not response.startswith(b"HTTP/1.1 200 "):
+        sys.exit(f"{target}: {response!r}")
+    return (end - start) * 1e6
+
+
+def complete(response: bytes) -> bool:
+    head, end, body = response.partition(b"\r\n\r\n")
+    return bool(end) and len(body) == int(head.partition(b"content-length: ")[2].split(b"\r\n")[0])
 
 
 def cursor(position: int) -> str:

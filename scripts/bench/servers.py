@@ -2,6 +2,7 @@
 
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -9,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,14 +121,14 @@ class Postgres(Server):
         commands = (part for statement in statements for part in ("-c", statement))
         return run(self.programs / "psql", "-d", self.url(database), "-qAtX", "-v", "ON_ERROR_STOP=1", *commands)
 
-    def create_pets(self, database: str, count: int) -> dict[str, str]:
+    def create_pets(self, database: str, count: int, program: Path | None = None) -> dict[str, str]:
         """Creates a database with the pets 1 to `count` and returns the settings of a service that uses it."""
         self.sql("postgres", f"CREATE DATABASE {database}")
         settings = {
             "ANIMAL_STORE_STORAGE__BACKEND": "postgres",
             "ANIMAL_STORE_STORAGE__POSTGRES__URL": self.url(database),
         }
-        run(self.place.program, "migrate", env=settings, cwd=self.place.folder)
+        run(program or self.place.program, "migrate", env=settings, cwd=self.place.folder)
         self.sql(database, PETS.format(count), "VACUUM (ANALYZE) pets", "CHECKPOINT")
         return settings
 
@@ -139,27 +141,58 @@ class Redis(Server):
         self.port = free_port()
         command = ["redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--dir", place.folder, "--save", ""]
         super().__init__(place, "redis", command, "Ready to accept")
-        self.settings = {
-            "ANIMAL_STORE_KEYS__BACKEND": "redis",
-            "ANIMAL_STORE_KEYS__REDIS__URL": f"redis://127.0.0.1:{self.port}",
-        }
+        self.url = f"redis://127.0.0.1:{self.port}"
+        self.settings = {"ANIMAL_STORE_KEYS__BACKEND": "redis", "ANIMAL_STORE_KEYS__REDIS__URL": self.url}
 
 
-class Service(Server):
-    """The service with its defaults except for `settings`."""
+class HttpServer(Server):
+    """A server of the interface, on a port of 127.0.0.1."""
 
-    stop_signal = signal.SIGINT  # without the drain delay
+    host = "127.0.0.1"
+    port: int
 
-    def __init__(self, place: Workplace, name: str, settings: dict[str, str]):
-        command = [place.program, "--listen", "127.0.0.1:0", "--set", "management.listen="]
-        super().__init__(place, name, command, r'"listening","address":"([\d.]+):(\d+)"', env=settings)
-        self.host, self.port = self.ready[1], int(self.ready[2])
-        self.url = f"http://{self.host}:{self.port}"
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
 
     def connect(self) -> socket.socket:
         connection = socket.create_connection((self.host, self.port))
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
+
+
+class Service(HttpServer):
+    """The service with its defaults except for `settings`."""
+
+    stop_signal = signal.SIGINT  # without the drain delay
+
+    def __init__(self, place: Workplace, name: str, settings: dict[str, str], program: Path | None = None):
+        command = [program or place.program, "--listen", "127.0.0.1:0", "--set", "management.listen="]
+        super().__init__(place, name, command, r'"listening","address":"127\.0\.0\.1:(\d+)"', env=settings)
+        self.port = int(self.ready[1])
+
+
+class Peer(HttpServer):
+    """Another server of the interface: a program that prepares its database and its API key and then listens."""
+
+    def __init__(self, place: Workplace, program: Path, settings: dict[str, str], path: str):
+        """Returns when a GET request of `path` has the status 200."""
+        self.port = free_port()
+        environment = os.environ | settings | {"PORT": str(self.port)}
+        super().__init__(place, program.stem, [program], "", env=environment)
+        headers = {"Authorization": f"Bearer {settings['API_KEY']}"}
+        request = urllib.request.Request(self.url + path, headers=headers)
+        while not responds(request):
+            self.check_alive()
+            time.sleep(0.01)
+
+
+def responds(request: urllib.request.Request) -> bool:
+    try:
+        with urllib.request.urlopen(request) as response:
+            return response.status == 200
+    except OSError:
+        return False
 
 
 def postgres_programs() -> Path:
@@ -179,10 +212,19 @@ def free_port() -> int:
 
 def cpu_seconds(root: int) -> float:
     """CPU seconds of a process and all its descendants, stopped ones included."""
-    # A process that ends in between would be counted twice or not at all.
-    while (ticks := ticks_by_process(root)).keys() != ticks_by_process(root).keys():
-        pass
-    return sum(ticks.values()) / CLOCK_TICKS
+    # A process that ends during a scan can be counted twice or not at all. In the scan between two scans with the same
+    # processes, none has ended.
+    scans = [ticks_by_process(root) for _ in range(3)]
+    while not scans[-3].keys() == scans[-2].keys() == scans[-1].keys():
+        scans.append(ticks_by_process(root))
+    return sum(scans[-2].values()) / CLOCK_TICKS
+
+
+def wait_for_end(processes: set[int]) -> None:
+    """Waits until the processes have ended, a second for each at most."""
+    for process in processes:
+        with suppress(ProcessLookupError), open(os.pidfd_open(process), "rb") as ended:
+            select.select([ended], [], [], 1)
 
 
 def ticks_by_process(root: int) -> dict[int, int]:

@@ -10,10 +10,8 @@ matter: all pets fit into shared_buffers, and fsync is off. Prints the microseco
 import argparse
 import random
 import statistics
-import sys
-import time
 
-from load import cursor
+from load import cursor, timed_get
 from servers import Postgres, Service, Workplace
 
 PROGRAMS = ()
@@ -45,22 +43,7 @@ class Client:
 
     def get(self, page: str) -> float:
         """Returns the microseconds until the response is complete."""
-        target = PAGES[page](self.size)
-        request = f"GET /v1/pets{target} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
-        response = b""
-        start = time.perf_counter()
-        self.connection.sendall(request)
-        while not complete(response):
-            response += self.connection.recv(1 << 16) or sys.exit(f"the service closed the connection: {response!r}")
-        end = time.perf_counter()
-        if not response.startswith(b"HTTP/1.1 200 "):
-            sys.exit(f"{target}: {response!r}")
-        return (end - start) * 1e6
-
-
-def complete(response: bytes) -> bool:
-    head, end, body = response.partition(b"\r\n\r\n")
-    return bool(end) and len(body) == int(head.partition(b"content-length: ")[2].split(b"\r\n")[0])
+        return timed_get(self.connection, PAGES[page](self.size), TOKEN)
 
 
 def measure_page(clients: list[Client], page: str, count: int) -> list[tuple[float, float]]:
