@@ -3,11 +3,11 @@
 //! **Problem.** A statement costs PostgreSQL and this process more than the rows that it reads or writes, and a commit
 //! waits for the disk.
 //!
-//! **Invariant.** A request is sent at once if none of its kind is in flight. Otherwise it waits in a bounded queue. The
-//! next batch takes all requests that wait, up to a number of rows: when the response arrives or, if there are several
-//! connections, after a few milliseconds. A pending request leaves the queue when its client disconnects or its timeout
-//! passes, and is never executed then. A request joins a batch before the batch is sent, so a read sees every pet that
-//! was confirmed before it. A request that fails alone does not fail the others of its batch.
+//! **Invariant.** A request is sent at once if none of its kind is in flight. Otherwise it waits in a bounded queue.
+//! The next batch takes all requests that wait, up to a number of rows: when the response arrives or, if there are
+//! several connections, after a few milliseconds. A pending request leaves the queue when its client disconnects or its
+//! timeout passes, and is never executed then. A request joins a batch before the batch is sent, so a read sees every
+//! pet that was confirmed before it. A request that fails alone does not fail the others of its batch.
 //!
 //! **Proof.** `tests/postgres/group_commit.rs` and `refusals.rs` (creates), `read_batches.rs`, `read_failures.rs` and
 //! `read_your_writes.rs` (reads), `endings.rs` (the end of a dispatcher).

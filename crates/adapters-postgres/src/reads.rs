@@ -9,7 +9,7 @@
 //! connections of the worker stay in use.
 //!
 //! **Proof.** `tests/postgres/read_responses.rs` (each response, as a property), `read_batches.rs`, `reads.rs` (held
-//! responses), `read_plans.rs` (EXPLAIN on empty, small, skewed and large tables), `pooled_reads.rs` (through PgBouncer).
+//! responses), `read_plans.rs` (EXPLAIN on empty, small, skewed and large tables), `pooled_reads.rs` (PgBouncer).
 
 mod get;
 mod list;

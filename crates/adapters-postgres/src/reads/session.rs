@@ -11,7 +11,7 @@ use crate::{
     error::ConnectionError,
 };
 
-/// A connection for reads. Batches of several kinds share it: they are sent without waiting for the responses to others.
+/// A connection for reads. Batches of several kinds share it: each is sent before the responses to others arrive.
 pub(crate) struct ReadSession {
     connection: AsyncPgConnection,
     /// Behind a pooler, each batch is a transaction: the statements that begin it, and the lock that it holds.
