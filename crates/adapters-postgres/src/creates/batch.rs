@@ -98,8 +98,8 @@ fn refusal(error: &tokio_postgres::Error) -> Option<&SqlState> {
 
 /// How to add a batch again that PostgreSQL refused because of one row, which is alone after a few splits.
 fn split(code: &SqlState) -> Option<Split> {
-    match &code.code()[..2] {
-        "22" | "23" => Some(Split { parts: 2, last: false }),
+    match code.code().get(..2) {
+        Some("22" | "23") => Some(Split { parts: 2, last: false }),
         // Each of these batches may wait for a lock again: there are few of them, and they come after all others.
         _ if *code == SqlState::LOCK_NOT_AVAILABLE => Some(Split { parts: 8, last: true }),
         _ => None,
