@@ -71,7 +71,16 @@ def malformed(exchange: Exchange) -> Iterator[str]:
     if headers.get("content-type") != "application/json" or headers.get("cache-control") != "no-store":
         yield f"{response.status} with wrong Content-Type or Cache-Control"
     if response.status >= 400:
-        yield from malformed_error(exchange)
+        yield from malformed_readiness(exchange) if exchange.request.target == "/ready" else malformed_error(exchange)
+
+
+def malformed_readiness(exchange: Exchange) -> Iterator[str]:
+    """`/ready` is not part of the API: it has a body of its own."""
+    readiness = parse(exchange.response.body)
+    if not isinstance(readiness, dict) or set(readiness) != {"status", "checks"}:
+        yield f"{exchange.response.status} of /ready without its status and checks"
+    if "retry-after" not in exchange.response.headers:
+        yield f"{exchange.response.status} of /ready without Retry-After"
 
 
 def malformed_error(exchange: Exchange) -> Iterator[str]:
