@@ -16,6 +16,7 @@ use std::{
 use animal_store_adapters_http::{HttpServer, InFlight, serve_api, serve_management};
 use animal_store_app::CheckReadiness;
 use anyhow::{anyhow, bail};
+use prometheus_client::registry::Registry;
 use tokio::{
     task::{JoinError, JoinHandle},
     time::{sleep_until, timeout},
@@ -56,7 +57,8 @@ impl Application {
         let management = config.management_listen.map(|address| bind(address, "management.listen")).transpose()?;
         let management_address = management.as_ref().map(TcpListener::local_addr).transpose()?;
 
-        let adapters = Adapters::start(config.storage, config.keys).await?;
+        let mut registry = Registry::with_prefix("animal_store");
+        let adapters = Adapters::start(config.storage, config.keys, &mut registry).await?;
         let limits = &config.http.limits;
         let (origins, proxies) = (config.http.cors_origins, config.http.trusted_proxies);
         let (api, in_flight) = serve_api(listener, limits, origins, proxies, adapters.use_cases())?;

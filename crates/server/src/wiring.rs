@@ -11,6 +11,7 @@ use animal_store_app::{
     ports::{ApiKeyDirectory, ApiKeyStore, PetRepository, Readiness},
 };
 use anyhow::Context;
+use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
 use crate::config::{KeysConfig, StorageConfig};
@@ -29,7 +30,11 @@ pub(crate) struct Adapters {
 type NewRepository = Arc<dyn Fn() -> Arc<dyn PetRepository> + Send + Sync>;
 
 impl Adapters {
-    pub(crate) async fn start(storage: StorageConfig, keys: KeysConfig) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        storage: StorageConfig,
+        keys: KeysConfig,
+        _registry: &mut Registry,
+    ) -> anyhow::Result<Self> {
         let mut storage_probe: Option<Arc<dyn Readiness>> = None;
         let mut keys_probe: Option<Arc<dyn Readiness>> = None;
         let mut writer = None;
