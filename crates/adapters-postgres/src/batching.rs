@@ -10,19 +10,26 @@
 //! pet that was confirmed before it. A request that fails alone does not fail the others of its batch.
 //!
 //! **Proof.** `tests/postgres/group_commit.rs` and `refusals.rs` (creates), `read_batches.rs`, `read_failures.rs` and
-//! `read_your_writes.rs` (reads), `endings.rs` (the end of a dispatcher).
+//! `read_your_writes.rs` (reads), `endings.rs` (the end of a dispatcher), `metrics.rs`; `pending/tests.rs` (spans).
 
 mod dispatcher;
+mod pending;
 mod queue;
 mod request;
 
 use std::sync::Arc;
 
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, timeout_at},
+};
 
 pub(crate) use self::request::{BatchError, Failure, Request, Split};
-use self::{dispatcher::Dispatcher, queue::Queue};
-use crate::connection::{ConnectionSettings, Supervisors};
+use self::{dispatcher::Dispatcher, pending::Response, queue::Queue};
+use crate::{
+    connection::{ConnectionSettings, Supervisors},
+    metrics::KindMetrics,
+};
 
 /// Sends requests of one kind in batches. When it is dropped, the dispatchers empty the queue and end.
 pub(crate) struct Batcher<R: Request> {
@@ -36,8 +43,10 @@ impl<R: Request> Batcher<R> {
         settings: &ConnectionSettings,
         supervisors: &Arc<Supervisors<R::Session>>,
         capacity: usize,
+        metrics: &KindMetrics,
     ) -> (Self, Vec<JoinHandle<()>>) {
-        let batcher = Self { queue: Arc::new(Queue::new(capacity)), settings: settings.clone() };
+        let queue = Arc::new(Queue::new(capacity, metrics.clone()));
+        let batcher = Self { queue, settings: settings.clone() };
         let dispatchers = (0..supervisors.len()).map(|number| {
             let (queue, supervisors) = (Arc::clone(&batcher.queue), Arc::clone(supervisors));
             tokio::spawn(Dispatcher { queue, is_first: number == 0, supervisors, settings: settings.clone() }.run())
@@ -48,15 +57,27 @@ impl<R: Request> Batcher<R> {
 
     /// Sends a request in a batch. Returns `None` if the dispatcher ended before it responded.
     pub(crate) async fn send(&self, request: R) -> Option<Result<R::Response, R::Error>> {
-        let (ticket, mut response) = match self.queue.add(request) {
-            Ok(pending) => pending,
-            Err(error) => return Some(Err(error.into())),
+        let result = self.response(request).await?;
+        let metrics = &self.queue.metrics;
+        match &result {
+            Err(BatchError::Overloaded) => _ = metrics.refused.inc(),
+            Err(BatchError::Timeout) => _ = metrics.timeouts.inc(),
+            _ => {}
+        }
+        Some(result.unwrap_or_else(|error| Err(error.into())))
+    }
+
+    async fn response(&self, request: R) -> Option<Response<R>> {
+        let now = Instant::now();
+        let (ticket, mut response) = match self.queue.add(request, now) {
+            Ok(queued) => queued,
+            Err(error) => return Some(Err(error)),
         };
-        match timeout(self.settings.postgres.timeout, &mut response).await {
+        match timeout_at(now + self.settings.postgres.timeout, &mut response).await {
             Ok(response) => response.ok(),
             // The request is in flight: the timeout of its batch applies.
             Err(_) if R::OUTCOME_MATTERS && !ticket.withdraw() => response.await.ok(),
-            Err(_) => Some(Err(BatchError::Timeout.into())),
+            Err(_) => Some(Err(BatchError::Timeout)),
         }
     }
 }

@@ -10,6 +10,7 @@
 //! **Proof.** `tests/postgres/faults.rs` cuts, freezes and slows down connections; `tests/postgres/encryption.rs` runs
 //! every `sslmode` against servers; `endpoint/tests.rs` and the tests of `retry.rs` need no server.
 
+mod application_name;
 mod endpoint;
 mod retry;
 mod session;
@@ -17,6 +18,7 @@ mod supervisor;
 mod supervisors;
 mod tls;
 
+pub(crate) use application_name::{APPLICATION_NAME, instance_name};
 pub(crate) use endpoint::ConnectionTask;
 pub use endpoint::{PgEndpoint, PgEndpointError};
 pub(crate) use retry::Outage;

@@ -25,16 +25,18 @@ use futures_util::future::try_join_all;
 use tokio::task::JoinHandle;
 
 use self::{
-    add_request::{AddRequest, AddResult},
+    add_request::{AddRequest, AddResult, planned},
     in_flight_keys::InFlightKeys,
     keyed::KeyedAdd,
     plain::PlainAdd,
     session::AddSession,
 };
 use crate::{
+    PostgresSettings,
     batching::Batcher,
     connection::{ConnectionSettings, Supervisors},
     error::NotConnected,
+    planned_statement::PlannedStatement,
 };
 
 /// Adds pets, for all workers of the process.
@@ -54,13 +56,15 @@ impl Creates {
     /// Starts both kinds on the current runtime, with one connection each: a second one makes the batches smaller. The
     /// task ends with both dispatchers, or panics with the first that panics.
     pub(crate) fn start(settings: &ConnectionSettings) -> (Self, CreateConnections, JoinHandle<()>) {
+        let metrics = &settings.metrics;
+        let connection_metrics = &metrics.create_connections;
         let connections = CreateConnections {
-            plain: Arc::new(Supervisors::new(settings, PlainAdd::PURPOSE, 1)),
-            keyed: Arc::new(Supervisors::new(settings, KeyedAdd::PURPOSE, 1)),
+            plain: Arc::new(Supervisors::new(settings, PlainAdd::PURPOSE, connection_metrics, 1)),
+            keyed: Arc::new(Supervisors::new(settings, KeyedAdd::PURPOSE, connection_metrics, 1)),
         };
         let capacity = settings.postgres.max_waiting_creates;
-        let (plain, plain_writer) = Batcher::start(settings, &connections.plain, capacity);
-        let (keyed, keyed_writer) = Batcher::start(settings, &connections.keyed, capacity);
+        let (plain, plain_writer) = Batcher::start(settings, &connections.plain, capacity, &metrics.creates);
+        let (keyed, keyed_writer) = Batcher::start(settings, &connections.keyed, capacity, &metrics.keyed_creates);
         let writers = tokio::spawn(async move {
             if let Err(error) = try_join_all(plain_writer.into_iter().chain(keyed_writer)).await
                 && let Ok(panic) = error.try_into_panic()
@@ -82,6 +86,11 @@ impl Creates {
         };
         added.unwrap_or_else(|| Err(AddPetError::OutcomeUnknown("the writer has stopped".into())))
     }
+}
+
+/// Returns every statement, as it is prepared.
+pub(crate) fn statements(settings: &PostgresSettings) -> [PlannedStatement; 2] {
+    [planned::<PlainAdd>(settings), planned::<KeyedAdd>(settings)]
 }
 
 impl CreateConnections {

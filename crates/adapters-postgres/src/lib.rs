@@ -5,18 +5,21 @@
 //!
 //! `pet_repository` shows every request. Each module with a folder solves one problem and says at its top which
 //! invariant it holds and which test proves that: `reads` (alone and in batches), `creates` (with and without an
-//! idempotency key), `batching` (queue and dispatcher), `connection` (supervisor, retry, endpoint, TLS) and `schema`
-//! (tables, migrations). A new member of a pet touches a migration, `schema/tables.rs`, `pet_row.rs` and
-//! `reads/query.rs`.
+//! idempotency key), `batching` (queue and dispatcher), `connection` (supervisor, retry, endpoint, TLS), `schema`
+//! (tables, migrations) and `diagnosis` (the findings of `animal-store doctor`). A new member of a pet touches a
+//! migration, `schema/tables.rs`, `pet_row.rs` and `reads/query.rs`.
 
 #![warn(clippy::future_not_send)]
 
 mod batching;
 mod connection;
 mod creates;
+mod diagnosis;
 mod error;
+mod metrics;
 mod pet_repository;
 mod pet_row;
+mod planned_statement;
 mod readiness;
 mod reads;
 mod schema;
@@ -25,6 +28,7 @@ mod storage;
 mod sweep;
 
 pub use connection::{PgEndpoint, PgEndpointError};
+pub use diagnosis::diagnose;
 pub use pet_repository::PgPetRepository;
 pub use schema::{MigrationError, Migrations};
 pub use settings::{PostgresSettings, SchemaMode};

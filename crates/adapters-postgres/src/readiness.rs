@@ -20,7 +20,8 @@ pub(crate) struct PgReadiness {
 
 impl PgReadiness {
     pub(crate) fn new(settings: ConnectionSettings, creates: CreateConnections) -> Self {
-        Self { supervisor: Supervisor::new(settings.clone(), "readiness"), settings, creates }
+        let metrics = &settings.metrics.readiness_connections;
+        Self { supervisor: Supervisor::new(settings.clone(), "readiness", metrics), settings, creates }
     }
 
     async fn probe(&self) -> Result<(), Cause> {

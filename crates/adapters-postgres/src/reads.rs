@@ -17,6 +17,8 @@ mod query;
 mod read;
 mod session;
 
+pub(crate) use query::statements;
+
 use std::sync::{Arc, OnceLock};
 
 use animal_store_app::ports::StorageError;
@@ -68,13 +70,14 @@ impl Reads {
     fn batchers(&self) -> &Batchers {
         self.batchers.get_or_init(|| {
             let settings = &self.settings;
+            let metrics = &settings.metrics;
             let count = settings.postgres.connections_per_worker;
-            let supervisors = Arc::new(Supervisors::new(settings, "reads", count));
+            let supervisors = Arc::new(Supervisors::new(settings, "reads", &metrics.read_connections, count));
             let capacity = settings.postgres.max_waiting_reads;
             Batchers {
-                lists: Batcher::start(settings, &supervisors, capacity).0,
-                lists_by_status: Batcher::start(settings, &supervisors, capacity).0,
-                gets: Batcher::start(settings, &supervisors, capacity).0,
+                lists: Batcher::start(settings, &supervisors, capacity, &metrics.lists).0,
+                lists_by_status: Batcher::start(settings, &supervisors, capacity, &metrics.lists_by_status).0,
+                gets: Batcher::start(settings, &supervisors, capacity, &metrics.gets).0,
             }
         })
     }

@@ -47,6 +47,11 @@ const PLAN_SETTINGS: [&str; 6] = [
 ];
 
 impl PostgresSettings {
+    /// Returns the number of connections that an instance with this number of workers keeps open.
+    pub(crate) const fn connections(&self, workers: usize) -> usize {
+        workers * self.connections_per_worker + 3
+    }
+
     /// The settings of every transaction, as statements that begin with `set`: `SET` or `SET LOCAL`.
     ///
     /// PostgreSQL ends a slow statement before the timeout for its response, so that it does not cost the connection.

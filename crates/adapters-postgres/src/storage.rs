@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use animal_store_app::ports::Readiness;
+use prometheus_client::registry::Registry;
 use tokio::{
     sync::{oneshot, watch},
     task::{AbortHandle, JoinHandle},
@@ -8,8 +9,13 @@ use tokio::{
 };
 
 use crate::{
-    MigrationError, Migrations, PgEndpoint, PgPetRepository, PostgresSettings, connection::ConnectionSettings,
-    creates::Creates, readiness::PgReadiness, schema::prepare_schema, sweep::sweep_periodically,
+    MigrationError, Migrations, PgEndpoint, PgPetRepository, PostgresSettings,
+    connection::{APPLICATION_NAME, ConnectionSettings, instance_name},
+    creates::Creates,
+    metrics::Metrics,
+    readiness::PgReadiness,
+    schema::prepare_schema,
+    sweep::sweep_periodically,
 };
 
 /// Storage of a process: the schema, the connections that write, and the sweep of idempotency keys.
@@ -24,7 +30,7 @@ pub struct PgStorage {
 
 impl PgStorage {
     /// Starts to use a database, on the current runtime, which has to have several threads. `direct` leads to the same
-    /// database for migrations, past a pooler if there is one.
+    /// database for migrations, past a pooler if there is one. Metrics are registered with the prefix `postgres`.
     ///
     /// The returned task writes all creates. It ends after the last repository is dropped and all queued creates have
     /// their response.
@@ -36,7 +42,12 @@ impl PgStorage {
         endpoint: PgEndpoint,
         direct: PgEndpoint,
         settings: PostgresSettings,
+        registry: &mut Registry,
     ) -> Result<(Self, JoinHandle<()>), MigrationError> {
+        let metrics = Arc::new(Metrics::new(registry.sub_registry_with_prefix("postgres")));
+        // A transaction pooler sets the name again for each transaction that follows one of another instance.
+        let name = if settings.transaction_pooling { APPLICATION_NAME } else { &instance_name() };
+        let endpoint = endpoint.with_application_name(name);
         let migrations = Migrations::new(direct, settings.connect_timeout);
         let (ready, schema_ready) = watch::channel(false);
         let (error_sender, mut start_error) = oneshot::channel();
@@ -53,7 +64,8 @@ impl PgStorage {
         if let Some(error) = error {
             return Err(error);
         }
-        let connections = ConnectionSettings { endpoint, postgres: settings, outages: Arc::default(), schema_ready };
+        let outages = Arc::default();
+        let connections = ConnectionSettings { endpoint, postgres: settings, outages, metrics, schema_ready };
         let (creates, create_connections, writers) = Creates::start(&connections);
         let readiness = Arc::new(PgReadiness::new(connections.clone(), create_connections));
         let sweep_task = tokio::spawn(sweep_periodically(connections.clone())).abort_handle();

@@ -62,6 +62,7 @@ async fn sweep(connections: &ConnectionSettings) -> Result<usize, ConnectionErro
         let batch = batch.unwrap_or(Err(ConnectionError::NoResponse));
         let (deleted, last) = batch.map_err(|error| connections.endpoint.locate(error))?;
         records += deleted;
+        connections.metrics.swept_keys.inc_by(deleted as u64);
         match last {
             Some(last) if deleted == BATCH_SIZE => from = last,
             _ => return Ok(records),

@@ -3,7 +3,8 @@ use std::{collections::VecDeque, sync::Arc};
 use tokio::time::{Instant, timeout};
 
 use super::{
-    queue::{Pending, Queue},
+    pending::Pending,
+    queue::Queue,
     request::{BatchError, Failure, Request, Split},
 };
 use crate::connection::{ConnectionSettings, Session, Supervisors};
@@ -35,6 +36,7 @@ impl<R: Request> Dispatcher<R> {
                         batch.into_iter().zip(outcomes).for_each(|(pending, outcome)| pending.respond(outcome));
                     }
                     Err(Failure { split: Some(Split { parts, last }), .. }) if batch.len() > 1 => {
+                        self.queue.metrics.retries.inc();
                         let size = batch.len().div_ceil(parts);
                         while !batch.is_empty() {
                             let part = batch.split_off(batch.len().saturating_sub(size));
@@ -43,7 +45,7 @@ impl<R: Request> Dispatcher<R> {
                     }
                     Err(Failure { error, .. }) => {
                         for pending in batch {
-                            pending.fail(error.clone().into());
+                            pending.fail(error.clone());
                         }
                     }
                 }
@@ -65,8 +67,16 @@ impl<R: Request> Dispatcher<R> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
+        let metrics = &self.queue.metrics;
+        let (size, sent_at) = (batch.len(), Instant::now());
+        metrics.batch_size.observe(u32::try_from(size).unwrap_or(u32::MAX).into());
+        for pending in &mut *batch {
+            pending.sent(sent_at, size, metrics);
+        }
         let requests: Vec<_> = batch.iter().map(|pending| &pending.request).collect();
-        R::execute(&requests, &connection, &self.settings).await
+        let result = R::execute(&requests, &connection, &self.settings).await;
+        metrics.batch_duration.observe(sent_at.elapsed().as_secs_f64());
+        result
     }
 }
 

@@ -6,10 +6,14 @@ use std::{
 
 use tokio::{
     sync::{Notify, oneshot},
-    time::sleep,
+    time::{Instant, sleep},
 };
 
-use super::request::{BatchError, Request};
+use super::{
+    pending::{Pending, Response},
+    request::{BatchError, Request},
+};
+use crate::metrics::KindMetrics;
 
 /// How long a request waits for a batch in flight before it is sent on another connection. Batches take less, unless
 /// PostgreSQL or the connection is slow.
@@ -23,20 +27,13 @@ pub(super) struct Queue<R: Request> {
     /// Wakes another dispatcher.
     waiting: Notify,
     capacity: usize,
+    pub(super) metrics: KindMetrics,
 }
 
 struct State<R: Request> {
     requests: VecDeque<(u64, Pending<R>)>,
     last_number: u64,
     closed: bool,
-}
-
-type Response<R> = Result<<R as Request>::Response, <R as Request>::Error>;
-
-/// A request, and the channel for its response.
-pub(super) struct Pending<R: Request> {
-    pub(super) request: R,
-    response: oneshot::Sender<Response<R>>,
 }
 
 /// A place in the queue. The request leaves the queue when its ticket is dropped.
@@ -46,13 +43,18 @@ pub(super) struct Ticket<'a, R: Request> {
 }
 
 impl<R: Request> Queue<R> {
-    pub(super) fn new(capacity: usize) -> Self {
+    pub(super) fn new(capacity: usize, metrics: KindMetrics) -> Self {
         let state = State { requests: VecDeque::new(), last_number: 0, closed: false };
-        Self { state: Mutex::new(state), changed: Notify::new(), waiting: Notify::new(), capacity }
+        metrics.queue_limit.inc_by(capacity as u64);
+        Self { state: Mutex::new(state), changed: Notify::new(), waiting: Notify::new(), capacity, metrics }
     }
 
-    pub(super) fn add(&self, request: R) -> Result<(Ticket<'_, R>, oneshot::Receiver<Response<R>>), BatchError> {
-        let (response, receiver) = oneshot::channel();
+    pub(super) fn add(
+        &self,
+        request: R,
+        now: Instant,
+    ) -> Result<(Ticket<'_, R>, oneshot::Receiver<Response<R>>), BatchError> {
+        let (pending, receiver) = Pending::new(request, now);
         let mut state = self.lock();
         if state.closed {
             return Err(BatchError::Unavailable("the dispatcher has stopped".to_owned()));
@@ -62,7 +64,8 @@ impl<R: Request> Queue<R> {
         }
         state.last_number += 1;
         let number = state.last_number;
-        state.requests.push_back((number, Pending { request, response }));
+        state.requests.push_back((number, pending));
+        self.metrics.queued.inc();
         if state.requests.len() == 1 {
             self.wake();
         }
@@ -113,6 +116,7 @@ impl<R: Request> Queue<R> {
     fn drain_batch(&self, state: &mut State<R>) -> Vec<Pending<R>> {
         let count = state.batch_len();
         let batch = state.requests.drain(..count).map(|(_, pending)| pending).collect();
+        self.metrics.queued.dec_by(count as u64);
         if !state.requests.is_empty() {
             self.wake();
         }
@@ -134,6 +138,7 @@ impl<R: Request> Queue<R> {
     pub(super) fn close_and_clear(&self) {
         self.close();
         let requests = std::mem::take(&mut self.lock().requests);
+        self.metrics.queued.dec_by(requests.len() as u64);
         // Dropping them runs other code, so the lock is not held.
         drop(requests);
     }
@@ -159,21 +164,9 @@ impl<R: Request> State<R> {
     }
 }
 
-impl<R: Request> Pending<R> {
-    /// Whether the client still waits for the response.
-    pub(super) fn is_awaited(&self) -> bool {
-        !self.response.is_closed()
-    }
-
-    pub(super) fn respond(self, outcome: R::Outcome) {
-        // The client may have disconnected.
-        let _ = self.response.send(self.request.result(outcome));
-    }
-
-    pub(super) fn fail(self, error: R::Error) {
-        // Its idempotency key is free before the client can retry.
-        drop(self.request);
-        let _ = self.response.send(Err(error));
+impl<R: Request> Drop for Queue<R> {
+    fn drop(&mut self) {
+        self.metrics.queue_limit.dec_by(self.capacity as u64);
     }
 }
 
@@ -184,6 +177,9 @@ impl<R: Request> Ticket<'_, R> {
         let index = state.requests.binary_search_by_key(&self.number, |(number, _)| *number);
         let request = index.ok().and_then(|index| state.requests.remove(index));
         drop(state);
+        if request.is_some() {
+            self.queue.metrics.queued.dec();
+        }
         request.is_some()
     }
 }

@@ -40,6 +40,14 @@ impl PgEndpoint {
         Ok(Self { configs, tls })
     }
 
+    /// Names the connections, unless the URL does.
+    pub(crate) fn with_application_name(mut self, name: &str) -> Self {
+        for config in self.configs.iter_mut().filter(|config| config.get_application_name().is_none()) {
+            config.application_name(name);
+        }
+        self
+    }
+
     /// Opens a connection within the timeout, of which each host has an equal share. Its task runs on the current
     /// runtime.
     pub(crate) async fn connect(&self, connect_timeout: Duration) -> Result<(Client, ConnectionTask), ConnectionError> {

@@ -12,7 +12,7 @@ use super::{
     endpoint::{ConnectionTask, PgEndpoint},
     retry::OutageLog,
 };
-use crate::{PostgresSettings, error::ConnectionError};
+use crate::{PostgresSettings, error::ConnectionError, metrics::Metrics};
 
 /// A connection that is prepared for its purpose.
 pub(crate) trait Session: Sized + Send + Sync + 'static {
@@ -39,6 +39,7 @@ pub(crate) struct ConnectionSettings {
     pub(crate) endpoint: PgEndpoint,
     pub(crate) postgres: PostgresSettings,
     pub(crate) outages: Arc<OutageLog>,
+    pub(crate) metrics: Arc<Metrics>,
     /// Whether the schema can be used. No supervisor connects before it can.
     pub(crate) schema_ready: watch::Receiver<bool>,
 }

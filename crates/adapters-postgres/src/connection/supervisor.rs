@@ -11,7 +11,10 @@ use super::{
     retry::{MAX_PAUSE, Outage},
     session::{ConnectionSettings, Session},
 };
-use crate::error::NotConnected;
+use crate::{
+    error::NotConnected,
+    metrics::{ConnectionMetrics, Counted},
+};
 
 /// Reason to replace a connection that does not respond: later responses would be delayed as well.
 pub(crate) const NO_RESPONSE: &str = "the server did not respond in time";
@@ -37,10 +40,19 @@ pub(crate) struct Connection<S> {
     broken: SetOnce<&'static str>,
 }
 
+/// Publishes the state, and counts the connection in it.
+struct StateSender<S> {
+    sender: watch::Sender<State<S>>,
+    counted: Counted,
+    metrics: ConnectionMetrics,
+}
+
 impl<S: Session> Supervisor<S> {
     /// Starts the supervision of a session. The log names the purpose.
-    pub(crate) fn new(settings: ConnectionSettings, purpose: &'static str) -> Self {
+    pub(crate) fn new(settings: ConnectionSettings, purpose: &'static str, metrics: &ConnectionMetrics) -> Self {
         let (sender, state) = watch::channel(State::Connecting);
+        let counted = Counted::new(&metrics.connecting);
+        let sender = StateSender { sender, counted, metrics: metrics.clone() };
         let task = tokio::spawn(supervise(settings, purpose, sender)).abort_handle();
         Self { state, task }
     }
@@ -79,19 +91,27 @@ impl<S> Connection<S> {
     }
 }
 
-async fn supervise<S: Session>(
-    mut settings: ConnectionSettings,
-    purpose: &'static str,
-    state: watch::Sender<State<S>>,
-) {
+impl<S> StateSender<S> {
+    fn send(&mut self, state: State<S>) {
+        self.counted = Counted::new(match state {
+            State::Connecting => &self.metrics.connecting,
+            State::Connected(_) => &self.metrics.connected,
+            State::Unavailable => &self.metrics.unavailable,
+        });
+        self.sender.send_replace(state);
+    }
+}
+
+async fn supervise<S: Session>(mut settings: ConnectionSettings, purpose: &'static str, mut state: StateSender<S>) {
     if !*settings.schema_ready.borrow() {
-        state.send_replace(State::Unavailable);
+        state.send(State::Unavailable);
         if settings.schema_ready.wait_for(|&ready| ready).await.is_err() {
             return;
         }
     }
     let address = &settings.endpoint;
     let mut outage = Outage::new(&settings.outages);
+    let mut is_replacement = false;
     loop {
         let start = Instant::now();
         match settings.open::<S>().await {
@@ -99,11 +119,13 @@ async fn supervise<S: Session>(
                 if outage.succeeded() {
                     tracing::info!(%address, "connected to PostgreSQL again");
                 }
-                let reason = offer(session, task, &state).await;
+                state.metrics.reconnects.inc_by(is_replacement.into());
+                is_replacement = true;
+                let reason = offer(session, task, &mut state).await;
                 tracing::warn!(%address, purpose, reason, "a connection to PostgreSQL was lost");
             }
             Err(error) => {
-                state.send_replace(State::Unavailable);
+                state.send(State::Unavailable);
                 outage.failed(error.to_string(), |reason| address.log_unavailable(reason));
             }
         }
@@ -115,13 +137,13 @@ async fn supervise<S: Session>(
 }
 
 /// Offers the session until its connection ends or is marked as broken. Returns the reason.
-async fn offer<S: Session>(session: S, mut task: ConnectionTask, state: &watch::Sender<State<S>>) -> String {
+async fn offer<S: Session>(session: S, mut task: ConnectionTask, state: &mut StateSender<S>) -> String {
     let connection = Arc::new(Connection { session, broken: SetOnce::new() });
-    state.send_replace(State::Connected(Arc::clone(&connection)));
+    state.send(State::Connected(Arc::clone(&connection)));
     let reason = tokio::select! {
         error = task.ended() => error.to_string(),
         reason = connection.broken.wait() => (*reason).to_owned(),
     };
-    state.send_replace(State::Unavailable);
+    state.send(State::Unavailable);
     reason
 }

@@ -4,15 +4,20 @@ use super::{
     session::{ConnectionSettings, Session},
     supervisor::{Connection, Supervisor},
 };
-use crate::error::NotConnected;
+use crate::{error::NotConnected, metrics::ConnectionMetrics};
 
 /// Connections that carry the same kinds of requests.
 pub(crate) struct Supervisors<S>(Vec<Supervisor<S>>);
 
 impl<S: Session> Supervisors<S> {
     /// Starts this number of connections, 1 or more. The log names the purpose.
-    pub(crate) fn new(settings: &ConnectionSettings, purpose: &'static str, count: usize) -> Self {
-        Self((0..count).map(|_| Supervisor::new(settings.clone(), purpose)).collect())
+    pub(crate) fn new(
+        settings: &ConnectionSettings,
+        purpose: &'static str,
+        metrics: &ConnectionMetrics,
+        count: usize,
+    ) -> Self {
+        Self((0..count).map(|_| Supervisor::new(settings.clone(), purpose, metrics)).collect())
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -46,6 +46,7 @@ impl<R: AddRequest> Request for R {
         let (session, limit) = (&connection.session, settings.postgres.timeout);
         let outcome_unknown = |reason: String| {
             connection.mark_broken("the connection did not report the outcome of a commit");
+            settings.metrics.unknown_outcomes.inc_by(requests.len() as u64);
             cancel(session, settings);
             Failure::from(BatchError::OutcomeUnknown(reason))
         };
@@ -58,6 +59,7 @@ impl<R: AddRequest> Request for R {
             let added = timeout(limit, session.add(requests)).await;
             let error = match added.map_err(|_| outcome_unknown(NO_RESPONSE.to_owned()))? {
                 Ok(rows) => {
+                    settings.metrics.commits.inc();
                     let stored = by_position::<R>(&rows, requests.len());
                     return stored.ok_or_else(|| outcome_unknown("the statement returned an invalid row".to_owned()));
                 }

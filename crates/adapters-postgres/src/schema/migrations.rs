@@ -9,7 +9,11 @@ use super::{
     migration_error::MigrationError,
     named_migration::{self, Comparison},
 };
-use crate::{PgEndpoint, connection::ConnectionTask, error::ConnectionError};
+use crate::{
+    PgEndpoint,
+    connection::{ConnectionTask, instance_name},
+    error::ConnectionError,
+};
 
 /// Key of the advisory lock of a process that changes the schema: a random number that all releases have in common.
 const LOCK_KEY: i64 = 4_715_830_265_918_527_103;
@@ -26,7 +30,8 @@ pub struct Migrations {
 
 impl Migrations {
     /// The timeout applies to opening a connection and to each response, but not to a migration.
-    pub const fn new(endpoint: PgEndpoint, timeout: Duration) -> Self {
+    pub fn new(endpoint: PgEndpoint, timeout: Duration) -> Self {
+        let endpoint = endpoint.with_application_name(&instance_name());
         Self { endpoint, timeout, lock_timeout: Duration::from_secs(5) }
     }
 
@@ -42,10 +47,15 @@ impl Migrations {
     /// # Errors
     /// [`MigrationError::Unavailable`], [`MigrationError::Encoding`], [`MigrationError::Contracted`].
     pub async fn pending(&self) -> Result<Vec<String>, MigrationError> {
-        let (mut connection, _task) = self.connect().await?;
-        let Comparison { pending, newer } = self.compare(&mut connection).await?;
+        let Comparison { pending, newer } = self.comparison().await?;
         warn_about_newer(&newer);
         Ok(pending)
+    }
+
+    /// Compares the migrations of this program with the records of the database. Fails as [`pending`](Self::pending).
+    pub(crate) async fn comparison(&self) -> Result<Comparison, MigrationError> {
+        let (mut connection, _task) = self.connect().await?;
+        self.compare(&mut connection).await
     }
 
     /// Runs the pending migrations, one process at a time, and returns their names.

@@ -29,10 +29,10 @@ pub(super) fn all() -> Vec<NamedMigration> {
 }
 
 /// Names of migrations, compared with the records of a database.
-pub(super) struct Comparison {
-    pub(super) pending: Vec<String>,
+pub(crate) struct Comparison {
+    pub(crate) pending: Vec<String>,
     /// Expansions by a newer program.
-    pub(super) newer: Vec<String>,
+    pub(crate) newer: Vec<String>,
 }
 
 impl Comparison {

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use animal_store_adapters_postgres::{MigrationError, Migrations, PgStorage, PostgresSettings};
+use animal_store_adapters_postgres::{MigrationError, Migrations, PostgresSettings};
 use animal_store_test_servers::PgDatabase;
 
 use crate::{
     outcomes::reason,
-    store::{endpoint, settings},
+    store::{endpoint, settings, start_storage},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -20,7 +20,7 @@ async fn a_database_that_cannot_store_every_name_is_refused() {
         }
         for required_at_start in [true, false] {
             let settings = PostgresSettings { required_at_start, ..settings() };
-            let started = PgStorage::start(endpoint(database.url()), endpoint(database.url()), settings).await;
+            let started = start_storage(endpoint(database.url()), endpoint(database.url()), settings).await;
             let reason = started.map(drop).map_err(|error| reason(&error)).expect_err(encoding);
             assert!(reason.contains(encoding) && reason.contains("UTF8"), "{reason}");
         }

@@ -6,7 +6,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use animal_store_adapters_postgres::{Migrations, PgEndpoint, PgStorage, PostgresSettings};
+use animal_store_adapters_postgres::{Migrations, PgEndpoint, PostgresSettings};
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::{Certificates, PostgresServer};
 use futures_util::future::join_all;
@@ -29,7 +29,7 @@ use Connection::{Encrypted, Invalid, Plain, Refused};
 use crate::{
     outcomes::{TEST_TIMEOUT, eventually},
     sql_session::SqlSession,
-    store::{endpoint, settings},
+    store::{endpoint, settings, start_storage},
 };
 
 static CASES: AtomicU32 = AtomicU32::new(0);
@@ -50,7 +50,7 @@ impl Case<'_> {
         let url = format!("postgres://postgres@{host}:{port}/postgres?application_name={name}{mode}{roots}");
         let Ok(endpoint) = PgEndpoint::parse(&url.into()) else { return Invalid };
         let settings = PostgresSettings { connections_per_worker: 1, ..settings() };
-        let Ok((storage, _)) = PgStorage::start(endpoint.clone(), endpoint, settings).await else { return Refused };
+        let Ok((storage, _)) = start_storage(endpoint.clone(), endpoint, settings).await else { return Refused };
         assert_eq!(storage.repository().list(None, None, 1).await.expect("a list"), []);
         let connections = format!(
             "SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = '{name}'"

@@ -15,7 +15,7 @@ async fn the_writer_ends_after_the_last_repository_and_the_last_statement() {
         let fixture = Fixture::with(settings).await;
         let first = fixture.block().await;
         let waiting = fixture.begin("waiting");
-        let Fixture { store: Store { repository, storage, mut writer }, observer, database: _database } = fixture;
+        let Fixture { store: Store { repository, storage, mut writer, .. }, observer, database: _database } = fixture;
         let second_repository = storage.repository();
         drop((repository, storage));
         assert!((&mut writer).now_or_never().is_none());
@@ -38,7 +38,7 @@ async fn the_writer_does_not_end_before_every_request_has_its_response() {
     let fixture = Fixture::new().await;
     let first = fixture.block().await;
     let waiting: Vec<_> = (0..10).map(|number| fixture.begin(number.to_string())).collect();
-    let Fixture { store: Store { repository, storage, mut writer }, observer, database: _database } = fixture;
+    let Fixture { store: Store { repository, storage, mut writer, .. }, observer, database: _database } = fixture;
     drop((repository, storage));
     assert!((&mut writer).now_or_never().is_none());
     observer.unlock().await;

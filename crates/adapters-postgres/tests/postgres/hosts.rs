@@ -53,7 +53,10 @@ async fn options_of_the_url_are_used_beside_those_of_the_adapter() {
     assert_eq!(store.repository.list(None, None, 2).await.expect("a list").len(), 1);
     assert_eq!(database.sql("SELECT count(*) FROM other.pets"), "1");
     assert_eq!(database.sql("SELECT to_regclass('public.pets') IS NULL"), "t");
-    let named = "SELECT count(*) > 2 FROM pg_stat_activity \
-         WHERE application_name = 'animal-store' AND datname = current_database()";
-    assert_eq!(database.sql(named), "t");
+    let named = format!(
+        "SELECT count(*) > 2 FROM pg_stat_activity WHERE application_name LIKE 'animal-store % {}' \
+         AND datname = current_database()",
+        std::process::id()
+    );
+    assert_eq!(database.sql(&named), "t");
 }

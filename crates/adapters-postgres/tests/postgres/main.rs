@@ -2,6 +2,7 @@
 
 mod add_plans;
 mod contract;
+mod diagnosis;
 mod encodings;
 mod encryption;
 mod endings;
@@ -20,6 +21,7 @@ mod keyed_locks;
 mod keyed_outcome;
 mod keyed_refusals;
 mod keyed_storm;
+mod metrics;
 mod migrations;
 mod outcome;
 mod outcomes;

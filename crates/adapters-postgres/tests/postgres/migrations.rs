@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_adapters_postgres::{MigrationError, Migrations, PgStorage, PostgresSettings, SchemaMode};
+use animal_store_adapters_postgres::{MigrationError, Migrations, PostgresSettings, SchemaMode};
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::PgDatabase;
 use tokio::task::JoinSet;
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use crate::{
     outcomes::{eventually, reason},
     sql_session::client,
-    store::{Store, endpoint, settings},
+    store::{Store, endpoint, settings, start_storage},
 };
 
 const ALL: [&str; 2] = ["0001_expand_create_pets", "0002_expand_create_idempotency_keys"];
@@ -44,7 +44,7 @@ async fn after_newer_program(migration: &str) -> PgDatabase {
 
 async fn start(database: &PgDatabase, schema: SchemaMode) -> Result<(), String> {
     let settings = PostgresSettings { schema, ..settings() };
-    let started = PgStorage::start(endpoint(database.url()), endpoint(database.url()), settings).await;
+    let started = start_storage(endpoint(database.url()), endpoint(database.url()), settings).await;
     started.map(drop).map_err(|error| reason(&error))
 }
 
@@ -77,7 +77,7 @@ async fn of_processes_that_start_at_the_same_time_one_runs_them() {
         let url = database.url().to_owned();
         starts.spawn(async move { Store::at(&url, settings()).await });
     }
-    for Store { repository, storage, writer } in starts.join_all().await {
+    for Store { repository, storage, writer, .. } in starts.join_all().await {
         assert_eq!(repository.list(None, None, 1).await.expect("a list"), []);
         drop((repository, storage));
         writer.await.expect("no panic");
@@ -147,7 +147,7 @@ async fn while_other_processes_wait_an_index_can_be_built_concurrently() {
     let migrations = migrations(&database);
     let waiting = tokio::spawn(async move { migrations.run().await });
     let waits = "SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND application_name = 'animal-store' AND query LIKE '%advisory_lock%'";
+        WHERE datname = current_database() AND application_name LIKE 'animal-store %' AND query LIKE '%advisory_lock%'";
     let count = async || client.query_typed_one(waits, &[]).await.expect("a row").get::<_, i64>(0);
     eventually("it waits for the lock", async || count().await > 0).await;
 

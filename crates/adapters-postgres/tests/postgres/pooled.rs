@@ -8,7 +8,7 @@ use animal_store_test_servers::{PgBouncer, PostgresServer};
 use crate::{
     outcomes::eventually,
     sql_session::client,
-    store::{endpoint, settings},
+    store::{endpoint, settings, start_storage},
 };
 
 /// State that the process left on a server connection. PgBouncer itself sets these settings for each client.
@@ -35,8 +35,13 @@ impl Pooled {
         let server = PostgresServer::start();
         let bouncer = PgBouncer::start(server.port(), "transaction", pool_size);
         let (through, direct) = (endpoint(&bouncer.url("postgres")), endpoint(&server.url("postgres")));
-        let (storage, _) = PgStorage::start(through, direct, settings).await.expect("a storage");
+        let (storage, _) = start_storage(through, direct, settings).await.expect("a storage");
         Self { server, bouncer, storage, pool_size: pool_size as usize }
+    }
+
+    /// The URL of the database through the pooler.
+    pub(crate) fn url(&self) -> String {
+        self.bouncer.url("postgres")
     }
 
     pub(crate) fn repository(&self) -> Arc<PgPetRepository> {

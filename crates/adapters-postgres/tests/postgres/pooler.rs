@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::{
     outcomes::adds_and_finds,
     pooled::{Pooled, pooling},
-    store::{Store, endpoint, parts, settings},
+    store::{Store, endpoint, parts, settings, start_storage},
 };
 
 /// A repository that shares one server connection with everything else of the storage.
@@ -24,7 +24,7 @@ async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>,
     let bouncer = PgBouncer::start(parts(database.url()).1, "transaction", 1);
     let through = endpoint(&bouncer.url(database.name()));
     let settings = PostgresSettings { idempotency_retention, ..pooling() };
-    let (storage, _) = PgStorage::start(through, endpoint(database.url()), settings).await.expect("a storage");
+    let (storage, _) = start_storage(through, endpoint(database.url()), settings).await.expect("a storage");
     (Arc::new(storage.repository()), (storage, bouncer, database))
 }
 
@@ -50,6 +50,9 @@ async fn many_workers_share_few_connections_and_leave_nothing_behind() {
     pooled.storage.readiness().check().await.expect("ready");
 
     pooled.leaves_nothing_behind().await;
+    // Instances share a name: PgBouncer would change it for each transaction that follows one of another instance.
+    let names = "SELECT DISTINCT application_name FROM pg_stat_activity WHERE application_name LIKE 'animal-store%'";
+    assert_eq!(pooled.server.sql("postgres", names), "animal-store");
     for (setting, default) in [
         ("statement_timeout", "0"),
         ("idle_in_transaction_session_timeout", "0"),

@@ -84,7 +84,7 @@ impl SqlSession {
 
     /// Returns the process ids of the server's processes for the storage.
     pub(crate) async fn backends(&self) -> Vec<String> {
-        let ours = "application_name = 'animal-store' AND datname = current_database()";
+        let ours = "application_name LIKE 'animal-store%' AND datname = current_database()";
         self.column(&format!("SELECT pid FROM pg_stat_activity WHERE {ours} ORDER BY pid")).await
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use animal_store_adapters_postgres::{MigrationError, PgStorage, PostgresSettings, SchemaMode};
+use animal_store_adapters_postgres::{MigrationError, PostgresSettings, SchemaMode};
 use animal_store_test_servers::{PgDatabase, PostgresServer};
 use tokio::time::timeout;
 
@@ -12,7 +12,7 @@ use crate::{
         wait_until_ready,
     },
     sql_session::SqlSession,
-    store::{MARGIN, Store, endpoint, proxy_to, settings},
+    store::{MARGIN, Store, endpoint, proxy_to, settings, start_storage},
 };
 
 fn not_required() -> PostgresSettings {
@@ -20,7 +20,7 @@ fn not_required() -> PostgresSettings {
 }
 
 async fn start_error(url: &str, settings: PostgresSettings) -> MigrationError {
-    let started = timeout(TEST_TIMEOUT, PgStorage::start(endpoint(url), endpoint(url), settings)).await;
+    let started = timeout(TEST_TIMEOUT, start_storage(endpoint(url), endpoint(url), settings)).await;
     started.expect("the start ends").err().expect("the start fails")
 }
 

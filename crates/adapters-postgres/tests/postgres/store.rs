@@ -2,10 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use animal_store_adapters_postgres::{PgEndpoint, PgPetRepository, PgStorage, PostgresSettings, SchemaMode};
+use animal_store_adapters_postgres::{
+    MigrationError, PgEndpoint, PgPetRepository, PgStorage, PostgresSettings, SchemaMode,
+};
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
 use futures_util::future::join;
+use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -18,6 +21,7 @@ pub(crate) struct Store {
     pub(crate) repository: Arc<PgPetRepository>,
     pub(crate) storage: PgStorage,
     pub(crate) writer: JoinHandle<()>,
+    pub(crate) registry: Registry,
 }
 
 /// Settings with timeouts that do not expire on a busy machine.
@@ -62,10 +66,21 @@ pub(crate) fn endpoint(url: &str) -> PgEndpoint {
     PgEndpoint::parse(&url.into()).expect("a URL")
 }
 
+/// Starts a storage that has no metrics.
+pub(crate) async fn start_storage(
+    endpoint: PgEndpoint,
+    direct: PgEndpoint,
+    settings: PostgresSettings,
+) -> Result<(PgStorage, JoinHandle<()>), MigrationError> {
+    PgStorage::start(endpoint, direct, settings, &mut Registry::default()).await
+}
+
 impl Store {
     pub(crate) async fn at(url: &str, settings: PostgresSettings) -> Self {
-        let (storage, writer) = PgStorage::start(endpoint(url), endpoint(url), settings).await.expect("a storage");
-        Self { repository: Arc::new(storage.repository()), storage, writer }
+        let mut registry = Registry::default();
+        let started = PgStorage::start(endpoint(url), endpoint(url), settings, &mut registry).await;
+        let (storage, writer) = started.expect("a storage");
+        Self { repository: Arc::new(storage.repository()), storage, writer, registry }
     }
 
     /// Waits until all connections are up.

@@ -81,12 +81,15 @@ fn options_that_cannot_be_used_are_refused_by_their_name() {
 
 #[test]
 fn options_are_used() {
-    let config =
-        endpoint("postgres://localhost/animals?application_name=a%20b&options=-c%20x%3Dy").unwrap().configs.remove(0);
-    assert_eq!((config.get_application_name(), config.get_options()), (Some("a b"), Some("-c x=y")));
+    let config = |options: &str| {
+        let endpoint = endpoint(&format!("postgres://localhost/animals{options}")).unwrap();
+        endpoint.with_application_name("other").configs.remove(0)
+    };
+    let given = config("?application_name=a%20b&options=-c%20x%3Dy");
+    assert_eq!((given.get_application_name(), given.get_options()), (Some("a b"), Some("-c x=y")));
 
-    let config = endpoint("postgres://localhost/animals").unwrap().configs.remove(0);
-    assert_eq!((config.get_application_name(), config.get_options()), (Some("animal-store"), None));
+    let plain = config("");
+    assert_eq!((plain.get_application_name(), plain.get_options()), (Some("other"), None));
 }
 
 #[test]

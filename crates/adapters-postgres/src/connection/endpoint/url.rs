@@ -165,9 +165,6 @@ fn config(base: &str, options: &[UrlOption<'_>]) -> Result<Config, PgEndpointErr
     if config.get_dbname().is_none() {
         return Err(PgEndpointError::Database);
     }
-    if config.get_application_name().is_none() {
-        config.application_name("animal-store");
-    }
     // A dead peer is noticed even if no response is pending, unless the URL has its own settings.
     if !options.iter().any(|option| option.name.starts_with("keepalives")) {
         config.keepalives_idle(KEEPALIVE).keepalives_interval(KEEPALIVE / 3).keepalives_retries(3);

@@ -1,0 +1,226 @@
+//! Metrics of requests and batches.
+
+mod connections;
+
+use std::{fmt::Debug, str::FromStr, sync::Arc, time::Duration};
+
+use animal_store_adapters_postgres::PostgresSettings;
+use animal_store_app::ports::PetRepository;
+use animal_store_domain::PetStatus;
+use animal_store_test_servers::PgDatabase;
+use futures_util::{FutureExt, future::join_all};
+use prometheus_client::{encoding::text::encode, registry::Registry};
+use tokio::{runtime::Runtime, time::sleep};
+
+use crate::{
+    fixture::{Fixture, begin_to_find, poll_once},
+    keyed::add_keyed,
+    outcomes::{
+        Overloaded, PROMPT, Success, Timeout, Unavailable, Unknown, add, add_outcome, eventually, find, read_outcome,
+        wait_for_outcome, wait_until_ready,
+    },
+    pooled::pooling,
+    store::{ProxiedStore, ServedStore, Store, in_both_modes, settings, short_timeout},
+};
+
+/// The value of a series, without the prefix of its name.
+#[track_caller]
+fn value<T: FromStr<Err: Debug>>(registry: &Registry, series: &str) -> T {
+    let mut text = String::new();
+    encode(&mut text, registry).expect("the metrics are encoded");
+    let value = text.lines().find_map(|line| line.strip_prefix(&format!("postgres_{series} ")));
+    // A histogram writes a sum of whole numbers with a fraction.
+    let value = value.unwrap_or_else(|| panic!("no {series} in {text}"));
+    value.strip_suffix(".0").unwrap_or(value).parse().expect("a number")
+}
+
+#[track_caller]
+fn metric(registry: &Registry, series: &str) -> u64 {
+    value(registry, series)
+}
+
+/// The values of metrics of one kind of request.
+#[track_caller]
+fn metrics<const N: usize>(registry: &Registry, kind: &str, names: [&str; N]) -> [u64; N] {
+    names.map(|name| metric(registry, &format!("{name}{{kind=\"{kind}\"}}")))
+}
+
+const REQUESTS_AND_BATCHES: [&str; 3] = ["batch_requests_sum", "batch_requests_count", "queue_wait_seconds_count"];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_kind_of_request_is_counted_by_itself() {
+    let database = PgDatabase::new();
+    let Store { repository, registry, .. } = &Store::at(database.url(), settings()).await;
+    let kinds = ["get", "list", "list_by_status", "create", "create_with_key"];
+    let counts = || kinds.map(|kind| metrics(registry, kind, REQUESTS_AND_BATCHES)[0]);
+    find(repository, 1).await.expect("a response");
+    assert_eq!(counts(), [1, 0, 0, 0, 0]);
+    repository.list(None, None, 1).await.expect("a list");
+    assert_eq!(counts(), [1, 1, 0, 0, 0]);
+    repository.list(Some(PetStatus::Sold), None, 1).await.expect("a list");
+    assert_eq!(counts(), [1, 1, 1, 0, 0]);
+    add(repository, "Rex").await.expect("added");
+    assert_eq!(counts(), [1, 1, 1, 1, 0]);
+    add_keyed(repository, "Rex").await;
+    assert_eq!(counts(), [1; 5]);
+    assert_eq!(metric(registry, "commits_total"), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_is_counted_with_its_size_its_duration_and_the_wait_of_each_request() {
+    in_both_modes(&settings(), async |settings| {
+        let fixture = Fixture::with(settings).await;
+        let registry = &fixture.store.registry;
+        let before = metrics(registry, "create", REQUESTS_AND_BATCHES);
+        let commits = metric(registry, "commits_total");
+        let first = fixture.block().await;
+        let names = ["a", "b", "c"];
+        let batch = names.map(|name| fixture.begin(name));
+        sleep(Duration::from_millis(100)).await;
+        fixture.observer.unlock().await;
+        first.await.expect("added");
+        join_all(batch).await.iter().for_each(|added| assert_eq!(add_outcome(added), Success));
+
+        let after = metrics(registry, "create", REQUESTS_AND_BATCHES);
+        assert_eq!([0, 1, 2].map(|index| after[index] - before[index]), [4, 2, 4]);
+        assert_eq!(metric(registry, "commits_total"), commits + 2);
+        let large = metric(registry, "batch_requests_bucket{le=\"4.0\",kind=\"create\"}");
+        assert_eq!(large - metric(registry, "batch_requests_bucket{le=\"2.0\",kind=\"create\"}"), 1);
+        let wait: f64 = value(registry, "queue_wait_seconds_sum{kind=\"create\"}");
+        assert!((0.3..30.0).contains(&wait), "{wait}");
+        let duration: f64 = value(registry, "batch_duration_seconds_sum{kind=\"create\"}");
+        assert!((0.1..30.0).contains(&duration), "{duration}");
+        assert_eq!(metrics(registry, "create", ["batch_duration_seconds_count"]), [after[1]]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_in_a_queue_and_requests_that_it_refuses_are_counted() {
+    let fixture = Fixture::with(PostgresSettings { max_waiting_creates: 2, ..settings() }).await;
+    let registry = &fixture.store.registry;
+    let counts = || metrics(registry, "create", ["queue_requests", "queue_limit", "queue_refused_total"]);
+    assert_eq!(counts(), [0, 2, 0]);
+    let first = fixture.block().await;
+    assert_eq!(counts(), [0, 2, 0]);
+    let waiting = [fixture.begin("one"), fixture.begin("two")];
+    assert_eq!(counts(), [2, 2, 0]);
+    let refused = fixture.begin("refused").now_or_never().expect("at once");
+    assert_eq!(add_outcome(&refused), Overloaded);
+    assert_eq!(counts(), [2, 2, 1]);
+    drop(waiting);
+    assert_eq!(counts(), [0, 2, 1]);
+    let waiting = fixture.begin("three");
+    assert_eq!(counts(), [1, 2, 1]);
+    fixture.observer.unlock().await;
+    first.await.expect("added");
+    waiting.await.expect("added");
+    assert_eq!(counts(), [0, 2, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_leave_the_queue_because_their_worker_ends_are_no_longer_counted() {
+    let fixture = Fixture::with(settings()).await;
+    let (worker, runtime) = (Arc::new(fixture.store.storage.repository()), Runtime::new().expect("a runtime"));
+    let queued = || metrics(&fixture.store.registry, "get", ["queue_requests"]);
+    let reader = Arc::clone(&worker);
+    runtime.spawn(async move { find(&reader, 1).await.expect("a response") }).await.expect("no panic");
+    fixture.observer.lock().await;
+    let sent = begin_to_find(&worker, 1);
+    fixture.observer.wait_for_table_locks(1).await;
+    // Batches in flight occupy both connections.
+    let also_sent = begin_to_find(&worker, 1);
+    fixture.observer.wait_for_table_locks(2).await;
+    let waiting = begin_to_find(&worker, 1);
+    assert_eq!(queued(), [1]);
+    runtime.shutdown_background();
+    for read in join_all([sent, also_sent, waiting]).await {
+        assert_eq!(read_outcome(&read), Unavailable);
+    }
+    assert_eq!(queued(), [0]);
+    fixture.observer.unlock().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_that_is_split_is_counted_as_retried() {
+    let fixture = Fixture::new().await;
+    let registry = &fixture.store.registry;
+    fixture.observer.run("ALTER TABLE pets ADD CHECK (name <> 'bad')").await;
+    let names = ["batch_retries_total", "batch_requests_count", "batch_requests_sum", "queue_wait_seconds_count"];
+    let before = metrics(registry, "create", names);
+    let commits = metric(registry, "commits_total");
+    fixture.add_together(&["a", "b", "bad", "c"]).await;
+    let after = metrics(registry, "create", names);
+    // The first pet alone, then four pets, two times two, and two times one. Each request waited once.
+    assert_eq!([0, 1, 2, 3].map(|index| after[index] - before[index]), [2, 6, 11, 5]);
+    assert_eq!(metric(registry, "commits_total"), commits + 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_of_clients_that_have_disconnected_is_not_counted() {
+    let fixture = Fixture::with(PostgresSettings { connections_per_worker: 1, ..pooling() }).await;
+    let (repository, registry) = (&fixture.store.repository, &fixture.store.registry);
+    wait_for_outcome(repository, Success, PROMPT).await;
+    let before = metrics(registry, "list", REQUESTS_AND_BATCHES);
+    fixture.observer.lock().await;
+    let get = begin_to_find(repository, 1);
+    fixture.observer.wait_for_table_locks(1).await;
+    let reader = Arc::clone(repository);
+    let list = poll_once(async move { reader.list(None, None, 1).await }.boxed());
+    // It waits for the end of the transaction of the get.
+    eventually("it leaves the queue", async || metrics(registry, "list", ["queue_requests"]) == [0]).await;
+    drop(list);
+    fixture.observer.unlock().await;
+    get.await.expect("a response");
+    find(repository, 1).await.expect("a response");
+    assert_eq!(metrics(registry, "list", REQUESTS_AND_BATCHES), before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_without_a_response_in_time_are_counted_once() {
+    let proxied = ProxiedStore::new(short_timeout()).await;
+    let ProxiedStore { store: Store { repository, storage, registry, .. }, proxy, observer, .. } = &proxied;
+    let counts = || {
+        let timeouts = ["get", "create"].map(|kind| metrics(registry, kind, ["timeouts_total"])[0]);
+        [timeouts[0], timeouts[1], metric(registry, "unknown_outcomes_total")]
+    };
+    // The server ends the statement.
+    observer.lock().await;
+    assert_eq!(add_outcome(&add(repository, "never").await), Timeout);
+    observer.unlock().await;
+    assert_eq!(counts(), [0, 1, 0]);
+    assert_eq!(add_outcome(&add(repository, "Rex").await), Success);
+
+    proxy.freeze();
+    assert_eq!(read_outcome(&find(repository, 1).await), Timeout);
+    assert_eq!(add_outcome(&add(repository, "lost").await), Unknown);
+    assert_eq!(counts(), [1, 1, 1]);
+    // Nothing is sent.
+    assert_eq!(add_outcome(&add(repository, "never").await), Unavailable);
+    assert_eq!(counts(), [1, 1, 1]);
+    assert!(storage.readiness().check().await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unknown_outcome_is_counted_even_if_the_client_has_disconnected() {
+    let proxied = ProxiedStore::new(short_timeout()).await;
+    let ProxiedStore { store, proxy, .. } = &proxied;
+    proxy.hold("lost");
+    let repository = Arc::clone(&store.repository);
+    let lost = poll_once(async move { add(&repository, "lost").await }.boxed());
+    eventually("it is sent", async || proxy.held() > 0).await;
+    drop(lost);
+    eventually("it is counted", async || metric(&store.registry, "unknown_outcomes_total") == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn swept_idempotency_keys_are_counted() {
+    let database = PgDatabase::new();
+    let sweeping = PostgresSettings { idempotency_retention: Duration::from_millis(40), ..settings() };
+    let store = Store::at(database.url(), sweeping).await;
+    for name in ["a", "b", "c"] {
+        add_keyed(&store.repository, name).await;
+    }
+    eventually("they are swept", async || metric(&store.registry, "swept_idempotency_keys_total") == 3).await;
+    wait_until_ready(&store.storage).await;
+}
