@@ -2,7 +2,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel, Scopes,
-    ports::{ApiKeyDirectory, ApiKeyDirectoryError},
+    ports::{ApiKeyDirectory, ApiKeyDirectoryError, ApiKeyUse, ApiKeyUses},
 };
 use async_trait::async_trait;
 use secrecy::SecretString;
@@ -36,6 +36,11 @@ impl ApiKeyDirectory for MemoryApiKeyDirectory {
     async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
         Ok(self.keys.get(&digest).cloned())
     }
+}
+
+/// Keys of the configuration are not listed, so their uses are not recorded.
+impl ApiKeyUses for MemoryApiKeyDirectory {
+    fn note(&self, _: &ApiKeyId, _: ApiKeyUse) {}
 }
 
 #[cfg(test)]

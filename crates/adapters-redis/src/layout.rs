@@ -1,4 +1,4 @@
-use animal_store_app::ApiKeyDigest;
+use animal_store_app::{ApiKeyDigest, ports::ApiKeyUse};
 
 /// Names in Redis. Each contains the version of the layout, so that programs with different layouts share no entry.
 #[derive(Debug)]
@@ -7,6 +7,8 @@ pub(crate) struct Layout {
     pub(crate) tokens: String,
     /// Name of the index, a hash: for each API key id, the digests of its tokens, oldest first, separated by spaces.
     pub(crate) index: String,
+    /// Prefix of the names of the record of uses, see `use_record`.
+    uses: String,
     /// Pattern of all names, as in the rules for a Redis user.
     pub(crate) names: String,
 }
@@ -16,12 +18,26 @@ impl Layout {
         Self {
             tokens: format!("{prefix}v1:token:"),
             index: format!("{prefix}v1:index"),
+            uses: format!("{prefix}v1:uses:"),
             names: format!("{prefix}v1:*"),
         }
     }
 
     pub(crate) fn token(&self, digest: &ApiKeyDigest) -> String {
         self.tokens.clone() + &hex::encode(digest.as_bytes())
+    }
+
+    /// Returns the name of a part of the record of uses.
+    pub(crate) fn uses(&self, part: &str) -> String {
+        self.uses.clone() + part
+    }
+
+    /// Returns the name of the sorted set of the last uses of this kind.
+    pub(crate) fn last_uses(&self, kind: ApiKeyUse) -> String {
+        self.uses(match kind {
+            ApiKeyUse::Request => "request",
+            ApiKeyUse::GetPet => "get-pet",
+        })
     }
 
     pub(crate) fn digest(&self, name: &[u8]) -> Option<ApiKeyDigest> {
@@ -45,6 +61,14 @@ mod tests {
         assert_eq!(layout.digest(name.as_bytes()), Some(digest));
         assert_eq!(layout.index, "shop:v1:index");
         assert_eq!(layout.names, "shop:v1:*");
+    }
+
+    #[test]
+    fn no_invalidation_follows_the_record_of_uses() {
+        let layout = Layout::new("shop:");
+        let names = [ApiKeyUse::Request, ApiKeyUse::GetPet].map(|kind| layout.last_uses(kind));
+        assert_eq!(names, ["shop:v1:uses:request", "shop:v1:uses:get-pet"]);
+        assert!(!names.iter().any(|name| name.starts_with(&layout.tokens)));
     }
 
     #[test]

@@ -1,18 +1,27 @@
 //! API keys in Redis.
 //!
 //! [`RedisApiKeyDirectory`] looks keys up in a cache that Redis invalidates, and in Redis if the cache has no entry.
-//! [`RedisApiKeyStore`] adds, lists, rotates and revokes keys. `docs/operations.md` describes what both keep in Redis.
+//! [`RedisApiKeyUses`] records when keys are used. [`RedisApiKeyStore`] adds, lists, rotates and revokes keys.
+//! [`diagnose`] is the part of `animal-store doctor` about Redis. `docs/operations.md` describes what they keep in
+//! Redis.
 
 #![warn(clippy::future_not_send)]
 
 mod admin;
 mod connection;
+mod diagnosis;
 mod layout;
 mod lookup;
+mod metrics;
 mod settings;
+mod time;
 mod token_hash;
+mod use_record;
+mod uses;
 
 pub use admin::RedisApiKeyStore;
 pub use connection::{RedisEndpoint, RedisEndpointError, RedisTls};
+pub use diagnosis::diagnose;
 pub use lookup::RedisApiKeyDirectory;
 pub use settings::RedisSettings;
+pub use uses::{RedisApiKeyUses, UseRecorder};

@@ -17,6 +17,7 @@
 
 mod cache;
 mod directory;
+mod gauges;
 mod lease;
 mod lookup_connection;
 mod query;
@@ -24,3 +25,5 @@ mod session;
 mod state;
 
 pub use directory::RedisApiKeyDirectory;
+pub(crate) use query::{LookupError, find_token};
+pub(crate) use session::tracking_command;

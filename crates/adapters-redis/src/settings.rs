@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-/// Settings of a [`RedisApiKeyDirectory`](crate::RedisApiKeyDirectory).
+/// Settings of a [`RedisApiKeyDirectory`](crate::RedisApiKeyDirectory) and of
+/// [`RedisApiKeyUses`](crate::RedisApiKeyUses).
 #[derive(Debug, Clone)]
 pub struct RedisSettings {
     /// Prefix of every name in Redis.
@@ -10,10 +11,12 @@ pub struct RedisSettings {
     pub timeout: Duration,
     /// How long cached entries are valid after the last confirmed `PING` was sent.
     pub lease: Duration,
-    /// Maximum number of cached tokens that belong to a key.
+    /// Maximum number of cached tokens that belong to a key, and of keys with uses that are not written yet.
     pub max_known: usize,
     /// Maximum number of cached tokens that belong to no key.
     pub max_unknown: usize,
     /// Maximum number of concurrent lookups.
     pub max_lookups: usize,
+    /// Time between two writes of uses.
+    pub use_interval: Duration,
 }

@@ -4,13 +4,14 @@ use thiserror::Error;
 
 use crate::{
     ApiKey, ApiToken,
-    ports::{ApiKeyDirectory, ApiKeyDirectoryError},
+    ports::{ApiKeyDirectory, ApiKeyDirectoryError, ApiKeyUse, ApiKeyUses},
 };
 
-/// Finds the API key that a token belongs to.
+/// Finds the API key that a token belongs to, and notes its use.
 #[derive(Clone)]
 pub struct Authenticate {
     directory: Arc<dyn ApiKeyDirectory>,
+    uses: Arc<dyn ApiKeyUses>,
 }
 
 /// The token is not accepted.
@@ -25,9 +26,9 @@ pub enum AuthenticateError {
 }
 
 impl Authenticate {
-    /// Creates the use case over a directory.
-    pub fn new(directory: Arc<dyn ApiKeyDirectory>) -> Self {
-        Self { directory }
+    /// Creates the use case over a directory and a record of uses.
+    pub fn new(directory: Arc<dyn ApiKeyDirectory>, uses: Arc<dyn ApiKeyUses>) -> Self {
+        Self { directory, uses }
     }
 
     /// Returns the API key of a token. The directory compares digests, never tokens.
@@ -36,7 +37,9 @@ impl Authenticate {
     /// [`AuthenticateError::UnknownKey`] if no valid key has the token, [`AuthenticateError::Directory`] if the lookup
     /// failed.
     pub async fn execute(&self, token: &ApiToken) -> Result<Arc<ApiKey>, AuthenticateError> {
-        self.directory.find(token.digest()).await?.ok_or(AuthenticateError::UnknownKey)
+        let key = self.directory.find(token.digest()).await?.ok_or(AuthenticateError::UnknownKey)?;
+        self.uses.note(&key.id, ApiKeyUse::Request);
+        Ok(key)
     }
 }
 
@@ -45,19 +48,27 @@ mod tests {
     use mockall::predicate::eq;
 
     use super::*;
-    use crate::{ports::MockApiKeyDirectory, test_support::api_key};
+    use crate::{
+        ports::{MockApiKeyDirectory, MockApiKeyUses},
+        test_support::api_key,
+    };
 
     type Found = Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError>;
 
+    /// Only a key that is found has a use.
     async fn authenticate(found: Found) -> Result<Arc<ApiKey>, AuthenticateError> {
         let token = ApiToken::parse("token".into()).unwrap();
+        let mut uses = MockApiKeyUses::new();
+        if let Ok(Some(key)) = &found {
+            uses.expect_note().once().with(eq(key.id.clone()), eq(ApiKeyUse::Request)).return_const(());
+        }
         let mut directory = MockApiKeyDirectory::new();
         directory.expect_find().with(eq(token.digest())).once().return_once(|_| found);
-        Authenticate::new(Arc::new(directory)).execute(&token).await
+        Authenticate::new(Arc::new(directory), Arc::new(uses)).execute(&token).await
     }
 
     #[tokio::test]
-    async fn a_token_is_looked_up_by_its_digest() {
+    async fn a_token_is_found_by_its_digest_and_its_key_is_used() {
         let key = Arc::new(api_key("key"));
         assert_eq!(authenticate(Ok(Some(key.clone()))).await.unwrap(), key);
     }

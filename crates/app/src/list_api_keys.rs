@@ -1,10 +1,28 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
-use crate::ports::{ApiKeyStore, ApiKeyStoreError, TokenEntry};
+use crate::ports::{ApiKeyStore, ApiKeyStoreError, RecordedUses, TokenEntry};
 
-/// Lists the API keys and the public details of their tokens.
+/// Lists the API keys, the public details of their tokens, and their last uses.
 pub struct ListApiKeys {
     store: Arc<dyn ApiKeyStore>,
+}
+
+/// Selects keys by their uses. A key is listed if it meets each condition that is set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UseFilter {
+    /// The key was not used since this moment. If it was never used, its newest token is older.
+    pub unused_since: Option<SystemTime>,
+    /// The key used `getPet`.
+    pub uses_get_pet: bool,
+}
+
+/// The listed keys.
+#[derive(Debug)]
+pub struct ApiKeyList {
+    /// Every token of every listed key, ordered by key id and, for one key, by creation time.
+    pub tokens: Vec<TokenEntry>,
+    /// The uses of all keys, or the reason why they cannot be read.
+    pub uses: Result<RecordedUses, ApiKeyStoreError>,
 }
 
 impl ListApiKeys {
@@ -13,35 +31,112 @@ impl ListApiKeys {
         Self { store }
     }
 
-    /// Returns every token of every key, ordered by key id and, for one key, by creation time.
+    /// Returns the keys that the filter selects.
     ///
     /// # Errors
-    /// See [`ApiKeyStoreError`].
-    pub async fn execute(&self) -> Result<Vec<TokenEntry>, ApiKeyStoreError> {
-        self.store.list().await
+    /// If the keys cannot be read. Uses that cannot be read are an error only if the filter needs them.
+    pub async fn execute(&self, filter: UseFilter) -> Result<ApiKeyList, ApiKeyStoreError> {
+        let tokens = self.store.list().await?;
+        let uses = self.store.list_uses().await;
+        if filter == UseFilter::default() {
+            return Ok(ApiKeyList { tokens, uses });
+        }
+        let uses = uses?;
+        let keys = tokens.chunk_by(|one, next| one.key.id == next.key.id);
+        let tokens = keys.filter(|tokens| filter.selects(tokens, &uses)).flatten().cloned().collect();
+        Ok(ApiKeyList { tokens, uses: Ok(uses) })
+    }
+}
+
+impl UseFilter {
+    /// Returns whether a key with these tokens, oldest first, is listed.
+    fn selects(self, tokens: &[TokenEntry], uses: &RecordedUses) -> bool {
+        let Some(newest) = tokens.last() else { return false };
+        let last = uses.last(&newest.key.id);
+        let last_request = last.request.unwrap_or(newest.created);
+        self.unused_since.is_none_or(|since| last_request < since) && (!self.uses_get_pet || last.get_pet.is_some())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
+    use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
-    use crate::{ports::MockApiKeyStore, test_support::api_key};
+    use crate::{
+        ports::{LastUses, MockApiKeyStore},
+        test_support::api_key,
+    };
+
+    fn day(number: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_hours(24 * number)
+    }
+
+    fn token(id: &str, created: SystemTime) -> TokenEntry {
+        TokenEntry { key: api_key(id), last_four: "abcd".to_owned(), created, expires: None }
+    }
+
+    fn recorded_uses() -> RecordedUses {
+        let used = |id: &str, request, get_pet: Option<_>| {
+            (api_key(id).id, LastUses { request: Some(day(request)), get_pet: get_pet.map(day) })
+        };
+        RecordedUses { since: Some(day(0)), by_key: [used("new", 40, Some(40)), used("old", 10, Some(5))].into() }
+    }
+
+    /// Lists the keys `new` and `old` by the days of their last uses, and two that were never used.
+    async fn list(filter: UseFilter, uses: Result<RecordedUses, ApiKeyStoreError>) -> Result<Vec<String>, String> {
+        let tokens = [
+            token("new", day(1)),
+            token("old", day(1)),
+            token("rotated", day(1)),
+            token("rotated", day(30)),
+            token("unused", day(2)),
+        ];
+        let mut store = MockApiKeyStore::new();
+        store.expect_list().once().return_once(move || Ok(tokens.to_vec()));
+        store.expect_list_uses().once().return_once(|| uses);
+        let list = ListApiKeys::new(Arc::new(store)).execute(filter).await.map_err(|error| error.to_string())?;
+        Ok(list.tokens.iter().map(|token| token.key.id.to_string()).collect())
+    }
 
     #[tokio::test]
-    async fn the_tokens_of_the_store_are_returned() {
-        let entry = TokenEntry {
-            key: api_key("key"),
-            last_four: "abcd".to_owned(),
-            created: SystemTime::UNIX_EPOCH,
-            expires: None,
-        };
-        let mut store = MockApiKeyStore::new();
-        store.expect_list().once().return_once({
-            let entry = entry.clone();
-            || Ok(vec![entry])
-        });
-        assert_eq!(ListApiKeys::new(Arc::new(store)).execute().await.unwrap(), [entry]);
+    async fn without_a_filter_every_token_is_listed_even_if_the_uses_cannot_be_read() {
+        let all = ["new", "old", "rotated", "rotated", "unused"];
+        assert_eq!(list(UseFilter::default(), Ok(recorded_uses())).await.unwrap(), all);
+        let unreadable = Err(ApiKeyStoreError::Unavailable("no permission".into()));
+        assert_eq!(list(UseFilter::default(), unreadable).await.unwrap(), all);
+    }
+
+    #[tokio::test]
+    async fn a_key_is_unused_since_its_last_use_or_the_creation_of_its_newest_token() {
+        for (since, unused) in [
+            (day(2), &[][..]),
+            (day(10), &["unused"]),
+            (day(11), &["old", "unused"]),
+            (day(31), &["old", "rotated", "rotated", "unused"]),
+            (day(41), &["new", "old", "rotated", "rotated", "unused"]),
+        ] {
+            let filter = UseFilter { unused_since: Some(since), uses_get_pet: false };
+            assert_eq!(list(filter, Ok(recorded_uses())).await.unwrap(), unused, "{since:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_keys_that_used_getpet_can_be_listed() {
+        let filter = UseFilter { unused_since: None, uses_get_pet: true };
+        assert_eq!(list(filter, Ok(recorded_uses())).await.unwrap(), ["new", "old"]);
+        let both = UseFilter { unused_since: Some(day(20)), ..filter };
+        assert_eq!(list(both, Ok(recorded_uses())).await.unwrap(), ["old"]);
+    }
+
+    #[tokio::test]
+    async fn a_filter_fails_if_the_uses_cannot_be_read() {
+        for filter in [
+            UseFilter { unused_since: Some(day(1)), uses_get_pet: false },
+            UseFilter { unused_since: None, uses_get_pet: true },
+        ] {
+            let unreadable = Err(ApiKeyStoreError::Unavailable("no permission".into()));
+            list(filter, unreadable).await.unwrap_err();
+        }
     }
 }

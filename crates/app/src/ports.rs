@@ -5,16 +5,18 @@
 
 mod api_key_directory;
 mod api_key_store;
+mod api_key_uses;
 mod pet_repository;
 mod readiness;
 
 #[cfg(any(test, feature = "test-support"))]
 pub use self::{
-    api_key_directory::MockApiKeyDirectory, api_key_store::MockApiKeyStore, pet_repository::MockPetRepository,
-    readiness::MockReadiness,
+    api_key_directory::MockApiKeyDirectory, api_key_store::MockApiKeyStore, api_key_uses::MockApiKeyUses,
+    pet_repository::MockPetRepository, readiness::MockReadiness,
 };
 pub use api_key_directory::{ApiKeyDirectory, ApiKeyDirectoryError};
 pub use api_key_store::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, TokenEntry};
+pub use api_key_uses::{ApiKeyUse, ApiKeyUses, LastUses, RecordedUses};
 pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository, StorageError};
 pub use readiness::{NotReady, Readiness};
 

@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetStatus};
 
-use crate::{ApiKey, ApiKeyId, ApiKeyLabel, ReadAccess, Scopes, WriteAccess};
+use crate::{
+    ApiKey, ApiKeyId, ApiKeyLabel, ReadAccess, Scopes, WriteAccess,
+    ports::{ApiKeyUses, MockApiKeyUses},
+};
 
 /// Returns a pet with this name, category 1 and no status.
 ///
@@ -36,6 +39,13 @@ pub fn pet(id: i64) -> Pet {
 pub fn api_key(id: &str) -> ApiKey {
     let label = ApiKeyLabel::parse(&format!("label of {id}")).expect("a valid label");
     ApiKey { id: ApiKeyId::new(id), label, scopes: Scopes::ALL }
+}
+
+/// Returns a record of uses that records nothing.
+pub fn unrecorded_uses() -> Arc<dyn ApiKeyUses> {
+    let mut uses = MockApiKeyUses::new();
+    uses.expect_note().return_const(());
+    Arc::new(uses)
 }
 
 /// Runs tasks concurrently and returns their results, in the order of the tasks.

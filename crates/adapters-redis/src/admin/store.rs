@@ -5,7 +5,7 @@ use std::{
 
 use animal_store_app::{
     ApiKey, ApiKeyId,
-    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, TokenEntry},
+    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, RecordedUses, TokenEntry},
 };
 use async_trait::async_trait;
 use redis::{Pipeline, Value, cmd, pipe};
@@ -19,6 +19,7 @@ use crate::{
     connection::{Connection, RedisEndpoint, backoff},
     layout::Layout,
     token_hash::{KEY_FIELDS, parse_key},
+    use_record,
 };
 
 /// Adds, lists, rotates and revokes API keys in Redis.
@@ -173,6 +174,14 @@ impl ApiKeyStore for RedisApiKeyStore {
             self.delete_ids(&mut connection, &expired).await;
         }
         Ok(tokens.into_iter().map(StoredToken::into_entry).collect())
+    }
+
+    async fn list_uses(&self) -> Result<RecordedUses, ApiKeyStoreError> {
+        let read = async {
+            let mut connection = self.connect().await?;
+            use_record::read(&mut connection, &self.layout).await.map_err(StoreError::Read)
+        };
+        read.await.map_err(|error| self.port_error(error))
     }
 
     async fn rotate(

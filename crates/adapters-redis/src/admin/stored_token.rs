@@ -1,4 +1,4 @@
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use animal_store_app::{
     ApiKey, ApiKeyId, ApiKeyLabel, Scopes,
@@ -10,6 +10,7 @@ use redis::{Pipeline, pipe};
 use super::error::StoreError;
 use crate::{
     connection::Connection,
+    time::{LAST_SECOND, date},
     token_hash::{KEY_FIELDS, KeyFields, TokenHashError, parse_token},
 };
 
@@ -19,8 +20,6 @@ const CREATED: &str = "created";
 
 /// Number of tokens that are read concurrently.
 const CONCURRENT_READS: usize = 500;
-/// The last second that RFC 3339 can represent.
-const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
 
 /// A name that the index lists for a key.
 #[derive(PartialEq, Eq)]
@@ -107,7 +106,6 @@ impl StoredToken {
     }
 
     pub(crate) fn into_entry(self) -> TokenEntry {
-        let date = |since_1970: Duration| UNIX_EPOCH + Duration::from_secs(since_1970.min(LAST_SECOND).as_secs());
         let half_a_second = Duration::from_millis(500);
         let expires = self.expires().map(|expires| date(expires.saturating_add(half_a_second)));
         let created = date(Duration::from_secs(self.created));

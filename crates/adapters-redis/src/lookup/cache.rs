@@ -20,6 +20,7 @@ pub(crate) struct Cache {
     /// permission.
     in_flight: Mutex<HashMap<ApiKeyDigest, OutcomeReceiver>>,
     permits: Arc<Semaphore>,
+    max_lookups: usize,
 }
 
 pub(crate) type OutcomeReceiver = watch::Receiver<Option<LookupOutcome>>;
@@ -39,6 +40,7 @@ impl Cache {
             unknown: quick_cache::sync::Cache::new(max_unknown),
             in_flight: Mutex::default(),
             permits: Arc::new(Semaphore::new(max_lookups)),
+            max_lookups,
         }
     }
 
@@ -76,6 +78,16 @@ impl Cache {
         in_flight.clear();
         self.known.clear();
         self.unknown.clear();
+    }
+
+    /// Number of cached tokens.
+    pub(crate) fn entries(&self) -> usize {
+        self.known.len() + self.unknown.len()
+    }
+
+    /// Number of lookups that query Redis, including those that were invalidated.
+    pub(crate) fn lookups_in_flight(&self) -> usize {
+        self.max_lookups - self.permits.available_permits()
     }
 
     fn in_flight(&self) -> MutexGuard<'_, HashMap<ApiKeyDigest, OutcomeReceiver>> {

@@ -8,14 +8,16 @@ use animal_store_app::{
     ports::{ApiKeyDirectory, ApiKeyDirectoryError, NotReady, Readiness},
 };
 use async_trait::async_trait;
+use prometheus_client::registry::Registry;
 use tokio::{runtime::Handle, task::AbortHandle, time::timeout};
 
 use super::{
+    gauges::LookupGauges,
     query::{self, LookupError, TokenRecord},
     session,
     state::LookupState,
 };
-use crate::{connection::RedisEndpoint, settings::RedisSettings};
+use crate::{connection::RedisEndpoint, metrics::Metrics, settings::RedisSettings};
 
 /// Looks API keys up in a cache that Redis invalidates, and in Redis if the cache has no entry.
 pub struct RedisApiKeyDirectory {
@@ -28,12 +30,15 @@ pub struct RedisApiKeyDirectory {
 
 impl RedisApiKeyDirectory {
     /// Opens a session with Redis. The current runtime keeps it up until the directory is dropped. Returns after the
-    /// first attempt, successful or not, and at the latest after twice the timeout.
+    /// first attempt, successful or not, and at the latest after twice the timeout. Registers the metrics of the
+    /// directory.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub async fn connect(endpoint: RedisEndpoint, settings: RedisSettings) -> Self {
-        let state = Arc::new(LookupState::new(endpoint, &settings));
+    pub async fn connect(endpoint: RedisEndpoint, settings: RedisSettings, registry: &mut Registry) -> Self {
+        let registry = registry.sub_registry_with_prefix("keys");
+        let state = Arc::new(LookupState::new(endpoint, &settings, Metrics::register(registry)));
+        registry.register_collector(Box::new(LookupGauges(Arc::clone(&state))));
         let session = tokio::spawn(session::supervise(settings.clone(), Arc::clone(&state)));
         let directory =
             Self { state, runtime: Handle::current(), timeout: settings.timeout, session: session.abort_handle() };
@@ -50,7 +55,12 @@ impl RedisApiKeyDirectory {
             let (state, limit) = (Arc::clone(&self.state), self.timeout);
             self.runtime.spawn(async move {
                 let send = |connection| query::find_token(connection, &state.layout, &digest);
-                pending.finish(state.connection.run(limit, send).await);
+                let start = Instant::now();
+                let outcome = state.connection.run(limit, send).await;
+                if outcome.is_ok() {
+                    state.metrics.lookup_duration.observe(start.elapsed().as_secs_f64());
+                }
+                pending.finish(outcome);
             });
         }
         // The lookup has a timeout. This one applies if the runtime is too busy to enforce that, or is shut down.
@@ -67,10 +77,14 @@ impl RedisApiKeyDirectory {
 impl ApiKeyDirectory for RedisApiKeyDirectory {
     async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
         let now = Instant::now();
-        let cached = if self.state.lease.is_valid(now) { self.state.cache.get(&digest, now) } else { None };
-        let record = match cached {
-            Some(record) => record,
-            None => self.query(digest).await?,
+        let LookupState { lease, cache, metrics, .. } = &*self.state;
+        let cached = if lease.is_valid(now) { cache.get(&digest, now) } else { None };
+        let record = if let Some(record) = cached {
+            metrics.hits.inc();
+            record
+        } else {
+            metrics.misses.inc();
+            self.query(digest).await.inspect_err(|error| metrics.count_failure(error))?
         };
         Ok(record.key)
     }

@@ -31,6 +31,11 @@ impl Lease {
         self.nanoseconds(now) < self.end.load(Ordering::Acquire)
     }
 
+    /// Time for which the lease is still valid.
+    pub(crate) fn remaining(&self, now: Instant) -> Duration {
+        Duration::from_nanos(self.end.load(Ordering::Acquire).saturating_sub(self.nanoseconds(now)))
+    }
+
     fn nanoseconds(&self, moment: Instant) -> u64 {
         u64::try_from(moment.saturating_duration_since(self.start).as_nanos()).unwrap_or(u64::MAX)
     }
@@ -47,10 +52,13 @@ mod tests {
         let lease = Lease::new(SECOND);
         let sent = Instant::now();
         assert!(!lease.is_valid(sent), "a new lease has expired");
+        assert_eq!(lease.remaining(sent), Duration::ZERO);
 
         lease.renew(sent);
         assert!(lease.is_valid(sent + SECOND.mul_f64(0.999)));
         assert!(!lease.is_valid(sent + SECOND));
+        assert_eq!(lease.remaining(sent + SECOND / 4), SECOND * 3 / 4);
+        assert_eq!(lease.remaining(sent + 2 * SECOND), Duration::ZERO);
 
         lease.expire();
         assert!(!lease.is_valid(sent));

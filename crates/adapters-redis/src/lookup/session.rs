@@ -11,7 +11,7 @@ use std::{
 };
 
 use animal_store_app::ApiKeyDigest;
-use redis::{PushInfo, PushKind, RedisResult, Value, cmd};
+use redis::{Cmd, PushInfo, PushKind, RedisResult, Value, cmd};
 use tokio::{
     sync::Notify,
     time::{sleep, timeout},
@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     connection::{Connection, Retry},
+    layout::Layout,
     settings::RedisSettings,
 };
 
@@ -45,12 +46,18 @@ struct Events {
 /// Keeps a session up: retries until a session opens, and opens a new one when it ends.
 pub(crate) async fn supervise(settings: RedisSettings, state: Arc<LookupState>) {
     let mut retry = Retry::new();
+    let mut had_session = false;
     loop {
         let start = Instant::now();
         let opened = Session::open(settings.timeout, Arc::clone(&state)).await;
         if opened.is_ok() {
             tracing::info!(address = %state.endpoint, "connected to Redis: API keys can be looked up");
             retry.succeeded();
+            if had_session {
+                state.metrics.reconnects.inc();
+            }
+            had_session = true;
+            state.metrics.connected.set(1);
         }
         state.attempted.notify_one();
         let error = match opened {
@@ -60,6 +67,7 @@ pub(crate) async fn supervise(settings: RedisSettings, state: Arc<LookupState>) 
                 // Lookups of this session were registered before: their results are no longer cached.
                 state.cache.clear();
                 state.lease.expire();
+                state.metrics.connected.set(0);
                 error
             }
             Err(error) => error,
@@ -70,6 +78,13 @@ pub(crate) async fn supervise(settings: RedisSettings, state: Arc<LookupState>) 
         }
         retry.pause(start.elapsed(), settings.timeout).await;
     }
+}
+
+/// Returns the command after which Redis sends an invalidation for each change of a token.
+pub(crate) fn tracking_command(layout: &Layout) -> Cmd {
+    let mut tracking = cmd("CLIENT");
+    tracking.arg("TRACKING").arg("ON").arg("BCAST").arg("PREFIX").arg(&layout.tokens);
+    tracking
 }
 
 impl Session {
@@ -86,9 +101,7 @@ impl Session {
             state,
             pinged: Instant::now(),
         };
-        let mut tracking = cmd("CLIENT");
-        tracking.arg("TRACKING").arg("ON").arg("BCAST").arg("PREFIX").arg(&session.state.layout.tokens);
-        tracking.exec_async(&mut session.invalidations).await?;
+        tracking_command(&session.state.layout).exec_async(&mut session.invalidations).await?;
         // Tests the commands of a lookup, with a token that does not exist.
         let unknown = ApiKeyDigest::from_bytes([0; 32]);
         query::find_token(session.lookups.clone(), &session.state.layout, &unknown).await?;
@@ -144,6 +157,9 @@ impl Session {
 impl Events {
     /// Called while the connection is read: an invalidation is applied before any response behind it is returned.
     fn handle_push(&self, push: &PushInfo, state: &LookupState) {
+        if push.kind == PushKind::Invalidate {
+            state.metrics.invalidations.inc();
+        }
         match (&push.kind, push.data.first()) {
             (PushKind::Disconnection, _) => self.closed.notify_one(),
             (PushKind::Invalidate, Some(Value::Array(names))) => {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use super::{cache::Cache, lease::Lease, lookup_connection::LookupConnection};
-use crate::{connection::RedisEndpoint, layout::Layout, settings::RedisSettings};
+use crate::{connection::RedisEndpoint, layout::Layout, metrics::Metrics, settings::RedisSettings};
 
 /// State that the directory and its session share.
 pub(crate) struct LookupState {
@@ -14,10 +14,11 @@ pub(crate) struct LookupState {
     /// Notified after each attempt to open a session.
     pub(crate) attempted: Notify,
     pub(crate) connection: LookupConnection,
+    pub(crate) metrics: Metrics,
 }
 
 impl LookupState {
-    pub(crate) fn new(endpoint: RedisEndpoint, settings: &RedisSettings) -> Self {
+    pub(crate) fn new(endpoint: RedisEndpoint, settings: &RedisSettings, metrics: Metrics) -> Self {
         Self {
             endpoint,
             cache: Arc::new(Cache::new(settings.max_known, settings.max_unknown, settings.max_lookups)),
@@ -25,6 +26,7 @@ impl LookupState {
             layout: Layout::new(&settings.prefix),
             attempted: Notify::new(),
             connection: LookupConnection::new(),
+            metrics,
         }
     }
 

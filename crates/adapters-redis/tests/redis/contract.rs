@@ -1,4 +1,4 @@
-//! The contracts of `ApiKeyDirectory` and `ApiKeyStore`.
+//! The contracts of `ApiKeyDirectory`, `ApiKeyStore` and `ApiKeyUses`.
 
 mod directory {
     use std::sync::Arc;
@@ -36,4 +36,22 @@ mod store {
     }
 
     animal_store_app::api_key_store_contract!(setup);
+}
+
+mod uses {
+    use std::sync::Arc;
+
+    use animal_store_app::test_support::contract::api_key_uses::Uses;
+    use animal_store_test_servers::RedisSpace;
+
+    use crate::setup::{Keys, frequent_writes};
+
+    async fn setup() -> (Uses, RedisSpace) {
+        let space = RedisSpace::new();
+        let keys = Keys::at(space.url(), frequent_writes(space.prefix()));
+        let instances = [(); 2].map(|()| Arc::new(keys.uses().recorder()) as Arc<_>);
+        (Uses { instances, store: Arc::new(keys.store) }, space)
+    }
+
+    animal_store_app::api_key_uses_contract!(setup);
 }

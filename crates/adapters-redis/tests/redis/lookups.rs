@@ -64,7 +64,7 @@ async fn a_lookup_continues_for_others_after_the_request_that_started_it_was_can
 /// Each worker of the HTTP server has its own runtime.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lookup_continues_for_others_after_the_runtime_that_started_it_was_shut_down() {
-    let Proxied { directory, keys, proxy: _proxy, server: _server } = over_a_slow_connection(long_timeouts()).await;
+    let Proxied { directory, keys, proxy: _proxy, server: _server, .. } = over_a_slow_connection(long_timeouts()).await;
     keys.add("key", "token").await;
     becomes(&directory, "earlier", Refused).await;
 

@@ -4,27 +4,31 @@ use std::time::Duration;
 
 use animal_store_app::{
     ApiKeyId,
-    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken},
+    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, ApiKeyUse, ApiKeyUses, NewToken},
     test_support::api_key,
 };
 use animal_store_test_servers::RedisServer;
+use prometheus_client::registry::Registry;
 
 use crate::{
     requests::{Accepted, Failed, Refused, becomes, changes_to, is_ready, use_token},
-    setup::{Keys, long_timeouts, new_token},
+    setup::{Keys, long_timeouts, metric, new_token},
 };
 
 /// Permissions of the user for lookups.
-const READER: &str = "+ping +client|tracking +exists +hmget +pttl";
+pub(crate) const READER: &str = "+ping +client|tracking +exists +hmget +pttl";
+/// Further permissions of this user, for the record of uses. Without them, nothing else fails.
+const USES: &str = "~shop:v1:uses:* +zadd";
 /// Permissions of the user for the administration.
 const WRITER: &str =
-    "+watch +multi +exec +time +exists +hget +hexists +hgetall +hmget +pttl +hset +hdel +del +pexpireat";
+    "+watch +multi +exec +time +exists +hget +hexists +hgetall +hmget +pttl +hset +hdel +del +pexpireat +zrange +zrem";
 
-/// Permission to remove ids of expired keys from the index. Without it they stay there, which is harmless.
-const CLEANUP: &str = "+hdel";
+/// Permissions to remove ids of expired keys from the index, and their uses. Without them these stay there, which is
+/// harmless.
+const CLEANUP: [&str; 2] = ["+hdel", "+zrem"];
 
 /// Creates a user that has only these permissions on these names.
-fn user(server: &RedisServer, name: &str, names: &str, permissions: &str) -> Keys {
+pub(crate) fn user(server: &RedisServer, name: &str, names: &str, permissions: &str) -> Keys {
     let permissions: Vec<_> = permissions.split(' ').collect();
     server.command(&[&["ACL", "SETUSER", name, "reset", "on", ">secret", names], &permissions[..]].concat());
     Keys::at(&format!("redis://{name}:secret@localhost:{}", server.port()), long_timeouts())
@@ -35,11 +39,11 @@ fn each_left_out(permissions: &'static str) -> impl Iterator<Item = (&'static st
     permissions.split(' ').map(|left_out| (left_out, without(permissions, left_out)))
 }
 
-fn without(permissions: &str, left_out: &str) -> String {
+pub(crate) fn without(permissions: &str, left_out: &str) -> String {
     permissions.split(' ').filter(|&permission| permission != left_out).collect::<Vec<_>>().join(" ")
 }
 
-fn everything(server: &RedisServer) -> Vec<String> {
+pub(crate) fn everything(server: &RedisServer) -> Vec<String> {
     let names = server.command(&["--scan"]);
     let mut entries: Vec<_> = names.lines().map(|name| format!("{name} {}", server.command(&["DUMP", name]))).collect();
     entries.sort();
@@ -91,6 +95,53 @@ async fn every_connection_has_a_name_without_a_permission_for_it() {
     assert!(clients.iter().all(|client| client.contains(" name=animal-store ")), "{clients:?}");
 }
 
+/// Returns whether the user may run a command.
+fn may_run(server: &RedisServer, user: &str, command: &str) -> bool {
+    let command: Vec<_> = command.split(' ').collect();
+    server.command(&[&["ACL", "DRYRUN", user], &command[..]].concat()) == "OK"
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_user_for_lookups_can_write_uses_and_nothing_else() {
+    let server = RedisServer::start();
+    let keys = user(&server, "reader", "%R~shop:v1:*", &format!("{USES} {READER}"));
+    assert!(is_ready(&keys.directory().await).await);
+    let mut metrics = Registry::default();
+    let (uses, writer_end) = keys.measured_uses(&mut metrics);
+    uses.recorder().note(&ApiKeyId::new("key"), ApiKeyUse::GetPet);
+    drop(uses);
+    writer_end.await.expect("the writer does not panic");
+    assert_eq!(metric(&metrics, r#"use_writes_total{result="written"}"#), "1");
+
+    assert!(may_run(&server, "reader", "ZADD shop:v1:uses:request GT 1 key"));
+    for command in [
+        "ZADD shop:v1:token:x GT 1 key",
+        "ZADD shop:v1:index GT 1 key",
+        "ZADD store:v1:uses:request GT 1 key",
+        "HSET shop:v1:token:x id key",
+        "DEL shop:v1:token:x",
+        "DEL shop:v1:uses:request",
+        "ZRANGE shop:v1:uses:request 0 -1",
+        "ZREM shop:v1:uses:request key",
+    ] {
+        assert!(!may_run(&server, "reader", command), "{command}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_the_permission_to_write_uses_keys_are_still_found() {
+    let server = RedisServer::start();
+    Keys::at(&server.url(), long_timeouts()).add("key", "token").await;
+    let keys = user(&server, "reader", "%R~shop:v1:*", READER);
+    let mut metrics = Registry::default();
+    let (uses, writer_end) = keys.measured_uses(&mut metrics);
+    uses.recorder().note(&ApiKeyId::new("key"), ApiKeyUse::Request);
+    drop(uses);
+    writer_end.await.expect("the writer does not panic");
+    assert_eq!(metric(&metrics, r#"use_writes_total{result="failed"}"#), "1");
+    becomes(&keys.directory().await, "token", Accepted).await;
+}
+
 /// Calls every operation of a store.
 async fn use_store(keys: &Keys) -> Result<(), ApiKeyStoreError> {
     let store = &keys.store;
@@ -103,13 +154,15 @@ async fn use_store(keys: &Keys) -> Result<(), ApiKeyStoreError> {
     assert!(store.rotate(&ApiKeyId::new("limited"), new_token("next"), Duration::ZERO).await?.is_some());
     assert!(store.revoke(&ApiKeyId::new("limited")).await?.is_some());
     while store.list().await?.len() > 2 {}
+    store.list_uses().await?;
     assert!(store.revoke(&ApiKeyId::new("key")).await?.is_some());
     store.list().await.map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_needs_fourteen_permissions_on_its_own_names() {
+async fn a_store_needs_sixteen_permissions_on_its_own_names() {
     let server = RedisServer::start();
+    server.command(&["ZADD", "shop:v1:uses:request", "1", "revoked"]);
     use_store(&user(&server, "writer", "~shop:v1:*", WRITER)).await.expect("the permissions suffice");
     assert_eq!(server.command(&["DBSIZE"]), "0");
 }
@@ -117,7 +170,7 @@ async fn a_store_needs_fourteen_permissions_on_its_own_names() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_without_the_permission_to_clean_up_works() {
     let server = RedisServer::start();
-    let keys = user(&server, "writer", "~shop:v1:*", &without(WRITER, CLEANUP));
+    let keys = user(&server, "writer", "~shop:v1:*", &without(WRITER, "+hdel"));
     use_store(&keys).await.expect("the permissions suffice");
     assert_eq!(keys.store.list().await.expect("list"), []);
     assert_eq!(server.command(&["--scan"]), "shop:v1:index");
@@ -125,7 +178,7 @@ async fn a_store_without_the_permission_to_clean_up_works() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_lacks_any_other_permission_fails() {
-    for (left_out, others) in each_left_out(WRITER).filter(|&(left_out, _)| left_out != CLEANUP) {
+    for (left_out, others) in each_left_out(WRITER).filter(|(left_out, _)| !CLEANUP.contains(left_out)) {
         let server = RedisServer::start();
         let keys = user(&server, "writer", "~shop:v1:*", &others);
         let error = use_store(&keys).await.expect_err(left_out);
@@ -140,7 +193,7 @@ async fn a_change_without_every_permission_is_not_applied_in_part() {
     let admin = Keys::at(&server.url(), long_timeouts());
     let key = admin.add("key", "token").await;
     let before = everything(&server);
-    for (left_out, others) in each_left_out(WRITER).filter(|&(left_out, _)| left_out != CLEANUP) {
+    for (left_out, others) in each_left_out(WRITER).filter(|(left_out, _)| !CLEANUP.contains(left_out)) {
         let Keys { store, .. } = user(&server, "writer", "~shop:v1:*", &others);
         let ending = NewToken { lifetime: Some(Duration::from_hours(1)), ..new_token("new") };
         let added = store.add(api_key("new"), ending.clone()).await.map(drop);

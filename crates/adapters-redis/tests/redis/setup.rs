@@ -2,14 +2,18 @@
 
 use std::{sync::Arc, time::Duration};
 
-use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyStore, RedisEndpoint, RedisSettings, RedisTls};
+use animal_store_adapters_redis::{
+    RedisApiKeyDirectory, RedisApiKeyStore, RedisApiKeyUses, RedisEndpoint, RedisSettings, RedisTls, diagnose,
+};
 use animal_store_app::{
-    ApiKey, ApiKeyDigest, ApiToken,
+    ApiKey, ApiKeyDigest, ApiToken, Finding,
     ports::{AddedKey, ApiKeyDirectory, ApiKeyDirectoryError, ApiKeyStore, NewToken},
     test_support::api_key,
 };
 use animal_store_test_servers::{FaultProxy, RedisServer};
 use futures_util::FutureExt;
+use prometheus_client::{encoding::text::encode, registry::Registry};
+use tokio::task::JoinHandle;
 
 use crate::requests::{Accepted, becomes, wait_until};
 
@@ -30,6 +34,7 @@ pub(crate) fn settings(prefix: &str) -> RedisSettings {
         max_known: 1000,
         max_unknown: 1000,
         max_lookups: 1000,
+        use_interval: Duration::from_mins(1),
     }
 }
 
@@ -41,6 +46,11 @@ pub(crate) fn long_timeouts() -> RedisSettings {
 /// Settings with which the lease does not end within [`TEST_TIMEOUT`].
 pub(crate) fn long_lease() -> RedisSettings {
     RedisSettings { timeout: TIMEOUT, ..long_timeouts() }
+}
+
+/// Settings with which uses are written at once.
+pub(crate) fn frequent_writes(prefix: &str) -> RedisSettings {
+    RedisSettings { use_interval: Duration::from_millis(10), timeout: TEST_TIMEOUT, ..settings(prefix) }
 }
 
 /// A store, and the settings for directories over the same keys.
@@ -60,8 +70,27 @@ impl Keys {
         Self { store, endpoint, settings }
     }
 
+    pub(crate) async fn diagnose(&self) -> Vec<Finding> {
+        diagnose(&self.endpoint, &self.settings).await
+    }
+
     pub(crate) async fn directory(&self) -> RedisApiKeyDirectory {
-        RedisApiKeyDirectory::connect(self.endpoint.clone(), self.settings.clone()).await
+        self.measured_directory(&mut Registry::default()).await
+    }
+
+    /// Opens a directory that registers its metrics here.
+    pub(crate) async fn measured_directory(&self, registry: &mut Registry) -> RedisApiKeyDirectory {
+        RedisApiKeyDirectory::connect(self.endpoint.clone(), self.settings.clone(), registry).await
+    }
+
+    /// Starts a record of uses.
+    pub(crate) fn uses(&self) -> RedisApiKeyUses {
+        self.measured_uses(&mut Registry::default()).0
+    }
+
+    /// Starts a record of uses that registers its metrics here. Returns the end of its writer as well.
+    pub(crate) fn measured_uses(&self, registry: &mut Registry) -> (RedisApiKeyUses, JoinHandle<()>) {
+        RedisApiKeyUses::start(self.endpoint.clone(), &self.settings, registry)
     }
 
     pub(crate) async fn add(&self, id: &str, token: &str) -> ApiKey {
@@ -105,6 +134,7 @@ pub(crate) struct Proxied {
     pub(crate) directory: RedisApiKeyDirectory,
     /// The store does not use the proxy.
     pub(crate) keys: Keys,
+    pub(crate) metrics: Registry,
     pub(crate) proxy: FaultProxy,
     pub(crate) server: RedisServer,
 }
@@ -120,8 +150,10 @@ impl Proxied {
         let mut proxy = FaultProxy::to(server.port());
         prepare(&mut proxy);
         let keys = Keys::at(&server.url(), settings.clone());
-        let directory = Keys::at(&format!("redis://{}", proxy.address()), settings).directory().await;
-        Self { directory, keys, proxy, server }
+        let mut metrics = Registry::default();
+        let proxied = Keys::at(&format!("redis://{}", proxy.address()), settings);
+        let directory = proxied.measured_directory(&mut metrics).await;
+        Self { directory, keys, metrics, proxy, server }
     }
 
     /// Adds a key and uses it until it is cached.
@@ -130,6 +162,12 @@ impl Proxied {
         becomes(&self.directory, token, Accepted).await;
         wait_until("the key is cached", async || is_cached(&self.directory, token)).await;
         key
+    }
+
+    /// Returns the value of a metric that counts. The name includes labels: `cache_lookups_total{result="hit"}`.
+    #[track_caller]
+    pub(crate) fn metric(&self, name: &str) -> u64 {
+        metric(&self.metrics, name).parse().expect("a whole number")
     }
 
     /// Number of lookups that the server executed.
@@ -150,4 +188,13 @@ pub(crate) fn invalidations_client(server: &RedisServer) -> Option<String> {
     let clients = server.command(&["CLIENT", "LIST"]);
     let tracking = clients.lines().find(|client| client.contains(" flags=tB "))?;
     tracking.split(' ').next().map(str::to_owned)
+}
+
+/// Returns the value of a metric. The name includes labels.
+#[track_caller]
+pub(crate) fn metric(metrics: &Registry, name: &str) -> String {
+    let mut text = String::new();
+    encode(&mut text, metrics).expect("text");
+    let value = text.lines().find_map(|line| line.strip_prefix(&format!("keys_{name} ")));
+    value.unwrap_or_else(|| panic!("{name} is not in {text}")).to_owned()
 }

@@ -72,7 +72,7 @@ async fn a_request_that_waits_while_its_key_is_revoked_is_refused() {
     proxied.add_and_cache("kept", "kept").await;
     proxied.proxy.freeze();
     session_ends(&proxied).await;
-    let Proxied { directory, keys, mut proxy, server: _server } = proxied;
+    let Proxied { directory, keys, mut proxy, server: _server, .. } = proxied;
     let revocation = async {
         sleep(Duration::from_millis(50)).await;
         keys.revoke(&key).await;
@@ -93,7 +93,7 @@ async fn the_result_of_a_lookup_that_waited_is_cached() {
     proxied.keys.add("key", "token").await;
     proxied.proxy.refuse();
     session_ends(&proxied).await;
-    let Proxied { directory, mut proxy, keys: _keys, server: _server } = proxied;
+    let Proxied { directory, mut proxy, keys: _keys, server: _server, .. } = proxied;
     let interruption = async {
         sleep(Duration::from_millis(20)).await;
         proxy.heal();
@@ -112,7 +112,7 @@ async fn a_lookup_in_flight_when_its_session_ends_is_sent_again_in_the_next_one(
         proxied.keys.add("kept", "kept").await;
         proxied.proxy.hold("label of ");
         let before = proxied.lookups();
-        let Proxied { directory, keys, mut proxy, server } = proxied;
+        let Proxied { directory, keys, mut proxy, server, .. } = proxied;
         let interruption = async {
             wait_until("Redis responds to both", async || calls(&server, "hmget") == before + 2).await;
             wait_until("the responses are held up", async || proxy.held() > 0).await;
@@ -157,7 +157,7 @@ async fn the_number_of_tokens_that_wait_is_bounded() {
     proxied.keys.add("key", "token").await;
     proxied.proxy.refuse();
     session_ends(&proxied).await;
-    let Proxied { directory, mut proxy, keys: _keys, server: _server } = proxied;
+    let Proxied { directory, mut proxy, keys: _keys, server: _server, .. } = proxied;
     let overload = async {
         wait_until("a third token is refused", async || {
             let third = tokio::time::timeout(Duration::from_millis(1), find(&directory, "third")).await;

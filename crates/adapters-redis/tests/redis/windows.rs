@@ -122,7 +122,7 @@ async fn after_redis_closed_either_connection_a_revoked_key_is_not_accepted() {
 async fn while_the_server_is_stopped_a_key_is_accepted_for_one_lease_at_most_and_refused_after_its_revocation() {
     let proxied = Proxied::new(settings("shop:")).await;
     let key = proxied.add_and_cache("key", "token").await;
-    let Proxied { directory, keys, proxy: _proxy, server } = proxied;
+    let Proxied { directory, keys, proxy: _proxy, server, .. } = proxied;
     server.pause();
     let paused = Instant::now();
     let revocation = tokio::spawn(async move { keys.revoke(&key).await });

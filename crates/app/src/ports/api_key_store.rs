@@ -3,7 +3,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use thiserror::Error;
 
-use super::Cause;
+use super::{Cause, RecordedUses};
 use crate::{ApiKey, ApiKeyDigest, ApiKeyId, ApiToken};
 
 /// Administration of API keys. Each [`ApiKeyDirectory`](super::ApiKeyDirectory) over the same store follows its
@@ -28,6 +28,12 @@ pub trait ApiKeyStore: Send + Sync {
     /// # Errors
     /// See [`ApiKeyStoreError`].
     async fn list(&self) -> Result<Vec<TokenEntry>, ApiKeyStoreError>;
+
+    /// Returns the last uses of the keys that exist, as [`ApiKeyUses`](super::ApiKeyUses) recorded them.
+    ///
+    /// # Errors
+    /// See [`ApiKeyStoreError`].
+    async fn list_uses(&self) -> Result<RecordedUses, ApiKeyStoreError>;
 
     /// Gives a key a new token, which no key may have yet. The old tokens expire after `grace` at the latest. If the
     /// new token has no lifetime, it expires when the newest old token would have. Returns the key, or `Ok(None)` if no

@@ -21,6 +21,7 @@
 
 pub mod api_key_directory;
 pub mod api_key_store;
+pub mod api_key_uses;
 pub mod idempotency;
 pub mod pet_repository;
 

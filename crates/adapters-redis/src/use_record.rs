@@ -1,0 +1,87 @@
+//! The record of uses in Redis, which instances write and the administration reads.
+//!
+//! For each kind of use, a sorted set has the ids of the keys, each with the time of its last use as its score (seconds
+//! since 1970, a whole minute). A third set has the time at which the record began. `ZADD GT` never moves a time
+//! backwards, and `ZADD NX` never changes the beginning: instances can write in any order, and can repeat a write. The
+//! names lie outside of the prefix that invalidations follow, so a write invalidates nothing.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, SystemTime},
+};
+
+use animal_store_app::{
+    ApiKeyId,
+    ports::{ApiKeyUse, RecordedUses},
+};
+use redis::{Pipeline, RedisResult, pipe};
+
+use crate::{
+    connection::Connection,
+    layout::Layout,
+    time::{LAST_SECOND, date},
+};
+
+/// The kinds of uses, in the order of their declaration.
+pub(crate) const KINDS: [ApiKeyUse; 2] = [ApiKeyUse::Request, ApiKeyUse::GetPet];
+/// The last uses of keys in seconds since 1970, for each of [`KINDS`].
+pub(crate) type UseTimes = [HashMap<ApiKeyId, u64>; KINDS.len()];
+/// The members of a sorted set, with their scores.
+type Scores = Vec<(String, f64)>;
+
+/// The only member of the set with the beginning of the record.
+const BEGINNING: &str = "beginning";
+/// Number of keys in a command, so that no command occupies Redis for long.
+const KEYS_PER_COMMAND: usize = 1000;
+
+/// Returns the commands that record these uses.
+pub(crate) fn write(layout: &Layout, times: &UseTimes, now: u64) -> Pipeline {
+    let mut commands = pipe();
+    commands.cmd("ZADD").arg(layout.uses("since")).arg("NX").arg(now).arg(BEGINNING);
+    for (kind, times) in KINDS.into_iter().zip(times) {
+        let members: Vec<_> = times.iter().map(|(id, time)| (time, id.as_str())).collect();
+        for members in members.chunks(KEYS_PER_COMMAND) {
+            commands.cmd("ZADD").arg(layout.last_uses(kind)).arg("GT").arg(members);
+        }
+    }
+    commands
+}
+
+/// Reads the last uses of the keys that exist, and deletes those of other keys.
+pub(crate) async fn read(connection: &mut Connection, layout: &Layout) -> RedisResult<RecordedUses> {
+    let names = KINDS.map(|kind| layout.last_uses(kind));
+    let mut query = pipe();
+    for name in [&layout.uses("since"), &names[0], &names[1]] {
+        query.cmd("ZRANGE").arg(name).arg(0).arg(-1).arg("WITHSCORES");
+    }
+    // After the uses: a key that was used is in the index, unless it was revoked or has expired.
+    query.cmd("HGETALL").arg(&layout.index);
+    let (since, requests, get_pet, index): (Scores, Scores, Scores, HashMap<String, String>) =
+        query.query_async(connection).await?;
+
+    let mut uses = RecordedUses { since: since.first().map(|(_, score)| time(*score)), by_key: HashMap::new() };
+    let mut deletions = pipe();
+    for ((kind, name), scores) in KINDS.into_iter().zip(names).zip([requests, get_pet]) {
+        for (id, score) in scores {
+            match ApiKeyId::parse(&id) {
+                Ok(key) if index.contains_key(&id) => {
+                    let last = uses.by_key.entry(key).or_default();
+                    match kind {
+                        ApiKeyUse::Request => last.request = Some(time(score)),
+                        ApiKeyUse::GetPet => last.get_pet = Some(time(score)),
+                    }
+                }
+                _ => _ = deletions.cmd("ZREM").arg(&name).arg(id),
+            }
+        }
+    }
+    if !deletions.is_empty() {
+        // If that fails, the next call does it.
+        let _ = deletions.exec_async(connection).await;
+    }
+    Ok(uses)
+}
+
+fn time(score: f64) -> SystemTime {
+    date(Duration::try_from_secs_f64(score.max(0.0)).unwrap_or(LAST_SECOND))
+}

@@ -1,0 +1,59 @@
+/// A result of `animal-store doctor` about one subject. It contains no secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Stable name of the subject, such as `postgres.fsync`.
+    pub subject: &'static str,
+    /// The verdict about it.
+    pub verdict: Verdict,
+    /// The state that was found.
+    pub found: String,
+    /// What an operator can do about it. `None` if the verdict is [`Verdict::Ok`].
+    pub advice: Option<String>,
+}
+
+/// A verdict, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// As it should be.
+    Ok,
+    /// It could not be examined.
+    Unknown,
+    /// It works, and can lead to a failure or to a loss.
+    Warning,
+    /// The service fails, or loses data in a crash.
+    Error,
+}
+
+impl Verdict {
+    /// Returns the name of the verdict.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Unknown => "unknown",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl Finding {
+    /// Creates a finding that needs no advice.
+    pub fn ok(subject: &'static str, found: impl Into<String>) -> Self {
+        Self { subject, verdict: Verdict::Ok, found: found.into(), advice: None }
+    }
+
+    /// Creates a finding about a subject that could not be examined.
+    pub fn unknown(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { subject, verdict: Verdict::Unknown, found: found.into(), advice: Some(advice.into()) }
+    }
+
+    /// Creates a finding about a subject that works and can lead to a failure or to a loss.
+    pub fn warning(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { subject, verdict: Verdict::Warning, found: found.into(), advice: Some(advice.into()) }
+    }
+
+    /// Creates a finding about a subject with which the service fails, or loses data in a crash.
+    pub fn error(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { subject, verdict: Verdict::Error, found: found.into(), advice: Some(advice.into()) }
+    }
+}
