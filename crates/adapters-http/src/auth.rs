@@ -4,30 +4,71 @@
 use std::sync::Arc;
 
 use actix_web::{
-    Error, HttpMessage, HttpRequest,
+    Error, HttpMessage, HttpRequest, ResponseError,
     body::BoxBody,
     dev::{ServiceRequest, ServiceResponse},
-    http::header::{AUTHORIZATION, HeaderMap},
+    http::{
+        StatusCode,
+        header::{AUTHORIZATION, HeaderMap},
+    },
     middleware::Next,
     web::Data,
 };
 use animal_store_app::{ApiKey, ApiToken, ReadAccess, WriteAccess};
+use tracing::Instrument;
 
-use crate::{error::ApiError, middleware::key_shares::KeyShares, use_cases::UseCases};
+use crate::{
+    error::ApiError,
+    metrics::Shed,
+    middleware::{key_shares::KeyShares, request_log::client_address},
+    rate_limits::RateLimits,
+    traces::spans,
+    use_cases::UseCases,
+};
+
+/// Limits of one client.
+pub(crate) struct ClientLimits {
+    /// The limits that each worker has for itself.
+    pub(crate) shares: KeyShares,
+    /// The limits that all workers share.
+    pub(crate) rates: Arc<RateLimits>,
+}
 
 /// Admits a request with a valid API key and adds the key to its extensions. Rejects every other request, and those of
-/// a key that has too many in flight.
+/// a key or an address beyond its limits.
 pub(crate) async fn authenticate(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
-    let key = match find_key(&request).await {
+    let limits = data::<ClientLimits>(&request).clone();
+    let key = match find_key_within_limit(&request, &limits.rates).instrument(spans::authentication()).await {
         Ok(key) => key,
         Err(error) => return Ok(request.error_response(error)),
     };
-    let shares = data::<KeyShares>(&request).clone();
     request.extensions_mut().insert(Arc::clone(&key));
-    match shares.acquire(&key.id) {
-        Some(_permit) => next.call(request).await,
-        None => Ok(request.error_response(ApiError::Overloaded)),
+    let Some(_permit) = limits.shares.acquire(&key.id) else {
+        return Ok(request.error_response(ApiError::Overloaded(Shed::KeyShare)));
+    };
+    let Some(limiter) = &limits.rates.keys else { return next.call(request).await };
+    let left = limiter.take(&key.id);
+    let mut response = match left {
+        Some(_) => next.call(request).await?,
+        None => request.error_response(ApiError::RateLimited),
+    };
+    limiter.add_fields(response.headers_mut(), left);
+    Ok(response)
+}
+
+/// Finds the API key, unless the address of the client has failed too often. Every 401 counts as a failure of the
+/// address. A failed lookup, which is a 5xx, does not count.
+async fn find_key_within_limit(request: &ServiceRequest, rates: &RateLimits) -> Result<Arc<ApiKey>, ApiError> {
+    let limiter = rates.auth_failures.as_ref();
+    let Some((limiter, client)) = limiter.and_then(|limiter| Some((limiter, client_address(request)?))) else {
+        return find_key(request).await;
+    };
+    limiter.check(client)?;
+    let found = find_key(request).await;
+    if found.as_ref().is_err_and(|error| error.status_code() == StatusCode::UNAUTHORIZED) {
+        limiter.count(client);
     }
+    found
 }
 
 async fn find_key(request: &ServiceRequest) -> Result<Arc<ApiKey>, ApiError> {
@@ -63,7 +104,7 @@ pub(crate) fn write_access(request: &HttpRequest) -> Result<WriteAccess, ApiErro
     Ok(WriteAccess::new(api_key(request))?)
 }
 
-fn api_key(request: &HttpRequest) -> Arc<ApiKey> {
+pub(crate) fn api_key(request: &HttpRequest) -> Arc<ApiKey> {
     request.extensions().get().cloned().expect("every route under `/v1` is behind `authenticate`")
 }
 

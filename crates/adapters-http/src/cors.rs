@@ -29,6 +29,7 @@ use crate::{
         request_id::X_REQUEST_ID,
     },
     pets::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED},
+    rate_limits::{RATE_LIMIT, RATE_LIMIT_POLICY},
 };
 
 /// Seconds for which a browser may cache the response to a preflight. Browsers limit it to two hours.
@@ -39,8 +40,18 @@ const METHODS: [Method; 3] = [Method::GET, Method::HEAD, Method::POST];
 const REQUEST_HEADERS: [HeaderName; 4] = [AUTHORIZATION, CONTENT_TYPE, IDEMPOTENCY_KEY, X_REQUEST_ID];
 
 /// Headers that a page may read, besides `Content-Type` and the other headers that every page may read.
-const EXPOSED_HEADERS: [HeaderName; 8] =
-    [DEPRECATION, IDEMPOTENCY_REPLAYED, LINK, LOCATION, RETRY_AFTER, SUNSET, WWW_AUTHENTICATE, X_REQUEST_ID];
+const EXPOSED_HEADERS: [HeaderName; 10] = [
+    DEPRECATION,
+    IDEMPOTENCY_REPLAYED,
+    LINK,
+    LOCATION,
+    RATE_LIMIT,
+    RATE_LIMIT_POLICY,
+    RETRY_AFTER,
+    SUNSET,
+    WWW_AUTHENTICATE,
+    X_REQUEST_ID,
+];
 
 /// Origins whose pages may use the interface, besides its own origin.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use actix_web::{
     HttpResponse, ResponseError,
     http::{
         StatusCode,
-        header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
+        header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE},
     },
 };
 use animal_store_app::{Scope, ports::Cause};
@@ -23,7 +23,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub(crate) use self::{problems::Problems, sources::with_sources};
-use crate::json::json;
+use crate::{json::json, metrics::Shed};
 
 #[derive(Debug, Error)]
 #[error("{}", self.response().code)]
@@ -52,9 +52,15 @@ pub(crate) enum ApiError {
     IdempotencyConflict,
     /// The idempotency key was used for another pet.
     IdempotencyMismatch,
+    /// The operation was removed.
+    Gone,
+    /// The API key has sent too many requests. It can send one again within a second.
+    RateLimited,
+    /// The address of the client has failed to authenticate too often. Contains the seconds until its next request.
+    TooManyAuthFailures(u64),
     Internal(#[source] Cause),
     Unavailable(#[source] Cause),
-    Overloaded,
+    Overloaded(Shed),
     OutcomeUnknown(#[source] Cause),
 }
 
@@ -66,7 +72,7 @@ pub(crate) struct ErrorResponse {
     pub(crate) status: u16,
     /// Header that a client needs to correct or retry the request.
     #[serde(skip)]
-    pub(crate) header: Option<(HeaderName, &'static str)>,
+    pub(crate) header: Option<(HeaderName, Cow<'static, str>)>,
     /// The response in JSON if it is fixed.
     #[serde(skip)]
     json: Option<&'static str>,
@@ -92,8 +98,8 @@ const fn client_error(status: u16, code: &'static str, message: String) -> Error
 }
 
 impl ErrorResponse {
-    fn with(self, name: HeaderName, value: &'static str) -> Self {
-        Self { header: Some((name, value)), ..self }
+    fn with(self, name: HeaderName, value: impl Into<Cow<'static, str>>) -> Self {
+        Self { header: Some((name, value.into())), ..self }
     }
 
     fn status_code(&self) -> StatusCode {
@@ -102,6 +108,16 @@ impl ErrorResponse {
 }
 
 impl ApiError {
+    /// Returns the limit because of which the request is refused.
+    pub(crate) fn shed(&self) -> Option<Shed> {
+        match self {
+            Self::Overloaded(shed) => Some(*shed),
+            Self::RateLimited => Some(Shed::RateLimit),
+            Self::TooManyAuthFailures(_) => Some(Shed::AuthFailures),
+            _ => None,
+        }
+    }
+
     /// The table of all errors.
     pub(crate) fn response(&self) -> ErrorResponse {
         match self {
@@ -133,7 +149,7 @@ impl ApiError {
             Self::RouteNotFound => fixed!(404, "route_not_found", "path not found"),
             Self::MethodNotAllowed(methods) => {
                 client_error(405, "method_not_allowed", format!("method not allowed; allowed: {methods}"))
-                    .with(ALLOW, methods)
+                    .with(ALLOW, *methods)
             }
             Self::RequestTimeout => fixed!(408, "request_timeout", "the request body did not arrive in time"),
             Self::IdempotencyConflict => fixed!(
@@ -142,6 +158,7 @@ impl ApiError {
                 "an earlier request with this Idempotency-Key is in flight; retry later"
             )
             .with(RETRY_AFTER, "1"),
+            Self::Gone => fixed!(410, "gone", "this operation was removed; use listPets"),
             Self::PayloadTooLarge(bytes) => {
                 client_error(413, "payload_too_large", format!("the request body must have at most {bytes} bytes"))
             }
@@ -161,11 +178,18 @@ impl ApiError {
             Self::IdempotencyMismatch => {
                 fixed!(422, "idempotency_mismatch", "this Idempotency-Key was used for another pet")
             }
+            Self::RateLimited => {
+                fixed!(429, "rate_limited", "too many requests with this API key; retry later").with(RETRY_AFTER, "1")
+            }
+            Self::TooManyAuthFailures(seconds) => {
+                fixed!(429, "rate_limited", "too many failed authentications from this address; retry later")
+                    .with(RETRY_AFTER, seconds.to_string())
+            }
             Self::Internal(_) => fixed!(500, "internal_error", "internal error"),
             Self::Unavailable(_) => {
                 fixed!(503, "unavailable", "the service is unavailable; retry later").with(RETRY_AFTER, "1")
             }
-            Self::Overloaded => {
+            Self::Overloaded(_) => {
                 fixed!(503, "overloaded", "the service is overloaded; retry later").with(RETRY_AFTER, "1")
             }
             // Without Retry-After, because a retry could add a second pet.
@@ -189,7 +213,7 @@ impl ResponseError for ApiError {
         let mut body = self.response();
         let mut response = HttpResponse::build(body.status_code());
         if let Some((name, value)) = body.header.take() {
-            response.insert_header((name, HeaderValue::from_static(value)));
+            response.insert_header((name, &*value));
         }
         if body.status >= 500 {
             // The error may occur before the routes under `/v1`, which set this header on their responses.

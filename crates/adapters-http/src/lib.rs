@@ -1,11 +1,12 @@
-//! The HTTP interface of the animal store: `/v1` for clients, `/live` and `/ready` for operators.
+//! The HTTP interface of the animal store: `/v1` for clients, `/live`, `/ready` and `/metrics` for operators.
 //!
 //! Handlers are named after the operations of the interface. A request passes [`serve_api`], the routes, `auth`, a
 //! handler in `pets` and a use case. Only this crate contains status codes, headers and wire formats. Every response
 //! that is not a success carries the Error body, made in one place from an `ApiError` that cannot contain internal
 //! text.
 //!
-//! The wings, each with its own page: `middleware`, `transport`, `openapi`, `cors`, `explorer`, `compression`.
+//! The wings, each with its own page: `middleware`, `rate_limits`, `traces`, `transport`, `metrics`, `openapi`, `cors`,
+//! `explorer` and `compression`.
 
 mod auth;
 mod body;
@@ -14,22 +15,29 @@ mod cors;
 mod error;
 mod explorer;
 mod health;
+mod http_server;
 mod json;
 mod limits;
+mod metrics;
 mod middleware;
 mod openapi;
 mod pets;
+mod rate_limits;
 mod routes;
 mod serve;
+mod traces;
 mod transport;
 mod use_cases;
 
 pub use cors::{AllowedOrigins, Origin, OriginError};
-pub use limits::Limits;
+pub use http_server::{HttpServer, HttpServerHandle};
+pub use limits::{Limits, RateLimit};
 pub use middleware::{
     in_flight::InFlight,
+    logged_requests::{LoggedRequests, RequestLogFilter},
     trusted_proxies::{TrustedProxies, TrustedProxiesError},
 };
 pub use openapi::openapi_document;
-pub use serve::{HttpServer, HttpServerHandle, serve_api, serve_management};
+pub use serve::{ApiSettings, serve_api, serve_management};
+pub use traces::{ServerTimingLayer, TraceSettings};
 pub use use_cases::UseCases;

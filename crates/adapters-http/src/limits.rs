@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 /// Limits and timeouts of a server.
 #[derive(Debug, Clone)]
@@ -16,6 +16,10 @@ pub struct Limits {
     /// Maximum number of requests of one API key, those that wait for their body included. Each worker has an equal
     /// share, at least 1. Others are rejected with 503.
     pub max_in_flight_per_key: usize,
+    /// Maximum rate of the requests of one API key, over all workers. Others are rejected with 429.
+    pub rate_limit: Option<RateLimit>,
+    /// Maximum number of failed authentications of one client address. Further requests are rejected with 429.
+    pub max_auth_failures_per_minute: Option<NonZeroU32>,
     /// Maximum size of a request body.
     pub max_body_bytes: usize,
     /// Timeout for the head of a connection's first request.
@@ -28,15 +32,39 @@ pub struct Limits {
     pub answer_timeout: Duration,
 }
 
-/// Maximum number of accepted connections of a worker that wait until others are closed.
-pub(crate) const MAX_WAITING: usize = 64;
+/// Maximum rate of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Requests per second, after the burst.
+    pub per_second: NonZeroU32,
+    /// Requests at once, after a pause of `burst / per_second` seconds.
+    pub burst: NonZeroU32,
+}
+
+/// Maximum number of accepted connections of a worker that wait until others are closed. It is at most the number of
+/// those that are served.
+const MAX_WAITING: usize = 64;
 
 pub(crate) const MANAGEMENT_CONNECTIONS: usize = 100;
 
 impl Limits {
-    /// Returns the maximum number of client connections of both servers, those that wait included.
+    /// Maximum number of sockets of the management listener's clients.
+    pub const MANAGEMENT_SOCKETS: usize = MANAGEMENT_CONNECTIONS + MAX_WAITING + 1;
+
+    /// Returns the maximum number of sockets of the API listener's clients, those that wait included.
     pub fn sockets(&self) -> usize {
-        self.max_connections + MANAGEMENT_CONNECTIONS + (self.workers + 1) * MAX_WAITING
+        // actix accepts one connection more than its maximum.
+        self.running_workers() * (self.accepted_connections_per_worker() + 1)
+    }
+
+    /// Lowers `max_connections` so that [`sockets`](Self::sockets) is at most `max`. Returns whether that is possible:
+    /// each worker serves at least one connection.
+    pub fn reduce_sockets(&mut self, max: usize) -> bool {
+        let workers = self.running_workers();
+        let share = (max / workers).saturating_sub(1);
+        let served = share.saturating_sub(MAX_WAITING).max(share / 2);
+        self.max_connections = self.max_connections.min(served * workers);
+        served > 0
     }
 
     /// Returns the number of workers that run: each has an equal share of the connections, and at least one.
@@ -44,7 +72,69 @@ impl Limits {
         self.workers.min(self.max_connections)
     }
 
+    /// Returns the maximum number of connections that are served at the same time.
+    pub(crate) fn served_connections(&self) -> usize {
+        self.max_connections / self.running_workers() * self.running_workers()
+    }
+
+    pub(crate) fn accepted_connections_per_worker(&self) -> usize {
+        let served = self.max_connections / self.running_workers();
+        served + served.min(MAX_WAITING)
+    }
+
     pub(crate) fn max_in_flight_per_key_and_worker(&self) -> usize {
         (self.max_in_flight_per_key / self.running_workers()).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Limits {
+        /// Limits of one connection and no idle time.
+        pub(crate) const MINIMAL: Self = Self {
+            workers: 1,
+            max_connections: 1,
+            max_unsent_bytes: 1024,
+            max_in_flight: 1,
+            max_in_flight_per_key: 1,
+            rate_limit: None,
+            max_auth_failures_per_minute: None,
+            max_body_bytes: 1024,
+            head_timeout: Duration::ZERO,
+            body_timeout: Duration::ZERO,
+            keep_alive: Duration::ZERO,
+            answer_timeout: Duration::ZERO,
+        };
+    }
+
+    #[test]
+    fn reduced_limits_need_at_most_the_given_number_of_sockets() {
+        for workers in [1, 2, 3, 64] {
+            for max_connections in [1, 2, 10, 64, 65, 1000, 10_000] {
+                for sockets in (0..2000).step_by(7) {
+                    let before = Limits { workers, max_connections, ..Limits::MINIMAL };
+                    let mut limits = before.clone();
+                    let is_possible = limits.reduce_sockets(sockets);
+
+                    assert_eq!(is_possible, sockets >= 3 * before.running_workers(), "{before:?} {sockets}");
+                    if is_possible {
+                        assert!(limits.sockets() <= sockets, "{before:?} {sockets}: {limits:?}");
+                        assert!(limits.max_connections <= max_connections && limits.served_connections() > 0);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn limits_with_enough_sockets_serve_as_many_connections_as_before() {
+        for (workers, max_connections) in [(1, 1), (2, 3), (2, 128), (3, 10_000)] {
+            let mut limits = Limits { workers, max_connections, ..Limits::MINIMAL };
+            let (sockets, served) = (limits.sockets(), limits.served_connections());
+            assert!(limits.reduce_sockets(sockets));
+            assert_eq!((limits.sockets(), limits.served_connections()), (sockets, served));
+        }
     }
 }

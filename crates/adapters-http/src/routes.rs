@@ -11,6 +11,7 @@ use crate::{
     auth::authenticate,
     error::ApiError,
     explorer, health,
+    metrics::exposition,
     middleware::deprecation,
     openapi,
     pets::{create_pet, get_pet, list_pets},
@@ -47,6 +48,7 @@ pub(crate) fn management(config: &mut ServiceConfig) {
     config
         .service(read_only("/live", health::live))
         .service(read_only("/ready", health::ready))
+        .service(read_only("/metrics", exposition::metrics))
         .default_service(reject(|| ApiError::RouteNotFound));
 }
 

@@ -1,19 +1,19 @@
 //! Serves the routes on a listener: workers, limits and timeouts.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     fmt::Debug,
     io,
     net::TcpListener,
     rc::Rc,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, atomic::AtomicBool},
     time::Duration,
 };
 
 use actix_http::{HttpService, Request, Response, body::MessageBody, error::DispatchError};
-use actix_server::{Server, ServerHandle};
+use actix_server::Server;
 use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, apply_fn_factory, fn_service, map_config};
 use actix_web::{
     App, Error,
@@ -23,23 +23,32 @@ use actix_web::{
     web::Data,
 };
 use animal_store_app::CheckReadiness;
-use tokio::{sync::watch, time::sleep};
+use governor::clock::DefaultClock;
+use prometheus_client::registry::Registry;
+use tokio::sync::{mpsc, watch};
 use tracing::Level;
 
 use crate::{
+    auth::ClientLimits,
     cors::{self, AllowedOrigins},
-    limits::{Limits, MANAGEMENT_CONNECTIONS, MAX_WAITING},
+    http_server::{HttpServer, WorkerEnd},
+    limits::{Limits, MANAGEMENT_CONNECTIONS},
+    metrics::{HttpCollector, ServerMetrics},
     middleware::{
         in_flight::{self, InFlight},
         key_shares::KeyShares,
+        logged_requests::{LoggedRequests, RequestLogFilter},
         panics,
-        request_log::{self, PeerAddress},
+        request_log::{self, PeerAddress, RequestLog},
         trusted_proxies::TrustedProxies,
     },
+    rate_limits::{self, RateLimits},
     routes,
+    traces::TraceSettings,
     transport::{
         connections::{Connections, Stage},
-        listener::{self, ACCEPT_TIME, ignore_new_connections},
+        counted_stream::CountedStream,
+        listener,
         request_stream::RequestStream,
         responding::respond,
         sliced_body::WRITE_BUFFER_BYTES,
@@ -48,7 +57,7 @@ use crate::{
     use_cases::UseCases,
 };
 
-/// Seconds: more than any timeout that the caller of [`HttpServerHandle::stop`] may set.
+/// Seconds: more than any timeout that the caller of [`HttpServerHandle::stop`](crate::HttpServerHandle::stop) may set.
 const NEVER_FORCED: u64 = 24 * 60 * 60;
 
 /// Resolution of the clock of actix. It is added to timeouts, which would otherwise elapse too early.
@@ -57,95 +66,54 @@ const CLOCK_RESOLUTION: Duration = Duration::from_millis(500);
 /// Maximum of the timeouts of the management listener. A probe takes one second at most.
 const MANAGEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A server. Its listener accepts connections as soon as the server is created.
-pub struct HttpServer {
-    server: Server,
-    listener: SharedListener,
-    is_draining: Arc<AtomicBool>,
-    stage: watch::Sender<Stage>,
+/// How the API is served.
+#[derive(Debug, Clone)]
+pub struct ApiSettings {
+    /// Limits and timeouts.
+    pub limits: Limits,
+    /// Origins whose pages may use the interface, too.
+    pub origins: AllowedOrigins,
+    /// Proxies that may report the addresses of their clients.
+    pub proxies: TrustedProxies,
+    /// Which requests have spans.
+    pub traces: TraceSettings,
+    /// Which requests have a line in the log.
+    pub logged: RequestLogFilter,
 }
 
-/// Stops an [`HttpServer`].
-pub struct HttpServerHandle {
-    server: ServerHandle,
-    listener: SharedListener,
-    is_draining: Arc<AtomicBool>,
-    stage: watch::Sender<Stage>,
-}
-
-/// The listener until the server stops: the kernel accepts connections until its last handle is closed.
-type SharedListener = Arc<Mutex<Option<TcpListener>>>;
-
-impl HttpServer {
-    /// Returns a handle that stops the server.
-    pub fn handle(&self) -> HttpServerHandle {
-        let (listener, is_draining) = (Arc::clone(&self.listener), Arc::clone(&self.is_draining));
-        HttpServerHandle { server: self.server.handle(), listener, is_draining, stage: self.stage.clone() }
-    }
-
-    /// Serves until the server is stopped.
-    ///
-    /// # Errors
-    /// If the server fails.
-    pub async fn run(self) -> io::Result<()> {
-        self.server.await
-    }
-}
-
-impl HttpServerHandle {
-    /// From now on, every response says `Connection: close`.
-    pub fn announce_close(&self) {
-        self.is_draining.store(true, Ordering::Relaxed);
-    }
-
-    /// Stops accepting, and resolves when every connection is closed. A connection is closed after its response, which
-    /// says `Connection: close`, or once it was idle for `idle_grace`.
-    pub async fn stop(&self, idle_grace: Duration) {
-        self.announce_close();
-        self.stage.send_replace(Stage::Stopping { idle_grace });
-        let listener = self.listener.lock().ok().and_then(|mut listener| listener.take());
-        if let Some(listener) = listener {
-            if let Err(error) = ignore_new_connections(&listener) {
-                tracing::debug!(%error, "connections that are being opened may be reset");
-            }
-            drop(listener);
-            sleep(ACCEPT_TIME).await;
-        }
-        self.server.stop(true).await;
-    }
-
-    /// Closes every connection at once.
-    pub async fn abort(&self) {
-        self.stage.send_replace(Stage::Aborting);
-        self.server.stop(false).await;
-    }
-}
-
-/// Serves the interface. Pages of `origins` may use it, too. `proxies` may report the addresses of their clients for
-/// the log. `use_cases` is called once in each worker.
+/// Serves the interface. `use_cases` is called once in each worker. The metrics are added to `registry`.
 ///
 /// # Errors
 /// If the listener cannot be used.
+///
+/// # Panics
+/// Outside of a runtime.
 pub fn serve_api<F>(
     listener: TcpListener,
-    limits: &Limits,
-    origins: AllowedOrigins,
-    proxies: TrustedProxies,
+    settings: ApiSettings,
+    registry: &mut Registry,
     use_cases: F,
 ) -> io::Result<(HttpServer, InFlight)>
 where
     F: Fn() -> UseCases + Clone + Send + 'static,
 {
+    let ApiSettings { limits, origins, proxies, traces, logged } = settings;
     let in_flight = InFlight::new(limits.max_in_flight);
-    let app_data = (in_flight.clone(), limits.clone(), proxies);
-    let server = serve(listener, limits, Level::INFO, move || {
-        let (in_flight, limits, proxies) = app_data.clone();
-        let key_shares = KeyShares::new(limits.max_in_flight_per_key_and_worker());
+    let metrics = Arc::new(ServerMetrics::default());
+    let (counts, max_connections) = (Arc::clone(&metrics), limits.served_connections());
+    let collector = HttpCollector { metrics: counts, in_flight: in_flight.clone(), max_connections };
+    registry.sub_registry_with_prefix("http").register_collector(Box::new(collector));
+    let rates = Arc::new(RateLimits::new(&limits, &DefaultClock::default()));
+    tokio::spawn(rate_limits::evict_periodically(Arc::downgrade(&rates)));
+    let app_data = (in_flight.clone(), limits.clone(), proxies, rates);
+    let server = serve(listener, &limits, Level::INFO, logged, metrics, move |log| {
+        let (in_flight, limits, proxies, rates) = app_data.clone();
+        let shares = KeyShares::new(limits.max_in_flight_per_key_and_worker());
         // The middleware that is added last runs first.
         App::new()
             .app_data(Data::new(use_cases()))
             .app_data(Data::new(in_flight.clone()))
-            .app_data(Data::new(key_shares))
+            .app_data(Data::new(ClientLimits { shares, rates }))
             .app_data(limits)
             .app_data(proxies)
             .configure(routes::api)
@@ -153,16 +121,21 @@ where
             .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
             .wrap(Condition::new(!origins.is_empty(), origins.cors()))
             .wrap(Condition::new(!origins.is_empty(), from_fn(cors::respond_to_refused_preflight)))
-            .wrap_fn(|request, service| request_log::log(Level::INFO, request, service))
+            .wrap_fn(move |request, service| request_log::record(&log, traces, request, service))
     })?;
     Ok((server, in_flight))
 }
 
-/// Serves `/live` and `/ready` with one worker.
+/// Serves `/live`, `/ready` and `/metrics` with one worker.
 ///
 /// # Errors
 /// If the listener cannot be used.
-pub fn serve_management(listener: TcpListener, limits: &Limits, readiness: &CheckReadiness) -> io::Result<HttpServer> {
+pub fn serve_management(
+    listener: TcpListener,
+    limits: &Limits,
+    readiness: &CheckReadiness,
+    registry: Arc<Registry>,
+) -> io::Result<HttpServer> {
     let limits = Limits {
         workers: 1,
         max_connections: MANAGEMENT_CONNECTIONS,
@@ -173,13 +146,17 @@ pub fn serve_management(listener: TcpListener, limits: &Limits, readiness: &Chec
         answer_timeout: limits.answer_timeout.min(4 * MANAGEMENT_TIMEOUT),
         ..limits.clone()
     };
-    let readiness = readiness.clone();
-    serve(listener, &limits, Level::DEBUG, move || {
+    let (readiness, registry) = (readiness.clone(), Data::from(registry));
+    // In no registry: the metrics describe the API listener.
+    let metrics = Arc::default();
+    let logged = RequestLogFilter::new(LoggedRequests::ALL);
+    serve(listener, &limits, Level::DEBUG, logged, metrics, move |log| {
         App::new()
             .app_data(Data::new(readiness.clone()))
+            .app_data(registry.clone())
             .configure(routes::management)
             .wrap_fn(panics::catch)
-            .wrap_fn(|request, service| request_log::log(Level::DEBUG, request, service))
+            .wrap_fn(move |request, service| request_log::record(&log, TraceSettings::default(), request, service))
     })
 }
 
@@ -187,7 +164,9 @@ fn serve<I, S, B>(
     listener: TcpListener,
     limits: &Limits,
     log_level: Level,
-    app: impl Fn() -> I + Clone + Send + 'static,
+    logged: RequestLogFilter,
+    metrics: Arc<ServerMetrics>,
+    app: impl Fn(Rc<RequestLog>) -> I + Clone + Send + 'static,
 ) -> io::Result<HttpServer>
 where
     I: IntoServiceFactory<S, Request>,
@@ -200,16 +179,24 @@ where
     let limits = limits.clone();
     listener::prepare(&listener)?;
     let (stage, stage_receiver) = watch::channel(Stage::Serving);
+    let (worker_end, ended) = mpsc::unbounded_channel();
     let is_draining = Arc::new(AtomicBool::new(false));
     let draining = Arc::clone(&is_draining);
     let server = Server::build()
         .workers(workers)
-        .max_concurrent_connections(limits.max_connections / workers + MAX_WAITING)
+        .max_concurrent_connections(limits.accepted_connections_per_worker())
         .shutdown_timeout(NEVER_FORCED)
         .disable_signals();
     let server = server.listen("http", listener.try_clone()?, move || {
-        let connections = Connections::new(&limits, workers, log_level, Arc::clone(&draining));
-        rt::spawn(Rc::clone(&connections).follow(stage_receiver.clone()));
+        let metrics = metrics.add_worker();
+        let log = Rc::new(RequestLog { level: log_level, logged: logged.clone(), metrics: Arc::clone(&metrics) });
+        let connections = Connections::new(&limits, workers, Rc::clone(&log), Arc::clone(&draining));
+        let (following, worker_end) = (Rc::clone(&connections).follow(stage_receiver.clone()), worker_end.clone());
+        rt::spawn(async {
+            // The runtime of the worker drops its tasks.
+            let _end = WorkerEnd(worker_end);
+            following.await;
+        });
         let admission = Rc::clone(&connections);
         let http = HttpService::build()
             .client_request_timeout(head_timeout + CLOCK_RESOLUTION)
@@ -217,20 +204,21 @@ where
             .client_disconnect_timeout(Duration::ZERO)
             .keep_alive(keep_alive + CLOCK_RESOLUTION)
             .h1_write_buffer_size(WRITE_BUFFER_BYTES)
-            .on_connect_ext(|stream: &RequestStream<TcpStream>, extensions| {
+            .on_connect_ext(|stream: &RequestStream<CountedStream<TcpStream>>, extensions| {
                 if let Some(peer) = stream.connection().peer {
                     extensions.insert(PeerAddress::new(peer));
                 }
                 extensions.insert(Rc::clone(stream.connection()));
             })
-            .h1(apply_fn_factory(map_config(app(), |()| AppConfig::default()), move |request, service| {
+            .h1(apply_fn_factory(map_config(app(log), |()| AppConfig::default()), move |request, service| {
                 respond(request, service, &connections)
             }));
         fn_service(move |stream: TcpStream| {
-            let connections = Rc::clone(&admission);
+            let (connections, metrics) = (Rc::clone(&admission), Arc::clone(&metrics));
             async move {
                 stream.set_nodelay(true).map_err(DispatchError::Io)?;
                 let peer = stream.peer_addr().ok();
+                let stream = CountedStream::new(stream, metrics);
                 let slot = connections.admit(peer).await;
                 let stream = WriteTimeoutStream::new(stream, answer_timeout);
                 Ok::<_, DispatchError>((RequestStream::new(stream, slot, body_timeout), peer))
@@ -238,5 +226,6 @@ where
         })
         .and_then(http)
     })?;
-    Ok(HttpServer { server: server.run(), listener: Arc::new(Mutex::new(Some(listener))), is_draining, stage })
+    let listener = Arc::new(Mutex::new(Some(listener)));
+    Ok(HttpServer { ended, server: server.run(), listener, is_draining, stage })
 }

@@ -18,6 +18,7 @@
 
 pub(crate) mod connection;
 pub(crate) mod connections;
+pub(crate) mod counted_stream;
 mod drain;
 mod framing;
 pub(crate) mod listener;

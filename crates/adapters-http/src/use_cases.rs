@@ -1,4 +1,4 @@
-use animal_store_app::{Authenticate, CreatePet, GetPet, ListPets};
+use animal_store_app::{Authenticate, CreatePet, GetPet, ListPets, NoteDeprecatedUse};
 
 /// The use cases that the handlers call. Each worker has its own.
 #[derive(Clone)]
@@ -9,6 +9,8 @@ pub struct UseCases {
     pub list_pets: ListPets,
     /// `createPet`
     pub create_pet: CreatePet,
-    /// `getPet`
-    pub get_pet: GetPet,
+    /// `getPet`. `None`: the operation was removed.
+    pub get_pet: Option<GetPet>,
+    /// Called by each operation that is deprecated.
+    pub note_deprecated_use: NoteDeprecatedUse,
 }

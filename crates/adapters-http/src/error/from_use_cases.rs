@@ -6,12 +6,13 @@ use animal_store_app::{
 };
 
 use super::ApiError;
+use crate::metrics::Shed;
 
 impl From<StorageError> for ApiError {
     fn from(error: StorageError) -> Self {
         match error {
             StorageError::Unavailable(_) | StorageError::Timeout => Self::Unavailable(error.into()),
-            StorageError::Overloaded => Self::Overloaded,
+            StorageError::Overloaded => Self::Overloaded(Shed::StorageQueue),
             StorageError::Corrupt(_) => Self::Internal(error.into()),
         }
     }
@@ -56,7 +57,7 @@ impl From<AuthenticateError> for ApiError {
     fn from(error: AuthenticateError) -> Self {
         match error {
             AuthenticateError::UnknownKey => Self::UnknownApiKey,
-            AuthenticateError::Directory(ApiKeyDirectoryError::Overloaded) => Self::Overloaded,
+            AuthenticateError::Directory(ApiKeyDirectoryError::Overloaded) => Self::Overloaded(Shed::KeyLookups),
             AuthenticateError::Directory(ApiKeyDirectoryError::Unavailable(_) | ApiKeyDirectoryError::Timeout) => {
                 Self::Unavailable(error.into())
             }

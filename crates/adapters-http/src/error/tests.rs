@@ -28,9 +28,12 @@ fn every_error() -> Vec<ApiError> {
         ApiError::UnsupportedContentEncoding,
         ApiError::IdempotencyConflict,
         ApiError::IdempotencyMismatch,
+        ApiError::Gone,
+        ApiError::RateLimited,
+        ApiError::TooManyAuthFailures(6),
         ApiError::Internal(SECRET.into()),
         ApiError::Unavailable(SECRET.into()),
-        ApiError::Overloaded,
+        ApiError::Overloaded(Shed::InFlight),
         ApiError::OutcomeUnknown(SECRET.into()),
     ];
     // The match has no `_`: a new error does not compile until it is added here and above.
@@ -53,9 +56,12 @@ fn every_error() -> Vec<ApiError> {
             | ApiError::UnsupportedContentEncoding
             | ApiError::IdempotencyConflict
             | ApiError::IdempotencyMismatch
+            | ApiError::Gone
+            | ApiError::RateLimited
+            | ApiError::TooManyAuthFailures(_)
             | ApiError::Internal(_)
             | ApiError::Unavailable(_)
-            | ApiError::Overloaded
+            | ApiError::Overloaded(_)
             | ApiError::OutcomeUnknown(_) => {}
         }
     }
@@ -117,7 +123,14 @@ async fn no_response_contains_the_cause() {
 fn only_an_error_that_is_safe_to_retry_has_a_retry_after() {
     for error in every_error() {
         let retry_after = error.error_response().headers().contains_key(RETRY_AFTER);
-        let safe = matches!(error, ApiError::IdempotencyConflict | ApiError::Unavailable(_) | ApiError::Overloaded);
+        let safe = matches!(
+            error,
+            ApiError::IdempotencyConflict
+                | ApiError::RateLimited
+                | ApiError::TooManyAuthFailures(_)
+                | ApiError::Unavailable(_)
+                | ApiError::Overloaded(_)
+        );
         assert_eq!(retry_after, safe, "{error:?}");
     }
 }

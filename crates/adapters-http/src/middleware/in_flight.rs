@@ -19,7 +19,7 @@ use actix_web::{
 
 use futures_util::{FutureExt, future::Either};
 
-use crate::error::ApiError;
+use crate::{error::ApiError, metrics::Shed};
 
 /// Number of requests in flight, over all workers.
 #[derive(Debug, Clone)]
@@ -45,6 +45,10 @@ impl InFlight {
         Self { counts: Arc::default(), max }
     }
 
+    pub(crate) const fn max(&self) -> usize {
+        self.max
+    }
+
     /// Returns the number, including requests that wait for their body.
     pub fn count(&self) -> usize {
         self.ready() + self.counts.waiting_for_body.load(Ordering::Relaxed)
@@ -68,7 +72,7 @@ impl InFlight {
         let wait = BodyWait::new(&self.counts);
         let body = reading.await?;
         drop(wait);
-        if self.ready() <= self.max { Ok(body) } else { Err(ApiError::Overloaded) }
+        if self.ready() <= self.max { Ok(body) } else { Err(ApiError::Overloaded(Shed::InFlight)) }
     }
 }
 
@@ -104,7 +108,7 @@ where
 {
     match in_flight.acquire() {
         Some(permit) => Either::Left(service.call(request).inspect(move |_| drop(permit))),
-        None => Either::Right(ready(Ok(request.error_response(ApiError::Overloaded)))),
+        None => Either::Right(ready(Ok(request.error_response(ApiError::Overloaded(Shed::InFlight))))),
     }
 }
 
@@ -166,7 +170,7 @@ mod tests {
         let other = in_flight.acquire().expect("the permit of the waiting request");
         send.send(()).expect("it waits");
 
-        assert!(matches!(poll(&mut body), Poll::Ready(Err(ApiError::Overloaded))));
+        assert!(matches!(poll(&mut body), Poll::Ready(Err(ApiError::Overloaded(_)))));
         drop(other);
         assert_eq!(in_flight.count(), 1);
     }

@@ -1,4 +1,4 @@
-//! Logs one line per request and sets the headers of every response.
+//! Logs one line per request, unless `log.requests` leaves it out, counts it, and sets the headers of every response.
 //!
 //! The line never contains a query or a body, and of the headers only the request id, the user agent and the address of
 //! the client behind trusted proxies. Of an idempotency key it contains the digest. A 5xx is logged as an error with
@@ -8,8 +8,9 @@ use std::{
     borrow::Cow,
     error::Error as _,
     net::{IpAddr, SocketAddr},
+    rc::Rc,
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use actix_web::{
@@ -20,16 +21,20 @@ use actix_web::{
 };
 use animal_store_app::{ApiKey, IdempotencyKey};
 use futures_util::FutureExt;
-use tracing::Level;
+use opentelemetry::trace::TraceId;
+use tracing::{Instrument, Level};
 
 use super::{
     deprecation::DEPRECATION,
+    logged_requests::RequestLogFilter,
     request_id::{self, X_REQUEST_ID},
     trusted_proxies::TrustedProxies,
 };
 use crate::{
     error::{ApiError, with_sources},
+    metrics::{RequestLabels, WorkerMetrics},
     pets::IDEMPOTENCY_REPLAYED,
+    traces::{Trace, TraceSettings},
 };
 
 const MAX_TEXT_BYTES: usize = 256;
@@ -61,9 +66,19 @@ impl PeerAddress {
     }
 }
 
-/// Logs a success and an error of the client at `level`.
-pub(crate) fn log<S, B>(
-    level: Level,
+/// Records the requests of one worker.
+pub(crate) struct RequestLog {
+    /// Level of the lines about requests that did not fail in the server.
+    pub(crate) level: Level,
+    /// Requests that have a line.
+    pub(crate) logged: RequestLogFilter,
+    pub(crate) metrics: Arc<WorkerMetrics>,
+}
+
+/// Logs, counts and traces a request.
+pub(crate) fn record<S, B>(
+    log: &Rc<RequestLog>,
+    traces: TraceSettings,
     request: ServiceRequest,
     service: &S,
 ) -> impl Future<Output = Result<ServiceResponse<B>, Error>> + use<S, B>
@@ -72,29 +87,40 @@ where
     B: MessageBody,
 {
     let start = Instant::now();
+    let (log, labels) = (Rc::clone(log), RequestLabels::from_request(&request));
     let id = request_id::get_or_create(request.headers());
     let client = client_address(&request);
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let call = service.call(request);
+    let trace = Trace::start(traces, &request);
+    let call = service.call(request).instrument(trace.span.clone());
     call.map(move |result| match result {
         Ok(mut response) => {
-            let level = if response.status().is_server_error() { Level::ERROR } else { level };
-            write_line(&response, &id, client, start, level);
+            let level = if response.status().is_server_error() { Level::ERROR } else { log.level };
+            let duration = start.elapsed();
+            if let Some(sample) = log.logged.get().sample(response.status()) {
+                write_line(&response, &id, trace.id, client, duration, level, sample);
+            }
+            log.metrics.count_response(labels, response.response(), duration);
+            trace.end(&mut response, &id);
             set_headers(response.headers_mut(), id);
             Ok(response)
         }
         // Only a panic gets here: every other error was converted to a response.
         Err(mut error) => {
+            let duration = start.elapsed();
+            log.metrics.count_panic(labels, duration);
             tracing::error!(
                 method = shortened(method.as_str()),
                 path = shortened(uri.path()),
                 status = 500,
                 code = "internal_error",
                 client = client.map(display),
-                microseconds = microseconds_since(start),
+                microseconds = microseconds(duration),
                 request_id = id.to_str().unwrap_or_default(),
+                trace_id = trace.id.map(display),
                 "request panicked"
             );
+            trace.end_with_panic(&id);
             error.add_response_mapper(move |mut response: HttpResponse| {
                 set_headers(response.headers_mut(), id.clone());
                 response
@@ -110,7 +136,7 @@ fn set_headers(headers: &mut HeaderMap, id: HeaderValue) {
 }
 
 /// Returns the address of the client: of the peer, unless a trusted proxy reports another one.
-fn client_address(request: &ServiceRequest) -> Option<IpAddr> {
+pub(crate) fn client_address(request: &ServiceRequest) -> Option<IpAddr> {
     let peer = request.peer_addr()?.ip();
     // The management listener has no proxies.
     let Some(proxies) = request.app_data::<TrustedProxies>() else { return Some(peer.to_canonical()) };
@@ -120,9 +146,11 @@ fn client_address(request: &ServiceRequest) -> Option<IpAddr> {
 fn write_line<B: MessageBody>(
     response: &ServiceResponse<B>,
     id: &HeaderValue,
+    trace_id: Option<TraceId>,
     client: Option<IpAddr>,
-    start: Instant,
+    duration: Duration,
     level: Level,
+    sample: u32,
 ) {
     let request = response.request();
     let extensions = request.extensions();
@@ -144,7 +172,7 @@ fn write_line<B: MessageBody>(
             status = response.status().as_u16(),
             code = error(response.response()).map(|error| error.response().code),
             bytes,
-            microseconds = microseconds_since(start),
+            microseconds = microseconds(duration),
             deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
             client = client.as_deref(),
             user_agent = user_agent(request.headers()),
@@ -153,22 +181,27 @@ fn write_line<B: MessageBody>(
             idempotency_key = extensions.get::<IdempotencyKey>().map(|key| hex::encode(key.digest())),
             replayed = response.headers().contains_key(IDEMPOTENCY_REPLAYED).then_some(true),
             request_id = id.to_str().unwrap_or_default(),
+            trace_id = trace_id.map(display),
+            sample = (sample > 1).then_some(sample),
             cause = error(response.response()).and_then(|error| error.source()).map(with_sources),
             "request"
         )
     );
 }
 
-/// Logs a request that was refused before the application received it.
-pub(crate) fn log_refusal(level: Level, peer: Option<SocketAddr>, status: u16) {
-    at_level!(
-        level,
-        tracing::event!(status, client = peer.map(|peer| display(peer.ip().to_canonical())), "request refused")
-    );
+impl RequestLog {
+    /// Logs and counts a request that was refused before the application received it.
+    pub(crate) fn record_refusal(&self, peer: Option<SocketAddr>, status: u16) {
+        self.metrics.count_refusal(status);
+        at_level!(
+            self.level,
+            tracing::event!(status, client = peer.map(|peer| display(peer.ip().to_canonical())), "request refused")
+        );
+    }
 }
 
-fn microseconds_since(start: Instant) -> u64 {
-    u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX)
+fn microseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Limits the length of a text that comes from the client.

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use animal_store_app::Scope;
 
-use crate::error::{ApiError, Problems};
+use crate::{
+    error::{ApiError, Problems},
+    metrics::Shed,
+};
 
 pub(super) fn list_pets() -> Vec<ApiError> {
     with_common([
@@ -31,7 +34,7 @@ pub(super) fn create_pet() -> Vec<ApiError> {
 
 /// Without the common errors, which do not have the headers of a deprecated operation.
 pub(super) fn get_pet() -> Vec<ApiError> {
-    vec![ApiError::PetNotFound, ApiError::InsufficientScope(Scope::Read)]
+    vec![ApiError::PetNotFound, ApiError::InsufficientScope(Scope::Read), ApiError::Gone]
 }
 
 /// Errors of every operation.
@@ -40,9 +43,11 @@ pub(super) fn common() -> Vec<ApiError> {
         ApiError::MissingApiKey,
         ApiError::MalformedApiKey,
         ApiError::UnknownApiKey,
+        ApiError::RateLimited,
+        ApiError::TooManyAuthFailures(6),
         ApiError::Internal("".into()),
         ApiError::Unavailable("".into()),
-        ApiError::Overloaded,
+        ApiError::Overloaded(Shed::InFlight),
     ]
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     errors,
-    responses::{SUCCESSOR, error_responses, response},
+    responses::{RATE_FIELDS, SUCCESSOR, error_responses, response},
     schemas::{self, content, reference},
 };
 use crate::pets::{CURSOR_PATTERN, IDEMPOTENCY_KEY_PATTERN};
@@ -19,7 +19,10 @@ pub(super) fn list_pets() -> Value {
     let cursor = json!({ "type": "string", "pattern": CURSOR_PATTERN, "examples": ["AAAAAAAAABQ"] });
     let page = content("Pets", &json!([schemas::pet_example()]));
     let mut responses = error_responses(&errors::list_pets(), &[]);
-    responses.insert("200".to_owned(), response("A page of pets", &["Content-Encoding", "Link", "Vary"], &page));
+    responses.insert(
+        "200".to_owned(),
+        response("A page of pets", &[&["Content-Encoding", "Link", "Vary"], RATE_FIELDS].concat(), &page),
+    );
     json!({
         "tags": [TAG],
         "operationId": "listPets",
@@ -44,7 +47,10 @@ pub(super) fn create_pet() -> Value {
     let created = "The pet, added by this request or by an earlier request with the same `Idempotency-Key`";
     let pet = content("Pet", &schemas::pet_example());
     let mut responses = error_responses(&errors::create_pet(), &[]);
-    responses.insert("201".to_owned(), response(created, &["Location", "Idempotency-Replayed"], &pet));
+    responses.insert(
+        "201".to_owned(),
+        response(created, &[&["Location", "Idempotency-Replayed"], RATE_FIELDS].concat(), &pet),
+    );
     json!({
         "tags": [TAG],
         "operationId": "createPet",
@@ -73,14 +79,15 @@ pub(super) fn get_pet() -> Value {
     let headers = ["Deprecation", "Sunset", SUCCESSOR];
     let mut responses = error_responses(&errors::get_pet(), &headers);
     responses.append(&mut error_responses(&errors::common(), &[]));
-    responses.insert("200".to_owned(), response("The pet", &headers, &content("Pet", &schemas::pet_example())));
+    let pet = content("Pet", &schemas::pet_example());
+    responses.insert("200".to_owned(), response("The pet", &[&headers, RATE_FIELDS].concat(), &pet));
     json!({
         "tags": [TAG],
         "operationId": "getPet",
         "summary": "Get a pet by id",
         "description":
             "Deprecated; to be removed on 2030-12-05. Use `listPets` with `status`. The API key needs the scope \
-             `read`.",
+             `read`. If the operator has removed the operation, the response is 410 `gone`.",
         "deprecated": true,
         "parameters": [parameter("petId", "path", "Id of the pet", &schemas::id())],
         "responses": responses,

@@ -15,6 +15,9 @@ use crate::{
 /// The `Link` of a list, relative to the request.
 const NEXT_PATTERN: &str = r#"^<\?limit=[0-9]+(&status=[a-z]+)?&cursor=[A-Za-z0-9_-]{11}>; rel="next"$"#;
 
+/// Headers of every response to an API key whose rate is limited.
+pub(super) const RATE_FIELDS: &[&str] = &["RateLimit", "RateLimit-Policy"];
+
 /// Key of the `Link` of a deprecated operation. The key of every other header is its name.
 pub(super) const SUCCESSOR: &str = "Successor-Link";
 
@@ -24,6 +27,12 @@ pub(super) fn headers() -> BTreeMap<String, Header> {
     let pattern = |pattern: &str| json!({ "type": "string", "pattern": pattern });
     let next = json!({
         "type": "string", "pattern": NEXT_PATTERN, "examples": [r#"<?limit=20&cursor=AAAAAAAAABQ>; rel="next""#],
+    });
+    let quota = json!({
+        "type": "string", "pattern": r#"^"default";r=[0-9]+;t=[0-9]+$"#, "examples": [r#""default";r=99;t=1"#],
+    });
+    let policy = json!({
+        "type": "string", "pattern": r#"^"default";q=[0-9]+;w=[0-9]+$"#, "examples": [r#""default";q=100;w=1"#],
     });
     let seconds = json!({ "type": "integer", "minimum": 0 });
     let required = [
@@ -42,6 +51,12 @@ pub(super) fn headers() -> BTreeMap<String, Header> {
         ("Content-Encoding", "Set if the client prefers gzip and the body has more than 1 KiB", only("gzip")),
         ("Idempotency-Replayed", "Set if an earlier request with the same key added the pet", only("true")),
         ("Link", "The next page, if more pets follow (RFC 8288)", next),
+        (
+            "RateLimit",
+            "Requests left, and the seconds until there are more. Set if the rate of the API key is limited",
+            quota,
+        ),
+        ("RateLimit-Policy", "Requests that are allowed in the seconds of a window (IETF draft)", policy),
         ("Retry-After", "Seconds to wait before a retry. Not set with `outcome_unknown`", seconds),
     ];
     let header = |(key, description, schema): (&str, &str, Value)| {
@@ -78,6 +93,9 @@ pub(super) fn error_responses(errors: &[ApiError], more_headers: &[&str]) -> Map
     let mut responses = Map::new();
     for (status, errors) in by_status {
         let mut headers = more_headers.to_vec();
+        if status == 429 {
+            headers.extend(RATE_FIELDS);
+        }
         headers.extend(errors.iter().filter_map(|error| error.header.as_ref()).map(|(name, _)| key(name).as_str()));
         let examples = errors.iter().enumerate().map(|(index, error)| {
             let earlier = errors[..index].iter().filter(|earlier| earlier.code == error.code).count();

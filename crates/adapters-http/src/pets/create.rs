@@ -4,12 +4,13 @@ use actix_web::{
     web::{Data, Payload},
 };
 use animal_store_app::ports::{AddPet, AddedPet};
+use tracing::Instrument;
 
 use super::{
     idempotency_key::{self, IDEMPOTENCY_REPLAYED},
     new_pet_request, pet_response,
 };
-use crate::{auth, body, error::ApiError, json::json, use_cases::UseCases};
+use crate::{auth, body, error::ApiError, json::json, traces::spans, use_cases::UseCases};
 
 pub(crate) async fn create_pet(
     use_cases: Data<UseCases>,
@@ -24,7 +25,8 @@ pub(crate) async fn create_pet(
         request.extensions_mut().insert(key.clone());
     }
     let pet = new_pet_request::parse(&body)?;
-    let AddedPet { pet, replayed } = use_cases.create_pet.execute(&access, AddPet { pet, idempotency_key }).await?;
+    let add = use_cases.create_pet.execute(&access, AddPet { pet, idempotency_key });
+    let AddedPet { pet, replayed } = add.instrument(spans::storage()).await?;
     let mut response = HttpResponse::Created();
     if replayed {
         response.insert_header((IDEMPOTENCY_REPLAYED, "true"));

@@ -2,14 +2,15 @@ use std::fmt::Write;
 
 use actix_web::{HttpRequest, HttpResponse, http::header::LINK, web::Data};
 use animal_store_domain::{ListQuery, PetId};
+use tracing::Instrument;
 
 use super::{cursor, list_query, pet_response};
-use crate::{auth, compression, error::ApiError, json::json, use_cases::UseCases};
+use crate::{auth, compression, error::ApiError, json::json, traces::spans, use_cases::UseCases};
 
 pub(crate) async fn list_pets(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let access = auth::read_access(&request)?;
     let query = list_query::parse(request.query_string())?;
-    let page = use_cases.list_pets.execute(&access, query).await?;
+    let page = use_cases.list_pets.execute(&access, query).instrument(spans::storage()).await?;
     let mut response = HttpResponse::Ok();
     if let Some(next) = page.next {
         response.insert_header((LINK, next_link(query, next)));

@@ -23,7 +23,7 @@ use super::{
     phase::{FIRST_PHASE, HeadLimit, MAX_TARGET_BYTES, Phase},
     response_progress::{ResponseProgress, WorkerState},
 };
-use crate::body::declared_length;
+use crate::{body::declared_length, metrics::ConnectionLimit};
 
 /// Maximum size of a request head in bytes. actix would buffer 128 KiB for each connection.
 const MAX_HEAD_BYTES: u64 = 32 * 1024;
@@ -44,6 +44,8 @@ pub(crate) struct Connection {
     expects_continue: Cell<bool>,
     pub(super) response: ResponseProgress,
     is_closed: Cell<bool>,
+    /// The limit because of which the connection is closed.
+    limit: Cell<Option<ConnectionLimit>>,
     /// Whether the stream has bytes that wait for the next phase.
     has_next: Cell<bool>,
     task: RefCell<Option<Waker>>,
@@ -60,6 +62,7 @@ impl Connection {
             expects_continue: Cell::default(),
             response: ResponseProgress::new(worker),
             is_closed: Cell::default(),
+            limit: Cell::default(),
             has_next: Cell::default(),
             task: RefCell::default(),
         }
@@ -93,15 +96,21 @@ impl Connection {
         self.is_closed.get()
     }
 
-    /// Closes the connection at its next poll.
-    pub(super) fn close(&self) {
+    pub(super) fn limit(&self) -> Option<ConnectionLimit> {
+        self.limit.get()
+    }
+
+    /// Closes the connection at its next poll, because of a limit or because the server stops.
+    pub(super) fn close(&self, limit: Option<ConnectionLimit>) {
         self.is_closed.set(true);
+        self.limit.set(limit);
         self.wake();
     }
 
     /// Keeps the connection open, because a request has arrived.
     pub(super) fn keep_open(&self) {
         self.is_closed.set(false);
+        self.limit.set(None);
         self.response.worker().ended.notify_waiters();
     }
 

@@ -16,10 +16,9 @@ use tokio::{
     sync::watch,
     time::{Instant, sleep},
 };
-use tracing::Level;
 
 use super::{connection::Connection, response_progress::WorkerState};
-use crate::limits::Limits;
+use crate::{limits::Limits, metrics::ConnectionLimit, middleware::request_log::RequestLog};
 
 /// Stage of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +40,7 @@ const MIN_HELD_BYTES: usize = 1024 * 1024;
 
 /// The connections of one worker.
 pub(crate) struct Connections {
-    /// Level of the log lines about refusals.
-    pub(super) log_level: Level,
+    pub(super) log: Rc<RequestLog>,
     max_open: usize,
     max_held_bytes: usize,
     max_body_bytes: usize,
@@ -61,9 +59,9 @@ pub(crate) struct Slot {
 
 impl Connections {
     /// Creates the connections of one of the workers that share these limits.
-    pub(crate) fn new(limits: &Limits, workers: usize, log_level: Level, is_draining: Arc<AtomicBool>) -> Rc<Self> {
+    pub(crate) fn new(limits: &Limits, workers: usize, log: Rc<RequestLog>, is_draining: Arc<AtomicBool>) -> Rc<Self> {
         Rc::new(Self {
-            log_level,
+            log,
             max_open: limits.max_connections / workers,
             max_held_bytes: (limits.max_unsent_bytes / workers).max(MIN_HELD_BYTES),
             max_body_bytes: limits.max_body_bytes,
@@ -86,7 +84,9 @@ impl Connections {
             if self.open.borrow().len() < self.max_open {
                 break;
             }
-            if self.close_oldest(Connection::drops_input) || self.close_oldest(Connection::has_no_request) {
+            let limit = ConnectionLimit::MaxConnections;
+            if self.close_oldest(limit, Connection::drops_input) || self.close_oldest(limit, Connection::has_no_request)
+            {
                 ended.await;
             } else {
                 tokio::select! { () = ended => {} () = idle => {} }
@@ -102,19 +102,19 @@ impl Connections {
     /// Closes the connection that has been sending for the longest time if the bodies of all responses hold too much.
     pub(super) fn limit_held_bytes(&self) {
         if self.state.held_bytes.get() > self.max_held_bytes {
-            self.close_oldest(|connection| connection.response.held_bytes() > 0);
+            self.close_oldest(ConnectionLimit::MaxUnsentBytes, |connection| connection.response.held_bytes() > 0);
         }
     }
 
     /// Returns whether there is such a connection.
-    fn close_oldest(&self, applies: impl Fn(&Connection) -> bool) -> bool {
+    fn close_oldest(&self, limit: ConnectionLimit, applies: impl Fn(&Connection) -> bool) -> bool {
         let open = self.open.borrow();
         let oldest = open.values().filter(|c| !c.is_closed() && applies(c)).min_by_key(|c| c.response.since());
-        oldest.inspect(|connection| connection.close()).is_some()
+        oldest.inspect(|connection| connection.close(Some(limit))).is_some()
     }
 
     fn close_all(&self, applies: impl Fn(&Connection) -> bool) {
-        self.open.borrow().values().filter(|c| !c.is_closed() && applies(c)).for_each(|c| c.close());
+        self.open.borrow().values().filter(|c| !c.is_closed() && applies(c)).for_each(|c| c.close(None));
     }
 
     /// Follows the stages of the server until its end.
@@ -149,14 +149,17 @@ impl Connections {
 }
 
 impl Slot {
-    pub(super) fn log_level(&self) -> Level {
-        self.connections.log_level
+    pub(super) fn log(&self) -> &RequestLog {
+        &self.connections.log
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         self.connections.open.borrow_mut().remove(&self.id);
+        if let Some(limit) = self.connection.limit() {
+            self.connections.log.metrics.refuse_connection(limit);
+        }
         self.connections.state.ended.notify_waiters();
     }
 }

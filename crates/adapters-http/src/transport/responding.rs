@@ -11,7 +11,6 @@ use actix_service::Service;
 use tokio::task::yield_now;
 
 use super::{connection::Connection, connections::Connections, phase::MAX_TARGET_BYTES, sliced_body::SlicedBody};
-use crate::middleware::request_log;
 
 /// actix may poll a response several times before it reads.
 const MAX_UNUSED_POLLS: u32 = 8;
@@ -41,7 +40,7 @@ where
         let response: Result<Response<B>, _> = match call {
             Ok(call) => call.await.map(Into::into),
             Err(status) => {
-                request_log::log_refusal(connections.log_level, connection.peer, status.as_u16());
+                connections.log.record_refusal(connection.peer, status.as_u16());
                 connection.start_response(true);
                 let mut response = Response::with_body(status, SlicedBody::empty(connection));
                 response.head_mut().set_connection_type(ConnectionType::Close);

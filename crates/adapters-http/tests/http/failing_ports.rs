@@ -1,5 +1,8 @@
 //! The responses to clients when a port fails.
 
+use std::num::NonZeroU32;
+
+use animal_store_adapters_http::Limits;
 use animal_store_app::{
     Scope,
     ports::{AddPetError, ApiKeyDirectoryError, MockApiKeyDirectory, MockPetRepository, StorageError},
@@ -20,7 +23,9 @@ fn with_repository(expect: impl FnOnce(&mut MockPetRepository)) -> Service {
 fn with_failing_directory(error: fn() -> ApiKeyDirectoryError) -> Service {
     let mut directory = MockApiKeyDirectory::new();
     directory.expect_find().returning(move |_| Err(error()));
-    Service::start(MockPetRepository::new(), directory)
+    // With a second failure, the address of the client would get 429.
+    let change = |limits: &mut Limits| limits.max_auth_failures_per_minute = Some(NonZeroU32::MIN);
+    Service::start_with(MockPetRepository::new(), directory, change)
 }
 
 #[track_caller]
@@ -94,7 +99,10 @@ fn an_unavailable_directory_is_a_503_never_a_401() {
     ] as [(fn() -> ApiKeyDirectoryError, &str); 3]
     {
         let message = format!("the service is {code}; retry later");
-        assert_failure(&with_failing_directory(error).get(""), Some("1"), 503, code, &message);
+        let service = with_failing_directory(error);
+        for _ in 0..3 {
+            assert_failure(&service.get(""), Some("1"), 503, code, &message);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The HTTP interface over mocks of the ports.
 
 mod failing_ports;
+mod metrics;
 mod overload;
 mod request_line;
 mod scopes;

@@ -1,8 +1,11 @@
 //! The limit on requests in flight, with a request that is kept in flight by the lookup of its API key.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use animal_store_app::{
@@ -45,7 +48,10 @@ impl Overload {
         let directory = StallingDirectory::default();
         let mut repository = MockPetRepository::new();
         repository.expect_list().returning(|_, _, _| Ok(Vec::new()));
-        let service = Service::start_with(repository, directory.clone(), |limits| limits.max_in_flight = 1);
+        let service = Service::start_with(repository, directory.clone(), |limits| {
+            limits.max_in_flight = 1;
+            limits.max_auth_failures_per_minute = Some(NonZeroU32::MIN);
+        });
         Self { service, directory }
     }
 
@@ -84,7 +90,20 @@ fn requests_beyond_the_bound_are_a_503_before_their_api_key_is_checked() {
         response.assert_header("Retry-After", Some("1")).assert_header("Cache-Control", Some("no-store"));
         assert!(response.header("X-Request-Id").is_some());
     }
+    service.assert_metrics(&[r#"http_requests_shed_total{reason="in_flight"} 6"#]);
 
+    overload.release(stalled);
+}
+
+#[test]
+fn an_overload_comes_before_the_failures_of_an_address() {
+    let overload = Overload::prepare();
+    let failing = || overload.service.anonymous("GET", "").header("X-Forwarded-For", "203.0.113.1").send();
+    failing().assert_status(401);
+    wait_until(|| failing().status == 429);
+
+    let stalled = overload.begin();
+    failing().assert_error(503, "overloaded");
     overload.release(stalled);
 }
 

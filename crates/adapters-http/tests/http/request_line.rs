@@ -2,9 +2,11 @@
 
 use std::{
     io::{self, Write},
+    num::NonZeroU32,
     sync::{Arc, Mutex},
 };
 
+use animal_store_adapters_http::RateLimit;
 use animal_store_app::ports::{MockPetRepository, StorageError};
 use serde_json::Value;
 
@@ -83,4 +85,22 @@ fn a_log_line_explains_a_failure() {
         let line = log.line(id);
         assert_eq!((line["user_agent"].as_str(), &line["client"]), (logged, &"127.0.0.1".into()), "{line}");
     }
+
+    let one = NonZeroU32::MIN;
+    let limited = Service::start_with(MockPetRepository::new(), any_key(), |limits| {
+        limits.rate_limit = Some(RateLimit { per_second: one, burst: one });
+        limits.max_auth_failures_per_minute = Some(one);
+    });
+    let mut ids = (0..100).map(|number| format!("limited-{number}"));
+    let refused =
+        ids.find(|id| limited.request("GET", "/abc").header("X-Request-Id", id).send().status == 429).expect("a 429");
+    let line = log.line(&refused);
+    assert_eq!((&line["level"], &line["code"]), (&"INFO".into(), &"rate_limited".into()), "{line}");
+    assert_eq!((&line["api_key"], &line["api_key_label"]), (&"key".into(), &"label of key".into()), "{line}");
+
+    limited.anonymous("GET", "").send().assert_status(401);
+    limited.request("GET", "").header("X-Request-Id", "91").send().assert_status(429);
+    let line = log.line("91");
+    assert_eq!((&line["code"], &line["client"]), (&"rate_limited".into(), &"127.0.0.1".into()), "{line}");
+    assert_eq!(line.get("api_key"), None, "{line}");
 }

@@ -74,3 +74,13 @@ fn the_scope_comes_before_every_other_check_of_the_request() {
     assert_lacks("read", service.request("GET", "?limit=0"));
     assert_lacks("read", service.request("GET", "/no-id"));
 }
+
+#[test]
+fn the_scope_comes_before_the_removal_of_an_operation() {
+    let removed = |scopes| {
+        let repository = MockPetRepository::new();
+        Service::start_changed(repository, key_with(scopes), |_, use_cases| use_cases.get_pet = None)
+    };
+    assert_lacks("read", removed(&[Scope::Write]).request("GET", "/1"));
+    removed(&[Scope::Read]).get("/1").assert_error(410, "gone");
+}

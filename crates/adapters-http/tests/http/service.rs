@@ -6,13 +6,17 @@ use std::{
     time::Duration,
 };
 
-use animal_store_adapters_http::{AllowedOrigins, Limits, TrustedProxies, UseCases, serve_api};
+use animal_store_adapters_http::{
+    AllowedOrigins, ApiSettings, Limits, LoggedRequests, RequestLogFilter, TraceSettings, TrustedProxies, UseCases,
+    serve_api,
+};
 use animal_store_app::{
-    ApiKey, Authenticate, CreatePet, GetPet, ListPets, Scope,
+    ApiKey, Authenticate, CreatePet, GetPet, ListPets, NoteDeprecatedUse, Scope,
     ports::{ApiKeyDirectory, MockApiKeyDirectory, MockPetRepository},
-    test_support::api_key,
+    test_support::{api_key, unrecorded_uses},
 };
 use animal_store_test_servers::{HttpClient, Request, Response};
+use prometheus_client::{encoding::text::encode_registry, registry::Registry};
 
 /// An origin whose pages may use the service.
 pub(crate) const SHOP: &str = "https://shop.example";
@@ -21,6 +25,7 @@ pub(crate) const SHOP: &str = "https://shop.example";
 pub(crate) struct Service {
     address: SocketAddr,
     client: HttpClient,
+    registry: Registry,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -35,12 +40,22 @@ impl Service {
         directory: impl ApiKeyDirectory + 'static,
         change: impl FnOnce(&mut Limits),
     ) -> Self {
+        Self::start_changed(repository, directory, |limits, _| change(limits))
+    }
+
+    /// Starts with changed limits and use cases.
+    pub(crate) fn start_changed(
+        repository: MockPetRepository,
+        directory: impl ApiKeyDirectory + 'static,
+        change: impl FnOnce(&mut Limits, &mut UseCases),
+    ) -> Self {
         let repository = Arc::new(repository);
-        let use_cases = UseCases {
-            authenticate: Authenticate::new(Arc::new(directory)),
+        let mut use_cases = UseCases {
+            authenticate: Authenticate::new(Arc::new(directory), unrecorded_uses()),
             list_pets: ListPets::new(repository.clone()),
             create_pet: CreatePet::new(repository.clone()),
-            get_pet: GetPet::new(repository),
+            get_pet: Some(GetPet::new(repository)),
+            note_deprecated_use: NoteDeprecatedUse::new(unrecorded_uses()),
         };
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -51,22 +66,26 @@ impl Service {
             max_unsent_bytes: 1024 * 1024,
             max_in_flight: 100,
             max_in_flight_per_key: 100,
+            rate_limit: None,
+            max_auth_failures_per_minute: None,
             max_body_bytes: 1024,
             head_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(5),
             keep_alive: Duration::from_secs(5),
             answer_timeout: Duration::from_mins(1),
         };
-        change(&mut limits);
+        change(&mut limits, &mut use_cases);
         let origins = AllowedOrigins::These(vec![SHOP.parse().expect("an origin")]);
         let proxies = TrustedProxies::parse(&["127.0.0.1".to_owned()]).expect("an address");
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        runtime.spawn(async move {
-            let started = serve_api(listener, &limits, origins, proxies, move || use_cases.clone());
-            let (server, _) = started.expect("a server");
-            server.run().await
-        });
-        Self { address, client, _runtime: runtime }
+        let mut registry = Registry::default();
+        let logged = RequestLogFilter::new(LoggedRequests::ALL);
+        let settings = ApiSettings { limits, origins, proxies, traces: TraceSettings::default(), logged };
+        let _guard = runtime.enter();
+        let started = serve_api(listener, settings, &mut registry, move || use_cases.clone());
+        let (server, _) = started.expect("a server");
+        runtime.spawn(server.run());
+        Self { address, client, registry, _runtime: runtime }
     }
 
     /// A request to a path below `/v1/pets`, with an API key.
@@ -77,6 +96,16 @@ impl Service {
     /// A request to a path below `/v1/pets`, without an API key.
     pub(crate) fn anonymous(&self, method: &str, path: &str) -> Request {
         HttpClient::new(self.address).request(method, &format!("/v1/pets{path}"))
+    }
+
+    /// Asserts the lines of series in the metrics.
+    #[track_caller]
+    pub(crate) fn assert_metrics(&self, expected: &[&str]) {
+        let mut text = String::new();
+        encode_registry(&mut text, &self.registry).expect("metrics");
+        for line in expected {
+            assert!(text.lines().any(|given| given == *line), "{line}\n{text}");
+        }
     }
 
     pub(crate) const fn address(&self) -> SocketAddr {

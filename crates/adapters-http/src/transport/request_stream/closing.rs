@@ -9,12 +9,9 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::RequestStream;
-use crate::{
-    middleware::request_log,
-    transport::{
-        drain::Drain,
-        phase::{HeadLimit, Phase},
-    },
+use crate::transport::{
+    drain::Drain,
+    phase::{HeadLimit, Phase},
 };
 
 impl<T: AsyncRead + AsyncWrite + Unpin> RequestStream<T> {
@@ -60,7 +57,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> RequestStream<T> {
     }
 
     fn log_refusal(&self, status: u16) {
-        request_log::log_refusal(self.slot.log_level(), self.connection().peer, status);
+        self.slot.log().record_refusal(self.connection().peer, status);
     }
 
     /// Whether input can follow that the client sent before it saw the final response.

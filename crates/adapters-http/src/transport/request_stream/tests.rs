@@ -7,25 +7,18 @@ use tokio::{
 use tracing::Level;
 
 use super::*;
-use crate::{limits::Limits, transport::connections::Connections};
+use crate::{
+    LoggedRequests, RequestLogFilter, limits::Limits, middleware::request_log::RequestLog,
+    transport::connections::Connections,
+};
 
 const HEAD: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const BODY_TIMEOUT: Duration = Duration::from_secs(3);
 
 async fn stream(server: DuplexStream) -> RequestStream<DuplexStream> {
-    let limits = Limits {
-        workers: 1,
-        max_connections: 1,
-        max_unsent_bytes: 1024,
-        max_in_flight: 1,
-        max_in_flight_per_key: 1,
-        max_body_bytes: 1024,
-        head_timeout: Duration::ZERO,
-        body_timeout: BODY_TIMEOUT,
-        keep_alive: Duration::ZERO,
-        answer_timeout: Duration::ZERO,
-    };
-    let slot = Connections::new(&limits, 1, Level::INFO, Arc::default()).admit(None).await;
+    let log =
+        RequestLog { level: Level::INFO, logged: RequestLogFilter::new(LoggedRequests::ALL), metrics: Arc::default() };
+    let slot = Connections::new(&Limits::MINIMAL, 1, Rc::new(log), Arc::default()).admit(None).await;
     RequestStream::new(WriteTimeoutStream::new(server, Duration::from_mins(2)), slot, BODY_TIMEOUT)
 }
 

@@ -1,0 +1,159 @@
+//! The values of the labels: what the interface has, never a text of the client.
+
+use actix_web::{dev::ServiceRequest, http::Method};
+
+/// Declares the values of a label, with their texts.
+macro_rules! label {
+    ($(#[$doc:meta])* $name:ident { $($(#[$value_doc:meta])* $value:ident = $text:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum $name { $($(#[$value_doc])* $value,)+ }
+
+        impl $name {
+            pub(super) const ALL: [Self; [$($text),+].len()] = [$(Self::$value),+];
+
+            pub(super) const fn as_str(self) -> &'static str {
+                match self { $(Self::$value => $text,)+ }
+            }
+        }
+    };
+}
+
+label! {
+    Operation {
+        ListPets = "listPets",
+        CreatePet = "createPet",
+        GetPet = "getPet",
+        /// The path and the method are those of no operation.
+        None = "none",
+    }
+}
+
+label! {
+    MethodLabel {
+        Get = "GET",
+        Head = "HEAD",
+        Post = "POST",
+        /// A method that no operation has.
+        Other = "other",
+    }
+}
+
+label! {
+    /// Outcome of a create with an idempotency key that was used before.
+    Idempotency {
+        Replayed = "replayed",
+        Conflict = "conflict",
+        Mismatch = "mismatch",
+    }
+}
+
+label! {
+    /// The limit because of which a request is refused.
+    Shed {
+        InFlight = "in_flight",
+        KeyShare = "key_share",
+        RateLimit = "rate_limit",
+        AuthFailures = "auth_failures",
+        /// `storage.postgres.max_waiting_reads` or `max_waiting_creates`
+        StorageQueue = "storage_queue",
+        /// `keys.redis.max_look_ups`
+        KeyLookups = "key_lookups",
+    }
+}
+
+label! {
+    /// The limit because of which a connection is closed.
+    ConnectionLimit {
+        MaxConnections = "max_connections",
+        MaxUnsentBytes = "max_unsent_bytes",
+    }
+}
+
+/// The operation and the method of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RequestLabels {
+    pub(super) operation: Operation,
+    pub(super) method: MethodLabel,
+}
+
+impl RequestLabels {
+    /// Labels of a request that was refused before the application received it.
+    pub(super) const REFUSED: Self = Self { operation: Operation::None, method: MethodLabel::Other };
+
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        let methods = |operation| MethodLabel::ALL.into_iter().map(move |method| Self { operation, method });
+        Operation::ALL.into_iter().flat_map(methods)
+    }
+
+    /// Returns whether a counter is shown before its first response. A counter that appears with its first response has no
+    /// increase that an alert could see.
+    pub(super) fn expects(self, status: u16) -> bool {
+        match (self.operation, self.method) {
+            (Operation::ListPets | Operation::GetPet, MethodLabel::Get) => [200, 500, 503].contains(&status),
+            (Operation::CreatePet, MethodLabel::Post) => [201, 500, 503].contains(&status),
+            _ => false,
+        }
+    }
+
+    /// Returns the labels of a request, whether it is authorised or not.
+    pub(crate) fn from_request(request: &ServiceRequest) -> Self {
+        Self::find(request.method(), request.match_info().as_str())
+    }
+
+    /// `path` is decoded as the router decodes it. The paths are those of `routes.rs`: the route of a request is not
+    /// known if it was refused before, for example because it has no API key.
+    fn find(method: &Method, path: &str) -> Self {
+        let method = match *method {
+            Method::GET => MethodLabel::Get,
+            Method::HEAD => MethodLabel::Head,
+            Method::POST => MethodLabel::Post,
+            _ => MethodLabel::Other,
+        };
+        let operation = match (path.strip_prefix("/v1/pets"), method) {
+            (Some(""), MethodLabel::Get | MethodLabel::Head) => Operation::ListPets,
+            (Some(""), MethodLabel::Post) => Operation::CreatePet,
+            (Some(rest), MethodLabel::Get | MethodLabel::Head) if is_segment(rest) => Operation::GetPet,
+            _ => Operation::None,
+        };
+        Self { operation, method }
+    }
+}
+
+/// Returns whether the text is one segment of a path, with its slash.
+fn is_segment(text: &str) -> bool {
+    text.strip_prefix('/').is_some_and(|segment| !segment.is_empty() && !segment.contains('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_has_its_path_and_its_methods() {
+        for (method, path, operation) in [
+            (Method::GET, "/v1/pets", Operation::ListPets),
+            (Method::HEAD, "/v1/pets", Operation::ListPets),
+            (Method::POST, "/v1/pets", Operation::CreatePet),
+            (Method::GET, "/v1/pets/1", Operation::GetPet),
+            (Method::HEAD, "/v1/pets/x%2Fy", Operation::GetPet),
+            (Method::DELETE, "/v1/pets", Operation::None),
+            (Method::POST, "/v1/pets/1", Operation::None),
+            (Method::GET, "/v1/pets/", Operation::None),
+            (Method::GET, "/v1/pets/1/", Operation::None),
+            (Method::GET, "/v1/pets1", Operation::None),
+            (Method::GET, "/v1/pets1/1", Operation::None),
+            (Method::GET, "/docs", Operation::None),
+        ] {
+            assert_eq!(RequestLabels::find(&method, path).operation, operation, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_method_that_no_operation_has_is_other() {
+        for method in ["PUT", "OPTIONS", "get", "BREW"] {
+            let method = Method::from_bytes(method.as_bytes()).expect("a method");
+            assert_eq!(RequestLabels::find(&method, "/v1/pets"), RequestLabels::REFUSED);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Limits the rate of the requests of each API key, and reports the quota that is left
+//! (draft-ietf-httpapi-ratelimit-headers-11).
+
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use animal_store_app::ApiKeyId;
+use governor::{
+    Quota, RateLimiter, clock::Clock, middleware::StateInformationMiddleware, state::keyed::HashMapStateStore,
+};
+
+use crate::limits::RateLimit;
+
+pub(crate) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+pub(crate) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+/// The token buckets of the API keys.
+pub(crate) struct KeyRateLimiter<C: Clock> {
+    limiter: RateLimiter<ApiKeyId, HashMapStateStore<ApiKeyId>, C, StateInformationMiddleware>,
+    /// Value of `RateLimit-Policy`.
+    policy: HeaderValue,
+}
+
+impl<C: Clock> KeyRateLimiter<C> {
+    pub(crate) fn new(RateLimit { per_second, burst }: RateLimit, clock: C) -> Self {
+        let quota = Quota::per_second(per_second).allow_burst(burst);
+        let limiter = RateLimiter::new(quota, HashMapStateStore::default(), clock);
+        // A client that sends at most `q` requests in each `w` seconds is never refused.
+        let window = burst.get().div_ceil(per_second.get());
+        let policy = format!(r#""default";q={burst};w={window}"#);
+        Self { limiter, policy: HeaderValue::try_from(policy).expect("ASCII") }
+    }
+
+    /// Takes one request from the quota of the key, and returns the number of requests that are left. `None`: no
+    /// request was left. One is, at the latest, a second later.
+    pub(crate) fn take(&self, key: &ApiKeyId) -> Option<u32> {
+        self.limiter.check_key(key).ok().map(|state| state.remaining_burst_capacity())
+    }
+
+    /// Adds the fields for clients to a response. A rate of at least one per second means that the quota grows within
+    /// a second: `t` is never greater, and equals the `Retry-After` of a 429.
+    pub(crate) fn add_fields(&self, headers: &mut HeaderMap, left: Option<u32>) {
+        let left = left.unwrap_or(0);
+        headers.insert(RATE_LIMIT_POLICY, self.policy.clone());
+        headers.insert(RATE_LIMIT, HeaderValue::try_from(format!(r#""default";r={left};t=1"#)).expect("ASCII"));
+    }
+
+    /// Evicts the keys that have their whole quota.
+    pub(super) fn evict_idle(&self) {
+        self.limiter.retain_recent();
+        self.limiter.shrink_to_fit();
+    }
+
+    #[cfg(test)]
+    pub(super) fn entries(&self) -> usize {
+        self.limiter.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{num::NonZeroU32, thread, time::Duration};
+
+    use governor::clock::FakeRelativeClock;
+    use sfv::{BareItem, Item, List, ListEntry, Parser};
+
+    use super::*;
+
+    fn limiter(per_second: u32, burst: u32) -> (KeyRateLimiter<FakeRelativeClock>, FakeRelativeClock) {
+        let [per_second, burst] = [per_second, burst].map(|number| NonZeroU32::new(number).expect("not 0"));
+        let clock = FakeRelativeClock::default();
+        (KeyRateLimiter::new(RateLimit { per_second, burst }, clock.clone()), clock)
+    }
+
+    #[test]
+    fn a_key_has_its_burst_and_then_its_rate() {
+        let (limiter, clock) = limiter(2, 3);
+        let [key, other] = ["key", "other"].map(ApiKeyId::new);
+
+        let left: Vec<_> = (0..5).map(|_| limiter.take(&key)).collect();
+        assert_eq!(left, [Some(2), Some(1), Some(0), None, None]);
+        assert_eq!(limiter.take(&other), Some(2));
+
+        clock.advance(Duration::from_millis(499));
+        assert_eq!(limiter.take(&key), None);
+        clock.advance(Duration::from_millis(1));
+        assert_eq!((limiter.take(&key), limiter.take(&key)), (Some(0), None));
+        clock.advance(Duration::from_hours(1));
+        assert_eq!(limiter.take(&key), Some(2));
+    }
+
+    #[test]
+    fn a_key_is_admitted_again_within_a_second_at_any_rate() {
+        for (per_second, burst) in [(1, 1), (1, 1000), (3, 7), (999_999, 1), (1_000_000, 1000)] {
+            let (limiter, clock) = limiter(per_second, burst);
+            let key = ApiKeyId::new("key");
+            assert_eq!((0..burst).filter_map(|_| limiter.take(&key)).last(), Some(0), "{per_second} {burst}");
+            assert_eq!(limiter.take(&key), None, "{per_second} {burst}");
+            clock.advance(Duration::from_secs(1));
+            assert!(limiter.take(&key).is_some(), "{per_second} {burst}");
+        }
+    }
+
+    #[test]
+    fn a_client_that_sends_q_requests_in_each_w_seconds_is_never_refused() {
+        for (per_second, burst) in [(1, 1), (3, 7), (7, 3), (100, 101), (1000, 1000)] {
+            let (limiter, clock) = limiter(per_second, burst);
+            let key = ApiKeyId::new("key");
+            let mut headers = HeaderMap::new();
+            limiter.add_fields(&mut headers, None);
+            let [(_, q), (_, w)] = parse(&headers, &RATE_LIMIT_POLICY).1;
+            for _window in 0..10 {
+                assert!((0..q).all(|_| limiter.take(&key).is_some()), "{per_second} {burst}");
+                clock.advance(Duration::from_secs(w));
+            }
+        }
+    }
+
+    #[test]
+    fn all_threads_share_the_quota_of_a_key() {
+        let (limiter, _) = limiter(1, 1000);
+        let key = ApiKeyId::new("key");
+
+        let admitted: usize = thread::scope(|scope| {
+            let threads = [(); 4].map(|()| scope.spawn(|| (0..500).filter_map(|_| limiter.take(&key)).count()));
+            threads.map(|thread| thread.join().expect("no panic")).iter().sum()
+        });
+
+        assert_eq!(admitted, 1000);
+    }
+
+    #[test]
+    fn the_memory_of_idle_keys_is_released() {
+        let (limiter, clock) = limiter(10, 10);
+        for number in 0..10_000 {
+            limiter.take(&ApiKeyId::new(&number.to_string()));
+        }
+        let busy = ApiKeyId::new("busy");
+        (0..10).for_each(|_| _ = limiter.take(&busy));
+        clock.advance(Duration::from_millis(900));
+
+        limiter.evict_idle();
+        assert_eq!(limiter.entries(), 1);
+        assert_eq!(limiter.take(&busy), Some(8));
+    }
+
+    /// Parses a list of one item with two parameters, and returns its name and the parameters.
+    fn parse(headers: &HeaderMap, name: &HeaderName) -> (String, [(String, u64); 2]) {
+        let value = headers.get(name).expect("the field");
+        let list: List = Parser::new(value.as_bytes()).parse().expect("a structured field");
+        let [ListEntry::Item(Item { bare_item: BareItem::String(name), params })] = &list[..] else {
+            panic!("{list:?}")
+        };
+        let integer = |value: &BareItem| value.as_integer().and_then(|value| i64::from(value).try_into().ok());
+        let params = params.iter().map(|(key, value)| (key.as_str().to_owned(), integer(value).expect("an integer")));
+        (name.as_str().to_owned(), params.collect::<Vec<_>>().try_into().expect("two parameters"))
+    }
+
+    #[test]
+    fn the_fields_have_the_policy_and_the_quota_that_is_left() {
+        for (per_second, burst, window) in [(100, 100, 1), (100, 1000, 10), (100, 101, 2), (100, 10, 1), (1, 60, 60)] {
+            let (limiter, _) = limiter(per_second, burst);
+            for (left, r) in [(Some(7), 7), (None, 0)] {
+                let mut headers = HeaderMap::new();
+                limiter.add_fields(&mut headers, left);
+                let policy = [("q".to_owned(), u64::from(burst)), ("w".to_owned(), window)];
+                assert_eq!(parse(&headers, &RATE_LIMIT_POLICY), ("default".to_owned(), policy));
+                let quota = [("r".to_owned(), r), ("t".to_owned(), 1)];
+                assert_eq!(parse(&headers, &RATE_LIMIT), ("default".to_owned(), quota));
+            }
+        }
+    }
+}
