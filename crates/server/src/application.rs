@@ -2,21 +2,25 @@
 //!
 //! `build` binds the listeners and starts the adapters; `run_until` serves. A shutdown runs in this order: `/ready` is
 //! 503 and responses announce the end of their connections, the drain delay passes, no new connections are accepted,
-//! requests in flight are completed, the writer of the storage ends, the management listener closes. At the deadline,
-//! or at a second signal, the rest is cut off: an error if requests were in flight. A server or writer that stops
-//! unexpectedly is an error, during the shutdown as well.
+//! requests in flight are completed, the writers of the storage and of uses end, the management listener closes. At the
+//! deadline, or at a second signal, the rest is cut off: an error if requests were in flight. A server or a writer of
+//! the storage that stops unexpectedly is an error, during the shutdown as well.
+
+#[cfg(test)]
+mod tests;
 
 use std::{
     future::pending,
     io::{self, ErrorKind},
     net::{SocketAddr, TcpListener},
+    sync::Arc,
     time::Duration,
 };
 
-use animal_store_adapters_http::{HttpServer, InFlight, serve_api, serve_management};
+use animal_store_adapters_http::{ApiSettings, HttpServer, InFlight, TraceSettings, serve_api, serve_management};
 use animal_store_app::CheckReadiness;
 use anyhow::{anyhow, bail};
-use prometheus_client::registry::Registry;
+use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use tokio::{
     task::{JoinError, JoinHandle},
     time::{sleep_until, timeout},
@@ -24,6 +28,7 @@ use tokio::{
 
 use crate::{
     config::{Config, ShutdownConfig},
+    process_metrics,
     shutdown::ShutdownRequest,
     wiring::Adapters,
 };
@@ -41,31 +46,44 @@ pub struct Application {
     in_flight: InFlight,
     readiness: CheckReadiness,
     writer: Option<JoinHandle<()>>,
+    uses_writer: Option<JoinHandle<()>>,
     shutdown: ShutdownConfig,
 }
 
 impl Application {
-    /// Binds the listeners and starts the adapters.
+    /// Binds the listeners and starts the adapters. `dropped_log_lines` is shown by the metrics.
     ///
     /// # Errors
     /// If an address cannot be bound or the storage cannot be used. An unavailable dependency is an error only if the
     /// configuration requires it.
-    pub async fn build(config: Config) -> anyhow::Result<Self> {
+    pub async fn build(config: Config, dropped_log_lines: Counter) -> anyhow::Result<Self> {
         // Before the adapters, which can take seconds to start: an address in use is reported at once.
         let listener = bind(config.http.listen, "http.listen")?;
         let address = listener.local_addr()?;
         let management = config.management_listen.map(|address| bind(address, "management.listen")).transpose()?;
         let management_address = management.as_ref().map(TcpListener::local_addr).transpose()?;
 
-        let mut registry = Registry::with_prefix("animal_store");
-        let adapters = Adapters::start(config.storage, config.keys, &mut registry).await?;
-        let limits = &config.http.limits;
-        let (origins, proxies) = (config.http.cors_origins, config.http.trusted_proxies);
-        let (api, in_flight) = serve_api(listener, limits, origins, proxies, adapters.use_cases())?;
-        let Adapters { readiness, writer, .. } = adapters;
-        let management = management.map(|listener| serve_management(listener, limits, &readiness)).transpose()?;
+        let mut registry = Registry::default();
+        let prefixed = process_metrics::register(&mut registry, dropped_log_lines);
+        let adapters = Adapters::start(config.storage, config.keys, prefixed).await?;
+        let http = config.http;
+        let use_cases = adapters.use_cases(http.serves_get_pet);
+        let traces = TraceSettings { sample_ratio: config.traces.sampled(), server_timing: http.server_timing };
+        let settings = ApiSettings {
+            limits: http.limits,
+            origins: http.cors_origins,
+            proxies: http.trusted_proxies,
+            traces,
+            logged: config.log.requests,
+        };
+        let limits = settings.limits.clone();
+        let (api, in_flight) = serve_api(listener, settings, prefixed, use_cases)?;
+        let Adapters { readiness, writer, uses_writer, .. } = adapters;
+        let registry = Arc::new(registry);
+        let management =
+            management.map(|listener| serve_management(listener, &limits, &readiness, registry)).transpose()?;
         let shutdown = config.shutdown;
-        Ok(Self { address, management_address, api, management, in_flight, readiness, writer, shutdown })
+        Ok(Self { address, management_address, api, management, in_flight, readiness, writer, uses_writer, shutdown })
     }
 
     /// Address of the API.
@@ -93,6 +111,7 @@ impl Application {
             api: tokio::spawn(self.api.run()),
             management: self.management.map(|server| tokio::spawn(server.run())),
             writer: self.writer,
+            uses_writer: self.uses_writer,
         };
         let request = tokio::select! {
             biased;
@@ -110,7 +129,13 @@ impl Application {
             }
             api_handle.stop(self.shutdown.idle_grace).await;
             match (&mut tasks.api).await {
-                Ok(Ok(())) => end_of_writer(tasks.writer.as_mut()).await,
+                Ok(Ok(())) => {
+                    let result = end_of_writer(tasks.writer.as_mut()).await;
+                    if let Some(uses_writer) = &mut tasks.uses_writer {
+                        let _ = uses_writer.await;
+                    }
+                    result
+                }
                 result => Err(server_error("the HTTP server", result)),
             }
         };
@@ -126,8 +151,10 @@ impl Application {
                     management.abort().await;
                 }
             });
-            if let Some(writer) = tasks.writer.filter(|writer| !writer.is_finished()) {
-                let _ = writer.await;
+            for writer in [tasks.writer, tasks.uses_writer].into_iter().flatten() {
+                if !writer.is_finished() {
+                    let _ = writer.await;
+                }
             }
         };
         let _ = timeout(ABORT_TIMEOUT, close).await;
@@ -140,6 +167,8 @@ struct Tasks {
     api: JoinHandle<io::Result<()>>,
     management: Option<JoinHandle<io::Result<()>>>,
     writer: Option<JoinHandle<()>>,
+    /// A request does not depend on it: its end is awaited, but not watched for.
+    uses_writer: Option<JoinHandle<()>>,
 }
 
 impl Tasks {
@@ -203,35 +232,5 @@ fn server_error(server: &str, result: Result<io::Result<()>, JoinError>) -> anyh
         Ok(Ok(())) => anyhow!("{server} stopped unexpectedly"),
         Ok(Err(error)) => anyhow::Error::new(error).context(format!("{server} failed")),
         Err(error) => anyhow::Error::new(error).context(format!("{server} stopped unexpectedly")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_server_error_names_the_server_and_the_reason() {
-        let panicked = tokio::spawn(async { panic!("on purpose") }).await;
-        let message = |result| format!("{:#}", server_error("the HTTP server", result));
-
-        assert_eq!(message(Ok(Ok(()))), "the HTTP server stopped unexpectedly");
-        assert_eq!(message(Ok(Err(io::Error::other("no workers")))), "the HTTP server failed: no workers");
-        assert!(message(panicked).starts_with("the HTTP server stopped unexpectedly: "));
-    }
-
-    #[tokio::test]
-    async fn a_panic_of_the_writer_during_the_shutdown_is_an_error() {
-        let mut panicked = tokio::spawn(async { panic!("on purpose") });
-        let error = end_of_writer(Some(&mut panicked)).await.expect_err("a panic");
-        assert!(format!("{error:#}").starts_with("the writer of the storage stopped unexpectedly: "), "{error:#}");
-        end_of_writer(Some(&mut tokio::spawn(async {}))).await.expect("an end");
-    }
-
-    #[tokio::test]
-    async fn a_writer_that_stops_is_reported() {
-        let mut tasks = Tasks { api: tokio::spawn(pending()), management: None, writer: Some(tokio::spawn(async {})) };
-        let error = tasks.stopped_unexpectedly().await;
-        assert_eq!(error.to_string(), "the writer of the storage stopped unexpectedly");
     }
 }

@@ -9,7 +9,9 @@
 //!
 //! **Proof.** `crates/server/tests/process`, above all `command_line.rs`, `keys_refused.rs` and `secrets.rs`.
 
+mod doctor;
 mod file_limit;
+mod health;
 mod keys;
 mod migrate;
 mod options;
@@ -47,6 +49,10 @@ enum Command {
     /// Administers the API keys in Redis.
     #[command(subcommand)]
     Keys(keys::Command),
+    /// Examines the configuration, PostgreSQL and Redis, and changes nothing.
+    Doctor(doctor::DoctorArgs),
+    /// Queries /ready of the configured management listener: exit code 0 if the instance is ready.
+    Health(health::HealthArgs),
     /// Prints the OpenAPI document of the API.
     #[command(name = "openapi")]
     OpenApi,
@@ -54,7 +60,7 @@ enum Command {
     Migrate(migrate::MigrateArgs),
 }
 
-/// The command line or the configuration is invalid.
+/// The command line or the configuration is invalid, or not valid for this command.
 #[derive(Debug, Error)]
 #[error("{0}")]
 struct InvalidConfig(String);
@@ -66,13 +72,17 @@ pub fn run() -> ExitCode {
     let options = match &mut command {
         Command::Serve(options) => {
             let options = cli.options.join(std::mem::take(options));
+            if let Err(error) = options.check() {
+                return fail(&error, 2);
+            }
             // It installs its signal handlers before it reads the configuration.
-            let load = || load(options).map_err(|error| InvalidConfig(error).into());
-            return exit_code(serve::run(load));
+            return exit_code(serve::run(move || Config::load(&options.clone().sources())));
         }
         Command::CheckConfig(options) => std::mem::take(options),
         Command::Keys(keys) => std::mem::take(keys.settings_mut()).into(),
         Command::Migrate(migrate) => std::mem::take(&mut migrate.settings).into(),
+        Command::Doctor(doctor) => std::mem::take(&mut doctor.settings).into(),
+        Command::Health(health) => std::mem::take(&mut health.settings).into(),
         Command::OpenApi => return exit_code(print_openapi()),
     };
     let config = match load(cli.options.join(options)) {
@@ -83,12 +93,15 @@ pub fn run() -> ExitCode {
         Command::CheckConfig(_) => print_config(&config),
         Command::Keys(command) => keys::run(command, config),
         Command::Migrate(args) => migrate::run(&args, config),
+        Command::Doctor(args) => doctor::run(&args, &config),
+        Command::Health(args) => health::run(&args, &config),
         Command::Serve(_) | Command::OpenApi => unreachable!("it returned above"),
     })
 }
 
 fn load(options: Options) -> Result<Config, String> {
-    Config::load(&options.sources()?).map_err(|error| error.to_string())
+    options.check()?;
+    Config::load(&options.sources()).map_err(|error| error.to_string())
 }
 
 fn print_config(config: &Config) -> anyhow::Result<()> {

@@ -24,9 +24,12 @@ mod sources;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod traces;
 mod values;
 
-use std::net::SocketAddr;
+use std::{collections::BTreeMap, net::SocketAddr};
+
+use secrecy::SecretString;
 
 use self::values::Values;
 pub use self::{
@@ -40,6 +43,7 @@ pub(crate) use self::{
     log::{LogConfig, LogFormat},
     shutdown::ShutdownConfig,
     storage::StorageConfig,
+    traces::TracesConfig,
 };
 
 /// The valid configuration.
@@ -51,9 +55,12 @@ pub struct Config {
     pub(crate) storage: StorageConfig,
     pub(crate) keys: KeysConfig,
     pub(crate) log: LogConfig,
+    pub(crate) traces: TracesConfig,
     pub(crate) shutdown: ShutdownConfig,
     /// Every key with its value. The value of a secret only says whether the secret is set.
     pub(crate) shown: Vec<(&'static Key, String)>,
+    /// The value of every key by its name, to find what has changed. For a secret in a file, the content of the file.
+    pub(crate) values: BTreeMap<&'static str, SecretString>,
     /// Warnings for the operator.
     pub(crate) warnings: Vec<String>,
 }
@@ -64,7 +71,7 @@ impl Config {
         let storage = storage::KEYS.iter().chain(storage::postgres::KEYS);
         let keys = keys::KEYS.iter().chain(keys::redis::KEYS);
         let service = http::KEYS.iter().chain(management::KEYS).chain(storage).chain(keys);
-        service.chain(log::KEYS).chain(shutdown::KEYS).collect()
+        service.chain(log::KEYS).chain(traces::KEYS).chain(shutdown::KEYS).collect()
     }
 
     /// Reads and checks the configuration.
@@ -79,10 +86,12 @@ impl Config {
         let storage = StorageConfig::read(&mut values);
         let keys = KeysConfig::read(&mut values, http.listen);
         let log = LogConfig::read(&mut values);
+        let traces = TracesConfig::read(&mut values);
         let shutdown = ShutdownConfig::read(&mut values);
+        let current = all_keys.iter().map(|key| (key.name, values.current(key))).collect();
         let shown = all_keys.into_iter().map(|key| (key, values.show(key))).collect();
         let warnings = values.finish()?;
         let (Some(storage), Some(keys)) = (storage, keys) else { unreachable!("a missing endpoint is an error") };
-        Ok(Self { http, management_listen, storage, keys, log, shutdown, shown, warnings })
+        Ok(Self { http, management_listen, storage, keys, log, traces, shutdown, shown, values: current, warnings })
     }
 }

@@ -6,6 +6,8 @@
 mod application;
 mod cli;
 pub mod config;
+mod process_metrics;
+mod reload;
 mod shutdown;
 mod stderr;
 mod telemetry;

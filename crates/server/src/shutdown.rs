@@ -1,8 +1,8 @@
 //! The signals that end the process.
 //!
 //! The first SIGTERM or SIGINT starts a graceful shutdown, or ends the start. A second one ends the shutdown at once,
-//! unless it arrives within a second of the first: `timeout` and some supervisors send a signal twice. SIGHUP has no
-//! effect. From [`Signals::listen`] on, no signal of these kills the process.
+//! unless it arrives within a second of the first: `timeout` and some supervisors send a signal twice. From
+//! [`Signals::listen`] on, none of these signals kills the process.
 
 use std::{future::pending, io, time::Duration};
 
@@ -41,7 +41,7 @@ impl SignalState {
     }
 }
 
-/// Receives SIGTERM, SIGINT and SIGHUP.
+/// Receives SIGTERM and SIGINT.
 pub(crate) struct Signals(watch::Receiver<SignalState>);
 
 impl Signals {
@@ -49,17 +49,12 @@ impl Signals {
     pub(crate) fn listen() -> io::Result<Self> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut hang_up = signal(SignalKind::hangup())?;
         let (sender, receiver) = watch::channel(SignalState::default());
         tokio::spawn(async move {
             loop {
                 let drain = tokio::select! {
                     _ = terminate.recv() => true,
                     _ = interrupt.recv() => false,
-                    _ = hang_up.recv() => {
-                        tracing::info!("SIGHUP was ignored: nothing can be reloaded");
-                        continue;
-                    }
                 };
                 sender.send_modify(|state| state.add(ShutdownRequest { arrived_at: Instant::now(), drain }));
             }

@@ -5,13 +5,13 @@ mod table;
 use std::{
     io::{self, Read, Write},
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use animal_store_app::{
     ApiKey, ApiKeyChangeError, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, IssueApiKeyError, ListApiKeys,
-    RevokeApiKey, RotateApiKey, Scope,
-    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError},
+    RevokeApiKey, RotateApiKey, Scope, UseFilter,
+    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, RecordedUses},
 };
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
@@ -29,13 +29,7 @@ pub(super) enum Command {
     /// Creates an API key and prints its token, which cannot be shown again.
     Create(CreateArgs),
     /// Lists the API keys with a row per token; the tokens themselves are not stored.
-    List {
-        /// Prints a JSON array.
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        settings: Settings,
-    },
+    List(ListArgs),
     /// Revokes every token of an API key at once.
     Revoke {
         /// Id of the key.
@@ -66,11 +60,27 @@ pub(super) struct CreateArgs {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// Prints a JSON array.
+    #[arg(long)]
+    json: bool,
+    /// Lists only the keys that were not used for this time, such as 90d. A key that was never used counts from the
+    /// creation of its newest token.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    unused_for: Option<Duration>,
+    /// Lists only the keys that used getPet, which is deprecated.
+    #[arg(long)]
+    uses_deprecated: bool,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct RotateArgs {
     /// Id of the key, which does not change.
     id: String,
     /// Maximum time for which the old token stays valid; 0s ends it at once.
-    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = grace)]
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
     grace: Duration,
     /// Lifetime of the new token, such as 90d; default: it expires when the old token would have.
     #[arg(long, value_name = "DURATION", value_parser = lifetime)]
@@ -84,7 +94,7 @@ impl Command {
         match self {
             Self::Create(CreateArgs { settings, .. })
             | Self::Rotate(RotateArgs { settings, .. })
-            | Self::List { settings, .. }
+            | Self::List(ListArgs { settings, .. })
             | Self::Revoke { settings, .. } => settings,
         }
     }
@@ -98,7 +108,7 @@ pub(super) fn run(command: Command, config: Config) -> anyhow::Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         match command {
             Command::Create(args) => create(args, store).await,
-            Command::List { json, .. } => list(json, store).await,
+            Command::List(args) => list(&args, store).await,
             Command::Revoke { id, .. } => revoke(&id, store).await,
             Command::Rotate(args) => rotate(&args, store).await,
         }
@@ -131,9 +141,22 @@ async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result
     Ok(())
 }
 
-async fn list(as_json: bool, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
-    let entries = ListApiKeys::new(store).execute().await?;
-    let text = if as_json { table::json(&entries)? } else { table::text(&entries) };
+async fn list(args: &ListArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
+    let unused_since = args.unused_for.map(|time| SystemTime::now().checked_sub(time).unwrap_or(UNIX_EPOCH));
+    let filter = UseFilter { unused_since, uses_get_pet: args.uses_deprecated };
+    let list = ListApiKeys::new(store).execute(filter).await?;
+    let text = if args.json { table::json(&list)? } else { table::text(&list) };
+    match list.uses {
+        Err(error) => {
+            let reason = format!("{:#}", anyhow::Error::new(error));
+            tracing::warn!(reason, "the uses of the API keys cannot be read: the list does not contain them");
+        }
+        Ok(_) if filter == UseFilter::default() => {}
+        Ok(RecordedUses { since: Some(since), .. }) => {
+            tracing::info!(since = table::time(since), "earlier uses of API keys are unknown");
+        }
+        Ok(_) => tracing::warn!("no use of an API key was recorded yet"),
+    }
     io::stdout().write_all(text.as_bytes()).context("cannot write the list")
 }
 
@@ -205,12 +228,13 @@ fn parse_id(text: &str) -> anyhow::Result<ApiKeyId> {
 
 const MAX_DURATION: Duration = Duration::from_hours(100 * 366 * 24);
 
-fn grace(text: &str) -> Result<Duration, String> {
+fn duration(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).ok().filter(|&duration| duration <= MAX_DURATION);
     duration.ok_or_else(|| "a duration has a unit, such as 30m, 24h or 90d, and is at most 100 years".to_owned())
 }
 
 fn lifetime(text: &str) -> Result<Duration, String> {
     let min = Duration::from_secs(1);
-    grace(text).and_then(|duration| if duration >= min { Ok(duration) } else { Err("must be at least 1s".to_owned()) })
+    self::duration(text)
+        .and_then(|duration| if duration >= min { Ok(duration) } else { Err("must be at least 1s".to_owned()) })
 }

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::config::{Config, Key, Sources};
 
 /// Options of `serve` and `check-config`. They are accepted before and after the command.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Default, Clone, Args)]
 pub(super) struct Options {
     #[command(flatten)]
     pub(super) settings: Settings,
@@ -15,7 +15,7 @@ pub(super) struct Options {
 }
 
 /// Options that set the configuration.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Default, Clone, Args)]
 pub(super) struct Settings {
     /// TOML configuration file; default: animal-store.toml, if it exists.
     #[arg(long, value_name = "PATH")]
@@ -43,13 +43,12 @@ impl Options {
         }
     }
 
-    /// Returns the sources of the configuration, with these options as the last one.
+    /// Checks that no option sets a secret. clap does not check this, because its error message would repeat the value.
     ///
     /// # Errors
-    /// If an option sets a secret. clap does not check this, because its error message would repeat the value.
-    pub(super) fn sources(self) -> Result<Sources, String> {
-        let Settings { config, set } = self.settings;
-        let is_set = |key: &&&Key| key.secret && set.iter().any(|(name, _)| name == key.name);
+    /// If one does.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let is_set = |key: &&&Key| key.secret && self.settings.set.iter().any(|(name, _)| name == key.name);
         if let Some(key) = Config::all_keys().iter().find(is_set) {
             let (name, variable) = (key.name, key.variable());
             return Err(format!(
@@ -57,7 +56,12 @@ impl Options {
                  {variable} instead"
             ));
         }
-        Ok(Sources::from_process(config, set, self.listen))
+        Ok(())
+    }
+
+    /// Returns the sources of the configuration, with these options as the last one.
+    pub(super) fn sources(self) -> Sources {
+        Sources::from_process(self.settings.config, self.settings.set, self.listen)
     }
 }
 
@@ -79,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_secret_cannot_be_set_by_a_flag() {
-        let error = parse("--set keys.memory.tokens=top-secret").sources().unwrap_err();
+        let error = parse("--set keys.memory.tokens=top-secret").check().unwrap_err();
         assert!(
             error.starts_with("keys.memory.tokens (--set) is a secret") && !error.contains("top-secret"),
             "{error}"

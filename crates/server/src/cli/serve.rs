@@ -1,20 +1,23 @@
 use anyhow::{anyhow, bail};
+use prometheus_client::metrics::counter::Counter;
 use tokio::{
     runtime::Runtime,
+    signal::unix::{SignalKind, signal},
     task::spawn_blocking,
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{file_limit::raise_file_limit, quickstart};
+use super::{InvalidConfig, file_limit::reserve_files, quickstart};
 use crate::{
     application::Application,
-    config::{Config, ShutdownConfig},
+    config::{Config, ConfigError, ShutdownConfig},
+    reload::Reload,
     shutdown::Signals,
-    telemetry,
+    telemetry::{self, Traces},
 };
 
-/// Runs the service until a signal ends it.
-pub(super) fn run(load: impl FnOnce() -> anyhow::Result<Config> + Send + 'static) -> anyhow::Result<()> {
+/// Runs the service until a signal ends it. `load` reads the configuration, again at each SIGHUP.
+pub(super) fn run(load: impl Fn() -> Result<Config, ConfigError> + Clone + Send + 'static) -> anyhow::Result<()> {
     let runtime = Runtime::new()?;
     let result = runtime.block_on(serve(load));
     // Threads that are blocked, such as in a read of a file or a lookup of a name, are left behind.
@@ -22,21 +25,32 @@ pub(super) fn run(load: impl FnOnce() -> anyhow::Result<Config> + Send + 'static
     result
 }
 
-async fn serve(load: impl FnOnce() -> anyhow::Result<Config> + Send + 'static) -> anyhow::Result<()> {
+async fn serve(load: impl Fn() -> Result<Config, ConfigError> + Clone + Send + 'static) -> anyhow::Result<()> {
     // Before anything is read or started. Earlier, in the first milliseconds, a signal kills the process.
     let signals = Signals::listen()?;
+    let hang_ups = signal(SignalKind::hangup())?;
     let config = tokio::select! {
         biased;
         _ = signals.first() => return Ok(()),
-        config = spawn_blocking(load) => config??,
+        config = spawn_blocking(load.clone()) => config?.map_err(|error| InvalidConfig(error.to_string()))?,
     };
-    let log = telemetry::start(&config.log)?;
+    let traces = Traces::start(&config)?;
+    let (log, filter) = telemetry::start(&config.log, traces.layers())?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    let shutdown_timeout = config.shutdown.timeout;
-    let result = start_and_run(config, &signals).await;
-    let end = signals.request().map_or_else(Instant::now, |request| request.arrived_at) + shutdown_timeout;
+    let reload = Reload { filter, requests: config.log.requests.clone(), values: config.values.clone() };
+    tokio::spawn(reload.run(hang_ups, load));
+    let (shutdown_timeout, requests_timeout) = (config.shutdown.timeout, config.shutdown.requests_timeout());
+    let result = start_and_run(config, log.dropped_lines(), &signals).await;
+    let end_requested_at = signals.request().map_or_else(Instant::now, |request| request.arrived_at);
+    tokio::select! {
+        biased;
+        () = traces.finish() => {}
+        () = sleep_until(end_requested_at + requests_timeout) => {}
+        () = signals.second() => {}
+    }
+    let end = end_requested_at + shutdown_timeout;
     let unwritten = tokio::select! {
         biased;
         () = log.finish() => return result,
@@ -50,12 +64,12 @@ async fn serve(load: impl FnOnce() -> anyhow::Result<Config> + Send + 'static) -
     }
 }
 
-async fn start_and_run(mut config: Config, signals: &Signals) -> anyhow::Result<()> {
-    let limits = &config.http.limits;
-    raise_file_limit(limits.sockets() + config.storage.connections(limits.workers));
+async fn start_and_run(mut config: Config, dropped_log_lines: Counter, signals: &Signals) -> anyhow::Result<()> {
+    let limits = &mut config.http.limits;
+    reserve_files(limits, config.storage.connections(limits.workers))?;
     let start = async {
         let generated_token = quickstart::generate_key(&mut config.keys)?;
-        let application = Application::build(config).await?;
+        let application = Application::build(config, dropped_log_lines).await?;
         let management = application.management_address().map(|address| address.to_string());
         tracing::info!(address = %application.address(), management, "listening");
         if let Some(token) = generated_token {

@@ -1,10 +1,10 @@
-use std::{net::SocketAddr, thread::available_parallelism, time::Duration};
+use std::{net::SocketAddr, num::NonZeroU32, thread::available_parallelism, time::Duration};
 
-use animal_store_adapters_http::{AllowedOrigins, Limits, OriginError, TrustedProxies};
+use animal_store_adapters_http::{AllowedOrigins, Limits, OriginError, RateLimit, TrustedProxies};
 
 use super::{
     key::{Key, keys},
-    values::{Values, address, duration, number, optional},
+    values::{Values, address, boolean, duration, number, one_of, optional},
 };
 
 keys! {
@@ -12,7 +12,8 @@ keys! {
     WORKERS: new("http.workers", "auto", "Number of worker threads. `auto`: one per CPU.");
     MAX_CONNECTIONS: new("http.max_connections", "10000",
         "Maximum number of open connections. Beyond it, the connection that has had no request for the longest time is \
-         closed; if there is none, further connections wait. The process raises its limit of open files to match.");
+         closed; if there is none, further connections wait. The process raises its limit of open files to match; if \
+         it cannot, it serves fewer.");
     MAX_UNSENT_BYTES: new("http.max_unsent_bytes", "67108864",
         "Maximum number of bytes that responses of more than 8 KiB hold while clients read them. Beyond it, the \
          connection that has been sending for the longest time is closed.");
@@ -38,8 +39,24 @@ keys! {
          text with commas. `*`: every origin. Empty: none.");
     TRUSTED_PROXIES: new("http.trusted_proxies", "",
         "Proxies in front of the service, as IP addresses and networks such as `10.0.0.0/8`: a list, or a text with \
-         commas. For a request from one of them, `client` in the log is the rightmost untrusted address in \
-         `X-Forwarded-For`, or without that in `Forwarded`. Empty: none.");
+         commas. For a request from one of them, `client` in the log, and the address for `http.auth_failures`, \
+         is the rightmost untrusted address in `X-Forwarded-For`, or without that in `Forwarded`. Empty: none.");
+    SERVER_TIMING: new("http.server_timing", "false",
+        "`true`: responses under `/v1` have the header `Server-Timing` with the milliseconds that the request spent in \
+         authentication, queue and storage. Clients can see these times.");
+    RATE_LIMIT_PER_SECOND: new("http.rate_limit.per_second", "",
+        "Maximum number of requests of one API key per second, over all workers of the instance. Further requests of \
+         the key get 429 `rate_limited`. Empty: no limit.");
+    RATE_LIMIT_BURST: new("http.rate_limit.burst", "",
+        "Maximum number of requests that an API key can send at once after a pause. Requires \
+         `http.rate_limit.per_second`. Empty: the value of that key.");
+    AUTH_FAILURES_PER_MINUTE: new("http.auth_failures.per_minute", "",
+        "Maximum number of failed authentications (401) of one client address per minute; an IPv6 network of 64 bits \
+         counts as one address. Until one of them no longer counts, every request from the address gets 429 \
+         `rate_limited`. The address is `client` in the log: behind a proxy, set `http.trusted_proxies` first. Empty: \
+         no limit.");
+    DEPRECATED_GET: new("http.deprecated_get", "serve",
+        "`serve`: serve the deprecated operation `getPet`. `gone`: respond to it with 410 `gone`.");
 }
 
 #[derive(Debug)]
@@ -48,10 +65,14 @@ pub(crate) struct HttpConfig {
     pub(crate) limits: Limits,
     pub(crate) cors_origins: AllowedOrigins,
     pub(crate) trusted_proxies: TrustedProxies,
+    pub(crate) server_timing: bool,
+    /// `false`: the deprecated operation is 410.
+    pub(crate) serves_get_pet: bool,
 }
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_hours(1);
+const MILLION: NonZeroU32 = NonZeroU32::new(1_000_000).expect("not 0");
 
 impl HttpConfig {
     pub(super) fn read(values: &mut Values) -> Self {
@@ -74,19 +95,25 @@ impl HttpConfig {
         );
         let cors_origins = cors_origins(values);
         let trusted_proxies = trusted_proxies(values);
+        let rate_limit = rate_limit(values);
+        let auth_failures = values.read(&AUTH_FAILURES_PER_MINUTE, optional(number(NonZeroU32::MIN..=MILLION)));
+        let serves_get_pet = values.read(&DEPRECATED_GET, one_of(&[("serve", true), ("gone", false)]));
         let limits = Limits {
             workers,
             max_connections,
             max_unsent_bytes,
             max_in_flight,
             max_in_flight_per_key,
+            rate_limit,
+            max_auth_failures_per_minute: auth_failures,
             max_body_bytes,
             head_timeout,
             body_timeout,
             keep_alive,
             answer_timeout,
         };
-        Self { listen, limits, cors_origins, trusted_proxies }
+        let server_timing = values.read(&SERVER_TIMING, boolean);
+        Self { listen, limits, cors_origins, trusted_proxies, server_timing, serves_get_pet }
     }
 }
 
@@ -115,6 +142,17 @@ fn trusted_proxies(values: &mut Values) -> TrustedProxies {
         values.add_error(&TRUSTED_PROXIES, &error.to_string());
         TrustedProxies::default()
     })
+}
+
+fn rate_limit(values: &mut Values) -> Option<RateLimit> {
+    let per_second = values.read(&RATE_LIMIT_PER_SECOND, optional(number(NonZeroU32::MIN..=MILLION)));
+    let burst = values.read(&RATE_LIMIT_BURST, optional(number(NonZeroU32::MIN..=MILLION)));
+    values.require(
+        burst.is_none() || per_second.is_some(),
+        &[&RATE_LIMIT_BURST, &RATE_LIMIT_PER_SECOND],
+        "requires http.rate_limit.per_second",
+    );
+    per_second.map(|per_second| RateLimit { per_second, burst: burst.unwrap_or(per_second) })
 }
 
 fn workers(text: &str) -> Result<usize, String> {

@@ -1,3 +1,4 @@
+use animal_store_adapters_http::{LoggedRequests, RequestLogFilter};
 use tracing_subscriber::filter::Targets;
 
 use super::{
@@ -8,13 +9,17 @@ use super::{
 keys! {
     FILTER: new("log.filter", "info,actix_server=warn,actix_http=off",
         "Log level (`error`, `warn`, `info`, `debug`, `trace`, `off`) and, after commas, levels of modules. \
-         `actix_http` reports protocol errors of clients.");
+         `actix_http` reports protocol errors of clients. SIGHUP reloads it.");
+    REQUESTS: new("log.requests", "all",
+        "Requests of the API that have a line in the log. `all`: every one. `errors`: those with a status of 400 or \
+         above. `sampled`: these, and one of 100 others, at random, with `sample` on its line. SIGHUP reloads it.");
     FORMAT: new("log.format", "auto", "`text`, `json`, or `auto`: text on a terminal, JSON otherwise.");
 }
 
 #[derive(Debug)]
 pub(crate) struct LogConfig {
     pub(crate) filter: Targets,
+    pub(crate) requests: RequestLogFilter,
     pub(crate) format: LogFormat,
 }
 
@@ -26,9 +31,18 @@ pub(crate) enum LogFormat {
 }
 
 impl LogConfig {
+    /// Names of the keys that can change without a restart.
+    pub(crate) const RELOADED: [&str; 2] = [FILTER.name, REQUESTS.name];
+
     pub(super) fn read(values: &mut Values) -> Self {
         let formats = [("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)];
-        Self { filter: values.read(&FILTER, filter), format: values.read(&FORMAT, one_of(&formats)) }
+        let requests =
+            [("all", LoggedRequests::ALL), ("errors", LoggedRequests::ERRORS), ("sampled", LoggedRequests::SAMPLED)];
+        Self {
+            filter: values.read(&FILTER, filter),
+            requests: RequestLogFilter::new(values.read(&REQUESTS, one_of(&requests))),
+            format: values.read(&FORMAT, one_of(&formats)),
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use super::{
 
 keys! {
     LISTEN: new("management.listen", "127.0.0.1:8081",
-        "Address of `/live` and `/ready`, which need no API key. It must not overlap with `http.listen`. Empty: no \
-         management listener.");
+        "Address of `/live`, `/ready` and `/metrics`, which need no API key. It must not overlap with `http.listen`. \
+         Empty: no management listener.");
 }
 
 /// Returns the address of the management listener, if there is one.

@@ -2,9 +2,11 @@ mod cors;
 mod listeners;
 mod postgres;
 mod proxies;
+mod rate_limits;
 mod redis;
 mod secret_files;
 mod sources;
+mod traces;
 mod unselected;
 
 use std::time::Duration;

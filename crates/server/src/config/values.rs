@@ -20,6 +20,8 @@ use super::{
 /// The values of the sources. Each error about them names the key and the source of its value.
 pub(super) struct Values {
     settings: BTreeMap<String, Setting>,
+    /// Content of the files with secrets that were read, by the name of the key.
+    secret_files: BTreeMap<&'static str, SecretString>,
     errors: Vec<String>,
     warnings: Vec<String>,
     /// Whether values may be missing.
@@ -31,7 +33,7 @@ pub(super) struct Values {
 impl Values {
     pub(super) fn collect(sources: &Sources, keys: &[&Key]) -> Self {
         let MergedSettings { settings, errors, warnings, incomplete } = sources.collect(keys);
-        Self { settings, errors, warnings, incomplete, invalid: BTreeSet::new() }
+        Self { settings, secret_files: BTreeMap::new(), errors, warnings, incomplete, invalid: BTreeSet::new() }
     }
 
     /// Returns the value of a key for display.
@@ -42,6 +44,12 @@ impl Values {
         }
         let is_set = self.settings.contains_key(&key.file_key()) || split(&texts, SECRETS).next().is_some();
         if is_set { "(set)" } else { "(not set)" }.to_owned()
+    }
+
+    /// Returns the value of a key for comparison: its text, or the content of its file after the secret was read.
+    pub(super) fn current(&self, key: &Key) -> SecretString {
+        let text = || self.texts(key).unwrap_or_default().join(",").into();
+        self.secret_files.get(key.name).cloned().unwrap_or_else(text)
     }
 
     /// Parses the value of a key. If it is invalid, adds an error and returns the default.
@@ -93,7 +101,10 @@ impl Values {
         }
         let error = match &file.value {
             Value::Text(path) => match fs::read_to_string(path) {
-                Ok(text) if split(&[&text], SECRETS).next().is_some() => return vec![text],
+                Ok(text) if split(&[&text], SECRETS).next().is_some() => {
+                    self.secret_files.insert(key.name, text.as_str().into());
+                    return vec![text];
+                }
                 Ok(_) => "is empty".to_owned(),
                 Err(error) => format!("cannot be read: {error}"),
             },

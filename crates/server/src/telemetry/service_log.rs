@@ -1,14 +1,11 @@
 use std::{
     io::{self, Write},
     iter,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-        mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
-    },
+    sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
     thread,
 };
 
+use prometheus_client::metrics::counter::Counter;
 use tokio::task::spawn_blocking;
 
 use super::batched_writer::BatchedWriter;
@@ -20,7 +17,7 @@ pub(crate) struct ServiceLog(QueueWriter);
 #[derive(Clone)]
 pub(super) struct QueueWriter {
     queue: SyncSender<Entry>,
-    dropped: Arc<AtomicUsize>,
+    dropped: Counter,
 }
 
 enum Entry {
@@ -44,8 +41,13 @@ impl ServiceLog {
         let (queue, entries) = sync_channel(queue_lines);
         let writer = BatchedWriter::new(inner, report);
         thread::Builder::new().name("log".to_owned()).spawn(move || write(&entries, writer))?;
-        let writer = QueueWriter { queue, dropped: Arc::default() };
+        let writer = QueueWriter { queue, dropped: Counter::default() };
         Ok((Self(writer.clone()), writer))
+    }
+
+    /// Returns the counter of the lines that were dropped.
+    pub(crate) fn dropped_lines(&self) -> Counter {
+        self.0.dropped.clone()
     }
 
     /// Logs the number of dropped lines, and resolves when the queued lines are written. It can be cancelled: the
@@ -53,7 +55,7 @@ impl ServiceLog {
     pub(crate) async fn finish(self) {
         let flushed = spawn_blocking(move || {
             self.0.flush_queue();
-            let dropped = self.0.dropped.load(Ordering::Relaxed);
+            let dropped = self.0.dropped.get();
             if dropped > 0 {
                 tracing::warn!(dropped, "log lines were dropped because their reader was too slow");
                 self.0.flush_queue();
@@ -76,7 +78,7 @@ impl QueueWriter {
 impl Write for QueueWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.queue.try_send(Entry::Line(line.to_vec())).is_err() {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.dropped.inc();
         }
         Ok(line.len())
     }
@@ -122,9 +124,9 @@ mod tests {
         let start = Instant::now();
         // The thread takes one line or none, and blocks.
         while lines < 3 && start.elapsed() < Duration::from_secs(1) {
-            let before = queue.dropped.load(Ordering::Relaxed);
+            let before = queue.dropped.get();
             queue.write_all(&LINE).expect("a queue never fails");
-            lines += usize::from(queue.dropped.load(Ordering::Relaxed) == before);
+            lines += usize::from(queue.dropped.get() == before);
         }
         (log, reader, lines)
     }
@@ -135,6 +137,14 @@ mod tests {
         let start = Instant::now();
         assert!(timeout(Duration::from_millis(50), log.finish()).await.is_err());
         assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn a_line_without_room_in_the_queue_is_counted() {
+        let (mut log, _reader, _) = full_log();
+        let before = log.dropped_lines().get();
+        log.0.write_all(&LINE).expect("a queue never fails");
+        assert_eq!(log.dropped_lines().get(), before + 1);
     }
 
     #[tokio::test]

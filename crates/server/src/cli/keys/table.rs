@@ -2,21 +2,31 @@
 
 use std::{fmt::Write, time::SystemTime};
 
-use animal_store_app::{Scope, ports::TokenEntry};
+use animal_store_app::{ApiKeyList, Scope, ports::LastUses};
 use serde_json::{Value, json};
 
-const HEADINGS: [&str; 6] = ["ID", "LABEL", "SCOPES", "CREATED", "EXPIRES", "LAST FOUR"];
+const HEADINGS: [&str; 8] = ["ID", "LABEL", "SCOPES", "CREATED", "EXPIRES", "LAST FOUR", "LAST USED", "LAST GETPET"];
 
-pub(super) fn text(entries: &[TokenEntry]) -> String {
+pub(super) fn text(list: &ApiKeyList) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
-    rows.extend(entries.iter().map(|entry| {
+    rows.extend(list.tokens.iter().map(|entry| {
+        let time_or_never = |time_or_none: Option<_>| time_or_none.map_or_else(|| "never".to_owned(), time);
+        let [last_used, last_get_pet] = match &list.uses {
+            Ok(uses) => {
+                let LastUses { request, get_pet } = uses.last(&entry.key.id);
+                [request, get_pet].map(time_or_never)
+            }
+            Err(_) => ["unknown"; 2].map(str::to_owned),
+        };
         [
             entry.key.id.to_string(),
             entry.key.label.to_string(),
             entry.key.scopes.to_string(),
             time(entry.created),
-            entry.expires.map_or_else(|| "never".to_owned(), time),
+            time_or_never(entry.expires),
             entry.last_four.clone(),
+            last_used,
+            last_get_pet,
         ]
     }));
     let widths: Vec<usize> = (0..HEADINGS.len())
@@ -34,35 +44,46 @@ pub(super) fn text(entries: &[TokenEntry]) -> String {
     text
 }
 
-pub(super) fn json(entries: &[TokenEntry]) -> serde_json::Result<String> {
-    let objects: Vec<Value> = entries
+/// Uses that cannot be read are left out: `null` means that the key was never used.
+pub(super) fn json(list: &ApiKeyList) -> serde_json::Result<String> {
+    let objects: Vec<Value> = list
+        .tokens
         .iter()
         .map(|entry| {
-            json!({
+            let mut object = json!({
                 "id": entry.key.id.as_str(),
                 "label": entry.key.label.as_str(),
                 "scopes": entry.key.scopes.iter().map(Scope::as_str).collect::<Vec<_>>(),
                 "created": time(entry.created),
                 "expires": entry.expires.map(time),
                 "last_four": entry.last_four,
-            })
+            });
+            if let Ok(uses) = &list.uses {
+                let LastUses { request, get_pet } = uses.last(&entry.key.id);
+                object["last_used"] = json!(request.map(time));
+                object["last_used_get_pet"] = json!(get_pet.map(time));
+            }
+            object
         })
         .collect();
     Ok(serde_json::to_string_pretty(&objects)? + "\n")
 }
 
 /// Formats a time as RFC 3339 in UTC.
-fn time(time: SystemTime) -> String {
+pub(super) fn time(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use animal_store_app::{ApiKey, ApiKeyId, ApiKeyLabel, Scopes};
+    use animal_store_app::{
+        ApiKey, ApiKeyId, ApiKeyLabel, Scopes,
+        ports::{ApiKeyStoreError, RecordedUses, TokenEntry},
+    };
 
     use super::*;
 
-    fn entries() -> [TokenEntry; 2] {
+    fn list() -> ApiKeyList {
         let entry = |id, label, scopes, expires| TokenEntry {
             key: ApiKey { id: ApiKeyId::new(id), label: ApiKeyLabel::parse(label).unwrap(), scopes },
             last_four: "abcd".to_owned(),
@@ -70,32 +91,51 @@ mod tests {
             expires,
         };
         let end = humantime::parse_rfc3339("2026-04-01T00:00:00Z").unwrap();
-        [
+        let tokens = vec![
             entry("a", "shöp", Scopes::ALL, None),
             entry("bb", "back office", [Scope::Read].into_iter().collect(), Some(end)),
-        ]
+        ];
+        let last = LastUses { request: Some(end), get_pet: None };
+        let uses = RecordedUses { since: Some(end), by_key: [(ApiKeyId::new("bb"), last)].into() };
+        ApiKeyList { tokens, uses: Ok(uses) }
+    }
+
+    fn list_without_uses() -> ApiKeyList {
+        ApiKeyList { uses: Err(ApiKeyStoreError::Unavailable("no permission".into())), ..list() }
     }
 
     #[test]
     fn the_table_has_aligned_columns() {
         assert_eq!(
-            text(&entries()),
-            "ID  LABEL        SCOPES      CREATED               EXPIRES               LAST FOUR\n\
-             a   shöp         read,write  2026-01-01T00:00:00Z  never                 abcd\n\
-             bb  back office  read        2026-01-01T00:00:00Z  2026-04-01T00:00:00Z  abcd\n"
+            text(&list()),
+            "ID  LABEL        SCOPES      CREATED               EXPIRES               LAST FOUR  LAST USED             \
+                LAST GETPET\n\
+             a   shöp         read,write  2026-01-01T00:00:00Z  never                 abcd       never                 \
+                never\n\
+             bb  back office  read        2026-01-01T00:00:00Z  2026-04-01T00:00:00Z  abcd       2026-04-01T00:00:00Z  \
+                never\n"
         );
     }
 
     #[test]
+    fn uses_that_cannot_be_read_are_unknown() {
+        let text = text(&list_without_uses());
+        assert!(text.lines().skip(1).all(|row| row.ends_with("  abcd       unknown    unknown")), "{text}");
+        let json: Value = serde_json::from_str(&json(&list_without_uses()).unwrap()).unwrap();
+        assert!(json[0].get("last_used").is_none() && json[1].get("last_used_get_pet").is_none(), "{json}");
+    }
+
+    #[test]
     fn the_json_array_has_an_object_per_token() {
-        let list: Value = serde_json::from_str(&json(&entries()).unwrap()).unwrap();
+        let json: Value = serde_json::from_str(&json(&list()).unwrap()).unwrap();
         assert_eq!(
-            list,
+            json,
             json!([
                 { "id": "a", "label": "shöp", "scopes": ["read", "write"], "created": "2026-01-01T00:00:00Z",
-                  "expires": null, "last_four": "abcd" },
+                  "expires": null, "last_four": "abcd", "last_used": null, "last_used_get_pet": null },
                 { "id": "bb", "label": "back office", "scopes": ["read"], "created": "2026-01-01T00:00:00Z",
-                  "expires": "2026-04-01T00:00:00Z", "last_four": "abcd" },
+                  "expires": "2026-04-01T00:00:00Z", "last_four": "abcd", "last_used": "2026-04-01T00:00:00Z",
+                  "last_used_get_pet": null },
             ])
         );
     }

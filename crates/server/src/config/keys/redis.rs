@@ -24,12 +24,16 @@ keys! {
         "Time for which cached API keys stay valid, counted from the sending of the last `PING` that Redis answered. \
          It is the longest time for which a revoked key is accepted while Redis is unavailable. Redis is probed twice \
          in this time.");
-    MAX_KNOWN: new("keys.redis.max_known", "10000", "Maximum number of cached tokens that belong to an API key.");
+    MAX_KNOWN: new("keys.redis.max_known", "10000",
+        "Maximum number of cached tokens that belong to an API key, and of keys whose uses are not written yet.");
     MAX_UNKNOWN: new("keys.redis.max_unknown", "10000", "Maximum number of cached tokens that belong to no API key.");
     MAX_LOOK_UPS: new("keys.redis.max_look_ups", "1000",
         "Maximum number of tokens that are looked up in Redis at a time. Requests with further tokens get 503 \
          `overloaded` at once.");
 }
+
+/// Time between two writes of the uses of API keys.
+const USE_INTERVAL: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
 pub(crate) struct RedisKeysConfig {
@@ -48,6 +52,7 @@ impl RedisKeysConfig {
             max_known: values.read(&MAX_KNOWN, number(1..=10_000_000)),
             max_unknown: values.read(&MAX_UNKNOWN, number(1..=10_000_000)),
             max_lookups: values.read(&MAX_LOOK_UPS, number(1..=100_000)),
+            use_interval: USE_INTERVAL,
         };
         Some(Self { endpoint: endpoint?, directory })
     }
