@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use animal_store_test_servers::{HttpClient, RawConnection, Response, wait_until};
 
 use crate::{
+    metrics::Samples,
     raw_requests::{begin_post, get, names, pet, post_head},
     test_app::{OTHER_TOKEN, TestApp},
 };
@@ -94,7 +95,10 @@ fn the_oldest_readers_of_large_lists_make_room_for_others() {
         let complete = std::iter::from_fn(|| reader.try_response().ok().flatten()).take(5).count();
         (complete < 5).then_some(())
     });
-    assert!(closed.count() >= 10);
+    let closed = closed.count();
+    assert!(closed >= 10);
+    let refused = Samples::read(&app).http(r#"connections_refused_total{reason="max_unsent_bytes"}"#);
+    assert_eq!(refused, closed);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The order of checks: if two things are wrong with a request, the response is about the earlier one.
 
-use animal_store_test_servers::{Request, Response};
+use animal_store_test_servers::{Request, Response, wait_until};
 
 use crate::{
     raw_requests::begin_post,
@@ -73,6 +73,68 @@ fn a_key_beyond_its_share_comes_after_an_invalid_key_and_before_everything_else(
         app.request("GET", "/v1/pets?limit=0"),
     ] {
         request.send().assert_error(503, "overloaded");
+    }
+}
+
+#[test]
+fn an_address_with_too_many_failures_comes_before_everything_else() {
+    let app = TestApp::start_with(&[("http.auth_failures.per_minute", "1")]);
+    app.anonymous("GET", "/v1/pets").send().assert_error(401, "missing_api_key");
+
+    for request in [
+        app.anonymous("GET", "/v1/nowhere"),
+        app.anonymous("GET", "/v1/pets").header("Authorization", "Bearer unknown"),
+        app.anonymous("GET", "/v1/pets").header("Authorization", "Bearer a b"),
+        app.request("GET", "/v1/nowhere"),
+        app.request("DELETE", "/v1/pets"),
+        app.request("POST", "/v1/pets").json(too_large()),
+    ] {
+        request.send().assert_error(429, "rate_limited");
+    }
+}
+
+#[test]
+fn the_share_of_a_key_comes_before_its_rate() {
+    let keys = [("http.workers", "1"), ("http.max_in_flight_per_key", "1"), ("http.rate_limit.per_second", "1")];
+    let app = TestApp::start_with(&keys);
+    // It takes the only permit and the only request of this second.
+    let _slow = begin_post(&app, "Content-Length: 30\r\n");
+
+    for _ in 0..3 {
+        app.get("/v1/pets").assert_error(503, "overloaded");
+    }
+}
+
+#[test]
+fn a_key_beyond_its_rate_comes_after_an_invalid_key_and_before_everything_else() {
+    let app = TestApp::start_with(&[("http.rate_limit.per_second", "1"), ("http.deprecated_get", "gone")]);
+
+    // The quota grows by one request per second, so that a request can be admitted.
+    let requests: [fn(&TestApp) -> Request; 6] = [
+        |app| app.request("GET", "/v1/nowhere"),
+        |app| app.request("DELETE", "/v1/pets"),
+        |app| app.request("GET", "/v1/pets/1"),
+        |app| app.request("POST", "/v1/pets").body(PET),
+        |app| app.request("POST", "/v1/pets").json(too_large()),
+        |app| app.request("GET", "/v1/pets?limit=0"),
+    ];
+    for request in requests {
+        wait_until(|| request(&app).send().status == 429);
+        app.anonymous("GET", "/v1/nowhere").send().assert_error(401, "missing_api_key");
+        let unknown = app.anonymous("GET", "/v1/pets").header("Authorization", "Bearer unknown");
+        unknown.send().assert_error(401, "invalid_api_key");
+    }
+}
+
+#[test]
+fn a_removed_operation_comes_after_the_method_and_before_the_id() {
+    let app = TestApp::start_with(&[("http.deprecated_get", "gone")]);
+
+    app.request("DELETE", "/v1/pets/1").send().assert_error(405, "method_not_allowed");
+    app.get("/v1/pets/1/owner").assert_error(404, "route_not_found");
+    for path in ["/v1/pets/1", "/v1/pets/abc"] {
+        app.get(path).assert_error(410, "gone");
+        app.request("GET", path).header("Content-Encoding", "gzip").body("x").send().assert_error(410, "gone");
     }
 }
 

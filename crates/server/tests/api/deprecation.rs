@@ -94,3 +94,17 @@ fn the_link_leads_to_the_successor() {
     assert_eq!(successor, "/v1/pets");
     assert_eq!(app.get(&format!("{successor}?status=sold")).ids(), [id]);
 }
+
+#[test]
+fn after_its_removal_the_operation_is_a_410_that_still_leads_to_its_successor() {
+    let app = TestApp::start_with(&[("http.deprecated_get", "gone")]);
+    let id = app.create_pet(None);
+
+    for path in [format!("/v1/pets/{id}"), "/v1/pets/0".to_owned(), "/v1/pets/abc".to_owned()] {
+        let response = app.get(&path);
+        assert_deprecated(&response, 410);
+        response.assert_error(410, "gone");
+        app.request("HEAD", &path).send().assert_head_of(&response);
+    }
+    assert_eq!(app.get("/v1/pets").assert_status(200).ids(), [id]);
+}

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::test_app::{PET, TOKEN, TestApp};
 
-const PATHS: [&str; 2] = ["/live", "/ready"];
+const PATHS: [&str; 3] = ["/live", "/ready", "/metrics"];
 
 #[track_caller]
 fn manage(app: &TestApp, method: &str, path: &str) -> Response {
@@ -18,7 +18,9 @@ fn a_running_service_is_live_and_ready_without_a_key() {
 
     for path in PATHS {
         let response = manage(&app, "GET", path);
-        response.assert_status(200).assert_header("Content-Type", Some("application/json"));
+        let content_type =
+            if path == "/metrics" { "text/plain; version=0.0.4; charset=utf-8" } else { "application/json" };
+        response.assert_status(200).assert_header("Content-Type", Some(content_type));
         response.assert_header("WWW-Authenticate", None);
         app.management("GET", path).header("Authorization", "Bearer unknown").send().assert_status(200);
         manage(&app, "GET", &format!("{path}?x=1")).assert_status(200);

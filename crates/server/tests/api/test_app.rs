@@ -9,6 +9,7 @@ use std::{
 
 use animal_store_server::{Application, Config, ShutdownRequest, config::Sources};
 use animal_store_test_servers::{HttpClient, PgDatabase, RawConnection, Request, Response};
+use prometheus_client::metrics::counter::Counter;
 use serde_json::Value;
 use tokio::{runtime::Runtime, sync::watch, time::Instant};
 
@@ -56,7 +57,7 @@ impl TestApp {
         let (sender, receiver) = mpsc::channel();
         let thread = thread::spawn(move || {
             Runtime::new()?.block_on(async {
-                let application = Application::build(config).await?;
+                let application = Application::build(config, Counter::default()).await?;
                 let management_address = application.management_address().expect("a management address");
                 sender.send((application.address(), management_address))?;
                 let stop = async {

@@ -8,7 +8,18 @@ fn help_names_the_commands_and_options_and_is_a_success() {
         let exited = Program::bare().args(&[flag]).run();
 
         assert_eq!(exited.code, Some(0), "{exited:?}");
-        for name in ["serve", "check-config", "keys", "migrate", "--config", "--listen", "--set", "--version"] {
+        for name in [
+            "serve",
+            "check-config",
+            "doctor",
+            "health",
+            "keys",
+            "migrate",
+            "--config",
+            "--listen",
+            "--set",
+            "--version",
+        ] {
             assert!(exited.stdout.join("\n").contains(name), "{name}: {exited:?}");
         }
     }

@@ -48,6 +48,7 @@ fn invalid_arguments_are_refused() {
         (&["create", "--label", "x", "--expires-in", "0s"], "must be at least 1s"),
         (&["create", "--label", "x", "--expires-in", "1000y"], "at most 100 years"),
         (&["create", "--label", "x", "--token", "y"], "--token"),
+        (&["list", "--unused-for", "90"], "a duration has a unit"),
         (&["revoke"], "ID"),
         (&["rotate", "x", "--grace", "-1h"], "-1"),
         (&[], "create"),

@@ -75,6 +75,17 @@ impl Program {
         self
     }
 
+    /// Limits the number of open files of the program, which cannot raise the limit.
+    pub(crate) fn file_limit(mut self, limit: usize) -> Self {
+        let mut shell = Command::new("/bin/sh");
+        let script = r#"ulimit -n "$1" && shift && exec "$@""#;
+        shell.env_clear().current_dir(self.directory.path()).args(["-c", script, "sh", &limit.to_string()]);
+        shell.envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.arg(self.command.get_program()).args(self.command.get_args());
+        self.command = shell;
+        self
+    }
+
     /// Writes a file into the working directory.
     pub(crate) fn file(self, name: &str, text: &str) -> Self {
         fs::write(self.directory.path().join(name), text).expect("a file");

@@ -201,18 +201,6 @@ fn sigint_skips_the_drain_delay() {
 }
 
 #[test]
-fn sighup_has_no_effect() {
-    let mut running = Program::with_key().start();
-    let client = HttpClient::new(running.address()).with_token(TOKEN);
-
-    running.signal("HUP");
-
-    running.wait_for_event("SIGHUP was ignored: nothing can be reloaded");
-    client.get("/v1/pets").assert_status(200);
-    assert_graceful(&running.terminate());
-}
-
-#[test]
 fn a_signal_during_the_start_ends_it_gracefully() {
     for signal in ["TERM", "INT"] {
         let folder = tempfile::TempDir::new().unwrap();

@@ -10,11 +10,13 @@ use crate::{
     test_app::TestApp,
 };
 
-const EXPOSED: [&str; 8] = [
+const EXPOSED: [&str; 10] = [
     "deprecation",
     "idempotency-replayed",
     "link",
     "location",
+    "ratelimit",
+    "ratelimit-policy",
     "retry-after",
     "sunset",
     "www-authenticate",

@@ -1,0 +1,64 @@
+//! Metrics of connections and of their bytes.
+
+use animal_store_test_servers::wait_until;
+
+use super::Samples;
+use crate::{raw_requests::get, test_app::TestApp};
+
+#[test]
+fn connections_are_counted_while_they_are_open_and_when_they_are_accepted() {
+    let app = TestApp::start_with(&[("http.max_connections", "21")]);
+    let open: Vec<_> = (0..5).map(|_| app.connect()).collect();
+
+    wait_until(|| Samples::read(&app).http("connections_open") == 5);
+    let samples = Samples::read(&app);
+    assert_eq!(samples.http("connections_accepted_total"), 5);
+    // Each of the two workers has an equal share.
+    assert_eq!(samples.http("connections_limit"), 20);
+    assert_eq!(samples.sum("connections_refused_total"), 0);
+
+    drop(open);
+    wait_until(|| Samples::read(&app).http("connections_open") == 0);
+    assert_eq!(Samples::read(&app).http("connections_accepted_total"), 5);
+}
+
+#[test]
+fn connections_that_make_room_for_others_are_counted() {
+    let app = TestApp::start_with(&[("http.workers", "1"), ("http.max_connections", "3")]);
+    let _idle: Vec<_> = (0..5).map(|_| app.connect()).collect();
+
+    wait_until(|| Samples::read(&app).http(r#"connections_refused_total{reason="max_connections"}"#) == 2);
+    assert_eq!(Samples::read(&app).http("connections_open"), 3);
+}
+
+#[test]
+fn connections_that_the_client_or_the_timeout_closes_are_not_refused() {
+    let app = TestApp::start_with(&[("http.head_timeout", "50ms")]);
+    drop(app.connect());
+    app.send("GET").response().assert_status(408);
+
+    wait_until(|| Samples::read(&app).http("connections_open") == 0);
+    let samples = Samples::read(&app);
+    assert_eq!(samples.http("connections_accepted_total"), 2);
+    assert_eq!(samples.sum("connections_refused_total"), 0);
+}
+
+#[test]
+fn every_byte_of_requests_and_responses_is_counted() {
+    let app = TestApp::start();
+    let request = get("/v1/pets");
+    let mut connection = app.connect();
+    let mut sent = 0;
+    for _ in 0..10 {
+        connection.send(&request);
+        let response = connection.response();
+        sent += response.head.len() + response.body.len();
+    }
+
+    let expected = [request.len() * 10, sent];
+    // A response arrives before it is counted.
+    wait_until(|| {
+        let samples = Samples::read(&app);
+        [samples.http("received_bytes_total"), samples.http("sent_bytes_total")] == expected
+    });
+}

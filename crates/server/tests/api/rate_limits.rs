@@ -1,0 +1,159 @@
+//! The limits on the rate of an API key and on the failed authentications of a client address.
+
+use std::{iter::repeat_with, time::Instant};
+
+use animal_store_test_servers::{HttpClient, Request, Response, wait_until};
+
+use crate::{
+    metrics::Samples,
+    test_app::{OTHER_TOKEN, PET, TestApp},
+};
+
+fn with_rate(per_second: &str, burst: &str) -> TestApp {
+    TestApp::start_with(&[("http.rate_limit.per_second", per_second), ("http.rate_limit.burst", burst)])
+}
+
+fn with_auth_failures(per_minute: &str, keys: &[(&str, &str)]) -> TestApp {
+    TestApp::start_with(&[&[("http.auth_failures.per_minute", per_minute)], keys].concat())
+}
+
+/// Sends requests until one is refused. The quota can grow meanwhile.
+#[track_caller]
+fn exhaust(app: &TestApp) -> Response {
+    let mut responses = repeat_with(|| app.get("/v1/pets")).take(1000);
+    responses.find(|response| response.status != 200).expect("a refused request")
+}
+
+#[track_caller]
+fn assert_unlimited(response: &Response, status: u16) {
+    response.assert_status(status).assert_header("RateLimit", None).assert_header("RateLimit-Policy", None);
+}
+
+#[test]
+fn a_key_beyond_its_rate_is_a_429_and_other_keys_are_served() {
+    let app = with_rate("1", "3");
+
+    let refused = exhaust(&app);
+    refused.assert_error(429, "rate_limited");
+    refused.assert_header("Retry-After", Some("1")).assert_header("Cache-Control", Some("no-store"));
+    refused.assert_header("RateLimit-Policy", Some(r#""default";q=3;w=3"#));
+    refused.assert_header("RateLimit", Some(r#""default";r=0;t=1"#));
+
+    let other = HttpClient::new(app.address).with_token(OTHER_TOKEN).get("/v1/pets");
+    other.assert_status(200).assert_header("RateLimit", Some(r#""default";r=2;t=1"#));
+    for path in ["/live", "/ready"] {
+        app.management("GET", path).send().assert_status(200);
+    }
+    assert_eq!(Samples::read(&app).http(r#"requests_shed_total{reason="rate_limit"}"#), 1);
+    wait_until(|| app.get("/v1/pets").status == 200);
+}
+
+#[test]
+fn every_response_to_a_limited_key_has_the_quota_that_is_left() {
+    let app = with_rate("1", "1000");
+    let id = app.create_pet(None);
+
+    for (request, status) in [
+        (app.request("GET", "/v1/pets"), 200),
+        (app.request("HEAD", "/v1/pets"), 200),
+        (app.request("POST", "/v1/pets").json(PET), 201),
+        (app.request("GET", &format!("/v1/pets/{id}")), 200),
+        (app.request("GET", "/v1/pets?limit=0"), 400),
+        (app.request("GET", "/v1/nowhere"), 404),
+        (app.request("DELETE", "/v1/pets"), 405),
+        (app.request("POST", "/v1/pets").body(PET), 415),
+    ] {
+        let response = request.send();
+        response.assert_status(status).assert_header("RateLimit-Policy", Some(r#""default";q=1000;w=1000"#));
+        let left = response.header("RateLimit").and_then(|field| field.strip_prefix(r#""default";r=9"#));
+        assert!(left.is_some_and(|left| left.ends_with(";t=1")), "{response:?}");
+    }
+    assert_unlimited(&app.anonymous("GET", "/v1/pets").send(), 401);
+    assert_unlimited(&app.get("/openapi.json"), 200);
+}
+
+#[test]
+fn no_rate_is_limited_by_default() {
+    let app = TestApp::start();
+
+    for _ in 0..200 {
+        assert_unlimited(&app.get("/v1/pets"), 200);
+        app.anonymous("GET", "/v1/pets").send().assert_status(401);
+    }
+}
+
+#[test]
+fn the_workers_share_the_quota_of_a_key() {
+    let app = with_rate("1", "20");
+    let start = Instant::now();
+
+    let admitted = (0..100).filter(|_| app.get("/v1/pets").status == 200).count();
+
+    let restored = usize::try_from(start.elapsed().as_secs()).expect("few seconds") + 1;
+    assert!((20..=20 + restored).contains(&admitted), "{admitted} in {restored} s");
+}
+
+#[test]
+fn an_address_with_too_many_failures_is_a_429_whatever_its_key_is() {
+    let app = with_auth_failures("3", &[]);
+    let with = |authorization| app.anonymous("GET", "/v1/pets").header("Authorization", authorization);
+
+    app.anonymous("GET", "/v1/nowhere").send().assert_error(401, "missing_api_key");
+    with("Bearer unknown").send().assert_error(401, "invalid_api_key");
+    with("Bearer a b").send().assert_error(401, "invalid_api_key");
+
+    for request in [app.anonymous("GET", "/v1/pets"), with("Bearer unknown"), app.request("POST", "/v1/pets").json(PET)]
+    {
+        let response = request.send();
+        response.assert_error(429, "rate_limited");
+        response.assert_header("WWW-Authenticate", None).assert_header("Cache-Control", Some("no-store"));
+        let seconds = response.header("Retry-After").and_then(|value| value.parse().ok());
+        assert!(seconds.is_some_and(|seconds: u64| (1..=20).contains(&seconds)), "{response:?}");
+        assert_unlimited(&response, 429);
+    }
+    assert_eq!(Samples::read(&app).http(r#"requests_shed_total{reason="auth_failures"}"#), 3);
+}
+
+#[test]
+fn only_failed_authentications_count() {
+    let app = with_auth_failures("1", &[("http.cors_origins", "https://shop.example")]);
+    let preflight = || {
+        let request = app.anonymous("OPTIONS", "/v1/pets").header("Origin", "https://shop.example");
+        request.header("Access-Control-Request-Method", "GET").send()
+    };
+
+    for _ in 0..3 {
+        app.get("/v1/pets").assert_status(200);
+        app.get("/v1/nowhere").assert_status(404);
+        app.post("{}").assert_status(400);
+        app.anonymous("GET", "/nowhere").send().assert_status(404);
+        preflight().assert_status(200);
+    }
+    app.anonymous("GET", "/v1/pets").send().assert_status(401);
+    app.get("/v1/pets").assert_error(429, "rate_limited");
+
+    preflight().assert_status(200);
+    app.anonymous("GET", "/openapi.json").send().assert_status(200);
+    for path in ["/live", "/ready"] {
+        app.management("GET", path).send().assert_status(200);
+    }
+}
+
+#[test]
+fn each_client_of_a_trusted_proxy_has_its_own_failures() {
+    let app = with_auth_failures("1", &[("http.trusted_proxies", "127.0.0.1")]);
+    let of = |request: Request, client| request.header("X-Forwarded-For", client).send();
+    let fail = |client| of(app.anonymous("GET", "/v1/pets"), client);
+
+    for client in ["203.0.113.1", "2001:db8::1"] {
+        fail(client).assert_status(401);
+    }
+
+    for refused in ["203.0.113.1", "198.51.100.1, 203.0.113.1", "2001:db8::1", "2001:db8::ffff:2"] {
+        of(app.request("GET", "/v1/pets"), refused).assert_error(429, "rate_limited");
+    }
+    for other in ["203.0.113.2", "2001:db8:0:1::1"] {
+        of(app.request("GET", "/v1/pets"), other).assert_status(200);
+    }
+    app.get("/v1/pets").assert_status(200);
+}

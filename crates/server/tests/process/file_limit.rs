@@ -1,0 +1,76 @@
+//! A limit of open files that is too low for `http.max_connections`.
+
+use std::net::SocketAddr;
+
+use animal_store_test_servers::{HttpClient, RawConnection, wait_until};
+use serde_json::Value;
+
+use crate::program::{Program, TOKEN};
+
+const LIMIT: usize = 400;
+
+fn with_two_workers() -> Program {
+    Program::with_key().env("ANIMAL_STORE_HTTP__WORKERS", "2")
+}
+
+/// Asserts that the management listener responds. The connection is new.
+#[track_caller]
+fn assert_managed(management: SocketAddr) {
+    for path in ["/live", "/ready", "/metrics"] {
+        HttpClient::new(management).get(path).assert_status(200);
+    }
+}
+
+/// Returns the value of a metric without labels.
+#[track_caller]
+fn metric(management: SocketAddr, name: &str) -> usize {
+    let response = HttpClient::new(management).get("/metrics");
+    let value = response.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.expect("the metric").parse().expect("a whole number")
+}
+
+#[test]
+fn clients_cannot_take_the_files_of_other_parts() {
+    let mut running = with_two_workers().file_limit(LIMIT).start();
+    let event = running.wait_for_event("the limit of open files is too low for http.max_connections");
+    assert_eq!((&event["level"], &event["limit"]), (&Value::from("WARN"), &LIMIT.into()));
+    assert!(event["wanted"].as_u64() > Some(10_000), "{event}");
+    let max = metric(running.management_address(), "animal_store_http_connections_limit");
+    assert!((20..LIMIT / 2).contains(&max) && event["max_connections"] == max, "{event}");
+    let (address, management) = (running.address(), running.management_address());
+
+    // Idle connections make room for others.
+    let idle: Vec<_> = (0..LIMIT).map(|_| RawConnection::open(address)).collect();
+    wait_until(|| metric(management, "animal_store_http_connections_open") == max);
+    assert_managed(management);
+    HttpClient::new(address).with_token(TOKEN).get("/v1/pets").assert_status(200);
+    drop(idle);
+
+    // Those with a request do not: others wait.
+    let head = format!(
+        "POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n\
+                        Content-Type: application/json\r\nContent-Length: 30\r\nExpect: 100-continue\r\n\r\n"
+    );
+    let mut busy: Vec<_> = (0..LIMIT).map(|_| RawConnection::open(address)).collect();
+    for connection in &mut busy {
+        connection.send(&head);
+    }
+    wait_until(|| metric(management, "animal_store_http_requests_in_flight") == max);
+    wait_until(|| metric(management, "animal_store_http_connections_open") > max);
+    for _ in 0..10 {
+        assert_managed(management);
+    }
+    drop(busy);
+    HttpClient::new(address).with_token(TOKEN).get("/v1/pets").assert_status(200);
+    let exited = running.terminate();
+    assert_eq!(exited.code, Some(0));
+    assert!(!exited.output().contains("Error accepting connection"), "{exited:?}");
+}
+
+#[test]
+fn a_limit_that_is_too_low_for_any_connection_ends_the_start() {
+    let exited = with_two_workers().file_limit(250).run();
+
+    assert_eq!(exited.code, Some(1), "{exited:?}");
+    assert!(exited.output().contains("the limit of open files, 250, is too low for any connection"), "{exited:?}");
+}

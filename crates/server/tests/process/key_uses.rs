@@ -1,0 +1,108 @@
+//! Uses of API keys: they are written at the shutdown at the latest, and `animal-store keys list` shows them.
+
+use animal_store_test_servers::{HttpClient, RedisServer, RedisSpace};
+use serde_json::Value;
+
+use crate::{
+    keys::{keys, token_and_id},
+    program::{Exited, Program},
+};
+
+/// Creates a key with these scopes, and returns its token and its id.
+fn create(space: &RedisSpace, scopes: &str) -> (String, String) {
+    token_and_id(&keys(space, &["create", "--label", "shop", "--scopes", scopes]).run())
+}
+
+/// Runs `keys list` as JSON with these arguments.
+fn list(space: &RedisSpace, args: &[&str]) -> (Vec<Value>, Exited) {
+    let exited = keys(space, &["list", "--json"]).args(args).run();
+    assert_eq!(exited.code, Some(0), "{exited:?}");
+    (serde_json::from_str(&exited.stdout.join("\n")).expect("a JSON array"), exited)
+}
+
+fn ids(space: &RedisSpace, args: &[&str]) -> Vec<Value> {
+    list(space, args).0.into_iter().map(|entry| entry["id"].clone()).collect()
+}
+
+/// Sends a request with each token, and stops the service.
+fn serve(program: Program, requests: &[(&str, &str, u16)]) -> Exited {
+    let mut running = program.start();
+    let address = running.address();
+    for (token, target, status) in requests {
+        assert_eq!(HttpClient::new(address).with_token(token).get(target).status, *status, "{target}");
+    }
+    running.terminate()
+}
+
+#[test]
+fn the_last_uses_of_each_key_are_listed_and_select_keys() {
+    let space = RedisSpace::new();
+    let [(list_token, listing), (get_token, getting), (_, unused)] =
+        ["read", "write", "read"].map(|scopes| create(&space, scopes));
+    assert!(list(&space, &[]).0.iter().all(|entry| entry["last_used"].is_null()));
+    assert!(list(&space, &["--uses-deprecated"]).1.output().contains("no use of an API key was recorded yet"));
+
+    // A refused use of `getPet` counts as well.
+    let requests = [(&*list_token, "/v1/pets", 200), (&*get_token, "/v1/pets/1", 403), ("invented", "/v1/pets", 401)];
+    let served = serve(Program::with_redis(&space), &requests);
+    assert_eq!(served.code, Some(0), "{served:?}");
+
+    for entry in list(&space, &[]).0 {
+        let used = [&entry["last_used"], &entry["last_used_get_pet"]].map(|time| time.as_str().is_some());
+        let expected = [entry["id"] != *unused, entry["id"] == *getting];
+        assert_eq!(used, expected, "{entry}");
+        assert!(entry["last_used"].as_str().is_none_or(|time| time.ends_with(":00Z")), "{entry}");
+    }
+    let table = keys(&space, &["list"]).run();
+    assert!(table.stdout[0].ends_with("  LAST USED             LAST GETPET"), "{table:?}");
+
+    assert_eq!(ids(&space, &["--uses-deprecated"]), [&*getting]);
+    assert!(list(&space, &["--uses-deprecated"]).1.output().contains("earlier uses of API keys are unknown"));
+    assert_eq!(ids(&space, &["--unused-for", "90d"]), Vec::<Value>::new());
+    for token in space.names().iter().filter(|name| name.contains(":token:")) {
+        space.command(&["HSET", token, "created", "0"]);
+    }
+    assert_eq!(ids(&space, &["--unused-for", "90d"]), [&*unused], "the creation counts if there is no use");
+    assert_eq!(ids(&space, &["--unused-for", "90d", "--uses-deprecated"]), Vec::<Value>::new());
+    let mut used = [listing, getting];
+    used.sort();
+    space.command(&["ZADD", &format!("{}v1:uses:request", space.prefix()), "0", &used[0], "0", &used[1]]);
+    assert_eq!(ids(&space, &["--unused-for", "90d"]).len(), 3);
+}
+
+#[test]
+fn without_the_permission_to_write_uses_the_service_warns_once() {
+    let server = RedisServer::start();
+    let names = "%R~animal-store:v1:*";
+    let permissions = ["+ping", "+client|tracking", "+exists", "+hmget", "+pttl"];
+    server.command(&[&["ACL", "SETUSER", "reader", "on", ">secret", names], &permissions[..]].concat());
+    let create = Program::with_redis_url(&server.url()).args(&["keys", "create", "--label", "shop"]).run();
+    let (token, _) = token_and_id(&create);
+
+    let reader = Program::with_redis_url(&format!("redis://reader:secret@localhost:{}", server.port()));
+    let run = serve(reader, &[(&token, "/v1/pets", 200), (&token, "/v1/pets", 200)]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let warnings: Vec<_> = run.events().into_iter().filter(|event| event["reason"].is_string()).collect();
+    let [warning] = &warnings[..] else { panic!("one warning: {warnings:?}") };
+    assert_eq!(warning["level"], "WARN");
+    assert!(warning["reason"].as_str().is_some_and(|reason| reason.contains("zadd")), "{warning}");
+}
+
+#[test]
+fn without_the_permission_to_read_uses_the_list_contains_the_rest() {
+    let server = RedisServer::start();
+    let permissions = ["~animal-store:v1:*", "+@all", "-zrange"];
+    server.command(&[&["ACL", "SETUSER", "writer", "on", ">secret"], &permissions[..]].concat());
+    let keys = |args: &[&str]| {
+        let url = format!("redis://writer:secret@localhost:{}", server.port());
+        Program::with_redis_url(&url).args(&["keys"]).args(args).run()
+    };
+    token_and_id(&keys(&["create", "--label", "shop"]));
+
+    let exited = keys(&["list"]);
+    assert_eq!((exited.code, exited.stdout.len()), (Some(0), 2), "{exited:?}");
+    assert!(exited.stdout[1].ends_with("  unknown    unknown"), "{exited:?}");
+    assert!(exited.stderr.join("\n").contains("the uses of the API keys cannot be read"), "{exited:?}");
+    let exited = keys(&["list", "--uses-deprecated"]);
+    assert_eq!((exited.code, exited.stdout.len()), (Some(1), 0), "{exited:?}");
+}

@@ -1,0 +1,198 @@
+//! A collector of traces, which receives OTLP over HTTP.
+
+use std::{
+    fmt::Write as _,
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread,
+};
+
+use animal_store_test_servers::Certificates;
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::ExportTraceServiceRequest,
+    common::v1::{KeyValue, any_value::Value},
+    trace::v1::ResourceSpans,
+};
+use prost::Message;
+use rustls::{
+    ServerConfig, ServerConnection, StreamOwned,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+
+use crate::program::DEADLINE;
+
+/// How a collector responds.
+#[derive(Clone, Copy)]
+pub(super) enum Mode {
+    Responding,
+    /// Requests are never read.
+    Frozen,
+}
+
+/// A span that a collector received.
+#[derive(Debug, Clone)]
+pub(super) struct Span {
+    pub(super) name: String,
+    pub(super) trace_id: String,
+    pub(super) id: String,
+    /// Empty without a parent.
+    pub(super) parent: String,
+    pub(super) is_server: bool,
+    pub(super) is_error: bool,
+    attributes: Vec<KeyValue>,
+    resource: Vec<KeyValue>,
+}
+
+pub(super) struct Collector {
+    address: SocketAddr,
+    scheme: &'static str,
+    receiver: Receiver<Received>,
+    received: Vec<Received>,
+}
+
+/// A request.
+pub(super) struct Received {
+    /// In lower case.
+    pub(super) head: String,
+    pub(super) body: Vec<u8>,
+}
+
+impl Span {
+    pub(super) fn attribute(&self, key: &str) -> Option<String> {
+        text(&self.attributes, key)
+    }
+
+    /// An attribute of the instance that sent the span.
+    pub(super) fn resource(&self, key: &str) -> Option<String> {
+        text(&self.resource, key)
+    }
+}
+
+impl Collector {
+    pub(super) fn start(mode: Mode) -> Self {
+        Self::listen(TcpListener::bind("127.0.0.1:0").expect("a free port"), mode, None)
+    }
+
+    /// Starts a collector on an address that was free before.
+    pub(super) fn start_at(address: SocketAddr) -> Self {
+        Self::listen(TcpListener::bind(address).expect("a free port"), Mode::Responding, None)
+    }
+
+    /// Starts a collector with HTTPS.
+    pub(super) fn start_with_tls(certificates: &Certificates) -> Self {
+        let chain = CertificateDer::pem_file_iter(&certificates.server).expect("a file");
+        let chain = chain.collect::<Result<Vec<_>, _>>().expect("a certificate");
+        let key = PrivateKeyDer::from_pem_file(&certificates.server_key).expect("a key");
+        let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).expect("valid");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        Self::listen(listener, Mode::Responding, Some(Arc::new(config)))
+    }
+
+    fn listen(listener: TcpListener, mode: Mode, tls: Option<Arc<ServerConfig>>) -> Self {
+        let address = listener.local_addr().expect("an address");
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let (sender, receiver) = channel();
+        thread::spawn(move || {
+            let mut frozen = Vec::new();
+            for stream in listener.incoming().map_while(Result::ok) {
+                match (mode, tls.clone()) {
+                    (Mode::Frozen, _) => frozen.push(stream),
+                    (Mode::Responding, None) => respond(stream, sender.clone()),
+                    (Mode::Responding, Some(tls)) => {
+                        let connection = ServerConnection::new(tls).expect("a connection");
+                        respond(StreamOwned::<_, TcpStream>::new(connection, stream), sender.clone());
+                    }
+                }
+            }
+        });
+        Self { address, scheme, receiver, received: Vec::new() }
+    }
+
+    /// The value of `traces.endpoint`.
+    pub(super) fn endpoint(&self) -> String {
+        format!("{}://localhost:{}/v1/traces", self.scheme, self.address.port())
+    }
+
+    /// Waits for the next batch.
+    #[track_caller]
+    pub(super) fn wait(&mut self) {
+        self.received.push(self.receiver.recv_timeout(DEADLINE).expect("a batch of spans"));
+    }
+
+    /// All requests until now.
+    pub(super) fn received(&mut self) -> &[Received] {
+        self.received.extend(self.receiver.try_iter());
+        &self.received
+    }
+
+    /// All spans that were received until now.
+    pub(super) fn spans(&mut self) -> Vec<Span> {
+        let decode =
+            |request: &Received| ExportTraceServiceRequest::decode(&request.body[..]).expect("OTLP").resource_spans;
+        self.received().iter().flat_map(decode).flat_map(spans).collect()
+    }
+}
+
+fn spans(sent: ResourceSpans) -> Vec<Span> {
+    let resource = sent.resource.expect("a resource").attributes;
+    let spans = sent.scope_spans.into_iter().flat_map(|scope| scope.spans);
+    let span = |span: opentelemetry_proto::tonic::trace::v1::Span| Span {
+        name: span.name,
+        trace_id: hex(&span.trace_id),
+        id: hex(&span.span_id),
+        parent: hex(&span.parent_span_id),
+        is_server: span.kind == 2,
+        is_error: span.status.is_some_and(|status| status.code == 2),
+        attributes: span.attributes,
+        resource: resource.clone(),
+    };
+    spans.map(span).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn text(attributes: &[KeyValue], key: &str) -> Option<String> {
+    let attribute = attributes.iter().find(|attribute| attribute.key == key)?;
+    match attribute.value.as_ref()?.value.as_ref()? {
+        Value::StringValue(text) => Some(text.clone()),
+        Value::IntValue(number) => Some(number.to_string()),
+        other => panic!("{key}: {other:?}"),
+    }
+}
+
+/// Responds with 200 to each request of a connection.
+fn respond(stream: impl Read + Write + Send + 'static, received: Sender<Received>) {
+    thread::spawn(move || {
+        let mut stream = BufReader::new(stream);
+        // Fails after the program or the test has ended.
+        while let Ok(request) = receive(&mut stream)
+            && received.send(request).is_ok()
+        {
+            let response = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+            let _ = stream.get_mut().write_all(response).and_then(|()| stream.get_mut().flush());
+        }
+    });
+}
+
+fn receive(stream: &mut impl BufRead) -> io::Result<Received> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut head)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    let head = head.to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
+    let mut body = vec![0; length.parse().expect("a length")];
+    stream.read_exact(&mut body)?;
+    Ok(Received { head, body })
+}
