@@ -1,0 +1,124 @@
+"""The checks of the dashboard, the alerts, the exposition and the counts. Each yields its problems as sentences."""
+
+import re
+import subprocess
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from observe.dashboard import Panel
+from observe.prometheus import Prometheus, QueryError, Series
+
+METRIC = re.compile(r"\b(up|process_\w+|animal_store_\w+)(\{[^}]*\})?")
+ALTERNATIVES = re.compile(r'=~"([^"]*\|[^"]*)"')
+# A comparison, or a part of an expression in which no comparison can be.
+COMPARISON = re.compile(r'"(?:\\.|[^"\\])*"|\{[^}]*\}|(?P<operator>[=!]=|[<>]=?)(?!\s*bool)')
+
+
+def promtool(*arguments: object, text: str | None = None) -> Iterator[str]:
+    """A check of promtool fails."""
+    command = ["promtool", *map(str, arguments)]
+    result = subprocess.run(command, input=text, capture_output=True, text=True)
+    if result.returncode != 0:
+        yield f"{' '.join(command)}: {result.stdout}{result.stderr}"
+
+
+def exposition(port: int) -> Iterator[str]:
+    """The text format is invalid, or a client that accepts OpenMetrics does not get it."""
+    for accept, expected in (
+        ("text/plain", "text/plain; version=0.0.4"),
+        ("application/openmetrics-text; version=1.0.0, text/plain; q=0.5", "application/openmetrics-text"),
+    ):
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Accept": accept})
+        try:
+            with urllib.request.urlopen(request) as response:
+                text, content_type = response.read().decode(), response.headers["Content-Type"]
+        except OSError as error:
+            yield f"/metrics on port {port}: {error}"
+            return
+        if not content_type.startswith(expected):
+            yield f"/metrics has the content type {content_type} for Accept: {accept}"
+        if accept == "text/plain":
+            yield from promtool("check", "metrics", text=text)
+
+
+def scrapes(prometheus: Prometheus, at: float) -> Iterator[str]:
+    """Scrapes fail, or their format is invalid. A scrape has a second, which a busy machine can exceed at times."""
+    for target in prometheus.get("targets")["activeTargets"]:
+        if target["health"] != "up":
+            yield f"Prometheus cannot scrape {target['scrapeUrl']}: {target['lastError']}"
+    for series in prometheus.value("avg_over_time(up[10m]) < 0.8", at):
+        yield f"scrapes of {series.labels['instance']} failed"
+
+
+def panel(panel: Panel, series: list[list[Series]]) -> Iterator[str]:
+    """A query of the panel has no data, or its legend names a label that a series does not have."""
+    for target, found in zip(panel.targets, series):
+        if not any(each.points for each in found):
+            yield f"panel {panel.title}: no data for {target.expression}"
+        for label in re.findall(r"\{\{\s*(\w+)\s*\}\}", target.legend):
+            if any(label not in each.labels for each in found):
+                yield f"panel {panel.title}: a series has no label {label}: {target.expression}"
+
+
+def selectors(prometheus: Prometheus, subject: str, expression: str) -> Iterator[str]:
+    """A metric, a label or a value of a label does not exist."""
+    for name, matchers in METRIC.findall(expression):
+        for selector in alternatives(name + matchers):
+            if not prometheus.has_series(selector):
+                yield f"{subject}: no series for {selector}"
+
+
+def alternatives(selector: str) -> list[str]:
+    """The selector, once for each alternative of its regular expressions."""
+    if not (found := ALTERNATIVES.search(selector)):
+        return [selector]
+    before, after = selector[: found.start(1)], selector[found.end(1) :]
+    return [each for value in found[1].split("|") for each in alternatives(before + value + after)]
+
+
+def alert(prometheus: Prometheus, rule: dict, at: float, anchors: set[str]) -> Iterator[str]:
+    """The alert lacks a part, its runbook does not exist, or its expression has no data."""
+    name, annotations = rule["name"], rule["annotations"]
+    if rule["labels"].get("severity") not in ("critical", "warning", "info"):
+        yield f"alert {name}: no severity"
+    for part in ("summary", "description"):
+        if not annotations.get(part):
+            yield f"alert {name}: no {part}"
+    document, _, anchor = annotations.get("runbook_url", "").partition("#")
+    if document != "docs/operations.md" or anchor not in anchors:
+        yield f"alert {name}: docs/operations.md has no heading for its runbook_url"
+    if not any(series.points for series in prometheus.value(as_value(rule["query"]), at)):
+        yield f"alert {name}: no data for {rule['query']}"
+    yield from selectors(prometheus, f"alert {name}", rule["query"])
+
+
+def as_value(expression: str) -> str:
+    """The expression with `bool` after each comparison: it has data whether the condition holds or not."""
+    return COMPARISON.sub(lambda part: f"{part[0]} bool" if part["operator"] else part[0], expression)
+
+
+def anchors(document: Path) -> set[str]:
+    """The anchors of the headings of a Markdown document."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def undisplayed_metrics(metrics: Path, dashboard: Path) -> Iterator[str]:
+    """A metric of docs/metrics.md is not on the dashboard."""
+    shown = dashboard.read_text()
+    for name in re.findall(r"^\| `(\w+)`", metrics.read_text(), re.MULTILINE):
+        if not re.search(rf"\b{name}(_bucket|_sum|_count)?\b", shown):
+            yield f"the dashboard does not show {name}"
+
+
+def counts(prometheus: Prometheus, at: float, client: Counter) -> Iterator[str]:
+    """The instances counted other responses than the clients."""
+    query = "sum by (operation, method, status) (animal_store_http_requests_total)"
+    served = Counter()
+    for series in prometheus.value(query, at):
+        served[tuple(series.labels[name] for name in ("operation", "method", "status"))] = int(series.points[0][1])
+    for key in sorted(served.keys() | client.keys()):
+        if served[key] != client[key]:
+            yield f"requests_total of {' '.join(key)}: {served[key]} instead of {client[key]}"
