@@ -86,8 +86,8 @@ impl RequestLabels {
         Operation::ALL.into_iter().flat_map(methods)
     }
 
-    /// Returns whether a counter is shown before its first response. A counter that appears with its first response has no
-    /// increase that an alert could see.
+    /// Returns whether a counter is shown before its first response. A counter that appears with its first response has
+    /// no increase that an alert could see.
     pub(super) fn expects(self, status: u16) -> bool {
         match (self.operation, self.method) {
             (Operation::ListPets | Operation::GetPet, MethodLabel::Get) => [200, 500, 503].contains(&status),

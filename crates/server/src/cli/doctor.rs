@@ -1,4 +1,5 @@
-//! `animal-store doctor`: connects to the configured PostgreSQL and Redis, and prints a finding per line on standard output.
+//! `animal-store doctor`: connects to the configured PostgreSQL and Redis, and prints a finding per line on standard
+//! output.
 
 mod process;
 mod report;
