@@ -18,7 +18,7 @@ mod supervisor;
 mod supervisors;
 mod tls;
 
-pub(crate) use application_name::{APPLICATION_NAME, instance_name};
+pub(crate) use application_name::application_name;
 pub(crate) use endpoint::ConnectionTask;
 pub use endpoint::{PgEndpoint, PgEndpointError};
 pub(crate) use retry::Outage;

@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::{
     MigrationError, Migrations, PgEndpoint, PgPetRepository, PostgresSettings,
-    connection::{APPLICATION_NAME, ConnectionSettings, instance_name},
+    connection::{ConnectionSettings, application_name},
     creates::Creates,
     metrics::Metrics,
     readiness::PgReadiness,
@@ -45,9 +45,7 @@ impl PgStorage {
         registry: &mut Registry,
     ) -> Result<(Self, JoinHandle<()>), MigrationError> {
         let metrics = Arc::new(Metrics::new(registry.sub_registry_with_prefix("postgres")));
-        // A transaction pooler sets the name again for each transaction that follows one of another instance.
-        let name = if settings.transaction_pooling { APPLICATION_NAME } else { &instance_name() };
-        let endpoint = endpoint.with_application_name(name);
+        let endpoint = endpoint.with_application_name(&application_name(settings.transaction_pooling));
         let migrations = Migrations::new(direct, settings.connect_timeout);
         let (ready, schema_ready) = watch::channel(false);
         let (error_sender, mut start_error) = oneshot::channel();

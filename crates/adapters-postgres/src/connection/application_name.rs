@@ -3,13 +3,18 @@
 use std::{fs, process};
 
 /// Name of a connection that does not name its instance.
-pub(crate) const APPLICATION_NAME: &str = "animal-store";
+const APPLICATION_NAME: &str = "animal-store";
 
 /// PostgreSQL cuts longer names off.
 const MAX_LEN: usize = 63;
 
-/// Returns [`APPLICATION_NAME`] with the name of this host and the id of this process.
-pub(crate) fn instance_name() -> String {
+/// Returns the name of a connection: the program, this host and the id of this process. Behind a transaction pooler,
+/// only the program: a pooler sets the name again for each transaction that follows one of another instance.
+pub(crate) fn application_name(transaction_pooling: bool) -> String {
+    if transaction_pooling { APPLICATION_NAME.to_owned() } else { instance_name() }
+}
+
+fn instance_name() -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name_of_process(&host, process::id())
 }

@@ -6,7 +6,7 @@ use tokio_postgres::{Client, Row, SimpleQueryMessage};
 
 use crate::{
     PgEndpoint, PostgresSettings,
-    connection::{ConnectionTask, instance_name},
+    connection::{ConnectionTask, application_name},
     error::ConnectionError,
 };
 
@@ -22,7 +22,7 @@ pub(super) struct Inspection {
 
 impl Inspection {
     pub(super) async fn open(endpoint: &PgEndpoint, settings: &PostgresSettings) -> Result<Self, ConnectionError> {
-        let endpoint = endpoint.clone().with_application_name(&instance_name());
+        let endpoint = endpoint.clone().with_application_name(&application_name(settings.transaction_pooling));
         let (client, task) = endpoint.connect(settings.connect_timeout).await?;
         Ok(Self { client, _task: task, timeout: settings.timeout })
     }

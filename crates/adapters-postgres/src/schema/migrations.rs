@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     PgEndpoint,
-    connection::{ConnectionTask, instance_name},
+    connection::{ConnectionTask, application_name},
     error::ConnectionError,
 };
 
@@ -31,7 +31,7 @@ pub struct Migrations {
 impl Migrations {
     /// The timeout applies to opening a connection and to each response, but not to a migration.
     pub fn new(endpoint: PgEndpoint, timeout: Duration) -> Self {
-        let endpoint = endpoint.with_application_name(&instance_name());
+        let endpoint = endpoint.with_application_name(&application_name(false));
         Self { endpoint, timeout, lock_timeout: Duration::from_secs(5) }
     }
 
