@@ -1,5 +1,4 @@
-//! All code that depends on the members of a pet: the row and its decoding, the columns and values of an INSERT, and
-//! the digest by which two creates are compared.
+//! All code that depends on the members of a pet: the row and its decoding, and the columns and values of an INSERT.
 
 use std::iter::repeat;
 
@@ -11,7 +10,6 @@ use diesel::{
     prelude::*,
     sql_types::{self, BigInt, Nullable, SmallInt, Text},
 };
-use sha2::{Digest, Sha256};
 use thiserror::Error;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -51,19 +49,6 @@ pub(crate) fn arrays<'a>(pets: impl Iterator<Item = &'a NewPet> + Clone) -> Vec<
     let categories: Vec<_> = pets.clone().map(|pet| pet.category_id().get()).collect();
     let statuses: Vec<_> = pets.map(|pet| pet.status().map(status_code)).collect();
     vec![Box::new(names), Box::new(categories), Box::new(statuses)]
-}
-
-/// Digest of a pet. It is stored with each idempotency key, so it must never change.
-///
-/// A new member is appended after the name as a zero byte, which no value contains, its name, `=` and its value, and
-/// only if the pet has it: pets without it keep their digest.
-pub(crate) fn digest(pet: &NewPet) -> [u8; 32] {
-    Sha256::new()
-        .chain_update(pet.category_id().get().to_be_bytes())
-        .chain_update(pet.status().map_or(0, status_code).to_be_bytes())
-        .chain_update(pet.name().as_str())
-        .finalize()
-        .into()
 }
 
 /// A row that is not a valid pet.
@@ -133,10 +118,6 @@ mod tests {
         PetRow { id, name: StoredName(PetName::parse(name)), category_id: 1, status }
     }
 
-    fn pet(name: &str, category: i64, status: Option<PetStatus>) -> NewPet {
-        NewPet::new(PetName::parse(name).unwrap(), CategoryId::new(category)).with_status(status)
-    }
-
     #[test]
     fn a_status_is_stored_as_its_number() {
         assert_eq!(PetStatus::ALL.map(status_code), [1, 2, 3]);
@@ -153,23 +134,6 @@ mod tests {
             let StorageError::Corrupt(cause) = Pet::try_from(row).unwrap_err() else { panic!("corrupt") };
             let message = cause.to_string();
             assert!(message.starts_with(&format!("table pets, column {column}, id {id}: ")), "{message}");
-        }
-    }
-
-    /// Every database contains digests.
-    #[test]
-    fn the_digest_of_a_pet_never_changes() {
-        assert_eq!(digest(&pet("Rex", 1, Some(PetStatus::Sold)))[..4], [0x80, 0xe0, 0xd1, 0xba]);
-        assert_eq!(digest(&pet("Rex", 1, None))[..4], [0x70, 0x9b, 0x92, 0xc3]);
-    }
-
-    #[test]
-    fn pets_that_differ_have_different_digests() {
-        let rex = digest(&pet("Rex", 1, None));
-        for other in
-            [pet("Re", 1, None), pet("Rex", -1, None), pet("Rex", 256, None), pet("Rex", 1, Some(PetStatus::Available))]
-        {
-            assert_ne!(digest(&other), rex);
         }
     }
 }

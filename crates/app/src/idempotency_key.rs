@@ -17,6 +17,11 @@ impl IdempotencyKey {
         Self { api_key, digest: Sha256::digest(text).into() }
     }
 
+    /// Wraps the parts of a key that an adapter stored.
+    pub const fn from_parts(api_key: ApiKeyId, digest: [u8; 32]) -> Self {
+        Self { api_key, digest }
+    }
+
     /// The API key that the idempotency key belongs to.
     pub const fn api_key(&self) -> &ApiKeyId {
         &self.api_key

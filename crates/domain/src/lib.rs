@@ -7,6 +7,7 @@
 #![warn(clippy::future_not_send)]
 
 mod category_id;
+mod creation_time;
 mod listing;
 mod new_pet;
 mod pet;
@@ -15,6 +16,7 @@ mod pet_name;
 mod pet_status;
 
 pub use category_id::CategoryId;
+pub use creation_time::{CreationTime, CreationTimeError};
 pub use listing::{ListQuery, Page, PageLimit, PageLimitError};
 pub use new_pet::NewPet;
 pub use pet::Pet;

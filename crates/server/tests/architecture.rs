@@ -12,12 +12,26 @@ const PREFIX: &str = "animal-store-";
 const ALLOWED: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("app", &["domain"]),
+    ("adapters-files", &["app", "domain"]),
     ("adapters-http", &["app", "domain"]),
     ("adapters-memory", &["app", "domain"]),
     ("adapters-postgres", &["app", "domain"]),
     ("adapters-redis", &["app", "domain"]),
+    ("adapters-sqlite", &["app", "domain"]),
     ("test-servers", &[]),
-    ("server", &["adapters-http", "adapters-memory", "adapters-postgres", "adapters-redis", "app", "domain"]),
+    (
+        "server",
+        &[
+            "adapters-files",
+            "adapters-http",
+            "adapters-memory",
+            "adapters-postgres",
+            "adapters-redis",
+            "adapters-sqlite",
+            "app",
+            "domain",
+        ],
+    ),
 ];
 
 /// The inner crates, with the external crates that they may depend on.

@@ -2,7 +2,10 @@
 
 use std::cmp::Ordering;
 
-use animal_store_app::ports::{AddPetError, AddedPet};
+use animal_store_app::{
+    PetDigest,
+    ports::{AddPetError, AddedPet},
+};
 use animal_store_domain::{NewPet, Pet, PetId};
 use tokio_postgres::{Row, types::Type};
 
@@ -12,7 +15,7 @@ use super::{
 };
 use crate::{
     PostgresSettings,
-    pet_row::{Array, COLUMNS, arrays, digest},
+    pet_row::{Array, COLUMNS, arrays},
 };
 
 pub(super) struct KeyedAdd {
@@ -89,7 +92,8 @@ impl AddRequest for KeyedAdd {
         let mut arrays = arrays(requests.iter().map(|request| &request.pet));
         let api_keys: Vec<_> = requests.iter().map(|request| request.in_flight.key.api_key().as_str()).collect();
         let key_digests: Vec<_> = requests.iter().map(|request| &request.in_flight.key.digest()[..]).collect();
-        let pet_digests: Vec<_> = requests.iter().map(|request| digest(&request.pet).to_vec()).collect();
+        let pet_digests: Vec<_> =
+            requests.iter().map(|request| PetDigest::from_pet(&request.pet).as_bytes().to_vec()).collect();
         arrays.extend([Box::new(api_keys) as Array<'a>, Box::new(key_digests), Box::new(pet_digests)]);
         arrays
     }

@@ -1,0 +1,1 @@
+//! Pets in files.

@@ -1,0 +1,76 @@
+CREATE TABLE pets (
+    -- AUTOINCREMENT: an id is never used again, even if its row was deleted.
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    name        TEXT    NOT NULL,
+    category_id INTEGER NOT NULL,
+    -- 1 available, 2 pending, 3 sold; NULL if none was given.
+    status      INTEGER NULL CHECK (status IN (1, 2, 3)),
+    -- In microseconds since 1970.
+    created_at  INTEGER NOT NULL
+) STRICT;
+
+-- A page of one status is a range of this index; a page of all pets is a range of the table.
+CREATE INDEX pets_status_id ON pets (status, id);
+
+-- Nothing refers to `pets`: a record outlives its pet.
+CREATE TABLE idempotency_keys (
+    api_key_id TEXT    NOT NULL,
+    -- SHA-256 of the client's text.
+    key_digest BLOB    NOT NULL,
+    -- SHA-256 of the pet.
+    pet_digest BLOB    NOT NULL,
+    pet_id     INTEGER NOT NULL,
+    -- In milliseconds since 1970.
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (api_key_id, key_digest)
+) STRICT, WITHOUT ROWID;
+
+-- For the sweep.
+CREATE INDEX idempotency_keys_expires_at ON idempotency_keys (expires_at);
+
+CREATE TABLE api_keys (
+    id     TEXT NOT NULL PRIMARY KEY,
+    label  TEXT NOT NULL,
+    -- `read`, `write` or `read,write`.
+    scopes TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE api_key_tokens (
+    -- SHA-256 of the token.
+    digest     BLOB    NOT NULL PRIMARY KEY,
+    api_key_id TEXT    NOT NULL REFERENCES api_keys (id) ON DELETE CASCADE,
+    last_four  TEXT    NOT NULL,
+    -- In milliseconds since 1970.
+    created_at INTEGER NOT NULL,
+    -- In milliseconds since 1970; NULL: never.
+    expires_at INTEGER NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX api_key_tokens_api_key_id ON api_key_tokens (api_key_id);
+
+-- One row, whose number each change of the API keys increases: a directory compares it with the one that it has read.
+CREATE TABLE api_key_version (
+    id      INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+    version INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO api_key_version (id, version) VALUES (1, 0);
+
+CREATE TABLE api_key_uses (
+    api_key_id   TEXT    NOT NULL REFERENCES api_keys (id) ON DELETE CASCADE,
+    -- 0 any request, 1 getPet.
+    kind         INTEGER NOT NULL,
+    -- A whole minute, in seconds since 1970.
+    last_used_at INTEGER NOT NULL,
+    PRIMARY KEY (api_key_id, kind)
+) STRICT, WITHOUT ROWID;
+
+-- The progress of unfinished imports.
+CREATE TABLE imports (
+    -- SHA-256 of the beginning of the file.
+    source BLOB    NOT NULL PRIMARY KEY,
+    -- Number of lines that are done.
+    lines  INTEGER NOT NULL,
+    -- SHA-256 of these lines.
+    digest BLOB    NOT NULL
+) STRICT, WITHOUT ROWID;

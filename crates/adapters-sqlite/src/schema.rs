@@ -1,0 +1,3 @@
+//! The schema of the file, and its migrations.
+
+pub(crate) mod tables;

@@ -1,0 +1,65 @@
+//! The tables, as the migrations create them.
+
+diesel::table! {
+    pets (id) {
+        id -> BigInt,
+        name -> Text,
+        category_id -> BigInt,
+        status -> Nullable<SmallInt>,
+        created_at -> BigInt,
+    }
+}
+
+diesel::table! {
+    idempotency_keys (api_key_id, key_digest) {
+        api_key_id -> Text,
+        key_digest -> Binary,
+        pet_digest -> Binary,
+        pet_id -> BigInt,
+        expires_at -> BigInt,
+    }
+}
+
+diesel::table! {
+    api_keys (id) {
+        id -> Text,
+        label -> Text,
+        scopes -> Text,
+    }
+}
+
+diesel::table! {
+    api_key_tokens (digest) {
+        digest -> Binary,
+        api_key_id -> Text,
+        last_four -> Text,
+        created_at -> BigInt,
+        expires_at -> Nullable<BigInt>,
+    }
+}
+
+diesel::table! {
+    api_key_version (id) {
+        id -> BigInt,
+        version -> BigInt,
+    }
+}
+
+diesel::table! {
+    api_key_uses (api_key_id, kind) {
+        api_key_id -> Text,
+        kind -> SmallInt,
+        last_used_at -> BigInt,
+    }
+}
+
+diesel::table! {
+    imports (source) {
+        source -> Binary,
+        lines -> BigInt,
+        digest -> Binary,
+    }
+}
+
+diesel::joinable!(api_key_tokens -> api_keys (api_key_id));
+diesel::allow_tables_to_appear_in_same_query!(api_keys, api_key_tokens);

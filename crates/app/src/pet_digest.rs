@@ -1,0 +1,69 @@
+use animal_store_domain::{NewPet, PetStatus};
+use sha2::{Digest, Sha256};
+
+/// Digest of a pet, by which two creates with one idempotency key are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PetDigest([u8; 32]);
+
+impl PetDigest {
+    /// Computes the digest. Storages keep it with each idempotency key, so it must never change.
+    ///
+    /// A new member is appended after the name as a zero byte, which no value contains, its name, `=` and its value,
+    /// and only if the pet has it: pets without it keep their digest.
+    pub fn from_pet(pet: &NewPet) -> Self {
+        let status: i16 = match pet.status() {
+            None => 0,
+            Some(PetStatus::Available) => 1,
+            Some(PetStatus::Pending) => 2,
+            Some(PetStatus::Sold) => 3,
+        };
+        let digest = Sha256::new()
+            .chain_update(pet.category_id().get().to_be_bytes())
+            .chain_update(status.to_be_bytes())
+            .chain_update(pet.name().as_str())
+            .finalize();
+        Self(digest.into())
+    }
+
+    /// Wraps a digest that an adapter stored.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the 32 bytes, for adapters that store them.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use animal_store_domain::{CategoryId, PetName};
+
+    use super::*;
+
+    fn digest(name: &str, category: i64, status: Option<PetStatus>) -> [u8; 32] {
+        let pet = NewPet::new(PetName::parse(name).unwrap(), CategoryId::new(category)).with_status(status);
+        *PetDigest::from_pet(&pet).as_bytes()
+    }
+
+    /// Every storage contains digests.
+    #[test]
+    fn the_digest_of_a_pet_never_changes() {
+        assert_eq!(digest("Rex", 1, Some(PetStatus::Sold))[..4], [0x80, 0xe0, 0xd1, 0xba]);
+        assert_eq!(digest("Rex", 1, None)[..4], [0x70, 0x9b, 0x92, 0xc3]);
+    }
+
+    #[test]
+    fn pets_that_differ_have_different_digests() {
+        let rex = digest("Rex", 1, None);
+        for other in [
+            digest("Re", 1, None),
+            digest("Rex", -1, None),
+            digest("Rex", 256, None),
+            digest("Rex", 1, Some(PetStatus::Available)),
+        ] {
+            assert_ne!(other, rex);
+        }
+    }
+}
