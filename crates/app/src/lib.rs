@@ -32,21 +32,29 @@ mod api_key;
 mod api_key_change_error;
 mod authenticate;
 mod authorize;
+mod back_up;
 mod check_readiness;
+mod copy_api_keys;
+mod copy_storage;
 mod create_pet;
 mod diagnosis;
+mod export_pets;
 mod get_pet;
 mod idempotency_key;
+mod import_pets;
 mod issue_api_key;
 mod list_api_keys;
 mod list_pets;
 mod note_deprecated_use;
+mod noted_uses;
 mod pet_digest;
+mod pets_digest;
 pub mod ports;
 mod revoke_api_key;
 mod rotate_api_key;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;
+mod transfer;
 
 pub use api_key::{
     ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyIdError, ApiKeyLabel, ApiKeyLabelError, ApiToken, ApiTokenError, Scope,
@@ -55,15 +63,23 @@ pub use api_key::{
 pub use api_key_change_error::ApiKeyChangeError;
 pub use authenticate::{Authenticate, AuthenticateError};
 pub use authorize::{InsufficientScope, ReadAccess, WriteAccess};
+pub use back_up::{BackUp, BackupSummary};
 pub use check_readiness::CheckReadiness;
+pub use copy_api_keys::CopyApiKeys;
+pub use copy_storage::{CopyStorage, CopySummary};
 pub use create_pet::CreatePet;
 pub use diagnosis::{Finding, Verdict};
+pub use export_pets::ExportPets;
 pub use get_pet::{GetPet, GetPetError};
 pub use idempotency_key::IdempotencyKey;
+pub use import_pets::{ImportError, ImportErrorReason, ImportOptions, ImportPets, ImportSummary};
 pub use issue_api_key::{IssueApiKey, IssueApiKeyError};
 pub use list_api_keys::{ApiKeyList, ListApiKeys, UseFilter};
 pub use list_pets::ListPets;
 pub use note_deprecated_use::NoteDeprecatedUse;
+pub use noted_uses::{NotedUses, PendingUses};
 pub use pet_digest::PetDigest;
+pub use pets_digest::{PetsDigest, PetsHasher};
 pub use revoke_api_key::RevokeApiKey;
 pub use rotate_api_key::RotateApiKey;
+pub use transfer::{ImportObserver, TransferError, TransferObserver, TransferPass, TransferSummary};

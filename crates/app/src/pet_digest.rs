@@ -11,15 +11,9 @@ impl PetDigest {
     /// A new member is appended after the name as a zero byte, which no value contains, its name, `=` and its value,
     /// and only if the pet has it: pets without it keep their digest.
     pub fn from_pet(pet: &NewPet) -> Self {
-        let status: i16 = match pet.status() {
-            None => 0,
-            Some(PetStatus::Available) => 1,
-            Some(PetStatus::Pending) => 2,
-            Some(PetStatus::Sold) => 3,
-        };
         let digest = Sha256::new()
             .chain_update(pet.category_id().get().to_be_bytes())
-            .chain_update(status.to_be_bytes())
+            .chain_update(status_number(pet.status()).to_be_bytes())
             .chain_update(pet.name().as_str())
             .finalize();
         Self(digest.into())
@@ -33,6 +27,16 @@ impl PetDigest {
     /// Returns the 32 bytes, for adapters that store them.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+}
+
+/// Returns the number of a status in digests.
+pub(crate) const fn status_number(status: Option<PetStatus>) -> i16 {
+    match status {
+        None => 0,
+        Some(PetStatus::Available) => 1,
+        Some(PetStatus::Pending) => 2,
+        Some(PetStatus::Sold) => 3,
     }
 }
 

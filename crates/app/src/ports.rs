@@ -8,6 +8,7 @@ mod api_key_store;
 mod api_key_uses;
 mod bulk_api_keys;
 mod bulk_storage;
+mod pet_files;
 mod pet_repository;
 mod readiness;
 
@@ -18,6 +19,7 @@ pub use self::{
     api_key_uses::MockApiKeyUses,
     bulk_api_keys::MockBulkApiKeys,
     bulk_storage::{MockBulkStorage, MockStorageSnapshot},
+    pet_files::{MockBackupSink, MockPetSink, MockPetSource},
     pet_repository::MockPetRepository,
     readiness::MockReadiness,
 };
@@ -29,6 +31,7 @@ pub use bulk_storage::{
     AddedBulkPet, BulkPet, BulkStorage, BulkStorageError, IdempotencyRecord, ImportProgress, ImportSource, ImportStep,
     PetBatch, StorageSnapshot, StoredPet,
 };
+pub use pet_files::{BackupSink, PetFileError, PetLine, PetSink, PetSource};
 pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository, StorageError};
 pub use readiness::{NotReady, Readiness};
 

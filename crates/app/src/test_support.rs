@@ -1,15 +1,18 @@
 //! For tests only: sample values and the [`contract`] suites that every adapter has to pass.
 
 pub mod contract;
+mod memory_bulk_storage;
 
 use std::sync::Arc;
 
-use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetStatus};
+use animal_store_domain::{CategoryId, CreationTime, NewPet, Pet, PetId, PetName, PetStatus};
 
 use crate::{
     ApiKey, ApiKeyId, ApiKeyLabel, ReadAccess, Scopes, WriteAccess,
-    ports::{ApiKeyUses, MockApiKeyUses},
+    ports::{ApiKeyUses, BulkPet, MockApiKeyUses, PetBatch, StoredPet},
 };
+
+pub use self::memory_bulk_storage::MemoryBulkStorage;
 
 /// Returns a pet with this name, category 1 and no status.
 ///
@@ -30,6 +33,27 @@ pub fn new_pet() -> NewPet {
 /// If the id is below 1.
 pub fn pet(id: i64) -> Pet {
     Pet::new(PetId::parse(id).expect("1 or greater"), new_pet())
+}
+
+/// Returns the [`pet`] with this id, created as many microseconds after 1970.
+///
+/// # Panics
+/// If the id is below 1.
+pub fn stored_pet(id: i64) -> StoredPet {
+    StoredPet { pet: pet(id), created_at: CreationTime::parse(id).expect("after 1970") }
+}
+
+/// Returns pets to be added, with the ids and creation times of [`stored_pet`].
+///
+/// # Panics
+/// If an id is below 1.
+pub fn bulk_pets(ids: impl IntoIterator<Item = i64>) -> PetBatch {
+    let pets = ids.into_iter().map(stored_pet).map(|StoredPet { pet, created_at }| BulkPet {
+        id: Some(pet.id()),
+        pet: pet.new_pet().clone(),
+        created_at: Some(created_at),
+    });
+    PetBatch { pets: pets.collect(), refuse_taken_ids: true, step: None }
 }
 
 /// Returns an API key with this id, a label made from it, and all scopes.

@@ -24,6 +24,11 @@ pub enum ApiKeyUse {
     GetPet,
 }
 
+impl ApiKeyUse {
+    /// All kinds, in the order of their declaration.
+    pub const ALL: [Self; 2] = [Self::Request, Self::GetPet];
+}
+
 /// The recorded uses of all keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordedUses {

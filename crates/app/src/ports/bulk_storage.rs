@@ -34,13 +34,13 @@ pub trait BulkStorage: Send + Sync {
     /// See [`BulkStorageError`].
     async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), BulkStorageError>;
 
-    /// Returns how far an unfinished import of this source has come. `None`: there is no unfinished one.
+    /// Returns how far the last import of this source has come. `None`: no line of it was imported.
     ///
     /// # Errors
     /// See [`BulkStorageError`].
     async fn import_progress(&self, source: ImportSource) -> Result<Option<ImportProgress>, BulkStorageError>;
 
-    /// Deletes the progress of a finished import. An unknown source is no error.
+    /// Marks the progress of an import as finished. An unknown source is no error, and nothing is recorded for it.
     ///
     /// # Errors
     /// See [`BulkStorageError`].
@@ -136,6 +136,8 @@ pub struct ImportProgress {
     pub lines: u64,
     /// Digest of these lines.
     pub digest: [u8; 32],
+    /// Whether the file has no other lines.
+    pub finished: bool,
 }
 
 /// A step of an import, from the progress before a batch to the progress after it.

@@ -22,6 +22,8 @@
 pub mod api_key_directory;
 pub mod api_key_store;
 pub mod api_key_uses;
+pub mod bulk_api_keys;
+pub mod bulk_storage;
 pub mod idempotency;
 pub mod pet_repository;
 
