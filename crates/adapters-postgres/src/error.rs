@@ -4,7 +4,7 @@ use std::{error::Error, fmt::Write, iter::successors};
 
 use animal_store_app::ports::StorageError;
 use thiserror::Error;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 
 /// A connection cannot be opened or was lost.
 #[derive(Debug, Error)]
@@ -72,4 +72,13 @@ pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
         }
     }
     text + ")"
+}
+
+/// Returns the SQLSTATE if PostgreSQL refused a statement: an ERROR has rolled back the transaction. Anything else, such
+/// as FATAL "terminating connection", may come after the commit.
+pub(crate) fn refusal(error: &tokio_postgres::Error) -> Option<&SqlState> {
+    let db = error.as_db_error().filter(|db| db.parsed_severity() == Some(Severity::Error))?;
+    let is_about_the_connection =
+        db.code().code().starts_with("08") || *db.code() == SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN;
+    (!is_about_the_connection).then_some(db.code())
 }

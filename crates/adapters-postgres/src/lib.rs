@@ -2,16 +2,18 @@
 //!
 //! [`PgStorage`] exists once per process: it prepares the schema and owns the connections that write.
 //! [`PgPetRepository`] exists once per HTTP worker: it reads on connections of the worker's own runtime.
+//! [`PgBulkStorage`] reads and writes the content of a database for commands, beside the running service.
 //!
 //! `pet_repository` shows every request. Each module with a folder solves one problem and says at its top which
 //! invariant it holds and which test proves that: `reads` (alone and in batches), `creates` (with and without an
-//! idempotency key), `batching` (queue and dispatcher), `connection` (supervisor, retry, endpoint, TLS), `schema`
-//! (tables, migrations) and `diagnosis` (the findings of `animal-store doctor`). A new member of a pet touches a
-//! migration, `schema/tables.rs`, `pet_row.rs` and `reads/query.rs`.
+//! idempotency key), `batching` (queue and dispatcher), `bulk` (snapshots and batches of commands), `connection`
+//! (supervisor, retry, endpoint, TLS), `schema` (tables, migrations) and `diagnosis` (the findings of `animal-store
+//! doctor`). A new member of a pet touches a migration, `schema/tables.rs`, `pet_row.rs` and `reads/query.rs`.
 
 #![warn(clippy::future_not_send)]
 
 mod batching;
+mod bulk;
 mod connection;
 mod creates;
 mod diagnosis;
@@ -26,7 +28,9 @@ mod schema;
 mod settings;
 mod storage;
 mod sweep;
+mod unnest;
 
+pub use bulk::PgBulkStorage;
 pub use connection::{PgEndpoint, PgEndpointError};
 pub use diagnosis::diagnose;
 pub use pet_repository::PgPetRepository;

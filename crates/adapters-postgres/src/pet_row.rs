@@ -1,9 +1,14 @@
 //! All code that depends on the members of a pet: the row and its decoding, and the columns and values of an INSERT.
 
-use std::iter::repeat;
+use std::{
+    iter::repeat,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
-use animal_store_app::ports::StorageError;
-use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetNameError, PetStatus};
+use animal_store_app::ports::{StorageError, StoredPet};
+use animal_store_domain::{
+    CategoryId, CreationTime, CreationTimeError, NewPet, Pet, PetId, PetName, PetNameError, PetStatus,
+};
 use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
     pg::{Pg, PgValue},
@@ -11,7 +16,10 @@ use diesel::{
     sql_types::{self, BigInt, Nullable, SmallInt, Text},
 };
 use thiserror::Error;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{
+    Row,
+    types::{ToSql, Type},
+};
 
 use crate::schema::tables::pets;
 
@@ -85,6 +93,65 @@ impl TryFrom<PetRow> for Pet {
         let status = row.status.map(|code| status(code).ok_or_else(|| corrupt("status", format!("unknown: {code}"))));
         Ok(Self::new(id, NewPet::new(name, CategoryId::new(row.category_id)).with_status(status.transpose()?)))
     }
+}
+
+/// A row of the columns [`StoredPetRow::COLUMNS`].
+pub(crate) struct StoredPetRow {
+    pet: PetRow,
+    created_at: SystemTime,
+}
+
+impl StoredPetRow {
+    pub(crate) const COLUMNS: &'static str = "id, name, category_id, status, created_at";
+
+    /// Decodes a row. Fails only if a column has another type.
+    pub(crate) fn decode(row: &Row) -> Result<Self, tokio_postgres::Error> {
+        let name = StoredName(PetName::parse(row.try_get(1)?));
+        let pet = PetRow { id: row.try_get(0)?, name, category_id: row.try_get(2)?, status: row.try_get(3)? };
+        Ok(Self { pet, created_at: row.try_get(4)? })
+    }
+}
+
+/// A row to be stored.
+pub(crate) struct NewPetRow<'a> {
+    id: i64,
+    name: &'a str,
+    category_id: i64,
+    status: Option<i16>,
+    created_at: SystemTime,
+}
+
+impl<'a> NewPetRow<'a> {
+    /// The types of the columns [`StoredPetRow::COLUMNS`].
+    pub(crate) const TYPES: [Type; 5] = [Type::INT8, Type::TEXT, Type::INT8, Type::INT2, Type::TIMESTAMPTZ];
+
+    pub(crate) fn new(id: PetId, pet: &'a NewPet, created_at: SystemTime) -> Self {
+        let (name, category_id) = (pet.name().as_str(), pet.category_id().get());
+        Self { id: id.get(), name, category_id, status: pet.status().map(status_code), created_at }
+    }
+
+    pub(crate) fn values(&self) -> [&(dyn ToSql + Sync); 5] {
+        [&self.id, &self.name, &self.category_id, &self.status, &self.created_at]
+    }
+}
+
+impl TryFrom<StoredPetRow> for StoredPet {
+    type Error = StorageError;
+
+    fn try_from(StoredPetRow { pet, created_at }: StoredPetRow) -> Result<Self, StorageError> {
+        let id = pet.id;
+        let created_at = creation_time(created_at).map_err(|error| {
+            let row = CorruptRow { column: "created_at", id, problem: error.to_string() };
+            StorageError::Corrupt(row.into())
+        })?;
+        Ok(Self { pet: pet.try_into()?, created_at })
+    }
+}
+
+/// `infinity` is after the year 9999.
+fn creation_time(time: SystemTime) -> Result<CreationTime, CreationTimeError> {
+    let since_1970 = time.duration_since(UNIX_EPOCH).map_err(|_| CreationTimeError)?;
+    CreationTime::parse(i64::try_from(since_1970.as_micros()).map_err(|_| CreationTimeError)?)
 }
 
 /// A name as it is stored. An invalid one is an error later, when the id of the row is known.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use animal_store_app::{
-    ApiKeyId,
+    ApiKeyId, PendingUses,
     ports::{ApiKeyUse, RecordedUses},
 };
 use redis::{Pipeline, RedisResult, pipe};
@@ -22,10 +22,6 @@ use crate::{
     time::{LAST_SECOND, date},
 };
 
-/// The kinds of uses, in the order of their declaration.
-pub(crate) const KINDS: [ApiKeyUse; 2] = [ApiKeyUse::Request, ApiKeyUse::GetPet];
-/// The last uses of keys in seconds since 1970, for each of [`KINDS`].
-pub(crate) type UseTimes = [HashMap<ApiKeyId, u64>; KINDS.len()];
 /// The members of a sorted set, with their scores.
 type Scores = Vec<(String, f64)>;
 
@@ -35,10 +31,10 @@ const BEGINNING: &str = "beginning";
 const KEYS_PER_COMMAND: usize = 1000;
 
 /// Returns the commands that record these uses.
-pub(crate) fn write(layout: &Layout, times: &UseTimes, now: u64) -> Pipeline {
+pub(crate) fn write(layout: &Layout, uses: &PendingUses, now: u64) -> Pipeline {
     let mut commands = pipe();
     commands.cmd("ZADD").arg(layout.uses("since")).arg("NX").arg(now).arg(BEGINNING);
-    for (kind, times) in KINDS.into_iter().zip(times) {
+    for (kind, times) in uses.iter() {
         let members: Vec<_> = times.iter().map(|(id, time)| (time, id.as_str())).collect();
         for members in members.chunks(KEYS_PER_COMMAND) {
             commands.cmd("ZADD").arg(layout.last_uses(kind)).arg("GT").arg(members);
@@ -49,7 +45,7 @@ pub(crate) fn write(layout: &Layout, times: &UseTimes, now: u64) -> Pipeline {
 
 /// Reads the last uses of the keys that exist, and deletes those of other keys.
 pub(crate) async fn read(connection: &mut Connection, layout: &Layout) -> RedisResult<RecordedUses> {
-    let names = KINDS.map(|kind| layout.last_uses(kind));
+    let names = ApiKeyUse::ALL.map(|kind| layout.last_uses(kind));
     let mut query = pipe();
     for name in [&layout.uses("since"), &names[0], &names[1]] {
         query.cmd("ZRANGE").arg(name).arg(0).arg(-1).arg("WITHSCORES");
@@ -61,7 +57,7 @@ pub(crate) async fn read(connection: &mut Connection, layout: &Layout) -> RedisR
 
     let mut uses = RecordedUses { since: since.first().map(|(_, score)| time(*score)), by_key: HashMap::new() };
     let mut deletions = pipe();
-    for ((kind, name), scores) in KINDS.into_iter().zip(names).zip([requests, get_pet]) {
+    for ((kind, name), scores) in ApiKeyUse::ALL.into_iter().zip(names).zip([requests, get_pet]) {
         for (id, score) in scores {
             match ApiKeyId::parse(&id) {
                 Ok(key) if index.contains_key(&id) => {

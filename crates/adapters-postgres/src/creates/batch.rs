@@ -4,10 +4,7 @@ use std::cmp::Ordering;
 
 use animal_store_app::ports::{AddPetError, AddedPet, StorageError};
 use tokio::time::timeout;
-use tokio_postgres::{
-    Row,
-    error::{Severity, SqlState},
-};
+use tokio_postgres::{Row, error::SqlState};
 
 use super::{
     add_request::{AddRequest, AddResult},
@@ -16,7 +13,7 @@ use super::{
 use crate::{
     batching::{BatchError, Failure, Request, Split},
     connection::{Connection, ConnectionSettings, NO_RESPONSE, READ_ONLY},
-    error::describe,
+    error::{describe, refusal},
 };
 
 impl<R: AddRequest> Request for R {
@@ -87,15 +84,6 @@ impl<R: AddRequest> Request for R {
             None => Err(StorageError::Unavailable("a trigger suppressed the row".into()).into()),
         }
     }
-}
-
-/// Returns the SQLSTATE if PostgreSQL refused the batch: an ERROR has rolled back the transaction. Anything else, such
-/// as FATAL "terminating connection", may come after the commit.
-fn refusal(error: &tokio_postgres::Error) -> Option<&SqlState> {
-    let db = error.as_db_error().filter(|db| db.parsed_severity() == Some(Severity::Error))?;
-    let is_about_the_connection =
-        db.code().code().starts_with("08") || *db.code() == SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN;
-    (!is_about_the_connection).then_some(db.code())
 }
 
 /// How to add a batch again that PostgreSQL refused because of one row, which is alone after a few splits.

@@ -10,12 +10,13 @@ use animal_store_domain::{NewPet, Pet, PetId};
 use tokio_postgres::{Row, types::Type};
 
 use super::{
-    add_request::{AddRequest, AddResult, column_names, unnest},
+    add_request::{AddRequest, AddResult},
     in_flight_keys::InFlightKey,
 };
 use crate::{
     PostgresSettings,
     pet_row::{Array, COLUMNS, arrays},
+    unnest::{column_names, unnest},
 };
 
 pub(super) struct KeyedAdd {

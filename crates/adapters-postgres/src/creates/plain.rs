@@ -4,10 +4,11 @@ use animal_store_app::ports::AddedPet;
 use animal_store_domain::{NewPet, Pet, PetId};
 use tokio_postgres::{Row, types::Type};
 
-use super::add_request::{AddRequest, AddResult, column_names, unnest};
+use super::add_request::{AddRequest, AddResult};
 use crate::{
     PostgresSettings,
     pet_row::{Array, COLUMNS, arrays},
+    unnest::{column_names, unnest},
 };
 
 pub(super) struct PlainAdd {

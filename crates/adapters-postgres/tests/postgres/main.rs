@@ -1,6 +1,14 @@
 //! The adapter against PostgreSQL servers.
 
 mod add_plans;
+mod bulk_faults;
+mod bulk_fixture;
+mod bulk_ids;
+mod bulk_imports;
+mod bulk_pooler;
+mod bulk_rights;
+mod bulk_rows;
+mod bulk_snapshots;
 mod contract;
 mod diagnosis;
 mod encodings;

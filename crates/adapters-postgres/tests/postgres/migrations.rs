@@ -17,7 +17,7 @@ use crate::{
     store::{Store, endpoint, settings, start_storage},
 };
 
-const ALL: [&str; 2] = ["0001_expand_create_pets", "0002_expand_create_idempotency_keys"];
+const ALL: [&str; 3] = ["0001_expand_create_pets", "0002_expand_create_idempotency_keys", "0003_expand_create_imports"];
 
 /// The key of the lock, which all releases have in common.
 const LOCK: i64 = 4_715_830_265_918_527_103;
@@ -176,7 +176,7 @@ async fn a_database_with_the_records_of_an_earlier_release_starts_unchanged() {
     let database = PgDatabase::new();
     migrations(&database).run().await.expect("the migrations run");
     database.sql("DELETE FROM __diesel_schema_migrations");
-    let records = "('0001_expand_create_pets', '2026-01-01'), ('0002_expand_create_idempotency_keys', '2026-01-01')";
+    let records = ALL.map(|name| format!("('{name}', '2026-01-01')")).join(", ");
     database.sql(&format!("INSERT INTO __diesel_schema_migrations VALUES {records}"));
     let state = || (tables(&database), database.sql("TABLE __diesel_schema_migrations"));
     let before = state();

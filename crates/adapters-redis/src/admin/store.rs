@@ -26,7 +26,7 @@ use crate::{
 #[derive(Debug)]
 pub struct RedisApiKeyStore {
     endpoint: RedisEndpoint,
-    layout: Layout,
+    pub(super) layout: Layout,
     timeout: Duration,
 }
 
@@ -36,7 +36,7 @@ const MIN_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 /// The commands that a transaction applies, if any, and its result.
-type Decision<T> = Result<(Option<Pipeline>, T), StoreError>;
+pub(super) type Decision<T> = Result<(Option<Pipeline>, T), StoreError>;
 
 impl RedisApiKeyStore {
     /// Creates a store. Names in Redis begin with `prefix`. The timeout bounds opening a connection, and each response.
@@ -48,7 +48,18 @@ impl RedisApiKeyStore {
         Ok(self.endpoint.connect(self.timeout, |_| ()).await?)
     }
 
-    fn port_error(&self, error: StoreError) -> ApiKeyStoreError {
+    /// Returns the index, and the valid tokens in its order: by key id and, for one key, oldest first.
+    pub(super) async fn read_index(
+        &self,
+        connection: &mut Connection,
+    ) -> Result<(BTreeMap<String, String>, Vec<StoredToken>), StoreError> {
+        let index: BTreeMap<String, String> = cmd("HGETALL").arg(&self.layout.index).query_async(connection).await?;
+        let tokens: Vec<_> = index.iter().flat_map(|(id, digests)| self.parse_digests(id, digests)).collect();
+        let tokens = read_valid(connection, &tokens).await?;
+        Ok((index, tokens))
+    }
+
+    pub(super) fn port_error(&self, error: StoreError) -> ApiKeyStoreError {
         error.into_port_error(&self.endpoint, &self.layout)
     }
 
@@ -65,7 +76,7 @@ impl RedisApiKeyStore {
 
     /// Runs a transaction: `decide` reads, and decides what to write. Retries if the index was changed meanwhile, even
     /// if there is nothing to write, so that all reads show the same state.
-    async fn transact<T, F>(&self, decide: impl Fn(Connection) -> F + Sync) -> Result<T, StoreError>
+    pub(super) async fn transact<T, F>(&self, decide: impl Fn(Connection) -> F + Sync) -> Result<T, StoreError>
     where
         T: Send,
         F: Future<Output = Decision<T>> + Send,
@@ -93,13 +104,13 @@ impl RedisApiKeyStore {
         Ok(self.parse_digests(id.as_str(), &digests.unwrap_or_default()))
     }
 
-    fn parse_digests(&self, id: &str, digests: &str) -> Vec<IndexedToken> {
+    pub(super) fn parse_digests(&self, id: &str, digests: &str) -> Vec<IndexedToken> {
         let token = |digest| IndexedToken { id: id.to_owned(), name: format!("{}{digest}", self.layout.tokens) };
         digests.split_whitespace().map(token).collect()
     }
 
     /// Adds the command that lists these names for a key, oldest first.
-    fn set_tokens(&self, change: &mut Pipeline, id: &ApiKeyId, names: &[&str]) {
+    pub(super) fn set_tokens(&self, change: &mut Pipeline, id: &ApiKeyId, names: &[&str]) {
         let digests: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix(&self.layout.tokens)).collect();
         change.cmd("HSET").arg(&self.layout.index).arg(id.as_str()).arg(digests.join(" ")).ignore();
     }
@@ -150,7 +161,7 @@ impl ApiKeyStore for RedisApiKeyStore {
             let now = parse_time(now);
             let expires = token.lifetime.map(|lifetime| now.saturating_add(lifetime));
             let mut change = pipe();
-            set_token(&mut change, name, key, token, now, expires);
+            set_token(&mut change, name, key, &token.last_four, now, expires);
             self.set_tokens(&mut change, &key.id, &[name]);
             Ok((Some(change), AddedKey::New))
         });
@@ -158,13 +169,7 @@ impl ApiKeyStore for RedisApiKeyStore {
     }
 
     async fn list(&self) -> Result<Vec<TokenEntry>, ApiKeyStoreError> {
-        let listed = self.transact(|mut connection| async move {
-            let index: BTreeMap<String, String> =
-                cmd("HGETALL").arg(&self.layout.index).query_async(&mut connection).await?;
-            let tokens: Vec<_> = index.iter().flat_map(|(id, digests)| self.parse_digests(id, digests)).collect();
-            let tokens = read_valid(&connection, &tokens).await?;
-            Ok((None, (index, tokens)))
-        });
+        let listed = self.transact(|mut connection| async move { Ok((None, self.read_index(&mut connection).await?)) });
         let (index, tokens) = listed.await.map_err(|error| self.port_error(error))?;
         let valid: HashSet<&str> = tokens.iter().map(|token| token.key.id.as_str()).collect();
         let expired: Vec<&str> = index.keys().map(String::as_str).filter(|id| !valid.contains(id)).collect();
@@ -211,7 +216,7 @@ impl ApiKeyStore for RedisApiKeyStore {
             let now = parse_time(now);
             let expires = token.lifetime.map(|lifetime| now.saturating_add(lifetime)).or(newest.expires());
             let mut change = pipe();
-            set_token(&mut change, name, &newest.key, token, now, expires);
+            set_token(&mut change, name, &newest.key, &token.last_four, now, expires);
             for old in tokens.iter().filter(|old| old.ttl.is_none_or(|ttl| ttl > grace)) {
                 expire_at(&mut change, &old.name, now.saturating_add(grace));
             }

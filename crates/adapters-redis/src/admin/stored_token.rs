@@ -1,9 +1,6 @@
 use std::time::Duration;
 
-use animal_store_app::{
-    ApiKey, ApiKeyId, ApiKeyLabel, Scopes,
-    ports::{NewToken, TokenEntry},
-};
+use animal_store_app::{ApiKey, ApiKeyId, ApiKeyLabel, Scopes, ports::TokenEntry};
 use futures_util::future::try_join_all;
 use redis::{Pipeline, pipe};
 
@@ -36,9 +33,9 @@ pub(crate) struct StoredToken {
     pub(crate) ttl: Option<Duration>,
     /// Redis' time when the token was read, since 1970.
     now: Duration,
-    last_four: String,
+    pub(crate) last_four: String,
     /// Seconds since 1970.
-    created: u64,
+    pub(crate) created: u64,
 }
 
 /// The response to the commands that read a token.
@@ -113,19 +110,19 @@ impl StoredToken {
     }
 }
 
-/// Adds the commands that store a token. `expires` is the time by Redis' clock, since 1970.
+/// Adds the commands that store a token. The times are those of Redis' clock, since 1970.
 pub(crate) fn set_token(
     change: &mut Pipeline,
     name: &str,
     key: &ApiKey,
-    token: &NewToken,
-    now: Duration,
+    last_four: &str,
+    created: Duration,
     expires: Option<Duration>,
 ) {
     let [id, label, scopes] = KEY_FIELDS;
     change.cmd("HSET").arg(name).arg(id).arg(key.id.as_str()).arg(label).arg(key.label.as_str());
     change.arg(scopes).arg(key.scopes.to_string());
-    change.arg(LAST_FOUR).arg(&token.last_four).arg(CREATED).arg(now.as_secs()).ignore();
+    change.arg(LAST_FOUR).arg(last_four).arg(CREATED).arg(created.as_secs()).ignore();
     if let Some(expires) = expires {
         expire_at(change, name, expires);
     }

@@ -1,10 +1,10 @@
 use std::{
-    collections::HashMap,
     mem,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use animal_store_app::{NotedUses, PendingUses};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use tokio::{
     select,
@@ -13,13 +13,13 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval_at},
 };
 
-use super::recorder::{NotedUses, UseRecorder};
+use super::recorder::UseRecorder;
 use crate::{
     connection::{RedisEndpoint, describe},
     layout::Layout,
     metrics::register_series,
     settings::RedisSettings,
-    use_record::{self, UseTimes},
+    use_record,
 };
 
 /// Records uses of API keys in Redis. A task of the runtime writes what the recorders note.
@@ -35,8 +35,7 @@ struct Writer {
     timeout: Duration,
     recorders: Vec<Arc<NotedUses>>,
     /// Uses that are not written yet.
-    pending: UseTimes,
-    max_keys: usize,
+    pending: PendingUses,
     written: Counter,
     failed: Counter,
     /// Whether the last write failed.
@@ -60,8 +59,7 @@ impl RedisApiKeyUses {
             layout: Layout::new(&settings.prefix),
             timeout: settings.timeout,
             recorders: Vec::new(),
-            pending: UseTimes::default(),
-            max_keys: settings.max_known,
+            pending: PendingUses::new(settings.max_known),
             written,
             failed,
             failing: false,
@@ -97,13 +95,13 @@ impl Writer {
     async fn write(&mut self) {
         let now = this_minute();
         self.collect(now);
-        if self.pending.iter().all(HashMap::is_empty) {
+        if self.pending.is_empty() {
             return;
         }
         match self.send(now).await {
             Ok(()) => {
                 self.written.inc();
-                self.pending = UseTimes::default();
+                self.pending.clear();
                 if mem::take(&mut self.failing) {
                     tracing::info!(address = %self.endpoint, "the last uses of API keys are written to Redis again");
                 }
@@ -123,20 +121,7 @@ impl Writer {
 
     /// Takes the notes of all workers.
     fn collect(&mut self, now: u64) {
-        let mut dropped = 0;
-        for recorder in &self.recorders {
-            let uses = recorder.take();
-            dropped += uses.dropped;
-            for (times, keys) in self.pending.iter_mut().zip(uses.keys) {
-                for id in keys {
-                    if times.len() < self.max_keys || times.contains_key(&id) {
-                        times.insert(id, now);
-                    } else {
-                        dropped += 1;
-                    }
-                }
-            }
-        }
+        let dropped = self.pending.collect(&self.recorders, now);
         if dropped > 0 && !self.overflowing {
             tracing::warn!(dropped, "uses of API keys were not recorded: more keys are used than keys.redis.max_known");
         }

@@ -1,4 +1,4 @@
-//! The contracts of `ApiKeyDirectory`, `ApiKeyStore` and `ApiKeyUses`.
+//! The contracts of `ApiKeyDirectory`, `ApiKeyStore`, `BulkApiKeys` and `ApiKeyUses`.
 
 mod directory {
     use std::sync::Arc;
@@ -36,6 +36,23 @@ mod store {
     }
 
     animal_store_app::api_key_store_contract!(setup);
+}
+
+mod bulk {
+    use std::sync::Arc;
+
+    use animal_store_app::test_support::contract::bulk_api_keys::BulkKeys;
+    use animal_store_test_servers::RedisSpace;
+
+    use crate::setup::{Keys, settings};
+
+    async fn setup() -> (BulkKeys, RedisSpace) {
+        let space = RedisSpace::new();
+        let store = || Arc::new(Keys::at(space.url(), settings(space.prefix())).store);
+        (BulkKeys { bulk: store(), store: store() }, space)
+    }
+
+    animal_store_app::bulk_api_keys_contract!(setup);
 }
 
 mod uses {

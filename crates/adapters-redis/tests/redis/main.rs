@@ -1,5 +1,6 @@
 //! The adapters over real Redis servers, and over connections that fail.
 
+mod bulk;
 mod cache;
 mod connections;
 mod contract;

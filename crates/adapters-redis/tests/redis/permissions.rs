@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use animal_store_app::{
     ApiKeyId,
-    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, ApiKeyUse, ApiKeyUses, NewToken},
+    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, ApiKeyUse, ApiKeyUses, BulkApiKeys, NewToken},
     test_support::api_key,
 };
 use animal_store_test_servers::RedisServer;
@@ -20,8 +20,8 @@ pub(crate) const READER: &str = "+ping +client|tracking +exists +hmget +pttl";
 /// Further permissions of this user, for the record of uses. Without them, nothing else fails.
 const USES: &str = "~shop:v1:uses:* +zadd";
 /// Permissions of the user for the administration.
-const WRITER: &str =
-    "+watch +multi +exec +time +exists +hget +hexists +hgetall +hmget +pttl +hset +hdel +del +pexpireat +zrange +zrem";
+const WRITER: &str = "+watch +multi +exec +time +exists +hget +hexists +hgetall +hmget +pttl +hset +hdel +del +pexpireat +zrange +zrem \
+     +pexpiretime";
 
 /// Permissions to remove ids of expired keys from the index, and their uses. Without them these stay there, which is
 /// harmless.
@@ -155,12 +155,15 @@ async fn use_store(keys: &Keys) -> Result<(), ApiKeyStoreError> {
     assert!(store.revoke(&ApiKeyId::new("limited")).await?.is_some());
     while store.list().await?.len() > 2 {}
     store.list_uses().await?;
+    let exported = store.export().await?;
+    assert!(store.revoke(&ApiKeyId::new("key")).await?.is_some());
+    assert_eq!(store.import(exported).await?, 2);
     assert!(store.revoke(&ApiKeyId::new("key")).await?.is_some());
     store.list().await.map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_needs_sixteen_permissions_on_its_own_names() {
+async fn a_store_needs_seventeen_permissions_on_its_own_names() {
     let server = RedisServer::start();
     server.command(&["ZADD", "shop:v1:uses:request", "1", "revoked"]);
     use_store(&user(&server, "writer", "~shop:v1:*", WRITER)).await.expect("the permissions suffice");
@@ -209,7 +212,14 @@ async fn a_change_without_every_permission_is_not_applied_in_part() {
         if revoked.is_ok() {
             admin.add("key", "token").await;
         }
-        for outcome in [added, rotated, revoked] {
+        let mut records = admin.store.export().await.expect("export");
+        records[0].key = api_key("new");
+        records[0].digest = new_token("new").digest;
+        let imported = store.import(records).await.map(drop);
+        if imported.is_ok() {
+            admin.revoke(&api_key("new")).await;
+        }
+        for outcome in [added, rotated, revoked, imported] {
             assert!(matches!(outcome, Ok(()) | Err(ApiKeyStoreError::Unavailable(_))), "{left_out}: {outcome:?}");
         }
         // The creation times may differ.

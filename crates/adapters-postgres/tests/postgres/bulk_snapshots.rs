@@ -1,0 +1,85 @@
+//! Snapshots: they are read by index scans, and no pause between two pages ends them.
+
+use animal_store_app::ports::BulkStorage;
+use serde_json::Value;
+
+use crate::{
+    bulk_fixture::{batch, bulk, bulk_with, id, without_id},
+    explain::{empty_tables, explain, session, settings_and_statement},
+    outcomes::reason,
+    sql_session::SqlSession,
+    store::{TIMEOUT, settings, short_timeout},
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_between_two_pages_ends_no_snapshot() {
+    let database = empty_tables().await;
+    let timeout = TIMEOUT.as_millis();
+    for setting in ["statement_timeout", "idle_in_transaction_session_timeout"] {
+        database.sql(&format!("ALTER DATABASE {} SET {setting} = {timeout}", database.name()));
+    }
+    let bulk = bulk_with(database.url(), short_timeout());
+    bulk.add_pets(batch(vec![without_id("a"), without_id("b")])).await.expect("added");
+    let mut snapshot = bulk.snapshot().await.expect("a snapshot");
+    for number in 1..=2 {
+        tokio::time::sleep(TIMEOUT * 2).await;
+        let pets = snapshot.pets(Some(id(number)), 1).await.expect("a page");
+        assert_eq!(pets.len(), usize::from(number == 1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dropped_snapshot_ends_its_transaction() {
+    let database = empty_tables().await;
+    let observer = SqlSession::of(&database).await;
+    let snapshot = bulk(database.url()).snapshot().await.expect("a snapshot");
+    observer.wait_for_backends(1).await;
+    drop(snapshot);
+    observer.wait_for_backends(0).await;
+}
+
+/// A view in place of a table, which reports the statement that reads it.
+fn trap(table: &str) -> String {
+    format!(
+        "CREATE SCHEMA IF NOT EXISTS trap;
+        CREATE OR REPLACE FUNCTION trap.report() RETURNS boolean LANGUAGE plpgsql AS
+            $$BEGIN RAISE '<<|%>>', current_query(); END$$;
+        CREATE VIEW trap.{table} AS SELECT * FROM public.{table} WHERE trap.report()"
+    )
+}
+
+fn scans<'a>(node: &'a Value, found: &mut Vec<&'a str>) {
+    found.extend(node["Node Type"].as_str());
+    node["Plans"].as_array().into_iter().flatten().for_each(|plan| scans(plan, found));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_page_is_an_index_scan() {
+    let database = empty_tables().await;
+    database.sql(
+        "INSERT INTO pets (name, category_id) SELECT 'Rex', 1 FROM generate_series(1, 10000);
+        INSERT INTO idempotency_keys
+        SELECT 'shop', decode(lpad(to_hex(n), 64, '0'), 'hex'), '', n, now() + interval '1 hour'
+        FROM generate_series(1, 10000) AS n; ANALYZE",
+    );
+    for (table, parameters, values) in
+        [("pets", "bigint, bigint", "5000, 10"), ("idempotency_keys", "text, bytea, bigint", "'shop', '\\x00', 10")]
+    {
+        database.sql(&trap(table));
+        let url = format!("{}?options=-c%20search_path%3Dtrap,public", database.url());
+        let trapped = bulk_with(&url, settings());
+        let mut snapshot = trapped.snapshot().await.expect("a snapshot");
+        let error = match table {
+            "pets" => snapshot.pets(None, 10).await.expect_err("trapped"),
+            _ => snapshot.idempotency_records(None, 10).await.expect_err("trapped"),
+        };
+        let (_, statement) = settings_and_statement(&reason(&error));
+        let client = session(&database).await;
+        client.batch_execute(&format!("PREPARE page ({parameters}) AS {statement}")).await.expect("prepared");
+        let plan = explain(&client, &format!("EXECUTE page ({values})")).await;
+        let mut found = Vec::new();
+        scans(&plan["Plan"], &mut found);
+        assert_eq!(found, ["Limit", "Index Scan"], "{plan:#}");
+        assert_eq!(plan["Plan"]["Plans"][0]["Actual Rows"].as_f64(), Some(10.0), "{plan:#}");
+    }
+}
