@@ -9,8 +9,9 @@ CREATE TABLE pets (
     created_at  INTEGER NOT NULL
 ) STRICT;
 
--- A page of one status is a range of this index; a page of all pets is a range of the table.
-CREATE INDEX pets_status_id ON pets (status, id);
+-- A page of one status is a range of this index, which has all its columns: a lookup of each row would take as long
+-- again. A page of all pets is a range of the table.
+CREATE INDEX pets_status_id ON pets (status, id, name, category_id);
 
 -- Nothing refers to `pets`: a record outlives its pet.
 CREATE TABLE idempotency_keys (
@@ -48,13 +49,16 @@ CREATE TABLE api_key_tokens (
 
 CREATE INDEX api_key_tokens_api_key_id ON api_key_tokens (api_key_id);
 
--- One row, whose number each change of the API keys increases: a directory compares it with the one that it has read.
-CREATE TABLE api_key_version (
-    id      INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
-    version INTEGER NOT NULL
+-- One row.
+CREATE TABLE api_key_state (
+    id         INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+    -- Each change of the API keys increases it: a directory compares it with the version that it has read.
+    version    INTEGER NOT NULL,
+    -- When the record of uses began, a whole minute, in seconds since 1970; NULL: no use was recorded.
+    uses_since INTEGER NULL
 ) STRICT;
 
-INSERT INTO api_key_version (id, version) VALUES (1, 0);
+INSERT INTO api_key_state (id, version) VALUES (1, 0);
 
 CREATE TABLE api_key_uses (
     api_key_id   TEXT    NOT NULL REFERENCES api_keys (id) ON DELETE CASCADE,
@@ -65,12 +69,14 @@ CREATE TABLE api_key_uses (
     PRIMARY KEY (api_key_id, kind)
 ) STRICT, WITHOUT ROWID;
 
--- The progress of unfinished imports.
+-- The progress of imports.
 CREATE TABLE imports (
     -- SHA-256 of the beginning of the file.
-    source BLOB    NOT NULL PRIMARY KEY,
+    source   BLOB    NOT NULL PRIMARY KEY,
     -- Number of lines that are done.
-    lines  INTEGER NOT NULL,
+    lines    INTEGER NOT NULL,
     -- SHA-256 of these lines.
-    digest BLOB    NOT NULL
+    digest   BLOB    NOT NULL,
+    -- 1: the file has no other lines.
+    finished INTEGER NOT NULL CHECK (finished IN (0, 1))
 ) STRICT, WITHOUT ROWID;

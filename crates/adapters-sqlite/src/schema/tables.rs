@@ -39,9 +39,10 @@ diesel::table! {
 }
 
 diesel::table! {
-    api_key_version (id) {
+    api_key_state (id) {
         id -> BigInt,
         version -> BigInt,
+        uses_since -> Nullable<BigInt>,
     }
 }
 
@@ -58,8 +59,24 @@ diesel::table! {
         source -> Binary,
         lines -> BigInt,
         digest -> Binary,
+        finished -> Bool,
+    }
+}
+
+diesel::table! {
+    /// Records of the migrations that were run, in a table of Diesel.
+    __diesel_schema_migrations (version) {
+        version -> Text,
+    }
+}
+
+diesel::table! {
+    /// SQLite's own table: the greatest id that was assigned in each table.
+    sqlite_sequence (name) {
+        name -> Text,
+        seq -> BigInt,
     }
 }
 
 diesel::joinable!(api_key_tokens -> api_keys (api_key_id));
-diesel::allow_tables_to_appear_in_same_query!(api_keys, api_key_tokens);
+diesel::allow_tables_to_appear_in_same_query!(api_keys, api_key_tokens, api_key_uses);

@@ -1,0 +1,197 @@
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use animal_store_app::ports::AddPet;
+use diesel::{QueryResult, SqliteConnection, connection::SimpleConnection};
+use tokio::sync::mpsc;
+
+use super::{
+    add::{AddResult, BatchError, Write},
+    batch::Batch,
+    sweep,
+};
+use crate::{
+    SqliteFile, SqliteFileError, SqliteSettings,
+    error::{FULL, storage_error},
+    file::FileConnection,
+    metrics::Metrics,
+    queue::{Queue, Wakeup},
+};
+
+/// Greatest number of creates in a transaction.
+const MAX_BATCH: usize = 1000;
+
+/// Longest pause between two sweeps.
+const MAX_SWEEP_PAUSE: Duration = Duration::from_mins(1);
+
+/// The thread that writes, with its own connection.
+pub(super) struct Writer {
+    file: SqliteFile,
+    connection: Option<FileConnection>,
+    queue: Arc<Queue<Write>>,
+    metrics: Arc<Metrics>,
+    retention: Duration,
+    next_sweep: Instant,
+}
+
+impl Writer {
+    /// Starts the thread. It holds `running` until it ends.
+    pub(super) fn start(
+        file: &SqliteFile,
+        settings: &SqliteSettings,
+        queue: Arc<Queue<Write>>,
+        metrics: Arc<Metrics>,
+        running: mpsc::Sender<()>,
+    ) -> Result<(), SqliteFileError> {
+        let (connection, retention) = (Some(file.connect()?), settings.idempotency_retention);
+        let next_sweep = Instant::now() + sweep_pause(retention);
+        let mut writer = Self { file: file.clone(), connection, queue, metrics, retention, next_sweep };
+        let run = move || {
+            loop {
+                let wakeup = writer.queue.wait(writer.next_sweep);
+                // A panic must not end the thread. It drops the channels, so the clients get an error.
+                let work = catch_unwind(AssertUnwindSafe(|| {
+                    if wakeup == Wakeup::Request && !writer.write() {
+                        writer.connection = None;
+                    }
+                    if wakeup != Wakeup::Closed && Instant::now() >= writer.next_sweep {
+                        writer.sweep();
+                    }
+                }));
+                if work.is_err() {
+                    writer.connection = None;
+                }
+                if wakeup == Wakeup::Closed {
+                    break;
+                }
+            }
+            drop(writer);
+            drop(running);
+        };
+        let spawned = thread::Builder::new().name("sqlite-writer".to_owned()).spawn(run);
+        spawned.map(drop).map_err(|error| file.unavailable(&error))
+    }
+
+    /// Writes the requests that wait, in one transaction. They are taken after the transaction began: a request whose
+    /// timeout passes while another process writes is still in the queue. Returns whether the connection can be used
+    /// again.
+    fn write(&mut self) -> bool {
+        let began = self
+            .connection()
+            .and_then(|connection| connection.batch_execute("BEGIN IMMEDIATE").map_err(|error| error.to_string()));
+        let (mut adds, mut senders) = (Vec::new(), Vec::new());
+        for request in self.queue.take(MAX_BATCH) {
+            match request {
+                Write::Add { request, sender } if !sender.is_closed() => {
+                    adds.push(request);
+                    senders.push(sender);
+                }
+                Write::Add { .. } => {}
+                // The client may have disconnected.
+                Write::Check { sender } => {
+                    let began = began.clone().map_err(|message| storage_error(&message));
+                    let _ = sender.send(began.and_then(|()| Ok(self.file.check_in_place()?)));
+                }
+            }
+        }
+        let results = began.map_err(BatchError::NotStored).and_then(|()| self.store(adds));
+        match results {
+            Ok(results) => {
+                for (sender, result) in senders.into_iter().zip(results) {
+                    // The client may have disconnected.
+                    let _ = sender.send(result);
+                }
+                true
+            }
+            Err(error) => {
+                for sender in senders {
+                    let _ = sender.send(Err(error.clone().into()));
+                }
+                false
+            }
+        }
+    }
+
+    /// Adds pets and commits.
+    fn store(&mut self, adds: Vec<AddPet>) -> Result<Vec<AddResult>, BatchError> {
+        let retention = self.retention;
+        let not_stored = |error: diesel::result::Error| BatchError::NotStored(error.to_string());
+        let connection = self.connection().map_err(BatchError::NotStored)?;
+        if adds.is_empty() {
+            return connection.batch_execute("ROLLBACK").map(|()| Vec::new()).map_err(not_stored);
+        }
+        let size = adds.len();
+        let mut batch = Batch::new(connection, retention);
+        let results = adds.into_iter().map(|add| batch.add(add)).collect::<QueryResult<_>>().map_err(not_stored)?;
+        let start = Instant::now();
+        let committed = commit(connection);
+        self.metrics.batch_size.observe(u32::try_from(size).unwrap_or(u32::MAX).into());
+        self.metrics.commit_duration.observe(start.elapsed().as_secs_f64());
+        committed?;
+        self.metrics.commits.inc();
+        Ok(results)
+    }
+
+    fn sweep(&mut self) {
+        // Before anything can panic.
+        self.next_sweep = Instant::now() + sweep_pause(self.retention);
+        let swept =
+            self.connection().and_then(|connection| sweep::sweep(connection).map_err(|error| error.to_string()));
+        match swept {
+            // There may be more: they come after the creates that wait.
+            Ok(sweep::BATCH_SIZE) => self.next_sweep = Instant::now(),
+            Ok(_) => {}
+            Err(reason) => {
+                tracing::warn!(file = %self.file.path().display(), reason, "idempotency keys were not swept");
+                self.connection = None;
+                return;
+            }
+        }
+        let records = swept.unwrap_or_default();
+        self.metrics.swept_keys.inc_by(records as u64);
+        if records > 0 {
+            tracing::debug!(records, "idempotency keys were swept");
+        }
+    }
+
+    fn connection(&mut self) -> Result<&mut SqliteConnection, String> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => none.insert(self.file.connect().map_err(|error| error.to_string())?),
+        };
+        Ok(connection)
+    }
+}
+
+fn commit(connection: &mut SqliteConnection) -> Result<(), BatchError> {
+    connection.batch_execute("COMMIT").map_err(|error| commit_error(error.to_string()))
+}
+
+/// Classifies a failure of a commit. A full disk has refused a part of the commit before its end, so SQLite ignores it.
+/// After another failure, such as one of fsync, the commit may be complete in the log: this process does not see it,
+/// and a process that starts after a crash would.
+fn commit_error(message: String) -> BatchError {
+    if message.contains(FULL) { BatchError::NotStored(message) } else { BatchError::OutcomeUnknown(message) }
+}
+
+fn sweep_pause(retention: Duration) -> Duration {
+    MAX_SWEEP_PAUSE.min(retention / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use animal_store_app::ports::AddPetError;
+
+    use super::*;
+
+    #[test]
+    fn only_a_full_disk_leaves_no_doubt_about_a_commit() {
+        let error = |message: &str| AddPetError::from(commit_error(message.to_owned()));
+        assert!(matches!(error("database or disk is full"), AddPetError::NotStored(_)));
+        assert!(matches!(error("disk I/O error"), AddPetError::OutcomeUnknown(_)));
+    }
+}

@@ -1,0 +1,134 @@
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::error::{CANNOT_OPEN, FULL, LOCKED, NOT_A_DATABASE, READ_ONLY, is_corrupt};
+
+/// The file cannot be used. Each message says what to do.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SqliteFileError {
+    /// The folder does not exist.
+    #[error("{path}: the folder does not exist: create it, or change storage.sqlite.path")]
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The user of this process has too few permissions, or the disk is read-only.
+    #[error(
+        "{path}: this user cannot read and write the file and its folder ({reason}): run as the owner of the file, and \
+         allow this user to write to the folder, because SQLite keeps its log beside the file"
+    )]
+    NotWritable {
+        /// The file.
+        path: PathBuf,
+        /// The message of the operating system or of SQLite.
+        reason: String,
+    },
+    /// The path names a folder.
+    #[error("{path}: this is a folder: add the name of a file to storage.sqlite.path")]
+    IsFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The file is not an SQLite database.
+    #[error("{path}: the file is not an SQLite database: change storage.sqlite.path, or restore a backup")]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another program made the database.
+    #[error("{path}: the file is an SQLite database of another program: change storage.sqlite.path")]
+    OtherProgram {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A newer program changed the schema by these migrations.
+    #[error(
+        "{path}: a newer program has made changes that this one cannot work with: {}; use its release",
+        .migrations.join(", ")
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Their names.
+        migrations: Vec<String>,
+    },
+    /// A migration failed. It had no effect.
+    #[error(
+        "{path}: the schema cannot be brought up to date: {reason}. Nothing was changed: examine the file with \
+         animal-store doctor, or use the earlier release"
+    )]
+    Migration {
+        /// The file.
+        path: PathBuf,
+        /// The message of SQLite.
+        reason: String,
+    },
+    /// The file is damaged.
+    #[error("{path}: the file is damaged ({reason}): restore a backup, or save what can be read with sqlite3 .recover")]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        reason: String,
+    },
+    /// Another process kept its lock for the whole timeout.
+    #[error("{path}: another process has locked the file: end it, or try again later")]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was not closed, and its log is missing.
+    #[error(
+        "{path}: the file was in use when it was last written, and its log {log} is missing or empty: the last pets \
+         are in that log. Put it back beside the file, or restore a backup. If the log is lost for good, or another \
+         program has written it into the file, run: echo lost > {log:?}; the pets that were only in the log are gone \
+         then"
+    )]
+    LostLog {
+        /// The file.
+        path: PathBuf,
+        /// The missing log.
+        log: PathBuf,
+    },
+    /// The path no longer names the file that this process has opened.
+    #[error(
+        "{path}: the file was removed or replaced while this process uses it, so new pets are lost: put it back, or \
+         restart"
+    )]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The disk is full.
+    #[error("{path}: the disk is full: free some space")]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be created, read or written for another reason.
+    #[error("{path}: {reason}: check the path, the disk and the limits of this process, and try again")]
+    Unavailable {
+        /// The file.
+        path: PathBuf,
+        /// What failed.
+        reason: String,
+    },
+}
+
+impl SqliteFileError {
+    /// Classifies a message of SQLite.
+    pub(crate) fn from_message(path: &Path, message: &str) -> Self {
+        let (path, reason) = (path.to_owned(), message.to_owned());
+        match message {
+            _ if message.contains(NOT_A_DATABASE) => Self::NotADatabase { path },
+            _ if is_corrupt(message) => Self::Corrupt { path, reason },
+            _ if message.contains(LOCKED) => Self::Locked { path },
+            _ if message.contains(CANNOT_OPEN) && path.is_dir() => Self::IsFolder { path },
+            _ if message.contains(READ_ONLY) || message.contains(CANNOT_OPEN) => Self::NotWritable { path, reason },
+            _ if message.contains(FULL) => Self::Full { path },
+            _ => Self::Unavailable { path, reason },
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Scenarios in a process of their own: this test program, started again.
+
+use std::{
+    env,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use crate::{files, keys_revocations, kills, outcomes};
+
+const SCENARIO: &str = "ANIMAL_STORE_TEST_SCENARIO";
+const PATH: &str = "ANIMAL_STORE_TEST_PATH";
+
+/// Returns the command that runs a scenario with a path. The program is the last of its arguments if `wrapper` is a
+/// command that starts its arguments.
+pub(crate) fn command(wrapper: &[&str], scenario: &str, path: &Path) -> Command {
+    let program = env::current_exe().expect("this program");
+    let mut arguments = wrapper.iter().map(Into::into).chain([program.into_os_string()]);
+    let mut command = Command::new(arguments.next().expect("a program"));
+    command.args(arguments).args(["--exact", "child::scenario", "--ignored", "--nocapture"]);
+    command.env(SCENARIO, scenario).env(PATH, path);
+    command
+}
+
+/// Runs a scenario to its end.
+#[track_caller]
+pub(crate) fn run(wrapper: &[&str], scenario: &str, path: &Path) {
+    let output = command(wrapper, scenario, path).output().expect("started");
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+/// Runs a scenario on file systems that only it can see. `mounts` is a script that has the path as `$0`. Returns
+/// `false` if this machine does not allow that.
+#[track_caller]
+pub(crate) fn run_with_mounts(mounts: &str, scenario: &str, path: &Path) -> bool {
+    let mut attempt = Command::new("unshare");
+    attempt.args(["-rm", "mount", "-t", "tmpfs", "none", "/mnt"]).stderr(Stdio::null());
+    if !attempt.status().is_ok_and(|status| status.success()) {
+        writeln!(io::stderr(), "not tested: a user without privileges cannot mount here").expect("written");
+        return false;
+    }
+    let script = format!("set -e; {mounts}; exec \"$@\"");
+    run(&["unshare", "-rm", "sh", "-c", &script, path.to_str().expect("UTF-8")], scenario, path);
+    true
+}
+
+#[test]
+#[ignore = "other tests start it in a process of its own"]
+fn scenario() {
+    let (Some(scenario), Some(path)) = (env::var_os(SCENARIO), env::var_os(PATH)) else { return };
+    let path = PathBuf::from(path);
+    match scenario.to_str().expect("UTF-8") {
+        "adds" => kills::add_until_killed(&path),
+        "full disk" => outcomes::fill_the_disk(&path),
+        "write error" => outcomes::add_until_a_write_fails(&path),
+        "read-only file" => files::expect_read_only(&path),
+        "read-only folder" => files::expect_read_only_folder(&path),
+        "revoke" => keys_revocations::revoke_the_last_key(&path),
+        "no umask" => files::create(&path),
+        other => panic!("unknown: {other}"),
+    }
+}

@@ -1,0 +1,207 @@
+//! Files that cannot be used, each with an error that says what to do.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use animal_store_adapters_sqlite::{SqliteFile, SqliteFileError};
+use diesel::connection::SimpleConnection;
+use tempfile::TempDir;
+
+use crate::{
+    child, sql,
+    store::{Store, TIMEOUT, log_of, settings},
+};
+
+fn open(path: &Path) -> Result<SqliteFile, SqliteFileError> {
+    SqliteFile::open(path, TIMEOUT)
+}
+
+#[track_caller]
+fn error(path: &Path) -> SqliteFileError {
+    let error = open(path).expect_err("not usable");
+    assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
+    error
+}
+
+/// A closed file with some pets.
+async fn closed_file() -> (TempDir, PathBuf) {
+    let store = Store::new();
+    for number in 0..1000 {
+        store.add(&format!("{number} {}", "x".repeat(200))).await;
+    }
+    let path = store.path();
+    (store.close().await, path)
+}
+
+fn overwrite(path: &Path, offset: usize, bytes: &[u8]) {
+    let mut content = fs::read(path).expect("read");
+    content[offset..offset + bytes.len()].copy_from_slice(bytes);
+    fs::write(path, content).expect("written");
+}
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().expect("a file").permissions().mode() & 0o777
+}
+
+pub(crate) fn create(path: &Path) {
+    let _file = open(path).expect("created");
+    assert_eq!([mode(path), mode(&log_of(path))], [0o600; 2]);
+}
+
+#[test]
+fn a_file_is_created_for_its_owner_only_under_any_umask() {
+    for umask in ["0", "0777"] {
+        let folder = TempDir::new().expect("a folder");
+        let script = format!("umask {umask}; exec \"$@\"");
+        child::run(&["sh", "-c", &script, "sh"], "no umask", &folder.path().join("pets.db"));
+    }
+}
+
+#[test]
+fn a_missing_folder_is_an_error() {
+    let folder = TempDir::new().expect("a folder");
+    let error = error(&folder.path().join("missing/pets.db"));
+    assert!(matches!(error, SqliteFileError::NoFolder { .. }), "{error}");
+}
+
+#[test]
+fn a_folder_instead_of_a_file_is_an_error() {
+    let folder = TempDir::new().expect("a folder");
+    let error = error(folder.path());
+    assert!(matches!(error, SqliteFileError::IsFolder { .. }), "{error}");
+}
+
+pub(crate) fn expect_read_only_folder(path: &Path) {
+    let error = error(path);
+    assert!(matches!(error, SqliteFileError::NotWritable { .. }), "{error}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_an_error() {
+    let folder = TempDir::new().expect("a folder");
+    let mounts = "folder=$(dirname \"$0\"); mount -t tmpfs -o ro none \"$folder\"";
+    child::run_with_mounts(mounts, "read-only folder", &folder.path().join("pets.db"));
+}
+
+pub(crate) fn expect_read_only(path: &Path) {
+    let error = error(path);
+    assert!(matches!(error, SqliteFileError::NotWritable { .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_only_file_is_an_error() {
+    let (folder, path) = closed_file().await;
+    child::run_with_mounts("mount --bind \"$0\" \"$0\"; mount -o remount,bind,ro \"$0\"", "read-only file", &path);
+    drop(folder);
+}
+
+#[test]
+fn a_file_that_is_no_database_is_an_error_and_is_not_changed() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("pets.db");
+    for content in ["short", &"long".repeat(5000)] {
+        fs::write(&path, content).expect("written");
+        let error = error(&path);
+        assert!(matches!(error, SqliteFileError::NotADatabase { .. }), "{error}");
+        assert_eq!(fs::read_to_string(&path).expect("read"), content);
+    }
+}
+
+#[test]
+fn a_database_of_another_program_is_an_error_and_is_not_changed() {
+    for statements in ["CREATE TABLE pets (id)", "PRAGMA application_id = 7; CREATE TABLE x (y)"] {
+        let folder = TempDir::new().expect("a folder");
+        let path = folder.path().join("pets.db");
+        sql::execute(&path, statements);
+        let content = fs::read(&path).expect("read");
+        let error = error(&path);
+        assert!(matches!(error, SqliteFileError::OtherProgram { .. }), "{error}");
+        assert_eq!(fs::read(&path).expect("read"), content);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_file_is_an_error() {
+    let (folder, path) = closed_file().await;
+    let intact = fs::read(&path).expect("read");
+    let page = |root: i64| usize::try_from(root - 1).expect("a page") * 4096;
+    let root = |table: &str| sql::number(&path, &format!("SELECT rootpage FROM sqlite_schema WHERE name = '{table}'"));
+    let (pets, index) = (page(root("pets")), page(root("pets_status_id")));
+    let damage: [(&str, &dyn Fn()); 6] = [
+        ("the end is missing", &|| fs::write(&path, &intact[..intact.len() / 2]).expect("written")),
+        ("the schema", &|| overwrite(&path, 100, &[0xff; 3000])),
+        ("the table", &|| overwrite(&path, pets, &[0; 4096])),
+        ("the index", &|| overwrite(&path, index, &[0; 4096])),
+        ("the sequence", &|| sql::execute(&path, "UPDATE sqlite_sequence SET seq = 1")),
+        ("an index is missing", &|| sql::execute(&path, "DROP INDEX pets_status_id")),
+    ];
+    for (name, damage) in damage {
+        fs::write(&path, &intact).expect("written");
+        damage();
+        let error = open(&path).expect_err(name);
+        assert!(matches!(error, SqliteFileError::Corrupt { .. }), "{name}: {error}");
+        // A process of its own would be at its end.
+        let _ = fs::remove_file(log_of(&path));
+        let _ = fs::remove_file(format!("{}-shm", path.display()));
+    }
+    drop(folder);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_another_process_locks_is_an_error_after_the_timeout() {
+    let (_folder, path) = closed_file().await;
+    let mut lock = sql::lock(&path);
+    let (start, timeout) = (Instant::now(), Duration::from_millis(300));
+    let error = SqliteFile::open(&path, timeout).expect_err("locked");
+    assert!(matches!(error, SqliteFileError::Locked { .. }), "{error}");
+    assert!(start.elapsed() >= timeout, "{:?}", start.elapsed());
+    lock.batch_execute("ROLLBACK").expect("rolled back");
+    drop(open(&path).expect("free"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storage_is_not_ready_while_its_file_is_removed_or_replaced() {
+    let store = Store::new();
+    let (path, moved) = (store.path(), store.path().with_extension("moved"));
+    store.readiness.check().await.expect("ready");
+    fs::rename(&path, &moved).expect("renamed");
+    store.readiness.check().await.expect_err("removed");
+    fs::write(&path, "").expect("written");
+    let error = store.readiness.check().await.expect_err("replaced");
+    assert!(error.0.to_string().contains("removed or replaced"), "{error:?}");
+    fs::rename(&moved, &path).expect("renamed");
+    store.readiness.check().await.expect("ready");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_storages_share_a_file() {
+    let one = Store::new();
+    let path = one.path();
+    one.add("one").await;
+    // Another process adds in the same way.
+    let two = Store::on(&path, settings());
+    let (first, second) = (two.add("two").await, one.add("three").await);
+    assert!(first.id() < second.id());
+    assert_eq!(one.names().await, ["one", "two", "three"]);
+    assert_eq!(two.names().await, ["one", "two", "three"]);
+    let folder = one.close().await;
+    assert!(log_of(&path).exists(), "the other one has it open");
+    two.add("four").await;
+    two.close().await;
+    assert!(!log_of(&path).exists());
+    assert_eq!(Store::at(folder, settings()).names().await, ["one", "two", "three", "four"]);
+}
+
+#[test]
+fn the_path_is_never_a_uri_or_a_name_of_sqlite() {
+    let folder = TempDir::new().expect("a folder");
+    for name in [":memory:", "file:pets.db?mode=memory"] {
+        let script = format!("cd {}; exec \"$@\"", folder.path().display());
+        child::run(&["sh", "-c", &script, "sh"], "no umask", Path::new(name));
+        assert!(folder.path().join(name).exists(), "{name}");
+    }
+}

@@ -1,0 +1,88 @@
+//! Creates that share a commit, and the queue in front of them.
+
+use std::time::{Duration, Instant};
+
+use animal_store_adapters_sqlite::SqliteSettings;
+use animal_store_app::{
+    ports::{AddPetError, StorageError},
+    test_support::join_tasks,
+};
+use diesel::connection::SimpleConnection;
+
+use crate::{
+    sql,
+    store::{Store, settings, wait_until},
+};
+
+const WAITING: &str = "sqlite_queue_requests{queue=\"creates\"}";
+
+#[tokio::test]
+async fn requests_that_wait_for_a_commit_share_the_next_one() {
+    let store = Store::new();
+    let mut lock = sql::lock(&store.path());
+    let adds = join_tasks((0..500).map(|number| store.try_add(&number.to_string())));
+    let unlock = async {
+        wait_until(|| store.metric(WAITING) >= 500.0).await;
+        lock.batch_execute("ROLLBACK").expect("rolled back");
+    };
+    let (added, ()) = tokio::join!(adds, unlock);
+    let ids: Vec<_> = added.into_iter().map(|added| added.expect("added").id().get()).collect();
+    assert_eq!(ids, (1..=500).collect::<Vec<_>>(), "ids ascend in the order of the requests");
+    assert!(store.metric("sqlite_commits_total") <= 2.0);
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_requests() {
+    let store = Store::with(SqliteSettings { max_waiting_creates: 2, ..settings() });
+    let mut lock = sql::lock(&store.path());
+    let waiting = tokio::spawn(join_tasks([store.try_add("one"), store.try_add("two")]));
+    wait_until(|| store.metric(WAITING) >= 2.0).await;
+    let refused = store.try_add("refused").await.expect_err("full");
+    assert!(matches!(refused, AddPetError::NotStored(StorageError::Overloaded)), "{refused:?}");
+    assert!(store.metric("sqlite_queue_refused_total{queue=\"creates\"}") >= 1.0);
+    lock.batch_execute("ROLLBACK").expect("rolled back");
+    assert!(waiting.await.expect("no panic").iter().all(Result::is_ok));
+    assert_eq!(store.names().await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_request_whose_timeout_passes_in_the_queue_is_not_stored() {
+    let timeout = Duration::from_millis(300);
+    let store = Store::with(SqliteSettings { timeout, ..settings() });
+    let mut lock = sql::lock(&store.path());
+    let start = Instant::now();
+    let error = store.try_add("late").await.expect_err("late");
+    assert!(matches!(error, AddPetError::NotStored(_)), "{error:?}");
+    assert!(start.elapsed() < timeout * 3);
+    lock.batch_execute("ROLLBACK").expect("rolled back");
+    store.add("later").await;
+    assert_eq!(store.names().await, ["later"]);
+}
+
+#[tokio::test]
+async fn a_dropped_request_that_waits_is_not_stored() {
+    let store = Store::new();
+    let mut lock = sql::lock(&store.path());
+    let dropped = tokio::spawn(store.try_add("dropped"));
+    wait_until(|| store.metric(WAITING) >= 1.0).await;
+    dropped.abort();
+    wait_until(|| store.metric(WAITING) <= 0.0).await;
+    lock.batch_execute("ROLLBACK").expect("rolled back");
+    store.add("later").await;
+    assert_eq!(store.names().await, ["later"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_storage_ends_after_every_queued_create_has_its_outcome() {
+    let store = Store::new();
+    let mut lock = sql::lock(&store.path());
+    let adds: Vec<_> = (0..9).map(|number| tokio::spawn(store.try_add(&number.to_string()))).collect();
+    wait_until(|| store.metric(WAITING) >= 9.0).await;
+    let end = tokio::spawn(store.close());
+    lock.batch_execute("ROLLBACK").expect("rolled back");
+    for add in adds {
+        add.await.expect("no panic").expect("added");
+    }
+    let folder = end.await.expect("ended");
+    assert_eq!(Store::at(folder, settings()).names().await.len(), 9);
+}

@@ -1,0 +1,69 @@
+//! Changes of API keys: what they wait for, and what they leave in the file.
+
+use std::time::Duration;
+
+use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteFile};
+use animal_store_app::{
+    ApiKeyId,
+    ports::{ApiKeyStore, ApiKeyStoreError, ApiKeyUse, ApiKeyUses},
+    test_support::api_key,
+};
+use diesel::connection::SimpleConnection;
+
+use crate::{
+    keys_support::{Keys, new_token},
+    sql::{lock, number},
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_waits_for_the_write_lock() {
+    let keys = Keys::new();
+    let mut other = lock(&keys.path());
+    let store = SqliteApiKeyStore::new(keys.file.clone());
+    let addition = tokio::spawn(async move { store.add(api_key("key"), new_token("token", None)).await });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!addition.is_finished());
+    other.batch_execute("COMMIT").expect("no lock");
+    addition.await.expect("no panic").expect("add");
+    assert_eq!(keys.store.list().await.expect("list").len(), 1);
+}
+
+#[tokio::test]
+async fn a_change_that_gets_no_write_lock_in_time_changes_nothing() {
+    let keys = Keys::new();
+    let key = keys.add("key", "token").await;
+    let store = SqliteApiKeyStore::new(SqliteFile::open(&keys.path(), Duration::from_millis(100)).expect("a file"));
+    let _other = lock(&keys.path());
+    let revoked = store.revoke(&key.id).await;
+    assert!(matches!(revoked, Err(ApiKeyStoreError::Unavailable(_))), "{revoked:?}");
+    let Err(ApiKeyStoreError::Unavailable(cause)) = revoked else { panic!("unavailable") };
+    assert!(cause.to_string().contains("store.db"), "{cause}");
+    assert_eq!(store.list().await.expect("list").len(), 1, "a reader needs no lock");
+}
+
+#[tokio::test]
+async fn expired_tokens_are_deleted_by_the_next_change_with_their_keys() {
+    let keys = Keys::new();
+    keys.store.add(api_key("a"), new_token("token-a", Some(Duration::from_millis(1)))).await.expect("add");
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_keys"), 1);
+    keys.add("b", "token-b").await;
+    assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_key_tokens"), 1);
+    assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_keys WHERE id = 'b'"), 1);
+    assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_keys"), 1);
+}
+
+#[tokio::test]
+async fn a_revocation_deletes_everything_about_the_key() {
+    let keys = Keys::new();
+    let key = keys.add("key", "token").await;
+    let (uses, writer_end) = keys.uses(Duration::from_mins(1));
+    uses.recorder().note(&key.id, ApiKeyUse::Request);
+    drop(uses);
+    writer_end.await.expect("no panic");
+    assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_key_uses"), 1);
+    keys.store.revoke(&ApiKeyId::new("key")).await.expect("revoke");
+    for table in ["api_keys", "api_key_tokens", "api_key_uses"] {
+        assert_eq!(number(&keys.path(), &format!("SELECT count(*) FROM {table}")), 0, "{table}");
+    }
+}

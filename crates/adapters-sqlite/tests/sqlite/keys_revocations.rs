@@ -1,0 +1,180 @@
+//! How long a revoked key is still accepted. Time counts from the moment when the store has confirmed the revocation.
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::Output,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use animal_store_adapters_sqlite::{SqliteApiKeyDirectory, SqliteApiKeyStore};
+use animal_store_app::{
+    ports::{AddPet, ApiKeyDirectoryError, ApiKeyStore, PetRepository, Readiness},
+    test_support::{api_key, new_pet},
+};
+use diesel::connection::SimpleConnection;
+use prometheus_client::registry::Registry;
+use tokio::task::spawn_blocking;
+
+use crate::{
+    bulk_support::{TEST_TIMEOUT, open},
+    child,
+    keys_support::{Keys, find, new_token, pause, wait_until},
+    sql::{connect, execute},
+    store::{Store, log_of},
+};
+
+/// The longest time for which a revoked key may be accepted.
+const BOUND: Duration = Duration::from_millis(100);
+
+/// Runs in another process. Revokes the key with the greatest id, and prints the moment of the confirmation.
+pub(crate) fn revoke_the_last_key(path: &Path) {
+    let store = SqliteApiKeyStore::new(open(path));
+    let revocation = async {
+        let id = store.list().await.expect("list").pop().expect("a key").key.id;
+        assert!(store.revoke(&id).await.expect("revoke").is_some());
+    };
+    tokio::runtime::Runtime::new().expect("a runtime").block_on(revocation);
+    let confirmed = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    writeln!(io::stdout(), "\nconfirmed {}", confirmed.as_micros()).expect("written");
+}
+
+/// Revokes a key in another process. Returns the moment of the confirmation.
+async fn revoke_in_another_process(path: PathBuf) -> SystemTime {
+    let child = spawn_blocking(move || child::command(&[], "revoke", &path).output());
+    let Output { status, stdout, .. } = child.await.expect("no panic").expect("a child");
+    let stdout = String::from_utf8(stdout).expect("UTF-8");
+    assert!(status.success(), "{stdout}");
+    let confirmed = stdout.lines().find_map(|line| line.strip_prefix("confirmed ")).expect("a line");
+    UNIX_EPOCH + Duration::from_micros(confirmed.parse().expect("a number"))
+}
+
+/// Uses a token until it is refused. Returns when the last accepted lookup began. No lookup fails.
+async fn last_accepted(directory: &SqliteApiKeyDirectory, token: &str) -> SystemTime {
+    let start = SystemTime::now();
+    let mut last = start;
+    loop {
+        let began = SystemTime::now();
+        if find(directory, token).await.expect("found").is_none() {
+            return last;
+        }
+        last = began;
+        assert!(began.duration_since(start).unwrap_or_default() < TEST_TIMEOUT, "{token} is not refused");
+        pause().await;
+    }
+}
+
+fn assert_within_bound(last_accepted: SystemTime, confirmed: SystemTime) {
+    let window = last_accepted.duration_since(confirmed).unwrap_or_default();
+    assert!(window < BOUND, "accepted {window:?} after the confirmation");
+}
+
+/// Each of the creates changes the file, so that only the version shows which commit has changed the keys. The other
+/// process needs the write lock, which is hardly ever free.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_creates_commit_a_key_that_another_process_revokes_is_refused_within_the_bound() {
+    let store = Store::new();
+    let file = open(&store.path());
+    let keys = SqliteApiKeyStore::new(file.clone());
+    let directory = SqliteApiKeyDirectory::start(&file, &mut Registry::default());
+    let directory = Arc::new(directory.expect("a directory"));
+    let stop = Arc::new(AtomicBool::new(false));
+    let creates: Vec<_> = (0..8)
+        .map(|_| {
+            let (repository, stop) = (store.repository.clone(), Arc::clone(&stop));
+            tokio::spawn(async move {
+                let mut count = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    repository.add(AddPet::new(new_pet())).await.expect("added");
+                    count += 1;
+                }
+                count
+            })
+        })
+        .collect();
+    for number in 0..5 {
+        let (id, token) = (format!("key-{number}"), format!("token-{number}"));
+        keys.add(api_key(&id), new_token(&token, None)).await.expect("add");
+        wait_until("the key is found", async || find(&directory, &token).await.expect("found").is_some()).await;
+        let uses = tokio::spawn({
+            let directory = Arc::clone(&directory);
+            async move { last_accepted(&directory, &token).await }
+        });
+        let confirmed = revoke_in_another_process(store.path()).await;
+        assert_within_bound(uses.await.expect("no panic"), confirmed);
+    }
+    stop.store(true, Ordering::Relaxed);
+    for create in creates {
+        assert!(create.await.expect("no panic") > 0);
+    }
+}
+
+/// The tokens are read for longer than they are trusted. Lookups wait meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_a_check_takes_longer_than_the_bound_no_revoked_key_is_accepted() {
+    let keys = Keys::new();
+    keys.add("key", "token").await;
+    let directory = Arc::new(keys.directory());
+    let uses = tokio::spawn({
+        let directory = Arc::clone(&directory);
+        async move { last_accepted(&directory, "token").await }
+    });
+    let mut connection = connect(&keys.path());
+    let confirmed = spawn_blocking(move || {
+        let sql = "
+            BEGIN IMMEDIATE;
+            INSERT INTO api_keys VALUES ('other', 'other', 'read');
+            WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers LIMIT 100000)
+            INSERT INTO api_key_tokens SELECT randomblob(32), 'other', 'abcd', number, NULL FROM numbers;
+            DELETE FROM api_keys WHERE id = 'key';
+            UPDATE api_key_state SET version = version + 1;
+            COMMIT";
+        connection.batch_execute(sql).expect("a change");
+        SystemTime::now()
+    });
+    let confirmed = confirmed.await.expect("no panic");
+    assert_within_bound(uses.await.expect("no panic"), confirmed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_checks_fail_no_key_is_accepted_after_the_bound() {
+    let keys = Keys::new();
+    keys.add("key", "token").await;
+    let directory = keys.directory();
+    assert!(find(&directory, "token").await.expect("found").is_some());
+    execute(&keys.path(), "ALTER TABLE api_key_state RENAME TO hidden");
+    tokio::time::sleep(BOUND).await;
+    assert!(matches!(find(&directory, "token").await, Err(ApiKeyDirectoryError::Unavailable(_))));
+    assert!(directory.check().await.is_err());
+
+    execute(&keys.path(), "DELETE FROM api_keys; ALTER TABLE hidden RENAME TO api_key_state");
+    wait_until("checks succeed", async || directory.check().await.is_ok()).await;
+    assert_eq!(find(&directory, "token").await.expect("found"), None);
+}
+
+/// The first lookup does not wait for a check.
+#[tokio::test]
+async fn a_directory_has_read_the_keys_when_it_has_started() {
+    let keys = Keys::new();
+    let key = keys.add("key", "token").await;
+    let directory = keys.directory();
+    assert_eq!(find(&directory, "token").await.expect("found").as_deref(), Some(&key));
+    directory.check().await.expect("ready");
+}
+
+/// A file is closed after its last connection.
+#[tokio::test]
+async fn a_directory_that_is_dropped_has_closed_its_connection() {
+    let keys = Keys::new();
+    let directory = keys.directory();
+    let log = log_of(&keys.path());
+    let Keys { file, store, folder: _folder } = keys;
+    drop((file, store));
+    assert!(log.exists());
+    drop(directory);
+    assert!(!log.exists());
+}

@@ -1,0 +1,89 @@
+//! Reads that fail or take long.
+
+use std::time::Duration;
+
+use animal_store_app::ports::{PetRepository, StorageError};
+use animal_store_domain::{PetId, PetStatus};
+
+use crate::{
+    sql,
+    store::{Store, settings},
+};
+
+const MANY: &str = "
+    INSERT INTO pets (name, category_id, status, created_at)
+    WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 50000)
+    SELECT 'pet ' || n, 1, 1, 0 FROM number";
+
+fn id(id: i64) -> PetId {
+    PetId::parse(id).expect("1 or greater")
+}
+
+/// All tasks are on one thread: a read on it would stall the other tasks.
+#[tokio::test]
+async fn reads_that_take_long_stall_no_other_request() {
+    let store = Store::new();
+    sql::execute(&store.path(), MANY);
+    // One thread fewer than there are.
+    let slow: Vec<_> = (0..3)
+        .map(|_| {
+            let repository = store.repository.clone();
+            tokio::spawn(async move { repository.list(None, None, usize::MAX).await.expect("listed").len() })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    let mut meanwhile = 0;
+    while slow.iter().all(|slow| !slow.is_finished()) {
+        assert!(store.repository.find(id(1)).await.expect("found").is_some());
+        meanwhile += 1;
+    }
+    assert!(meanwhile > 10, "{meanwhile}");
+    for slow in slow {
+        assert_eq!(slow.await.expect("no panic"), 50_000);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_corrupt_page_fails_only_the_reads_that_need_it() {
+    let store = Store::new();
+    sql::execute(&store.path(), MANY);
+    let store = Store::at(store.close().await, settings());
+    // A page in the middle of the table.
+    let query = "SELECT pageno FROM dbstat WHERE name = 'pets' AND pagetype = 'leaf' ORDER BY path LIMIT 1 OFFSET 100";
+    sql::overwrite_page(&store.path(), sql::number(&store.path(), query));
+
+    let error = store.repository.list(None, None, usize::MAX).await.expect_err("a corrupt page");
+    let StorageError::Corrupt(cause) = error else { panic!("{error:?}") };
+    assert!(cause.to_string().contains("malformed"), "{cause}");
+    assert!(store.repository.find(id(1)).await.expect("found").is_some());
+    assert_eq!(store.repository.list(Some(PetStatus::Available), None, 20).await.expect("listed").len(), 20);
+    let added = store.add("later").await;
+    assert_eq!(store.repository.find(added.id()).await.expect("found"), Some(added));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_is_not_a_pet_is_corrupt() {
+    let store = Store::new();
+    let bad = [("CAST(x'ff' AS TEXT)", "Utf8Error"), ("' '", "name, id 2"), ("'a' || char(10)", "name, id 3")];
+    for ((name, text), number) in bad.into_iter().zip(1..) {
+        sql::execute(&store.path(), &format!("INSERT INTO pets VALUES ({number}, {name}, 1, 1, 0)"));
+        let error = store.repository.find(id(number)).await.expect_err("not a pet");
+        let StorageError::Corrupt(cause) = error else { panic!("{error:?}") };
+        assert!(format!("{cause} {:?}", cause.source()).contains(text), "{cause:?}");
+    }
+    sql::execute(&store.path(), "INSERT INTO pets VALUES (4, char(65533), 1, 1, 0)");
+    assert!(store.repository.find(id(4)).await.expect("found").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storage_that_can_read_and_write_is_ready() {
+    let store =
+        Store::with(animal_store_adapters_sqlite::SqliteSettings { timeout: Duration::from_millis(300), ..settings() });
+    store.readiness.check().await.expect("ready");
+    let lock = sql::lock(&store.path());
+    store.readiness.check().await.expect_err("another process writes");
+    drop(lock);
+    let readiness = store.readiness.clone();
+    store.close().await;
+    readiness.check().await.expect_err("ended");
+}

@@ -1,0 +1,34 @@
+//! Statements of another program.
+
+use std::{path::Path, process::Command};
+
+use diesel::{Connection, RunQueryDsl, SqliteConnection, connection::SimpleConnection, dsl, sql_types::BigInt};
+
+pub(crate) fn connect(path: &Path) -> SqliteConnection {
+    let mut connection = SqliteConnection::establish(path.to_str().expect("UTF-8")).expect("a connection");
+    connection.batch_execute("PRAGMA busy_timeout = 10000").expect("set");
+    connection
+}
+
+pub(crate) fn execute(path: &Path, statements: &str) {
+    connect(path).batch_execute(statements).expect("executed");
+}
+
+/// Returns the only value.
+pub(crate) fn number(path: &Path, query: &str) -> i64 {
+    dsl::sql::<BigInt>(query).get_result(&mut connect(path)).expect("a number")
+}
+
+/// Holds the lock of a process that writes, until it is dropped.
+pub(crate) fn lock(path: &Path) -> SqliteConnection {
+    let mut connection = connect(path);
+    connection.batch_execute("BEGIN IMMEDIATE").expect("locked");
+    connection
+}
+
+/// Overwrites a page by another process: a process that closes a file loses all its locks of it, also those of SQLite.
+pub(crate) fn overwrite_page(path: &Path, page: i64) {
+    let (of, seek) = (format!("of={}", path.display()), format!("seek={}", page - 1));
+    let dd = ["if=/dev/zero", &of, "bs=4096", &seek, "count=1", "conv=notrunc", "status=none"];
+    assert!(Command::new("dd").args(dd).status().expect("dd").success());
+}

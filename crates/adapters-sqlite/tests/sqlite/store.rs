@@ -1,0 +1,121 @@
+//! A storage in a folder of its own.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use animal_store_adapters_sqlite::{SqliteFile, SqlitePetRepository, SqliteSettings, SqliteStorage};
+use animal_store_app::{
+    ports::{AddPet, AddPetError, PetRepository, Readiness},
+    test_support::pet_named,
+};
+use animal_store_domain::Pet;
+use prometheus_client::{encoding::text::encode, registry::Registry};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+/// The timeout of the tests that do not wait for it.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
+
+pub(crate) fn settings() -> SqliteSettings {
+    SqliteSettings {
+        timeout: TIMEOUT,
+        max_waiting_reads: 2000,
+        max_waiting_creates: 1000,
+        idempotency_retention: Duration::from_hours(24),
+    }
+}
+
+/// Returns the path of the log of a file.
+pub(crate) fn log_of(path: &Path) -> PathBuf {
+    format!("{}-wal", path.display()).into()
+}
+
+/// A storage in the file `pets.db` of a folder.
+pub(crate) struct Store {
+    pub(crate) repository: SqlitePetRepository,
+    pub(crate) readiness: Arc<dyn Readiness>,
+    pub(crate) threads: JoinHandle<()>,
+    registry: Registry,
+    path: PathBuf,
+    /// `None` if the file is of another storage.
+    folder: Option<TempDir>,
+}
+
+impl Store {
+    pub(crate) fn new() -> Self {
+        Self::with(settings())
+    }
+
+    pub(crate) fn with(settings: SqliteSettings) -> Self {
+        Self::at(TempDir::new().expect("a folder"), settings)
+    }
+
+    pub(crate) fn at(folder: TempDir, settings: SqliteSettings) -> Self {
+        let store = Self::on(&folder.path().join("pets.db"), settings);
+        Self { folder: Some(folder), ..store }
+    }
+
+    /// Uses a file that another storage may use.
+    pub(crate) fn on(path: &Path, settings: SqliteSettings) -> Self {
+        let file = SqliteFile::open(path, settings.timeout).expect("a file");
+        let mut registry = Registry::default();
+        let (storage, threads) = SqliteStorage::start(&file, settings, &mut registry).expect("a storage");
+        let (repository, readiness) = (storage.repository(), storage.readiness());
+        Self { repository, readiness, threads, registry, path: path.to_owned(), folder: None }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    pub(crate) async fn add(&self, name: &str) -> Pet {
+        self.try_add(name).await.expect("added")
+    }
+
+    pub(crate) fn try_add(&self, name: &str) -> impl Future<Output = Result<Pet, AddPetError>> + Send + use<> {
+        let (repository, pet) = (self.repository.clone(), pet_named(name));
+        async move { repository.add(AddPet::new(pet)).await.map(|added| added.pet) }
+    }
+
+    pub(crate) async fn count(&self) -> usize {
+        self.repository.list(None, None, usize::MAX).await.expect("listed").len()
+    }
+
+    /// The names of the first pets.
+    pub(crate) async fn names(&self) -> Vec<String> {
+        let pets = self.repository.list(None, None, 1000).await.expect("listed");
+        pets.iter().map(|pet| pet.new_pet().name().as_str().to_owned()).collect()
+    }
+
+    /// Returns the value of a sample of the metrics.
+    pub(crate) fn metric(&self, sample: &str) -> f64 {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("text");
+        let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {sample}: {text}")).parse().expect("a number")
+    }
+
+    /// Ends the storage. Returns its folder, or an empty one if the file is of another storage.
+    pub(crate) async fn close(self) -> TempDir {
+        drop(self.repository);
+        self.threads.await.expect("the threads have ended");
+        self.folder.unwrap_or_else(|| TempDir::new().expect("a folder"))
+    }
+}
+
+/// Waits for a condition that comes soon.
+pub(crate) async fn wait_until(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < TIMEOUT, "the condition does not come");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+pub(crate) async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, TempDir) {
+    let Store { repository, folder, .. } = Store::with(SqliteSettings { idempotency_retention, ..settings() });
+    (Arc::new(repository), folder.expect("its own"))
+}

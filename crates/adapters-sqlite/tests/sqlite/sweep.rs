@@ -1,0 +1,34 @@
+//! Expired idempotency keys.
+
+use std::time::Duration;
+
+use animal_store_adapters_sqlite::SqliteSettings;
+use animal_store_app::{
+    ApiKeyId, IdempotencyKey,
+    ports::{AddPet, PetRepository},
+    test_support::new_pet,
+};
+
+use crate::{
+    sql,
+    store::{Store, settings, wait_until},
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn expired_keys_are_deleted_and_others_are_kept() {
+    let retention = Duration::from_millis(400);
+    let store = Store::with(SqliteSettings { idempotency_retention: retention, ..settings() });
+    sql::execute(
+        &store.path(),
+        "INSERT INTO idempotency_keys
+        WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 2500)
+        SELECT 'old', CAST(n AS BLOB), x'00', n, n FROM number;
+        INSERT INTO idempotency_keys VALUES ('new', x'01', x'00', 1, 9999999999999);",
+    );
+    let idempotency_key = Some(IdempotencyKey::new(ApiKeyId::new("shop"), "1"));
+    store.repository.add(AddPet { pet: new_pet(), idempotency_key }).await.expect("added");
+    let count = || sql::number(&store.path(), "SELECT count(*) FROM idempotency_keys");
+    wait_until(|| count() == 1).await;
+    assert_eq!(sql::number(&store.path(), "SELECT count(*) FROM idempotency_keys WHERE api_key_id = 'new'"), 1);
+    wait_until(|| store.metric("sqlite_swept_idempotency_keys_total") >= 2501.0).await;
+}
