@@ -11,7 +11,7 @@ mod tests;
 
 use std::{
     future::pending,
-    io::{self, ErrorKind},
+    io,
     net::{SocketAddr, TcpListener},
     sync::Arc,
     time::Duration,
@@ -28,9 +28,10 @@ use tokio::{
 
 use crate::{
     config::{Config, ShutdownConfig},
+    listeners::Listeners,
     process_metrics,
     shutdown::ShutdownRequest,
-    wiring::Adapters,
+    wiring::{Adapters, SharedFile},
 };
 
 /// Timeout for closing connections that are cut off, and for the batch that is being committed. The end of the process
@@ -57,15 +58,23 @@ impl Application {
     /// If an address cannot be bound or the storage cannot be used. An unavailable dependency is an error only if the
     /// configuration requires it.
     pub async fn build(config: Config, dropped_log_lines: Counter) -> anyhow::Result<Self> {
-        // Before the adapters, which can take seconds to start: an address in use is reported at once.
-        let listener = bind(config.http.listen, "http.listen")?;
+        let listeners = Listeners::bind(&config)?;
+        Self::start(config, listeners, SharedFile::default(), dropped_log_lines).await
+    }
+
+    /// Starts the adapters behind listeners that are bound.
+    pub(crate) async fn start(
+        config: Config,
+        Listeners { api: listener, management }: Listeners,
+        file: SharedFile,
+        dropped_log_lines: Counter,
+    ) -> anyhow::Result<Self> {
         let address = listener.local_addr()?;
-        let management = config.management_listen.map(|address| bind(address, "management.listen")).transpose()?;
         let management_address = management.as_ref().map(TcpListener::local_addr).transpose()?;
 
         let mut registry = Registry::default();
         let prefixed = process_metrics::register(&mut registry, dropped_log_lines);
-        let adapters = Adapters::start(config.storage, config.keys, prefixed).await?;
+        let adapters = Adapters::start(config.storage, config.keys, file, prefixed).await?;
         let http = config.http;
         let use_cases = adapters.use_cases(http.serves_get_pet);
         let traces = TraceSettings { sample_ratio: config.traces.sampled(), server_timing: http.server_timing };
@@ -203,19 +212,6 @@ fn cut_off(reason: &str, in_flight: usize) -> anyhow::Result<()> {
         count => bail!("{reason}: {count} requests in flight were cut off"),
     }
     Ok(())
-}
-
-/// Binds the address that a configuration key sets.
-fn bind(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).map_err(|error| {
-        let reason = match error.kind() {
-            ErrorKind::AddrInUse => "address already in use: stop the process that uses it, or set another address",
-            ErrorKind::AddrNotAvailable => "no network interface of this machine has this address",
-            ErrorKind::PermissionDenied => "permission denied: a port below 1024 may need a privilege",
-            _ => return anyhow!("cannot listen on {address} ({key}): {error}"),
-        };
-        anyhow!("cannot listen on {address} ({key}): {reason}")
-    })
 }
 
 /// Waits for a future. Without one, waits forever.

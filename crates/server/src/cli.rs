@@ -9,15 +9,20 @@
 //!
 //! **Proof.** `crates/server/tests/process`, above all `command_line.rs`, `keys_refused.rs` and `secrets.rs`.
 
+mod backup;
+mod copy;
 mod doctor;
 mod file_limit;
 mod health;
 mod keys;
 mod migrate;
 mod options;
+mod pets;
 mod quickstart;
 mod random;
+mod restore;
 mod serve;
+mod transfer;
 
 use std::{
     io::{self, Write},
@@ -27,7 +32,7 @@ use std::{
 use clap::{Parser, Subcommand};
 use thiserror::Error;
 
-use self::options::Options;
+use self::{options::Options, transfer::ClosedOutput};
 use crate::{config::Config, stderr};
 
 /// A catalogue of pets as JSON over HTTP.
@@ -46,10 +51,10 @@ enum Command {
     Serve(Options),
     /// Checks the configuration and prints it without secrets.
     CheckConfig(Options),
-    /// Administers the API keys in Redis.
+    /// Administers the API keys in the file or in Redis.
     #[command(subcommand)]
     Keys(keys::Command),
-    /// Examines the configuration, PostgreSQL and Redis, and changes nothing.
+    /// Examines the configuration, the file, PostgreSQL and Redis, and changes nothing.
     Doctor(doctor::DoctorArgs),
     /// Queries /ready of the configured management listener: exit code 0 if the instance is ready.
     Health(health::HealthArgs),
@@ -58,6 +63,15 @@ enum Command {
     OpenApi,
     /// Runs the pending migrations of PostgreSQL and prints their names.
     Migrate(migrate::MigrateArgs),
+    /// Exports pets to a file, or imports them from one.
+    #[command(subcommand)]
+    Pets(pets::Command),
+    /// Copies pets, idempotency keys and API keys from one store to another. The environment is ignored.
+    Copy(copy::CopyArgs),
+    /// Writes pets, idempotency keys and digests of API keys to a file.
+    Backup(backup::BackupArgs),
+    /// Adds the content of a backup to a store without other pets.
+    Restore(restore::RestoreArgs),
 }
 
 /// The command line or the configuration is invalid, or not valid for this command.
@@ -76,13 +90,21 @@ pub fn run() -> ExitCode {
                 return fail(&error, 2);
             }
             // It installs its signal handlers before it reads the configuration.
-            return exit_code(serve::run(move || Config::load(&options.clone().sources())));
+            let loaded = options.clone();
+            return exit_code(serve::run(move || Config::load(&loaded.clone().sources()), &options));
         }
         Command::CheckConfig(options) => std::mem::take(options),
         Command::Keys(keys) => std::mem::take(keys.settings_mut()).into(),
         Command::Migrate(migrate) => std::mem::take(&mut migrate.settings).into(),
         Command::Doctor(doctor) => std::mem::take(&mut doctor.settings).into(),
         Command::Health(health) => std::mem::take(&mut health.settings).into(),
+        Command::Pets(pets) => std::mem::take(pets.settings_mut()).into(),
+        Command::Backup(backup) => std::mem::take(&mut backup.settings).into(),
+        Command::Restore(restore) => std::mem::take(&mut restore.settings).into(),
+        Command::Copy(_) if cli.options != Options::default() => {
+            return fail("options before copy have no effect: --from and --to name its configuration files", 2);
+        }
+        Command::Copy(args) => return exit_code(copy::run(args)),
         Command::OpenApi => return exit_code(print_openapi()),
     };
     let config = match load(cli.options.join(options)) {
@@ -90,12 +112,15 @@ pub fn run() -> ExitCode {
         Err(error) => return fail(&error, 2),
     };
     exit_code(match command {
+        Command::Pets(command) => pets::run(command, config),
+        Command::Backup(args) => backup::run(args, config),
+        Command::Restore(args) => restore::run(args, config),
         Command::CheckConfig(_) => print_config(&config),
-        Command::Keys(command) => keys::run(command, config),
+        Command::Keys(command) => keys::run(command, &config),
         Command::Migrate(args) => migrate::run(&args, config),
         Command::Doctor(args) => doctor::run(&args, &config),
         Command::Health(args) => health::run(&args, &config),
-        Command::Serve(_) | Command::OpenApi => unreachable!("it returned above"),
+        Command::Serve(_) | Command::OpenApi | Command::Copy(_) => unreachable!("it returned above"),
     })
 }
 
@@ -123,6 +148,7 @@ fn print_openapi() -> anyhow::Result<()> {
 fn exit_code(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<ClosedOutput>() => ExitCode::FAILURE,
         Err(error) => fail(&format!("{error:#}"), if error.is::<InvalidConfig>() { 2 } else { 1 }),
     }
 }

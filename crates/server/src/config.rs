@@ -31,7 +31,6 @@ use std::{collections::BTreeMap, net::SocketAddr};
 
 use secrecy::SecretString;
 
-use self::values::Values;
 pub use self::{
     error::ConfigError,
     key::Key,
@@ -42,9 +41,10 @@ pub(crate) use self::{
     keys::KeysConfig,
     log::{LogConfig, LogFormat},
     shutdown::ShutdownConfig,
-    storage::StorageConfig,
+    storage::{StorageConfig, postgres::PostgresConfig, sqlite::SqliteConfig},
     traces::TracesConfig,
 };
+use self::{storage::Storage, values::Values};
 
 /// The valid configuration.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ pub struct Config {
 impl Config {
     /// Returns every key, in the order of the documentation.
     pub fn all_keys() -> Vec<&'static Key> {
-        let storage = storage::KEYS.iter().chain(storage::postgres::KEYS);
+        let storage = storage::KEYS.iter().chain(storage::sqlite::KEYS).chain(storage::postgres::KEYS);
         let keys = keys::KEYS.iter().chain(keys::redis::KEYS);
         let service = http::KEYS.iter().chain(management::KEYS).chain(storage).chain(keys);
         service.chain(log::KEYS).chain(traces::KEYS).chain(shutdown::KEYS).collect()
@@ -83,15 +83,17 @@ impl Config {
         let mut values = Values::collect(sources, &all_keys);
         let http = HttpConfig::read(&mut values);
         let management_listen = management::read_listen(&mut values, http.listen);
-        let storage = StorageConfig::read(&mut values);
-        let keys = KeysConfig::read(&mut values, http.listen);
+        let storage = Storage::read(&mut values);
+        let keys = KeysConfig::read(&mut values, http.listen, &storage);
         let log = LogConfig::read(&mut values);
         let traces = TracesConfig::read(&mut values);
         let shutdown = ShutdownConfig::read(&mut values);
         let current = all_keys.iter().map(|key| (key.name, values.current(key))).collect();
         let shown = all_keys.into_iter().map(|key| (key, values.show(key))).collect();
         let warnings = values.finish()?;
-        let (Some(storage), Some(keys)) = (storage, keys) else { unreachable!("a missing endpoint is an error") };
+        let (Some(storage), Some(keys)) = (storage.config, keys) else {
+            unreachable!("a missing value that is required is an error")
+        };
         Ok(Self { http, management_listen, storage, keys, log, traces, shutdown, shown, values: current, warnings })
     }
 }

@@ -6,6 +6,7 @@
 mod application;
 mod cli;
 pub mod config;
+mod listeners;
 mod process_metrics;
 mod reload;
 mod shutdown;

@@ -1,26 +1,33 @@
 //! Selects the adapter behind each port. No other module chooses an adapter.
 
-use std::sync::Arc;
+mod bulk_stores;
+mod shared_file;
+
+use std::sync::{Arc, Weak};
 
 use animal_store_adapters_http::UseCases;
 use animal_store_adapters_memory::{MemoryApiKeyDirectory, MemoryPetRepository};
 use animal_store_adapters_postgres::PgStorage;
 use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyStore, RedisApiKeyUses};
+use animal_store_adapters_sqlite::{SqliteApiKeyDirectory, SqliteApiKeyStore, SqliteApiKeyUses, SqliteStorage};
 use animal_store_app::{
     Authenticate, CheckReadiness, CreatePet, GetPet, ListPets, NoteDeprecatedUse,
-    ports::{ApiKeyDirectory, ApiKeyStore, ApiKeyUses, PetRepository, Readiness},
+    ports::{ApiKeyDirectory, ApiKeyStore, ApiKeyUses, NotReady, PetRepository, Readiness},
 };
 use anyhow::Context;
+use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
-use crate::config::{KeysConfig, StorageConfig};
+pub(crate) use self::{
+    bulk_stores::{BulkAccess, BulkStores},
+    shared_file::SharedFile,
+};
+use crate::config::{KeysConfig, SqliteConfig, StorageConfig};
 
 /// The adapters that the configuration selects.
 pub(crate) struct Adapters {
-    directory: Arc<dyn ApiKeyDirectory>,
-    new_repository: NewRepository,
-    new_uses: NewUses,
+    workers: WorkerAdapters,
     /// Checks of the storage and of the source of API keys. What is kept in memory is always ready.
     pub(crate) readiness: CheckReadiness,
     /// Resolves after the last repository is dropped and all queued creates have their response.
@@ -28,6 +35,18 @@ pub(crate) struct Adapters {
     /// Resolves after the last record of uses of API keys is dropped and its last uses are written.
     pub(crate) uses_writer: Option<JoinHandle<()>>,
 }
+
+/// The adapters of a worker. It drops the repository last: when the writer of the storage ends, no worker has a
+/// directory of API keys, which keeps the file open.
+#[derive(Clone)]
+struct WorkerAdapters {
+    directory: Arc<dyn ApiKeyDirectory>,
+    new_uses: NewUses,
+    new_repository: NewRepository,
+}
+
+/// A probe that does not keep its adapter open.
+struct WeakProbe<T>(Weak<T>);
 
 /// Creates the repository of one worker.
 type NewRepository = Arc<dyn Fn() -> Arc<dyn PetRepository> + Send + Sync>;
@@ -39,12 +58,22 @@ impl Adapters {
     pub(crate) async fn start(
         storage: StorageConfig,
         keys: KeysConfig,
+        mut file: SharedFile,
         registry: &mut Registry,
     ) -> anyhow::Result<Self> {
+        let (pets, api_keys) = (storage.to_string(), keys.to_string());
         let mut storage_probe: Option<Arc<dyn Readiness>> = None;
         let mut keys_probe: Option<Arc<dyn Readiness>> = None;
         let mut writer = None;
         let new_repository: NewRepository = match storage {
+            StorageConfig::Sqlite(sqlite) => {
+                let started = SqliteStorage::start(&file.open(&sqlite).await?, sqlite.settings, registry)?;
+                let (storage, writer_end) = started;
+                storage_probe = Some(storage.readiness());
+                writer = Some(writer_end);
+                let repository = Arc::new(storage.repository());
+                Arc::new(move || repository.clone())
+            }
             StorageConfig::Memory { idempotency_retention } => {
                 tracing::warn!("pets are kept in memory and are lost when the process ends");
                 let repository = Arc::new(MemoryPetRepository::new(idempotency_retention));
@@ -61,6 +90,14 @@ impl Adapters {
         };
         let mut uses_writer = None;
         let (directory, new_uses): (Arc<dyn ApiKeyDirectory>, NewUses) = match keys {
+            KeysConfig::Sqlite(sqlite) => {
+                let file = file.open(&sqlite).await?;
+                let (uses, writer_end) = SqliteApiKeyUses::start(&file, registry);
+                uses_writer = Some(writer_end);
+                let directory = Arc::new(SqliteApiKeyDirectory::start(&file, registry)?);
+                keys_probe = Some(Arc::new(WeakProbe(Arc::downgrade(&directory))));
+                (directory, Arc::new(move || Arc::new(uses.recorder())))
+            }
             KeysConfig::Memory { tokens } => {
                 let directory = Arc::new(MemoryApiKeyDirectory::new(&tokens));
                 (directory.clone(), Arc::new(move || directory.clone()))
@@ -74,29 +111,61 @@ impl Adapters {
                 (directory, Arc::new(move || Arc::new(uses.recorder())))
             }
         };
+        tracing::info!(pets, api_keys, "storage selected");
         let readiness = CheckReadiness::new(storage_probe, keys_probe);
-        Ok(Self { directory, new_repository, new_uses, readiness, writer, uses_writer })
+        let workers = WorkerAdapters { directory, new_uses, new_repository };
+        Ok(Self { workers, readiness, writer, uses_writer })
     }
 
     /// Returns a function that creates the use cases of one worker, with or without the deprecated `getPet`.
     pub(crate) fn use_cases(&self, serves_get_pet: bool) -> impl Fn() -> UseCases + Clone + Send + 'static {
-        let (directory, new_repository) = (Arc::clone(&self.directory), Arc::clone(&self.new_repository));
-        let new_uses = Arc::clone(&self.new_uses);
-        move || {
-            let (repository, uses) = (new_repository(), new_uses());
-            UseCases {
-                authenticate: Authenticate::new(Arc::clone(&directory), Arc::clone(&uses)),
-                list_pets: ListPets::new(Arc::clone(&repository)),
-                create_pet: CreatePet::new(Arc::clone(&repository)),
-                get_pet: serves_get_pet.then(|| GetPet::new(repository)),
-                note_deprecated_use: NoteDeprecatedUse::new(uses),
-            }
+        let workers = self.workers.clone();
+        move || workers.use_cases(serves_get_pet)
+    }
+}
+
+impl WorkerAdapters {
+    fn use_cases(&self, serves_get_pet: bool) -> UseCases {
+        let (repository, uses) = ((self.new_repository)(), (self.new_uses)());
+        UseCases {
+            authenticate: Authenticate::new(Arc::clone(&self.directory), Arc::clone(&uses)),
+            list_pets: ListPets::new(Arc::clone(&repository)),
+            create_pet: CreatePet::new(Arc::clone(&repository)),
+            get_pet: serves_get_pet.then(|| GetPet::new(repository)),
+            note_deprecated_use: NoteDeprecatedUse::new(uses),
         }
     }
 }
 
+#[async_trait]
+impl<T: Readiness> Readiness for WeakProbe<T> {
+    async fn check(&self) -> Result<(), NotReady> {
+        match self.0.upgrade() {
+            Some(adapter) => adapter.check().await,
+            None => Err(NotReady("it has ended".into())),
+        }
+    }
+}
+
+/// Returns the store that issues API keys in a file.
+pub(crate) async fn sqlite_api_key_store(
+    config: &SqliteConfig,
+    file: &mut SharedFile,
+) -> anyhow::Result<Arc<SqliteApiKeyStore>> {
+    Ok(Arc::new(SqliteApiKeyStore::new(file.open(config).await?)))
+}
+
 /// Returns the store that issues API keys. `None` if the API keys are part of the configuration.
-pub(crate) fn api_key_store(keys: KeysConfig) -> Option<Arc<dyn ApiKeyStore>> {
-    let KeysConfig::Redis(redis) = keys else { return None };
-    Some(Arc::new(RedisApiKeyStore::new(redis.endpoint, &redis.directory.prefix, redis.directory.timeout)))
+pub(crate) async fn api_key_store(
+    keys: &KeysConfig,
+    file: &mut SharedFile,
+) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>> {
+    Ok(match keys {
+        KeysConfig::Sqlite(sqlite) => Some(sqlite_api_key_store(sqlite, file).await?),
+        KeysConfig::Memory { .. } => None,
+        KeysConfig::Redis(redis) => {
+            let (prefix, timeout) = (&redis.directory.prefix, redis.directory.timeout);
+            Some(Arc::new(RedisApiKeyStore::new(redis.endpoint.clone(), prefix, timeout)))
+        }
+    })
 }

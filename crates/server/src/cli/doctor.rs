@@ -1,5 +1,5 @@
-//! `animal-store doctor`: connects to the configured PostgreSQL and Redis, and prints a finding per line on standard
-//! output.
+//! `animal-store doctor`: reads the configured file, connects to the configured PostgreSQL and Redis, and prints a
+//! finding per line on standard output.
 
 mod process;
 mod report;
@@ -12,7 +12,7 @@ use clap::Args;
 use tokio::runtime::Builder;
 
 use super::options::Settings;
-use crate::config::{Config, KeysConfig, StorageConfig};
+use crate::config::{Config, KeysConfig, SqliteConfig, StorageConfig};
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
@@ -40,10 +40,11 @@ pub(super) fn run(args: &DoctorArgs, config: &Config) -> anyhow::Result<()> {
 
 async fn examine_storage(config: &Config) -> Vec<Finding> {
     match &config.storage {
+        StorageConfig::Sqlite(sqlite) => examine_file(sqlite).await,
         StorageConfig::Memory { .. } => vec![Finding::warning(
             "storage.backend",
             "memory: pets are lost when the process ends, and instances do not share them",
-            "set storage.backend to postgres, unless this is a test",
+            "set storage.backend to sqlite or postgres, unless this is a test",
         )],
         StorageConfig::Postgres(postgres) => {
             let (endpoint, direct) = (&postgres.endpoint, &postgres.migrate_endpoint);
@@ -55,6 +56,9 @@ async fn examine_storage(config: &Config) -> Vec<Finding> {
 
 async fn examine_keys(config: &Config) -> Vec<Finding> {
     match &config.keys {
+        // Examined as the storage.
+        KeysConfig::Sqlite(_) if matches!(config.storage, StorageConfig::Sqlite(_)) => Vec::new(),
+        KeysConfig::Sqlite(sqlite) => examine_file(sqlite).await,
         KeysConfig::Memory { tokens } if tokens.is_empty() => vec![Finding::warning(
             "keys.backend",
             "memory without tokens: each start generates a key and prints it",
@@ -66,4 +70,8 @@ async fn examine_keys(config: &Config) -> Vec<Finding> {
         }
         KeysConfig::Redis(redis) => animal_store_adapters_redis::diagnose(&redis.endpoint, &redis.directory).await,
     }
+}
+
+async fn examine_file(sqlite: &SqliteConfig) -> Vec<Finding> {
+    animal_store_adapters_sqlite::diagnose(&sqlite.path, sqlite.settings.timeout).await
 }

@@ -13,15 +13,15 @@ use animal_store_app::{
     RevokeApiKey, RotateApiKey, Scope, UseFilter,
     ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, RecordedUses},
 };
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{options::Settings, random::random_bits};
 use crate::{
-    config::Config,
+    config::{Config, KeysConfig},
     telemetry::{self, AUDIT_TARGET},
-    wiring,
+    wiring::{self, SharedFile},
 };
 
 #[derive(Debug, Subcommand)]
@@ -100,12 +100,15 @@ impl Command {
     }
 }
 
-pub(super) fn run(command: Command, config: Config) -> anyhow::Result<()> {
-    let Some(store) = wiring::api_key_store(config.keys) else {
-        bail!("keys.backend is memory: the API keys are set by keys.memory.tokens");
-    };
+pub(super) fn run(command: Command, config: &Config) -> anyhow::Result<()> {
     let log = telemetry::start_for_command(&config.log);
+    if let (false, KeysConfig::Sqlite(sqlite)) = (matches!(command, Command::Create(_)), &config.keys) {
+        // It would be created without any API key, in another folder than that of the service.
+        ensure!(sqlite.path.exists(), "{} does not exist", sqlite.path.display());
+    }
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let store = wiring::api_key_store(&config.keys, &mut SharedFile::default()).await?;
+        let store = store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
         match command {
             Command::Create(args) => create(args, store).await,
             Command::List(args) => list(&args, store).await,
@@ -178,7 +181,7 @@ async fn rotate(args: &RotateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Resul
 }
 
 /// Writes the audit event of a change. Scripts take the id of the key from it.
-fn audit(key: &ApiKey, change: &str) {
+pub(super) fn audit(key: &ApiKey, change: &str) {
     let (id, label, scopes) = (key.id.as_str(), key.label.as_str(), key.scopes.to_string());
     tracing::info!(target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, "{change}");
 }

@@ -22,8 +22,10 @@ pub(super) struct MigrateArgs {
 }
 
 pub(super) fn run(args: &MigrateArgs, config: Config) -> anyhow::Result<()> {
-    let StorageConfig::Postgres(postgres) = config.storage else {
-        bail!("storage.backend is memory, which has no schema");
+    let postgres = match config.storage {
+        StorageConfig::Postgres(postgres) => postgres,
+        StorageConfig::Sqlite(_) => bail!("storage.backend is sqlite: each start migrates the file itself"),
+        StorageConfig::Memory { .. } => bail!("storage.backend is memory, which has no schema"),
     };
     let _log = telemetry::start_for_command(&config.log);
     let migrations = Migrations::new(postgres.migrate_endpoint, postgres.settings.connect_timeout);

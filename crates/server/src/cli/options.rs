@@ -1,21 +1,36 @@
-use std::path::PathBuf;
+use std::{
+    env,
+    ffi::OsString,
+    iter,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 
 use crate::config::{Config, Key, Sources};
 
+/// Keys that `--memory` sets, and their value.
+const BACKENDS: [&str; 2] = ["storage.backend", "keys.backend"];
+const MEMORY: &str = "memory";
+
+/// Key with the path of the SQLite file.
+const FILE: &str = "storage.sqlite.path";
+
 /// Options of `serve` and `check-config`. They are accepted before and after the command.
-#[derive(Debug, Default, Clone, Args)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
 pub(super) struct Options {
     #[command(flatten)]
     pub(super) settings: Settings,
     /// Same as --set http.listen=ADDRESS.
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Option<String>,
+    /// Keeps pets and API keys in memory: same as --set storage.backend=memory --set keys.backend=memory.
+    #[arg(long)]
+    memory: bool,
 }
 
 /// Options that set the configuration.
-#[derive(Debug, Default, Clone, Args)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
 pub(super) struct Settings {
     /// TOML configuration file; default: animal-store.toml, if it exists.
     #[arg(long, value_name = "PATH")]
@@ -27,7 +42,7 @@ pub(super) struct Settings {
 
 impl From<Settings> for Options {
     fn from(settings: Settings) -> Self {
-        Self { settings, listen: None }
+        Self { settings, ..Self::default() }
     }
 }
 
@@ -40,10 +55,12 @@ impl Options {
                 set: self.settings.set.into_iter().chain(later.settings.set).collect(),
             },
             listen: later.listen.or(self.listen),
+            memory: later.memory || self.memory,
         }
     }
 
-    /// Checks that no option sets a secret. clap does not check this, because its error message would repeat the value.
+    /// Checks that no option sets a secret, and that none contradicts `--memory`. clap does not check this, because its
+    /// error message would repeat the value.
     ///
     /// # Errors
     /// If one does.
@@ -56,12 +73,49 @@ impl Options {
                  {variable} instead"
             ));
         }
-        Ok(())
+        let contradicts =
+            |(name, value): &&(String, String)| BACKENDS.contains(&name.as_str()) && value.trim() != MEMORY;
+        match self.settings.set.iter().find(contradicts) {
+            Some((name, _)) if self.memory => Err(format!("--memory contradicts --set {name}: omit one of them")),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the sources of the configuration, with these options as the last one.
     pub(super) fn sources(self) -> Sources {
-        Sources::from_process(self.settings.config, self.settings.set, self.listen)
+        let memory = BACKENDS.iter().filter(|_| self.memory).map(|&name| (name.to_owned(), MEMORY.to_owned()));
+        let set = self.settings.set.into_iter().chain(memory).collect();
+        Sources::from_process(self.settings.config, set, self.listen)
+    }
+
+    /// Returns the program with the options that select its configuration, as a shell reads them. They name the SQLite
+    /// file if a variable does, because another shell does not have the variable.
+    pub(super) fn program(&self, file: &Path) -> String {
+        self.program_for(file, env::vars_os().map(|(name, _)| name))
+    }
+
+    fn program_for(&self, file: &Path, mut variables: impl Iterator<Item = OsString>) -> String {
+        let key = Config::all_keys().into_iter().find(|key| key.name == FILE).expect("it is a key");
+        let variable = OsString::from(key.variable());
+        let is_flag = self.settings.set.iter().any(|(name, _)| name == FILE);
+        let is_variable = !is_flag && variables.any(|name| name.eq_ignore_ascii_case(&variable));
+        let file = is_variable.then(|| (FILE.to_owned(), file.display().to_string()));
+        let name = env::args_os().next().unwrap_or_else(|| "animal-store".into());
+        let config = self.settings.config.iter().flat_map(|path| ["--config".into(), path.display().to_string()]);
+        let set = self.settings.set.iter().chain(&file);
+        let set = set.flat_map(|(name, value)| ["--set".into(), format!("{name}={value}")]);
+        let words = iter::once(name.to_string_lossy().into_owned()).chain(config).chain(set);
+        words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Quotes a word for a shell, if a shell would change it.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 
@@ -97,6 +151,38 @@ mod tests {
         let set: Vec<_> = options.settings.set.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(set, [("a", "1"), ("b", "1"), ("b", "2")]);
         assert_eq!((options.listen.as_deref(), options.settings.config), (Some("y"), Some("f".into())));
+    }
+
+    #[test]
+    fn memory_contradicts_another_backend() {
+        for (args, valid) in [
+            ("--memory --set storage.backend=memory", true),
+            ("--memory --set http.workers=1", true),
+            ("--set storage.backend=sqlite --memory", false),
+            ("--memory --set keys.backend=redis", false),
+        ] {
+            assert_eq!(parse(args).check().is_ok(), valid, "{args}");
+        }
+        let set = parse("--memory").sources().flags;
+        assert_eq!(set, BACKENDS.map(|name| (name.to_owned(), MEMORY.to_owned())));
+    }
+
+    #[test]
+    fn a_command_to_paste_has_the_options_and_is_quoted() {
+        let options = parse("--listen x --config it's --set a.b=/c");
+        let program = options.program(Path::new("/f"));
+        assert!(program.ends_with(r" --config 'it'\''s' --set a.b=/c"), "{program}");
+    }
+
+    #[test]
+    fn a_command_to_paste_names_the_file_that_a_variable_sets() {
+        let program =
+            |args: &str, variable: &str| parse(args).program_for(Path::new("/my pets"), iter::once(variable.into()));
+        let variable = "ANIMAL_STORE_STORAGE__SQLITE__PATH";
+        assert!(program("--config f", variable).ends_with(" --config f --set 'storage.sqlite.path=/my pets'"));
+        assert!(program("--config f", "ANIMAL_STORE_storage__sqlite__path").ends_with("/my pets'"));
+        assert!(program("--config f", "ANIMAL_STORE_HTTP__LISTEN").ends_with(" --config f"));
+        assert!(program("--set storage.sqlite.path=a", variable).ends_with(" --set storage.sqlite.path=a"));
     }
 
     #[test]

@@ -1,48 +1,145 @@
-//! The quickstart: a server without configured API keys generates one and prints how to use it. The token is printed on
-//! standard error, never in the log.
+//! The quickstart: what a start prints about its API key and its file, on standard error and never in the log.
+//!
+//! The first start creates an API key and prints two requests with it. A key in the file stays valid; a key in memory
+//! ends with the process. Later starts print where the data is, and create no key, even if every key was revoked. A
+//! start that fails leaves no key in the file that was not printed. If API keys are configured or in Redis, nothing is
+//! printed.
 
 use std::{
     io::{self, IsTerminal, Write},
     net::SocketAddr,
+    sync::Arc,
 };
 
-use animal_store_app::ApiToken;
+use animal_store_app::{
+    ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, Scopes,
+    ports::{ApiKeyStore, ApiKeyStoreError},
+};
+use anyhow::{Context, ensure};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::random::random_bits;
-use crate::config::KeysConfig;
+use super::{keys::audit, options::Options, random::random_bits};
+use crate::{
+    config::{Config, KeysConfig, StorageConfig},
+    wiring::{self, SharedFile},
+};
 
-/// Adds a new API key if none is configured, and returns its token.
-pub(super) fn generate_key(keys: &mut KeysConfig) -> anyhow::Result<Option<SecretString>> {
-    let KeysConfig::Memory { tokens } = keys else { return Ok(None) };
-    if !tokens.is_empty() {
-        return Ok(None);
+/// What a start prints, and the API key that it created.
+#[derive(Default)]
+pub(super) struct Quickstart {
+    /// What the user has to know. `None`: nothing is printed.
+    notice: Option<String>,
+    token: Option<SecretString>,
+    /// The new key and its store, until the token is printed.
+    unprinted: Option<(ApiKey, Arc<dyn ApiKeyStore>)>,
+}
+
+impl Quickstart {
+    /// Creates an API key if none was ever added. `options` are those of the program in commands to paste.
+    ///
+    /// # Errors
+    /// If the file has no API key and other machines can connect, or if the key cannot be created.
+    pub(super) async fn prepare(
+        &mut self,
+        config: &mut Config,
+        file: &mut SharedFile,
+        options: &Options,
+    ) -> anyhow::Result<()> {
+        if let KeysConfig::Memory { tokens } = &mut config.keys {
+            if tokens.is_empty() {
+                let token = ApiToken::from_random(&random_bits()?).secret().clone();
+                tokens.push(token.clone());
+                self.token = Some(token);
+                self.notice = Some("No API key is configured: the key below is valid until the process ends.".into());
+            }
+            return Ok(());
+        }
+        let KeysConfig::Sqlite(sqlite) = &config.keys else { return Ok(()) };
+        let (path, program) = (sqlite.path.display(), options.program(&sqlite.path));
+        let kept = if let StorageConfig::Sqlite(_) = config.storage { "Pets and API keys" } else { "API keys" };
+        let store = wiring::sqlite_api_key_store(sqlite, file).await?;
+        let command = match store.list().await {
+            Ok(keys) if keys.is_empty() => {
+                let listen = config.http.listen;
+                ensure!(
+                    listen.ip().is_loopback(),
+                    "{path} has no API key, and other machines can connect to {listen} (http.listen): create a key \
+                     first, with {program} keys create --label NAME"
+                );
+                if store.was_never_changed().await? {
+                    let id = self.create_key(store).await?;
+                    format!("The key below stays valid. To revoke it: {program} keys revoke {id}")
+                } else {
+                    format!("The file has no API key. To create one: {program} keys create --label NAME")
+                }
+            }
+            Ok(_) => format!("To create another API key: {program} keys create --label NAME"),
+            // The other keys are valid.
+            Err(ApiKeyStoreError::Corrupt(cause)) => {
+                format!("An API key is not valid: {cause}\nTo revoke it: {program} keys revoke ID")
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.notice = Some(format!("{kept} are kept in {path}\n{command}"));
+        Ok(())
     }
-    let token = ApiToken::from_random(&random_bits()?).secret().clone();
-    tokens.push(token.clone());
-    Ok(Some(token))
+
+    async fn create_key(&mut self, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<ApiKeyId> {
+        let id = ApiKeyId::from_random(&random_bits()?);
+        let key = ApiKey { id: id.clone(), label: ApiKeyLabel::parse("quickstart")?, scopes: Scopes::ALL };
+        let token = ApiToken::from_random(&random_bits()?);
+        // Before the key is added: an addition without a confirmation is revoked as well.
+        self.unprinted = Some((key.clone(), Arc::clone(&store)));
+        IssueApiKey::new(store).execute(key.clone(), &token, None).await?;
+        audit(&key, "API key created");
+        self.token = Some(token.secret().clone());
+        Ok(id)
+    }
+
+    /// Prints the notice, with the token in two requests to paste and the address of the API explorer. Waits until
+    /// standard error is read.
+    pub(super) async fn print(&mut self, address: SocketAddr) -> anyhow::Result<()> {
+        let Some(notice) = self.notice.take() else { return Ok(()) };
+        let token = self.token.take();
+        // If the wait ends early, the token may have been read.
+        let unprinted = self.unprinted.take();
+        let written = tokio::task::spawn_blocking(move || write(address, &notice, token.as_ref())).await?;
+        if written.is_err() {
+            self.unprinted = unprinted;
+        }
+        written.context("the API key cannot be printed on standard error")
+    }
+
+    /// Revokes the new key if its token was not printed.
+    pub(super) async fn withdraw(self) {
+        let Some((key, store)) = self.unprinted else { return };
+        match store.revoke(&key.id).await {
+            Ok(None) => {}
+            Ok(Some(key)) => audit(&key, "API key revoked"),
+            Err(error) => {
+                let reason = format!("{:#}", anyhow::Error::new(error));
+                tracing::warn!(api_key = key.id.as_str(), reason, "the API key was not printed and is not revoked");
+            }
+        }
+    }
 }
 
-/// Prints the token in two requests to paste, and the address of the API explorer. Waits until standard error is read.
-pub(super) async fn print(token: SecretString, address: SocketAddr) -> anyhow::Result<()> {
-    Ok(tokio::task::spawn_blocking(move || write(&token, address)).await??)
-}
-
-fn write(token: &SecretString, address: SocketAddr) -> io::Result<()> {
+fn write(address: SocketAddr, notice: &str, token: Option<&SecretString>) -> io::Result<()> {
     let mut stderr = io::stderr();
     let (margin, blank) = if stderr.is_terminal() { ("  ", "\n") } else { ("", "") };
-    let curl = format!("curl -i -H 'Authorization: Bearer {}'", token.expose_secret());
-    let text = format!(
-        "{blank}\
-         {margin}The animal store listens on http://{address}. No API key is configured:\n\
-         {margin}the key below is valid until the process ends.\n\
-         {blank}\
-         {margin}{curl} -d '{{\"name\":\"Rex\",\"categoryId\":1,\"status\":\"available\"}}' \
-         -H 'Content-Type: application/json' 'http://{address}/v1/pets'\n\
-         {margin}{curl} 'http://{address}/v1/pets?status=available'\n\
-         {blank}\
-         {margin}In a browser, with the same key: http://{address}/docs\n\
-         {blank}"
-    );
+    let notice = notice.replace('\n', &format!("\n{margin}"));
+    let requests = token.map_or_else(String::new, |token| {
+        let curl = format!("curl -i -H 'Authorization: Bearer {}'", token.expose_secret());
+        format!(
+            "{margin}{curl} -d '{{\"name\":\"Rex\",\"categoryId\":1,\"status\":\"available\"}}' \
+             -H 'Content-Type: application/json' 'http://{address}/v1/pets'\n\
+             {margin}{curl} 'http://{address}/v1/pets?status=available'\n\
+             {blank}\
+             {margin}In a browser, with the same key: http://{address}/docs\n\
+             {blank}"
+        )
+    });
+    let text =
+        format!("{blank}{margin}The animal store listens on http://{address}.\n{margin}{notice}\n{blank}{requests}");
     stderr.write_all(text.as_bytes())
 }

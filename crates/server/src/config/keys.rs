@@ -1,6 +1,6 @@
 pub(super) mod redis;
 
-use std::net::SocketAddr;
+use std::{fmt, net::SocketAddr};
 
 use animal_store_app::ApiToken;
 use secrecy::SecretString;
@@ -9,40 +9,60 @@ use self::redis::RedisKeysConfig;
 use super::{
     http,
     key::{Key, keys},
-    values::{Values, one_of},
+    storage::{self, Storage, StorageBackend, sqlite::SqliteConfig},
+    values::{Values, one_of, optional},
 };
 
 keys! {
-    BACKEND: new("keys.backend", "memory",
-        "Source of the API keys. `memory`: the tokens of `keys.memory.tokens`. `redis`: the keys that `animal-store \
-         keys` issued; see [operations](operations.md).");
+    BACKEND: new("keys.backend", "",
+        "Source of the API keys. `sqlite`: the keys in the file `storage.sqlite.path`, which `animal-store keys` \
+         administers. `memory`: the tokens of `keys.memory.tokens`. `redis`: the keys in Redis, which `animal-store \
+         keys` administers; see [operations](operations.md). Empty: `memory` if `keys.memory.tokens` is set, otherwise \
+         the value of `storage.backend`. With `storage.backend = \"postgres\"`, one of the two has to be set, and \
+         `sqlite` is refused: each instance would have a file of its own.");
     TOKENS: secret("keys.memory.tokens",
-        "Tokens of the API keys: a list, or a text with commas. If there is none and `http.listen` is a loopback \
-         address, one is generated at the start and printed on standard error.");
+        "Tokens of the API keys: a list, or a text with commas. If `keys.backend` is `memory`, there is none, and \
+         `http.listen` is a loopback address, one is generated at the start and printed on standard error.");
 }
 
 #[derive(Debug)]
 pub(crate) enum KeysConfig {
+    Sqlite(SqliteConfig),
     Memory { tokens: Vec<SecretString> },
     Redis(Box<RedisKeysConfig>),
 }
 
-#[derive(Clone)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Backend {
+    Sqlite,
     Memory,
     Redis,
 }
 
+const BACKENDS: [(&str, Backend); 3] =
+    [("sqlite", Backend::Sqlite), ("memory", Backend::Memory), ("redis", Backend::Redis)];
+
 impl KeysConfig {
-    pub(super) fn read(values: &mut Values, listen: SocketAddr) -> Option<Self> {
-        let backend = values.read(&BACKEND, one_of(&[("memory", Backend::Memory), ("redis", Backend::Redis)]));
+    /// Returns `None` if a required value is missing, which is an error.
+    pub(super) fn read(values: &mut Values, listen: SocketAddr, storage: &Storage) -> Option<Self> {
+        let set = values.read(&BACKEND, optional(one_of(&BACKENDS)));
         let tokens = tokens(values);
-        let redis = RedisKeysConfig::read(values, matches!(backend, Backend::Redis));
-        match backend {
+        let backend = set.or_else(|| derived(values, storage.backend, !tokens.is_empty()));
+        let redis = RedisKeysConfig::read(values, backend == Some(Backend::Redis));
+        match backend? {
+            Backend::Sqlite => {
+                values.require(
+                    storage.backend != StorageBackend::Postgres,
+                    &[&BACKEND, &storage::BACKEND],
+                    "must not be sqlite if storage.backend is postgres, because each instance would have a file of \
+                     its own: set it to redis, or set keys.memory.tokens",
+                );
+                Some(Self::Sqlite(storage.sqlite.clone()))
+            }
             Backend::Memory => {
                 values.require(
                     !tokens.is_empty() || listen.ip().is_loopback(),
-                    &[&TOKENS, &BACKEND, &http::LISTEN],
+                    &[&TOKENS, &BACKEND, &storage::BACKEND, &http::LISTEN],
                     "is required unless http.listen is a loopback address",
                 );
                 Some(Self::Memory { tokens })
@@ -50,6 +70,34 @@ impl KeysConfig {
             Backend::Redis => redis.map(Box::new).map(Self::Redis),
         }
     }
+}
+
+/// The backend, and where it keeps the API keys.
+impl fmt::Display for KeysConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(sqlite) => write!(formatter, "sqlite {}", sqlite.path.display()),
+            Self::Memory { .. } => formatter.write_str("memory"),
+            Self::Redis(redis) => write!(formatter, "redis {}", redis.endpoint),
+        }
+    }
+}
+
+/// Returns the backend that other values imply, and shows it as the value of the key. `None`: it is required.
+fn derived(values: &mut Values, storage: StorageBackend, has_tokens: bool) -> Option<Backend> {
+    let backend = match storage {
+        _ if has_tokens => Backend::Memory,
+        StorageBackend::Sqlite => Backend::Sqlite,
+        StorageBackend::Memory => Backend::Memory,
+        StorageBackend::Postgres => {
+            let rule = "is required if storage.backend is postgres: set it to redis, or set keys.memory.tokens";
+            values.require(false, &[&BACKEND, &TOKENS, &storage::BACKEND], rule);
+            return None;
+        }
+    };
+    let name = BACKENDS.iter().find(|(_, choice)| *choice == backend).map(|(name, _)| *name);
+    values.derive(&BACKEND, name.unwrap_or_default());
+    Some(backend)
 }
 
 fn tokens(values: &mut Values) -> Vec<SecretString> {

@@ -6,6 +6,7 @@ mod rate_limits;
 mod redis;
 mod secret_files;
 mod sources;
+mod sqlite;
 mod traces;
 mod unselected;
 
@@ -48,9 +49,9 @@ fn the_defaults_are_a_valid_configuration() {
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.management_listen.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:8081"));
     assert_eq!(config.http.limits.max_body_bytes, 16 * 1024);
-    let StorageConfig::Memory { idempotency_retention } = config.storage else { panic!("{:?}", config.storage) };
-    assert_eq!(idempotency_retention, Duration::from_hours(24));
-    assert_eq!(tokens(&config), [""; 0]);
+    let StorageConfig::Sqlite(sqlite) = config.storage else { panic!("{:?}", config.storage) };
+    assert_eq!(sqlite.settings.idempotency_retention, Duration::from_hours(24));
+    assert!(matches!(config.keys, KeysConfig::Sqlite(_)), "{:?}", config.keys);
 }
 
 #[test]
@@ -90,8 +91,8 @@ fn every_error_is_listed() {
              [::]:8080, not \"here\"",
             "http.workers (ANIMAL_STORE_HTTP__WORKERS) must be auto or a whole number from 1 to 512, not \"0\"",
             "http.keep_alive (ANIMAL_STORE_HTTP__KEEP_ALIVE) must be a duration from 1ms to 1h, such as 5s, not \"5\"",
-            "storage.backend (ANIMAL_STORE_STORAGE__BACKEND) must be memory or postgres, not \"disk\"",
-            "keys.backend (ANIMAL_STORE_KEYS__BACKEND) must be memory or redis, not \"file\"",
+            "storage.backend (ANIMAL_STORE_STORAGE__BACKEND) must be sqlite or memory or postgres, not \"disk\"",
+            "keys.backend (ANIMAL_STORE_KEYS__BACKEND) must be sqlite or memory or redis, not \"file\"",
             "log.filter (ANIMAL_STORE_LOG__FILTER) must be a level, and after commas levels of modules, such as info \
              or info,actix_http=error, not \"inf\"",
             "log.format (ANIMAL_STORE_LOG__FORMAT) must be auto or text or json, not \"xml\"",
@@ -133,22 +134,26 @@ fn an_invalid_token_is_refused_without_showing_it() {
 
 #[test]
 fn an_invalid_backend_is_one_error() {
-    // Keys in memory, the default, would require tokens.
-    let found =
-        errors(&environment(&[("ANIMAL_STORE_KEYS__BACKEND", "rediss"), ("ANIMAL_STORE_HTTP__LISTEN", "0.0.0.0:0")]));
-    let expected = "keys.backend (ANIMAL_STORE_KEYS__BACKEND) must be memory or redis, not \"rediss\"";
+    // Keys in memory, which pets in memory imply, would require tokens.
+    let found = errors(&environment(&[
+        ("ANIMAL_STORE_STORAGE__BACKEND", "memory"),
+        ("ANIMAL_STORE_KEYS__BACKEND", "rediss"),
+        ("ANIMAL_STORE_HTTP__LISTEN", "0.0.0.0:0"),
+    ]));
+    let expected = "keys.backend (ANIMAL_STORE_KEYS__BACKEND) must be sqlite or memory or redis, not \"rediss\"";
     assert_eq!(found, [expected]);
 }
 
 #[test]
-fn tokens_are_required_unless_the_address_is_loopback() {
+fn keys_in_memory_require_tokens_unless_the_address_is_loopback() {
+    let memory = ("ANIMAL_STORE_STORAGE__BACKEND", "memory");
     for (address, required) in
         [("127.0.0.1:0", false), ("127.8.8.8:0", false), ("[::1]:0", false), ("0.0.0.0:0", true), ("[::]:0", true)]
     {
-        let open = environment(&[("ANIMAL_STORE_HTTP__LISTEN", address)]);
+        let open = environment(&[memory, ("ANIMAL_STORE_HTTP__LISTEN", address)]);
         assert_eq!(Config::load(&open).is_err(), required, "{address}");
 
-        let variables = [("ANIMAL_STORE_HTTP__LISTEN", address), ("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "a")];
+        let variables = [memory, ("ANIMAL_STORE_HTTP__LISTEN", address), ("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "a")];
         assert!(Config::load(&environment(&variables)).is_ok(), "{address}");
     }
 }
@@ -177,14 +182,15 @@ fn a_shown_configuration_contains_no_secret() {
 }
 
 #[test]
-fn a_retention_is_refused_unless_postgresql_can_count_it() {
+fn a_retention_is_refused_unless_every_storage_can_count_it() {
     for value in ["", "0s", "999ms", "1", "soon", "-1s", "30d 1ms", "1y"] {
         let rule = "must be a duration from 1s to 30days, such as 5s, not";
         let expected =
             format!("storage.idempotency_retention (ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION) {rule} {value:?}");
-        for backend in ["memory", "postgres"] {
+        for backend in ["sqlite", "memory", "postgres"] {
             let found = errors(&environment(&[
                 ("ANIMAL_STORE_STORAGE__BACKEND", backend),
+                ("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "a"),
                 ("ANIMAL_STORE_STORAGE__POSTGRES__URL", "postgres://db/animals"),
                 ("ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION", value),
             ]));

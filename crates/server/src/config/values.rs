@@ -20,6 +20,8 @@ use super::{
 /// The values of the sources. Each error about them names the key and the source of its value.
 pub(super) struct Values {
     settings: BTreeMap<String, Setting>,
+    /// Values that other values imply, by the name of the key that is not set.
+    derived: BTreeMap<&'static str, &'static str>,
     /// Content of the files with secrets that were read, by the name of the key.
     secret_files: BTreeMap<&'static str, SecretString>,
     errors: Vec<String>,
@@ -33,7 +35,8 @@ pub(super) struct Values {
 impl Values {
     pub(super) fn collect(sources: &Sources, keys: &[&Key]) -> Self {
         let MergedSettings { settings, errors, warnings, incomplete } = sources.collect(keys);
-        Self { settings, secret_files: BTreeMap::new(), errors, warnings, incomplete, invalid: BTreeSet::new() }
+        let (derived, secret_files, invalid) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Self { settings, derived, secret_files, errors, warnings, incomplete, invalid }
     }
 
     /// Returns the value of a key for display.
@@ -123,12 +126,20 @@ impl Values {
 
     /// Returns the text of a key, or the texts of its array. `None`: the array contains arrays or tables.
     fn texts(&self, key: &Key) -> Option<Vec<String>> {
+        if let Some(&derived) = self.derived.get(key.name) {
+            return Some(vec![derived.to_owned()]);
+        }
         match self.settings.get(key.name).map(|setting| &setting.value) {
             None => Some(vec![key.default.to_owned()]),
             Some(Value::Text(text)) => Some(vec![text.clone()]),
             Some(Value::List(texts)) => Some(texts.clone()),
             Some(Value::Nested) => None,
         }
+    }
+
+    /// Sets the value that other values imply for a key that is not set.
+    pub(super) fn derive(&mut self, key: &Key, value: &'static str) {
+        self.derived.insert(key.name, value);
     }
 
     /// Adds an error about the first key if a rule about several keys is violated. If one of them has an error already,

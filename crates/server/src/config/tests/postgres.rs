@@ -8,18 +8,19 @@ use super::*;
 use crate::config::storage::postgres::PostgresConfig;
 
 const BACKEND: (&str, &str) = ("ANIMAL_STORE_STORAGE__BACKEND", "postgres");
+const TOKENS: (&str, &str) = ("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "a");
 const URL: (&str, &str) = ("ANIMAL_STORE_STORAGE__POSTGRES__URL", "postgres://shop:top-secret@db/animals");
 const MIGRATE_URL: &str = "ANIMAL_STORE_STORAGE__POSTGRES__MIGRATE_URL";
 
 fn postgres(variables: &[(&str, &str)]) -> PostgresConfig {
-    let config = Config::load(&environment(&[variables, &[BACKEND]].concat())).unwrap();
+    let config = Config::load(&environment(&[variables, &[BACKEND, TOKENS]].concat())).unwrap();
     let StorageConfig::Postgres(postgres) = config.storage else { panic!("pets in PostgreSQL") };
     *postgres
 }
 
 /// Returns the errors if pets are in PostgreSQL and all else is valid.
 fn postgres_errors(variables: &[(&str, &str)]) -> Vec<String> {
-    errors(&environment(&[variables, &[BACKEND]].concat()))
+    errors(&environment(&[variables, &[BACKEND, TOKENS]].concat()))
 }
 
 #[test]
@@ -99,7 +100,7 @@ fn values_out_of_range_are_refused() {
 
 #[test]
 fn urls_are_never_shown() {
-    let sources = environment(&[BACKEND, URL, (MIGRATE_URL, "postgres://owner:top-secret@db/animals")]);
+    let sources = environment(&[BACKEND, TOKENS, URL, (MIGRATE_URL, "postgres://owner:top-secret@db/animals")]);
 
     for key in ["storage.postgres.url", "storage.postgres.migrate_url"] {
         assert_eq!(shown(&sources, key), "(set)");

@@ -22,7 +22,11 @@ fn a_missing_or_unreadable_file_is_one_error_with_its_path_and_the_variable() {
         assert!(matches!(&found[..], [error] if error.starts_with(&expected)), "{found:?}");
 
         let variable = "ANIMAL_STORE_STORAGE__POSTGRES__URL_FILE";
-        let found = errors(&environment(&[(variable, path), ("ANIMAL_STORE_STORAGE__BACKEND", "postgres")]));
+        let found = errors(&environment(&[
+            (variable, path),
+            ("ANIMAL_STORE_STORAGE__BACKEND", "postgres"),
+            ("ANIMAL_STORE_KEYS__BACKEND", "memory"),
+        ]));
         let expected = format!("storage.postgres.url ({path}, named by {variable}) cannot be read: {reason}");
         assert!(matches!(&found[..], [error] if error.starts_with(&expected)), "{found:?}");
     }

@@ -5,7 +5,8 @@ use super::*;
 #[test]
 fn values_of_a_backend_that_is_not_selected_are_checked() {
     for (variables, key) in [
-        (&[("STORAGE__POSTGRES__URL", "mysql://shop:top-secret@db")][..], "storage.postgres.url"),
+        (&[("STORAGE__BACKEND", "memory"), ("STORAGE__SQLITE__TIMEOUT", "soon")][..], "storage.sqlite.timeout"),
+        (&[("STORAGE__POSTGRES__URL", "mysql://shop:top-secret@db")], "storage.postgres.url"),
         (&[("STORAGE__POSTGRES__MIGRATE_URL", "top-secret")], "storage.postgres.migrate_url"),
         (&[("STORAGE__POSTGRES__URL_FILE", "/nowhere")], "storage.postgres.url"),
         (&[("STORAGE__POSTGRES__TIMEOUT", "soon")], "storage.postgres.timeout"),
