@@ -11,6 +11,7 @@ use animal_store_server::{Application, Config, ShutdownRequest, config::Sources}
 use animal_store_test_servers::{HttpClient, PgDatabase, RawConnection, Request, Response};
 use prometheus_client::metrics::counter::Counter;
 use serde_json::Value;
+use tempfile::TempDir;
 use tokio::{runtime::Runtime, sync::watch, time::Instant};
 
 /// A valid token.
@@ -27,8 +28,15 @@ pub(crate) struct TestApp {
     pub(crate) management_address: SocketAddr,
     stop: watch::Sender<Stop>,
     thread: Option<JoinHandle<anyhow::Result<()>>>,
-    /// The database of the PostgreSQL backend, dropped after the application has ended.
-    _database: Option<PgDatabase>,
+    /// Dropped after the application has ended.
+    _backend: Backend,
+}
+
+/// The storage that `TEST_STORAGE_BACKEND` names.
+enum Backend {
+    Memory,
+    Sqlite(TempDir),
+    Postgres(PgDatabase),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,13 +54,14 @@ impl TestApp {
 
     /// Starts the application with these configuration keys.
     pub(crate) fn start_with(keys: &[(&str, &str)]) -> Self {
-        let database = match env::var_os("TEST_STORAGE_BACKEND") {
-            None => None,
-            Some(backend) if backend == "memory" => None,
-            Some(backend) if backend == "postgres" => Some(PgDatabase::new()),
-            Some(other) => panic!("TEST_STORAGE_BACKEND must be memory or postgres, not {}", other.display()),
+        let name = env::var_os("TEST_STORAGE_BACKEND").unwrap_or_else(|| "memory".into());
+        let backend = match name.to_str() {
+            Some("memory") => Backend::Memory,
+            Some("sqlite") => Backend::Sqlite(TempDir::new().expect("a folder")),
+            Some("postgres") => Backend::Postgres(PgDatabase::new()),
+            _ => panic!("TEST_STORAGE_BACKEND must be memory, sqlite or postgres, not {}", name.display()),
         };
-        let config = Config::load(&sources(database.as_ref(), keys)).expect("a valid configuration");
+        let config = Config::load(&sources(&backend, keys)).expect("a valid configuration");
         let (stop, stopped) = watch::channel(Stop::No);
         let (sender, receiver) = mpsc::channel();
         let thread = thread::spawn(move || {
@@ -68,7 +77,7 @@ impl TestApp {
             })
         });
         let (address, management_address) = receiver.recv().expect("the application starts");
-        Self { address, management_address, stop, thread: Some(thread), _database: database }
+        Self { address, management_address, stop, thread: Some(thread), _backend: backend }
     }
 
     /// A request with a valid API key.
@@ -157,7 +166,7 @@ impl Drop for TestApp {
     }
 }
 
-fn sources(database: Option<&PgDatabase>, keys: &[(&str, &str)]) -> Sources {
+fn sources(backend: &Backend, keys: &[(&str, &str)]) -> Sources {
     let flags = [
         ("http.listen", "127.0.0.1:0"),
         ("http.workers", "2"),
@@ -165,10 +174,18 @@ fn sources(database: Option<&PgDatabase>, keys: &[(&str, &str)]) -> Sources {
         ("shutdown.drain_delay", "0s"),
     ];
     let mut environment = vec![("ANIMAL_STORE_KEYS__MEMORY__TOKENS".into(), format!("{TOKEN},{OTHER_TOKEN}").into())];
-    if let Some(database) = database {
-        environment.push(("ANIMAL_STORE_STORAGE__BACKEND".into(), "postgres".into()));
-        environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__URL".into(), database.url().into()));
-    }
+    let name = match backend {
+        Backend::Memory => "memory",
+        Backend::Sqlite(folder) => {
+            environment.push(("ANIMAL_STORE_STORAGE__SQLITE__PATH".into(), folder.path().join("store.db").into()));
+            "sqlite"
+        }
+        Backend::Postgres(database) => {
+            environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__URL".into(), database.url().into()));
+            "postgres"
+        }
+    };
+    environment.push(("ANIMAL_STORE_STORAGE__BACKEND".into(), name.into()));
     Sources {
         file: None,
         environment,

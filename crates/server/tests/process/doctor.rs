@@ -2,6 +2,7 @@
 
 use animal_store_test_servers::{PostgresServer, RedisServer};
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::program::{Exited, Program};
 
@@ -69,6 +70,27 @@ fn a_dependency_that_is_unavailable_does_not_hide_the_other_one() {
     let exited = program(&PostgresServer::start().url("postgres"), "redis://127.0.0.1:1").args(&["doctor"]).run();
     assert_eq!((exited.code, verdict(&exited, "redis.connection")), (Some(1), "error"), "{exited:#?}");
     assert_eq!((verdict(&exited, "postgres.connection"), verdict(&exited, "postgres.fsync")), ("ok", "error"));
+}
+
+#[test]
+fn a_file_is_examined_beside_a_running_server() {
+    let folder = TempDir::new().unwrap();
+    let doctor = || Program::in_folder(folder.path()).args(&["doctor"]).run();
+    let exited = doctor();
+    assert_eq!((exited.code, verdict(&exited, "sqlite.file")), (Some(0), "warning"), "{exited:#?}");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "doctor changes nothing");
+
+    let mut running = Program::in_folder(folder.path()).start();
+    running.address();
+    let exited = doctor();
+    let documentation = include_str!("../../../../docs/operations.md");
+    for subject in ["file", "migrations", "pages", "permissions", "disk", "log", "processes"] {
+        let subject = format!("sqlite.{subject}");
+        assert!(documentation.contains(&format!("`{subject}`")), "{subject}");
+        // The disk of the tests can be full.
+        assert!(verdict(&exited, &subject) == "ok" || subject == "sqlite.disk", "{exited:#?}");
+    }
+    assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:#?}");
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, net::SocketAddr, sync::mpsc, thread};
 
 use animal_store_test_servers::PgDatabase;
+use tempfile::TempDir;
 
 use crate::{
-    pets::create_request,
-    program::{Program, TOKEN},
+    pets::{create_request, list_all},
+    program::{Program, Running, TOKEN},
 };
 
 const CLIENTS: usize = 64;
@@ -22,14 +23,11 @@ fn create(address: SocketAddr, name: &str) -> Option<i64> {
     pet["id"].as_i64()
 }
 
-#[test]
-fn after_a_kill_every_acknowledged_pet_is_stored_once() {
-    let database = PgDatabase::new();
-    let mut running = Program::with_postgres(database.url()).start();
+/// Creates pets until the process is killed. Returns the id of each acknowledged pet by its name.
+fn create_until_killed(mut running: Running) -> BTreeMap<String, i64> {
     let address = running.address();
     let (sender, responses) = mpsc::channel();
     let mut acknowledged: BTreeMap<String, i64> = BTreeMap::new();
-
     thread::scope(|scope| {
         for client in 0..CLIENTS {
             let sender = sender.clone();
@@ -46,14 +44,39 @@ fn after_a_kill_every_acknowledged_pet_is_stored_once() {
         assert_eq!(acknowledged.len(), RESPONSES, "the clients stopped before the kill");
         acknowledged.extend(responses);
     });
+    acknowledged
+}
+
+#[track_caller]
+fn assert_stored_once(acknowledged: &BTreeMap<String, i64>, stored: &[(&str, i64)]) {
+    let by_name: BTreeMap<_, _> = stored.iter().copied().collect();
+    assert_eq!(by_name.len(), stored.len(), "a pet is stored twice");
+    for (name, id) in acknowledged {
+        assert_eq!(by_name.get(name.as_str()), Some(id), "{name}");
+    }
+}
+
+#[test]
+fn after_a_kill_every_acknowledged_pet_is_in_postgresql_once() {
+    let database = PgDatabase::new();
+    let acknowledged = create_until_killed(Program::with_postgres(database.url()).start());
 
     // Waits for statements that PostgreSQL still executes.
     database.sql("BEGIN; LOCK TABLE pets IN ACCESS EXCLUSIVE MODE; COMMIT");
     let rows = database.sql("SELECT name, id FROM pets");
     let stored: Vec<_> = rows.lines().filter_map(|row| row.split_once('|')).collect();
-    let by_name: BTreeMap<_, i64> = stored.iter().map(|(name, id)| (*name, id.parse().expect("an id"))).collect();
-    assert_eq!(by_name.len(), stored.len(), "a pet is stored twice");
-    for (name, id) in &acknowledged {
-        assert_eq!(by_name.get(name.as_str()), Some(id), "{name}");
-    }
+    let stored: Vec<_> = stored.into_iter().map(|(name, id)| (name, id.parse().expect("an id"))).collect();
+    assert_stored_once(&acknowledged, &stored);
+}
+
+#[test]
+fn after_a_kill_every_acknowledged_pet_is_in_the_file_once() {
+    let folder = TempDir::new().unwrap();
+    let start = || Program::in_folder(folder.path()).env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", TOKEN).start();
+    let acknowledged = create_until_killed(start());
+
+    let pets = list_all(start().address(), TOKEN);
+    let stored = pets.iter().map(|pet| (pet["name"].as_str().expect("a name"), pet["id"].as_i64().expect("an id")));
+    let stored: Vec<_> = stored.collect();
+    assert_stored_once(&acknowledged, &stored);
 }

@@ -1,7 +1,10 @@
 //! The program as an operator uses it: command line, output, exit codes, signals.
 
+mod backup_restore;
 mod command_line;
 mod configuration;
+mod copy_interrupted;
+mod copy_storage;
 mod doctor;
 mod file_limit;
 mod guide;
@@ -18,6 +21,9 @@ mod log;
 mod metrics_documentation;
 mod permissions;
 mod pets;
+mod pets_export;
+mod pets_import;
+mod pets_interrupted;
 mod postgres;
 mod program;
 mod quickstart;
@@ -26,7 +32,11 @@ mod secrets;
 mod server_timing;
 mod signals;
 mod slow_readers;
+mod sqlite;
+mod sqlite_crashes;
+mod sqlite_keys;
 mod starting;
+mod store;
 mod tokens_in_output;
 mod traces;
 mod unread_output;

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use animal_store_test_servers::{HttpClient, Request, Response};
+use serde_json::Value;
 
 pub(crate) fn create_request(address: SocketAddr, token: &str, name: &str) -> Request {
     let body = format!(r#"{{"name":"{name}","categoryId":1}}"#);
@@ -16,4 +17,19 @@ pub(crate) fn keyed_create_request(address: SocketAddr, token: &str, key: &str, 
 
 pub(crate) fn is_replay(response: &Response) -> bool {
     response.header("Idempotency-Replayed") == Some("true")
+}
+
+/// Returns every pet, page by page.
+#[track_caller]
+pub(crate) fn list_all(address: SocketAddr, token: &str) -> Vec<Value> {
+    let client = HttpClient::new(address).with_token(token);
+    let (mut pets, mut path) = (Vec::new(), "/v1/pets?limit=100".to_owned());
+    loop {
+        let response = client.get(&path);
+        response.assert_status(200);
+        pets.extend(response.json().as_array().expect("an array").iter().cloned());
+        let Some(link) = response.header("Link") else { return pets };
+        let reference = link.split(['<', '>']).nth(1).expect("a reference");
+        path = format!("/v1/pets{reference}");
+    }
 }

@@ -65,7 +65,7 @@ fn migrate_prints_the_migrations_that_it_ran_and_a_dry_run_the_pending_ones() {
         exited.stdout
     };
     let pending = migrate(&["migrate", "--dry-run"]);
-    assert_eq!(pending.len(), 2, "{pending:?}");
+    assert_eq!(pending.len(), 3, "{pending:?}");
     assert_eq!(database.sql("SELECT to_regclass('pets') IS NULL"), "t");
 
     assert_eq!(migrate(&["migrate"]), pending);

@@ -5,8 +5,9 @@ mod running;
 use std::{
     fs,
     io::Write,
+    mem,
     path::Path,
-    process::{Command, Stdio},
+    process::{ChildStdin, Command, Stdio},
 };
 
 use animal_store_test_servers::RedisSpace;
@@ -35,13 +36,25 @@ impl Program {
         Self { command, directory, stdin: String::new(), stdout: Stdio::piped(), stderr: Stdio::piped() }
     }
 
-    /// A program on free ports, without a drain delay.
-    pub(crate) fn new() -> Self {
+    /// A program on free ports, without a drain delay, with pets and API keys in the default file.
+    pub(crate) fn with_file() -> Self {
         let program = Self::bare();
         program
             .env("ANIMAL_STORE_HTTP__LISTEN", "127.0.0.1:0")
             .env("ANIMAL_STORE_MANAGEMENT__LISTEN", "127.0.0.1:0")
             .env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", "0s")
+    }
+
+    /// The same as [`Program::with_file`] in this folder, which outlives the program.
+    pub(crate) fn in_folder(folder: &Path) -> Self {
+        let mut program = Self::with_file();
+        program.command.current_dir(folder);
+        program
+    }
+
+    /// A program on free ports, without a drain delay, with pets in memory.
+    pub(crate) fn new() -> Self {
+        Self::with_file().env("ANIMAL_STORE_STORAGE__BACKEND", "memory")
     }
 
     /// A program on free ports, with the API key [`TOKEN`].
@@ -114,11 +127,19 @@ impl Program {
     }
 
     pub(crate) fn start(mut self) -> Running {
+        let input = mem::take(&mut self.stdin);
+        let (running, mut stdin) = self.start_with_stdin();
+        // A program that does not read it may have exited.
+        let _ = stdin.write_all(input.as_bytes());
+        running
+    }
+
+    /// Starts the program. Returns its standard input, too, which stays open.
+    pub(crate) fn start_with_stdin(mut self) -> (Running, ChildStdin) {
         self.command.stdin(Stdio::piped()).stdout(self.stdout).stderr(self.stderr);
         let mut child = self.command.spawn().expect("the program starts");
-        // A program that does not read it may have exited.
-        let _ = child.stdin.take().expect("standard input").write_all(self.stdin.as_bytes());
-        Running::new(child, self.directory)
+        let stdin = child.stdin.take().expect("standard input");
+        (Running::new(child, self.directory), stdin)
     }
 
     /// Runs the program until it exits.

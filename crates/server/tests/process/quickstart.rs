@@ -1,11 +1,19 @@
-//! The quickstart: the first start, without any configuration.
+//! The quickstart: the first start and later ones, without any configuration.
 
-use std::process::Command;
+use std::{fs, process::Command};
 
 use animal_store_test_servers::HttpClient;
+use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use serde_json::Value;
+use tempfile::TempDir;
 
-use crate::program::{Line, Program, Running};
+use crate::{
+    keys::token_and_id,
+    program::{Exited, Line, Program, Running},
+};
+
+/// What a start prints before the command that creates a key, if the file had keys and has none.
+const NO_KEY: &str = "The file has no API key. To create one: ";
 
 /// Runs a command as it was printed, and returns the head and the body of the response.
 fn paste(command: &str) -> (String, Value) {
@@ -13,6 +21,14 @@ fn paste(command: &str) -> (String, Value) {
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{command}: {text:?}"));
     (head.to_owned(), serde_json::from_str(body).expect("JSON"))
+}
+
+/// Waits for a line of standard error and returns the text after `prefix`.
+fn printed(running: &mut Running, prefix: &str) -> String {
+    running.wait_for(|line| match line {
+        Line::Err(text) => text.trim_start().strip_prefix(prefix).map(str::to_owned),
+        Line::Out(_) => None,
+    })
 }
 
 /// Waits for the two commands.
@@ -25,53 +41,180 @@ fn commands(running: &mut Running) -> [String; 2] {
     })
 }
 
-fn token(command: &str) -> String {
+/// Returns the token in a command.
+pub(crate) fn token(command: &str) -> String {
     let rest = command.split_once("Bearer ").expect("a token").1;
     rest.split_once('\'').expect("quotes").0.to_owned()
 }
 
-#[test]
-fn both_commands_and_the_api_explorer_work_as_printed() {
-    let mut running = Program::new().start();
-    let [add, list] = commands(&mut running);
-
-    let (head, added) = paste(&add);
+#[track_caller]
+fn assert_both_work(add: &str, list: &str) -> Value {
+    let (head, added) = paste(add);
     assert!(head.starts_with("HTTP/1.1 201 "), "{head}");
     assert_eq!((&added["name"], &added["status"]), (&"Rex".into(), &"available".into()));
 
-    let (head, listed) = paste(&list);
+    let (head, listed) = paste(list);
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert_eq!(listed, Value::Array(vec![added.clone()]));
+    added
+}
+
+#[test]
+fn both_commands_and_the_api_explorer_work_as_printed() {
+    for program in [Program::with_file(), Program::with_file().args(&["--memory"]), Program::new()] {
+        let mut running = program.start();
+        let [add, list] = commands(&mut running);
+        assert_both_work(&add, &list);
+
+        let url = printed(&mut running, "In a browser, with the same key: ");
+        let page = Command::new("curl").args(["-sfL", &url]).output().expect("curl is installed");
+        assert!(page.status.success() && page.stdout.starts_with(b"<!DOCTYPE html>"), "{url}");
+    }
+}
+
+#[test]
+fn the_pet_and_the_key_of_the_first_start_are_there_after_a_restart() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().canonicalize().unwrap().join("animal-store.db");
+    let kept = format!("Pets and API keys are kept in {}", path.display());
+    let mut first = Program::in_folder(folder.path()).start();
+    assert_eq!(printed(&mut first, &kept), "");
+    let [add, list] = commands(&mut first);
+    let added = assert_both_work(&add, &list);
+    let first_address = first.address().to_string();
+    assert_eq!(first.terminate().code, Some(0));
+
+    let mut second = Program::in_folder(folder.path()).start();
+    let create_key = printed(&mut second, "To create another API key: ");
+    let address = second.address();
+    let (_, listed) = paste(&list.replace(&first_address, &address.to_string()));
     assert_eq!(listed, Value::Array(vec![added]));
 
-    let url = running.wait_for(|line| match line {
-        Line::Err(text) => text.split_once("In a browser, with the same key: ").map(|(_, url)| url.to_owned()),
-        Line::Out(_) => None,
-    });
-    let page = Command::new("curl").args(["-sfL", &url]).output().expect("curl is installed");
-    assert!(page.status.success() && page.stdout.starts_with(b"<!DOCTYPE html>"), "{url}");
+    // The command is for the shell and the folder in which the program was started.
+    let output = Command::new("sh").args(["-c", &create_key]).current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{create_key}: {output:?}");
+    let new = String::from_utf8(output.stdout).unwrap();
+    let client = HttpClient::new(address).with_token(new.trim());
+    animal_store_test_servers::wait_until(|| client.get("/v1/pets").status == 200);
+
+    let exited = second.terminate();
+    let listens = format!("The animal store listens on http://{address}.");
+    assert_eq!(exited.stderr, [listens, kept, format!("To create another API key: {create_key}")]);
+}
+
+#[test]
+fn the_printed_command_revokes_the_key() {
+    let folder = TempDir::new().unwrap();
+    let file = "storage.sqlite.path=it's pets.db";
+    let mut running = Program::in_folder(folder.path()).args(&["serve", "--set", file]).start();
+    let revoke = printed(&mut running, "The key below stays valid. To revoke it: ");
+    let client = HttpClient::new(running.address()).with_token(&token(&commands(&mut running)[0]));
+    assert_eq!(client.get("/v1/pets").status, 200);
+
+    let output = Command::new("sh").args(["-c", &revoke]).current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{revoke}: {output:?}");
+    animal_store_test_servers::wait_until(|| client.get("/v1/pets").status == 401);
+    assert!(folder.path().join("it's pets.db").exists());
+}
+
+#[test]
+fn a_start_that_fails_leaves_no_key() {
+    let folder = TempDir::new().unwrap();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let exited = Program::in_folder(folder.path()).stderr(full).start().wait();
+    assert_eq!(exited.code, Some(1), "{exited:?}");
+    let messages: Vec<_> = exited.events().into_iter().filter(|event| event["target"] == "audit").collect();
+    let changes: Vec<_> = messages.iter().filter_map(|event| event["message"].as_str()).collect();
+    assert_eq!(changes, ["API key created", "API key revoked"]);
+
+    let list = Program::in_folder(folder.path()).args(&["keys", "list", "--json"]).run();
+    assert_eq!((list.code, list.stdout), (Some(0), vec!["[]".to_owned()]));
+    printed(&mut Program::in_folder(folder.path()).start(), NO_KEY);
+}
+
+#[test]
+fn a_restart_without_any_valid_key_creates_none_and_prints_how_to_create_one() {
+    let folder = TempDir::new().unwrap();
+    let keys = |args: &[&str]| Program::in_folder(folder.path()).args(&["keys"]).args(args).run();
+    let (_, id) = token_and_id(&keys(&["create", "--label", "shop"]));
+    assert_eq!(keys(&["revoke", &id]).code, Some(0));
+
+    let mut running = Program::in_folder(folder.path()).start();
+    let create_key = printed(&mut running, NO_KEY);
+    assert_eq!(keys(&["list", "--json"]).stdout, ["[]"]);
+    let output = Command::new("sh").args(["-c", &create_key]).current_dir(folder.path()).output().unwrap();
+    let token = String::from_utf8(output.stdout).unwrap();
+    let created: Value = serde_json::from_slice(&output.stderr).unwrap();
+    let client = HttpClient::new(running.address()).with_token(token.trim());
+    animal_store_test_servers::wait_until(|| client.get("/v1/pets").status == 200);
+    let exited = running.terminate();
+    assert!(!exited.output().contains("curl"), "{exited:?}");
+
+    assert_eq!(keys(&["revoke", created["api_key"].as_str().unwrap()]).code, Some(0));
+    let refused = Program::in_folder(folder.path()).args(&["--listen", "0.0.0.0:0"]).run();
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.join("").contains("has no API key, and other machines can connect"), "{refused:?}");
+}
+
+#[test]
+fn an_invalid_key_does_not_prevent_the_start() {
+    let folder = TempDir::new().unwrap();
+    let keys = |args: &[&str]| Program::in_folder(folder.path()).args(&["keys"]).args(args).run();
+    let (token, _) = token_and_id(&keys(&["create", "--label", "good"]));
+    let (_, id) = token_and_id(&keys(&["create", "--label", "bad"]));
+    let path = folder.path().join("animal-store.db");
+    let mut file = SqliteConnection::establish(path.to_str().unwrap()).unwrap();
+    file.batch_execute(&format!("UPDATE api_keys SET label = '' WHERE id = '{id}'")).unwrap();
+    drop(file);
+
+    let mut running = Program::in_folder(folder.path()).start();
+    let cause = printed(&mut running, "An API key is not valid: ");
+    assert!(cause.contains(&id), "{cause}");
+    let revoke = printed(&mut running, "To revoke it: ");
+    assert_eq!(HttpClient::new(running.address()).with_token(&token).get("/v1/pets").status, 200);
+    let revoke = revoke.strip_suffix(" ID").unwrap();
+    let output = Command::new("sh").args(["-c", &format!("{revoke} {id}")]).current_dir(folder.path()).output();
+    assert!(output.unwrap().status.success());
+    assert_eq!(keys(&["list"]).code, Some(0));
+}
+
+#[test]
+fn a_printed_command_names_the_file_that_a_variable_sets() {
+    let folder = TempDir::new().unwrap();
+    let variable = "ANIMAL_STORE_STORAGE__SQLITE__PATH";
+    let mut running = Program::in_folder(folder.path()).env(variable, "shop.db").start();
+    let revoke = printed(&mut running, "The key below stays valid. To revoke it: ");
+    let client = HttpClient::new(running.address()).with_token(&token(&commands(&mut running)[0]));
+    assert_eq!(client.get("/v1/pets").status, 200);
+
+    // Another shell, in another folder.
+    let output = Command::new("sh").args(["-c", &revoke]).current_dir("/").output().unwrap();
+    assert!(output.status.success(), "{revoke}: {output:?}");
+    animal_store_test_servers::wait_until(|| client.get("/v1/pets").status == 401);
 }
 
 #[test]
 fn the_token_is_only_in_the_two_commands_on_standard_error() {
-    let mut running = Program::new().env("ANIMAL_STORE_LOG__FILTER", "trace").start();
-    let [add, list] = commands(&mut running);
-    let token = token(&add);
-    assert!(token.len() >= 43, "256 bits: {token}");
-    paste(&add);
-    paste(&list);
+    for program in [Program::with_file(), Program::new()] {
+        let mut running = program.env("ANIMAL_STORE_LOG__FILTER", "trace").start();
+        let [add, list] = commands(&mut running);
+        let token = token(&add);
+        assert!(token.len() >= 43, "256 bits: {token}");
+        assert_both_work(&add, &list);
 
-    let exited = running.terminate();
+        let exited = running.terminate();
 
-    assert_eq!(exited.code, Some(0), "{exited:?}");
-    assert!(!exited.stdout.is_empty());
-    assert!(!exited.stdout.join("\n").contains(&token), "the log contains the token");
-    let showing: Vec<_> = exited.stderr.iter().filter(|line| line.contains(&token)).collect();
-    assert_eq!(showing, [&add, &list]);
-    assert_eq!(exited.stderr.iter().filter(|line| line.contains("curl")).count(), 2);
+        assert_eq!(exited.code, Some(0), "{exited:?}");
+        assert!(!exited.stdout.is_empty());
+        assert!(!exited.stdout.join("\n").contains(&token), "the log contains the token");
+        let showing: Vec<_> = exited.stderr.iter().filter(|line| line.contains(&token)).collect();
+        assert_eq!(showing, [&add, &list]);
+        assert_eq!(exited.stderr.iter().filter(|line| line.contains("curl")).count(), 2);
+    }
 }
 
 #[test]
-fn every_start_generates_another_token() {
+fn every_start_in_memory_generates_another_token() {
     let [mut first, mut second] = [Program::new().start(), Program::new().start()];
     let [first_token, second_token] = [&mut first, &mut second].map(|running| token(&commands(running)[0]));
 
@@ -80,11 +223,31 @@ fn every_start_generates_another_token() {
 }
 
 #[test]
+fn in_memory_nothing_is_left_in_the_folder() {
+    let folder = TempDir::new().unwrap();
+    let program = || Program::in_folder(folder.path()).args(&["--memory"]);
+    commands(&mut program().start());
+    let checked = program().args(&["check-config"]).run();
+    for line in ["storage.backend = memory", "keys.backend = memory"] {
+        assert!(checked.stdout.iter().any(|printed| printed == line), "{checked:?}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+
+    let Exited { code, stderr, .. } = program().args(&["--set", "storage.backend=sqlite"]).run();
+    assert_eq!(
+        (code, &*stderr.join("")),
+        (Some(2), "animal-store: --memory contradicts --set storage.backend: omit one of them")
+    );
+}
+
+#[test]
 fn nothing_is_printed_if_a_key_is_configured() {
-    let mut running = Program::with_key().start();
-    running.address();
+    for program in [Program::with_key(), Program::with_file().env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "a")] {
+        let mut running = program.start();
+        running.address();
 
-    let exited = running.terminate();
+        let exited = running.terminate();
 
-    assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:?}");
+        assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:?}");
+    }
 }

@@ -1,0 +1,111 @@
+//! The program with its default file: permissions, starts that fail, and what the log says.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use animal_store_test_servers::HttpClient;
+use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
+use tempfile::TempDir;
+
+use crate::program::{Exited, Program, Running};
+
+const PATH: &str = "ANIMAL_STORE_STORAGE__SQLITE__PATH";
+
+/// Asserts that a program did not start, for a reason in one line that names the file and contains each of these texts.
+#[track_caller]
+fn assert_refused(exited: &Exited, path: &Path, texts: &[&str]) {
+    assert_eq!((exited.code, exited.stderr.len()), (Some(1), 1), "{exited:?}");
+    let error = &exited.stderr[0];
+    assert!(error.starts_with("animal-store: ") && error.contains(&path.display().to_string()), "{error}");
+    assert!(texts.iter().all(|text| error.contains(text)), "{texts:?}: {error}");
+}
+
+/// Waits for the end of the start: a signal before it does not close the file.
+fn first_start(folder: &Path) -> Running {
+    let mut running = Program::in_folder(folder).start();
+    running.address();
+    running
+}
+
+#[test]
+fn only_the_owner_can_read_the_file() {
+    let folder = TempDir::new().unwrap();
+    let running = first_start(folder.path());
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{entry:?}");
+        names.push(entry.file_name());
+    }
+    assert!(names.iter().any(|name| name == "animal-store.db"), "{names:?}");
+
+    assert_eq!(running.terminate().code, Some(0));
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["animal-store.db"], "a file at rest is one file");
+}
+
+#[test]
+fn the_log_says_where_pets_and_keys_are_kept() {
+    let mut file = Program::with_file().start();
+    let path = file.wait_for_event("storage selected")["pets"].as_str().expect("a text").to_owned();
+    assert!(path.starts_with("sqlite /") && path.ends_with("/animal-store.db"), "{path}");
+    assert_eq!(file.wait_for_event("storage selected")["api_keys"], path);
+
+    let memory = Program::new().start().wait_for_event("storage selected");
+    assert_eq!((&memory["pets"], &memory["api_keys"]), (&"memory".into(), &"memory".into()));
+}
+
+#[test]
+fn a_file_that_cannot_be_created_is_one_line() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    // Not even root can create a file in /sys.
+    for path in [Path::new("/sys/animal-store.db"), &folder.path().join("file/pets.db"), &folder.path().join("no/pets")]
+    {
+        let program = |args| Program::with_file().env(PATH, path.to_str().unwrap()).args(args);
+        assert_refused(&program(&[]).run(), path, &[]);
+        assert_refused(&program(&["keys", "create", "--label", "x"]).run(), path, &[]);
+    }
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused_and_unchanged() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("animal-store.db");
+    let text = "this is a text file, ".repeat(1000);
+    fs::write(&path, &text).unwrap();
+
+    assert_refused(&Program::in_folder(folder.path()).run(), &path, &["database"]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}
+
+#[test]
+fn a_file_of_a_newer_program_is_refused() {
+    let folder = TempDir::new().unwrap();
+    assert_eq!(first_start(folder.path()).terminate().code, Some(0));
+    let path = folder.path().join("animal-store.db");
+    let newer = "INSERT INTO __diesel_schema_migrations (version) VALUES ('9999_contract_drop_names')";
+    SqliteConnection::establish(path.to_str().unwrap()).unwrap().batch_execute(newer).unwrap();
+
+    assert_refused(&Program::in_folder(folder.path()).run(), &path, &["newer"]);
+}
+
+#[test]
+fn other_machines_cannot_connect_before_there_is_a_key() {
+    let folder = TempDir::new().unwrap();
+    let program = |args| Program::in_folder(folder.path()).args(args);
+    let path = folder.path().join("animal-store.db");
+    assert_refused(&program(&["--listen", "0.0.0.0:0"]).run(), &path, &["has no API key", "keys create --label NAME"]);
+
+    let created = program(&["keys", "create", "--label", "shop"]).run();
+    assert_eq!(created.code, Some(0), "{created:?}");
+    let mut running = program(&["--listen", "0.0.0.0:0"]).start();
+    let local = ([127, 0, 0, 1], running.address().port()).into();
+    assert_eq!(HttpClient::new(local).with_token(&created.stdout[0]).get("/v1/pets").status, 200);
+}
+
+#[test]
+fn migrations_are_left_to_the_start() {
+    let exited = Program::with_file().args(&["migrate"]).run();
+    assert_eq!((exited.code, &exited.stdout), (Some(1), &vec![]), "{exited:?}");
+    assert_eq!(exited.stderr, ["animal-store: storage.backend is sqlite: each start migrates the file itself"]);
+}
