@@ -128,7 +128,8 @@ class Postgres(Server):
             "ANIMAL_STORE_STORAGE__BACKEND": "postgres",
             "ANIMAL_STORE_STORAGE__POSTGRES__URL": self.url(database),
         }
-        run(program or self.place.program, "migrate", env=settings, cwd=self.place.folder)
+        keys = {"ANIMAL_STORE_KEYS__BACKEND": "memory"}
+        run(program or self.place.program, "migrate", env=settings | keys, cwd=self.place.folder)
         self.sql(database, PETS.format(count), "VACUUM (ANALYZE) pets", "CHECKPOINT")
         return settings
 

@@ -105,8 +105,9 @@ def measure_cpu(options: argparse.Namespace, requests: dict[str, tuple[Service, 
 
 def measure(place: Workplace, options: argparse.Namespace) -> None:
     keys = Keys(place)
-    memory = Service(place, "memory", {"ANIMAL_STORE_KEYS__MEMORY__TOKENS": "bench-keys"})
-    instances = [Service(place, name, keys.settings) for name in ("first", "second")]
+    pets = {"ANIMAL_STORE_STORAGE__BACKEND": "memory"}
+    memory = Service(place, "memory", pets | {"ANIMAL_STORE_KEYS__MEMORY__TOKENS": "bench-keys"})
+    instances = [Service(place, name, pets | keys.settings) for name in ("first", "second")]
     valid, _ = keys.create()
     measure_revocations(keys, instances, options.revocations)
     count_commands(keys, instances[0], valid, "unknown-token", options.requests)

@@ -37,7 +37,8 @@ class Store:
     """A service with `size` pets."""
 
     def __init__(self, place: Workplace, options: argparse.Namespace, size: int):
-        self.service = Service(place, f"service-{size}", {"ANIMAL_STORE_KEYS__MEMORY__TOKENS": TOKEN})
+        settings = {"ANIMAL_STORE_STORAGE__BACKEND": "memory", "ANIMAL_STORE_KEYS__MEMORY__TOKENS": TOKEN}
+        self.service = Service(place, f"service-{size}", settings)
         self.seconds, self.size = options.seconds, size
         with self.service.connect() as connection:
             for start in range(0, size, BATCH):
