@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    net::TcpListener,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -19,7 +18,7 @@ use tokio::{
 
 use crate::transport::{
     connections::Stage,
-    listener::{ACCEPT_TIME, ignore_new_connections},
+    listener::{ACCEPT_TIME, HttpListener},
 };
 
 /// A server. Its listener accepts connections as soon as the server is created.
@@ -51,7 +50,7 @@ impl Drop for WorkerEnd {
 }
 
 /// The listener until the server stops: the kernel accepts connections until its last handle is closed.
-pub(crate) type SharedListener = Arc<Mutex<Option<TcpListener>>>;
+pub(crate) type SharedListener = Arc<Mutex<Option<HttpListener>>>;
 
 impl HttpServer {
     /// Returns a handle that stops the server.
@@ -93,8 +92,13 @@ impl HttpServerHandle {
         self.stage.send_replace(Stage::Stopping { idle_grace });
         let listener = self.listener.lock().ok().and_then(|mut listener| listener.take());
         if let Some(listener) = listener {
-            if let Err(error) = ignore_new_connections(&listener) {
+            let others_accept = listener.end().unwrap_or_else(|error| {
                 tracing::debug!(%error, "connections that are being opened may be reset");
+                false
+            });
+            if others_accept {
+                // Connections go on arriving: this process must accept none of them that it cannot serve.
+                self.server.pause().await;
             }
             drop(listener);
             sleep(ACCEPT_TIME).await;

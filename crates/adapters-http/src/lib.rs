@@ -40,4 +40,5 @@ pub use middleware::{
 pub use openapi::openapi_document;
 pub use serve::{ApiSettings, serve_api, serve_management};
 pub use traces::{ServerTimingLayer, TraceSettings};
+pub use transport::listener::HttpListener;
 pub use use_cases::UseCases;

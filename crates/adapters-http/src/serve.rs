@@ -5,8 +5,9 @@ mod tests;
 
 use std::{
     fmt::Debug,
+    future::ready,
     io,
-    net::TcpListener,
+    net::SocketAddr,
     rc::Rc,
     sync::{Arc, Mutex, atomic::AtomicBool},
     time::Duration,
@@ -19,7 +20,10 @@ use actix_web::{
     App, Error,
     dev::AppConfig,
     middleware::{Condition, from_fn},
-    rt::{self, net::TcpStream},
+    rt::{
+        self,
+        net::{TcpStream, UnixStream},
+    },
     web::Data,
 };
 use animal_store_app::CheckReadiness;
@@ -46,9 +50,10 @@ use crate::{
     routes,
     traces::TraceSettings,
     transport::{
+        client_stream::ClientStream,
         connections::{Connections, Stage},
         counted_stream::CountedStream,
-        listener,
+        listener::{HttpListener, ListeningSocket},
         request_stream::RequestStream,
         responding::respond,
         sliced_body::WRITE_BUFFER_BYTES,
@@ -89,7 +94,7 @@ pub struct ApiSettings {
 /// # Panics
 /// Outside of a runtime.
 pub fn serve_api<F>(
-    listener: TcpListener,
+    listener: HttpListener,
     settings: ApiSettings,
     registry: &mut Registry,
     use_cases: F,
@@ -131,7 +136,7 @@ where
 /// # Errors
 /// If the listener cannot be used.
 pub fn serve_management(
-    listener: TcpListener,
+    listener: HttpListener,
     limits: &Limits,
     readiness: &CheckReadiness,
     registry: Arc<Registry>,
@@ -161,7 +166,7 @@ pub fn serve_management(
 }
 
 fn serve<I, S, B>(
-    listener: TcpListener,
+    listener: HttpListener,
     limits: &Limits,
     log_level: Level,
     logged: RequestLogFilter,
@@ -177,7 +182,7 @@ where
     let workers = limits.running_workers();
     let Limits { head_timeout, body_timeout, keep_alive, answer_timeout, .. } = *limits;
     let limits = limits.clone();
-    listener::prepare(&listener)?;
+    listener.prepare()?;
     let (stage, stage_receiver) = watch::channel(Stage::Serving);
     let (worker_end, ended) = mpsc::unbounded_channel();
     let is_draining = Arc::new(AtomicBool::new(false));
@@ -187,7 +192,7 @@ where
         .max_concurrent_connections(limits.accepted_connections_per_worker())
         .shutdown_timeout(NEVER_FORCED)
         .disable_signals();
-    let server = server.listen("http", listener.try_clone()?, move || {
+    let serve_streams = move || {
         let metrics = metrics.add_worker();
         let log = Rc::new(RequestLog { level: log_level, logged: logged.clone(), metrics: Arc::clone(&metrics) });
         let connections = Connections::new(&limits, workers, Rc::clone(&log), Arc::clone(&draining));
@@ -204,7 +209,7 @@ where
             .client_disconnect_timeout(Duration::ZERO)
             .keep_alive(keep_alive + CLOCK_RESOLUTION)
             .h1_write_buffer_size(WRITE_BUFFER_BYTES)
-            .on_connect_ext(|stream: &RequestStream<CountedStream<TcpStream>>, extensions| {
+            .on_connect_ext(|stream: &RequestStream<CountedStream<ClientStream>>, extensions| {
                 if let Some(peer) = stream.connection().peer {
                     extensions.insert(PeerAddress::new(peer));
                 }
@@ -213,11 +218,9 @@ where
             .h1(apply_fn_factory(map_config(app(log), |()| AppConfig::default()), move |request, service| {
                 respond(request, service, &connections)
             }));
-        fn_service(move |stream: TcpStream| {
+        fn_service(move |(stream, peer): (ClientStream, Option<SocketAddr>)| {
             let (connections, metrics) = (Rc::clone(&admission), Arc::clone(&metrics));
             async move {
-                stream.set_nodelay(true).map_err(DispatchError::Io)?;
-                let peer = stream.peer_addr().ok();
                 let stream = CountedStream::new(stream, metrics);
                 let slot = connections.admit(peer).await;
                 let stream = WriteTimeoutStream::new(stream, answer_timeout);
@@ -225,7 +228,20 @@ where
             }
         })
         .and_then(http)
-    })?;
+    };
+    let server = match listener.try_clone_socket()? {
+        ListeningSocket::Tcp(socket) => server.listen("http", socket, move || {
+            fn_service(|stream: TcpStream| {
+                let peer = stream.peer_addr().ok();
+                let prepared = stream.set_nodelay(true).map_err(DispatchError::Io);
+                ready(prepared.map(|()| (ClientStream::Tcp(stream), peer)))
+            })
+            .and_then(serve_streams())
+        })?,
+        ListeningSocket::Unix(socket) => server.listen_uds("http", socket, move || {
+            fn_service(|stream: UnixStream| ready(Ok((ClientStream::Unix(stream), None)))).and_then(serve_streams())
+        })?,
+    };
     let listener = Arc::new(Mutex::new(Some(listener)));
     Ok(HttpServer { ended, server: server.run(), listener, is_draining, stage })
 }

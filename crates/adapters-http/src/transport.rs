@@ -16,6 +16,7 @@
 //! Over sockets, in `server/tests/api`: `raw_http.rs`, `raw_requests.rs`, `raw_uploads.rs`, `slow_clients.rs`,
 //! `bounds.rs` and `drain.rs`; in `server/tests/process`: `slow_readers.rs`.
 
+pub(crate) mod client_stream;
 pub(crate) mod connection;
 pub(crate) mod connections;
 pub(crate) mod counted_stream;

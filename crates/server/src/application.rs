@@ -17,7 +17,9 @@ use std::{
     time::Duration,
 };
 
-use animal_store_adapters_http::{ApiSettings, HttpServer, InFlight, TraceSettings, serve_api, serve_management};
+use animal_store_adapters_http::{
+    ApiSettings, HttpListener, HttpServer, InFlight, TraceSettings, serve_api, serve_management,
+};
 use animal_store_app::CheckReadiness;
 use anyhow::{anyhow, bail};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
@@ -86,11 +88,12 @@ impl Application {
             logged: config.log.requests,
         };
         let limits = settings.limits.clone();
-        let (api, in_flight) = serve_api(listener, settings, prefixed, use_cases)?;
+        let (api, in_flight) = serve_api(HttpListener::tcp(listener), settings, prefixed, use_cases)?;
         let Adapters { readiness, writer, uses_writer, .. } = adapters;
         let registry = Arc::new(registry);
-        let management =
-            management.map(|listener| serve_management(listener, &limits, &readiness, registry)).transpose()?;
+        let management = management
+            .map(|listener| serve_management(HttpListener::tcp(listener), &limits, &readiness, registry))
+            .transpose()?;
         let shutdown = config.shutdown;
         Ok(Self { address, management_address, api, management, in_flight, readiness, writer, uses_writer, shutdown })
     }

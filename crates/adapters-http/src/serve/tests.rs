@@ -1,5 +1,6 @@
 use std::{
     future::{Ready, ready},
+    net::TcpListener,
     task::{Context, Poll},
 };
 
@@ -31,7 +32,8 @@ async fn a_worker_thread_that_panics_is_an_error_of_its_server() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let logged = RequestLogFilter::new(LoggedRequests::ALL);
     let app = |_| fn_factory_with_config(|_: AppConfig| ready(Ok::<_, ()>(Panicking)));
-    let server = serve(listener, &Limits::MINIMAL, Level::DEBUG, logged, Arc::default(), app).expect("a server");
+    let server = serve(HttpListener::tcp(listener), &Limits::MINIMAL, Level::DEBUG, logged, Arc::default(), app)
+        .expect("a server");
 
     let end = timeout(Duration::from_secs(20), server.run()).await.expect("the end of the server");
     assert_eq!(end.expect_err("a panic").to_string(), "a worker thread has ended");

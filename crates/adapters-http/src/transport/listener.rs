@@ -1,6 +1,12 @@
-//! Options of the listening socket.
+//! The listening sockets, and how each of them ends without losing a connection that a client has opened.
 
-use std::{io, net::TcpListener, time::Duration};
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    os::unix::net::UnixListener,
+    path::PathBuf,
+    time::Duration,
+};
 
 use socket2::SockRef;
 
@@ -15,18 +21,88 @@ pub(crate) const ACCEPT_TIME: Duration = Duration::from_millis(100);
 /// full, a client retries after a second.
 const BACKLOG: i32 = 4096;
 
-/// Sets the options of a listening socket.
-pub(crate) fn prepare(listener: &TcpListener) -> io::Result<()> {
-    let socket = SockRef::from(listener);
-    socket.set_tcp_notsent_lowat(MAX_NOT_SENT)?;
-    socket.listen(BACKLOG)
+/// A listening socket for clients.
+#[derive(Debug)]
+pub struct HttpListener {
+    pub(crate) socket: ListeningSocket,
+    end: ListenerEnd,
 }
 
-/// Lets the kernel ignore further attempts to connect. A listener that is closed resets the connections that it has
-/// not accepted; after [`ACCEPT_TIME`] there are none, and no request is lost. Clients retry for a second, and are then
-/// refused.
-pub(crate) fn ignore_new_connections(listener: &TcpListener) -> io::Result<()> {
-    SockRef::from(listener).attach_filter(&DROP_SYN)
+#[derive(Debug)]
+pub(crate) enum ListeningSocket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// How the server ends the listener.
+#[derive(Debug)]
+enum ListenerEnd {
+    /// The kernel ignores further attempts to connect. Clients retry for a second, and are then refused.
+    IgnoreAttempts,
+    /// The path is removed, so that clients cannot connect.
+    RemovePath(PathBuf),
+    /// Another process has the socket too, and accepts the connections that wait in it.
+    Leave,
+}
+
+impl HttpListener {
+    /// A TCP socket of this process.
+    pub const fn tcp(socket: TcpListener) -> Self {
+        Self { socket: ListeningSocket::Tcp(socket), end: ListenerEnd::IgnoreAttempts }
+    }
+
+    /// A Unix socket of this process with this path, which is removed at the end.
+    pub const fn unix(socket: UnixListener, path: PathBuf) -> Self {
+        Self { socket: ListeningSocket::Unix(socket), end: ListenerEnd::RemovePath(path) }
+    }
+
+    /// Leaves the socket as it is at the end, because the process that started this one keeps it.
+    #[must_use]
+    pub fn inherited(self) -> Self {
+        Self { end: ListenerEnd::Leave, ..self }
+    }
+
+    /// Returns the address of a TCP socket.
+    pub fn tcp_address(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            ListeningSocket::Tcp(socket) => socket.local_addr().ok(),
+            ListeningSocket::Unix(_) => None,
+        }
+    }
+
+    /// Sets the options of the socket.
+    pub(crate) fn prepare(&self) -> io::Result<()> {
+        let socket = match &self.socket {
+            ListeningSocket::Tcp(socket) => {
+                let socket = SockRef::from(socket);
+                socket.set_tcp_notsent_lowat(MAX_NOT_SENT)?;
+                socket
+            }
+            ListeningSocket::Unix(socket) => SockRef::from(socket),
+        };
+        socket.listen(BACKLOG)
+    }
+
+    pub(crate) fn try_clone_socket(&self) -> io::Result<ListeningSocket> {
+        Ok(match &self.socket {
+            ListeningSocket::Tcp(socket) => ListeningSocket::Tcp(socket.try_clone()?),
+            ListeningSocket::Unix(socket) => ListeningSocket::Unix(socket.try_clone()?),
+        })
+    }
+
+    /// Lets no further connection arrive. A socket that is closed resets the connections that are not accepted yet:
+    /// after [`ACCEPT_TIME`] there are none, and no request is lost. Returns whether connections still arrive, for
+    /// another process.
+    pub(crate) fn end(&self) -> io::Result<bool> {
+        match (&self.end, &self.socket) {
+            (ListenerEnd::IgnoreAttempts, ListeningSocket::Tcp(socket)) => {
+                SockRef::from(socket).attach_filter(&DROP_SYN)?;
+            }
+            (ListenerEnd::RemovePath(path), _) => std::fs::remove_file(path)?,
+            _ => return Ok(true),
+        }
+        Ok(false)
+    }
 }
 
 /// A filter of the kernel for segments of TCP: drops those with SYN and without ACK.

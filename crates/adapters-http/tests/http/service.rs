@@ -7,8 +7,8 @@ use std::{
 };
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, Limits, LoggedRequests, RequestLogFilter, TraceSettings, TrustedProxies, UseCases,
-    serve_api,
+    AllowedOrigins, ApiSettings, HttpListener, Limits, LoggedRequests, RequestLogFilter, TraceSettings, TrustedProxies,
+    UseCases, serve_api,
 };
 use animal_store_app::{
     ApiKey, Authenticate, CreatePet, GetPet, ListPets, NoteDeprecatedUse, Scope,
@@ -82,7 +82,7 @@ impl Service {
         let logged = RequestLogFilter::new(LoggedRequests::ALL);
         let settings = ApiSettings { limits, origins, proxies, traces: TraceSettings::default(), logged };
         let _guard = runtime.enter();
-        let started = serve_api(listener, settings, &mut registry, move || use_cases.clone());
+        let started = serve_api(HttpListener::tcp(listener), settings, &mut registry, move || use_cases.clone());
         let (server, _) = started.expect("a server");
         runtime.spawn(server.run());
         Self { address, client, registry, _runtime: runtime }
