@@ -5,17 +5,18 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use animal_store_app::ports::{StorageError, StoredPet};
-use animal_store_domain::{
-    CategoryId, CreationTime, CreationTimeError, NewPet, Pet, PetId, PetName, PetNameError, PetStatus,
+use animal_store_app::{
+    CorruptRow, PetColumns,
+    ports::{StorageError, StoredPet},
+    status_number,
 };
+use animal_store_domain::{CreationTime, CreationTimeError, NewPet, Pet, PetId, PetName, PetNameError, PetStatus};
 use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
     pg::{Pg, PgValue},
     prelude::*,
     sql_types::{self, BigInt, Nullable, SmallInt, Text},
 };
-use thiserror::Error;
 use tokio_postgres::{
     Row,
     types::{ToSql, Type},
@@ -55,17 +56,8 @@ pub(crate) type Array<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 pub(crate) fn arrays<'a>(pets: impl Iterator<Item = &'a NewPet> + Clone) -> Vec<Array<'a>> {
     let names: Vec<_> = pets.clone().map(|pet| pet.name().as_str()).collect();
     let categories: Vec<_> = pets.clone().map(|pet| pet.category_id().get()).collect();
-    let statuses: Vec<_> = pets.map(|pet| pet.status().map(status_code)).collect();
+    let statuses: Vec<_> = pets.map(|pet| pet.status().map(status_number)).collect();
     vec![Box::new(names), Box::new(categories), Box::new(statuses)]
-}
-
-/// A row that is not a valid pet.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("table pets, column {column}, id {id}: {problem}")]
-struct CorruptRow {
-    column: &'static str,
-    id: i64,
-    problem: String,
 }
 
 impl PetRow {
@@ -77,7 +69,7 @@ impl PetRow {
 /// Returns the rows of a list. A list by status has that `status`.
 pub(crate) fn rows_of(arrays: PetArrays, status: Option<PetStatus>) -> impl Iterator<Item = PetRow> {
     let (ids, names, category_ids, statuses) = arrays;
-    let statuses = statuses.into_iter().flatten().chain(repeat(status.map(status_code)));
+    let statuses = statuses.into_iter().flatten().chain(repeat(status.map(status_number)));
     let columns = ids.unwrap_or_default().into_iter().zip(names.unwrap_or_default());
     let rows = columns.zip(category_ids.unwrap_or_default()).zip(statuses);
     rows.map(|(((id, name), category_id), status)| PetRow { id, name, category_id, status })
@@ -87,11 +79,8 @@ impl TryFrom<PetRow> for Pet {
     type Error = StorageError;
 
     fn try_from(row: PetRow) -> Result<Self, StorageError> {
-        let corrupt = |column, problem| StorageError::Corrupt(CorruptRow { column, id: row.id, problem }.into());
-        let id = PetId::parse(row.id).map_err(|error| corrupt("id", error.to_string()))?;
-        let name = row.name.0.map_err(|error| corrupt("name", error.to_string()))?;
-        let status = row.status.map(|code| status(code).ok_or_else(|| corrupt("status", format!("unknown: {code}"))));
-        Ok(Self::new(id, NewPet::new(name, CategoryId::new(row.category_id)).with_status(status.transpose()?)))
+        let PetRow { id, name: StoredName(name), category_id, status } = row;
+        Ok(Self::try_from(PetColumns { id, name, category_id, status })?)
     }
 }
 
@@ -127,7 +116,7 @@ impl<'a> NewPetRow<'a> {
 
     pub(crate) fn new(id: PetId, pet: &'a NewPet, created_at: SystemTime) -> Self {
         let (name, category_id) = (pet.name().as_str(), pet.category_id().get());
-        Self { id: id.get(), name, category_id, status: pet.status().map(status_code), created_at }
+        Self { id: id.get(), name, category_id, status: pet.status().map(status_number), created_at }
     }
 
     pub(crate) fn values(&self) -> [&(dyn ToSql + Sync); 5] {
@@ -140,9 +129,10 @@ impl TryFrom<StoredPetRow> for StoredPet {
 
     fn try_from(StoredPetRow { pet, created_at }: StoredPetRow) -> Result<Self, StorageError> {
         let id = pet.id;
-        let created_at = creation_time(created_at).map_err(|error| {
-            let row = CorruptRow { column: "created_at", id, problem: error.to_string() };
-            StorageError::Corrupt(row.into())
+        let created_at = creation_time(created_at).map_err(|error| CorruptRow {
+            column: "created_at",
+            id,
+            problem: error.to_string(),
         })?;
         Ok(Self { pet: pet.try_into()?, created_at })
     }
@@ -161,46 +151,5 @@ pub(crate) struct StoredName(Result<PetName, PetNameError>);
 impl FromSql<Text, Pg> for StoredName {
     fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
         Ok(Self(PetName::parse(std::str::from_utf8(value.as_bytes())?)))
-    }
-}
-
-/// Number that stands for a status in the database.
-pub(crate) const fn status_code(status: PetStatus) -> i16 {
-    match status {
-        PetStatus::Available => 1,
-        PetStatus::Pending => 2,
-        PetStatus::Sold => 3,
-    }
-}
-
-fn status(code: i16) -> Option<PetStatus> {
-    PetStatus::ALL.into_iter().find(|status| status_code(*status) == code)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(id: i64, name: &str, status: Option<i16>) -> PetRow {
-        PetRow { id, name: StoredName(PetName::parse(name)), category_id: 1, status }
-    }
-
-    #[test]
-    fn a_status_is_stored_as_its_number() {
-        assert_eq!(PetStatus::ALL.map(status_code), [1, 2, 3]);
-        assert_eq!([1, 2, 3].map(status), PetStatus::ALL.map(Some));
-        assert_eq!([0, 4, -1].map(status), [None; 3]);
-    }
-
-    #[test]
-    fn an_invalid_row_is_reported_by_column_and_id() {
-        for (row, column) in
-            [(row(0, "Rex", None), "id"), (row(7, " ", None), "name"), (row(7, "Rex", Some(4)), "status")]
-        {
-            let id = row.id;
-            let StorageError::Corrupt(cause) = Pet::try_from(row).unwrap_err() else { panic!("corrupt") };
-            let message = cause.to_string();
-            assert!(message.starts_with(&format!("table pets, column {column}, id {id}: ")), "{message}");
-        }
     }
 }

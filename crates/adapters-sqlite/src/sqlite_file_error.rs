@@ -45,7 +45,8 @@ pub enum SqliteFileError {
     },
     /// A newer program changed the schema by these migrations.
     #[error(
-        "{path}: a newer program has made changes that this one cannot work with: {}; use its release",
+        "{path}: a newer program has made changes that this one cannot work with: {}; use its release, or restore a \
+         backup",
         .migrations.join(", ")
     )]
     Newer {

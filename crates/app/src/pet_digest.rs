@@ -1,5 +1,7 @@
-use animal_store_domain::{NewPet, PetStatus};
+use animal_store_domain::NewPet;
 use sha2::{Digest, Sha256};
+
+use crate::status_number;
 
 /// Digest of a pet, by which two creates with one idempotency key are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -13,7 +15,7 @@ impl PetDigest {
     pub fn from_pet(pet: &NewPet) -> Self {
         let digest = Sha256::new()
             .chain_update(pet.category_id().get().to_be_bytes())
-            .chain_update(status_number(pet.status()).to_be_bytes())
+            .chain_update(pet.status().map_or(0, status_number).to_be_bytes())
             .chain_update(pet.name().as_str())
             .finalize();
         Self(digest.into())
@@ -30,19 +32,9 @@ impl PetDigest {
     }
 }
 
-/// Returns the number of a status in digests.
-pub(crate) const fn status_number(status: Option<PetStatus>) -> i16 {
-    match status {
-        None => 0,
-        Some(PetStatus::Available) => 1,
-        Some(PetStatus::Pending) => 2,
-        Some(PetStatus::Sold) => 3,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use animal_store_domain::{CategoryId, PetName};
+    use animal_store_domain::{CategoryId, PetName, PetStatus};
 
     use super::*;
 

@@ -2,7 +2,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::{pet_digest::status_number, ports::StoredPet};
+use crate::{ports::StoredPet, status_number};
 
 /// SHA-256 digest of a set of stored pets in order of id: equal for a storage, its exports and its copies.
 ///
@@ -34,7 +34,7 @@ impl PetsHasher {
         let name = new_pet.name().as_str();
         self.sha256.update(stored.pet.id().get().to_be_bytes());
         self.sha256.update(new_pet.category_id().get().to_be_bytes());
-        self.sha256.update(status_number(new_pet.status()).to_be_bytes());
+        self.sha256.update(new_pet.status().map_or(0, status_number).to_be_bytes());
         self.sha256.update((name.len() as u64).to_be_bytes());
         self.sha256.update(name);
         self.sha256.update(stored.created_at.micros().to_be_bytes());

@@ -1,6 +1,7 @@
-//! For tests only: sample values and the [`contract`] suites that every adapter has to pass.
+//! For tests only: sample values, the [`contract`] suites that every adapter has to pass, and random histories.
 
 pub mod contract;
+mod histories;
 mod memory_bulk_storage;
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::{
     ports::{ApiKeyUses, BulkPet, MockApiKeyUses, PetBatch, StoredPet},
 };
 
-pub use self::memory_bulk_storage::MemoryBulkStorage;
+pub use self::{histories::assert_same_results, memory_bulk_storage::MemoryBulkStorage};
 
 /// Returns a pet with this name, category 1 and no status.
 ///

@@ -1,4 +1,4 @@
-use animal_store_app::ports::StorageError;
+use animal_store_app::{ports::StorageError, status_number};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use diesel::{QueryResult, result::Error::DeserializationError};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -7,7 +7,7 @@ use super::{
     query::{self, Lists},
     read::Read,
 };
-use crate::pet_row::{PetArrays, PetRow, rows_of, status_code};
+use crate::pet_row::{PetArrays, PetRow, rows_of};
 
 /// Reads the first pets, of every status or of one. A batch has lists of one kind only.
 pub(super) struct List {
@@ -29,7 +29,7 @@ impl Read for List {
     ) -> QueryResult<Vec<Result<Vec<Pet>, StorageError>>> {
         if let [list] = lists {
             let (after, limit) = (list.after(), list.limit());
-            let rows: Vec<PetRow> = match list.status_code() {
+            let rows: Vec<PetRow> = match list.status_number() {
                 None => query::list(after, limit).load(&mut connection).await?,
                 Some(status) => query::list_by_status(status, after, limit).load(&mut connection).await?,
             };
@@ -38,7 +38,7 @@ impl Read for List {
         let batch = Lists {
             after: lists.iter().map(|list| list.after()).collect(),
             limits: lists.iter().map(|list| list.limit()).collect(),
-            statuses: lists.iter().map(|list| list.status_code()).collect(),
+            statuses: lists.iter().map(|list| list.status_number()).collect(),
         };
         let rows: Vec<(i64, PetArrays)> = batch.load(&mut connection).await?;
         let mut loaded: Vec<_> = lists.iter().map(|_| Ok(Vec::new())).collect();
@@ -60,8 +60,8 @@ impl List {
         i64::try_from(self.limit).unwrap_or(i64::MAX)
     }
 
-    fn status_code(&self) -> Option<i16> {
-        self.status.map(status_code)
+    fn status_number(&self) -> Option<i16> {
+        self.status.map(status_number)
     }
 }
 

@@ -20,7 +20,10 @@ pub enum MigrationError {
     #[error("these migrations are pending: {}; run `animal-store migrate`", .0.join(", "))]
     Pending(Vec<String>),
     /// A newer program removed parts of the schema by these migrations.
-    #[error("a newer program has made changes that this one cannot work with: {}; use its release", .0.join(", "))]
+    #[error(
+        "a newer program has made changes that this one cannot work with: {}; use its release, or restore a backup",
+        .0.join(", ")
+    )]
     Contracted(Vec<String>),
     /// A migration failed. It had no effect, unless it runs outside of a transaction.
     #[error("migration {name} failed: {reason}")]

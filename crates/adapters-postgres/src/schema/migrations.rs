@@ -1,14 +1,12 @@
 use std::time::Duration;
 
+use animal_store_app::SchemaComparison;
 use diesel::{QueryResult, select, sql_types};
 use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 use diesel_migrations::MigrationHarness;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{
-    migration_error::MigrationError,
-    named_migration::{self, Comparison},
-};
+use super::{migration_error::MigrationError, named_migration};
 use crate::{
     PgEndpoint,
     connection::{ConnectionTask, application_name},
@@ -47,13 +45,13 @@ impl Migrations {
     /// # Errors
     /// [`MigrationError::Unavailable`], [`MigrationError::Encoding`], [`MigrationError::Contracted`].
     pub async fn pending(&self) -> Result<Vec<String>, MigrationError> {
-        let Comparison { pending, newer } = self.comparison().await?;
+        let SchemaComparison { pending, newer, .. } = self.comparison().await?;
         warn_about_newer(&newer);
         Ok(pending)
     }
 
     /// Compares the migrations of this program with the records of the database. Fails as [`pending`](Self::pending).
-    pub(crate) async fn comparison(&self) -> Result<Comparison, MigrationError> {
+    pub(crate) async fn comparison(&self) -> Result<SchemaComparison, MigrationError> {
         let (mut connection, _task) = self.connect().await?;
         self.compare(&mut connection).await
     }
@@ -75,7 +73,7 @@ impl Migrations {
             // Another process may have run them meanwhile.
             comparison = self.compare(&mut connection).await?;
         }
-        let Comparison { pending, newer } = comparison;
+        let SchemaComparison { pending, newer, .. } = comparison;
         warn_about_newer(&newer);
         let mut done = Vec::new();
         if pending.is_empty() {
@@ -103,9 +101,13 @@ impl Migrations {
         Ok((self.within(self.timeout, AsyncPgConnection::try_from(client)).await?, task))
     }
 
-    async fn compare(&self, connection: &mut AsyncPgConnection) -> Result<Comparison, MigrationError> {
+    async fn compare(&self, connection: &mut AsyncPgConnection) -> Result<SchemaComparison, MigrationError> {
         let recorded = self.within(self.timeout, named_migration::recorded_names(connection)).await?;
-        Comparison::with_records(&recorded)
+        let comparison = SchemaComparison::from_names(named_migration::names(), &recorded);
+        if !comparison.contracted.is_empty() {
+            return Err(MigrationError::Contracted(comparison.contracted));
+        }
+        Ok(comparison)
     }
 
     /// Keeps other processes from changing the schema until the connection ends. It polls: an index that is built

@@ -10,7 +10,7 @@ use diesel::{
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use diesel_migrations::{EmbeddedMigrations, embed_migrations};
 
-use super::{migration_error::MigrationError, tables::__diesel_schema_migrations as records};
+use super::tables::__diesel_schema_migrations as records;
 
 const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
 
@@ -28,24 +28,9 @@ pub(super) fn all() -> Vec<NamedMigration> {
     migrations.into_iter().map(|inner| NamedMigration { name: inner.name().to_string(), inner }).collect()
 }
 
-/// Names of migrations, compared with the records of a database.
-pub(crate) struct Comparison {
-    pub(crate) pending: Vec<String>,
-    /// Expansions by a newer program.
-    pub(crate) newer: Vec<String>,
-}
-
-impl Comparison {
-    /// Compares the migrations of this program with the recorded ones.
-    pub(super) fn with_records(recorded: &[String]) -> Result<Self, MigrationError> {
-        let ours: Vec<String> = all().into_iter().map(|migration| migration.name).collect();
-        let unknown = recorded.iter().filter(|name| !ours.contains(name)).cloned();
-        let (newer, contracted): (Vec<_>, Vec<_>) = unknown.partition(|name| is_expansion(name));
-        if !contracted.is_empty() {
-            return Err(MigrationError::Contracted(contracted));
-        }
-        Ok(Self { pending: ours.into_iter().filter(|name| !recorded.contains(name)).collect(), newer })
-    }
+/// Returns the names of [`all`].
+pub(super) fn names() -> Vec<String> {
+    all().into_iter().map(|migration| migration.name).collect()
 }
 
 /// Returns no names if the table of records does not exist, and does not create it.
@@ -56,11 +41,6 @@ pub(super) async fn recorded_names(connection: &mut AsyncPgConnection) -> QueryR
         None => Ok(Vec::new()),
         Some(_) => records::table.select(records::version).order(records::version).load(connection).await,
     }
-}
-
-/// Whether a program that does not contain the migration works with its result.
-fn is_expansion(name: &str) -> bool {
-    name.contains("_expand_") && !name.contains("_contract_")
 }
 
 impl MigrationName for NamedMigration {

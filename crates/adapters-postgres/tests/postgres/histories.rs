@@ -1,74 +1,24 @@
 //! PostgreSQL and the memory adapter give the same results to every sequence of calls.
 
 use animal_store_adapters_memory::MemoryPetRepository;
-use animal_store_app::ports::{AddPet, PetRepository};
-use animal_store_domain::{CategoryId, NewPet, PetId, PetName, PetStatus};
+use animal_store_app::test_support::assert_same_results;
 use animal_store_test_servers::PgDatabase;
-use proptest::{collection::vec, option, prelude::*, sample::select, test_runner::TestRunner};
+use tokio::runtime::Builder;
 
 use crate::{
     sql_session::client,
     store::{Store, settings},
 };
 
-#[derive(Debug, Clone)]
-enum Step {
-    Add(NewPet),
-    List(Option<PetStatus>, Option<PetId>, usize),
-    Find(PetId),
-}
-
-fn status() -> impl Strategy<Value = Option<PetStatus>> {
-    option::of(select(&PetStatus::ALL))
-}
-
-/// An id of a pet, or one behind the last pet.
-fn id() -> impl Strategy<Value = PetId> {
-    prop_oneof![9 => 1..40_i64, 1 => 1..=i64::MAX].prop_map(|id| PetId::parse(id).expect("1 or more"))
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let name = any::<String>().prop_filter_map("a name", |text| PetName::parse(&text).ok());
-    let pet = (name, any::<i64>(), status())
-        .prop_map(|(name, category, status)| NewPet::new(name, CategoryId::new(category)).with_status(status));
-    prop_oneof![
-        4 => pet.prop_map(Step::Add),
-        4 => (status(), option::of(id()), 0..12_usize)
-            .prop_map(|(status, after, limit)| Step::List(status, after, limit)),
-        1 => id().prop_map(Step::Find),
-    ]
-}
-
-async fn result(repository: &dyn PetRepository, step: Step) -> String {
-    match step {
-        Step::Add(pet) => format!("{:?}", repository.add(AddPet::new(pet)).await),
-        Step::List(status, after, limit) => format!("{:?}", repository.list(status, after, limit).await),
-        Step::Find(id) => format!("{:?}", repository.find(id).await),
-    }
-}
-
 #[test]
 fn postgresql_and_memory_give_the_same_results() {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let database = PgDatabase::new();
-    let (store, client) = runtime.block_on(async {
-        let store = Store::at(database.url(), settings()).await;
-        let client = client(database.url()).await;
-        (store, client)
-    });
+    let (store, client) =
+        runtime.block_on(async { (Store::at(database.url(), settings()).await, client(database.url()).await) });
 
-    let config = ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() };
-    let tested = TestRunner::new(config).run(&vec(step(), 1..60), |steps| {
-        runtime.block_on(async {
-            client.batch_execute("TRUNCATE pets RESTART IDENTITY").await.expect("an empty table");
-            let memory = MemoryPetRepository::new(settings().idempotency_retention);
-            for step in steps {
-                let expected = result(&memory, step.clone()).await;
-                prop_assert_eq!(result(&*store.repository, step.clone()).await, expected, "{:?}", step);
-            }
-            Ok(())
-        })
+    assert_same_results(&runtime, &*store.repository, async || {
+        client.batch_execute("TRUNCATE pets RESTART IDENTITY").await.expect("an empty table");
+        MemoryPetRepository::new(settings().idempotency_retention)
     });
-    tested.unwrap_or_else(|error| panic!("{error}"));
 }

@@ -5,14 +5,18 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use animal_store_app::ports::{AddedBulkPet, BulkPet, StorageError, StoredPet};
+use animal_store_app::{
+    CorruptRow,
+    ports::{AddedBulkPet, BulkPet, StorageError, StoredPet},
+    status_number,
+};
 use animal_store_domain::{CreationTime, Pet, PetId};
 use diesel::prelude::*;
 
 use super::error::{BulkError, Refusal};
 use crate::{
     change::AccessError,
-    pet_row::{PetRow, status_code},
+    pet_row::PetRow,
     schema::tables::{pets, sqlite_sequence},
 };
 
@@ -87,7 +91,7 @@ fn insert(
             pets::id.eq(*id),
             pets::name.eq(pet.name().as_str()),
             pets::category_id.eq(pet.category_id().get()),
-            pets::status.eq(pet.status().map(status_code)),
+            pets::status.eq(pet.status().map(status_number)),
             pets::created_at.eq(created_at.map_or(now, CreationTime::micros)),
         )
     });
@@ -123,7 +127,8 @@ fn parse((row, created_at): StoredPetRow) -> Result<StoredPet, BulkError> {
         error => AccessError::Corrupt(error.to_string()),
     })?;
     let created_at = CreationTime::parse(created_at).map_err(|error| {
-        AccessError::Corrupt(format!("table pets, column created_at, id {}: {error}", pet.id().get()))
+        let row = CorruptRow { column: "created_at", id: pet.id().get(), problem: error.to_string() };
+        AccessError::Corrupt(row.to_string())
     })?;
     Ok(StoredPet { pet, created_at })
 }

@@ -1,4 +1,4 @@
-use animal_store_app::ports::StorageError;
+use animal_store_app::{ports::StorageError, status_number};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use diesel::{QueryResult, RunQueryDsl, SqliteConnection, prelude::*};
 use tokio::sync::oneshot;
@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use super::query;
 use crate::{
     error::read_error,
-    pet_row::{PetRow, PetRowWithoutStatus, status_code},
+    pet_row::{PetRow, PetRowWithoutStatus},
 };
 
 /// A read, and the channel for its response.
@@ -38,7 +38,7 @@ impl Read {
                 let after = after.map_or(0, PetId::get);
                 let limit = i64::try_from(limit).unwrap_or(i64::MAX);
                 if let Some(status) = status {
-                    let rows = query::list_by_status(status_code(status), after, limit);
+                    let rows = query::list_by_status(status_number(status), after, limit);
                     let rows = rows.load::<PetRowWithoutStatus>(connection);
                     respond(sender, rows, |rows| {
                         rows.into_iter().map(|row| Pet::try_from(row.with_status(status))).collect()

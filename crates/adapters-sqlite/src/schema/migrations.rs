@@ -1,31 +1,20 @@
 use std::path::Path;
 
+use animal_store_app::SchemaComparison;
 use diesel::{QueryResult, SqliteConnection, connection::SimpleConnection, prelude::*};
 use diesel_migrations::MigrationHarness;
 
 use super::{APPLICATION_ID, named_migration, tables::__diesel_schema_migrations as records};
 use crate::{SqliteFileError, scalar::number};
 
-/// Names of migrations, compared with the records of a file.
-pub(crate) struct Comparison {
-    pub(crate) pending: Vec<String>,
-    /// Expansions by a newer program.
-    pub(crate) newer: Vec<String>,
-    /// Other changes by a newer program.
-    pub(crate) contracted: Vec<String>,
-}
-
 /// Compares the migrations of this program with the recorded ones.
-pub(crate) fn compare(connection: &mut SqliteConnection) -> QueryResult<Comparison> {
+pub(crate) fn compare(connection: &mut SqliteConnection) -> QueryResult<SchemaComparison> {
     const HAS_RECORDS: &str = "SELECT count(*) FROM sqlite_schema WHERE name = '__diesel_schema_migrations'";
     let recorded: Vec<String> = match number(connection, HAS_RECORDS)? {
         0 => Vec::new(),
         _ => records::table.select(records::version).order(records::version).load(connection)?,
     };
-    let ours: Vec<String> = named_migration::all().into_iter().map(|migration| migration.name).collect();
-    let unknown = recorded.iter().filter(|name| !ours.contains(name)).cloned();
-    let (newer, contracted) = unknown.partition(|name| is_expansion(name));
-    Ok(Comparison { pending: ours.into_iter().filter(|name| !recorded.contains(name)).collect(), newer, contracted })
+    Ok(SchemaComparison::from_names(named_migration::names(), &recorded))
 }
 
 /// Runs the pending migrations, one process at a time.
@@ -66,11 +55,6 @@ fn run_pending(connection: &mut SqliteConnection) -> diesel::migration::Result<(
         connection.run_migration(migration)?;
     }
     Ok(())
-}
-
-/// Whether a program that does not contain the migration works with its result.
-fn is_expansion(name: &str) -> bool {
-    name.contains("_expand_") && !name.contains("_contract_")
 }
 
 #[cfg(test)]

@@ -23,6 +23,11 @@ pub(super) fn all() -> Vec<NamedMigration> {
     migrations.into_iter().map(|inner| NamedMigration { name: inner.name().to_string(), inner }).collect()
 }
 
+/// Returns the names of [`all`].
+pub(super) fn names() -> Vec<String> {
+    all().into_iter().map(|migration| migration.name).collect()
+}
+
 impl MigrationName for NamedMigration {
     fn version(&self) -> MigrationVersion<'_> {
         self.name.as_str().into()

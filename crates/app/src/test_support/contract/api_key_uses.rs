@@ -67,7 +67,7 @@ impl Uses {
     }
 }
 
-/// The record has not begun.
+/// The record has not started.
 pub async fn nothing_is_recorded_without_a_use(uses: Uses) {
     let id = uses.add("key").await;
     let recorded = uses.store.list_uses().await.expect("list the uses");

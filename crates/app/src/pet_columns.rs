@@ -1,0 +1,92 @@
+//! The columns of a pet, as adapters store them in a table `pets`.
+
+use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetNameError, PetStatus};
+use thiserror::Error;
+
+use crate::ports::StorageError;
+
+/// A row of the table `pets`. It becomes a [`Pet`] if it is valid.
+#[derive(Debug)]
+pub struct PetColumns {
+    /// The column `id`.
+    pub id: i64,
+    /// The column `name`.
+    pub name: Result<PetName, PetNameError>,
+    /// The column `category_id`.
+    pub category_id: i64,
+    /// The column `status`: a [`status_number`], or none.
+    pub status: Option<i16>,
+}
+
+/// A row of the table `pets` that is not a valid pet.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("table pets, column {column}, id {id}: {problem}")]
+pub struct CorruptRow {
+    /// The column with the invalid value.
+    pub column: &'static str,
+    /// The id of the row.
+    pub id: i64,
+    /// The reason why the value is invalid.
+    pub problem: String,
+}
+
+impl TryFrom<PetColumns> for Pet {
+    type Error = CorruptRow;
+
+    fn try_from(PetColumns { id, name, category_id, status }: PetColumns) -> Result<Self, CorruptRow> {
+        let corrupt = |column, problem| CorruptRow { column, id, problem };
+        let pet_id = PetId::parse(id).map_err(|error| corrupt("id", error.to_string()))?;
+        let name = name.map_err(|error| corrupt("name", error.to_string()))?;
+        let status = status
+            .map(|number| status_from_number(number).ok_or_else(|| corrupt("status", format!("unknown: {number}"))));
+        Ok(Self::new(pet_id, NewPet::new(name, CategoryId::new(category_id)).with_status(status.transpose()?)))
+    }
+}
+
+impl From<CorruptRow> for StorageError {
+    fn from(row: CorruptRow) -> Self {
+        Self::Corrupt(row.into())
+    }
+}
+
+/// Returns the number of a status in tables and digests, which are kept: it must never change. No status is 0 in
+/// digests.
+pub const fn status_number(status: PetStatus) -> i16 {
+    match status {
+        PetStatus::Available => 1,
+        PetStatus::Pending => 2,
+        PetStatus::Sold => 3,
+    }
+}
+
+fn status_from_number(number: i16) -> Option<PetStatus> {
+    PetStatus::ALL.into_iter().find(|status| status_number(*status) == number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns(id: i64, name: &str, status: Option<i16>) -> PetColumns {
+        PetColumns { id, name: PetName::parse(name), category_id: 1, status }
+    }
+
+    #[test]
+    fn a_status_is_stored_as_its_number() {
+        assert_eq!(PetStatus::ALL.map(status_number), [1, 2, 3]);
+        assert_eq!([1, 2, 3].map(status_from_number), PetStatus::ALL.map(Some));
+        assert_eq!([0, 4, -1].map(status_from_number), [None; 3]);
+    }
+
+    #[test]
+    fn an_invalid_row_is_reported_by_column_and_id() {
+        for (row, column) in
+            [(columns(0, "Rex", None), "id"), (columns(7, " ", None), "name"), (columns(7, "Rex", Some(4)), "status")]
+        {
+            let id = row.id;
+            let StorageError::Corrupt(cause) = Pet::try_from(row).unwrap_err().into() else { panic!("corrupt") };
+            let message = cause.to_string();
+            assert!(message.starts_with(&format!("table pets, column {column}, id {id}: ")), "{message}");
+        }
+    }
+}
