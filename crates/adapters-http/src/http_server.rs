@@ -13,13 +13,21 @@ use actix_server::{Server, ServerHandle};
 use tokio::{
     select,
     sync::{mpsc, watch},
-    time::sleep,
+    time::{sleep, timeout},
 };
 
-use crate::transport::{
-    connections::Stage,
-    listener::{ACCEPT_TIME, HttpListener},
+use crate::{
+    metrics::ServerMetrics,
+    transport::{
+        acceptor::Acceptor,
+        connections::Stage,
+        listener::{ACCEPT_TIME, HttpListener},
+    },
+    worker_progress::WorkerProgress,
 };
+
+/// Timeout for connections that were accepted and have not reached their worker.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A server. Its listener accepts connections as soon as the server is created.
 pub struct HttpServer {
@@ -27,16 +35,22 @@ pub struct HttpServer {
     pub(crate) ended: mpsc::UnboundedReceiver<()>,
     pub(crate) server: Server,
     pub(crate) listener: SharedListener,
+    pub(crate) acceptor: Acceptor,
     pub(crate) is_draining: Arc<AtomicBool>,
     pub(crate) stage: watch::Sender<Stage>,
+    pub(crate) progress: WorkerProgress,
+    pub(crate) metrics: Arc<ServerMetrics>,
 }
 
 /// Stops an [`HttpServer`].
 pub struct HttpServerHandle {
     server: ServerHandle,
     listener: SharedListener,
+    acceptor: Acceptor,
     is_draining: Arc<AtomicBool>,
     stage: watch::Sender<Stage>,
+    progress: WorkerProgress,
+    metrics: Arc<ServerMetrics>,
 }
 
 /// Reports the end of a worker, however it ends.
@@ -55,8 +69,20 @@ pub(crate) type SharedListener = Arc<Mutex<Option<HttpListener>>>;
 impl HttpServer {
     /// Returns a handle that stops the server.
     pub fn handle(&self) -> HttpServerHandle {
-        let (listener, is_draining) = (Arc::clone(&self.listener), Arc::clone(&self.is_draining));
-        HttpServerHandle { server: self.server.handle(), listener, is_draining, stage: self.stage.clone() }
+        HttpServerHandle {
+            server: self.server.handle(),
+            listener: Arc::clone(&self.listener),
+            acceptor: self.acceptor,
+            is_draining: Arc::clone(&self.is_draining),
+            stage: self.stage.clone(),
+            progress: self.progress.clone(),
+            metrics: Arc::clone(&self.metrics),
+        }
+    }
+
+    /// Returns the check that every worker makes progress.
+    pub fn progress(&self) -> WorkerProgress {
+        self.progress.clone()
     }
 
     /// Serves until the server is stopped.
@@ -92,18 +118,31 @@ impl HttpServerHandle {
         self.stage.send_replace(Stage::Stopping { idle_grace });
         let listener = self.listener.lock().ok().and_then(|mut listener| listener.take());
         if let Some(listener) = listener {
-            let others_accept = listener.end().unwrap_or_else(|error| {
+            if let Err(error) = listener.end() {
                 tracing::debug!(%error, "connections that are being opened may be reset");
-                false
-            });
-            if others_accept {
+            }
+            if listener.is_inherited() {
                 // Connections go on arriving: this process must accept none of them that it cannot serve.
+                let sets = self.acceptor.sets();
                 self.server.pause().await;
+                sets.left().await;
             }
             drop(listener);
-            sleep(ACCEPT_TIME).await;
+            if timeout(DELIVERY_TIMEOUT, self.deliver_accepted()).await.is_err() {
+                tracing::debug!("connections go on arriving: those that are accepted now may be reset");
+            }
         }
         self.server.stop(true).await;
+    }
+
+    /// Waits until the workers have taken every connection that was accepted: when they stop, they close the others.
+    async fn deliver_accepted(&self) {
+        let mut before = None;
+        while before != Some(self.metrics.accepted_connections()) {
+            before = Some(self.metrics.accepted_connections());
+            sleep(ACCEPT_TIME).await;
+            self.progress.executed().await;
+        }
     }
 
     /// Closes every connection at once.

@@ -28,6 +28,8 @@ mod serve;
 mod traces;
 mod transport;
 mod use_cases;
+mod worker_progress;
+mod workers;
 
 pub use cors::{AllowedOrigins, Origin, OriginError};
 pub use http_server::{HttpServer, HttpServerHandle};
@@ -40,5 +42,9 @@ pub use middleware::{
 pub use openapi::openapi_document;
 pub use serve::{ApiSettings, serve_api, serve_management};
 pub use traces::{ServerTimingLayer, TraceSettings};
-pub use transport::listener::HttpListener;
+pub use transport::{
+    listener::HttpListener,
+    tls::identity::{CurrentTlsIdentity, TlsFiles, TlsFilesError, TlsIdentity},
+};
 pub use use_cases::UseCases;
+pub use worker_progress::WorkerProgress;

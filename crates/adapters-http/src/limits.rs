@@ -8,6 +8,9 @@ pub struct Limits {
     /// Maximum number of open connections. Beyond it, the one that has had no request for the longest time is closed;
     /// if there is none, further connections wait.
     pub max_connections: usize,
+    /// Maximum number of TLS handshakes under way. Beyond it, the oldest is closed. Each worker has an equal share, at
+    /// least 1. 0: there is no TLS.
+    pub max_handshakes: usize,
     /// Maximum number of bytes that response bodies hold while they are sent. Beyond it, the connection that has been
     /// sending for the longest time is closed.
     pub max_unsent_bytes: usize,
@@ -22,6 +25,8 @@ pub struct Limits {
     pub max_auth_failures_per_minute: Option<NonZeroU32>,
     /// Maximum size of a request body.
     pub max_body_bytes: usize,
+    /// Timeout of a TLS handshake.
+    pub handshake_timeout: Duration,
     /// Timeout for the head of a connection's first request.
     pub head_timeout: Duration,
     /// Timeout for the body of a request.
@@ -62,7 +67,14 @@ impl Limits {
     pub fn reduce_sockets(&mut self, max: usize) -> bool {
         let workers = self.running_workers();
         let share = (max / workers).saturating_sub(1);
-        let served = share.saturating_sub(MAX_WAITING).max(share / 2);
+        // The inverse of `accepted_connections_per_worker`.
+        let served = match self.max_handshakes_per_worker() {
+            0 => share.saturating_sub(MAX_WAITING).max(share / 2),
+            handshakes => {
+                let [less, more] = [MAX_WAITING.min(handshakes), MAX_WAITING.max(handshakes)];
+                share.saturating_sub(less + more).max(share.saturating_sub(less) / 2).max(share / 3)
+            }
+        };
         self.max_connections = self.max_connections.min(served * workers);
         served > 0
     }
@@ -79,7 +91,16 @@ impl Limits {
 
     pub(crate) fn accepted_connections_per_worker(&self) -> usize {
         let served = self.max_connections / self.running_workers();
-        served + served.min(MAX_WAITING)
+        served + served.min(MAX_WAITING) + self.handshakes_per_worker()
+    }
+
+    /// Returns the maximum number of handshakes of a worker. It is at most the number of connections that are served.
+    pub(crate) fn handshakes_per_worker(&self) -> usize {
+        self.max_handshakes_per_worker().min(self.max_connections / self.running_workers())
+    }
+
+    fn max_handshakes_per_worker(&self) -> usize {
+        self.max_handshakes.div_ceil(self.running_workers())
     }
 
     pub(crate) fn max_in_flight_per_key_and_worker(&self) -> usize {
@@ -96,12 +117,14 @@ mod tests {
         pub(crate) const MINIMAL: Self = Self {
             workers: 1,
             max_connections: 1,
+            max_handshakes: 0,
             max_unsent_bytes: 1024,
             max_in_flight: 1,
             max_in_flight_per_key: 1,
             rate_limit: None,
             max_auth_failures_per_minute: None,
             max_body_bytes: 1024,
+            handshake_timeout: Duration::ZERO,
             head_timeout: Duration::ZERO,
             body_timeout: Duration::ZERO,
             keep_alive: Duration::ZERO,
@@ -111,17 +134,29 @@ mod tests {
 
     #[test]
     fn reduced_limits_need_at_most_the_given_number_of_sockets() {
-        for workers in [1, 2, 3, 64] {
-            for max_connections in [1, 2, 10, 64, 65, 1000, 10_000] {
+        let limits = |max_handshakes| {
+            let connections = [1, 2, 10, 64, 65, 1000, 10_000].into_iter();
+            let limits = |workers| {
+                connections.clone().map(move |max_connections| Limits {
+                    workers,
+                    max_connections,
+                    max_handshakes,
+                    ..Limits::MINIMAL
+                })
+            };
+            [1, 2, 3, 64].into_iter().flat_map(limits).collect::<Vec<_>>()
+        };
+        for max_handshakes in [0, 1, 100, 1000] {
+            for before in limits(max_handshakes) {
                 for sockets in (0..2000).step_by(7) {
-                    let before = Limits { workers, max_connections, ..Limits::MINIMAL };
                     let mut limits = before.clone();
                     let is_possible = limits.reduce_sockets(sockets);
 
-                    assert_eq!(is_possible, sockets >= 3 * before.running_workers(), "{before:?} {sockets}");
+                    let least = if max_handshakes == 0 { 3 } else { 4 };
+                    assert_eq!(is_possible, sockets >= least * before.running_workers(), "{before:?} {sockets}");
                     if is_possible {
                         assert!(limits.sockets() <= sockets, "{before:?} {sockets}: {limits:?}");
-                        assert!(limits.max_connections <= max_connections && limits.served_connections() > 0);
+                        assert!(limits.max_connections <= before.max_connections && limits.served_connections() > 0);
                     }
                 }
             }
@@ -130,8 +165,10 @@ mod tests {
 
     #[test]
     fn limits_with_enough_sockets_serve_as_many_connections_as_before() {
-        for (workers, max_connections) in [(1, 1), (2, 3), (2, 128), (3, 10_000)] {
-            let mut limits = Limits { workers, max_connections, ..Limits::MINIMAL };
+        for (workers, max_connections, max_handshakes) in
+            [(1, 1, 0), (2, 3, 0), (2, 128, 0), (3, 10_000, 0), (1, 1, 1), (2, 3, 9), (2, 128, 50), (3, 10_000, 1000)]
+        {
+            let mut limits = Limits { workers, max_connections, max_handshakes, ..Limits::MINIMAL };
             let (sockets, served) = (limits.sockets(), limits.served_connections());
             assert!(limits.reduce_sockets(sockets));
             assert_eq!((limits.sockets(), limits.served_connections()), (sockets, served));

@@ -19,5 +19,5 @@ mod labels;
 pub(crate) use self::{
     collector::{HttpCollector, ServerMetrics},
     counts::WorkerMetrics,
-    labels::{ConnectionLimit, RequestLabels, Shed},
+    labels::{ConnectionLimit, HandshakeResult, RequestLabels, Shed},
 };

@@ -10,12 +10,13 @@
 //! that comes before the end of its request's body does not cost the connection if the body is small; otherwise the
 //! sending side is closed at once, and a bounded amount of input is drained ([`responding`]). A client that does not
 //! read its response holds little memory ([`sliced_body`]). If the connections of a worker are too many or hold too
-//! much, the oldest of them is closed ([`connections`]). A shutdown loses no request ([`listener`]).
+//! much, the oldest of them is closed ([`connections`]). A shutdown loses no request ([`listener`]). [`tls`] is a wing.
 //!
 //! **Proof.** The unit tests beside the files; `framing/tests.rs` compares the ends with those of actix, case by case.
 //! Over sockets, in `server/tests/api`: `raw_http.rs`, `raw_requests.rs`, `raw_uploads.rs`, `slow_clients.rs`,
 //! `bounds.rs` and `drain.rs`; in `server/tests/process`: `slow_readers.rs`.
 
+pub(crate) mod acceptor;
 pub(crate) mod client_stream;
 pub(crate) mod connection;
 pub(crate) mod connections;
@@ -28,4 +29,5 @@ pub(crate) mod request_stream;
 pub(crate) mod responding;
 mod response_progress;
 pub(crate) mod sliced_body;
+pub(crate) mod tls;
 pub(crate) mod write_timeout;

@@ -19,9 +19,9 @@ use tokio::runtime::{Handle, RuntimeMetrics};
 use super::{
     counts::{STATUSES, WorkerMetrics},
     durations::Durations,
-    labels::{ConnectionLimit, Idempotency, Operation, RequestLabels, Shed},
+    labels::{ConnectionLimit, HandshakeResult, Idempotency, Operation, RequestLabels, Shed},
 };
-use crate::middleware::in_flight::InFlight;
+use crate::{middleware::in_flight::InFlight, transport::tls::identity::CurrentTlsIdentity};
 
 /// Counts of the workers of a server.
 #[derive(Debug, Default)]
@@ -39,9 +39,16 @@ pub(crate) struct HttpCollector {
     pub(crate) metrics: Arc<ServerMetrics>,
     pub(crate) in_flight: InFlight,
     pub(crate) max_connections: usize,
+    pub(crate) tls: Option<CurrentTlsIdentity>,
 }
 
 impl ServerMetrics {
+    /// Returns the number of connections that the workers have taken since the start.
+    pub(crate) fn accepted_connections(&self) -> u64 {
+        let workers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        workers.iter().map(|worker| worker.counts.connections_accepted.get()).sum()
+    }
+
     /// Adds the counts of a worker, which calls this on its own thread.
     pub(crate) fn add_worker(&self) -> Arc<WorkerMetrics> {
         let counts = Arc::<WorkerMetrics>::default();
@@ -104,6 +111,20 @@ impl Collector for HttpCollector {
             ("reason", &ConnectionLimit::ALL.map(ConnectionLimit::as_str)),
             |worker| &worker.connections_refused,
         )?;
+        if let Some(tls) = &self.tls {
+            families.counters(
+                "tls_handshakes",
+                "TLS handshakes: complete, failed, timeout, evicted because of http.tls.max_handshakes, or \
+                 stopped by a shutdown.",
+                ("result", &HandshakeResult::ALL.map(HandshakeResult::as_str)),
+                |worker| &worker.handshakes,
+            )?;
+            families.gauge(
+                "tls_certificate_expiry_timestamp_seconds",
+                "End of the TLS certificate in use, in seconds since 1970.",
+                tls.get().expiry_timestamp(),
+            )?;
+        }
         let received = families.sum(|worker| &worker.received_bytes);
         families.counter("received_bytes", "Bytes received from clients.", received)?;
         let sent = families.sum(|worker| &worker.sent_bytes);

@@ -12,7 +12,7 @@ use prometheus_client::metrics::counter::Counter;
 
 use super::{
     durations::Durations,
-    labels::{ConnectionLimit, Idempotency, MethodLabel, Operation, RequestLabels, Shed},
+    labels::{ConnectionLimit, HandshakeResult, Idempotency, MethodLabel, Operation, RequestLabels, Shed},
 };
 use crate::{error::ApiError, middleware::deprecation::DEPRECATION, pets::IDEMPOTENCY_REPLAYED};
 
@@ -41,6 +41,7 @@ pub(crate) struct WorkerMetrics {
     pub(crate) connections_accepted: Counter,
     pub(crate) connections_ended: Counter,
     pub(super) connections_refused: [Counter; ConnectionLimit::ALL.len()],
+    pub(crate) handshakes: [Counter; HandshakeResult::ALL.len()],
     pub(crate) received_bytes: Counter,
     pub(crate) sent_bytes: Counter,
 }
@@ -104,5 +105,10 @@ impl WorkerMetrics {
     /// Counts a connection that is closed because of a limit.
     pub(crate) fn refuse_connection(&self, limit: ConnectionLimit) {
         self.connections_refused[limit as usize].inc();
+    }
+
+    /// Counts a TLS handshake that has ended.
+    pub(crate) fn count_handshake(&self, result: HandshakeResult) {
+        self.handshakes[result as usize].inc();
     }
 }

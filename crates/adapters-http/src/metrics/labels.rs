@@ -70,6 +70,21 @@ label! {
     }
 }
 
+label! {
+    /// Result of a TLS handshake.
+    HandshakeResult {
+        Complete = "complete",
+        /// Refused by one side, or ended by the client.
+        Failed = "failed",
+        /// `http.tls.handshake_timeout`
+        Timeout = "timeout",
+        /// Closed because of `http.tls.max_handshakes`.
+        Evicted = "evicted",
+        /// Closed because the server stops.
+        Stopped = "stopped",
+    }
+}
+
 /// The operation and the method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestLabels {

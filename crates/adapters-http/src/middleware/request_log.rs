@@ -7,7 +7,6 @@
 use std::{
     borrow::Cow,
     error::Error as _,
-    net::{IpAddr, SocketAddr},
     rc::Rc,
     sync::Arc,
     time::{Duration, Instant},
@@ -25,6 +24,7 @@ use opentelemetry::trace::TraceId;
 use tracing::{Instrument, Level};
 
 use super::{
+    client_address::ClientAddress,
     deprecation::DEPRECATION,
     logged_requests::RequestLogFilter,
     request_id::{self, X_REQUEST_ID},
@@ -55,13 +55,12 @@ macro_rules! at_level {
 
 /// Address of the peer of a connection, as text for all log lines of the connection.
 pub(crate) struct PeerAddress {
-    address: IpAddr,
+    address: ClientAddress,
     text: String,
 }
 
 impl PeerAddress {
-    pub(crate) fn new(peer: SocketAddr) -> Self {
-        let address = peer.ip().to_canonical();
+    pub(crate) fn new(address: ClientAddress) -> Self {
         Self { address, text: address.to_string() }
     }
 }
@@ -136,10 +135,13 @@ fn set_headers(headers: &mut HeaderMap, id: HeaderValue) {
 }
 
 /// Returns the address of the client: of the peer, unless a trusted proxy reports another one.
-pub(crate) fn client_address(request: &ServiceRequest) -> Option<IpAddr> {
-    let peer = request.peer_addr()?.ip();
+pub(crate) fn client_address(request: &ServiceRequest) -> Option<ClientAddress> {
+    let peer = match request.peer_addr() {
+        Some(peer) => peer.into(),
+        None => request.conn_data::<PeerAddress>()?.address,
+    };
     // The management listener has no proxies.
-    let Some(proxies) = request.app_data::<TrustedProxies>() else { return Some(peer.to_canonical()) };
+    let Some(proxies) = request.app_data::<TrustedProxies>() else { return Some(peer) };
     Some(proxies.client_address(peer, request.headers()))
 }
 
@@ -147,7 +149,7 @@ fn write_line<B: MessageBody>(
     response: &ServiceResponse<B>,
     id: &HeaderValue,
     trace_id: Option<TraceId>,
-    client: Option<IpAddr>,
+    client: Option<ClientAddress>,
     duration: Duration,
     level: Level,
     sample: u32,
@@ -191,12 +193,9 @@ fn write_line<B: MessageBody>(
 
 impl RequestLog {
     /// Logs and counts a request that was refused before the application received it.
-    pub(crate) fn record_refusal(&self, peer: Option<SocketAddr>, status: u16) {
+    pub(crate) fn record_refusal(&self, peer: Option<ClientAddress>, status: u16) {
         self.metrics.count_refusal(status);
-        at_level!(
-            self.level,
-            tracing::event!(status, client = peer.map(|peer| display(peer.ip().to_canonical())), "request refused")
-        );
+        at_level!(self.level, tracing::event!(status, client = peer.map(display), "request refused"));
     }
 }
 

@@ -6,43 +6,58 @@ use actix_web::http::header::HeaderMap;
 use ipnet::IpNet;
 use thiserror::Error;
 
-use super::forwarded;
+use super::{client_address::ClientAddress, forwarded};
 
-/// Networks of the proxies that are trusted to report the address of their client.
+/// The proxies that are trusted to report the address of their client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TrustedProxies(Vec<IpNet>);
+pub struct TrustedProxies {
+    networks: Vec<IpNet>,
+    /// Whether the clients of a Unix socket are proxies.
+    unix_socket: bool,
+}
 
-/// These texts are neither IP addresses nor networks.
+/// These texts are neither IP addresses nor networks, nor `unix`.
 #[derive(Debug, PartialEq, Eq, Error)]
-#[error("must contain IP addresses and networks such as 10.0.0.0/8, not {}", quoted(.0))]
+#[error("must contain IP addresses, networks such as 10.0.0.0/8, or unix, not {}", quoted(.0))]
 pub struct TrustedProxiesError(Vec<String>);
 
 impl TrustedProxies {
-    /// Parses IP addresses and networks in CIDR notation.
+    /// Parses IP addresses, networks in CIDR notation, and `unix`.
     ///
     /// # Errors
     /// [`TrustedProxiesError`] with every other text.
     pub fn parse(texts: &[String]) -> Result<Self, TrustedProxiesError> {
-        let invalid: Vec<_> = texts.iter().filter(|text| network(text).is_none()).cloned().collect();
+        let (unix_socket, texts): (Vec<&String>, Vec<&String>) =
+            texts.iter().partition(|text| *text == ClientAddress::UNIX);
+        let invalid: Vec<_> = texts.iter().filter(|text| network(text).is_none()).map(ToString::to_string).collect();
         if invalid.is_empty() {
-            Ok(Self(texts.iter().filter_map(|text| network(text)).collect()))
+            let networks = texts.iter().filter_map(|text| network(text)).collect();
+            Ok(Self { networks, unix_socket: !unix_socket.is_empty() })
         } else {
             Err(TrustedProxiesError(invalid))
         }
     }
 
-    fn contains(&self, address: IpAddr) -> bool {
-        self.0.iter().any(|network| network.contains(&address))
+    /// Whether a client of TCP can be a trusted proxy.
+    pub const fn has_networks(&self) -> bool {
+        !self.networks.is_empty()
+    }
+
+    fn contains(&self, client: ClientAddress) -> bool {
+        match client {
+            ClientAddress::Ip(address) => self.networks.iter().any(|network| network.contains(&address)),
+            ClientAddress::UnixSocket => self.unix_socket,
+        }
     }
 
     /// Returns the rightmost address that is not a trusted proxy, starting with the peer. The walk ends at an element
     /// that contains no address; the address before it counts.
-    pub(super) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
-        let mut client = peer.to_canonical();
+    pub(super) fn client_address(&self, peer: ClientAddress, headers: &HeaderMap) -> ClientAddress {
+        let mut client = peer;
         if self.contains(client) {
             for element in forwarded::addresses(headers).into_iter().rev() {
                 match element {
-                    Some(address) if self.contains(client) => client = address,
+                    Some(address) if self.contains(client) => client = address.into(),
                     _ => break,
                 }
             }
@@ -86,15 +101,18 @@ mod tests {
             map.append(HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
         let proxies = proxies(&["10.0.0.0/8", "2001:db8::1"]).unwrap();
-        let client = proxies.client_address(peer.parse().unwrap(), &map);
+        let client = proxies.client_address(peer.parse::<IpAddr>().unwrap().into(), &map);
         assert_eq!(client.to_string(), expected, "{peer} {headers:?}");
     }
 
     #[test]
     fn every_text_that_is_no_address_and_no_network_is_named() {
-        assert_eq!(proxies(&["10.0.0.1", "::1", "fd00::/8", "192.0.2.0/24"]).unwrap().0.len(), 4);
+        assert_eq!(proxies(&["10.0.0.1", "::1", "fd00::/8", "192.0.2.0/24"]).unwrap().networks.len(), 4);
         let error = proxies(&["10.0.0.1", "proxy", "10.0.0.0/33"]).unwrap_err().to_string();
-        assert_eq!(error, r#"must contain IP addresses and networks such as 10.0.0.0/8, not "proxy", "10.0.0.0/33""#);
+        assert_eq!(
+            error,
+            r#"must contain IP addresses, networks such as 10.0.0.0/8, or unix, not "proxy", "10.0.0.0/33""#
+        );
     }
 
     #[test]
@@ -120,8 +138,8 @@ mod tests {
         }
         assert_client_of("::ffff:192.0.2.9", &[], "192.0.2.9");
         assert_eq!(
-            TrustedProxies::default().client_address([10, 0, 0, 1].into(), &HeaderMap::new()),
-            IpAddr::from([10, 0, 0, 1])
+            TrustedProxies::default().client_address(IpAddr::from([10, 0, 0, 1]).into(), &HeaderMap::new()),
+            IpAddr::from([10, 0, 0, 1]).into()
         );
     }
 
@@ -138,6 +156,21 @@ mod tests {
             &[("forwarded", r#"for=198.51.100.1, For="[2001:db8::9]:4711";proto=https, for=10.0.0.2;by=_a"#)],
             "2001:db8::9",
         );
+    }
+
+    #[test]
+    fn a_proxy_on_a_unix_socket_is_trusted_only_if_it_is_listed() {
+        let mut headers = HeaderMap::new();
+        headers.append(HeaderName::from_static("x-forwarded-for"), HeaderValue::from_static("203.0.113.1, 10.0.0.2"));
+        for (trusted, expected) in
+            [(&["unix"][..], "10.0.0.2"), (&["unix", "10.0.0.0/8"], "203.0.113.1"), (&["10.0.0.0/8"], "unix")]
+        {
+            let client = proxies(trusted).unwrap().client_address(ClientAddress::UnixSocket, &headers);
+            assert_eq!(client.to_string(), expected, "{trusted:?}");
+        }
+        // A proxy on TCP is not one on a Unix socket.
+        let tcp = IpAddr::from([127, 0, 0, 1]).into();
+        assert_eq!(proxies(&["unix"]).unwrap().client_address(tcp, &headers), tcp);
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! Limits the failed authentications of each client address, so that tokens cannot be tried in large numbers.
 
-use std::{net::IpAddr, num::NonZeroU32};
+use std::{
+    net::{IpAddr, Ipv6Addr},
+    num::NonZeroU32,
+};
 
 use governor::{Quota, RateLimiter, clock::Clock, middleware::NoOpMiddleware};
 
 use super::recent_failures::{Check, RecentFailures};
-use crate::error::ApiError;
+use crate::{error::ApiError, middleware::client_address::ClientAddress};
 
-/// Counts failures by IPv4 address and by IPv6 network of 64 bits: a client chooses the other bits of its address.
+/// Counts failures by IPv4 address and by IPv6 network of 64 bits: a client chooses the other bits of its address. All
+/// clients of a Unix socket count as one address, as those of a proxy that is not trusted do.
 pub(crate) struct AuthFailureLimiter<C: Clock>(RateLimiter<Check, RecentFailures, C, NoOpMiddleware<C::Instant>>);
 
 impl<C: Clock> AuthFailureLimiter<C> {
@@ -16,7 +20,7 @@ impl<C: Clock> AuthFailureLimiter<C> {
     }
 
     /// Rejects a request from an address that has failed too often. Counts nothing.
-    pub(crate) fn check(&self, client: IpAddr) -> Result<(), ApiError> {
+    pub(crate) fn check(&self, client: ClientAddress) -> Result<(), ApiError> {
         self.0.check_key(&Check { network: network(client), counts: false }).map_err(|refusal| {
             let wait = refusal.wait_time_from(self.0.clock().now());
             // In whole seconds, rounded up: a client that waits for this time is admitted.
@@ -26,7 +30,7 @@ impl<C: Clock> AuthFailureLimiter<C> {
 
     /// Counts a failure. If requests that were in flight together fail, more than the maximum can fail: those beyond it
     /// are not counted.
-    pub(crate) fn count(&self, client: IpAddr) {
+    pub(crate) fn count(&self, client: ClientAddress) {
         let _ = self.0.check_key(&Check { network: network(client), counts: true });
     }
 
@@ -41,10 +45,12 @@ impl<C: Clock> AuthFailureLimiter<C> {
     }
 }
 
-fn network(client: IpAddr) -> IpAddr {
+fn network(client: ClientAddress) -> IpAddr {
     match client {
-        IpAddr::V4(_) => client,
-        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
+        ClientAddress::Ip(IpAddr::V4(address)) => address.into(),
+        ClientAddress::Ip(IpAddr::V6(address)) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
+        // No client has it.
+        ClientAddress::UnixSocket => Ipv6Addr::UNSPECIFIED.into(),
     }
 }
 
@@ -61,9 +67,13 @@ mod tests {
         (AuthFailureLimiter::new(NonZeroU32::new(per_minute).expect("not 0"), clock.clone()), clock)
     }
 
+    fn address(text: &str) -> ClientAddress {
+        text.parse::<IpAddr>().expect("an address").into()
+    }
+
     /// Returns the seconds after which a request from this address would be admitted.
     fn wait(limiter: &AuthFailureLimiter<FakeRelativeClock>, client: &str) -> Option<u64> {
-        match limiter.check(client.parse().expect("an address")) {
+        match limiter.check(address(client)) {
             Ok(()) => None,
             Err(ApiError::TooManyAuthFailures(seconds)) => Some(seconds),
             Err(other) => panic!("{other:?}"),
@@ -71,7 +81,7 @@ mod tests {
     }
 
     fn fail(limiter: &AuthFailureLimiter<FakeRelativeClock>, client: &str) {
-        limiter.count(client.parse().expect("an address"));
+        limiter.count(address(client));
     }
 
     #[test]
@@ -107,6 +117,14 @@ mod tests {
     }
 
     #[test]
+    fn the_clients_of_a_unix_socket_count_as_one_address() {
+        let (limiter, _) = limiter(1);
+        limiter.count(ClientAddress::UnixSocket);
+        assert!(limiter.check(ClientAddress::UnixSocket).is_err());
+        assert_eq!(wait(&limiter, "127.0.0.1"), None);
+    }
+
+    #[test]
     fn a_network_of_64_bits_counts_as_one_ipv6_address() {
         let (limiter, _) = limiter(1);
         fail(&limiter, "2001:db8:0:1::1");
@@ -127,10 +145,10 @@ mod tests {
         fail(&limiter, refused);
 
         for address in 0..u32::try_from(MAX_NETWORKS).expect("a small number") * 3 {
-            let client = Ipv4Addr::from_bits(address);
-            assert!(limiter.check(client.into()).is_ok(), "another address refuses {client}");
-            limiter.count(client.into());
-            assert!(limiter.check(client.into()).is_err(), "{client} is not limited");
+            let client = ClientAddress::Ip(Ipv4Addr::from_bits(address).into());
+            assert!(limiter.check(client).is_ok(), "another address refuses {client}");
+            limiter.count(client);
+            assert!(limiter.check(client).is_err(), "{client} is not limited");
             assert!(limiter.entries() <= MAX_NETWORKS);
             // An address that continues to send requests stays refused.
             assert_eq!(wait(&limiter, refused), Some(60), "after {client}");

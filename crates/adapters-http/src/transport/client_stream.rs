@@ -1,3 +1,7 @@
+//! The connection of a client over TCP, a Unix socket, or either of them with TLS. Everything above it, such as
+//! timeouts, limits and draining, is the same code for all of them. A connection without TLS costs one comparison per
+//! call and no allocation.
+
 use std::{
     io,
     pin::Pin,
@@ -6,11 +10,14 @@ use std::{
 
 use actix_web::rt::net::{TcpStream, UnixStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_rustls::server::TlsStream;
 
 /// The connection of a client, whatever listener has accepted it. One type, so that actix is compiled once.
 pub(crate) enum ClientStream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    /// One of the others with TLS.
+    Tls(Box<TlsStream<ClientStream>>),
 }
 
 /// Calls a method of the stream that is inside.
@@ -19,13 +26,18 @@ macro_rules! delegate {
         match $stream.get_mut() {
             ClientStream::Tcp(stream) => Pin::new(stream).$method($($argument),+),
             ClientStream::Unix(stream) => Pin::new(stream).$method($($argument),+),
+            ClientStream::Tls(stream) => Pin::new(stream).$method($($argument),+),
         }
     };
 }
 
 impl AsyncRead for ClientStream {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        delegate!(self, poll_read, context, buffer)
+        match delegate!(self, poll_read, context, buffer) {
+            // A client with TLS has closed without a closing message. The framing of HTTP shows that a request is cut.
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
+            read => read,
+        }
     }
 }
 

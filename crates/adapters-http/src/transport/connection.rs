@@ -9,7 +9,6 @@ mod tests;
 
 use std::{
     cell::{Cell, RefCell},
-    net::SocketAddr,
     rc::Rc,
     task::Waker,
 };
@@ -23,7 +22,7 @@ use super::{
     phase::{FIRST_PHASE, HeadLimit, MAX_TARGET_BYTES, Phase},
     response_progress::{ResponseProgress, WorkerState},
 };
-use crate::{body::declared_length, metrics::ConnectionLimit};
+use crate::{body::declared_length, metrics::ConnectionLimit, middleware::client_address::ClientAddress};
 
 /// Maximum size of a request head in bytes. actix would buffer 128 KiB for each connection.
 const MAX_HEAD_BYTES: u64 = 32 * 1024;
@@ -33,7 +32,7 @@ const MAX_FRAMING: u64 = 6;
 
 /// State of a connection.
 pub(crate) struct Connection {
-    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) peer: Option<ClientAddress>,
     phase: Cell<Phase>,
     /// Whether the application has the current request.
     has_request: Cell<bool>,
@@ -52,7 +51,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(peer: Option<SocketAddr>, max_body_bytes: u64, worker: Rc<WorkerState>) -> Self {
+    pub(super) fn new(peer: Option<ClientAddress>, max_body_bytes: u64, worker: Rc<WorkerState>) -> Self {
         Self {
             peer,
             phase: Cell::new(FIRST_PHASE),

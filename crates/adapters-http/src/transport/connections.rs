@@ -3,7 +3,6 @@
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
-    net::SocketAddr,
     rc::Rc,
     sync::{
         Arc,
@@ -18,7 +17,11 @@ use tokio::{
 };
 
 use super::{connection::Connection, response_progress::WorkerState};
-use crate::{limits::Limits, metrics::ConnectionLimit, middleware::request_log::RequestLog};
+use crate::{
+    limits::Limits,
+    metrics::ConnectionLimit,
+    middleware::{client_address::ClientAddress, request_log::RequestLog},
+};
 
 /// Stage of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,8 +80,8 @@ impl Connections {
     }
 
     /// Waits for a slot. The oldest connection without work makes room: one that only drops input, otherwise one that
-    /// has no request. A client that has just connected needs time to send its request.
-    pub(crate) async fn admit(self: Rc<Self>, peer: Option<SocketAddr>) -> Slot {
+    /// has no request. The oldest is closed, because a new client has not sent its request yet.
+    pub(crate) async fn admit(self: Rc<Self>, peer: Option<ClientAddress>) -> Slot {
         loop {
             let (ended, idle) = (self.state.ended.notified(), self.state.idle.notified());
             if self.open.borrow().len() < self.max_open {

@@ -1,3 +1,7 @@
+//! Counts the connections of clients and their bytes for the metrics. A connection is open from its creation until it
+//! is dropped, whatever ends it, and TLS handshakes are included. The bytes are those of HTTP: with TLS, those before
+//! encryption.
+
 use std::{
     io,
     pin::Pin,
@@ -9,22 +13,31 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::metrics::WorkerMetrics;
 
-/// A connection of a client that counts itself and its bytes.
-pub(crate) struct CountedStream<T> {
-    stream: T,
-    metrics: Arc<WorkerMetrics>,
-}
+/// Counts a connection of a client from its creation until it is dropped.
+pub(crate) struct OpenConnection(Arc<WorkerMetrics>);
 
-impl<T> CountedStream<T> {
-    pub(crate) fn new(stream: T, metrics: Arc<WorkerMetrics>) -> Self {
+impl OpenConnection {
+    pub(crate) fn new(metrics: Arc<WorkerMetrics>) -> Self {
         metrics.connections_accepted.inc();
-        Self { stream, metrics }
+        Self(metrics)
     }
 }
 
-impl<T> Drop for CountedStream<T> {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.metrics.connections_ended.inc();
+        self.0.connections_ended.inc();
+    }
+}
+
+/// A connection of a client that counts its bytes, those of HTTP without TLS.
+pub(crate) struct CountedStream<T> {
+    stream: T,
+    open: OpenConnection,
+}
+
+impl<T> CountedStream<T> {
+    pub(crate) const fn new(stream: T, open: OpenConnection) -> Self {
+        Self { stream, open }
     }
 }
 
@@ -36,7 +49,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for CountedStream<T> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.metrics.received_bytes.inc_by((buffer.filled().len() - before) as u64);
+        self.open.0.received_bytes.inc_by((buffer.filled().len() - before) as u64);
         read
     }
 }
@@ -45,7 +58,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for CountedStream<T> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         if let Poll::Ready(Ok(count)) = written {
-            self.metrics.sent_bytes.inc_by(count as u64);
+            self.open.0.sent_bytes.inc_by(count as u64);
         }
         written
     }

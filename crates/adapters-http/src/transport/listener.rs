@@ -1,10 +1,10 @@
 //! The listening sockets, and how each of them ends without losing a connection that a client has opened.
 
 use std::{
-    io,
-    net::{SocketAddr, TcpListener},
-    os::unix::net::UnixListener,
-    path::PathBuf,
+    fs, io,
+    net::TcpListener,
+    os::unix::{fs::MetadataExt, net::UnixListener},
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -14,7 +14,8 @@ use socket2::SockRef;
 /// megabytes for a client that does not read. Accepted sockets inherit it.
 const MAX_NOT_SENT: u32 = 16 * 1024;
 
-/// Time in which connections that are being opened are accepted before the listener closes.
+/// Time from the end of the attempts to connect until the listener closes. Connections whose first segment arrived
+/// before are opened and accepted in it.
 pub(crate) const ACCEPT_TIME: Duration = Duration::from_millis(100);
 
 /// Length of the queue of connections that are not accepted yet. The system may have a lower maximum. If the queue is
@@ -39,8 +40,8 @@ pub(crate) enum ListeningSocket {
 enum ListenerEnd {
     /// The kernel ignores further attempts to connect. Clients retry for a second, and are then refused.
     IgnoreAttempts,
-    /// The path is removed, so that clients cannot connect.
-    RemovePath(PathBuf),
+    /// The path is removed if it still has this device and inode, so that clients cannot connect.
+    RemovePath { path: PathBuf, file: (u64, u64) },
     /// Another process has the socket too, and accepts the connections that wait in it.
     Leave,
 }
@@ -52,35 +53,50 @@ impl HttpListener {
     }
 
     /// A Unix socket of this process with this path, which is removed at the end.
-    pub const fn unix(socket: UnixListener, path: PathBuf) -> Self {
-        Self { socket: ListeningSocket::Unix(socket), end: ListenerEnd::RemovePath(path) }
+    ///
+    /// # Errors
+    /// If there is no file with this path.
+    pub fn unix(socket: UnixListener, path: PathBuf) -> io::Result<Self> {
+        let end = ListenerEnd::RemovePath { file: device_and_inode(&path)?, path };
+        Ok(Self { socket: ListeningSocket::Unix(socket), end })
     }
 
-    /// Leaves the socket as it is at the end, because the process that started this one keeps it.
-    #[must_use]
-    pub fn inherited(self) -> Self {
-        Self { end: ListenerEnd::Leave, ..self }
+    /// A TCP socket that is left as it is at the end, because the process that started this one keeps it.
+    ///
+    /// # Errors
+    /// If it does not listen.
+    pub fn inherited_tcp(socket: TcpListener) -> io::Result<Self> {
+        Self::inherited(ListeningSocket::Tcp(socket))
     }
 
-    /// Returns the address of a TCP socket.
-    pub fn tcp_address(&self) -> Option<SocketAddr> {
-        match &self.socket {
-            ListeningSocket::Tcp(socket) => socket.local_addr().ok(),
-            ListeningSocket::Unix(_) => None,
+    /// A Unix socket that is left as it is at the end.
+    ///
+    /// # Errors
+    /// If it does not listen.
+    pub fn inherited_unix(socket: UnixListener) -> io::Result<Self> {
+        Self::inherited(ListeningSocket::Unix(socket))
+    }
+
+    fn inherited(socket: ListeningSocket) -> io::Result<Self> {
+        if socket.options().is_listener()? {
+            Ok(Self { socket, end: ListenerEnd::Leave })
+        } else {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket does not listen"))
         }
     }
 
-    /// Sets the options of the socket.
+    /// Whether the process that started this one keeps the socket.
+    pub const fn is_inherited(&self) -> bool {
+        matches!(self.end, ListenerEnd::Leave)
+    }
+
+    /// Sets the options of the socket. An inherited one keeps the length of its queue.
     pub(crate) fn prepare(&self) -> io::Result<()> {
-        let socket = match &self.socket {
-            ListeningSocket::Tcp(socket) => {
-                let socket = SockRef::from(socket);
-                socket.set_tcp_notsent_lowat(MAX_NOT_SENT)?;
-                socket
-            }
-            ListeningSocket::Unix(socket) => SockRef::from(socket),
-        };
-        socket.listen(BACKLOG)
+        let options = self.socket.options();
+        if let ListeningSocket::Tcp(_) = self.socket {
+            options.set_tcp_notsent_lowat(MAX_NOT_SENT)?;
+        }
+        if self.is_inherited() { Ok(()) } else { options.listen(BACKLOG) }
     }
 
     pub(crate) fn try_clone_socket(&self) -> io::Result<ListeningSocket> {
@@ -91,18 +107,29 @@ impl HttpListener {
     }
 
     /// Lets no further connection arrive. A socket that is closed resets the connections that are not accepted yet:
-    /// after [`ACCEPT_TIME`] there are none, and no request is lost. Returns whether connections still arrive, for
-    /// another process.
-    pub(crate) fn end(&self) -> io::Result<bool> {
-        match (&self.end, &self.socket) {
-            (ListenerEnd::IgnoreAttempts, ListeningSocket::Tcp(socket)) => {
-                SockRef::from(socket).attach_filter(&DROP_SYN)?;
-            }
-            (ListenerEnd::RemovePath(path), _) => std::fs::remove_file(path)?,
-            _ => return Ok(true),
+    /// after [`ACCEPT_TIME`] there are none, and no request is lost. An inherited socket stays open: connections go on
+    /// arriving, for the next process.
+    pub(crate) fn end(&self) -> io::Result<()> {
+        match &self.end {
+            ListenerEnd::IgnoreAttempts => self.socket.options().attach_filter(&DROP_SYN),
+            ListenerEnd::RemovePath { path, file } if device_and_inode(path)? == *file => fs::remove_file(path),
+            ListenerEnd::RemovePath { .. } | ListenerEnd::Leave => Ok(()),
         }
-        Ok(false)
     }
+}
+
+impl ListeningSocket {
+    fn options(&self) -> SockRef<'_> {
+        match self {
+            Self::Tcp(socket) => SockRef::from(socket),
+            Self::Unix(socket) => SockRef::from(socket),
+        }
+    }
+}
+
+fn device_and_inode(path: &Path) -> io::Result<(u64, u64)> {
+    let metadata = fs::symlink_metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 /// A filter of the kernel for segments of TCP: drops those with SYN and without ACK.

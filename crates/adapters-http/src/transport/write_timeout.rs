@@ -1,7 +1,7 @@
 //! Closes a connection if nothing was written to it within the timeout.
 //!
 //! actix has a timeout for the head of a connection's first request and for idle connections. This stream covers the
-//! rest with one rule: reads and writes fail when the timeout has passed since the last written byte.
+//! rest with one rule: reads, writes, flushes and closing fail when the timeout has passed since the last written byte.
 
 use std::{
     io,
@@ -78,11 +78,21 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        match Pin::new(&mut self.stream).poll_flush(context) {
+            Poll::Pending => {
+                self.check_deadline(context).map_or_else(|error| Poll::Ready(Err(error)), |()| Poll::Pending)
+            }
+            flushed @ Poll::Ready(_) => flushed,
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        match Pin::new(&mut self.stream).poll_shutdown(context) {
+            Poll::Pending => {
+                self.check_deadline(context).map_or_else(|error| Poll::Ready(Err(error)), |()| Poll::Pending)
+            }
+            closed @ Poll::Ready(_) => closed,
+        }
     }
 }
 

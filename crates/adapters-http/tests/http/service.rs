@@ -63,12 +63,14 @@ impl Service {
         let mut limits = Limits {
             workers: 1,
             max_connections: 100,
+            max_handshakes: 0,
             max_unsent_bytes: 1024 * 1024,
             max_in_flight: 100,
             max_in_flight_per_key: 100,
             rate_limit: None,
             max_auth_failures_per_minute: None,
             max_body_bytes: 1024,
+            handshake_timeout: Duration::from_secs(5),
             head_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(5),
             keep_alive: Duration::from_secs(5),
@@ -80,7 +82,7 @@ impl Service {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let mut registry = Registry::default();
         let logged = RequestLogFilter::new(LoggedRequests::ALL);
-        let settings = ApiSettings { limits, origins, proxies, traces: TraceSettings::default(), logged };
+        let settings = ApiSettings { limits, tls: None, origins, proxies, traces: TraceSettings::default(), logged };
         let _guard = runtime.enter();
         let started = serve_api(HttpListener::tcp(listener), settings, &mut registry, move || use_cases.clone());
         let (server, _) = started.expect("a server");

@@ -47,7 +47,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> RequestStream<T> {
     /// Closes the sending side at once, and then drains unread input.
     pub(super) fn poll_close(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.drain.is_none() {
-            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+            let closed = Pin::new(&mut self.stream).poll_shutdown(context)?;
+            // A connection that makes room does not wait for a client that does not read the closing message of TLS.
+            if closed.is_pending() && !self.connection().is_closed() {
+                return Poll::Pending;
+            }
         }
         if !self.has_unread_input() || self.connection().is_closed() {
             return Poll::Ready(Ok(()));

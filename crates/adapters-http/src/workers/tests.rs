@@ -9,6 +9,7 @@ use actix_web::body::BoxBody;
 use tokio::time::timeout;
 
 use super::*;
+use crate::LoggedRequests;
 
 /// A service that panics outside of any request.
 struct Panicking;
@@ -32,8 +33,9 @@ async fn a_worker_thread_that_panics_is_an_error_of_its_server() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let logged = RequestLogFilter::new(LoggedRequests::ALL);
     let app = |_| fn_factory_with_config(|_: AppConfig| ready(Ok::<_, ()>(Panicking)));
-    let server = serve(HttpListener::tcp(listener), &Limits::MINIMAL, Level::DEBUG, logged, Arc::default(), app)
-        .expect("a server");
+    let server =
+        start_workers(HttpListener::tcp(listener), &Limits::MINIMAL, None, Level::DEBUG, logged, Arc::default(), app)
+            .expect("a server");
 
     let end = timeout(Duration::from_secs(20), server.run()).await.expect("the end of the server");
     assert_eq!(end.expect_err("a panic").to_string(), "a worker thread has ended");

@@ -1,0 +1,231 @@
+//! The certificate of the server, its key, and the authorities of its clients. Keys are only in types of rustls, and
+//! no error contains a byte of a key file.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use rustls::{
+    Error, RootCertStore, ServerConfig,
+    crypto::{CryptoProvider, ring},
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
+    sign::{CertifiedKey, SingleCertAndKey},
+    version::{TLS12, TLS13},
+};
+use thiserror::Error;
+use x509_cert::{
+    Certificate,
+    der::Decode,
+    ext::pkix::{SubjectAltName, name::GeneralName},
+};
+
+/// The only protocol that clients can negotiate. The transport decides which bytes of HTTP/1 actix receives.
+const HTTP_1: &[u8] = b"http/1.1";
+
+/// PEM files with the identity of the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate, followed by those of its intermediate authorities.
+    pub certificate: PathBuf,
+    /// The private key of the certificate.
+    pub private_key: PathBuf,
+    /// Authorities, one of which must have signed the certificate of each client. `None`: clients need none.
+    pub client_authorities: Option<PathBuf>,
+}
+
+/// The file that cannot be used, with its path and the reason.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub enum TlsFilesError {
+    /// [`TlsFiles::certificate`]
+    #[error("{0}")]
+    Certificate(String),
+    /// [`TlsFiles::private_key`]
+    #[error("{0}")]
+    PrivateKey(String),
+    /// [`TlsFiles::client_authorities`]
+    #[error("{0}")]
+    ClientAuthorities(String),
+}
+
+/// What the server uses in handshakes. If clients need certificates, no session is resumed: each handshake checks the
+/// certificate and its end.
+pub struct TlsIdentity {
+    config: Arc<ServerConfig>,
+    chain: Vec<CertificateDer<'static>>,
+    client_authorities: Vec<CertificateDer<'static>>,
+    expires: Duration,
+    dns_name: Option<String>,
+}
+
+/// The identity that new handshakes use. Clones share it.
+#[derive(Debug, Clone)]
+pub struct CurrentTlsIdentity(Arc<RwLock<Arc<TlsIdentity>>>);
+
+impl TlsFiles {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// If a file cannot be read or used, or the private key is not that of the certificate.
+    pub fn load(&self) -> Result<TlsIdentity, TlsFilesError> {
+        let name = self.certificate.display();
+        let chain = read_certificates(&self.certificate).map_err(TlsFilesError::Certificate)?;
+        let invalid = |reason: &dyn fmt::Display| TlsFilesError::Certificate(format!("{name} is not valid: {reason}"));
+        let certificate = Certificate::from_der(&chain[0]).map_err(|error| invalid(&error))?;
+        let key = read_private_key(&self.private_key).map_err(TlsFilesError::PrivateKey)?;
+        let provider = Arc::new(ring::default_provider());
+        let certified = CertifiedKey::from_der(chain.clone(), key, &provider).map_err(|error| match error {
+            Error::InvalidCertificate(error) => invalid(&error),
+            Error::InconsistentKeys(_) => {
+                let key = self.private_key.display();
+                TlsFilesError::PrivateKey(format!("{key} is not the private key of {name}"))
+            }
+            error => TlsFilesError::PrivateKey(format!("{} cannot be used: {error}", self.private_key.display())),
+        })?;
+        let client_authorities = self.client_authorities.as_deref().map(read_certificates).transpose();
+        let client_authorities = client_authorities.map_err(TlsFilesError::ClientAuthorities)?.unwrap_or_default();
+        let verifier = self.client_authorities.as_ref().map(|path| {
+            verifier(&client_authorities, Arc::clone(&provider)).map_err(|error| {
+                TlsFilesError::ClientAuthorities(format!("{} cannot be used: {error}", path.display()))
+            })
+        });
+        let config = config(certified, verifier.transpose()?, provider)
+            .map_err(|error| TlsFilesError::Certificate(format!("{name} cannot be used: {error}")))?;
+        let expires = certificate.tbs_certificate.validity.not_after.to_unix_duration();
+        let dns_name = dns_name(&certificate);
+        Ok(TlsIdentity { config: Arc::new(config), chain, client_authorities, expires, dns_name })
+    }
+}
+
+fn verifier(
+    authorities: &[CertificateDer<'static>],
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, Box<dyn std::error::Error>> {
+    let mut roots = RootCertStore::empty();
+    for authority in authorities {
+        roots.add(authority.clone())?;
+    }
+    Ok(WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?)
+}
+
+fn config(
+    certified: CertifiedKey,
+    verifier: Option<Arc<dyn ClientCertVerifier>>,
+    provider: Arc<CryptoProvider>,
+) -> Result<ServerConfig, Error> {
+    let resolver = Arc::new(SingleCertAndKey::from(certified));
+    let builder = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12])?;
+    let mut config = if let Some(verifier) = verifier {
+        let mut config = builder.with_client_cert_verifier(verifier).with_cert_resolver(resolver);
+        // A resumed session would skip the check of the certificate. Without a ticketer, there are no tickets.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        config
+    } else {
+        let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
+        config.ticketer = ring::Ticketer::new()?;
+        config
+    };
+    config.alpn_protocols = vec![HTTP_1.to_vec()];
+    Ok(config)
+}
+
+/// Returns the first name without a wildcard.
+fn dns_name(certificate: &Certificate) -> Option<String> {
+    let (_, names) = certificate.tbs_certificate.get::<SubjectAltName>().ok()??;
+    let is_plain = |name: &&str| name.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c));
+    let mut names = names.0.iter().filter_map(|name| match name {
+        GeneralName::DnsName(name) => Some(name.as_str()),
+        _ => None,
+    });
+    names.find(is_plain).map(str::to_owned)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
+}
+
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let text = read(path)?;
+    match CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>() {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        _ => Err(format!("{} has no valid certificate in PEM", path.display())),
+    }
+}
+
+fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
+    let text = read(path)?;
+    let has = |marker: &[u8]| text.windows(marker.len()).any(|bytes| bytes == marker);
+    if has(b"BEGIN ENCRYPTED PRIVATE KEY") || has(b"Proc-Type: 4,ENCRYPTED") {
+        return Err(format!("{} is encrypted: decrypt it with `openssl pkey`", path.display()));
+    }
+    // The error of the library can contain a line of the file.
+    PrivateKeyDer::from_pem_slice(&text).map_err(|_| format!("{} has no valid private key in PEM", path.display()))
+}
+
+impl TlsIdentity {
+    /// End of the certificate.
+    pub fn expires(&self) -> SystemTime {
+        UNIX_EPOCH + self.expires
+    }
+
+    /// Time until the end of the certificate. `None` if it has expired.
+    pub fn remaining(&self) -> Option<Duration> {
+        self.expires().duration_since(SystemTime::now()).ok()
+    }
+
+    /// A DNS name of the certificate, without a wildcard.
+    pub fn dns_name(&self) -> Option<&str> {
+        self.dns_name.as_deref()
+    }
+
+    /// End of the certificate in seconds since 1970.
+    pub(crate) const fn expiry_timestamp(&self) -> u64 {
+        self.expires.as_secs()
+    }
+
+    /// Another key of the same certificate is not possible.
+    fn is_same(&self, other: &Self) -> bool {
+        self.chain == other.chain && self.client_authorities == other.client_authorities
+    }
+}
+
+/// Without the key.
+impl fmt::Debug for TlsIdentity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("TlsIdentity").field("expires", &self.expires).finish_non_exhaustive()
+    }
+}
+
+impl CurrentTlsIdentity {
+    /// Starts with this identity.
+    pub fn new(identity: TlsIdentity) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(identity))))
+    }
+
+    /// Returns the identity that new handshakes use.
+    pub fn get(&self) -> Arc<TlsIdentity> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Uses another identity for new handshakes. Returns whether it differs from the current one; otherwise nothing
+    /// changes, so that session tickets stay valid.
+    pub fn replace(&self, identity: TlsIdentity) -> bool {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let differs = !current.is_same(&identity);
+        if differs {
+            *current = Arc::new(identity);
+        }
+        differs
+    }
+
+    pub(super) fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.get().config)
+    }
+}

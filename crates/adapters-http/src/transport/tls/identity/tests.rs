@@ -1,0 +1,83 @@
+use animal_store_test_servers::Certificates;
+use tempfile::TempDir;
+
+use super::*;
+
+fn files(certificates: &Certificates) -> TlsFiles {
+    TlsFiles {
+        certificate: certificates.server.clone(),
+        private_key: certificates.server_key.clone(),
+        client_authorities: Some(certificates.authority.clone()),
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_named_with_the_reason_and_without_its_text() {
+    let folder = TempDir::new().unwrap();
+    let certificates = Certificates::make(folder.path());
+    let good = files(&certificates);
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let encrypted = write("encrypted", "-----BEGIN ENCRYPTED PRIVATE KEY-----\nc2VjcmV0\n-----END ENCRYPTED");
+    let legacy = write("legacy", "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nc2VjcmV0");
+    let cut = write("cut", "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n");
+    let invalid = write("invalid", "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n");
+    let chain = write("chain", "-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n");
+    let certificate = |path: &Path| TlsFiles { certificate: path.to_owned(), ..good.clone() };
+    let key = |path: &Path| TlsFiles { private_key: path.to_owned(), ..good.clone() };
+    let authorities = |path: &Path| TlsFiles { client_authorities: Some(path.to_owned()), ..good.clone() };
+    for (files, expected) in [
+        (certificate(Path::new("/nowhere")), "Certificate: /nowhere cannot be read: No such file"),
+        (certificate(&certificates.server_key), "Certificate: …server-key.pem has no valid certificate in PEM"),
+        (certificate(Path::new("/dev/null")), "Certificate: /dev/null has no valid certificate in PEM"),
+        (certificate(&chain), "Certificate: …chain is not valid: "),
+        (key(Path::new("/nowhere")), "PrivateKey: /nowhere cannot be read: No such file"),
+        (key(&certificates.server), "PrivateKey: …server.pem has no valid private key in PEM"),
+        (key(&cut), "PrivateKey: …cut has no valid private key in PEM"),
+        (key(&invalid), "PrivateKey: …invalid cannot be used: "),
+        (key(&encrypted), "PrivateKey: …encrypted is encrypted: decrypt it with `openssl pkey`"),
+        (key(&legacy), "PrivateKey: …legacy is encrypted: "),
+        (key(&certificates.client_key), "PrivateKey: …client-key.pem is not the private key of …server.pem"),
+        (authorities(Path::new("/nowhere")), "ClientAuthorities: /nowhere cannot be read: No such file"),
+        (authorities(&certificates.server_key), "ClientAuthorities: …server-key.pem has no valid certificate"),
+        (authorities(&chain), "ClientAuthorities: …chain cannot be used: "),
+    ] {
+        let error = files.load().expect_err(expected);
+        let variant = match &error {
+            TlsFilesError::Certificate(_) => "Certificate",
+            TlsFilesError::PrivateKey(_) => "PrivateKey",
+            TlsFilesError::ClientAuthorities(_) => "ClientAuthorities",
+        };
+        let text = format!("{variant}: {error}").replace(&format!("{}/", folder.path().display()), "…");
+        assert!(text.starts_with(expected), "{text}\n{expected}");
+        assert!(!text.contains("secret") && !text.contains("c2VjcmV0"), "{text}");
+    }
+}
+
+#[test]
+fn an_identity_has_the_end_of_its_certificate_and_shows_no_key() {
+    let folder = TempDir::new().unwrap();
+    let end = UNIX_EPOCH + Duration::from_hours(438_288);
+    let identity = files(&Certificates::make_until(folder.path(), end)).load().unwrap();
+
+    assert_eq!((identity.expiry_timestamp(), identity.remaining()), (1_577_836_800, None));
+    assert_eq!(format!("{identity:?}"), "TlsIdentity { expires: 1577836800s, .. }");
+}
+
+#[test]
+fn an_identity_is_replaced_only_by_another_one() {
+    let folder = TempDir::new().unwrap();
+    let files = files(&Certificates::make(folder.path()));
+    let load = |files: &TlsFiles| files.load().unwrap();
+    let current = CurrentTlsIdentity::new(files.load().unwrap());
+    let before = current.config();
+
+    assert!(!current.replace(load(&files)));
+    assert!(Arc::ptr_eq(&before, &current.config()), "session tickets stay valid");
+    assert!(current.replace(load(&TlsFiles { client_authorities: None, ..files.clone() })));
+    assert!(current.replace(load(&files)));
+    assert!(!Arc::ptr_eq(&before, &current.config()));
+}

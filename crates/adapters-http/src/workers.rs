@@ -1,0 +1,168 @@
+//! The workers of a server: one runtime each, in which every connection passes the transport and reaches the routes.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fmt::Debug,
+    future::ready,
+    io,
+    net::SocketAddr,
+    rc::Rc,
+    sync::{Arc, Mutex, atomic::AtomicBool},
+    time::Duration,
+};
+
+use actix_http::{HttpService, Request, Response, body::MessageBody, error::DispatchError};
+use actix_server::Server;
+use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, apply_fn_factory, fn_service, map_config};
+use actix_web::{
+    Error,
+    dev::AppConfig,
+    rt::{
+        self,
+        net::{TcpStream, UnixStream},
+    },
+};
+use tokio::sync::{mpsc, watch};
+use tracing::Level;
+
+use crate::{
+    http_server::{HttpServer, WorkerEnd},
+    limits::Limits,
+    metrics::ServerMetrics,
+    middleware::{
+        client_address::ClientAddress,
+        logged_requests::RequestLogFilter,
+        request_log::{PeerAddress, RequestLog},
+    },
+    transport::{
+        acceptor::Acceptor,
+        client_stream::ClientStream,
+        connections::{Connections, Stage},
+        counted_stream::{CountedStream, OpenConnection},
+        listener::{HttpListener, ListeningSocket},
+        request_stream::RequestStream,
+        responding::respond,
+        sliced_body::WRITE_BUFFER_BYTES,
+        tls::{handshakes::Handshakes, identity::CurrentTlsIdentity},
+        write_timeout::WriteTimeoutStream,
+    },
+    worker_progress::{self, WorkerProgress},
+};
+
+/// Seconds: more than any timeout that the caller of [`HttpServerHandle::stop`](crate::HttpServerHandle::stop) may set.
+const NEVER_FORCED: u64 = 24 * 60 * 60;
+
+/// Resolution of the clock of actix. It is added to timeouts, which would otherwise elapse too early.
+const CLOCK_RESOLUTION: Duration = Duration::from_millis(500);
+
+/// Starts the workers that serve `app` on a listener.
+pub(crate) fn start_workers<I, S, B>(
+    listener: HttpListener,
+    limits: &Limits,
+    tls: Option<CurrentTlsIdentity>,
+    log_level: Level,
+    logged: RequestLogFilter,
+    metrics: Arc<ServerMetrics>,
+    app: impl Fn(Rc<RequestLog>) -> I + Clone + Send + 'static,
+) -> io::Result<HttpServer>
+where
+    I: IntoServiceFactory<S, Request>,
+    S: ServiceFactory<Request, Config = AppConfig, Response: Into<Response<B>>, Error = Error> + 'static,
+    S::InitError: Debug,
+    B: MessageBody + 'static,
+{
+    let workers = limits.running_workers();
+    let Limits { head_timeout, body_timeout, keep_alive, answer_timeout, .. } = *limits;
+    let limits = limits.clone();
+    listener.prepare()?;
+    let (stage, stage_receiver) = watch::channel(Stage::Serving);
+    let (progress, progress_requests) = WorkerProgress::new(workers, stage_receiver.clone());
+    let (worker_end, ended) = mpsc::unbounded_channel();
+    let is_draining = Arc::new(AtomicBool::new(false));
+    let draining = Arc::clone(&is_draining);
+    let server = Server::build()
+        .workers(workers)
+        .max_concurrent_connections(limits.accepted_connections_per_worker())
+        .shutdown_timeout(NEVER_FORCED)
+        .disable_signals();
+    let all_metrics = Arc::clone(&metrics);
+    let serve_streams = move || {
+        let metrics = metrics.add_worker();
+        let log = Rc::new(RequestLog { level: log_level, logged: logged.clone(), metrics: Arc::clone(&metrics) });
+        let connections = Connections::new(&limits, workers, Rc::clone(&log), Arc::clone(&draining));
+        let handshakes = tls
+            .clone()
+            .map(|identity| Rc::new(Handshakes::new(identity, &limits, stage_receiver.clone(), Arc::clone(&metrics))));
+        let (following, worker_end) = (Rc::clone(&connections).follow(stage_receiver.clone()), worker_end.clone());
+        rt::spawn(async {
+            // The runtime of the worker drops its tasks.
+            let _end = WorkerEnd(worker_end);
+            following.await;
+        });
+        rt::spawn(worker_progress::confirm_each(progress_requests.clone()));
+        let admission = Rc::clone(&connections);
+        let http = HttpService::build()
+            .client_request_timeout(head_timeout + CLOCK_RESOLUTION)
+            // The stream closes the connection itself.
+            .client_disconnect_timeout(Duration::ZERO)
+            .keep_alive(keep_alive + CLOCK_RESOLUTION)
+            .h1_write_buffer_size(WRITE_BUFFER_BYTES)
+            .on_connect_ext(|stream: &RequestStream<CountedStream<ClientStream>>, extensions| {
+                if let Some(peer) = stream.connection().peer {
+                    extensions.insert(PeerAddress::new(peer));
+                }
+                extensions.insert(Rc::clone(stream.connection()));
+            })
+            .h1(apply_fn_factory(map_config(app(log), |()| AppConfig::default()), move |request, service| {
+                respond(request, service, &connections)
+            }));
+        fn_service(move |(stream, peer): (ClientStream, Option<SocketAddr>)| {
+            let (connections, handshakes) = (Rc::clone(&admission), handshakes.clone());
+            let open = OpenConnection::new(Arc::clone(&metrics));
+            let client = match &stream {
+                ClientStream::Unix(_) => Some(ClientAddress::UnixSocket),
+                ClientStream::Tcp(_) | ClientStream::Tls(_) => peer.map(ClientAddress::from),
+            };
+            async move {
+                let stream = match handshakes {
+                    // In a box, because connections without TLS have this future, too.
+                    Some(handshakes) => Box::pin(handshakes.accept(stream, peer)).await?,
+                    None => stream,
+                };
+                let stream = CountedStream::new(stream, open);
+                let slot = connections.admit(client).await;
+                let stream = WriteTimeoutStream::new(stream, answer_timeout);
+                Ok::<_, DispatchError>((RequestStream::new(stream, slot, body_timeout), peer))
+            }
+        })
+        .and_then(http)
+    };
+    let socket = listener.try_clone_socket()?;
+    let acceptor = Acceptor::new(&socket);
+    let server = match socket {
+        ListeningSocket::Tcp(socket) => server.listen("http", socket, move || {
+            fn_service(|stream: TcpStream| {
+                let peer = stream.peer_addr().ok();
+                let prepared = stream.set_nodelay(true).map_err(DispatchError::Io);
+                ready(prepared.map(|()| (ClientStream::Tcp(stream), peer)))
+            })
+            .and_then(serve_streams())
+        })?,
+        ListeningSocket::Unix(socket) => server.listen_uds("http", socket, move || {
+            fn_service(|stream: UnixStream| ready(Ok((ClientStream::Unix(stream), None)))).and_then(serve_streams())
+        })?,
+    };
+    let listener = Arc::new(Mutex::new(Some(listener)));
+    Ok(HttpServer {
+        ended,
+        server: server.run(),
+        listener,
+        acceptor,
+        is_draining,
+        stage,
+        progress,
+        metrics: all_metrics,
+    })
+}
