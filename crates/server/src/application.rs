@@ -9,16 +9,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    future::pending,
-    io,
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-    time::Duration,
-};
+use std::{future::pending, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use animal_store_adapters_http::{
-    ApiSettings, HttpListener, HttpServer, InFlight, TraceSettings, serve_api, serve_management,
+    ApiSettings, HttpServer, InFlight, TraceSettings, WorkerProgress, serve_api, serve_management,
 };
 use animal_store_app::CheckReadiness;
 use anyhow::{anyhow, bail};
@@ -29,7 +23,7 @@ use tokio::{
 };
 
 use crate::{
-    config::{Config, ShutdownConfig},
+    config::{Config, ListenAddress, ShutdownConfig},
     listeners::Listeners,
     process_metrics,
     shutdown::ShutdownRequest,
@@ -42,7 +36,7 @@ const ABORT_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The service, bound to its addresses. Connections are accepted; they are served once it runs.
 pub struct Application {
-    address: SocketAddr,
+    address: ListenAddress,
     management_address: Option<SocketAddr>,
     api: HttpServer,
     management: Option<HttpServer>,
@@ -51,6 +45,7 @@ pub struct Application {
     writer: Option<JoinHandle<()>>,
     uses_writer: Option<JoinHandle<()>>,
     shutdown: ShutdownConfig,
+    drain_delay: Duration,
 }
 
 impl Application {
@@ -60,20 +55,18 @@ impl Application {
     /// If an address cannot be bound or the storage cannot be used. An unavailable dependency is an error only if the
     /// configuration requires it.
     pub async fn build(config: Config, dropped_log_lines: Counter) -> anyhow::Result<Self> {
-        let listeners = Listeners::bind(&config)?;
+        let listeners = Listeners::bind(&config, None)?;
         Self::start(config, listeners, SharedFile::default(), dropped_log_lines).await
     }
 
     /// Starts the adapters behind listeners that are bound.
     pub(crate) async fn start(
         config: Config,
-        Listeners { api: listener, management }: Listeners,
+        Listeners { api: listener, address, management }: Listeners,
         file: SharedFile,
         dropped_log_lines: Counter,
     ) -> anyhow::Result<Self> {
-        let address = listener.local_addr()?;
-        let management_address = management.as_ref().map(TcpListener::local_addr).transpose()?;
-
+        let drain_delay = config.shutdown.drain_delay(listener.is_inherited());
         let mut registry = Registry::default();
         let prefixed = process_metrics::register(&mut registry, dropped_log_lines);
         let adapters = Adapters::start(config.storage, config.keys, file, prefixed).await?;
@@ -82,25 +75,45 @@ impl Application {
         let traces = TraceSettings { sample_ratio: config.traces.sampled(), server_timing: http.server_timing };
         let settings = ApiSettings {
             limits: http.limits,
+            tls: http.tls.map(|tls| tls.identity),
             origins: http.cors_origins,
             proxies: http.trusted_proxies,
             traces,
             logged: config.log.requests,
         };
         let limits = settings.limits.clone();
-        let (api, in_flight) = serve_api(HttpListener::tcp(listener), settings, prefixed, use_cases)?;
+        let (api, in_flight) = serve_api(listener, settings, prefixed, use_cases)?;
         let Adapters { readiness, writer, uses_writer, .. } = adapters;
         let registry = Arc::new(registry);
-        let management = management
-            .map(|listener| serve_management(HttpListener::tcp(listener), &limits, &readiness, registry))
-            .transpose()?;
+        let (management_address, management) = match management {
+            Some((address, listener)) => {
+                (Some(address), Some(serve_management(listener, &limits, &readiness, registry)?))
+            }
+            None => (None, None),
+        };
         let shutdown = config.shutdown;
-        Ok(Self { address, management_address, api, management, in_flight, readiness, writer, uses_writer, shutdown })
+        Ok(Self {
+            address,
+            management_address,
+            api,
+            management,
+            in_flight,
+            readiness,
+            writer,
+            uses_writer,
+            shutdown,
+            drain_delay,
+        })
     }
 
     /// Address of the API.
-    pub const fn address(&self) -> SocketAddr {
-        self.address
+    pub const fn address(&self) -> &ListenAddress {
+        &self.address
+    }
+
+    /// The check that every worker makes progress.
+    pub(crate) fn workers(&self) -> WorkerProgress {
+        self.api.progress()
     }
 
     /// Address of the management listener.
@@ -134,7 +147,7 @@ impl Application {
         tracing::info!(in_flight = self.in_flight.count(), "shutting down");
         self.readiness.start_draining();
         api_handle.announce_close();
-        let drain_delay = if request.drain { self.shutdown.drain_delay } else { Duration::ZERO };
+        let drain_delay = if request.drain { self.drain_delay } else { Duration::ZERO };
         let complete = async {
             if let Ok(error) = timeout(drain_delay, tasks.stopped_unexpectedly()).await {
                 return Err(error);

@@ -16,6 +16,7 @@ mod file_limit;
 mod health;
 mod keys;
 mod migrate;
+mod missing_key;
 mod options;
 mod pets;
 mod quickstart;
@@ -29,15 +30,15 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use thiserror::Error;
 
 use self::{options::Options, transfer::ClosedOutput};
-use crate::{config::Config, stderr};
+use crate::{config::Config, stderr, version};
 
 /// A catalogue of pets as JSON over HTTP.
 #[derive(Debug, Parser)]
-#[command(name = "animal-store", version)]
+#[command(name = "animal-store", version = version::VERSION, long_version = version::BUILD)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -78,6 +79,11 @@ enum Command {
 #[derive(Debug, Error)]
 #[error("{0}")]
 struct InvalidConfig(String);
+
+/// Returns the command line, for its man pages and completions.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
 
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
@@ -160,12 +166,10 @@ fn fail(error: &str, code: u8) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 }

@@ -9,12 +9,14 @@ pub mod config;
 mod listeners;
 mod process_metrics;
 mod reload;
+mod service_manager;
 mod shutdown;
 mod stderr;
 mod telemetry;
+mod version;
 mod wiring;
 
 pub use application::Application;
-pub use cli::run;
+pub use cli::{command, run};
 pub use config::Config;
 pub use shutdown::ShutdownRequest;

@@ -18,6 +18,8 @@ use prometheus_client::{
 use rlimit::Resource;
 use tokio::runtime::{Handle, RuntimeMetrics};
 
+use crate::version;
+
 /// Registers the metrics of the process, and of the current runtime as the main runtime. Returns the registry for all
 /// other metrics, which adds the prefix `animal_store`. Names that begin with `process_` have no other prefix.
 ///
@@ -29,10 +31,10 @@ pub(crate) fn register(registry: &mut Registry, dropped_log_lines: Counter) -> &
         registry.register_collector(Box::new(collector));
     }
     let prefixed = registry.sub_registry_with_prefix("animal_store");
-    let version = [("version".into(), env!("CARGO_PKG_VERSION").into())];
-    prefixed.sub_registry_with_labels(version.into_iter()).register(
+    let build = [("version".into(), version::VERSION.into()), ("commit".into(), version::COMMIT.into())];
+    prefixed.sub_registry_with_labels(build.into_iter()).register(
         "build_info",
-        "Always 1; the version of the program",
+        "Always 1; the version of the program, and the commit of its build",
         ConstGauge::new(1_i64),
     );
     let help = "Lines of the log that were dropped because their reader was too slow";
@@ -191,8 +193,9 @@ mod tests {
         register(&mut registry, dropped.clone());
         dropped.inc_by(3);
 
-        let version = concat!("animal_store_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"}");
-        assert_eq!(value::<u64>(&registry, version), 1);
+        let build =
+            format!("animal_store_build_info{{version=\"{}\",commit=\"{}\"}}", version::VERSION, version::COMMIT);
+        assert_eq!(value::<u64>(&registry, &build), 1);
         assert_eq!(value::<u64>(&registry, "animal_store_log_lines_dropped_total"), 3);
     }
 }

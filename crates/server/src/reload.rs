@@ -1,17 +1,21 @@
-//! SIGHUP reloads `log.filter` and `log.requests`.
+//! SIGHUP reloads `log.filter`, `log.requests`, and the files of `http.tls`, which are watched as well.
 //!
 //! The whole configuration is read again, from the same sources and with the same checks as at the start. If it is
 //! invalid, nothing changes. A change of any other key is reported, because it needs a restart. The log says what a
 //! reload did, with the names of keys and without their values.
 
-use std::{collections::BTreeMap, time::Duration};
+pub(crate) mod certificates;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use animal_store_adapters_http::RequestLogFilter;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{signal::unix::Signal, task::spawn_blocking, time::timeout};
 
+use self::certificates::CertificateWatch;
 use crate::{
     config::{Config, ConfigError, LogConfig},
+    service_manager::Notifier,
     telemetry::{LogFilter, RELOAD_TARGET},
 };
 
@@ -22,6 +26,7 @@ const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct Reload {
     pub(crate) filter: LogFilter,
     pub(crate) requests: RequestLogFilter,
+    pub(crate) certificates: Option<Arc<CertificateWatch>>,
     pub(crate) values: BTreeMap<&'static str, SecretString>,
 }
 
@@ -30,11 +35,18 @@ impl Reload {
     pub(crate) async fn run(
         mut self,
         mut hang_ups: Signal,
+        notifier: Notifier,
         load: impl Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
     ) {
         while hang_ups.recv().await.is_some() {
-            match timeout(LOAD_TIMEOUT, spawn_blocking(load.clone())).await {
-                Ok(Ok(Ok(config))) => self.apply(&config),
+            notifier.reloading();
+            let (load, certificates) = (load.clone(), self.certificates.clone());
+            let reload = move || {
+                let config = load()?;
+                Ok::<_, ConfigError>((config, certificates.is_some_and(|watch| watch.reload())))
+            };
+            match timeout(LOAD_TIMEOUT, spawn_blocking(reload)).await {
+                Ok(Ok(Ok((config, replaced)))) => self.apply(&config, replaced),
                 Ok(Ok(Err(error))) => {
                     let reason = error.one_line();
                     tracing::error!(
@@ -48,10 +60,12 @@ impl Reload {
                     tracing::error!(target: RELOAD_TARGET, "SIGHUP: the configuration cannot be read, nothing changes");
                 }
             }
+            notifier.reloaded();
         }
     }
 
-    fn apply(&mut self, config: &Config) {
+    /// `replaced`: whether the certificate was replaced.
+    fn apply(&mut self, config: &Config, replaced: bool) {
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
@@ -68,7 +82,7 @@ impl Reload {
         if !others.is_empty() {
             let keys = others.join(",");
             tracing::warn!(target: RELOAD_TARGET, keys, "SIGHUP: these keys have changed, which needs a restart");
-        } else if reloaded.is_empty() {
+        } else if reloaded.is_empty() && !replaced {
             tracing::info!(target: RELOAD_TARGET, "SIGHUP: the configuration has not changed");
         }
     }

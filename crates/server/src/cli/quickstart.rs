@@ -7,10 +7,10 @@
 
 use std::{
     io::{self, IsTerminal, Write},
-    net::SocketAddr,
     sync::Arc,
 };
 
+use animal_store_adapters_http::TlsIdentity;
 use animal_store_app::{
     ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, Scopes,
     ports::{ApiKeyStore, ApiKeyStoreError},
@@ -18,17 +18,25 @@ use animal_store_app::{
 use anyhow::{Context, ensure};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{keys::audit, options::Options, random::random_bits};
+use super::{
+    keys::audit,
+    options::{Options, quoted},
+    random::random_bits,
+};
 use crate::{
-    config::{Config, KeysConfig, StorageConfig},
+    config::{Config, KeysConfig, ListenAddress, StorageConfig},
     wiring::{self, SharedFile},
 };
+
+/// How the printed requests trust a certificate.
+const TLS_NOTICE: &str = "\nIf your own authority signed the certificate, curl needs: --cacert FILE";
 
 /// What a start prints, and the API key that it created.
 #[derive(Default)]
 pub(super) struct Quickstart {
     /// What the user has to know. `None`: nothing is printed.
     notice: Option<String>,
+    tls: Option<Arc<TlsIdentity>>,
     token: Option<SecretString>,
     /// The new key and its store, until the token is printed.
     unprinted: Option<(ApiKey, Arc<dyn ApiKeyStore>)>,
@@ -45,6 +53,7 @@ impl Quickstart {
         file: &mut SharedFile,
         options: &Options,
     ) -> anyhow::Result<()> {
+        self.tls = config.http.tls.as_ref().map(|tls| tls.identity.get());
         if let KeysConfig::Memory { tokens } = &mut config.keys {
             if tokens.is_empty() {
                 let token = ApiToken::from_random(&random_bits()?).secret().clone();
@@ -60,9 +69,9 @@ impl Quickstart {
         let store = wiring::sqlite_api_key_store(sqlite, file).await?;
         let command = match store.list().await {
             Ok(keys) if keys.is_empty() => {
-                let listen = config.http.listen;
+                let listen = &config.http.listen;
                 ensure!(
-                    listen.ip().is_loopback(),
+                    listen.is_local(),
                     "{path} has no API key, and other machines can connect to {listen} (http.listen): create a key \
                      first, with {program} keys create --label NAME"
                 );
@@ -98,12 +107,15 @@ impl Quickstart {
 
     /// Prints the notice, with the token in two requests to paste and the address of the API explorer. Waits until
     /// standard error is read.
-    pub(super) async fn print(&mut self, address: SocketAddr) -> anyhow::Result<()> {
+    pub(super) async fn print(&mut self, address: &ListenAddress) -> anyhow::Result<()> {
         let Some(notice) = self.notice.take() else { return Ok(()) };
         let token = self.token.take();
         // If the wait ends early, the token may have been read.
         let unprinted = self.unprinted.take();
-        let written = tokio::task::spawn_blocking(move || write(address, &notice, token.as_ref())).await?;
+        let (address, tls) = (address.clone(), self.tls.take());
+        let notice = if tls.is_some() { notice + TLS_NOTICE } else { notice };
+        let written =
+            tokio::task::spawn_blocking(move || write(&address, tls.as_deref(), &notice, token.as_ref())).await?;
         if written.is_err() {
             self.unprinted = unprinted;
         }
@@ -124,22 +136,41 @@ impl Quickstart {
     }
 }
 
-fn write(address: SocketAddr, notice: &str, token: Option<&SecretString>) -> io::Result<()> {
+fn write(
+    address: &ListenAddress,
+    tls: Option<&TlsIdentity>,
+    notice: &str,
+    token: Option<&SecretString>,
+) -> io::Result<()> {
     let mut stderr = io::stderr();
     let (margin, blank) = if stderr.is_terminal() { ("  ", "\n") } else { ("", "") };
     let notice = notice.replace('\n', &format!("\n{margin}"));
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let listens = address.tcp().map_or_else(|| address.to_string(), |address| format!("{scheme}://{address}"));
+    // curl compares the certificate with the name in the URL.
+    let name = tls.and_then(TlsIdentity::dns_name);
+    let (options, url) = match (address, name) {
+        (ListenAddress::Tcp(_), None) => (String::new(), listens.clone()),
+        (ListenAddress::Tcp(address), Some(name)) => {
+            (format!(" --connect-to '::{address}'"), format!("{scheme}://{name}:{}", address.port()))
+        }
+        (ListenAddress::Unix(path), name) => {
+            let path = quoted(&path.display().to_string());
+            (format!(" --unix-socket {path}"), format!("{scheme}://{}", name.unwrap_or("localhost")))
+        }
+    };
     let requests = token.map_or_else(String::new, |token| {
-        let curl = format!("curl -i -H 'Authorization: Bearer {}'", token.expose_secret());
+        let explorer = address
+            .tcp()
+            .map_or_else(String::new, |_| format!("{margin}In a browser, with the same key: {listens}/docs\n{blank}"));
+        let curl = format!("curl -i{options} -H 'Authorization: Bearer {}'", token.expose_secret());
         format!(
             "{margin}{curl} -d '{{\"name\":\"Rex\",\"categoryId\":1,\"status\":\"available\"}}' \
-             -H 'Content-Type: application/json' 'http://{address}/v1/pets'\n\
-             {margin}{curl} 'http://{address}/v1/pets?status=available'\n\
-             {blank}\
-             {margin}In a browser, with the same key: http://{address}/docs\n\
-             {blank}"
+             -H 'Content-Type: application/json' '{url}/v1/pets'\n\
+             {margin}{curl} '{url}/v1/pets?status=available'\n\
+             {blank}{explorer}"
         )
     });
-    let text =
-        format!("{blank}{margin}The animal store listens on http://{address}.\n{margin}{notice}\n{blank}{requests}");
+    let text = format!("{blank}{margin}The animal store listens on {listens}.\n{margin}{notice}\n{blank}{requests}");
     stderr.write_all(text.as_bytes())
 }

@@ -1,14 +1,22 @@
-use std::{net::SocketAddr, num::NonZeroU32, thread::available_parallelism, time::Duration};
+pub(super) mod tls;
+pub(super) mod unix;
+
+use std::{num::NonZeroU32, thread::available_parallelism, time::Duration};
 
 use animal_store_adapters_http::{AllowedOrigins, Limits, OriginError, RateLimit, TrustedProxies};
 
+use self::{tls::TlsConfig, unix::UnixSocketConfig};
 use super::{
     key::{Key, keys},
-    values::{Values, address, boolean, duration, number, one_of, optional},
+    listen_address::{ListenAddress, listen_address},
+    values::{Values, boolean, duration, number, one_of, optional},
 };
 
 keys! {
-    LISTEN: new("http.listen", "127.0.0.1:8080", "Address of the API. Port 0 selects a free port.");
+    LISTEN: new("http.listen", "127.0.0.1:8080",
+        "Address of the API: an IP address with a port, or `unix:` with the path of a Unix socket, such as \
+         `unix:/run/animal-store/http.sock`. Port 0 selects a free port. Not used if systemd passes a socket; see \
+         [operations](operations.md).");
     WORKERS: new("http.workers", "auto", "Number of worker threads. `auto`: one per CPU.");
     MAX_CONNECTIONS: new("http.max_connections", "10000",
         "Maximum number of open connections. Beyond it, the connection that has had no request for the longest time is \
@@ -38,9 +46,10 @@ keys! {
         "Origins of the web pages that may use the API from a browser, such as `https://shop.example`: a list, or a \
          text with commas. `*`: every origin. Empty: none.");
     TRUSTED_PROXIES: new("http.trusted_proxies", "",
-        "Proxies in front of the service, as IP addresses and networks such as `10.0.0.0/8`: a list, or a text with \
-         commas. For a request from one of them, `client` in the log, and the address for `http.auth_failures`, \
-         is the rightmost untrusted address in `X-Forwarded-For`, or without that in `Forwarded`. Empty: none.");
+        "Proxies in front of the service, as IP addresses and networks such as `10.0.0.0/8`, and `unix` for those on \
+         the Unix socket: a list, or a text with commas. For a request from one of them, `client` in the log, and the \
+         address for `http.auth_failures`, is the rightmost untrusted address in `X-Forwarded-For`, or without that \
+         in `Forwarded`. Empty: none.");
     SERVER_TIMING: new("http.server_timing", "false",
         "`true`: responses under `/v1` have the header `Server-Timing` with the milliseconds that the request spent in \
          authentication, queue and storage. Clients can see these times.");
@@ -61,8 +70,10 @@ keys! {
 
 #[derive(Debug)]
 pub(crate) struct HttpConfig {
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: ListenAddress,
+    pub(crate) unix: UnixSocketConfig,
     pub(crate) limits: Limits,
+    pub(crate) tls: Option<TlsConfig>,
     pub(crate) cors_origins: AllowedOrigins,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) server_timing: bool,
@@ -76,7 +87,8 @@ const MILLION: NonZeroU32 = NonZeroU32::new(1_000_000).expect("not 0");
 
 impl HttpConfig {
     pub(super) fn read(values: &mut Values) -> Self {
-        let listen = values.read(&LISTEN, address);
+        let listen = values.read(&LISTEN, listen_address);
+        let unix = UnixSocketConfig::read(values);
         let workers = values.read(&WORKERS, workers);
         let max_connections = values.read(&MAX_CONNECTIONS, number(1..=1_000_000));
         let max_unsent_bytes = values.read(&MAX_UNSENT_BYTES, number(1024 * 1024..=usize::MAX));
@@ -98,22 +110,34 @@ impl HttpConfig {
         let rate_limit = rate_limit(values);
         let auth_failures = values.read(&AUTH_FAILURES_PER_MINUTE, optional(number(NonZeroU32::MIN..=MILLION)));
         let serves_get_pet = values.read(&DEPRECATED_GET, one_of(&[("serve", true), ("gone", false)]));
+        let handshake_timeout = values.read(&tls::HANDSHAKE_TIMEOUT, duration(MILLISECOND..=HOUR));
+        let max_handshakes = values.read(&tls::MAX_HANDSHAKES, number(1..=1_000_000));
+        let tls = TlsConfig::read(values);
         let limits = Limits {
             workers,
             max_connections,
+            max_handshakes: if tls.is_some() { max_handshakes } else { 0 },
             max_unsent_bytes,
             max_in_flight,
             max_in_flight_per_key,
             rate_limit,
             max_auth_failures_per_minute: auth_failures,
             max_body_bytes,
+            handshake_timeout,
             head_timeout,
             body_timeout,
             keep_alive,
             answer_timeout,
         };
         let server_timing = values.read(&SERVER_TIMING, boolean);
-        Self { listen, limits, cors_origins, trusted_proxies, server_timing, serves_get_pet }
+        Self { listen, unix, limits, tls, cors_origins, trusted_proxies, server_timing, serves_get_pet }
+    }
+}
+
+impl HttpConfig {
+    /// Whether other machines can connect to this address without TLS, and no proxy that could have it is named.
+    pub(crate) fn is_unencrypted(&self, address: &ListenAddress) -> bool {
+        !address.is_local() && self.tls.is_none() && !self.trusted_proxies.has_networks()
     }
 }
 

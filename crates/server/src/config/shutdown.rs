@@ -12,7 +12,7 @@ keys! {
     DRAIN_DELAY: new("shutdown.drain_delay", "",
         "Time after SIGTERM for which the service still accepts connections, so that load balancers can notice that \
          `/ready` is 503. At most half of `shutdown.timeout`. Empty: `5s`, or half of `shutdown.timeout` if that is \
-         shorter.");
+         shorter; `0s` with a socket that systemd passed, because connections wait in it for the next process.");
     IDLE_GRACE: new("shutdown.idle_grace", "1s",
         "Time for which a connection has to be idle before the shutdown closes it. A connection that had a response \
          with `Connection: close` is closed sooner.");
@@ -23,7 +23,8 @@ keys! {
 pub(crate) struct ShutdownConfig {
     /// From the first signal to the end of the process.
     pub(crate) timeout: Duration,
-    pub(crate) drain_delay: Duration,
+    /// `None`: not set.
+    drain_delay: Option<Duration>,
     pub(crate) idle_grace: Duration,
 }
 
@@ -39,8 +40,13 @@ impl ShutdownConfig {
         let drain_delay = values.read(&DRAIN_DELAY, optional(duration(Duration::ZERO..=HOUR)));
         let fits = drain_delay.is_none_or(|delay| delay <= timeout / 2);
         values.require(fits, &[&DRAIN_DELAY, &TIMEOUT], "must be at most half of shutdown.timeout");
-        let drain_delay = drain_delay.unwrap_or_else(|| DEFAULT_DRAIN_DELAY.min(timeout / 2));
         Self { timeout, drain_delay, idle_grace: values.read(&IDLE_GRACE, duration(Duration::ZERO..=HOUR)) }
+    }
+
+    /// Time for which connections are accepted after SIGTERM. With an inherited socket, no connection is refused.
+    pub(crate) fn drain_delay(&self, socket_is_inherited: bool) -> Duration {
+        let default = if socket_is_inherited { Duration::ZERO } else { DEFAULT_DRAIN_DELAY.min(self.timeout / 2) };
+        self.drain_delay.unwrap_or(default)
     }
 
     /// Time from the first signal after which requests in flight are cut off. The rest of the timeout is for the log.

@@ -5,8 +5,10 @@ mod proxies;
 mod rate_limits;
 mod redis;
 mod secret_files;
+mod shutdown;
 mod sources;
 mod sqlite;
+mod tls;
 mod traces;
 mod unselected;
 
@@ -88,7 +90,7 @@ fn every_error_is_listed() {
             "http (ANIMAL_STORE_HTTP) is unknown",
             "http.listn (ANIMAL_STORE_HTTP__LISTN) is unknown: did you mean ANIMAL_STORE_HTTP__LISTEN?",
             "http.listen (ANIMAL_STORE_HTTP__LISTEN) must be an IP address and a port, such as 127.0.0.1:8080 or \
-             [::]:8080, not \"here\"",
+             [::]:8080, or unix: with a path, not \"here\"",
             "http.workers (ANIMAL_STORE_HTTP__WORKERS) must be auto or a whole number from 1 to 512, not \"0\"",
             "http.keep_alive (ANIMAL_STORE_HTTP__KEEP_ALIVE) must be a duration from 1ms to 1h, such as 5s, not \"5\"",
             "storage.backend (ANIMAL_STORE_STORAGE__BACKEND) must be sqlite or memory or postgres, not \"disk\"",
@@ -210,24 +212,6 @@ fn toml_values_of_every_scalar_type_are_texts() {
 }
 
 #[test]
-fn the_drain_delay_is_at_most_half_of_the_shutdown_timeout() {
-    let shutdown = |variables: &[_]| Config::load(&environment(variables)).map(|config| config.shutdown);
-    let (timeout, delay) = ("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY");
-    for (variables, milliseconds) in [
-        (&[][..], 5000),
-        (&[(timeout, "10s")], 5000),
-        (&[(timeout, "9s")], 4500),
-        (&[(timeout, "1s"), (delay, "")], 500),
-        (&[(timeout, "1s"), (delay, "500ms")], 500),
-        (&[(delay, "0s")], 0),
-    ] {
-        assert_eq!(shutdown(variables).unwrap().drain_delay, Duration::from_millis(milliseconds), "{variables:?}");
-    }
-    let error = "shutdown.drain_delay (ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY) must be at most half of shutdown.timeout";
-    assert_eq!(errors(&environment(&[(timeout, "1s"), (delay, "501ms")])), [error]);
-}
-
-#[test]
 fn by_default_one_key_can_have_half_of_the_requests_in_flight() {
     let (all, per_key) = ("ANIMAL_STORE_HTTP__MAX_IN_FLIGHT", "ANIMAL_STORE_HTTP__MAX_IN_FLIGHT_PER_KEY");
     for (variables, expected) in [
@@ -243,12 +227,4 @@ fn by_default_one_key_can_have_half_of_the_requests_in_flight() {
     let error = "http.max_in_flight_per_key (ANIMAL_STORE_HTTP__MAX_IN_FLIGHT_PER_KEY) must be a whole number from 1 \
                  to 1000000, not \"0\"";
     assert_eq!(errors(&environment(&[(per_key, "0")])), [error]);
-}
-
-#[test]
-fn half_a_second_or_a_quarter_of_the_shutdown_timeout_is_for_the_log() {
-    for (timeout, milliseconds) in [("30s", 29_500), ("2s", 1500), ("1s", 750), ("1ms", 0)] {
-        let config = Config::load(&environment(&[("ANIMAL_STORE_SHUTDOWN__TIMEOUT", timeout)])).unwrap();
-        assert_eq!(config.shutdown.requests_timeout().as_millis(), milliseconds, "{timeout}");
-    }
 }

@@ -4,6 +4,7 @@ use std::{
     fs,
     net::SocketAddr,
     ops::RangeInclusive,
+    path::PathBuf,
     str::FromStr,
     time::Duration,
 };
@@ -155,6 +156,10 @@ impl Values {
         self.invalid.insert(key.name);
     }
 
+    pub(super) fn add_warning(&mut self, key: &Key, warning: &str) {
+        self.warnings.push(format!("{} {warning}", self.label(key)));
+    }
+
     /// Returns the name of a key and the source of its value. If it has no value: the variable that can set it.
     pub(super) fn label(&self, key: &Key) -> String {
         let file = self.settings.get(&key.file_key()).filter(|_| key.secret);
@@ -188,6 +193,12 @@ fn split<'a>(texts: &'a [impl AsRef<str>], separators: &'a [char]) -> impl Itera
 
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "an IP address and a port, such as 127.0.0.1:8080 or [::]:8080".to_owned())
+}
+
+/// Parses a path that may be empty. Every text is one.
+#[expect(clippy::unnecessary_wraps, reason = "every parser returns a result")]
+pub(super) fn path(text: &str) -> Result<Option<PathBuf>, String> {
+    Ok((!text.is_empty()).then(|| text.into()))
 }
 
 pub(super) fn number<T: FromStr + PartialOrd + Display>(

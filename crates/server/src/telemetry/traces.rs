@@ -25,7 +25,7 @@ use tracing_subscriber::{
 use url::Url;
 
 use self::collector::Collector;
-use crate::config::Config;
+use crate::{config::Config, version};
 
 /// Target of all spans. The log never contains them.
 pub(super) const TARGET: &str = "trace";
@@ -137,7 +137,7 @@ fn resource() -> Resource {
     let instance = format!("{} {}", host.trim(), process::id());
     Resource::builder()
         .with_service_name("animal-store")
-        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+        .with_attribute(KeyValue::new("service.version", version::VERSION))
         .with_attribute(KeyValue::new("service.instance.id", instance))
         .build()
 }

@@ -78,7 +78,10 @@ async fn import(args: ImportArgs, config: Config, stop: StopRequest) -> anyhow::
     let is_unknown = failure.as_ref().is_some_and(|error| matches!(error.reason, ImportErrorReason::OutcomeUnknown(_)));
     // Before the first batch, --resume would find an earlier import of the file.
     let needs_resume = !resume && (done.lines() > 0 || is_unknown);
-    let continuation = || command_line(if needs_resume { &["--resume"] } else { &[] });
+    let continuation = || {
+        let command = command_line(if needs_resume { &["--resume"] } else { &[] });
+        if is_standard_input(&args.input) { command + " < FILE" } else { command }
+    };
     match failure {
         Some(error)
             if is_unknown || matches!(error.reason, ImportErrorReason::Storage(BulkStorageError::Unavailable(_))) =>
@@ -101,9 +104,13 @@ async fn import(args: ImportArgs, config: Config, stop: StopRequest) -> anyhow::
     }
 }
 
+fn is_standard_input(input: &Path) -> bool {
+    input.as_os_str() == "-"
+}
+
 /// Opens the input, and returns how its number of pets is estimated.
 fn open(input: &Path) -> io::Result<(Box<dyn Read + Send>, Total)> {
-    if input.as_os_str() == "-" {
+    if is_standard_input(input) {
         return Ok((Box::new(io::stdin()), Total::Unknown));
     }
     let file = File::open(input)?;
