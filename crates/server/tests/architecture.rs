@@ -37,8 +37,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// The inner crates, with the external crates that they may depend on.
 const ALLOWED_EXTERNAL: &[(&str, &[&str])] = &[
     ("domain", &["thiserror"]),
-    // mockall and tokio: only with the feature `test-support`.
-    ("app", &["async-trait", "crc32fast", "mockall", "secrecy", "sha2", "thiserror", "tokio"]),
+    // mockall, proptest and tokio: only with the feature `test-support`.
+    ("app", &["async-trait", "crc32fast", "mockall", "proptest", "secrecy", "sha2", "thiserror", "tokio"]),
 ];
 
 struct Dependency {
@@ -110,8 +110,8 @@ fn the_inner_crates_have_few_external_dependencies() {
 #[test]
 fn only_tests_use_mocks_and_the_runtime_of_app() {
     for Dependency { from, to, optional, features } in dependencies().1 {
-        let for_tests =
-            to == "mockall" || to == format!("{PREFIX}test-servers") || to == "tokio" && from == format!("{PREFIX}app");
+        let for_tests = ["mockall", "proptest", &format!("{PREFIX}test-servers")].contains(&to.as_str())
+            || to == "tokio" && from == format!("{PREFIX}app");
         assert!(!for_tests || optional, "{from} depends on {to} outside of tests");
         assert!(!features.contains("test-support"), "{from} uses the mocks of {to} outside of tests");
     }

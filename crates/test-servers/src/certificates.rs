@@ -1,9 +1,10 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 
 /// Files with an authority and with certificates that it signed: for a server named `localhost`, and for a client.
 #[derive(Debug)]
@@ -17,11 +18,24 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Creates the files in this folder.
+    /// Creates the files in this folder. Files with the same names are replaced.
     pub fn make(folder: &Path) -> Self {
-        let mut parameters = parameters("authority", &[]);
-        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority = CertifiedIssuer::self_signed(parameters, KeyPair::generate().expect("a key")).expect("signed");
+        // 4096-01-01
+        Self::make_until(folder, UNIX_EPOCH + Duration::from_hours(18_636_144))
+    }
+
+    /// Creates the files in this folder, with certificates that end at this time, not before 1970.
+    pub fn make_until(folder: &Path, end: SystemTime) -> Self {
+        let end = date_time_ymd(1970, 1, 1) + end.duration_since(UNIX_EPOCH).expect("not before 1970");
+        let parameters = |subject: &str, names: &[&str]| {
+            let mut parameters = parameters(subject, names);
+            parameters.not_after = end;
+            parameters
+        };
+        let mut authority_parameters = parameters("authority", &[]);
+        authority_parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let authority = CertifiedIssuer::self_signed(authority_parameters, key).expect("signed");
         let write = |name: &str, text: String| {
             let path = folder.join(name);
             fs::write(&path, text).expect("the folder can be written");
@@ -29,7 +43,7 @@ impl Certificates {
         };
         let signed = |subject: &str, names: &[&str]| {
             let key = KeyPair::generate().expect("a key");
-            let certificate = self::parameters(subject, names).signed_by(&key, &authority);
+            let certificate = parameters(subject, names).signed_by(&key, &authority);
             (certificate.expect("signed").pem(), key.serialize_pem())
         };
         let (server, server_key) = signed("server", &["localhost"]);

@@ -1,7 +1,15 @@
 use std::{
     io::{self, ErrorKind, Read, Write},
     net::{Shutdown, SocketAddr, TcpStream},
+    path::Path,
+    sync::Arc,
     time::{Duration, Instant},
+};
+
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, Stream,
+    crypto::ring,
+    pki_types::{CertificateDer, pem::PemObject},
 };
 
 use crate::Response;
@@ -10,6 +18,7 @@ use crate::Response;
 #[derive(Debug)]
 pub struct RawConnection {
     stream: TcpStream,
+    tls: Option<ClientConnection>,
     /// The start of the bytes sent last, for the messages of failed assertions.
     sent: String,
     received: Vec<u8>,
@@ -36,7 +45,23 @@ impl RawConnection {
         stream.set_read_timeout(Some(Self::TIMEOUT)).expect("a read timeout");
         stream.set_write_timeout(Some(Self::TIMEOUT)).expect("a write timeout");
         stream.set_nodelay(true).expect("no delay");
-        Ok(Self { stream, sent: String::new(), received: Vec::new() })
+        Ok(Self { stream, tls: None, sent: String::new(), received: Vec::new() })
+    }
+
+    /// Connects to a server named `localhost` with TLS. The handshake takes place when the first bytes are sent.
+    #[track_caller]
+    #[must_use]
+    pub fn open_tls(address: SocketAddr, authority: &Path) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(authority).expect("a certificate")).expect("an authority");
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = "localhost".try_into().expect("a name");
+        let tls = ClientConnection::new(Arc::new(config), name).expect("a client");
+        Self { tls: Some(tls), ..Self::open(address) }
     }
 
     /// A second handle, so that one thread can send while another reads.
@@ -59,10 +84,13 @@ impl RawConnection {
     pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         let bytes = bytes.as_ref();
         self.sent = String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned();
-        self.stream.write_all(bytes)
+        match &mut self.tls {
+            Some(tls) => Stream::new(tls, &mut self.stream).write_all(bytes),
+            None => self.stream.write_all(bytes),
+        }
     }
 
-    /// Closes the sending side; responses can still be read.
+    /// Closes the sending side, without the closing message of TLS; responses can still be read.
     pub fn finish_sending(&mut self) {
         // Fails if the connection was reset, which ends sending as well.
         let _ = self.stream.shutdown(Shutdown::Write);
@@ -110,7 +138,7 @@ impl RawConnection {
     #[must_use]
     pub fn is_silent_for(&mut self, duration: Duration) -> bool {
         self.stream.set_read_timeout(Some(duration)).expect("a read timeout");
-        let read = self.stream.read(&mut [0; 1]);
+        let read = self.read(&mut [0; 1]);
         self.stream.set_read_timeout(Some(Self::TIMEOUT)).expect("a read timeout");
         read.is_err_and(|error| is_timeout(&error))
     }
@@ -148,10 +176,17 @@ impl RawConnection {
         }
     }
 
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            Some(tls) => Stream::new(tls, &mut self.stream).read(buffer),
+            None => self.stream.read(buffer),
+        }
+    }
+
     /// Reads the available bytes and returns their number, 0 at the end of the connection.
     fn read_more(&mut self) -> io::Result<usize> {
         let mut buffer = [0; 16 * 1024];
-        match self.stream.read(&mut buffer) {
+        match self.read(&mut buffer) {
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => Ok(0),
             read => read.inspect(|&count| self.received.extend_from_slice(&buffer[..count])),
         }

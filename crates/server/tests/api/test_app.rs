@@ -68,7 +68,8 @@ impl TestApp {
             Runtime::new()?.block_on(async {
                 let application = Application::build(config, Counter::default()).await?;
                 let management_address = application.management_address().expect("a management address");
-                sender.send((application.address(), management_address))?;
+                let address = application.address().tcp().expect("an IP address");
+                sender.send((address, management_address))?;
                 let stop = async {
                     reached(stopped.clone(), Stop::Gracefully).await;
                     ShutdownRequest { arrived_at: Instant::now(), drain: true }

@@ -1,5 +1,7 @@
 //! Help, version, and invalid command lines.
 
+use std::{path::Path, process::Command};
+
 use crate::program::Program;
 
 #[test]
@@ -26,10 +28,37 @@ fn help_names_the_commands_and_options_and_is_a_success() {
 }
 
 #[test]
-fn the_version_is_the_package_version() {
-    let exited = Program::bare().args(&["--version"]).run();
+fn the_short_version_is_the_package_version() {
+    let exited = Program::bare().args(&["-V"]).run();
 
     assert_eq!((exited.code, exited.stdout), (Some(0), vec![format!("animal-store {}", env!("CARGO_PKG_VERSION"))]));
+}
+
+#[test]
+fn the_version_names_the_commit_and_the_date_of_the_build() {
+    let exited = Program::bare().args(&["--version"]).run();
+
+    assert_eq!((exited.code, exited.stdout.len()), (Some(0), 1), "{exited:?}");
+    let prefix = concat!("animal-store ", env!("CARGO_PKG_VERSION"), " (");
+    let build = exited.stdout[0].strip_prefix(prefix).and_then(|rest| rest.strip_suffix(')')).expect("a build");
+    let (commit, date) = build.split_once(", ").expect("a commit and a date");
+    assert!(humantime::parse_rfc3339(&format!("{date}T00:00:00Z")).is_ok(), "{date}");
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    if Path::new(root).join(".git").exists() {
+        let output = Command::new("git").args(["-C", root, "cat-file", "-t", commit]).output().expect("git");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "commit\n", "{commit}: {output:?}");
+    } else {
+        let expected = option_env!("ANIMAL_STORE_COMMIT").unwrap_or("unknown");
+        assert_eq!(commit, expected.get(..9).unwrap_or(expected));
+    }
+}
+
+#[test]
+fn the_log_of_a_start_has_the_version() {
+    let exited = Program::bare().args(&["--version"]).run();
+    let event = Program::new().start().wait_for_event("listening");
+
+    assert_eq!(exited.stdout, [format!("animal-store {}", event["version"].as_str().expect("a text"))]);
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! `docs/metrics.md` lists exactly the metrics of a service with PostgreSQL and Redis, and of one with its file.
+//! `docs/metrics.md` lists exactly the metrics of services with PostgreSQL and Redis, with TLS, and with a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use animal_store_test_servers::{HttpClient, PgDatabase, RedisSpace};
 
-use crate::program::Program;
+use crate::{program::Program, tls};
 
 const DOCUMENTATION: &str = include_str!("../../../../docs/metrics.md");
 
@@ -61,7 +61,7 @@ fn the_document_lists_exactly_the_metrics_of_the_service() {
     let servers = Program::with_redis(&space)
         .env("ANIMAL_STORE_STORAGE__BACKEND", "postgres")
         .env("ANIMAL_STORE_STORAGE__POSTGRES__URL", database.url());
-    let found = [servers, Program::with_file()].map(|program| {
+    let found = [servers, tls::program().0, Program::with_file()].map(|program| {
         let mut running = program.start();
         let response = HttpClient::new(running.management_address()).get("/metrics");
         families(response.assert_status(200).text())

@@ -103,7 +103,7 @@ fn with_migrate_check_pending_migrations_prevent_the_start() {
 }
 
 #[test]
-fn a_schema_expanded_by_a_newer_program_is_one_warning_and_a_contracted_one_prevents_the_start() {
+fn a_schema_expanded_by_a_newer_program_is_one_warning_while_migrations_are_pending_and_later() {
     let database = PgDatabase::new();
     database.sql(
         "CREATE TABLE __diesel_schema_migrations (version varchar(50) PRIMARY KEY, run_on timestamp DEFAULT now());
@@ -117,11 +117,6 @@ fn a_schema_expanded_by_a_newer_program_is_one_warning_and_a_contracted_one_prev
         let warnings: Vec<_> = lines.iter().filter(|line| line.contains("9998_expand_colours")).collect();
         assert!(warnings.len() == 1 && warnings[0].contains(r#""level":"WARN""#), "{lines:?}");
     }
-
-    database.sql("INSERT INTO __diesel_schema_migrations (version) VALUES ('9999_contract_names')");
-    let exited = Program::with_postgres(database.url()).run();
-    assert_eq!(exited.code, Some(1));
-    assert!(exited.stderr.join("\n").contains("9999_contract_names"), "{exited:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::{
     fs,
     io::Write,
     mem,
+    os::fd::OwnedFd,
     path::Path,
     process::{ChildStdin, Command, Stdio},
 };
@@ -23,6 +24,7 @@ pub(crate) struct Program {
     command: Command,
     directory: TempDir,
     stdin: String,
+    socket: Option<OwnedFd>,
     stdout: Stdio,
     stderr: Stdio,
 }
@@ -33,7 +35,7 @@ impl Program {
         let directory = TempDir::new().expect("a working directory");
         let mut command = Command::new(env!("CARGO_BIN_EXE_animal-store"));
         command.env_clear().current_dir(directory.path());
-        Self { command, directory, stdin: String::new(), stdout: Stdio::piped(), stderr: Stdio::piped() }
+        Self { command, directory, stdin: String::new(), socket: None, stdout: Stdio::piped(), stderr: Stdio::piped() }
     }
 
     /// A program on free ports, without a drain delay, with pets and API keys in the default file.
@@ -89,10 +91,26 @@ impl Program {
     }
 
     /// Limits the number of open files of the program, which cannot raise the limit.
-    pub(crate) fn file_limit(mut self, limit: usize) -> Self {
+    pub(crate) fn file_limit(self, limit: usize) -> Self {
+        self.run_by_shell(&format!(r#"ulimit -n {limit} && exec "$@""#))
+    }
+
+    /// Passes this socket to the program, as systemd does.
+    pub(crate) fn socket(self, socket: impl Into<OwnedFd>) -> Self {
+        self.sockets(socket, 1)
+    }
+
+    /// Passes this socket to the program as one of this number of sockets, all of them the same.
+    pub(crate) fn sockets(self, socket: impl Into<OwnedFd>, count: usize) -> Self {
+        let script = r#"exec 3<&0 4<&0 </dev/null; export LISTEN_PID=$$; exec "$@""#;
+        let program = self.env("LISTEN_FDS", &count.to_string()).run_by_shell(script);
+        Self { socket: Some(socket.into()), ..program }
+    }
+
+    /// Lets a shell start the program by a script, which has the command in `$@`.
+    fn run_by_shell(mut self, script: &str) -> Self {
         let mut shell = Command::new("/bin/sh");
-        let script = r#"ulimit -n "$1" && shift && exec "$@""#;
-        shell.env_clear().current_dir(self.directory.path()).args(["-c", script, "sh", &limit.to_string()]);
+        shell.env_clear().current_dir(self.current_dir()).args(["-c", script, "sh"]);
         shell.envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         shell.arg(self.command.get_program()).args(self.command.get_args());
         self.command = shell;
@@ -103,6 +121,10 @@ impl Program {
     pub(crate) fn file(self, name: &str, text: &str) -> Self {
         fs::write(self.directory.path().join(name), text).expect("a file");
         self
+    }
+
+    fn current_dir(&self) -> &Path {
+        self.command.get_current_dir().unwrap_or_else(|| self.directory.path())
     }
 
     /// Returns the working directory.
@@ -127,6 +149,10 @@ impl Program {
     }
 
     pub(crate) fn start(mut self) -> Running {
+        if let Some(socket) = self.socket.take() {
+            self.command.stdin(Stdio::from(socket));
+            return self.spawn().0;
+        }
         let input = mem::take(&mut self.stdin);
         let (running, mut stdin) = self.start_with_stdin();
         // A program that does not read it may have exited.
@@ -136,9 +162,15 @@ impl Program {
 
     /// Starts the program. Returns its standard input, too, which stays open.
     pub(crate) fn start_with_stdin(mut self) -> (Running, ChildStdin) {
-        self.command.stdin(Stdio::piped()).stdout(self.stdout).stderr(self.stderr);
+        self.command.stdin(Stdio::piped());
+        let (running, stdin) = self.spawn();
+        (running, stdin.expect("standard input"))
+    }
+
+    fn spawn(mut self) -> (Running, Option<ChildStdin>) {
+        self.command.stdout(self.stdout).stderr(self.stderr);
         let mut child = self.command.spawn().expect("the program starts");
-        let stdin = child.stdin.take().expect("standard input");
+        let stdin = child.stdin.take();
         (Running::new(child, self.directory), stdin)
     }
 

@@ -3,17 +3,10 @@
 use std::{fs, process::Command};
 
 use animal_store_test_servers::HttpClient;
-use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{
-    keys::token_and_id,
-    program::{Exited, Line, Program, Running},
-};
-
-/// What a start prints before the command that creates a key, if the file had keys and has none.
-const NO_KEY: &str = "The file has no API key. To create one: ";
+use crate::program::{Exited, Line, Program, Running};
 
 /// Runs a command as it was printed, and returns the head and the body of the response.
 fn paste(command: &str) -> (String, Value) {
@@ -24,7 +17,7 @@ fn paste(command: &str) -> (String, Value) {
 }
 
 /// Waits for a line of standard error and returns the text after `prefix`.
-fn printed(running: &mut Running, prefix: &str) -> String {
+pub(crate) fn printed(running: &mut Running, prefix: &str) -> String {
     running.wait_for(|line| match line {
         Line::Err(text) => text.trim_start().strip_prefix(prefix).map(str::to_owned),
         Line::Out(_) => None,
@@ -32,7 +25,7 @@ fn printed(running: &mut Running, prefix: &str) -> String {
 }
 
 /// Waits for the two commands.
-fn commands(running: &mut Running) -> [String; 2] {
+pub(crate) fn commands(running: &mut Running) -> [String; 2] {
     [" -d ", "?status="].map(|part| {
         running.wait_for(|line| match line {
             Line::Err(text) if text.trim_start().starts_with("curl ") && text.contains(part) => Some(text.clone()),
@@ -48,7 +41,7 @@ pub(crate) fn token(command: &str) -> String {
 }
 
 #[track_caller]
-fn assert_both_work(add: &str, list: &str) -> Value {
+pub(crate) fn assert_both_work(add: &str, list: &str) -> Value {
     let (head, added) = paste(add);
     assert!(head.starts_with("HTTP/1.1 201 "), "{head}");
     assert_eq!((&added["name"], &added["status"]), (&"Rex".into(), &"available".into()));
@@ -115,67 +108,6 @@ fn the_printed_command_revokes_the_key() {
     assert!(output.status.success(), "{revoke}: {output:?}");
     animal_store_test_servers::wait_until(|| client.get("/v1/pets").status == 401);
     assert!(folder.path().join("it's pets.db").exists());
-}
-
-#[test]
-fn a_start_that_fails_leaves_no_key() {
-    let folder = TempDir::new().unwrap();
-    let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let exited = Program::in_folder(folder.path()).stderr(full).start().wait();
-    assert_eq!(exited.code, Some(1), "{exited:?}");
-    let messages: Vec<_> = exited.events().into_iter().filter(|event| event["target"] == "audit").collect();
-    let changes: Vec<_> = messages.iter().filter_map(|event| event["message"].as_str()).collect();
-    assert_eq!(changes, ["API key created", "API key revoked"]);
-
-    let list = Program::in_folder(folder.path()).args(&["keys", "list", "--json"]).run();
-    assert_eq!((list.code, list.stdout), (Some(0), vec!["[]".to_owned()]));
-    printed(&mut Program::in_folder(folder.path()).start(), NO_KEY);
-}
-
-#[test]
-fn a_restart_without_any_valid_key_creates_none_and_prints_how_to_create_one() {
-    let folder = TempDir::new().unwrap();
-    let keys = |args: &[&str]| Program::in_folder(folder.path()).args(&["keys"]).args(args).run();
-    let (_, id) = token_and_id(&keys(&["create", "--label", "shop"]));
-    assert_eq!(keys(&["revoke", &id]).code, Some(0));
-
-    let mut running = Program::in_folder(folder.path()).start();
-    let create_key = printed(&mut running, NO_KEY);
-    assert_eq!(keys(&["list", "--json"]).stdout, ["[]"]);
-    let output = Command::new("sh").args(["-c", &create_key]).current_dir(folder.path()).output().unwrap();
-    let token = String::from_utf8(output.stdout).unwrap();
-    let created: Value = serde_json::from_slice(&output.stderr).unwrap();
-    let client = HttpClient::new(running.address()).with_token(token.trim());
-    animal_store_test_servers::wait_until(|| client.get("/v1/pets").status == 200);
-    let exited = running.terminate();
-    assert!(!exited.output().contains("curl"), "{exited:?}");
-
-    assert_eq!(keys(&["revoke", created["api_key"].as_str().unwrap()]).code, Some(0));
-    let refused = Program::in_folder(folder.path()).args(&["--listen", "0.0.0.0:0"]).run();
-    assert_eq!(refused.code, Some(1));
-    assert!(refused.stderr.join("").contains("has no API key, and other machines can connect"), "{refused:?}");
-}
-
-#[test]
-fn an_invalid_key_does_not_prevent_the_start() {
-    let folder = TempDir::new().unwrap();
-    let keys = |args: &[&str]| Program::in_folder(folder.path()).args(&["keys"]).args(args).run();
-    let (token, _) = token_and_id(&keys(&["create", "--label", "good"]));
-    let (_, id) = token_and_id(&keys(&["create", "--label", "bad"]));
-    let path = folder.path().join("animal-store.db");
-    let mut file = SqliteConnection::establish(path.to_str().unwrap()).unwrap();
-    file.batch_execute(&format!("UPDATE api_keys SET label = '' WHERE id = '{id}'")).unwrap();
-    drop(file);
-
-    let mut running = Program::in_folder(folder.path()).start();
-    let cause = printed(&mut running, "An API key is not valid: ");
-    assert!(cause.contains(&id), "{cause}");
-    let revoke = printed(&mut running, "To revoke it: ");
-    assert_eq!(HttpClient::new(running.address()).with_token(&token).get("/v1/pets").status, 200);
-    let revoke = revoke.strip_suffix(" ID").unwrap();
-    let output = Command::new("sh").args(["-c", &format!("{revoke} {id}")]).current_dir(folder.path()).output();
-    assert!(output.unwrap().status.success());
-    assert_eq!(keys(&["list"]).code, Some(0));
 }
 
 #[test]

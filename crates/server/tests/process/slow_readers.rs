@@ -22,7 +22,7 @@ fn a_client_that_does_not_read_a_file_holds_little_memory() {
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| RawConnection::open(address)).collect();
     for client in &mut clients {
         client.send(request);
-        // The response has begun.
+        // The response has started.
         assert!(!client.is_silent_for(RawConnection::TIMEOUT));
     }
 
@@ -31,7 +31,7 @@ fn a_client_that_does_not_read_a_file_holds_little_memory() {
 }
 
 /// Resident memory of a process in KiB.
-fn resident_kib(pid: u32) -> u64 {
+pub(crate) fn resident_kib(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
     line.trim().trim_end_matches(" kB").parse().expect("a number")

@@ -3,7 +3,6 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use animal_store_test_servers::HttpClient;
-use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use tempfile::TempDir;
 
 use crate::program::{Exited, Program, Running};
@@ -76,17 +75,6 @@ fn a_file_that_is_no_database_is_refused_and_unchanged() {
 
     assert_refused(&Program::in_folder(folder.path()).run(), &path, &["database"]);
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
-}
-
-#[test]
-fn a_file_of_a_newer_program_is_refused() {
-    let folder = TempDir::new().unwrap();
-    assert_eq!(first_start(folder.path()).terminate().code, Some(0));
-    let path = folder.path().join("animal-store.db");
-    let newer = "INSERT INTO __diesel_schema_migrations (version) VALUES ('9999_contract_drop_names')";
-    SqliteConnection::establish(path.to_str().unwrap()).unwrap().batch_execute(newer).unwrap();
-
-    assert_refused(&Program::in_folder(folder.path()).run(), &path, &["newer"]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::{path::Path, thread, time::Duration};
 
 use animal_store_test_servers::{HttpClient, PgDatabase, Response, wait_until};
+use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -60,6 +61,18 @@ impl Store {
     /// Whether the SQLite file exists.
     pub(crate) fn has_file(&self) -> bool {
         matches!(self, Self::Sqlite(folder) if Path::new(&Self::path(folder)).exists())
+    }
+
+    /// Executes SQL in the store.
+    #[track_caller]
+    pub(crate) fn execute(&self, sql: &str) {
+        match self {
+            Self::Sqlite(folder) => {
+                let mut connection = SqliteConnection::establish(&Self::path(folder)).expect("a connection");
+                connection.batch_execute(sql).expect("it is executed");
+            }
+            Self::Postgres(database) => drop(database.sql(sql)),
+        }
     }
 
     /// Runs a command over the store.

@@ -1,0 +1,194 @@
+//! The notifications that a service manager receives (`NOTIFY_SOCKET`), and a start under it.
+
+use std::{
+    os::unix::net::UnixDatagram,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use animal_store_test_servers::{HttpClient, RedisSpace, wait_until};
+use tempfile::TempDir;
+
+use crate::{
+    keys::token_and_id,
+    program::{DEADLINE, Program},
+};
+
+/// A service manager that receives notifications.
+struct Manager {
+    folder: TempDir,
+    socket: UnixDatagram,
+}
+
+impl Manager {
+    fn new() -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let socket = UnixDatagram::bind(folder.path().join("notify")).expect("a socket");
+        socket.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+        Self { folder, socket }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("notify")
+    }
+
+    fn started(&self, program: Program) -> Program {
+        program.env("NOTIFY_SOCKET", self.path().to_str().expect("UTF-8"))
+    }
+
+    /// Returns the lines of the next message.
+    #[track_caller]
+    fn receive(&self) -> Vec<String> {
+        let mut buffer = [0; 1024];
+        let length = self.socket.recv(&mut buffer).expect("a notification");
+        str::from_utf8(&buffer[..length]).expect("UTF-8").lines().map(str::to_owned).collect()
+    }
+
+    /// Sends messages until the queue of the socket has no room.
+    fn fill_queue(&self) {
+        let mut sent = Ok(0);
+        while sent.is_ok() {
+            // A socket of its own for each, because a sender has a limit of its own.
+            let sender = UnixDatagram::unbound().expect("a socket");
+            sender.set_nonblocking(true).expect("an option");
+            sent = sender.send_to(b"full", self.path());
+        }
+    }
+}
+
+#[test]
+fn the_manager_is_notified_of_the_start_of_reloads_and_of_the_end() {
+    let manager = Manager::new();
+    let program = manager.started(Program::with_key()).args(&["--config", "a.toml"]).file("a.toml", "");
+    let file = program.directory().join("a.toml");
+    let mut running = program.start();
+    let address = running.address();
+    assert_eq!(manager.receive(), ["READY=1".to_owned(), format!("STATUS=listening on {address}")]);
+
+    for content in ["", "invalid", ""] {
+        std::fs::write(&file, content).unwrap();
+        running.signal("HUP");
+        let message = manager.receive();
+        assert_eq!((message.len(), &*message[0]), (2, "RELOADING=1"), "{message:?}");
+        let time = message[1].strip_prefix("MONOTONIC_USEC=").expect("the time of the reload");
+        assert!(time.parse::<u64>().unwrap() > 0);
+        assert_eq!(manager.receive(), ["READY=1"]);
+    }
+
+    running.signal("TERM");
+    assert_eq!(manager.receive()[0], "STOPPING=1");
+    assert_eq!(running.wait().code, Some(0));
+}
+
+#[test]
+fn the_manager_lets_a_stop_take_five_seconds_longer_than_its_timeout() {
+    for (timeout, micros) in [("90s", 95_000_000_u64), ("1h", 3_605_000_000)] {
+        let manager = Manager::new();
+        let running = manager.started(Program::with_key()).env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", timeout).start();
+        assert_eq!(manager.receive()[0], "READY=1");
+        running.signal("TERM");
+        let extension = format!("EXTEND_TIMEOUT_USEC={micros}");
+        assert_eq!(manager.receive(), ["STOPPING=1", &extension, "STATUS=shutting down"]);
+        assert_eq!(running.wait().code, Some(0));
+    }
+}
+
+#[test]
+fn the_watchdog_is_notified_twice_in_its_timeout() {
+    let manager = Manager::new();
+    let start = Instant::now();
+    let mut running = manager.started(Program::with_key()).env("WATCHDOG_USEC", "1000000").start();
+    running.address();
+    assert_eq!(manager.receive()[0], "READY=1");
+    for _ in 0..4 {
+        assert_eq!(manager.receive(), ["WATCHDOG=1"]);
+    }
+    // The first is sent at once.
+    assert!(start.elapsed() >= Duration::from_millis(1500), "{:?}", start.elapsed());
+}
+
+#[test]
+fn without_a_timeout_of_the_watchdog_it_is_not_notified() {
+    let manager = Manager::new();
+    let mut running = manager.started(Program::with_key()).start();
+    assert_eq!(manager.receive()[0], "READY=1");
+    assert_eq!(HttpClient::new(running.address()).get("/v1/pets").status, 401);
+    assert_eq!(running.terminate().code, Some(0));
+    assert_eq!(manager.receive()[0], "STOPPING=1");
+}
+
+#[test]
+fn an_empty_variable_is_no_manager() {
+    let mut running = Program::new().env("NOTIFY_SOCKET", "").env("LISTEN_FDS", "").start();
+    // The quickstart.
+    crate::quickstart::commands(&mut running);
+    assert_eq!(running.terminate().code, Some(0));
+}
+
+#[test]
+fn a_manager_that_does_not_receive_delays_neither_requests_nor_the_end() {
+    let manager = Manager::new();
+    manager.fill_queue();
+    let mut full = manager.started(Program::with_key()).env("WATCHDOG_USEC", "2000").start();
+    let missing = Program::with_key().env("NOTIFY_SOCKET", "/missing/notify").env("ANIMAL_STORE_LOG__FILTER", "debug");
+    let mut missing = missing.start();
+    missing.wait_for_event("the service manager cannot be notified");
+    for running in [&mut full, &mut missing] {
+        let client = HttpClient::new(running.address());
+        for _ in 0..100 {
+            assert_eq!(client.get("/v1/pets").status, 401);
+        }
+    }
+    for running in [full, missing] {
+        let exited = running.terminate();
+        assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:?}");
+    }
+}
+
+#[test]
+fn a_start_under_a_manager_prints_no_key_and_logs_how_to_create_one() {
+    let (manager, folder) = (Manager::new(), TempDir::new().expect("a folder"));
+    let program = || manager.started(Program::in_folder(folder.path())).args(&["--set", "http.workers=1"]);
+    // Any address is accepted.
+    let mut running = program().args(&["--listen", "0.0.0.0:0"]).start();
+    let event = running.wait_for_event("there is no API key: every request gets 401 until this command creates one");
+    let command = event["command"].as_str().unwrap();
+    assert!(command.ends_with(" --set http.workers=1 keys create --label NAME"), "{command}");
+    assert_eq!(event["level"], "WARN");
+    let address = ([127, 0, 0, 1], running.address().port()).into();
+    assert_eq!(HttpClient::new(address).get("/v1/pets").status, 401);
+
+    let create = Program::in_folder(folder.path()).args(&["keys", "create", "--label", "shop"]).run();
+    let client = HttpClient::new(address).with_token(&token_and_id(&create).0);
+    wait_until(|| client.get("/v1/pets").status == 200);
+    let exited = running.terminate();
+    assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:?}");
+
+    let mut second = program().start();
+    second.address();
+    let exited = second.terminate();
+    assert!(!exited.output().contains("API key") && exited.stderr.is_empty(), "{exited:?}");
+}
+
+#[test]
+fn a_start_in_memory_under_a_manager_generates_no_key() {
+    let manager = Manager::new();
+    let mut running = manager.started(Program::new()).start();
+    running.wait_for_event("there is no API key: every request gets 401; set keys.memory.tokens and restart");
+    assert_eq!(HttpClient::new(running.address()).get("/v1/pets").status, 401);
+    let exited = running.terminate();
+    assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:?}");
+}
+
+#[test]
+fn a_start_under_a_manager_with_an_empty_redis_logs_how_to_create_a_key() {
+    let (manager, space) = (Manager::new(), RedisSpace::new());
+    let mut running = manager.started(Program::with_redis(&space)).start();
+    let event = running.wait_for_log(|event| {
+        let message = event["message"].as_str().unwrap_or_default();
+        message.starts_with("Redis holds no index of API keys: ")
+    });
+    let message = event["message"].as_str().unwrap();
+    assert!(message.ends_with("to create a key: animal-store keys create --label NAME"), "{message}");
+    assert_eq!(running.terminate().code, Some(0));
+}
