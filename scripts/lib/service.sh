@@ -10,20 +10,20 @@ build_service() {
 }
 
 # Starts the service in a folder, with one API key, on a free port. Its log is FOLDER/service.log. Sets $service to the
-# process id and $url to the address.
-start_service() { # FOLDER TOKEN
-    local log=$1/service.log
+# process id and $url to the address. Further arguments are passed on; for https, the caller sets scheme=https.
+start_service() { # FOLDER TOKEN [ARGUMENT…]
+    local log=$1/service.log start=${scheme:-http}://
     : >"$log"
     (
         cd "$1" || exit
         export ANIMAL_STORE_KEYS__MEMORY__TOKENS=$2
         exec "$program" --listen 127.0.0.1:0 --set management.listen= --set shutdown.drain_delay=0s \
-            --set log.format=json >>"$log" 2>&1
+            --set log.format=json "${@:3}" >>"$log" 2>&1
     ) &
     service=$!
     for _ in $(seq 200); do
-        url=http://$(sed -n 's/.*"message":"listening","address":"\([0-9.:]*\)".*/\1/p' "$log")
-        [ "$url" = http:// ] || return 0
+        url=$start$(sed -n 's/.*"message":"listening","address":"\([0-9.:]*\)".*/\1/p' "$log")
+        [ "$url" = "$start" ] || return 0
         kill -0 "$service" 2>/dev/null || break
         sleep 0.05
     done

@@ -12,8 +12,9 @@ from observe.prometheus import Prometheus, QueryError, Series
 
 METRIC = re.compile(r"\b(up|process_\w+|animal_store_\w+)(\{[^}]*\})?")
 ALTERNATIVES = re.compile(r'=~"([^"]*\|[^"]*)"')
-# Metrics of the SQLite file. The instances of the run use PostgreSQL and Redis, so no panel can have data of these.
-OF_FILE = re.compile(r"animal_store_(sqlite_\w+|keys_tokens|keys_reloads_total)")
+# Metrics of the SQLite file and of TLS. The instances of the run use PostgreSQL and Redis without TLS, so no panel can
+# have data of these.
+UNUSED = re.compile(r"animal_store_(sqlite_\w+|keys_tokens|keys_reloads_total|http_tls_\w+)")
 # A comparison, or a part of an expression in which no comparison can be.
 COMPARISON = re.compile(r'"(?:\\.|[^"\\])*"|\{[^}]*\}|(?P<operator>[=!]=|[<>]=?)(?!\s*bool)')
 
@@ -67,7 +68,7 @@ def panel(panel: Panel, series: list[list[Series]]) -> Iterator[str]:
 def selectors(prometheus: Prometheus, subject: str, expression: str) -> Iterator[str]:
     """A metric, a label or a value of a label does not exist."""
     for name, matchers in METRIC.findall(expression):
-        if OF_FILE.fullmatch(name):
+        if UNUSED.fullmatch(name):
             continue
         for selector in alternatives(name + matchers):
             if not prometheus.has_series(selector):
@@ -93,7 +94,8 @@ def alert(prometheus: Prometheus, rule: dict, at: float, anchors: set[str]) -> I
     document, _, anchor = annotations.get("runbook_url", "").partition("#")
     if document != "docs/operations.md" or anchor not in anchors:
         yield f"alert {name}: docs/operations.md has no heading for its runbook_url"
-    if not any(series.points for series in prometheus.value(as_value(rule["query"]), at)):
+    is_used = any(not UNUSED.fullmatch(metric) for metric, _ in METRIC.findall(rule["query"]))
+    if is_used and not any(series.points for series in prometheus.value(as_value(rule["query"]), at)):
         yield f"alert {name}: no data for {rule['query']}"
     yield from selectors(prometheus, f"alert {name}", rule["query"])
 
@@ -113,7 +115,7 @@ def undisplayed_metrics(metrics: Path, dashboard: Path) -> Iterator[str]:
     """A metric of docs/metrics.md is not on the dashboard, although an instance of the run has it."""
     shown = dashboard.read_text()
     for name in re.findall(r"^\| `(\w+)`", metrics.read_text(), re.MULTILINE):
-        if not OF_FILE.fullmatch(name) and not re.search(rf"\b{name}(_bucket|_sum|_count)?\b", shown):
+        if not UNUSED.fullmatch(name) and not re.search(rf"\b{name}(_bucket|_sum|_count)?\b", shown):
             yield f"the dashboard does not show {name}"
 
 

@@ -1,0 +1,118 @@
+"""The proxies, started with the files of deploy/proxies: only addresses and paths are substituted."""
+
+import asyncio
+import os
+import signal
+import ssl
+from pathlib import Path
+
+from restarts.load import HOST
+from soak.http_client import Connection
+from soak.instances import accepts
+from soak.servers import START_TIMEOUT, Server, free_port, run
+
+FILES = Path(__file__).resolve().parents[3] / "deploy/proxies"
+TEMPORARY_FILES_OF_NGINX = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+
+
+def configuration(name: str, values: dict[str, object]) -> str:
+    """The text of a file with substitutions, each of which must have an effect."""
+    text = (FILES / name).read_text()
+    for old, new in values.items():
+        if old not in text:
+            raise ValueError(f"deploy/proxies/{name} does not contain {old!r}")
+        text = text.replace(old, str(new))
+    return text
+
+
+async def create_certificate(folder: Path) -> Path:
+    """Returns a PEM file with a key and a certificate of the host."""
+    path = folder / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    names = ["-subj", f"/CN={HOST}", "-addext", f"subjectAltName=DNS:{HOST}", "-days", "1"]
+    await run(*command, *names, "-keyout", path, "-out", folder / "certificate.crt")
+    path.write_text(path.read_text() + (folder / "certificate.crt").read_text())
+    return path
+
+
+class ProxyProgram(Server):
+    """A proxy with TLS on a port of 127.0.0.1."""
+
+    port: int
+
+    def __init__(self, folder: Path, name: str, certificate: Path, command: list):
+        # Servers of Debian are in a folder that is not in the PATH of every user.
+        environment = {"PATH": f"{os.environ['PATH']}:/usr/sbin", "HOME": str(folder)}
+        super().__init__(folder, name, command, env=environment)
+        self.certificate = certificate
+        self.tls = ssl.create_default_context(cafile=str(certificate))
+        self.tls.set_alpn_protocols(["http/1.1"])
+
+    async def is_ready(self) -> bool:
+        return await accepts(self.port)
+
+    async def connect(self) -> Connection:
+        return await Connection.open(self.port, ssl=self.tls, server_hostname=HOST)
+
+
+class Nginx(ProxyProgram):
+    title = "nginx"
+    last_signal = signal.SIGTERM  # ends its workers too
+
+    def __init__(self, folder: Path, certificate: Path, service: Path):
+        """Takes the Unix socket of the service."""
+        self.port, file, general = free_port(), folder / "animal-store.conf", folder / "nginx.conf"
+        user = "user root;" if os.geteuid() == 0 else ""
+        temporary = "\n".join(f"    {name}_temp_path {folder};" for name in TEMPORARY_FILES_OF_NGINX)
+        general.write_text(
+            f"daemon off;\n{user}\npid {folder}/nginx.pid;\nevents {{}}\n"
+            f"http {{\n{temporary}\n    include {file};\n}}\n"
+        )
+        file.write_text(configuration("nginx.conf", {
+            "listen 443 ": f"listen 127.0.0.1:{self.port} ",
+            "/etc/nginx/tls/shop.example.crt": certificate,
+            "/etc/nginx/tls/shop.example.key": certificate,
+            "/var/log/nginx/animal-store.log": folder / "access.log",
+            "/run/animal-store.sock": service,
+        }))
+        super().__init__(folder, "nginx", certificate, ["nginx", "-p", folder, "-c", general, "-e", "stderr"])
+
+
+class Caddy(ProxyProgram):
+    title = "Caddy"
+
+    def __init__(self, folder: Path, certificate: Path, service: Path):
+        """Takes the Unix socket of the service."""
+        self.port, file = free_port(), folder / "Caddyfile"
+        local = "    admin off\n    auto_https disable_redirects\n    default_bind 127.0.0.1"
+        file.write_text(configuration("Caddyfile", {
+            "{\n\tservers {": f"{{\n{local}\n\tservers {{",
+            "shop.example {": f"{HOST}:{self.port} {{\n\ttls {certificate} {certificate}",
+            "/run/animal-store.sock": service,
+        }))
+        command = ["caddy", "run", "--config", file, "--adapter", "caddyfile"]
+        super().__init__(folder, "caddy", certificate, command)
+
+
+class HAProxy(ProxyProgram):
+    title = "HAProxy"
+
+    def __init__(self, folder: Path, certificate: Path, *ports: tuple[int, int]):
+        """Takes two pairs of a port of the API and a port of `/ready`."""
+        self.port, (a, b) = free_port(), ports
+        file, general = folder / "haproxy.cfg", folder / "global.cfg"
+        general.write_text("global\n    log stdout format raw local0\n    maxconn 1000\n")
+        file.write_text(configuration("haproxy.cfg", {
+            "bind :443": f"bind 127.0.0.1:{self.port}",
+            "/etc/haproxy/tls/shop.example.pem": certificate,
+            "10.0.0.11:8080 port 8081": f"127.0.0.1:{a[0]} port {a[1]}",
+            "10.0.0.12:8080 port 8081": f"127.0.0.1:{b[0]} port {b[1]}",
+        }))
+        super().__init__(folder, "haproxy", certificate, ["haproxy", "-db", "-f", general, "-f", file])
+
+    async def notices(self, server: str, state: str, offset: int) -> None:
+        """Waits for a change of a server to UP or DOWN, in the log from an offset on."""
+        line = f"Server animal_store/{server} is {state}".encode()
+        async with asyncio.timeout(START_TIMEOUT):
+            while line not in self.log.read_bytes()[offset:]:
+                await asyncio.sleep(0.2)
