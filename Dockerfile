@@ -1,0 +1,44 @@
+# The container image of the animal store: docs/deployment.md, "Containers".
+#
+#     docker build --build-arg COMMIT="$(git rev-parse HEAD)" --tag animal-store:0.1.0 .
+#
+# Images are pinned by tag. A digest is stricter: FROM rust:1.95-slim-bookworm@sha256:…
+
+FROM rust:1.95-slim-bookworm AS builder
+# Adds the list of dependencies to the program, for scanners of images; the version is that of scripts/package.
+RUN cargo install --locked --version 0.7.7 cargo-auditable
+WORKDIR /src
+COPY . .
+# `--version` shows the commit and the date of the build.
+ARG COMMIT=unknown
+ARG SOURCE_DATE_EPOCH
+# The caches keep downloads and compiled dependencies. Crates of the workspace are compiled in each build, because cargo
+# compares times of files, and those of a checkout do not say what has changed. It runs in the root of the workspace, so
+# that .cargo/config.toml applies.
+RUN --mount=type=cache,target=/usr/local/cargo/registry \
+    --mount=type=cache,target=/src/target \
+    find crates -type f -exec touch {} + && \
+    ANIMAL_STORE_COMMIT="$COMMIT" cargo auditable build --release --locked --package animal-store-server && \
+    deploy/image/assemble target/release/animal-store /image
+
+# No shell, no package manager: only what deploy/image/assemble lists.
+FROM scratch
+ARG VERSION=0.1.0
+ARG COMMIT=unknown
+LABEL org.opencontainers.image.title="animal store" \
+      org.opencontainers.image.description="A catalogue of pets as JSON over HTTP" \
+      org.opencontainers.image.licenses="MIT OR Apache-2.0" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$COMMIT"
+COPY --from=builder /image /
+ENV PATH=/usr/bin
+# As a number, so that Kubernetes can check that it is not root.
+USER 65532:65532
+# The service, its health check and `animal-store keys` read animal-store.toml here.
+WORKDIR /etc/animal-store
+VOLUME /var/lib/animal-store
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["animal-store", "health"]
+ENTRYPOINT ["animal-store"]
+CMD ["serve"]
