@@ -147,7 +147,8 @@ impl Session {
         if !exists {
             tracing::error!(
                 index,
-                "Redis holds no index of API keys: it is new or has lost its data; unknown keys get 401"
+                "Redis holds no index of API keys: it is new or has lost its data; unknown keys get 401; to create a \
+                 key: animal-store keys create --label NAME"
             );
         }
         Ok(())
