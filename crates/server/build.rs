@@ -28,9 +28,9 @@ fn commit_of_working_tree() -> Option<String> {
         return None;
     }
     let commit = git(&["rev-parse", "--short=9", "HEAD"])?;
-    // a commit a file of this folder, even if the branch was packed. Cargo runs this script at each build if one of the
-    // a commit a file of this folder, also if the branch was packed. Cargo runs this script at each build if one of the
-    // paths does not exist.
+    // Git appends a line to the log of HEAD at each commit and each checkout. Without a log, a checkout writes HEAD,
+    // and a commit a file of this folder, even if the branch was packed. Cargo runs this script at each build if one
+    // of the paths does not exist.
     let path = |name| git(&["rev-parse", "--git-path", name]).map(|path| Path::new(ROOT).join(path));
     let log = path("logs/HEAD").filter(|log| log.exists());
     for path in [path("HEAD"), log.or_else(|| path("refs/heads"))].into_iter().flatten() {
