@@ -10,23 +10,24 @@
 //! pet that was confirmed before it. A request that fails alone does not fail the others of its batch.
 //!
 //! **Proof.** `tests/postgres/group_commit.rs` and `refusals.rs` (creates), `read_batches.rs`, `read_failures.rs` and
-//! `read_your_writes.rs` (reads), `endings.rs` (the end of a dispatcher), `metrics.rs`; `pending/tests.rs` (spans).
+//! `read_your_writes.rs` (reads), `endings.rs` (the end of a dispatcher), `metrics.rs`; `pending/tests.rs` (spans);
+//! `schedules.rs` (orders of steps).
 
 mod dispatcher;
 mod pending;
 mod queue;
 mod request;
+#[cfg(all(test, shuttle))]
+mod schedules;
 
 use std::sync::Arc;
 
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, timeout_at},
-};
+use tokio::task::JoinHandle;
 
 pub(crate) use self::request::{BatchError, Failure, Request, Split};
 use self::{dispatcher::Dispatcher, pending::Response, queue::Queue};
 use crate::{
+    concurrency::{Instant, timeout_at},
     connection::{ConnectionSettings, Supervisors},
     metrics::KindMetrics,
 };

@@ -14,6 +14,7 @@
 
 mod batching;
 mod bulk;
+mod concurrency;
 mod connection;
 mod creates;
 mod diagnosis;

@@ -8,6 +8,7 @@
 #![warn(clippy::future_not_send)]
 
 mod admin;
+mod concurrency;
 mod connection;
 mod diagnosis;
 mod layout;

@@ -12,6 +12,7 @@
 
 mod bulk;
 mod change;
+mod concurrency;
 mod creates;
 mod diagnosis;
 mod error;

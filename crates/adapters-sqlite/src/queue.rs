@@ -1,16 +1,16 @@
 //! The queue between the requests of all workers and the threads that use the file.
 //!
 //! It is bounded. A request leaves it when its client disconnects or its timeout passes, and is never executed then.
+//! `queue/schedules.rs` tests the orders of steps.
 
-use std::{
-    collections::VecDeque,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
-    time::Instant,
-};
+use std::{collections::VecDeque, sync::PoisonError};
 
 use animal_store_app::ports::StorageError;
 
-use crate::metrics::QueueMetrics;
+use crate::{
+    concurrency::{Condvar, Instant, Mutex, MutexGuard},
+    metrics::QueueMetrics,
+};
 
 /// Requests that wait for a thread, in the order in which they came.
 pub(crate) struct Queue<R> {
@@ -164,3 +164,6 @@ impl<R> Drop for Ticket<'_, R> {
         self.withdraw();
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod schedules;

@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("adapters-postgres", &["app", "domain"]),
     ("adapters-redis", &["app", "domain"]),
     ("adapters-sqlite", &["app", "domain"]),
+    ("schedules", &[]),
     ("test-servers", &[]),
     (
         "server",

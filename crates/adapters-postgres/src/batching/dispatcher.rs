@@ -1,13 +1,14 @@
 use std::{collections::VecDeque, sync::Arc};
 
-use tokio::time::{Instant, timeout};
-
 use super::{
     pending::Pending,
     queue::Queue,
     request::{BatchError, Failure, Request, Split},
 };
-use crate::connection::{ConnectionSettings, Session, Supervisors};
+use crate::{
+    concurrency::{Instant, timeout},
+    connection::{ConnectionSettings, Session, Supervisors},
+};
 
 /// Takes batches from a queue and executes them, one at a time.
 pub(super) struct Dispatcher<R: Request> {

@@ -1,8 +1,8 @@
-use tokio::{sync::oneshot, time::Instant};
+use tokio::sync::oneshot;
 use tracing::{Span, level_filters::LevelFilter, trace_span};
 
 use super::request::{BatchError, Request};
-use crate::metrics::KindMetrics;
+use crate::{concurrency::Instant, metrics::KindMetrics};
 
 /// The response to a request. The outer error is that of its batch.
 pub(super) type Response<R> = Result<Result<<R as Request>::Response, <R as Request>::Error>, BatchError>;

@@ -1,19 +1,15 @@
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::PoisonError, time::Duration};
 
-use tokio::{
-    sync::{Notify, oneshot},
-    time::{Instant, sleep},
-};
+use tokio::sync::oneshot;
 
 use super::{
     pending::{Pending, Response},
     request::{BatchError, Request},
 };
-use crate::metrics::KindMetrics;
+use crate::{
+    concurrency::{Instant, Mutex, MutexGuard, Notify, sleep},
+    metrics::KindMetrics,
+};
 
 /// How long a request waits for a batch in flight before it is sent on another connection. Batches take less, unless
 /// PostgreSQL or the connection is slow.
@@ -141,6 +137,11 @@ impl<R: Request> Queue<R> {
         self.metrics.queued.dec_by(requests.len() as u64);
         // Dropping them runs other code, so the lock is not held.
         drop(requests);
+    }
+
+    #[cfg(all(test, shuttle))]
+    pub(super) fn len(&self) -> usize {
+        self.lock().requests.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, State<R>> {

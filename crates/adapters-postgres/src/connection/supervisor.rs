@@ -74,6 +74,15 @@ impl<S: Session> Supervisor<S> {
     }
 }
 
+#[cfg(all(test, shuttle))]
+impl<S> Supervisor<S> {
+    /// Creates a supervisor that never replaces this session. The task does nothing.
+    pub(super) fn connected(session: S, task: AbortHandle) -> Self {
+        let connection = Connection { session, broken: SetOnce::new() };
+        Self { state: watch::channel(State::Connected(Arc::new(connection))).1, task }
+    }
+}
+
 impl<S> Drop for Supervisor<S> {
     fn drop(&mut self) {
         self.task.abort();

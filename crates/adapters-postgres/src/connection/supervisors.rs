@@ -20,6 +20,18 @@ impl<S: Session> Supervisors<S> {
         Self((0..count).map(|_| Supervisor::new(settings.clone(), purpose, metrics)).collect())
     }
 
+    /// Creates connections with these sessions, which are never replaced.
+    #[cfg(all(test, shuttle))]
+    pub(crate) fn connected(sessions: impl IntoIterator<Item = S>) -> Self {
+        use std::sync::LazyLock;
+
+        static TASK: LazyLock<tokio::task::JoinHandle<()>> = LazyLock::new(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+            runtime.spawn(async {})
+        });
+        Self(sessions.into_iter().map(|session| Supervisor::connected(session, TASK.abort_handle())).collect())
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

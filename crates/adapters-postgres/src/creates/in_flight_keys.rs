@@ -1,9 +1,11 @@
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, PoisonError},
 };
 
 use animal_store_app::IdempotencyKey;
+
+use crate::concurrency::{Mutex, MutexGuard};
 
 /// The idempotency keys of the requests that are in flight in this process.
 #[derive(Default)]
@@ -32,3 +34,6 @@ impl Drop for InFlightKey {
         self.keys.lock().remove(&self.key);
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod schedules;

@@ -1,21 +1,21 @@
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    sync::{Arc, PoisonError},
 };
 
 use animal_store_app::ApiKeyDigest;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, watch};
 
 use super::query::{LookupOutcome, TokenRecord};
+use crate::concurrency::{BoundedCache, Instant, Mutex, MutexGuard};
 
 /// Cached tokens, and the lookups in flight: at most one for each token.
 ///
 /// Known and unknown tokens have separate bounds, so that a client cannot evict known tokens by sending invented
 /// tokens.
 pub(crate) struct Cache {
-    known: quick_cache::sync::Cache<ApiKeyDigest, TokenRecord>,
-    unknown: quick_cache::sync::Cache<ApiKeyDigest, TokenRecord>,
+    known: BoundedCache<ApiKeyDigest, TokenRecord>,
+    unknown: BoundedCache<ApiKeyDigest, TokenRecord>,
     /// Lookups whose records may be cached. An invalidation removes the lookup from this map, which ends this
     /// permission.
     in_flight: Mutex<HashMap<ApiKeyDigest, OutcomeReceiver>>,
@@ -36,8 +36,8 @@ pub(crate) struct PendingLookup {
 impl Cache {
     pub(crate) fn new(max_known: usize, max_unknown: usize, max_lookups: usize) -> Self {
         Self {
-            known: quick_cache::sync::Cache::new(max_known),
-            unknown: quick_cache::sync::Cache::new(max_unknown),
+            known: BoundedCache::new(max_known),
+            unknown: BoundedCache::new(max_unknown),
             in_flight: Mutex::default(),
             permits: Arc::new(Semaphore::new(max_lookups)),
             max_lookups,
@@ -128,3 +128,6 @@ impl Drop for PendingLookup {
         self.deregister(&mut self.cache.in_flight());
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod schedules;

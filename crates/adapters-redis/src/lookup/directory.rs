@@ -1,7 +1,4 @@
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest,
@@ -17,7 +14,7 @@ use super::{
     session,
     state::LookupState,
 };
-use crate::{connection::RedisEndpoint, metrics::Metrics, settings::RedisSettings};
+use crate::{concurrency::Instant, connection::RedisEndpoint, metrics::Metrics, settings::RedisSettings};
 
 /// Looks API keys up in a cache that Redis invalidates, and in Redis if the cache has no entry.
 pub struct RedisApiKeyDirectory {

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc, time::Instant};
+use std::{fmt, sync::Arc};
 
 use prometheus_client::{
     collector::Collector,
@@ -7,6 +7,7 @@ use prometheus_client::{
 };
 
 use super::state::LookupState;
+use crate::concurrency::Instant;
 
 /// The gauges that are computed when the metrics are read.
 pub(crate) struct LookupGauges(pub(crate) Arc<LookupState>);

@@ -1,7 +1,6 @@
-use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, Instant},
-};
+use std::{sync::atomic::Ordering, time::Duration};
+
+use crate::concurrency::{AtomicU64, Instant};
 
 /// Validity of the whole cache. It is compared at each lookup: no timer has to fire for it to expire.
 #[derive(Debug)]

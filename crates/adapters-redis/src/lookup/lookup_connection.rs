@@ -7,31 +7,30 @@
 
 use std::time::Duration;
 
-use tokio::{
-    select,
-    sync::watch,
-    time::{Instant, timeout, timeout_at},
-};
+use tokio::{select, sync::watch};
 
 use super::query::{LookupError, LookupOutcome};
-use crate::connection::Connection;
+use crate::{
+    concurrency::time::{Instant, timeout, timeout_at},
+    connection::Connection,
+};
 
-pub(crate) struct LookupConnection(watch::Sender<State>);
+pub(crate) struct LookupConnection<C = Connection>(watch::Sender<State<C>>);
 
 #[derive(Clone)]
-enum State {
-    InSession(Connection),
+enum State<C> {
+    InSession(C),
     /// There is no session. Lookups wait for one until this moment.
     NoSession(Instant),
 }
 
-impl LookupConnection {
+impl<C: Clone + Send + Sync> LookupConnection<C> {
     /// Creates the state before the first session: lookups fail at once.
     pub(crate) fn new() -> Self {
         Self(watch::Sender::new(State::NoSession(Instant::now())))
     }
 
-    pub(crate) fn begin_session(&self, connection: Connection) {
+    pub(crate) fn begin_session(&self, connection: C) {
         self.0.send_replace(State::InSession(connection));
     }
 
@@ -41,14 +40,14 @@ impl LookupConnection {
     }
 
     /// Runs a lookup. The timeout includes the time for which it waits for a session.
-    pub(crate) async fn run<F>(&self, limit: Duration, send: impl Fn(Connection) -> F) -> LookupOutcome
+    pub(crate) async fn run<F>(&self, limit: Duration, send: impl Fn(C) -> F) -> LookupOutcome
     where
         F: Future<Output = LookupOutcome>,
     {
         timeout(limit, self.run_in_session(send)).await.unwrap_or(Err(LookupError::Timeout))
     }
 
-    async fn run_in_session<F>(&self, send: impl Fn(Connection) -> F) -> LookupOutcome
+    async fn run_in_session<F>(&self, send: impl Fn(C) -> F) -> LookupOutcome
     where
         F: Future<Output = LookupOutcome>,
     {
@@ -69,7 +68,7 @@ impl LookupConnection {
 }
 
 /// Returns the connection of the session, or of the next session if it begins in time.
-async fn next_connection(states: &mut watch::Receiver<State>) -> Result<Connection, LookupError> {
+async fn next_connection<C: Clone + Send + Sync>(states: &mut watch::Receiver<State<C>>) -> Result<C, LookupError> {
     let wait_until = match &*states.borrow_and_update() {
         State::InSession(connection) => return Ok(connection.clone()),
         State::NoSession(wait_until) => *wait_until,

@@ -1,9 +1,10 @@
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use animal_store_app::{ApiKey, ApiKeyDigest, ports::ApiKeyDirectoryError};
 use redis::{RedisError, pipe};
 
 use crate::{
+    concurrency::Instant,
     connection::{ConnectError, Connection, RedisEndpoint, describe},
     layout::Layout,
     token_hash::{KEY_FIELDS, KeyFields, TokenHashError, parse_token},

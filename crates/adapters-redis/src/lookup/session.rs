@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use animal_store_app::ApiKeyDigest;
@@ -22,6 +22,7 @@ use super::{
     state::LookupState,
 };
 use crate::{
+    concurrency::Instant,
     connection::{Connection, Retry},
     layout::Layout,
     settings::RedisSettings,
@@ -63,10 +64,7 @@ pub(crate) async fn supervise(settings: RedisSettings, state: Arc<LookupState>) 
         let error = match opened {
             Ok(session) => {
                 let error = session.run(settings.lease).await;
-                state.connection.end_session(settings.timeout);
-                // Lookups of this session were registered before: their results are no longer cached.
-                state.cache.clear();
-                state.lease.expire();
+                state.end_session(settings.timeout);
                 state.metrics.connected.set(0);
                 error
             }

@@ -2,7 +2,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use animal_store_app::ports::AddPet;
@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     SqliteFile, SqliteFileError, SqliteSettings,
+    concurrency::Instant,
     error::{FULL, storage_error},
     file::FileConnection,
     metrics::Metrics,

@@ -90,14 +90,17 @@ fn a_request_is_in_a_span_until_it_is_sent_and_in_another_until_its_response() {
     assert_eq!(recorder.take(), ["end of statement"]);
     assert!(matches!(response.try_recv(), Ok(Ok(Ok(())))));
 
-    let (failed, _response) = pending();
+    let (failed, mut response) = pending();
     failed.fail(BatchError::Timeout);
     assert_eq!(recorder.take(), ["queue in storage", "end of queue"]);
+    assert!(matches!(response.try_recv(), Ok(Err(BatchError::Timeout))));
 
     // The client has disconnected.
     let (mut left, response) = pending();
     sent(&mut left);
+    assert!(left.is_awaited());
     drop((response, client));
+    assert!(!left.is_awaited());
     assert_eq!(recorder.take(), ["queue in storage", "statement in storage", "end of queue"]);
     drop(left);
     assert_eq!(recorder.take(), ["end of statement", "end of storage"]);
