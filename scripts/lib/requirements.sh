@@ -7,6 +7,7 @@
 
 missing_packages=()
 missing_components=()
+missing_toolchains=()
 missing_tools=()
 
 # Records a package as missing if the command fails. Without a command, the package is a program of the same name.
@@ -30,6 +31,11 @@ has_postgres() { command -v psql && { command -v postgres || compgen -G '/usr/li
 # Records a component of the Rust toolchain as missing if cargo does not have its command.
 need_component() { # COMPONENT CARGO-COMMAND
     cargo "$2" --version >/dev/null 2>&1 || missing_components+=("$1")
+}
+
+# Records a Rust toolchain as missing.
+need_toolchain() { # TOOLCHAIN
+    cargo "+$1" --version >/dev/null 2>&1 || missing_toolchains+=("$1")
 }
 
 # Records a tool as missing if cargo does not have its command.
@@ -56,6 +62,8 @@ install_missing() {
 apt-get install -y -qq --no-install-recommends ${missing_packages[*]}")
     fi
     [ ${#missing_components[@]} = 0 ] || commands+=("rustup component add ${missing_components[*]}")
+    [ ${#missing_toolchains[@]} = 0 ] ||
+        commands+=("rustup toolchain install --profile minimal ${missing_toolchains[*]}")
     for tool in "${missing_tools[@]}"; do
         commands+=("cargo install --locked --no-default-features $tool")
     done

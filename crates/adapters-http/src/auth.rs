@@ -80,7 +80,7 @@ fn data<T: 'static>(request: &ServiceRequest) -> &Data<T> {
     request.app_data().expect("`serve_api` sets the data")
 }
 
-fn bearer_token(headers: &HeaderMap) -> Result<ApiToken, ApiError> {
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<ApiToken, ApiError> {
     let mut values = headers.get_all(AUTHORIZATION);
     let value = values.next().ok_or(ApiError::MissingApiKey)?.as_bytes();
     if values.next().is_some() {

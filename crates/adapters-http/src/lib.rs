@@ -14,6 +14,8 @@ mod compression;
 mod cors;
 mod error;
 mod explorer;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod health;
 mod http_server;
 mod json;

@@ -3,6 +3,8 @@
 mod create;
 mod cursor;
 mod digits;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod get;
 mod idempotency_key;
 mod json_integer;

@@ -23,6 +23,8 @@ pub(crate) mod connections;
 pub(crate) mod counted_stream;
 mod drain;
 mod framing;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 pub(crate) mod listener;
 mod phase;
 pub(crate) mod request_stream;

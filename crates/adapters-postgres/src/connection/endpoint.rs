@@ -40,6 +40,16 @@ impl PgEndpoint {
         Ok(Self { configs, tls })
     }
 
+    /// Parses a URL without reading certificates, and returns every text that is shown of it, for the fuzz targets.
+    ///
+    /// # Errors
+    /// See [`PgEndpointError`].
+    #[cfg(fuzzing)]
+    pub fn shown(url: &str) -> Result<[String; 3], PgEndpointError> {
+        let endpoint = Self { configs: EndpointUrl::parse(url)?.configs, tls: None };
+        Ok([endpoint.to_string(), endpoint.login(), format!("{endpoint:?}")])
+    }
+
     /// Names the connections, unless the URL does.
     pub(crate) fn with_application_name(mut self, name: &str) -> Self {
         for config in self.configs.iter_mut().filter(|config| config.get_application_name().is_none()) {
