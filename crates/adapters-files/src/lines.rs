@@ -83,4 +83,13 @@ mod tests {
         assert!(lines.advance().unwrap() && !lines.is_too_long());
         assert_eq!((lines.number(), lines.bytes()), (2, &b"next\n"[..]));
     }
+
+    #[test]
+    fn a_line_of_the_maximum_length_is_not_too_long_with_or_without_its_end() {
+        for (len, end, is_too_long) in [(1 << 20, "", false), (1 << 20, "\n", false), ((1 << 20) + 1, "", true)] {
+            let mut lines = Lines::new(io::repeat(b'x').take(len).chain(end.as_bytes()));
+            assert!(lines.advance().unwrap());
+            assert_eq!(lines.is_too_long(), is_too_long, "{len} {end:?}");
+        }
+    }
 }

@@ -102,7 +102,24 @@ fn single(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
 
 #[cfg(test)]
 mod tests {
+    use actix_web::{FromRequest, ResponseError, dev, error::PayloadError, test::TestRequest};
+    use futures_util::{
+        FutureExt,
+        stream::{iter, pending},
+    };
+
     use super::*;
+
+    const MAX_BYTES: usize = 4;
+
+    /// Reads a body that the client sends up to here. `None`: the rest of the body is necessary.
+    fn read_sent(headers: &HeaderMap, sent: &'static [&'static str]) -> Option<Result<Bytes, ApiError>> {
+        let chunks = iter(sent).map(|chunk| Ok::<_, PayloadError>(Bytes::from_static(chunk.as_bytes())));
+        let mut payload = dev::Payload::Stream { payload: chunks.chain(pending()).boxed_local() };
+        let request = TestRequest::default().to_http_request();
+        let payload = Payload::from_request(&request, &mut payload).now_or_never()?.expect("a payload");
+        read(headers, payload, MAX_BYTES).now_or_never()
+    }
 
     fn with(name: &HeaderName, values: &[&'static str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -110,6 +127,31 @@ mod tests {
             headers.append(name.clone(), HeaderValue::from_static(value));
         }
         headers
+    }
+
+    #[test]
+    fn a_body_is_read_up_to_its_length_and_refused_at_the_first_byte_beyond_the_maximum() {
+        for (length, sent, expected) in [
+            (Some("4"), &["ab", "cd"][..], Some(Ok("abcd"))),
+            (Some("3"), &["ab"], None),
+            (Some("5"), &[], Some(Err(413))),
+            (None, &["ab", "cd"], None),
+            (None, &["ab", "cde"], Some(Err(413))),
+        ] {
+            let mut headers = with(&CONTENT_TYPE, &["application/json"]);
+            if let Some(length) = length {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from_static(length));
+            }
+            let read = read_sent(&headers, sent);
+            let read = read.map(|body| body.map_err(|error| error.status_code().as_u16()));
+            assert_eq!(read, expected.map(|body| body.map(Bytes::from)), "{length:?} {sent:?}");
+        }
+    }
+
+    #[test]
+    fn the_type_of_a_body_of_known_length_is_refused_before_its_first_byte() {
+        let read = read_sent(&with(&CONTENT_LENGTH, &["4"]), &[]);
+        assert!(matches!(read, Some(Err(ApiError::UnsupportedContentType))));
     }
 
     #[test]

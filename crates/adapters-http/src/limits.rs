@@ -164,6 +164,33 @@ mod tests {
     }
 
     #[test]
+    fn the_sockets_of_the_management_listener_are_those_of_its_connections() {
+        let limits = Limits { max_connections: MANAGEMENT_CONNECTIONS, ..Limits::MINIMAL };
+        assert_eq!(Limits::MANAGEMENT_SOCKETS, limits.sockets());
+    }
+
+    #[test]
+    fn each_worker_has_an_equal_share() {
+        for (workers, max_connections, max_handshakes, max_in_flight_per_key, expected) in [
+            (1, 1, 0, 1, [1, 1, 2, 0, 1]),
+            (4, 3, 2, 2, [3, 3, 3, 1, 1]),
+            (4, 10, 9, 7, [4, 8, 6, 2, 1]),
+            (4, 1000, 9, 9, [4, 1000, 317, 3, 2]),
+            (3, 1000, 6000, 100, [3, 999, 730, 333, 33]),
+        ] {
+            let limits = Limits { workers, max_connections, max_handshakes, max_in_flight_per_key, ..Limits::MINIMAL };
+            let shares = [
+                limits.running_workers(),
+                limits.served_connections(),
+                limits.accepted_connections_per_worker(),
+                limits.handshakes_per_worker(),
+                limits.max_in_flight_per_key_and_worker(),
+            ];
+            assert_eq!(shares, expected, "{limits:?}");
+        }
+    }
+
+    #[test]
     fn limits_with_enough_sockets_serve_as_many_connections_as_before() {
         for (workers, max_connections, max_handshakes) in
             [(1, 1, 0), (2, 3, 0), (2, 128, 0), (3, 10_000, 0), (1, 1, 1), (2, 3, 9), (2, 128, 50), (3, 10_000, 1000)]

@@ -84,6 +84,8 @@ mod tests {
         assert_eq!((keys.entries(), failures.entries()), (2, 2));
         sleep(EVICTION_INTERVAL + Duration::from_secs(1)).await;
         assert_eq!((keys.entries(), failures.entries()), (1, 1));
+        failures.count(ClientAddress::Ip([192, 0, 2, 2].into()));
+        assert!(failures.check(ClientAddress::Ip([192, 0, 2, 2].into())).is_err(), "both of its failures count");
 
         drop(limits);
         eviction.await.expect("it ends");

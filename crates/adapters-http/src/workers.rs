@@ -51,8 +51,8 @@ use crate::{
     worker_progress::{self, WorkerProgress},
 };
 
-/// Seconds: more than any timeout that the caller of [`HttpServerHandle::stop`](crate::HttpServerHandle::stop) may set.
-const NEVER_FORCED: u64 = 24 * 60 * 60;
+/// More than any timeout that the caller of [`HttpServerHandle::stop`](crate::HttpServerHandle::stop) may set.
+const NEVER_FORCED: Duration = Duration::from_hours(24);
 
 /// Resolution of the clock of actix. It is added to timeouts, which would otherwise elapse too early.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(500);
@@ -85,7 +85,7 @@ where
     let server = Server::build()
         .workers(workers)
         .max_concurrent_connections(limits.accepted_connections_per_worker())
-        .shutdown_timeout(NEVER_FORCED)
+        .shutdown_timeout(NEVER_FORCED.as_secs())
         .disable_signals();
     let all_metrics = Arc::clone(&metrics);
     let serve_streams = move || {

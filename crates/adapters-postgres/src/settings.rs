@@ -66,3 +66,38 @@ impl PostgresSettings {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETTINGS: PostgresSettings = PostgresSettings {
+        schema: SchemaMode::Check,
+        required_at_start: true,
+        start_timeout: Duration::from_secs(1),
+        connections_per_worker: 4,
+        transaction_pooling: false,
+        connect_timeout: Duration::from_secs(1),
+        timeout: Duration::from_secs(2),
+        max_waiting_reads: 1,
+        max_waiting_creates: 1,
+        idempotency_retention: Duration::from_secs(1),
+    };
+
+    #[test]
+    fn an_instance_has_the_connections_of_its_workers_and_three_more() {
+        assert_eq!([0, 1, 8].map(|workers| SETTINGS.connections(workers)), [3, 7, 35]);
+    }
+
+    #[test]
+    fn a_slow_statement_ends_before_the_timeout_for_its_response() {
+        for (timeout, statement, idle) in [(2_000_000, 1_500, 2_000), (999, 1, 1)] {
+            let settings = PostgresSettings { timeout: Duration::from_micros(timeout), ..SETTINGS };
+            let expected = format!(
+                "SET LOCAL statement_timeout = {statement}; SET LOCAL idle_in_transaction_session_timeout = {idle}; "
+            );
+            let statements = settings.set_statements("SET LOCAL");
+            assert!(statements.starts_with(&expected) && statements.ends_with("; SET LOCAL jit = off"), "{statements}");
+        }
+    }
+}

@@ -13,7 +13,7 @@
 //!    `PONG` behind the invalidations of every change that was acknowledged before the `PING` (`lease`).
 //!
 //! **Proof.** In `tests/redis`: `in_flight.rs` for rule 1, `links.rs` and `stalls.rs` for rule 2, `windows.rs` for rule
-//! 3, and `races.rs`.
+//! 3, and `races.rs`. `cache/schedules.rs`: orders of steps.
 
 mod cache;
 mod directory;

@@ -137,3 +137,18 @@ impl<R> AccessError<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use diesel::result::DatabaseErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn the_message_of_sqlite_separates_damage_from_other_failures() {
+        for (message, is_damage) in [("database disk image is malformed", true), ("disk I/O error", false)] {
+            let error = Error::DatabaseError(DatabaseErrorKind::Unknown, Box::new(message.to_owned()));
+            assert_eq!(matches!(AccessError::<()>::from(error), AccessError::Corrupt(_)), is_damage, "{message}");
+        }
+    }
+}

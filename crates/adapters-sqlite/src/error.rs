@@ -53,3 +53,17 @@ impl From<SqliteFileError> for StorageError {
         Self::Unavailable(error.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_broken_constraint_is_about_one_row() {
+        let error = |kind| Error::DatabaseError(kind, Box::new("x".to_owned()));
+        for kind in [DatabaseErrorKind::UniqueViolation, DatabaseErrorKind::CheckViolation] {
+            assert!(is_about_one_row(&error(kind)));
+        }
+        assert!(!is_about_one_row(&error(DatabaseErrorKind::Unknown)));
+    }
+}

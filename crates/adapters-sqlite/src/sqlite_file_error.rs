@@ -133,3 +133,19 @@ impl SqliteFileError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_sqlite_is_classified_with_the_path() {
+        let classify = |path: &str, message: &str| SqliteFileError::from_message(Path::new(path), message);
+        assert!(matches!(classify("/", "unable to open database file"), SqliteFileError::IsFolder { .. }));
+        assert!(matches!(classify("x", "unable to open database file"), SqliteFileError::NotWritable { .. }));
+        let read_only = "attempt to write a readonly database";
+        assert!(matches!(classify("/", read_only), SqliteFileError::NotWritable { .. }));
+        assert!(matches!(classify("x", "database or disk is full"), SqliteFileError::Full { .. }));
+        assert!(matches!(classify("x", "disk I/O error"), SqliteFileError::Unavailable { .. }));
+    }
+}

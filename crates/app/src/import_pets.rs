@@ -107,7 +107,6 @@ impl Import<'_> {
                 }
                 None => (),
                 Some(Err(error)) => return Err(ImportErrorReason::Source(error)),
-                Some(Ok(())) if self.options.dry_run => return Ok(()),
                 Some(Ok(())) => return self.finish().await,
             }
         }
@@ -116,6 +115,7 @@ impl Import<'_> {
     /// Keeps the progress, so that a repeated import adds nothing if this process ends before it reports success.
     async fn finish(&mut self) -> Result<(), ImportErrorReason> {
         match self.progress {
+            // A dry run, or a file without lines.
             None => {}
             Some(progress) if progress.finished => self.done.imported_before = true,
             Some(_) => self.storage.finish_import(self.source).await?,

@@ -123,6 +123,7 @@ mod tests {
         workers[0].note(&a, ApiKeyUse::Request);
         workers[1].note(&b, ApiKeyUse::GetPet);
         assert_eq!(pending.collect(&workers, 60), 0);
+        assert!(!pending.is_empty());
         workers[1].note(&a, ApiKeyUse::Request);
         workers[1].note(&a, ApiKeyUse::Request);
         assert_eq!(pending.collect(&workers, 120), 0);
@@ -134,12 +135,14 @@ mod tests {
 
     #[test]
     fn uses_beyond_a_bound_are_counted_and_dropped() {
-        let worker = Arc::new(NotedUses::new(2));
-        for id in ["a", "b", "a", "c", "b"] {
-            worker.note(&ApiKeyId::new(id), ApiKeyUse::Request);
+        for (bound_of_sum, kept, dropped_by_worker, dropped_by_sum) in [(10, 2, 1, 0), (1, 1, 1, 1)] {
+            let worker = Arc::new(NotedUses::new(2));
+            for id in ["a", "b", "a", "c", "b"] {
+                worker.note(&ApiKeyId::new(id), ApiKeyUse::Request);
+            }
+            let mut pending = PendingUses::new(bound_of_sum);
+            assert_eq!(pending.collect(&[worker], 60), dropped_by_worker + dropped_by_sum);
+            assert_eq!(times(&pending)[0].len(), kept);
         }
-        let mut pending = PendingUses::new(1);
-        assert_eq!(pending.collect(&[worker], 60), 2, "one by the worker and one by the sum");
-        assert_eq!(times(&pending)[0].len(), 1);
     }
 }

@@ -35,3 +35,21 @@ impl NewPet {
         self.status
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pet_has_the_members_that_it_was_created_with() {
+        let name = PetName::parse("Rex").unwrap();
+        for category_id in [i64::MIN, -1, 0, 1, i64::MAX] {
+            let pet = NewPet::new(name.clone(), CategoryId::new(category_id));
+            assert_eq!((pet.name(), pet.category_id().get(), pet.status()), (&name, category_id, None));
+            for status in PetStatus::ALL {
+                assert_eq!(pet.clone().with_status(status).status(), Some(status));
+            }
+            assert_eq!(pet.clone().with_status(PetStatus::Sold).with_status(None), pet);
+        }
+    }
+}

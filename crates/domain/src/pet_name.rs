@@ -34,7 +34,7 @@ impl PetName {
         if text.chars().all(char::is_whitespace) {
             return Err(PetNameError::Blank);
         }
-        if text.len() > Self::MAX_CHARS && text.chars().count() > Self::MAX_CHARS {
+        if text.chars().count() > Self::MAX_CHARS {
             return Err(PetNameError::TooLong);
         }
         Ok(Self(text.into()))

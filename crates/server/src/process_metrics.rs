@@ -159,6 +159,17 @@ mod tests {
         while value::<f64>(&registry, "process_cpu_seconds_total") < before + 0.05 {
             spin_loop();
         }
+        let kernel = || {
+            let stat = Process::myself().and_then(|process| process.stat()).expect("the state of this process");
+            duration(stat.utime + stat.stime).as_secs_f64()
+        };
+        let (earlier, shown, later) = (kernel(), value(&registry, "process_cpu_seconds_total"), kernel());
+        assert!((earlier..=later).contains(&shown), "{earlier} {shown} {later}");
+    }
+
+    #[test]
+    fn ticks_are_a_fraction_of_a_second() {
+        assert_eq!(duration(ticks_per_second() * 5 / 2), Duration::from_millis(2500));
     }
 
     #[tokio::test]

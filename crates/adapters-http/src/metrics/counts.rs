@@ -112,3 +112,30 @@ impl WorkerMetrics {
         self.handshakes[result as usize].inc();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_series_of_responses_has_a_count_of_its_own() {
+        let metrics = WorkerMetrics::default();
+        let series = || RequestLabels::all().flat_map(|labels| STATUSES.map(move |status| (labels, status)));
+        for (labels, status) in series() {
+            assert_eq!(metrics.responses(labels, status), 0, "{labels:?} {status}");
+            metrics.count_status(labels, status);
+        }
+        for (labels, status) in series() {
+            assert_eq!(metrics.responses(labels, status), 1, "{labels:?} {status}");
+        }
+    }
+
+    #[test]
+    fn a_status_that_no_response_has_is_not_counted() {
+        let metrics = WorkerMetrics::default();
+        for status in [STATUSES.start - 1, STATUSES.end] {
+            metrics.count_status(RequestLabels::REFUSED, status);
+            assert_eq!(metrics.responses(RequestLabels::REFUSED, status), 0);
+        }
+    }
+}

@@ -40,3 +40,26 @@ impl Durations {
         encoder.encode_histogram::<NoLabelSet>(sum.as_secs_f64(), count, &buckets, None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_in_the_first_bucket_whose_bound_it_does_not_exceed() {
+        for (duration, bucket) in [
+            (Duration::ZERO, 0),
+            (Duration::from_micros(250), 0),
+            (Duration::from_nanos(250_001), 1),
+            (Duration::from_millis(1), 2),
+            (Duration::from_secs(5), 13),
+            (Duration::from_nanos(5_000_000_001), 14),
+            (Duration::MAX, 14),
+        ] {
+            let durations = Durations::default();
+            durations.add(duration);
+            let filled = durations.buckets.iter().position(|count| count.load(Ordering::Relaxed) == 1);
+            assert_eq!(filled, Some(bucket), "{duration:?}");
+        }
+    }
+}

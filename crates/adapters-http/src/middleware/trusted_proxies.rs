@@ -162,11 +162,14 @@ mod tests {
     fn a_proxy_on_a_unix_socket_is_trusted_only_if_it_is_listed() {
         let mut headers = HeaderMap::new();
         headers.append(HeaderName::from_static("x-forwarded-for"), HeaderValue::from_static("203.0.113.1, 10.0.0.2"));
-        for (trusted, expected) in
-            [(&["unix"][..], "10.0.0.2"), (&["unix", "10.0.0.0/8"], "203.0.113.1"), (&["10.0.0.0/8"], "unix")]
-        {
-            let client = proxies(trusted).unwrap().client_address(ClientAddress::UnixSocket, &headers);
-            assert_eq!(client.to_string(), expected, "{trusted:?}");
+        for (trusted, expected, has_networks) in [
+            (&["unix"][..], "10.0.0.2", false),
+            (&["unix", "10.0.0.0/8"], "203.0.113.1", true),
+            (&["10.0.0.0/8"], "unix", true),
+        ] {
+            let proxies = proxies(trusted).unwrap();
+            let client = proxies.client_address(ClientAddress::UnixSocket, &headers);
+            assert_eq!((client.to_string().as_str(), proxies.has_networks()), (expected, has_networks), "{trusted:?}");
         }
         // A proxy on TCP is not one on a Unix socket.
         let tcp = IpAddr::from([127, 0, 0, 1]).into();

@@ -166,3 +166,52 @@ impl Drop for Slot {
         self.connections.state.ended.notify_waiters();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use actix_http::Request;
+    use futures_util::FutureExt;
+    use tracing::Level;
+
+    use super::*;
+    use crate::{LoggedRequests, RequestLogFilter};
+
+    fn connections(max_connections: usize) -> Rc<Connections> {
+        let logged = RequestLogFilter::new(LoggedRequests::ALL);
+        let log = RequestLog { level: Level::INFO, logged, metrics: Arc::default() };
+        Connections::new(&Limits { max_connections, ..Limits::MINIMAL }, 1, Rc::new(log), Arc::default())
+    }
+
+    #[tokio::test]
+    async fn if_a_request_keeps_the_oldest_connection_open_the_next_makes_room() {
+        let connections = connections(2);
+        let oldest = Rc::clone(&connections).admit(None).await;
+        let next = Rc::clone(&connections).admit(None).await;
+        let mut admission = pin!(Rc::clone(&connections).admit(None));
+
+        assert!(admission.as_mut().now_or_never().is_none());
+        assert!(oldest.connection.is_closed() && !next.connection.is_closed());
+        oldest.connection.start_request(&Request::new());
+        oldest.connection.keep_open();
+        assert!(admission.as_mut().now_or_never().is_none());
+        assert!(!oldest.connection.is_closed() && next.connection.is_closed());
+
+        drop(next);
+        assert!(admission.now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn beyond_the_maximum_of_held_bytes_a_connection_that_holds_some_is_closed() {
+        let connections = connections(2);
+        let idle = Rc::clone(&connections).admit(None).await;
+        let sending = Rc::clone(&connections).admit(None).await;
+        for (bytes, is_closed) in [(1_048_576, false), (1_048_576, false), (1_048_577, true)] {
+            sending.connection.response.hold(bytes);
+            connections.limit_held_bytes();
+            assert_eq!((idle.connection.is_closed(), sending.connection.is_closed()), (false, is_closed), "{bytes}");
+            sending.connection.response.end_body();
+        }
+    }
+}

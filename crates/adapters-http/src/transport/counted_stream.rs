@@ -71,3 +71,32 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for CountedStream<T> {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_bytes_of_each_direction_are_counted_and_passed_on() {
+        let metrics = Arc::<WorkerMetrics>::default();
+        let (mut client, server) = duplex(16);
+        let mut stream = CountedStream::new(BufWriter::new(server), OpenConnection::new(Arc::clone(&metrics)));
+
+        client.write_all(b"abc").await.unwrap();
+        let mut bytes = [0; 16];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        buffer.put_slice(b"before");
+        poll_fn(|context| Pin::new(&mut stream).poll_read(context, &mut buffer)).await.unwrap();
+        assert_eq!((buffer.filled(), metrics.received_bytes.get()), (&b"beforeabc"[..], 3));
+
+        stream.write_all(b"defgh").await.unwrap();
+        stream.flush().await.unwrap();
+        let mut sent = [0; 5];
+        client.read_exact(&mut sent).await.unwrap();
+        assert_eq!((&sent, metrics.sent_bytes.get()), (b"defgh", 5));
+    }
+}

@@ -42,3 +42,19 @@ impl Drain {
         Poll::Ready(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn input_is_drained_up_to_the_maximum() {
+        let sent = vec![0; 2 * MAX_BYTES];
+        let mut input = &sent[..];
+        let drained = Drain::new().poll(&mut input, &mut Context::from_waker(Waker::noop()));
+        assert!(drained.is_ready());
+        assert_eq!(sent.len() - input.len(), 1_048_576);
+    }
+}

@@ -104,10 +104,10 @@ impl ChunkState {
         while index < bytes.len() {
             match self {
                 Self::Size(size) => {
-                    *self = match (bytes[index], char::from(bytes[index]).to_digit(16)) {
-                        (_, Some(digit)) => Self::Size(size.saturating_mul(16).saturating_add(digit.into())),
-                        (b'\n', _) => Self::after_size(*size, announced),
-                        _ => Self::Extension(*size),
+                    *self = match char::from(bytes[index]).to_digit(16) {
+                        Some(digit) => Self::Size(size.saturating_mul(16).saturating_add(digit.into())),
+                        // Its last line feed follows: actix refuses a size that a line feed without `\r` ends.
+                        None => Self::Extension(*size),
                     };
                     index += 1;
                 }

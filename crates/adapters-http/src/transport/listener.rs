@@ -141,12 +141,28 @@ const DROP_SYN: [socket2::SockFilter; 5] = {
     const RETURN: u16 = 0x06;
     const FLAGS: u32 = 13;
     const SYN: u32 = 0x02;
-    const ACK: u32 = 0x10;
+    const SYN_AND_ACK: u32 = 0x12;
     [
         SockFilter::new(LOAD_BYTE, 0, 0, FLAGS),
-        SockFilter::new(AND, 0, 0, SYN | ACK),
+        SockFilter::new(AND, 0, 0, SYN_AND_ACK),
         SockFilter::new(JUMP_IF_EQUAL, 0, 1, SYN),
         SockFilter::new(RETURN, 0, 0, 0),
         SockFilter::new(RETURN, 0, 0, u32::MAX),
     ]
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_bounds_the_bytes_that_are_not_sent_whether_it_is_inherited_or_not() {
+        let socket = || TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let inherited = HttpListener::inherited_tcp(socket()).expect("it listens");
+        for (listener, is_inherited) in [(HttpListener::tcp(socket()), false), (inherited, true)] {
+            assert_eq!(listener.is_inherited(), is_inherited);
+            listener.prepare().expect("a socket that listens");
+            assert_eq!(listener.socket.options().tcp_notsent_lowat().expect("an option"), 16_384);
+        }
+    }
+}

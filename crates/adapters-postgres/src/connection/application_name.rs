@@ -37,7 +37,9 @@ mod tests {
         assert_eq!(name_of_process(" böse\0", 1), "animal-store bse 1");
         assert_eq!(name_of_process(&"h".repeat(64), u32::MAX).len(), MAX_LEN);
         let pid = process::id().to_string();
-        assert!(instance_name().split(' ').eq(["animal-store", &*this_host(), &*pid]), "{}", instance_name());
+        let name = application_name(false);
+        assert!(name.split(' ').eq(["animal-store", &*this_host(), &*pid]), "{name}");
+        assert_eq!(application_name(true), "animal-store");
     }
 
     fn this_host() -> String {

@@ -101,4 +101,16 @@ mod tests {
         one.failed("a".to_owned(), |reason| logged.push(reason.to_owned()));
         assert_eq!(logged, ["a", "b", "a"]);
     }
+
+    #[test]
+    fn pauses_grow_to_their_bound_until_they_are_reset() {
+        let mut outage = Outage::new(&Arc::default());
+        for _ in 0..2 {
+            for milliseconds in [10, 20, 40, 80, 160, 320, 500, 500] {
+                let (pause, next) = (Duration::from_millis(milliseconds), outage.next_pause());
+                assert!((pause..=2 * pause).contains(&next), "{next:?}, not {pause:?}");
+            }
+            outage.reset_backoff();
+        }
+    }
 }

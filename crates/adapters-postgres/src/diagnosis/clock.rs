@@ -38,7 +38,7 @@ fn judge(ClockReading { sent, server, received }: ClockReading) -> Finding {
         let bound = Duration::from_micros((server - sent).unsigned_abs().max((received - server).unsigned_abs()));
         return Finding::ok(subject, format!("the clocks differ by at most {bound:.1?}"));
     }
-    let (difference, direction) = if behind > ahead { (behind, "behind") } else { (ahead, "ahead of") };
+    let (difference, direction) = if ahead.is_zero() { (behind, "behind") } else { (ahead, "ahead of") };
     let found = format!("the clock of PostgreSQL is {difference:.1?} {direction} the clock of this machine");
     Finding::warning(subject, found, "synchronise the clocks of both machines, for example with chrony")
 }

@@ -82,4 +82,11 @@ mod tests {
         let verdict = |standby, read_only| -> Verdict { writes_finding(standby, read_only).verdict };
         assert_eq!([verdict(true, true), verdict(false, true), verdict(false, false)], [Error, Error, Ok]);
     }
+
+    #[test]
+    fn a_setting_that_can_lose_pets_is_found() {
+        assert_eq!(["on", "off"].map(|value| fsync_finding(value).verdict), [Ok, Error]);
+        let values = ["on", "local", "off"];
+        assert_eq!(values.map(|value| synchronous_commit_finding(value).verdict), [Ok, Ok, Warning]);
+    }
 }

@@ -68,3 +68,6 @@ impl fmt::Debug for RedisEndpoint {
         write!(formatter, "RedisEndpoint({self})")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,10 +39,14 @@ impl Retry {
     /// Waits before the next attempt. An attempt that lasted longer than `timeout` and the longest pause resets the
     /// backoff.
     pub(crate) async fn pause(&mut self, attempt: Duration, timeout: Duration) {
+        sleep(self.next_pause(attempt, timeout)).await;
+    }
+
+    fn next_pause(&mut self, attempt: Duration, timeout: Duration) -> Duration {
         if attempt > MAX_PAUSE + timeout {
             self.pauses = backoff(MIN_PAUSE, MAX_PAUSE);
         }
-        sleep(self.pauses.next().unwrap_or(MAX_PAUSE)).await;
+        self.pauses.next().unwrap_or(MAX_PAUSE)
     }
 }
 
@@ -56,5 +60,17 @@ mod tests {
         assert_eq!(["a", "a", "b", "a"].map(|reason| retry.is_new(reason)), [true, false, true, true]);
         retry.succeeded();
         assert!(retry.is_new("a"));
+    }
+
+    #[test]
+    fn pauses_grow_to_their_bound_and_a_long_attempt_resets_them() {
+        let (timeout, mut retry) = (Duration::from_secs(1), Retry::new());
+        let longest_attempt = MAX_PAUSE + timeout;
+        for milliseconds in [10, 20, 40, 80, 160, 320, 500, 500] {
+            let pause = Duration::from_millis(milliseconds);
+            let next = retry.next_pause(longest_attempt, timeout);
+            assert!((pause..=2 * pause).contains(&next), "{next:?}, not {pause:?}");
+        }
+        assert!(retry.next_pause(longest_attempt + Duration::from_nanos(1), timeout) <= 2 * MIN_PAUSE);
     }
 }

@@ -63,3 +63,22 @@ pub(super) fn processes(file: &SqliteFile) -> Finding {
         if is_shared { "another process has the file open" } else { "none has the file open" },
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use animal_store_app::Verdict;
+
+    use super::*;
+
+    #[test]
+    fn a_log_of_more_than_256_mib_is_a_warning() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pets.db");
+        for (len, verdict) in [(256 << 20, Verdict::Ok), ((256 << 20) + 1, Verdict::Warning)] {
+            File::create(log_path(&path)).unwrap().set_len(len).unwrap();
+            assert_eq!(log(&path).verdict, verdict, "{len}");
+        }
+    }
+}

@@ -63,7 +63,8 @@ mod tests {
     #[test]
     fn a_label_is_kept_as_it_was_given() {
         for text in ["x", " staging shop ", "Ωmega", &"é".repeat(64)] {
-            assert_eq!(ApiKeyLabel::parse(text).unwrap().as_str(), text);
+            let label = ApiKeyLabel::parse(text).unwrap();
+            assert_eq!((label.as_str(), label.to_string().as_str()), (text, text));
         }
     }
 

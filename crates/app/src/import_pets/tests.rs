@@ -1,6 +1,6 @@
 mod interruptions;
 
-use std::{collections::VecDeque, io};
+use std::{collections::VecDeque, error::Error, io};
 
 use sha2::{Digest, Sha256};
 
@@ -195,5 +195,6 @@ async fn an_error_of_the_storage_ends_the_import() {
     let file = Box::new(TestFile::new(lines_to(3)));
     let error = use_case.execute(file, PLAIN, &mut TestObserver::default()).await.unwrap_err();
     assert!(matches!(error.reason, ImportErrorReason::Storage(BulkStorageError::Unavailable(_))), "{error}");
+    assert!(error.source().is_some(), "the command prints why the storage failed");
     assert_eq!(error.done, ImportSummary::default());
 }

@@ -52,7 +52,8 @@ pub fn assert_same_results<R: PetRepository>(
     repository: &dyn PetRepository,
     start: impl AsyncFn() -> R,
 ) {
-    let config = ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() };
+    let usual = ProptestConfig::default();
+    let config = ProptestConfig { cases: usual.cases.div_ceil(10), failure_persistence: None, ..usual };
     let tested = TestRunner::new(config).run(&vec(step(), 1..60), |steps| {
         runtime.block_on(async {
             let other = start().await;

@@ -123,7 +123,16 @@ mod tests {
         };
         assert_eq!(addresses("0.0.0.0:81"), ["127.0.0.1:81"]);
         assert_eq!(addresses("[::]:81"), ["[::1]:81", "127.0.0.1:81"]);
-        assert_eq!(addresses("10.0.0.1:81"), ["10.0.0.1:81"]);
+        for other in ["10.0.0.1:81", "[2001:db8::1]:81"] {
+            assert_eq!(addresses(other), [other]);
+        }
+    }
+
+    #[test]
+    fn a_timeout_is_a_millisecond_to_a_minute() {
+        for (text, milliseconds) in [("1ms", Some(1)), ("1m", Some(60_000)), ("0s", None), ("61s", None), ("5", None)] {
+            assert_eq!(timeout(text).ok(), milliseconds.map(Duration::from_millis), "{text}");
+        }
     }
 
     #[test]

@@ -151,6 +151,17 @@ mod tests {
         let set: Vec<_> = options.settings.set.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(set, [("a", "1"), ("b", "1"), ("b", "2")]);
         assert_eq!((options.listen.as_deref(), options.settings.config), (Some("y"), Some("f".into())));
+        for (earlier, later) in [("--memory", "--listen y"), ("--listen y", "--memory")] {
+            assert!(parse(earlier).join(parse(later)).memory, "{earlier} {later}");
+        }
+    }
+
+    #[test]
+    fn without_the_default_file_only_a_file_that_is_named_is_read() {
+        for (args, file) in [("--listen x", None), ("--config f", Some("f".into()))] {
+            assert_eq!(parse(args).sources().file, file, "{args}");
+            assert_eq!(Options::from(parse(args).settings).sources().file, file, "{args}");
+        }
     }
 
     #[test]
@@ -158,6 +169,7 @@ mod tests {
         for (args, valid) in [
             ("--memory --set storage.backend=memory", true),
             ("--memory --set http.workers=1", true),
+            ("--set storage.backend=sqlite --set keys.backend=redis", true),
             ("--set storage.backend=sqlite --memory", false),
             ("--memory --set keys.backend=redis", false),
         ] {

@@ -51,6 +51,11 @@ impl ShutdownConfig {
 
     /// Time from the first signal after which requests in flight are cut off. The rest of the timeout is for the log.
     pub(crate) fn requests_timeout(&self) -> Duration {
-        self.timeout.saturating_sub(Self::LOG_TIMEOUT.min(self.timeout / 4))
+        self.timeout.saturating_sub(self.log_timeout())
+    }
+
+    /// Time for the log after everything else has ended.
+    pub(crate) fn log_timeout(&self) -> Duration {
+        Self::LOG_TIMEOUT.min(self.timeout / 4)
     }
 }

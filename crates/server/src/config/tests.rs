@@ -103,6 +103,30 @@ fn every_error_is_listed() {
 }
 
 #[test]
+fn the_errors_have_a_line_each_or_one_line_for_the_log() {
+    let sources = environment(&[("ANIMAL_STORE_HTTP__WORKERS", "0"), ("ANIMAL_STORE_LOG__FORMAT", "xml")]);
+    let error = Config::load(&sources).unwrap_err();
+    assert_eq!(error.one_line(), error.0.join("; "));
+    let lines: Vec<String> = error.to_string().lines().skip(1).map(|line| line.trim_start().to_owned()).collect();
+    assert_eq!((lines.len(), lines), (2, error.0));
+}
+
+#[test]
+fn a_number_of_bytes_has_bounds() {
+    for (key, values, rule) in [
+        ("MAX_UNSENT_BYTES", ["1048575", "1048576"], "must be a whole number from 1048576 to "),
+        ("MAX_BODY_BYTES", ["1048577", "1048576"], "must be a whole number from 64 to 1048576,"),
+        ("MAX_BODY_BYTES", ["63", "64"], "must be a whole number from 64 to 1048576,"),
+    ] {
+        let variable = format!("ANIMAL_STORE_HTTP__{key}");
+        let [refused, accepted] = values.map(|value| environment(&[(&variable, value)]));
+        let [error] = &errors(&refused)[..] else { panic!("{values:?}") };
+        assert!(error.contains(rule), "{error}");
+        assert!(Config::load(&accepted).is_ok(), "{values:?}");
+    }
+}
+
+#[test]
 fn invalid_toml_is_reported_by_its_line_without_its_text() {
     let (sources, _file) = file("[keys.memory]\n\ntokens = ['top-secret\n");
     let [error] = &errors(&sources)[..] else { panic!("one error") };

@@ -34,7 +34,7 @@ fn every_request_is_one_line() {
         assert_eq!(line["code"].as_str(), *code, "{line}");
         assert_eq!((&line["client"], &line["user_agent"]), (&"127.0.0.1".into(), &"curl/8".into()), "{line}");
         assert_eq!(line["deprecated"] == true, *path == "/v1/pets/1", "{line}");
-        assert!(line["microseconds"].is_u64() && line["bytes"].is_u64(), "{line}");
+        assert!(line["microseconds"].as_u64() > Some(1) && line["bytes"].is_u64(), "{line}");
     }
 }
 
@@ -79,7 +79,8 @@ fn a_sample_of_the_successes_has_lines_that_say_how_many_they_stand_for() {
 
 #[test]
 fn a_request_that_is_refused_below_the_application_is_one_line() {
-    let mut running = Program::with_key().env("ANIMAL_STORE_HTTP__HEAD_TIMEOUT", "100ms").start();
+    // On a busy machine, the other heads arrive within this time.
+    let mut running = Program::with_key().env("ANIMAL_STORE_HTTP__HEAD_TIMEOUT", "4s").start();
     let address = running.address();
     let head = |fields: &str| format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
     let refused = [

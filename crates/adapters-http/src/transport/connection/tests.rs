@@ -1,3 +1,13 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::Wake,
+};
+
+use actix_http::header::{HeaderName, HeaderValue};
+
 use super::*;
 
 const HEAD: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -7,6 +17,16 @@ fn receiving(section: Section) -> Connection {
     let connection = Connection::new(None, MAX_BODY_BYTES, Rc::default());
     connection.phase.set(Phase::Receiving(section));
     connection
+}
+
+/// Counts the wakes of a task.
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Takes all filler and returns its length.
@@ -32,7 +52,8 @@ fn after_an_early_response_the_rest_of_a_small_body_is_filled_and_not_a_head() {
     let connection = receiving(Section::Body(MAX_BODY_BYTES));
     assert_eq!(connection.take(&[b'x'; 40]), 40);
 
-    assert_eq!(filler(&connection), 60);
+    connection.fill_body();
+    assert_eq!((connection.needed_filler(), filler(&connection)), (60, 60));
     assert_eq!(connection.needed_filler(), 0);
     assert!(!connection.start_response(false));
 
@@ -93,7 +114,9 @@ fn a_chunked_body_that_turns_out_large_ends_the_connection() {
 fn after_the_final_response_nothing_is_taken() {
     let complete = receiving(Section::Body(1));
     assert_eq!(complete.take(b"1"), 1);
-    for connection in [complete, receiving(Section::Body(5)), receiving(Section::CHUNKED_BODY)] {
+    let filled = receiving(Section::Body(5));
+    assert_eq!(filler(&filled), 5);
+    for connection in [complete, filled, receiving(Section::Body(5)), receiving(Section::CHUNKED_BODY)] {
         assert!(connection.start_response(true));
         assert_eq!(connection.take(HEAD), 0);
     }
@@ -117,9 +140,12 @@ fn a_head_that_is_too_large_is_refused_by_its_target_or_its_fields() {
 #[test]
 fn a_large_head_in_one_piece_is_refused_by_its_target_or_its_fields() {
     let long = "x".repeat(40_000);
+    let first_line = |bytes: usize| format!("{}\r\nX: {long}\r\n\r\n", "x".repeat(bytes - 1));
     for (head, limit) in [
         (format!("GET /{long} HTTP/1.1\r\n\r\n"), HeadLimit::Target),
         (format!("GET / HTTP/1.1\r\nX: {long}\r\n\r\n"), HeadLimit::Fields),
+        (first_line(MAX_TARGET_BYTES), HeadLimit::Fields),
+        (first_line(MAX_TARGET_BYTES + 1), HeadLimit::Target),
     ] {
         let connection = receiving(Section::HEAD);
         assert_eq!(connection.take(head.as_bytes()), 0);
@@ -148,7 +174,38 @@ fn a_connection_is_idle_until_a_byte_arrives_and_after_the_response_is_in_the_so
     connection.response.end_body();
     assert!(!connection.is_idle(), "the socket does not have the whole body");
     connection.flushed(Instant::now());
-    assert!(connection.is_idle());
+    assert!(connection.is_idle() && connection.has_no_request());
+}
+
+#[test]
+fn the_body_of_a_request_is_received_after_its_head() {
+    for (name, value, phase) in [
+        ("content-length", "0", Phase::Responding),
+        ("content-length", "5", Phase::Receiving(Section::Body(5))),
+        ("transfer-encoding", "chunked", Phase::Receiving(Section::CHUNKED_BODY)),
+    ] {
+        let connection = receiving(Section::HEAD);
+        let mut request = Request::new();
+        request.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        connection.start_request(&request);
+        assert_eq!(connection.phase(), phase, "{name}: {value}");
+    }
+}
+
+#[test]
+fn a_connection_that_is_closed_wakes_its_last_task_and_a_request_keeps_it_open() {
+    let (first, last) = (Arc::<Wakes>::default(), Arc::<Wakes>::default());
+    let connection = receiving(Section::HEAD);
+    for wakes in [&first, &last] {
+        connection.remember_task(&Waker::from(Arc::clone(wakes)));
+    }
+
+    connection.close(Some(ConnectionLimit::MaxConnections));
+    assert!(connection.is_closed() && connection.limit() == Some(ConnectionLimit::MaxConnections));
+    assert_eq!((first.0.load(Ordering::Relaxed), last.0.load(Ordering::Relaxed)), (0, 1));
+
+    connection.keep_open();
+    assert!(!connection.is_closed() && connection.limit().is_none());
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn texts(form: &str) -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4096))]
+    #![proptest_config(ProptestConfig::with_cases(16 * ProptestConfig::default().cases))]
 
     #[test]
     fn a_head_that_actix_accepts_ends_where_actix_says(

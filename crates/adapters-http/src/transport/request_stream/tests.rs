@@ -1,7 +1,9 @@
 use std::{pin::pin, sync::Arc, task::Waker};
 
+use actix_http::Request;
+use futures_util::FutureExt;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+    io::{AsyncReadExt, AsyncWriteExt, BufWriter, DuplexStream, duplex},
     time::Instant,
 };
 use tracing::Level;
@@ -15,7 +17,7 @@ use crate::{
 const HEAD: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const BODY_TIMEOUT: Duration = Duration::from_secs(3);
 
-async fn stream(server: DuplexStream) -> RequestStream<DuplexStream> {
+async fn stream<T>(server: T) -> RequestStream<T> {
     let log =
         RequestLog { level: Level::INFO, logged: RequestLogFilter::new(LoggedRequests::ALL), metrics: Arc::default() };
     let slot = Connections::new(&Limits::MINIMAL, 1, Rc::new(log), Arc::default()).admit(None).await;
@@ -128,6 +130,41 @@ async fn a_complete_request_with_its_final_response_is_closed_at_once() {
     let start = Instant::now();
     stream.shutdown().await.unwrap();
     assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test]
+async fn only_a_connection_that_makes_room_ends_before_its_closing_message_is_sent() {
+    for makes_room in [false, true] {
+        let (_client, server) = duplex(1);
+        let mut stream = stream(BufWriter::new(server)).await;
+        stream.stream.write_all(b"a closing message").await.unwrap();
+        if makes_room {
+            stream.connection().close(None);
+        }
+        assert_eq!(stream.shutdown().now_or_never().is_some(), makes_room);
+    }
+}
+
+#[tokio::test]
+async fn a_closed_connection_ends_unless_a_request_has_arrived_meanwhile() {
+    let aborted = Err(io::ErrorKind::ConnectionAborted);
+    for (before, has_request, meanwhile, expected) in
+        [("", false, "", Ok(0)), ("", false, "G", Ok(1)), ("G", false, "ET", Ok(0)), (HEAD, true, "", aborted)]
+    {
+        let (mut client, server) = duplex(1024);
+        let mut stream = stream(server).await;
+        let connection = Rc::clone(stream.connection());
+        client.write_all(before.as_bytes()).await.unwrap();
+        stream.read_exact(&mut vec![0; before.len()]).await.unwrap();
+        if has_request {
+            connection.start_request(&Request::new());
+        }
+        client.write_all(meanwhile.as_bytes()).await.unwrap();
+
+        connection.close(None);
+        let read = stream.read(&mut [0; 8]).now_or_never().expect("no wait").map_err(|error| error.kind());
+        assert_eq!((read, connection.is_closed()), (expected, expected != Ok(1)), "{before:?} {meanwhile:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

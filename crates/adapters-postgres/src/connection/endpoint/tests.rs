@@ -31,11 +31,13 @@ fn an_endpoint_is_shown_as_its_hosts_and_its_database() {
         ("postgres://a:1,b:2/animals?target_session_attrs=read-write", "a:1,b:2/animals"),
         ("postgres://[::1]:7/animals", "[::1]:7/animals"),
         ("postgres:///animals?host=/run/pg&port=7&user=shop", "/run/pg:7/animals"),
+        ("postgres:///animals?host=/run/a&host=/run/b&port=7", "/run/a:7,/run/b:7/animals"),
         ("postgres://shop@%2Frun%2Fpg:7/animals", "/run/pg:7/animals"),
         ("postgres://localhost/%C3%A4", "localhost:5432/ä"),
     ] {
         assert_eq!(endpoint(url).unwrap().to_string(), expected);
     }
+    assert_eq!(endpoint("postgres://shop:secret@localhost/animals").unwrap().login(), "shop@localhost:5432/animals");
 }
 
 #[test]
@@ -93,6 +95,16 @@ fn options_are_used() {
 }
 
 #[test]
+fn a_dead_peer_is_noticed_within_half_a_minute_unless_the_url_sets_keepalives() {
+    let keepalives = |options: &str| {
+        let config = endpoint(&format!("postgres://localhost/animals{options}")).unwrap().configs.remove(0);
+        (config.get_keepalives_idle().as_secs(), config.get_keepalives_interval(), config.get_keepalives_retries())
+    };
+    assert_eq!(keepalives(""), (15, Some(Duration::from_secs(5)), Some(3)));
+    assert_eq!(keepalives("?keepalives_idle=7"), (7, None, None));
+}
+
+#[test]
 fn each_host_has_all_parts_of_the_url() {
     let endpoint = endpoint("postgres://shop:secret@a:1,[::1]:2,c/animals?sslmode=require&user=other").unwrap();
     let ports: Vec<_> = endpoint.configs.iter().flat_map(|config| config.get_ports().to_vec()).collect();
@@ -119,8 +131,11 @@ fn encryption_has_the_modes_of_libpq() {
         assert_eq!(mode(&format!("postgres://localhost/animals?{option}")), expected, "{option}");
         assert_eq!(mode(&format!("postgres://localhost/animals?{option}{root}")), expected, "{option}");
     }
-    for option in ["sslmode=verify-ca", "sslmode=verify-full"] {
-        assert_eq!(mode(&format!("postgres://localhost/animals?{option}{root}")), SslMode::Require);
+    for (option, checks_name) in [("sslmode=verify-ca", false), ("sslmode=verify-full", true)] {
+        let url = format!("postgres://localhost/animals?{option}{root}");
+        assert_eq!(mode(&url), SslMode::Require);
+        let check = EndpointUrl::parse(&url).unwrap().certificate_check.unwrap();
+        assert_eq!(check.name, checks_name, "{option}");
     }
     for option in ["sslmode=disable", "sslmode=prefer", "sslmode=require", "sslmode=verify-ca"] {
         let error = endpoint(&format!("postgres://localhost/animals?{option}&sslrootcert=system")).unwrap_err();

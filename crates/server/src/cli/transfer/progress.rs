@@ -158,6 +158,30 @@ mod tests {
         assert_eq!(text(0, Some(10), Duration::ZERO), "0 pets, 0 pets/s");
     }
 
+    fn progress(quiet: bool, next_line_at: Instant) -> Progress {
+        let mut progress = Progress::new(quiet, Total::Unknown, StopRequest::default());
+        (progress.bar, progress.next_line_at) = (None, next_line_at);
+        progress
+    }
+
+    #[test]
+    fn a_line_is_printed_every_few_seconds_unless_the_command_is_quiet() {
+        let now = Instant::now();
+        for (quiet, due, printed) in [(false, now, true), (false, now + LINE_INTERVAL, false), (true, now, false)] {
+            let mut progress = progress(quiet, due);
+            assert!(progress.advanced(1).is_continue());
+            let (unchanged, later) = (progress.next_line_at == due, progress.next_line_at >= due + LINE_INTERVAL);
+            assert_eq!((unchanged, later), (!printed, printed), "{quiet}");
+        }
+    }
+
+    #[test]
+    fn a_pass_has_its_name_and_its_number_of_pets() {
+        let mut progress = progress(true, Instant::now());
+        progress.started(TransferPass::Verification, Some(7));
+        assert_eq!((progress.pass, progress.total.estimate(1)), ("verification", Some(7)));
+    }
+
     #[test]
     fn the_total_of_a_file_follows_from_the_bytes_that_are_read() {
         let read = Arc::new(AtomicU64::new(0));

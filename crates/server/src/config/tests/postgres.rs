@@ -59,6 +59,18 @@ fn every_key_can_be_set() {
 }
 
 #[test]
+fn only_postgresql_has_connections_for_each_worker() {
+    let storage = |variables: &[_]| Config::load(&environment(&[variables, &[TOKENS]].concat())).unwrap().storage;
+    let per_worker = ("ANIMAL_STORE_STORAGE__POSTGRES__CONNECTIONS_PER_WORKER", "3");
+    for (variables, connections) in
+        [(&[BACKEND, URL, per_worker][..], 12), (&[per_worker], 0), (&[(BACKEND.0, "memory"), per_worker], 0)]
+    {
+        assert_eq!(storage(variables).connections(4), connections, "{variables:?}");
+    }
+    assert_eq!(storage(&[BACKEND, URL]).to_string(), "postgres db:5432/animals");
+}
+
+#[test]
 fn a_valid_url_is_required() {
     let url = "storage.postgres.url (ANIMAL_STORE_STORAGE__POSTGRES__URL)";
     assert_eq!(postgres_errors(&[]), [format!("{url} is required if storage.backend is postgres")]);

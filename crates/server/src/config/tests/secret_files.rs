@@ -61,6 +61,26 @@ fn a_secret_is_set_directly_or_by_a_file() {
 }
 
 #[test]
+fn a_url_in_place_of_the_path_is_not_shown() {
+    let variable = "ANIMAL_STORE_KEYS__REDIS__URL_FILE";
+    let [error] = &errors(&environment(&[(variable, "redis://:top-secret@localhost")]))[..] else {
+        panic!("one error")
+    };
+    let expected = format!("keys.redis.url ({variable} names a URL, not a file) cannot be read: No such file");
+    assert!(error.starts_with(&expected) && !error.contains("top-secret"), "{error}");
+}
+
+/// So that a reload finds a file with another secret.
+#[test]
+fn a_secret_in_a_file_is_compared_by_its_content() {
+    let (_secret, path) = secret_file("a");
+    let values =
+        Config::load(&environment(&[(TOKENS_FILE, &path), ("ANIMAL_STORE_HTTP__WORKERS", "3")])).unwrap().values;
+    let value = |name| values[name].expose_secret();
+    assert_eq!((value("keys.memory.tokens"), value("http.workers"), value("log.format")), ("a", "3", "auto"));
+}
+
+#[test]
 fn a_secret_in_a_file_is_shown_as_set() {
     let (_secret, path) = secret_file("a");
     assert_eq!(shown(&environment(&[(TOKENS_FILE, &path)]), "keys.memory.tokens"), "(set)");

@@ -42,7 +42,8 @@ fn an_unknown_key_is_reported_with_the_nearest_key() {
     let (mut sources, toml) = file("colour = 'red'\n[http]\nlisen = ''\n[keys.memory]\ntoken_file = ''\n");
     let unlike = ["HTTP_LISTEN", "PORT", "STORAGE__POSTGRES__POOL_SIZE"];
     sources.environment = unlike.map(|name| (format!("ANIMAL_STORE_{name}").into(), "".into())).to_vec();
-    sources.flags = ["HTTP.Workers", "log.level"].map(|name| (name.to_owned(), "1".to_owned())).to_vec();
+    sources.flags =
+        ["HTTP.Workers", "log.level", "log.fomat", "x.format"].map(|name| (name.to_owned(), "1".to_owned())).to_vec();
     let name = toml.path().display();
     assert_eq!(
         errors(&sources),
@@ -55,6 +56,8 @@ fn an_unknown_key_is_reported_with_the_nearest_key() {
             "storage.postgres.pool_size (ANIMAL_STORE_STORAGE__POSTGRES__POOL_SIZE) is unknown".to_owned(),
             "HTTP.Workers (--set) is unknown: did you mean http.workers?".to_owned(),
             "log.level (--set) is unknown".to_owned(),
+            "log.fomat (--set) is unknown: did you mean log.format?".to_owned(),
+            "x.format (--set) is unknown".to_owned(),
         ]
     );
 }

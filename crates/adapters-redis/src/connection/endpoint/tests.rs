@@ -1,0 +1,73 @@
+use super::*;
+
+fn endpoint(url: &str) -> RedisEndpoint {
+    RedisEndpoint::parse(&url.into(), RedisTls::default()).expect(url)
+}
+
+#[test]
+fn an_invalid_url_is_refused_with_its_wrong_part_and_without_its_password() {
+    for (url, problem) in [
+        ("", "does not begin"),
+        ("hunter2", "does not begin"),
+        ("localhost:6379", "does not begin"),
+        ("app:hunter2@localhost", "does not begin"),
+        ("http://app:hunter2@localhost", "does not begin"),
+        ("redis//app:hunter2@localhost", "does not begin"),
+        ("redis:hunter2@localhost", "has no host"),
+        ("redis://app:hunter2@", "has no host"),
+        ("redis://app:hunter2@0.0.0.0", "has a host that stands for every address"),
+        ("redis://app:hunter2@[localhost", "has an invalid host"),
+        ("redis://app:hunter2@localhost:99999", "has a port"),
+        ("redis://app:hunter2@localhost:port", "has a port"),
+        ("redis://app:hun/ter2@localhost", "has a port"),
+        ("redis://app:hunter2@localhost/database", "has a database"),
+        ("redis://app:hunter2@localhost/-1", "has a database"),
+        ("redis://app:hunter2@localhost/0?foo=1", "has an option that is not supported"),
+        ("rediss://app:hunter2@localhost?protocol=2", "has an option that is not supported"),
+        ("redis://app:hunter2@localhost/0#1", "has a part after #"),
+        ("rediss://app:hunter2@localhost#verify", "has a part after #"),
+        ("redis://app:hunter2%FF@localhost", "has a user or a password that is not UTF-8"),
+        ("redis://hunter2@localhost", "has a user without a password"),
+        ("unix://?pass=hunter2", "has no absolute path"),
+        ("unix://host/path?pass=hunter2", "has no absolute path"),
+        ("unix://app:hunter2@localhost/path", "has a user or a password that is not an option"),
+        ("unix://hunter2@localhost/path", "has a user or a password that is not an option"),
+        ("unix:///path?db=0&usr=hunter2", "has an option that is not supported"),
+        ("unix:///path?pass=a&hunter2", "has an option that is not supported"),
+        ("unix:///path?pass=hunter2&protocol=2", "has an option that is not supported"),
+        ("unix:///path?pass=hunter2&db=one", "has a database"),
+        ("unix:///path?pass=hunter2&db=", "has a database"),
+        ("unix:///path?pass=hunter2&pass=hunter2", "has an option twice"),
+        ("unix:///path?user=hunter2", "has a user without a password"),
+        ("unix:///path?pass=hunter2#1", "has a part after #"),
+    ] {
+        let error = RedisEndpoint::parse(&url.into(), RedisTls::default()).expect_err(url);
+        assert!(matches!(error, RedisEndpointError::Url(_)), "{url}: {error:?}");
+        assert!(error.to_string().starts_with(problem), "{url}: {error}");
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+    }
+}
+
+#[test]
+fn the_option_for_the_protocol_of_every_connection_is_accepted() {
+    for url in ["redis://localhost/0?protocol=3", "unix:///path?protocol=resp3&db=1"] {
+        endpoint(url);
+    }
+}
+
+#[test]
+fn an_endpoint_prints_its_address_and_no_password() {
+    let shown = |url: &str| {
+        let endpoint = endpoint(url);
+        format!("{endpoint} {endpoint:?}")
+    };
+    assert_eq!(shown("redis://app:hunter2@localhost:1234/3"), "localhost:1234 RedisEndpoint(localhost:1234)");
+    let socket = shown("unix:///run/redis.sock?user=app&pass=hunter2");
+    assert_eq!(socket, "/run/redis.sock RedisEndpoint(/run/redis.sock)");
+}
+
+#[test]
+fn tls_without_verification_is_refused() {
+    let error = RedisEndpoint::parse(&"rediss://app:hunter2@localhost/#insecure".into(), RedisTls::default());
+    assert!(matches!(error, Err(RedisEndpointError::Insecure)), "{error:?}");
+}
