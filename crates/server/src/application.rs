@@ -144,9 +144,9 @@ impl Application {
             error = tasks.stopped_unexpectedly() => return Err(error),
         };
 
-        tracing::info!(in_flight = self.in_flight.count(), "shutting down");
         self.readiness.start_draining();
         api_handle.announce_close();
+        tracing::info!(in_flight = self.in_flight.count(), "shutting down");
         let drain_delay = if request.drain { self.drain_delay } else { Duration::ZERO };
         let complete = async {
             if let Ok(error) = timeout(drain_delay, tasks.stopped_unexpectedly()).await {
