@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use prometheus_client::metrics::counter::Counter;
 use tokio::{
     runtime::Runtime,
@@ -60,26 +60,48 @@ async fn serve(
     }
     let reload = Reload { filter, requests: config.log.requests.clone(), certificates, values: config.values.clone() };
     tokio::spawn(reload.run(hang_ups, manager.notifier.clone(), load));
-    let (shutdown_timeout, requests_timeout) = (config.shutdown.timeout, config.shutdown.requests_timeout());
+    let shutdown = config.shutdown;
     let result = start_and_run(config, options, manager, log.dropped_lines(), &signals).await;
     let end_requested_at = signals.request().map_or_else(Instant::now, |request| request.arrived_at);
+    finish_traces(traces.finish(), end_requested_at, &shutdown, signals.second()).await;
+    match (result, finish_log(log.finish(), end_requested_at, &shutdown, signals.second()).await) {
+        (result, Ok(())) => result,
+        (Ok(()), unwritten) => unwritten,
+        (Err(error), Err(unwritten)) => bail!("{error:#}; {unwritten}"),
+    }
+}
+
+/// Waits until the last spans are sent, at most until the time that is reserved for the log.
+async fn finish_traces(
+    finish: impl Future<Output = ()>,
+    end_requested_at: Instant,
+    shutdown: &ShutdownConfig,
+    second_signal: impl Future<Output = ()>,
+) {
     tokio::select! {
         biased;
-        () = traces.finish() => {}
-        () = sleep_until(end_requested_at + requests_timeout) => {}
-        () = signals.second() => {}
+        () = finish => {}
+        () = sleep_until(end_requested_at + shutdown.requests_timeout()) => {}
+        () = second_signal => {}
     }
-    let end = end_requested_at + shutdown_timeout;
-    let unwritten = tokio::select! {
+}
+
+/// Waits until the last lines of the log are written, at most until `shutdown.timeout` has passed. If the process did
+/// not run at that time, the log still has the time that is reserved for it.
+async fn finish_log(
+    finish: impl Future<Output = ()>,
+    end_requested_at: Instant,
+    shutdown: &ShutdownConfig,
+    second_signal: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let (timeout, reserved) = (shutdown.timeout, shutdown.log_timeout());
+    let end = (end_requested_at + timeout).max(Instant::now() + reserved);
+    tokio::select! {
         biased;
-        () = log.finish() => return result,
-        () = sleep_until(end) => anyhow!("the log could not be written to standard output within {shutdown_timeout:?}"),
-        () = async { signals.second().await; sleep(ShutdownConfig::LOG_TIMEOUT).await } =>
-            anyhow!("a second signal arrived, and the log could not be written to standard output"),
-    };
-    match result {
-        Ok(()) => Err(unwritten),
-        Err(error) => bail!("{error:#}; {unwritten}"),
+        () = finish => Ok(()),
+        () = sleep_until(end) => bail!("the log could not be written to standard output within {timeout:?}"),
+        () = async { second_signal.await; sleep(ShutdownConfig::LOG_TIMEOUT).await } =>
+            bail!("a second signal arrived, and the log could not be written to standard output"),
     }
 }
 
@@ -141,4 +163,52 @@ async fn start_and_run(
     notifier.ready(&format!("listening on {}", application.address()));
     tokio::spawn(watchdog::notify_periodically(notifier.clone(), application.workers()));
     application.run_until(stop, signals.second()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::{pending, ready},
+        time::Duration,
+    };
+
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::config::{Config, Sources};
+
+    /// A shutdown with a timeout of one second.
+    fn shutdown() -> ShutdownConfig {
+        let flags = vec![("shutdown.timeout".to_owned(), "1s".to_owned())];
+        Config::load(&Sources { flags, ..Sources::default() }).expect("a valid configuration").shutdown
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn spans_that_cannot_be_sent_leave_the_log_its_time() {
+        let start = Instant::now();
+        finish_traces(pending(), start, &shutdown(), pending()).await;
+        assert_eq!(start.elapsed(), Duration::from_millis(750));
+        finish_log(pending(), start, &shutdown(), pending()).await.expect_err("it is not written");
+        assert_eq!(start.elapsed(), Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_log_of_a_process_that_did_not_run_at_its_end_is_written() {
+        let start = Instant::now();
+        advance(Duration::from_secs(10)).await;
+        finish_traces(pending(), start, &shutdown(), pending()).await;
+        finish_log(sleep(Duration::from_millis(249)), start, &shutdown(), pending()).await.expect("it is written");
+        let unwritten = finish_log(pending(), start, &shutdown(), pending()).await.expect_err("it is not written");
+        assert_eq!(unwritten.to_string(), "the log could not be written to standard output within 1s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_second_signal_ends_the_wait_for_spans_at_once_and_that_for_the_log_soon() {
+        let start = Instant::now();
+        finish_traces(pending(), start, &shutdown(), ready(())).await;
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        let unwritten = finish_log(pending(), start, &shutdown(), ready(())).await.expect_err("it is not written");
+        assert!(unwritten.to_string().contains("second signal"), "{unwritten}");
+        assert_eq!(start.elapsed(), Duration::from_millis(500));
+    }
 }
