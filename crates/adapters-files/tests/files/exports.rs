@@ -57,7 +57,7 @@ async fn an_error_of_the_disk_is_returned_at_the_end_at_the_latest() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(4)))]
 
     #[test]
     fn every_pet_survives_both_formats_exactly(exported in any_pets()) {

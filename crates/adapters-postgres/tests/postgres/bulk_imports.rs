@@ -1,14 +1,12 @@
 //! Imports by several processes, and imports that are interrupted.
 
-use std::time::Duration;
-
 use animal_store_app::ports::{BulkStorage, BulkStorageError, PetBatch};
 use futures_util::future::join_all;
-use tokio::time::sleep;
 
 use crate::{
     bulk_fixture::{SOURCE, batch, bulk, step, with_id, without_id},
     explain::empty_tables,
+    outcomes::eventually,
     sql_session::SqlSession,
     store::proxy_to,
 };
@@ -27,24 +25,25 @@ async fn of_processes_that_take_the_same_step_one_succeeds() {
     }
 }
 
-/// Each message is delayed, and the connection is cut a bit later each time, so that every moment has its cut.
+/// The connection is cut one message later each time, so that every moment has its cut.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_import_that_is_interrupted_and_resumed_adds_each_pet_once() {
     let database = empty_tables().await;
     let (mut proxy, url) = proxy_to(database.url());
     let (observer, bulk) = (SqlSession::of(&database).await, bulk(&url));
     let mut cuts = 0;
-    for attempt in 1.. {
+    for messages in 0.. {
         let done = bulk.import_progress(SOURCE).await.expect("the progress").map(|progress| progress.lines);
         if done >= Some(5) {
             break;
         }
         let next = done.unwrap_or_default() + 1;
         let pet = if next % 2 == 0 { without_id("Rex") } else { with_id(1000 * next.cast_signed(), "Rex") };
-        proxy.delay(Duration::from_millis(2));
+        let held = proxy.held();
+        proxy.hold_after(messages);
         let added = tokio::select! {
             added = bulk.add_pets(PetBatch { step: Some(step(done, next)), ..batch(vec![pet]) }) => added.is_ok(),
-            () = sleep(attempt * Duration::from_millis(1)) => false,
+            () = eventually("the next message is held", async || proxy.held() > held) => false,
         };
         cuts += usize::from(!added);
         proxy.cut();

@@ -40,7 +40,8 @@ fn pets_with_any_ids_names_and_times_are_read_as_they_were_written() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let database = runtime.block_on(empty_tables());
     let bulk = bulk(database.url());
-    let config = ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() };
+    let usual = ProptestConfig::default();
+    let config = ProptestConfig { cases: usual.cases.div_ceil(10), failure_persistence: None, ..usual };
     let batches = vec(vec(stored_pet(), 0..30), 1..4);
     let tested = TestRunner::new(config).run(&(batches, 1..40_usize), |(batches, page)| {
         database.sql("TRUNCATE pets");

@@ -6,26 +6,32 @@ use serde_json::Value;
 use crate::{
     bulk_fixture::{batch, bulk, bulk_with, id, without_id},
     explain::{empty_tables, explain, session, settings_and_statement},
-    outcomes::reason,
+    outcomes::{eventually, reason},
     sql_session::SqlSession,
-    store::{TIMEOUT, settings, short_timeout},
+    store::{few_seconds, settings},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_between_two_pages_ends_no_snapshot() {
     let database = empty_tables().await;
-    let timeout = TIMEOUT.as_millis();
+    let settings = few_seconds();
+    let timeout = settings.timeout;
     for setting in ["statement_timeout", "idle_in_transaction_session_timeout"] {
-        database.sql(&format!("ALTER DATABASE {} SET {setting} = {timeout}", database.name()));
+        database.sql(&format!("ALTER DATABASE {} SET {setting} = {}", database.name(), timeout.as_millis()));
     }
-    let bulk = bulk_with(database.url(), short_timeout());
+    let observer = SqlSession::of(&database).await;
+    let bulk = bulk_with(database.url(), settings);
     bulk.add_pets(batch(vec![without_id("a"), without_id("b")])).await.expect("added");
     let mut snapshot = bulk.snapshot().await.expect("a snapshot");
-    for number in 1..=2 {
-        tokio::time::sleep(TIMEOUT * 2).await;
-        let pets = snapshot.pets(Some(id(number)), 1).await.expect("a page");
-        assert_eq!(pets.len(), usize::from(number == 1));
-    }
+    assert_eq!(snapshot.pets(Some(id(1)), 1).await.expect("a page").len(), 1);
+    let pause = format!("interval '{} ms'", timeout.as_millis());
+    let paused = format!("pg_stat_activity WHERE xact_start + {pause} < now() AND state_change + {pause} < now()");
+    let ours = "datname = current_database() AND application_name LIKE 'animal-store%'";
+    eventually("the pause is longer than the timeouts", async || {
+        observer.count(&format!("{paused} AND {ours}")).await == 1
+    })
+    .await;
+    assert_eq!(snapshot.pets(Some(id(2)), 1).await.expect("a page").len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,8 +1,5 @@
 //! A key is in flight in its process until the outcome of its first request is known, and free afterwards.
 
-use std::time::Duration;
-
-use animal_store_adapters_postgres::PostgresSettings;
 use futures_util::FutureExt;
 
 use crate::{
@@ -80,10 +77,12 @@ async fn a_key_is_free_as_soon_as_its_request_has_a_response() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_free_after_a_timeout_and_nothing_is_stored() {
-    let fixture = Fixture::keyed(PostgresSettings { timeout: Duration::from_secs(1), ..settings() }).await;
+    let fixture = Fixture::keyed(settings()).await;
     fixture.observer.lock().await;
     for _ in 0..3 {
-        assert_eq!(add_keyed(&fixture.store.repository, "late").await, Failed(Unavailable));
+        let late = add_keyed(&fixture.store.repository, "late");
+        let (late, ()) = tokio::join!(late, fixture.observer.cancel_waiting("relation", 1));
+        assert_eq!(late, Failed(Timeout));
     }
     fixture.observer.unlock().await;
     assert!(matches!(add_keyed_until_stored(&fixture.store.repository, "late").await, New(_)));

@@ -3,17 +3,35 @@
 use std::time::{Duration, Instant};
 
 use animal_store_adapters_postgres::PostgresSettings;
+use futures_util::future::join_all;
 
 use crate::{
     fixture::Fixture,
-    keyed::{Failed, New, Replayed, add_keyed, in_lock_order},
+    keyed::{Failed, Keyed, New, Replayed, add_keyed, in_lock_order},
     outcomes::{PROMPT, Unavailable, add},
     sql_session::SqlSession,
     store::{in_both_modes, settings},
 };
 
-fn two_seconds() -> PostgresSettings {
-    PostgresSettings { timeout: Duration::from_secs(2), ..settings() }
+/// A request waits for a record for a quarter of the timeout.
+fn six_seconds() -> PostgresSettings {
+    PostgresSettings { timeout: Duration::from_secs(6), ..settings() }
+}
+
+/// Adds these pets with their keys in one batch, while the insert of the first pet is held in PostgreSQL. Unlike the
+/// wait for a lock, it has the whole timeout of a statement.
+async fn add_together(fixture: &Fixture, first: &str, names: &[String]) -> Vec<Keyed> {
+    fixture.observer.run("CREATE TABLE gate (); INSERT INTO gate DEFAULT VALUES").await;
+    let is_held = format!("NEW.name = '{first}' AND EXISTS (SELECT FROM gate)");
+    fixture.trigger(&format!("WHILE {is_held} LOOP PERFORM pg_sleep(0.01); END LOOP")).await;
+    let first = fixture.begin_keyed(first);
+    fixture.observer.wait_for_sleep().await;
+    let batch: Vec<_> = names.iter().map(|name| fixture.begin_keyed(name)).collect();
+    fixture.observer.run("DELETE FROM gate").await;
+    assert!(matches!(first.await, New(_)));
+    let results = join_all(batch).await;
+    fixture.observer.run("DROP TRIGGER spoil ON pets; DROP TABLE gate").await;
+    results
 }
 
 /// A transaction that has inserted a record of this key and has not ended.
@@ -31,11 +49,11 @@ fn names(count: usize) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_for_a_locked_record_fails_alone() {
-    in_both_modes(&two_seconds(), async |settings| {
+    in_both_modes(&six_seconds(), async |settings| {
         let fixture = Fixture::keyed(settings).await;
         let names = names(8);
         let locking = make_record(&fixture, &names[2]).await;
-        let results = fixture.add_keyed_together(&names).await;
+        let results = add_together(&fixture, "first", &names).await;
         for (index, result) in results.iter().enumerate() {
             assert_eq!(matches!(result, New(_)), index != 2, "{results:?}");
         }
@@ -45,7 +63,7 @@ async fn a_request_for_a_locked_record_fails_alone() {
         let New(id) = add_keyed(&fixture.store.repository, &names[2]).await else { panic!("it is new") };
 
         locking.run(&format!("BEGIN; SELECT FROM idempotency_keys WHERE pet_id = {id} FOR UPDATE")).await;
-        let results = fixture.add_keyed_together(&names).await;
+        let results = add_together(&fixture, "second", &names).await;
         assert_eq!(results[2], Failed(Unavailable));
         assert!(results.iter().enumerate().all(|(index, result)| matches!(result, Replayed(_)) == (index != 2)));
         locking.run("COMMIT").await;
@@ -75,10 +93,10 @@ async fn requests_without_a_key_do_not_wait_for_records() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_for_a_locked_record_fails_alone_in_the_largest_batch() {
-    let fixture = Fixture::keyed(PostgresSettings { max_waiting_creates: 2000, ..two_seconds() }).await;
+    let fixture = Fixture::keyed(PostgresSettings { max_waiting_creates: 2000, ..six_seconds() }).await;
     let names = names(1000);
     let _locking = make_record(&fixture, &names[0]).await;
-    let results = fixture.add_keyed_together(&names).await;
+    let results = add_together(&fixture, "first", &names).await;
     assert_eq!(results[0], Failed(Unavailable));
     let failed = results.iter().filter(|result| !matches!(result, New(_))).count();
     assert_eq!(failed, 1, "of {}", results.len());

@@ -8,7 +8,10 @@ use crate::{
     keyed::{Failed, Keyed, New, Replayed, add_keyed, add_keyed_until_stored},
     outcomes::{Success, TEST_TIMEOUT, Unavailable, Unknown, eventually, wait_for_outcome},
     sql_session::SqlSession,
-    store::{MARGIN, ProxiedStore, ServedStore, Store, TIMEOUT, both_modes, in_both_modes, settings, short_timeout},
+    store::{
+        MARGIN, ProxiedStore, ServedStore, Store, TIMEOUT, both_modes, few_seconds, in_both_modes, settings,
+        short_timeout,
+    },
 };
 
 /// Adds a pet, and cuts the connections as soon as the proxy holds data.
@@ -117,7 +120,7 @@ async fn a_transaction_whose_commit_never_arrives_does_not_block_its_key() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retry_of_a_request_whose_commit_waited_for_a_standby_is_a_replay() {
-    in_both_modes(&short_timeout(), async |settings| {
+    in_both_modes(&few_seconds(), async |settings| {
         let ServedStore { store, server } = ServedStore::new(settings).await;
         add_keyed_until_stored(&store.repository, "another").await;
         server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'missing'");

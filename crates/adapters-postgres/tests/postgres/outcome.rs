@@ -1,19 +1,22 @@
 //! Adds whose connection fails: a response means that the pet is stored once, "not stored" that it never will be, and
 //! an unknown outcome that it is stored at most once.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use animal_store_adapters_postgres::PostgresSettings;
-use animal_store_app::ports::AddPetError;
+use animal_store_app::ports::{AddPetError, StorageError};
 use animal_store_domain::Pet;
 use futures_util::FutureExt;
 
 use crate::{
+    fixture::Fixture,
     outcomes::{
-        PROMPT, Success, TEST_TIMEOUT, Timeout, Unavailable, Unknown, add, add_outcome, eventually, wait_for_outcome,
+        PROMPT, Success, TEST_TIMEOUT, Timeout, Unavailable, Unknown, add, add_outcome, eventually, reason,
+        wait_for_outcome,
     },
     sql_session::SqlSession,
-    store::{MARGIN, ProxiedStore, ServedStore, TIMEOUT, both_modes, in_both_modes, settings, short_timeout},
+    store::{
+        MARGIN, ProxiedStore, ServedStore, TIMEOUT, both_modes, few_seconds, in_both_modes, settings, short_timeout,
+    },
 };
 
 /// Adds a pet, and cuts the connections as soon as the proxy holds data.
@@ -130,12 +133,13 @@ async fn an_add_during_a_crash_of_the_server_is_unknown() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_add_that_the_server_ends_in_time_is_not_stored_and_costs_no_connection() {
-    in_both_modes(&PostgresSettings { timeout: Duration::from_secs(2), ..settings() }, async |settings| {
+    in_both_modes(&settings(), async |settings| {
         let proxied = ProxiedStore::new(settings).await;
         let backends = proxied.observer.backends().await;
         let locking = SqlSession::of(&proxied.database).await;
         locking.lock().await;
-        assert_eq!(add_outcome(&add(&proxied.store.repository, "never").await), Timeout);
+        let (added, ()) = tokio::join!(add(&proxied.store.repository, "never"), locking.cancel_waiting("relation", 1));
+        assert_eq!(add_outcome(&added), Timeout);
         locking.unlock().await;
         assert_eq!(add_outcome(&add(&proxied.store.repository, "later").await), Success);
         assert_eq!(proxied.observer.backends().await, backends);
@@ -144,10 +148,26 @@ async fn an_add_that_the_server_ends_in_time_is_not_stored_and_costs_no_connecti
     .await;
 }
 
+/// PostgreSQL ends a slow statement before the timeout for its response, so that the connection is not replaced.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_ends_the_statement_of_an_add_after_three_quarters_of_the_timeout() {
+    in_both_modes(&settings(), async |settings| {
+        let fixture = Fixture::with(settings).await;
+        fixture.trigger("RAISE 'the timeout is %', current_setting('statement_timeout') USING ERRCODE = '22000'").await;
+        let added = add(&fixture.store.repository, "Rex").await;
+        let Err(AddPetError::NotStored(StorageError::Unavailable(cause))) = added else { panic!("{added:?}") };
+        let reason = reason(&*cause);
+        assert!(reason.contains("the timeout is 22500ms"), "{reason}");
+    })
+    .await;
+}
+
 /// Otherwise these commits would use up all connections of the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_waits_for_a_standby_is_unknown_and_is_cancelled() {
-    let ServedStore { store, server } = ServedStore::new(short_timeout()).await;
+    let ServedStore { store, server } = ServedStore::new(few_seconds()).await;
+    let count = || server.sql("postgres", "SELECT count(*) FROM pets").parse::<usize>().expect("a number");
+    let before = count();
     server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'missing'");
     server.sql("postgres", "SELECT pg_reload_conf()");
     let start = Instant::now();
@@ -158,6 +178,5 @@ async fn a_commit_that_waits_for_a_standby_is_unknown_and_is_cancelled() {
     }
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
     eventually("no commit waits", async || server.sql("postgres", waiting) == "0").await;
-    // The first pet was added when the storage was opened.
-    assert_eq!(server.sql("postgres", "SELECT count(*) FROM pets"), (adds + 1).to_string());
+    assert_eq!(count(), before + adds);
 }

@@ -15,10 +15,10 @@ use animal_store_domain::{Pet, PetId};
 use tokio::join;
 
 /// Longest wait for an event that has to happen.
-pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Limit for a call that waits for no timeout: half of the timeouts of [`settings`](crate::store::settings).
-pub(crate) const PROMPT: Duration = Duration::from_secs(5);
+pub(crate) const PROMPT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {

@@ -15,6 +15,7 @@ use crate::{
     outcomes::{Success, Timeout, Unavailable, add, adds_and_finds, eventually, find, read_outcome},
     pooled::{Pooled, pooling},
     sql_session::SqlSession,
+    store::STATEMENT_TIMEOUT,
 };
 
 /// With one connection, an open transaction would block everything else.
@@ -55,7 +56,7 @@ async fn reads_can_be_dropped_at_any_moment() {
 /// PostgreSQL ends each statement after three quarters of the timeout: two of them take longer than a read may wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_wait_for_earlier_reads_is_part_of_the_timeout_of_a_read() {
-    let timeout = Duration::from_secs(2);
+    let timeout = STATEMENT_TIMEOUT;
     let fixture = Fixture::with(PostgresSettings { timeout, connections_per_worker: 1, ..pooling() }).await;
     let repository = &fixture.store.repository;
     assert!(find(repository, 1).await.is_ok());
@@ -85,8 +86,7 @@ async fn the_wait_for_earlier_reads_is_part_of_the_timeout_of_a_read() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_does_not_wait_for_dropped_reads() {
-    let settings = PostgresSettings { timeout: Duration::from_secs(2), connections_per_worker: 1, ..pooling() };
-    let fixture = Fixture::with(settings).await;
+    let fixture = Fixture::with(PostgresSettings { connections_per_worker: 1, ..pooling() }).await;
     let repository = &fixture.store.repository;
     fixture.observer.lock().await;
     let first = begin_to_find(repository, 1);
@@ -94,9 +94,11 @@ async fn a_read_does_not_wait_for_dropped_reads() {
     for _ in 0..10 {
         drop(begin_to_find(repository, 1));
     }
+    fixture.observer.cancel_waiting("relation", 1).await;
     assert_eq!(read_outcome(&first.await), Unavailable);
-    // It has the time for a statement of its own, which PostgreSQL ends.
-    assert_eq!(read_outcome(&find(repository, 1).await), Unavailable);
+    // It has a statement of its own, which PostgreSQL ends.
+    let (found, ()) = join!(find(repository, 1), fixture.observer.cancel_waiting("relation", 1));
+    assert_eq!(read_outcome(&found), Unavailable);
     fixture.observer.unlock().await;
     assert_eq!(read_outcome(&find(repository, 1).await), Success);
 }

@@ -1,15 +1,14 @@
 //! Which reads share a statement, and which reads are never sent.
 
-use std::time::Duration;
-
 use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_domain::PetStatus;
 use futures_util::{FutureExt, future::join_all};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::{
     explain::one_connection,
-    outcomes::{Overloaded, PROMPT, Success, read_outcome},
+    metrics::metrics,
+    outcomes::{Overloaded, PROMPT, Success, eventually, read_outcome},
     pooled::pooling,
     read_fixture::{Get, KINDS, List, Read, ReadFixture, Response, ids, pet, pets},
     store::{in_both_modes, settings},
@@ -150,7 +149,8 @@ async fn behind_a_pooler_a_dropped_read_does_not_take_a_turn() {
     let first = fixture.block(Get(1)).await;
     let lists = fixture.begin_all(&[List(None, 1, 1), List(Some(PetStatus::Pending), 1, 1)]);
     // Their batches wait for the end of the transaction.
-    sleep(Duration::from_millis(50)).await;
+    let queued = || ["list", "list_by_status"].map(|kind| metrics(&fixture.store.registry, kind, ["queue_requests"]));
+    eventually("they leave their queues", async || queued() == [[0]; 2]).await;
     drop(lists);
     fixture.observer.unlock().await;
     assert_eq!(response_ids(&first.await), [1]);

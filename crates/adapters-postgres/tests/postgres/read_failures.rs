@@ -1,6 +1,6 @@
 //! Reads that fail: the others of their batch succeed.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_app::ports::StorageError;
@@ -10,7 +10,7 @@ use crate::{
     explain::one_connection,
     outcomes::{PROMPT, reason},
     read_fixture::{Get, KINDS, List, Read, ReadFixture, pet, pets},
-    store::in_both_modes,
+    store::{STATEMENT_TIMEOUT, in_both_modes},
 };
 
 const BAD: i64 = 21;
@@ -76,6 +76,21 @@ async fn a_read_with_a_statement_error_fails_alone() {
     .await;
 }
 
+/// PostgreSQL ends a slow statement before the timeout for its response, so that the connection is not replaced.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_ends_the_statement_of_a_read_after_three_quarters_of_the_timeout() {
+    in_both_modes(&one_connection(), async |settings| {
+        let fixture = with_a_pet(settings, "bad").await;
+        for read in [Get(BAD), List(None, BAD - 1, 1), List(Some(PetStatus::Pending), BAD - 1, 1)] {
+            let response = fixture.begin(read).await;
+            let Err(StorageError::Unavailable(cause)) = response else { panic!("{read:?}: {response:?}") };
+            let reason = reason(&*cause);
+            assert!(reason.contains("the timeout is 22500ms"), "{read:?}: {reason}");
+        }
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_row_fails_only_the_reads_that_contain_it() {
     in_both_modes(&one_connection(), async |settings| {
@@ -103,8 +118,7 @@ async fn a_row_that_cannot_be_decoded_fails_only_the_reads_that_contain_it() {
 /// The server ends the statement in time, so the connection is not broken.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_read_does_not_fail_later_reads() {
-    let timeout = Duration::from_secs(2);
-    let settings = PostgresSettings { timeout, ..one_connection() };
+    let settings = PostgresSettings { timeout: STATEMENT_TIMEOUT, ..one_connection() };
     in_both_modes(&settings, async |settings| {
         let fixture = with_a_pet(settings, "slow").await;
         let backends = fixture.observer.backends().await;
@@ -112,7 +126,7 @@ async fn a_slow_read_does_not_fail_later_reads() {
         let start = Instant::now();
         let slow = fixture.read_together(Get(1), &[Get(BAD), Get(2)]).await;
         assert!(matches!(slow[0], Err(StorageError::Timeout | StorageError::Unavailable(_))), "{slow:?}");
-        assert!(start.elapsed() < timeout + PROMPT);
+        assert!(start.elapsed() < STATEMENT_TIMEOUT + PROMPT);
         // The slow read is executed again, alone, and the server ends it again.
         assert_eq!(fixture.begin(Get(2)).await.expect("a response"), fixture.expected(Get(2)));
         fixture.release().await;

@@ -27,7 +27,9 @@ const VIEW: &str = "
     CREATE FUNCTION reporting.report(pet public.pets) RETURNS boolean LANGUAGE plpgsql AS $$
     BEGIN
         IF pet.name = 'slow' THEN PERFORM pg_advisory_xact_lock_shared(1); END IF;
-        IF pet.name = 'bad' THEN RAISE 'this pet is bad'; END IF;
+        IF pet.name = 'bad' THEN
+            RAISE 'this pet is bad, the timeout is %', current_setting('statement_timeout');
+        END IF;
         -- Equal notifications of a transaction would be sent once.
         PERFORM pg_notify('rows', concat_ws('|', pg_backend_pid(), statement_timestamp(), pet.id, current_query(),
             random()));

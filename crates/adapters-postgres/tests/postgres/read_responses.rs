@@ -75,7 +75,8 @@ fn a_read_in_a_batch_returns_what_it_returns_alone() {
 
     let fixtures = std::cell::RefCell::new(fixtures);
     let shared = std::cell::Cell::new([0; 2]);
-    let config = ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() };
+    let usual = ProptestConfig::default();
+    let config = ProptestConfig { cases: usual.cases.div_ceil(10), failure_persistence: None, ..usual };
     let tested = TestRunner::new(config).run(&(table(), reads()), |(pets, reads)| {
         let (plain, pooling) = &mut *fixtures.borrow_mut();
         let compared =

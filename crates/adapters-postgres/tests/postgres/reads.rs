@@ -1,6 +1,6 @@
 //! Reads that share connections: each gets its own response, even if others are dropped or held up.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
 use animal_store_app::ports::PetRepository;
@@ -11,7 +11,7 @@ use tokio::task::yield_now;
 use crate::{
     fixture::Fixture,
     outcomes::{Success, Timeout, Unavailable, eventually, find, read_outcome},
-    store::{ProxiedStore, in_both_modes, settings, short_timeout},
+    store::{ProxiedStore, few_seconds, in_both_modes, settings},
 };
 
 const PETS: i64 = 100;
@@ -63,10 +63,10 @@ async fn a_dropped_read_does_not_take_the_response_of_another() {
     .await;
 }
 
-/// Diesel does not distinguish this failure from others.
+/// Diesel does not distinguish the end of a statement by the server from other failures.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_that_the_server_ends_in_time_costs_no_connection() {
-    in_both_modes(&PostgresSettings { timeout: Duration::from_secs(2), ..settings() }, async |settings| {
+    in_both_modes(&settings(), async |settings| {
         let fixture = Fixture::with(settings).await;
         let repository = &fixture.store.repository;
         assert_eq!(
@@ -76,8 +76,8 @@ async fn a_read_that_the_server_ends_in_time_costs_no_connection() {
         fixture.observer.wait_for_backends(5).await;
         let backends = fixture.observer.backends().await;
         fixture.observer.lock().await;
-        let outcome = read_outcome(&find(repository, 1).await);
-        assert!([Timeout, Unavailable].contains(&outcome));
+        let (found, ()) = tokio::join!(find(repository, 1), fixture.observer.cancel_waiting("relation", 1));
+        assert!([Timeout, Unavailable].contains(&read_outcome(&found)), "{found:?}");
         fixture.observer.unlock().await;
         for _ in 0..10 {
             assert_eq!(read_outcome(&find(repository, 1).await), Success);
@@ -89,7 +89,7 @@ async fn a_read_that_the_server_ends_in_time_costs_no_connection() {
 
 /// The proxy holds the response with this pet, and all later responses on its connection.
 async fn with_a_held_response(connections_per_worker: usize) -> (ProxiedStore, i64) {
-    let settings = PostgresSettings { connections_per_worker, ..short_timeout() };
+    let settings = PostgresSettings { connections_per_worker, ..few_seconds() };
     let proxied = ProxiedStore::new(settings).await;
     let held = proxied.observer.column("INSERT INTO pets (name, category_id) VALUES ('held', 1) RETURNING id").await;
     proxied.proxy.hold("held");

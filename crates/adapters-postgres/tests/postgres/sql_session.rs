@@ -82,6 +82,17 @@ impl SqlSession {
         self.wait_for_count(sleeping, 1).await;
     }
 
+    /// Waits for this number of statements that wait for a lock of this type, and ends them. Their error is that of the
+    /// statement timeout (SQLSTATE 57014).
+    pub(crate) async fn cancel_waiting(&self, lock: &str, expected: usize) {
+        let waiting = format!(
+            "pg_locks WHERE NOT granted AND locktype = '{lock}' \
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        );
+        self.wait_for_count(&waiting, expected).await;
+        self.column(&format!("SELECT pg_cancel_backend(pid) FROM {waiting}")).await;
+    }
+
     /// Returns the process ids of the server's processes for the storage.
     pub(crate) async fn backends(&self) -> Vec<String> {
         let ours = "application_name LIKE 'animal-store%' AND datname = current_database()";

@@ -32,8 +32,8 @@ pub(crate) fn settings() -> PostgresSettings {
         start_timeout: Duration::from_secs(5),
         connections_per_worker: 2,
         transaction_pooling: false,
-        connect_timeout: Duration::from_secs(10),
-        timeout: Duration::from_secs(10),
+        connect_timeout: Duration::from_secs(30),
+        timeout: Duration::from_secs(30),
         max_waiting_reads: 1000,
         max_waiting_creates: 1000,
         idempotency_retention: Duration::from_hours(24),
@@ -41,10 +41,24 @@ pub(crate) fn settings() -> PostgresSettings {
 }
 
 /// Timeout for tests in which it expires.
-pub(crate) const TIMEOUT: Duration = Duration::from_millis(400);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Margin for a busy machine. With [`TIMEOUT`], it is less than any timeout of [`settings`].
-pub(crate) const MARGIN: Duration = Duration::from_secs(5);
+pub(crate) const MARGIN: Duration = Duration::from_secs(15);
+
+/// Timeout for tests in which PostgreSQL ends a statement after three quarters of it. The rest is longer than a busy
+/// machine stalls.
+pub(crate) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(16);
+
+/// Settings for tests in which PostgreSQL ends a statement.
+pub(crate) fn statement_timeout() -> PostgresSettings {
+    PostgresSettings { timeout: STATEMENT_TIMEOUT, ..settings() }
+}
+
+/// Settings for tests in which some statements end in time, also on a busy machine, and the timeout of others expires.
+pub(crate) fn few_seconds() -> PostgresSettings {
+    PostgresSettings { timeout: MARGIN / 3, ..settings() }
+}
 
 /// Settings for tests in which the timeout expires.
 pub(crate) fn short_timeout() -> PostgresSettings {

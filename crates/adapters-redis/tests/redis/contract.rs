@@ -7,11 +7,11 @@ mod directory {
     use animal_store_test_servers::RedisSpace;
     use secrecy::{ExposeSecret, SecretString};
 
-    use crate::setup::{Keys, settings};
+    use crate::setup::{Keys, long_wait};
 
     async fn setup(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, RedisSpace) {
         let space = RedisSpace::new();
-        let keys = Keys::at(space.url(), settings(space.prefix()));
+        let keys = Keys::at(space.url(), long_wait(space.prefix()));
         for (token, number) in tokens.iter().zip(1..) {
             keys.add(&format!("key-{number}"), token.expose_secret()).await;
         }
@@ -27,11 +27,11 @@ mod store {
     use animal_store_app::test_support::contract::api_key_store::Keys as Contract;
     use animal_store_test_servers::RedisSpace;
 
-    use crate::setup::{Keys, settings};
+    use crate::setup::{Keys, long_wait};
 
     async fn setup() -> (Contract, RedisSpace) {
         let space = RedisSpace::new();
-        let keys = Keys::at(space.url(), settings(space.prefix()));
+        let keys = Keys::at(space.url(), long_wait(space.prefix()));
         (Contract { directory: Arc::new(keys.directory().await), store: Arc::new(keys.store) }, space)
     }
 
@@ -44,11 +44,11 @@ mod bulk {
     use animal_store_app::test_support::contract::bulk_api_keys::BulkKeys;
     use animal_store_test_servers::RedisSpace;
 
-    use crate::setup::{Keys, settings};
+    use crate::setup::{Keys, long_wait};
 
     async fn setup() -> (BulkKeys, RedisSpace) {
         let space = RedisSpace::new();
-        let store = || Arc::new(Keys::at(space.url(), settings(space.prefix())).store);
+        let store = || Arc::new(Keys::at(space.url(), long_wait(space.prefix())).store);
         (BulkKeys { bulk: store(), store: store() }, space)
     }
 

@@ -18,12 +18,12 @@ use tokio::task::JoinHandle;
 use crate::requests::{Accepted, becomes, wait_until};
 
 /// Long enough for any operation on a busy machine.
-pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 /// The timeout of connections and responses.
 pub(crate) const TIMEOUT: Duration = Duration::from_millis(400);
 pub(crate) const LEASE: Duration = Duration::from_millis(400);
 /// Margin of a timeout for a busy machine.
-pub(crate) const MARGIN: Duration = Duration::from_secs(5);
+pub(crate) const MARGIN: Duration = Duration::from_secs(15);
 
 /// Settings with short timeouts.
 pub(crate) fn settings(prefix: &str) -> RedisSettings {
@@ -38,6 +38,11 @@ pub(crate) fn settings(prefix: &str) -> RedisSettings {
     }
 }
 
+/// Settings with which lookups wait for the next session for longer than any operation takes.
+pub(crate) fn long_wait(prefix: &str) -> RedisSettings {
+    RedisSettings { timeout: TEST_TIMEOUT, ..settings(prefix) }
+}
+
 /// Settings with which neither the lease nor a lookup ends within [`TEST_TIMEOUT`].
 pub(crate) fn long_timeouts() -> RedisSettings {
     RedisSettings { timeout: TEST_TIMEOUT, lease: 2 * TEST_TIMEOUT, ..settings("shop:") }
@@ -50,7 +55,7 @@ pub(crate) fn long_lease() -> RedisSettings {
 
 /// Settings with which uses are written at once.
 pub(crate) fn frequent_writes(prefix: &str) -> RedisSettings {
-    RedisSettings { use_interval: Duration::from_millis(10), timeout: TEST_TIMEOUT, ..settings(prefix) }
+    RedisSettings { use_interval: Duration::from_millis(10), ..long_wait(prefix) }
 }
 
 /// A store, and the settings for directories over the same keys.

@@ -1,25 +1,21 @@
 //! Interruptions that are shorter than the timeout: lookups wait for the next session, and respond with what Redis
 //! returns in it.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
 
 use animal_store_adapters_redis::RedisSettings;
 use animal_store_app::ports::ApiKeyDirectoryError;
 use animal_store_test_servers::{FaultProxy, RedisServer};
-use futures_util::future::join_all;
-use tokio::{join, time::sleep};
+use futures_util::{FutureExt, future::join_all};
+use tokio::join;
 
 use crate::{
-    requests::{Accepted, Failed, Refused, becomes, is_ready, pause, use_token, wait_until},
-    setup::{
-        Keys, MARGIN, Proxied, TEST_TIMEOUT, calls, find, invalidations_client, is_cached, long_timeouts, settings,
-    },
+    requests::{Accepted, Failed, Refused, becomes, becomes_ready, is_ready, pause, use_token, wait_until},
+    setup::{Keys, Proxied, calls, find, invalidations_client, is_cached, long_timeouts, long_wait, settings},
 };
-
-/// A session ends soon, and lookups wait for the next one for longer than any operation takes.
-fn long_wait() -> RedisSettings {
-    RedisSettings { timeout: TEST_TIMEOUT, ..settings("shop:") }
-}
 
 async fn session_ends(proxied: &Proxied) {
     wait_until("the session ends", async || !is_ready(&proxied.directory).await).await;
@@ -27,10 +23,8 @@ async fn session_ends(proxied: &Proxied) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stall_that_ends_the_session_delays_requests_and_fails_none() {
-    let settings = RedisSettings { timeout: MARGIN, ..settings("shop:") };
-    let stall = settings.lease * 5 / 4;
     let server = RedisServer::start();
-    let keys = Keys::at(&server.url(), settings);
+    let keys = Keys::at(&server.url(), long_wait("shop:"));
     for number in 0..20 {
         keys.add(&format!("key-{number}"), &format!("token-{number}")).await;
     }
@@ -42,39 +36,36 @@ async fn a_stall_that_ends_the_session_delays_requests_and_fails_none() {
     let before = invalidations_client(&server);
 
     server.pause();
-    let resumes = async {
-        sleep(stall).await;
+    let over = AtomicBool::new(false);
+    let stall = async {
+        wait_until("the session ends", async || !is_ready(&directory).await).await;
+        wait_until("requests wait", async || find(&directory, "token-0").now_or_never().is_none()).await;
         server.resume();
+        becomes_ready(&directory).await;
+        over.store(true, Ordering::Relaxed);
     };
-    let start = Instant::now();
-    let (slowest, ()) = join!(
-        join_all(tokens.iter().map(|token| (token, &directory)).map(|(token, directory)| async move {
-            let mut slowest = Duration::ZERO;
-            while start.elapsed() < 2 * stall {
-                let sent = Instant::now();
-                assert_eq!(use_token(directory, token).await, Accepted, "{token} after {:?}", sent - start);
-                slowest = slowest.max(sent.elapsed());
+    join!(
+        join_all(tokens.iter().map(|token| (token, &directory, &over)).map(|(token, directory, over)| async move {
+            while !over.load(Ordering::Relaxed) {
+                assert_eq!(use_token(directory, token).await, Accepted, "{token}");
                 pause().await;
             }
-            slowest
         })),
-        resumes,
+        stall,
     );
-    let (slowest, ready) = (slowest.into_iter().max(), is_ready(&directory).await);
-    assert!(slowest > Some(stall / 10) && ready, "no request waited: {slowest:?}");
     assert_ne!(invalidations_client(&server), before, "the session did not end");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_waits_while_its_key_is_revoked_is_refused() {
-    let proxied = Proxied::new(long_wait()).await;
+    let proxied = Proxied::new(long_wait("shop:")).await;
     let key = proxied.add_and_cache("revoked", "revoked").await;
     proxied.add_and_cache("kept", "kept").await;
     proxied.proxy.freeze();
     session_ends(&proxied).await;
     let Proxied { directory, keys, mut proxy, server: _server, .. } = proxied;
+    // The requests begin first.
     let revocation = async {
-        sleep(Duration::from_millis(50)).await;
         keys.revoke(&key).await;
         proxy.heal();
     };
@@ -94,12 +85,10 @@ async fn the_result_of_a_lookup_that_waited_is_cached() {
     proxied.proxy.refuse();
     session_ends(&proxied).await;
     let Proxied { directory, mut proxy, keys: _keys, server: _server, .. } = proxied;
-    let interruption = async {
-        sleep(Duration::from_millis(20)).await;
-        proxy.heal();
-    };
-    let (outcome, ()) = join!(use_token(&directory, "token"), interruption);
-    assert_eq!(outcome, Accepted);
+    let mut waiting = Box::pin(use_token(&directory, "token"));
+    assert!((&mut waiting).now_or_never().is_none());
+    proxy.heal();
+    assert_eq!(waiting.await, Accepted);
     assert!(is_cached(&directory, "token"));
 }
 
@@ -107,14 +96,15 @@ async fn the_result_of_a_lookup_that_waited_is_cached() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lookup_in_flight_when_its_session_ends_is_sent_again_in_the_next_one() {
     for end in [FaultProxy::cut, FaultProxy::half_close, |_: &FaultProxy| ()] as [fn(&_); 3] {
-        let proxied = Proxied::new(long_wait()).await;
+        let proxied = Proxied::new(long_wait("shop:")).await;
         let key = proxied.keys.add("key", "revoked").await;
         proxied.keys.add("kept", "kept").await;
         proxied.proxy.hold("label of ");
         let before = proxied.lookups();
         let Proxied { directory, keys, mut proxy, server, .. } = proxied;
         let interruption = async {
-            wait_until("Redis responds to both", async || calls(&server, "hmget") == before + 2).await;
+            // If the lease expires on a busy machine, they are sent again.
+            wait_until("Redis responds to both", async || calls(&server, "hmget") >= before + 2).await;
             wait_until("the responses are held up", async || proxy.held() > 0).await;
             proxy.freeze();
             let accepted = proxy.accepted();
@@ -153,7 +143,7 @@ async fn if_redis_stays_unavailable_requests_wait_once_and_then_fail_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_number_of_tokens_that_wait_is_bounded() {
-    let mut proxied = Proxied::new(RedisSettings { max_lookups: 2, ..long_wait() }).await;
+    let mut proxied = Proxied::new(RedisSettings { max_lookups: 2, ..long_wait("shop:") }).await;
     proxied.keys.add("key", "token").await;
     proxied.proxy.refuse();
     session_ends(&proxied).await;

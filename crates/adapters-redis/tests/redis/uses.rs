@@ -22,8 +22,8 @@ use tracing::{
 };
 
 use crate::{
-    requests::wait_until,
-    setup::{Keys, Proxied, calls, frequent_writes, is_cached, long_timeouts, metric, settings},
+    requests::{Accepted, becomes, wait_until},
+    setup::{Keys, Proxied, calls, frequent_writes, is_cached, long_timeouts, metric},
 };
 
 /// Counts the warnings of the current thread.
@@ -152,7 +152,7 @@ async fn uses_during_an_outage_are_written_after_it_and_each_outage_is_logged_on
 async fn keys_beyond_the_bound_are_not_recorded_which_is_logged() {
     let (warnings, _guard) = Warnings::start();
     let server = RedisServer::start();
-    let keys = Keys::at(&server.url(), RedisSettings { max_known: 2, ..settings("shop:") });
+    let keys = Keys::at(&server.url(), RedisSettings { max_known: 2, ..long_timeouts() });
     note_and_end(&keys, &["a", "b", "a", "c", "b"]).await;
     assert_eq!(server.command(&["ZRANGE", REQUESTS, "0", "-1"]), "a\nb");
     assert_eq!(warnings.count(), 1);
@@ -161,13 +161,16 @@ async fn keys_beyond_the_bound_are_not_recorded_which_is_logged() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_invalidates_no_cached_key() {
     let proxied = Proxied::new(long_timeouts()).await;
-    let key = proxied.add_and_cache("key", "token").await;
-    let before = proxied.metric("cache_invalidations_total");
+    let invalidations = || proxied.metric("cache_invalidations_total");
+    let key = proxied.keys.add("key", "token").await;
+    wait_until("the invalidation of the key", async || invalidations() == 1).await;
+    becomes(&proxied.directory, "token", Accepted).await;
     note_and_end(&proxied.keys, &["key"]).await;
 
     assert!(proxied.keys.store.list_uses().await.expect("list the uses").last(&key.id).request.is_some());
-    // An invalidation would have been sent before this response.
-    proxied.add_and_cache("other", "other").await;
+    // Another invalidation would have been sent before that of the other key.
+    proxied.keys.add("other", "other").await;
+    wait_until("the invalidation of the other key", async || invalidations() > 1).await;
     assert!(is_cached(&proxied.directory, "token"));
-    assert_eq!(proxied.metric("cache_invalidations_total"), before + 1, "only that of the other key");
+    assert_eq!(invalidations(), 2, "only those of the keys");
 }

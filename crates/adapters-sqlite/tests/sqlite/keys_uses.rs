@@ -2,10 +2,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use animal_store_adapters_sqlite::SqliteApiKeyUses;
 use animal_store_app::{
     ApiKeyId,
     ports::{ApiKeyStore, ApiKeyUse, ApiKeyUses},
 };
+use prometheus_client::{encoding::text::encode, registry::Registry};
 
 use crate::{
     keys_support::{Keys, wait_until},
@@ -90,10 +92,17 @@ async fn uses_that_could_not_be_written_are_written_later() {
     let keys = Keys::new();
     let key = keys.add("key", "token").await;
     execute(&keys.path(), "ALTER TABLE api_key_uses RENAME TO hidden");
-    let (uses, _writer_end) = keys.uses(Duration::from_millis(10));
+    let mut metrics = Registry::default();
+    let (uses, _writer_end) =
+        SqliteApiKeyUses::start_with_interval(&keys.file, Duration::from_millis(10), &mut metrics);
     let recorder = uses.recorder();
     recorder.note(&key.id, ApiKeyUse::Request);
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    let has_failed = async || {
+        let mut text = String::new();
+        encode(&mut text, &metrics).expect("text");
+        text.lines().any(|line| line.contains("use_writes_total{result=\"failed\"}") && !line.ends_with(" 0"))
+    };
+    wait_until("a write fails", has_failed).await;
     execute(&keys.path(), "ALTER TABLE hidden RENAME TO api_key_uses");
     let is_written = async || keys.store.list_uses().await.expect("list the uses").last(&key.id).request.is_some();
     wait_until("the use is written", is_written).await;

@@ -62,20 +62,25 @@ fn the_connection_that_was_idle_longest_makes_room() {
 
 #[test]
 fn a_refused_client_that_withholds_its_body_makes_room() {
-    let app = TestApp::start_with(&[("http.workers", "1"), ("http.max_connections", "3")]);
+    let bounds = [("http.workers", "1"), ("http.max_connections", "3"), ("http.body_timeout", "30s")];
+    let app = TestApp::start_with(&bounds);
     let refused = post_head("Content-Length: 100\r\n").replacen("Authorization", "X-Authorization", 1);
     let too_large = post_head("Content-Length: 1000000\r\n");
+    let start = Instant::now();
     let mut waiting = [refused.clone(), refused, too_large].map(|head| app.send(head));
     for connection in &mut waiting {
         assert!(matches!(connection.response().status, 401 | 413));
     }
 
-    let start = Instant::now();
-    for _ in 0..3 {
-        app.get("/v1/pets").assert_status(200);
+    // The connections stay open.
+    let mut new = [(); 3].map(|()| app.send(get("/v1/pets")));
+    for connection in &mut new {
+        connection.response().assert_status(200);
     }
-    // Input is drained for five seconds, and the body has ten.
-    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    let closed = Samples::read(&app).http(r#"connections_refused_total{reason="max_connections"}"#);
+    // Input behind a body that is too large is drained for five seconds. A busy machine may take longer.
+    let drained = usize::from(start.elapsed() >= Duration::from_secs(5));
+    assert!(closed + drained >= 3, "{closed}");
 }
 
 #[test]
@@ -89,6 +94,8 @@ fn the_oldest_readers_of_large_lists_make_room_for_others() {
     // Each list has more than 100,000 bytes, and is too large for the buffers of its connection.
     let mut readers: Vec<_> = (0..30).map(|_| app.send(get("/v1/pets?limit=100").repeat(5))).collect();
 
+    let refused = || Samples::read(&app).http(r#"connections_refused_total{reason="max_unsent_bytes"}"#);
+    wait_until(|| refused() >= 10);
     let list = app.get("/v1/pets?limit=100").assert_status(200).json();
     assert_eq!(list.as_array().map(Vec::len), Some(100));
     let closed = readers.iter_mut().filter_map(|reader| {
@@ -96,14 +103,13 @@ fn the_oldest_readers_of_large_lists_make_room_for_others() {
         (complete < 5).then_some(())
     });
     let closed = closed.count();
-    assert!(closed >= 10);
-    let refused = Samples::read(&app).http(r#"connections_refused_total{reason="max_unsent_bytes"}"#);
-    assert_eq!(refused, closed);
+    assert_eq!(refused(), closed);
 }
 
 #[test]
 fn idle_connections_do_not_block_the_management_listener() {
-    let app = TestApp::start();
+    // The connections stay open for longer than a response takes.
+    let app = TestApp::start_with(&[("http.head_timeout", "22s"), ("http.body_timeout", "22s")]);
     // The second half has a response, and a body that never arrives.
     let blocking = ["", "POST /live HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n"];
     let idle: Vec<_> = blocking
@@ -122,7 +128,7 @@ fn idle_connections_do_not_block_the_management_listener() {
         app.management("GET", path).send().assert_status(200);
     }
 
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert!(start.elapsed() < RawConnection::TIMEOUT, "{:?}", start.elapsed());
     drop(idle);
 }
 
@@ -143,7 +149,8 @@ fn list_with_other_key(app: &TestApp) -> Response {
 
 #[test]
 fn requests_that_wait_for_their_body_leave_their_permits_to_others() {
-    let app = TestApp::start_with(&[("http.max_in_flight", "20"), ("http.max_in_flight_per_key", "40")]);
+    let limits = [("http.max_in_flight", "20"), ("http.max_in_flight_per_key", "40"), ("http.body_timeout", "30s")];
+    let app = TestApp::start_with(&limits);
     // Half of these connections exceed the share of their key.
     let waiting: Vec<_> = (0..80)
         .map(|number| {
@@ -159,7 +166,7 @@ fn requests_that_wait_for_their_body_leave_their_permits_to_others() {
     for _ in 0..100 {
         let start = Instant::now();
         list_with_other_key(&app).assert_status(200);
-        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+        assert!(start.elapsed() < RawConnection::TIMEOUT, "{:?}", start.elapsed());
     }
     app.management("GET", "/ready").send().assert_status(200);
     drop(waiting);

@@ -19,6 +19,9 @@ pub(crate) const TOKEN: &str = "test-token-1";
 /// A valid token of another API key.
 pub(crate) const OTHER_TOKEN: &str = "test-token-2";
 
+/// Timeout of a storage that does not pass on a busy machine.
+const LONG_TIMEOUT: &str = "30s";
+
 /// A valid pet.
 pub(crate) const PET: &str = r#"{"name":"Rex","categoryId":7}"#;
 
@@ -170,6 +173,8 @@ impl Drop for TestApp {
 fn sources(backend: &Backend, keys: &[(&str, &str)]) -> Sources {
     let flags = [
         ("http.listen", "127.0.0.1:0"),
+        // On a busy machine, a connection may wait for its first request.
+        ("http.head_timeout", "10s"),
         ("http.workers", "2"),
         ("management.listen", "127.0.0.1:0"),
         ("shutdown.drain_delay", "0s"),
@@ -179,10 +184,14 @@ fn sources(backend: &Backend, keys: &[(&str, &str)]) -> Sources {
         Backend::Memory => "memory",
         Backend::Sqlite(folder) => {
             environment.push(("ANIMAL_STORE_STORAGE__SQLITE__PATH".into(), folder.path().join("store.db").into()));
+            environment.push(("ANIMAL_STORE_STORAGE__SQLITE__TIMEOUT".into(), LONG_TIMEOUT.into()));
             "sqlite"
         }
         Backend::Postgres(database) => {
             environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__URL".into(), database.url().into()));
+            for name in ["ANIMAL_STORE_STORAGE__POSTGRES__CONNECT_TIMEOUT", "ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT"] {
+                environment.push((name.into(), LONG_TIMEOUT.into()));
+            }
             "postgres"
         }
     };

@@ -5,7 +5,7 @@ use animal_store_test_servers::{HttpClient, RedisSpace};
 use crate::{
     keys::token_and_id,
     pets::{create_request, is_replay, keyed_create_request},
-    program::{Exited, Program, TOKEN},
+    program::{Exited, LONG_REDIS_TIMEOUT, Program, TOKEN},
     store::{Store, odd_pets, pages},
 };
 
@@ -130,7 +130,11 @@ fn api_keys_move_to_redis_and_back() {
     let create = sqlite.program().env("ANIMAL_STORE_KEYS__BACKEND", "sqlite");
     let (token, _) = token_and_id(&create.args(&["keys", "create", "--label", "web shop", "--scopes", "read"]).run());
     let space = RedisSpace::new();
-    let redis = format!("backend = \"redis\"\nredis.url = \"{}\"\nredis.prefix = \"{}\"", space.url(), space.prefix());
+    let redis = format!(
+        "backend = \"redis\"\nredis.url = \"{}\"\nredis.prefix = \"{}\"\nredis.timeout = \"{LONG_REDIS_TIMEOUT}\"",
+        space.url(),
+        space.prefix()
+    );
     let file = "backend = \"sqlite\"";
 
     let exited = copy((&sqlite, file), (&postgres, &redis)).run();
@@ -143,6 +147,7 @@ fn api_keys_move_to_redis_and_back() {
         .program()
         .env("ANIMAL_STORE_KEYS__BACKEND", "redis")
         .env("ANIMAL_STORE_KEYS__REDIS__URL", space.url())
+        .env("ANIMAL_STORE_KEYS__REDIS__TIMEOUT", LONG_REDIS_TIMEOUT)
         .env("ANIMAL_STORE_KEYS__REDIS__PREFIX", space.prefix());
     for program in [in_redis, back.program().env("ANIMAL_STORE_KEYS__BACKEND", "sqlite")] {
         let mut running = program.start();

@@ -4,7 +4,7 @@ use animal_store_test_servers::{PostgresServer, RedisServer};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::program::{Exited, Program};
+use crate::program::{Exited, LONG_TIMEOUT, Program};
 
 const SECRET: &str = "top-secret";
 
@@ -14,9 +14,8 @@ fn program(postgres: &str, redis: &str) -> Program {
         .env("ANIMAL_STORE_STORAGE__BACKEND", "postgres")
         .env("ANIMAL_STORE_STORAGE__POSTGRES__URL", postgres)
         // A loaded machine takes time to respond.
-        .env("ANIMAL_STORE_STORAGE__POSTGRES__CONNECT_TIMEOUT", "15s")
-        .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "15s")
-        .env("ANIMAL_STORE_KEYS__REDIS__TIMEOUT", "10s")
+        .env("ANIMAL_STORE_STORAGE__POSTGRES__CONNECT_TIMEOUT", LONG_TIMEOUT)
+        .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", LONG_TIMEOUT)
         .env("ANIMAL_STORE_KEYS__REDIS__LEASE", "30s")
         // Fewer files than any usual limit.
         .env("ANIMAL_STORE_HTTP__MAX_CONNECTIONS", "100")

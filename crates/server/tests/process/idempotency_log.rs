@@ -96,7 +96,7 @@ fn no_key_is_logged_even_at_trace() {
     let port = database.sql("SELECT inet_server_port()").parse().expect("a port");
     let mut proxy = FaultProxy::to(port);
     let url = format!("postgres://postgres@{}/{}", proxy.address(), database.name());
-    let program = Program::with_postgres(&url).env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "1s");
+    let program = Program::with_postgres(&url).env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", "5s");
     let mut running = program.env("ANIMAL_STORE_LOG__FILTER", "trace").start();
     let (address, management) = (running.address(), running.management_address());
     send_all(address);

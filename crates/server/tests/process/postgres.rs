@@ -124,8 +124,7 @@ fn a_wrong_password_is_reported_without_showing_it() {
     let server = PostgresServer::with_password("right-password");
     let url = server.url("postgres").replace("postgres@", "postgres:wrong-password@");
 
-    // A loaded machine takes time to check a password.
-    let program = || Program::with_postgres(&url).env("ANIMAL_STORE_STORAGE__POSTGRES__CONNECT_TIMEOUT", "15s");
+    let program = || Program::with_postgres(&url);
     let mut running = program().start();
     let reason = running.wait_for_reason("animal_store_adapters_postgres");
     assert!(reason.contains("password authentication failed"), "{reason}");

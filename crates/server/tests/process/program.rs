@@ -14,10 +14,17 @@ use std::{
 use animal_store_test_servers::RedisSpace;
 use tempfile::TempDir;
 
+use self::running::COMMAND_DEADLINE;
 pub(crate) use self::running::{DEADLINE, Exited, Line, Running};
 
 /// The API key of [`Program::with_key`].
 pub(crate) const TOKEN: &str = "process-token-1";
+
+/// Timeout of a storage that does not expire on a busy machine.
+pub(crate) const LONG_TIMEOUT: &str = "30s";
+
+/// The longest timeout that the configuration allows for Redis.
+pub(crate) const LONG_REDIS_TIMEOUT: &str = "10s";
 
 /// A program to be run.
 pub(crate) struct Program {
@@ -45,6 +52,7 @@ impl Program {
             .env("ANIMAL_STORE_HTTP__LISTEN", "127.0.0.1:0")
             .env("ANIMAL_STORE_MANAGEMENT__LISTEN", "127.0.0.1:0")
             .env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", "0s")
+            .env("ANIMAL_STORE_STORAGE__SQLITE__TIMEOUT", LONG_TIMEOUT)
     }
 
     /// The same as [`Program::with_file`] in this folder, which outlives the program.
@@ -69,11 +77,16 @@ impl Program {
         Self::with_key()
             .env("ANIMAL_STORE_STORAGE__BACKEND", "postgres")
             .env("ANIMAL_STORE_STORAGE__POSTGRES__URL", url)
+            .env("ANIMAL_STORE_STORAGE__POSTGRES__CONNECT_TIMEOUT", LONG_TIMEOUT)
+            .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", LONG_TIMEOUT)
     }
 
     /// A program on free ports, with API keys in Redis.
     pub(crate) fn with_redis_url(url: &str) -> Self {
-        Self::new().env("ANIMAL_STORE_KEYS__BACKEND", "redis").env("ANIMAL_STORE_KEYS__REDIS__URL", url)
+        Self::new()
+            .env("ANIMAL_STORE_KEYS__BACKEND", "redis")
+            .env("ANIMAL_STORE_KEYS__REDIS__URL", url)
+            .env("ANIMAL_STORE_KEYS__REDIS__TIMEOUT", LONG_REDIS_TIMEOUT)
     }
 
     pub(crate) fn with_redis(space: &RedisSpace) -> Self {
@@ -177,6 +190,6 @@ impl Program {
     /// Runs the program until it exits.
     #[track_caller]
     pub(crate) fn run(self) -> Exited {
-        self.start().wait()
+        self.start().wait_within(COMMAND_DEADLINE)
     }
 }

@@ -2,12 +2,13 @@
 
 use std::{
     io::{self, Read, Write},
+    iter,
     net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
     os::unix::net::{UnixListener, UnixStream},
     path::Path,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use animal_store_test_servers::{HttpClient, RawConnection, wait_until};
@@ -99,12 +100,17 @@ fn a_connection_that_waits_between_two_processes_is_served_by_the_second() {
 #[test]
 fn without_a_drain_delay_that_is_set_sigterm_does_not_wait_for_one() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut running = with_socket(&socket).start();
-    running.address();
-    let start = std::time::Instant::now();
-    assert_graceful(&running.terminate());
-    // The default of another socket is 5 s; a pause that is not noticed takes 2 s.
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    let duration = || {
+        let mut running = with_socket(&socket).start();
+        running.address();
+        let start = Instant::now();
+        assert_graceful(&running.terminate());
+        start.elapsed()
+    };
+    // The default of another socket is 5 s; a pause that is not noticed takes 2 s. A busy machine may delay an end.
+    let durations: Vec<_> =
+        iter::repeat_with(duration).take(5).take_while(|&end| end >= Duration::from_secs(2)).collect();
+    assert!(durations.len() < 5, "{durations:?}");
 }
 
 /// Sends requests, each on its own connection, until `end`.

@@ -7,7 +7,7 @@ use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::program::{Exited, Program, Running, TOKEN};
+use crate::program::{Exited, LONG_TIMEOUT, Program, Running, TOKEN};
 
 /// A storage of pets, empty at first.
 pub(crate) enum Store {
@@ -52,8 +52,17 @@ impl Store {
     /// A configuration file of the store, with API keys as these lines of TOML say.
     pub(crate) fn config(&self, keys: &str) -> String {
         let storage = match self {
-            Self::Sqlite(folder) => format!("backend = \"sqlite\"\nsqlite.path = \"{}\"", Self::path(folder)),
-            Self::Postgres(database) => format!("backend = \"postgres\"\npostgres.url = \"{}\"", database.url()),
+            Self::Sqlite(folder) => {
+                format!(
+                    "backend = \"sqlite\"\nsqlite.path = \"{}\"\nsqlite.timeout = \"{LONG_TIMEOUT}\"",
+                    Self::path(folder)
+                )
+            }
+            Self::Postgres(database) => format!(
+                "backend = \"postgres\"\npostgres.url = \"{}\"\npostgres.connect_timeout = \"{LONG_TIMEOUT}\"\n\
+                 postgres.timeout = \"{LONG_TIMEOUT}\"",
+                database.url()
+            ),
         };
         format!("[storage]\n{storage}\n[keys]\n{keys}\n")
     }

@@ -47,7 +47,7 @@ fn a_flood_of_handshakes_does_not_keep_clients_out() {
         connection.response().assert_status(200);
         slowest = slowest.max(start.elapsed());
     }
-    assert!(slowest < RawConnection::TIMEOUT / 4, "{slowest:?}");
+    assert!(slowest < RawConnection::TIMEOUT / 2, "{slowest:?}");
     assert_eq!(handshakes(management, "complete"), 20);
     wait_until(|| handshakes(management, "evicted") >= 450);
 }
@@ -71,7 +71,7 @@ fn a_shutdown_does_not_wait_for_handshakes() {
 fn handshakes_and_the_end_of_the_certificate_are_in_the_metrics() {
     let (program, certificates) = tls::program();
     let mut running =
-        program.env("ANIMAL_STORE_HTTP__TLS__HANDSHAKE_TIMEOUT", "2s").env("ANIMAL_STORE_LOG__FILTER", "debug").start();
+        program.env("ANIMAL_STORE_HTTP__TLS__HANDSHAKE_TIMEOUT", "8s").env("ANIMAL_STORE_LOG__FILTER", "debug").start();
     let (address, management) = (running.address(), running.management_address());
     tls::s_client(address, &certificates.authority, &[]);
     tls::s_client(address, &certificates.authority, &["-alpn", "h2"]);

@@ -70,7 +70,7 @@ fn a_truncated_body_is_a_400_and_creates_nothing() {
 
 #[test]
 fn an_upgrade_to_websocket_is_ignored() {
-    let app = TestApp::start_with(&[("http.body_timeout", "500ms")]);
+    let app = TestApp::start_with(&[("http.body_timeout", "4s")]);
     let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
 
     app.send(with_lines(&get("/v1/pets/0"), upgrade)).response().assert_error(404, "pet_not_found");

@@ -16,6 +16,9 @@ use tempfile::TempDir;
 /// Limit of a wait, after which the test fails. It is long enough for a loaded machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
+/// Limit of a command that runs until it has done its work.
+pub(super) const COMMAND_DEADLINE: Duration = Duration::from_secs(90);
+
 /// A line of output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
@@ -147,10 +150,15 @@ impl Running {
 
     /// Waits for the end of the output and for the exit.
     #[track_caller]
-    pub(crate) fn wait(mut self) -> Exited {
+    pub(crate) fn wait(self) -> Exited {
+        self.wait_within(DEADLINE)
+    }
+
+    #[track_caller]
+    pub(super) fn wait_within(mut self, deadline: Duration) -> Exited {
         let start = Instant::now();
         loop {
-            match self.receiver.recv_timeout(DEADLINE.saturating_sub(start.elapsed())) {
+            match self.receiver.recv_timeout(deadline.saturating_sub(start.elapsed())) {
                 Ok(line) => self.lines.push(line),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => panic!("the process does not exit: {:#?}", self.lines),
@@ -160,7 +168,7 @@ impl Running {
             if let Some(status) = self.child.try_wait().expect("an exit status") {
                 break status.code();
             }
-            assert!(start.elapsed() < DEADLINE, "the process does not exit: {:#?}", self.lines);
+            assert!(start.elapsed() < deadline, "the process does not exit: {:#?}", self.lines);
         };
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         for line in mem::take(&mut self.lines) {
