@@ -6,6 +6,7 @@ import random
 import time
 from dataclasses import dataclass
 
+from soak.history import History, Violation
 from soak.http_client import Connection, Lost, Request
 from soak.instances import Instance
 from soak.journal import Journal
@@ -23,6 +24,7 @@ class Load:
     timeline: Timeline
     journal: Journal
     ledger: Ledger
+    history: History
     tokens: list[str]  # of keys that are valid to the end
     reader_token: str  # of a key with the scope `read`
     end: float  # monotonic time at which clients stop
@@ -75,6 +77,8 @@ class Client:
                 exchange.first = connection.last_used is None
                 exchange.sent = time.monotonic()
                 exchange.idle = 0.0 if exchange.first else exchange.sent - connection.last_used
+                if request.create:
+                    self.load.history.attempt(request.create, exchange.sent)
                 exchange.response = await connection.exchange(request)
         except TimeoutError:
             exchange.failure = "silent"
@@ -91,6 +95,11 @@ class Client:
 
     def violate(self, rule: str, exchange: Exchange, detail: str = "") -> None:
         self.load.journal.violate(rule, exchange, detail)
+
+    def report(self, violations: list[Violation], exchange: Exchange) -> None:
+        """Records the violations that the history found."""
+        for rule, pet in violations:
+            self.violate(rule, exchange, pet)
 
     def close(self) -> None:
         for connection in self.connections.values():

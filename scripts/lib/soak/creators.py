@@ -18,17 +18,22 @@ RESOLUTION = 15.0
 
 def create_request(create: Create, token: str, expected: frozenset = frozenset({201}), operation="create") -> Request:
     headers = {"Idempotency-Key": create.key} if create.key else {}
-    return Request(operation, "POST", "/v1/pets", expected, USES, token, create.body(), headers)
+    return Request(operation, "POST", "/v1/pets", expected, USES, token, create.body(), headers, create)
 
 
 def note_outcome(client: Client, create: Create, exchange: Exchange) -> bool:
-    """Enters the outcome of an attempt into the ledger. Returns true if it was a 201."""
+    """Enters the outcome of an attempt into the ledger and the history. Returns true if it was a 201.
+
+    The caller does not wait between the response and this call: the history has the order of the responses.
+    """
     if exchange.status == 201:
         check_created(client, create, exchange)
         return True
     # After any other response, and if nothing was sent, the pet was not added by this attempt.
     if exchange.failure in ("lost", "silent") or error_code(exchange) == "outcome_unknown" or exchange.status == 500:
         create.uncertain = True
+    elif exchange.response:
+        client.report(client.load.history.refuse(create, exchange.sent, exchange.received), exchange)
     return False
 
 
@@ -38,6 +43,7 @@ def check_created(client: Client, create: Create, exchange: Exchange) -> None:
         client.violate("201 with another pet", exchange, create.name)
         create.uncertain = True
         return
+    client.report(client.load.history.confirm(pet, exchange.sent, exchange.received), exchange)
     if exchange.response.headers.get("location") != f"pets/{pet['id']}":
         client.violate("201 with a wrong Location", exchange)
     if not client.load.ledger.acknowledge(create, pet["id"]):
@@ -48,7 +54,7 @@ async def create_without_key(client: Client) -> None:
     """Sends each create once."""
     while client.load.running:
         create = client.load.ledger.new()
-        note_outcome(client, create, await client.send(create_request(create, client.token)))
+        await attempt(client, create, create_request(create, client.token))
         await client.pause(0.1)
 
 
@@ -73,11 +79,15 @@ async def resolve(client: Client, twin: Client, create: Create) -> bool:
         # Only another attempt that may be in flight explains a conflict.
         expected = frozenset({201, 409} if create.uncertain or len(together) > 1 else {201})
         requests = [create_request(create, client.token, expected, "create with key") for _ in together]
-        exchanges = await asyncio.gather(*(each.send(request) for each, request in zip(together, requests)))
-        if any([note_outcome(client, create, exchange) for exchange in exchanges]):
+        if any(await asyncio.gather(*(attempt(each, create, request) for each, request in zip(together, requests)))):
             return True
         await client.pause(0.2)
     return False
+
+
+async def attempt(client: Client, create: Create, request: Request) -> bool:
+    """Sends an attempt. Returns true if it got 201."""
+    return note_outcome(client, create, await client.send(request))
 
 
 async def replay(client: Client, create: Create) -> None:
@@ -90,8 +100,7 @@ async def replay(client: Client, create: Create) -> None:
 async def reuse(client: Client, create: Create) -> None:
     """Uses the key of an acknowledged create for another pet."""
     other = client.load.ledger.new(key=create.key)
-    exchange = await client.send(create_request(other, client.token, frozenset({422}), "reuse of a key"))
-    note_outcome(client, other, exchange)
+    await attempt(client, other, create_request(other, client.token, frozenset({422}), "reuse of a key"))
 
 
 async def create_invalid(client: Client) -> None:
@@ -110,5 +119,5 @@ async def create_invalid(client: Client) -> None:
                 request.body = request.body[:-1]
             case 3:
                 request.token, request.expected = load.reader_token, frozenset({403})
-        note_outcome(client, create, await client.send(request))
+        await attempt(client, create, request)
         await client.pause(0.3)

@@ -5,6 +5,8 @@ import time
 import zlib
 from dataclasses import dataclass, field
 
+from soak.ledger import Create
+
 
 class Lost(Exception):
     """The connection ended before a complete response arrived."""
@@ -20,6 +22,7 @@ class Request:
     token: str | None = None
     body: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
+    create: Create | None = None  # that this is an attempt at
 
     def encode(self) -> bytes:
         fields = {"Host": "soak", **self.headers}

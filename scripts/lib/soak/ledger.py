@@ -19,6 +19,7 @@ class Create:
     key: str | None = None  # the Idempotency-Key
     id: int | None = None  # of the pet, once acknowledged
     uncertain: bool = False  # an attempt had an unknown outcome
+    present: float | None = None  # end of the first operation that showed the pet
 
     def members(self) -> dict:
         members = {"name": self.name, "categoryId": self.category}

@@ -34,7 +34,7 @@ def report(results: Results, seed: int, version: str) -> str:
 
 
 def totals(results: Results) -> str:
-    load, comparison = results.load, results.comparison
+    load, comparison, history = results.load, results.comparison, results.load.history
     creates = load.ledger.creates.values()
     wrong = load.journal.broken.total()
     rows = [
@@ -45,15 +45,17 @@ def totals(results: Results) -> str:
         ("creates with an unknown outcome", comparison.unresolved), ("of these, stored", comparison.resolved),
         ("creates with an `Idempotency-Key`", sum(create.key is not None for create in creates)),
         ("rows in the table", results.rows), ("walks over all pages", load.walks),
+        ("operations in the histories", history.operations), ("pets with a history", len(history.pets)),
+        ("creates that are open to the end", history.open_creates),
+        ("operations that contradict their history", history.violations),
         ("wrong responses and lost requests", wrong),
         ("longest acceptance of a revoked key after `keys revoke`, in ms", round(load.longest_acceptance * 1000)),
         ("responses with `Connection: close` at graceful stops", load.journal.announced_closes),
         ("log lines dropped", results.logs.dropped),
     ]
     return table(("", "number"), [(name, f"{value:,}") for name, value in rows], "-|-:") + (
-        "\n\nThe clients, the proxies and the servers used {:.0%} of the CPUs; everything together used {:.0%}.".format(
-            *results.cpu_usage
-        )
+        "\n\nThe clients used {:.0%} of the CPUs, with the proxies and the servers {:.0%}; everything together used "
+        "{:.0%}.".format(*results.cpu_usage)
     )
 
 

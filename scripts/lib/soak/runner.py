@@ -14,6 +14,7 @@ from pathlib import Path
 from servers import cpu_seconds  # of scripts/bench
 from soak import creators, readers, revocations, strangers
 from soak.client import Client, Load
+from soak.history import History
 from soak.instances import Instance, KeyCommands, create_instances
 from soak.journal import Journal
 from soak.ledger import Comparison, Ledger, compare
@@ -30,7 +31,8 @@ SHORT_RUN = 180.0
 # Each kind of client and how many run.
 CLIENTS = (
     (creators.create_without_key, 4), (creators.create_invalid, 1),
-    (readers.read_acknowledged, 5), (readers.list_pets, 3), (readers.walk, 1), (readers.get_unknown, 1),
+    (readers.read_acknowledged, 5), (readers.get_newest, 2), (readers.follow, 2), (readers.list_pets, 3),
+    (readers.walk, 1), (readers.get_unknown, 1),
     (strangers.use_wrong_tokens, 1), (strangers.read_slowly, 2), (strangers.vanish, 2), (strangers.send_nothing, 2),
 )
 CREATORS_WITH_KEY = 4
@@ -43,7 +45,7 @@ class Results:
     trend: Trend
     comparison: Comparison
     rows: int
-    cpu_usage: tuple[float, float]  # shares of the CPUs: of the run and all its servers, and of everything
+    cpu_usage: tuple[float, float, float]  # shares of the CPUs: of the clients, with all servers, and of everything
     logs: LogFindings
     failures: list[str]
 
@@ -60,7 +62,9 @@ async def soak(folder: Path, program: Path, seconds: float, seed: int) -> Result
         for instance in instances:
             await instance.start()
         timeline, by_name = Timeline(), {instance.name: instance for instance in instances}
-        load = Load(by_name, timeline, Journal(timeline), Ledger(random.Random(seed)), tokens, reader_token, 0)
+        ledger = Ledger(random.Random(seed))
+        history = History(ledger.creates)
+        load = Load(by_name, timeline, Journal(timeline), ledger, history, tokens, reader_token, 0)
         pace = SHORT if seconds <= SHORT_RUN else LONG
         idle = await open_connections(load, instances[0])
         load.end = time.monotonic() + seconds
@@ -155,16 +159,17 @@ async def idle_descriptors(instance: Instance, expected: int) -> int:
     return count
 
 
-def cpu_usage(before: tuple[float, int, int]) -> tuple[float, float]:
-    own, busy, total = (after - start for after, start in zip(cpu_ticks(), before))
-    return own / total, busy / total
+def cpu_usage(before: tuple[float, ...]) -> tuple[float, float, float]:
+    clients, own, busy, total = (after - start for after, start in zip(cpu_ticks(), before))
+    return clients / total, own / total, busy / total
 
 
-def cpu_ticks() -> tuple[float, int, int]:
-    """CPU ticks of this process and its descendants, of all processes, and of all processes and idle CPUs."""
+def cpu_ticks() -> tuple[float, float, int, int]:
+    """CPU ticks of this process, with its descendants, of all processes, and of all processes and idle CPUs."""
     fields = list(map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9]))
     idle, total = fields[3] + fields[4], sum(fields)
-    return cpu_seconds(os.getpid()) * os.sysconf("SC_CLK_TCK"), total - idle, total
+    ticks = os.sysconf("SC_CLK_TCK")
+    return time.process_time() * ticks, cpu_seconds(os.getpid()) * ticks, total - idle, total
 
 
 async def stop_instances(instances: list[Instance]) -> list[str]:
