@@ -36,6 +36,7 @@ impl Fixture {
         let store = Store::at(database.url(), settings).await;
         add(&store.repository, "Rex").await.expect("added");
         wait_until_ready(&store.storage).await;
+        store.wait_for_connections().await;
         let observer = SqlSession::of(&database).await;
         Self { store, observer, database }
     }

@@ -1,6 +1,6 @@
 //! Metrics of requests and batches.
 
-mod connections;
+pub(crate) mod connections;
 
 use std::{
     fmt::Debug,
@@ -137,6 +137,7 @@ async fn requests_that_leave_the_queue_because_their_worker_ends_are_no_longer_c
     let queued = || metrics(&fixture.store.registry, "get", ["queue_requests"]);
     let reader = Arc::clone(&worker);
     runtime.spawn(async move { find(&reader, 1).await.expect("a response") }).await.expect("no panic");
+    fixture.store.wait_for_connections().await;
     fixture.observer.lock().await;
     let sent = begin_to_find(&worker, 1);
     fixture.observer.wait_for_table_locks(1).await;

@@ -12,7 +12,8 @@ use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
 use crate::{
-    outcomes::{Success, TEST_TIMEOUT, wait_for_outcome, wait_until_ready},
+    metrics::connections::connections,
+    outcomes::{Success, TEST_TIMEOUT, eventually, wait_for_outcome, wait_until_ready},
     sql_session::SqlSession,
 };
 
@@ -97,11 +98,23 @@ impl Store {
         Self { repository: Arc::new(storage.repository()), storage, writer, registry }
     }
 
-    /// Waits until all connections are up.
+    /// Uses and checks the storage until both succeed, and waits until all connections are up.
     async fn connected(self) -> Self {
         wait_for_outcome(&self.repository, Success, TEST_TIMEOUT).await;
         wait_until_ready(&self.storage).await;
+        self.wait_for_connections().await;
         self
+    }
+
+    /// Waits until all connections are up. Until then, batches share those that are.
+    pub(crate) async fn wait_for_connections(&self) {
+        let all_connected = async || {
+            ["reads", "creates", "readiness"].iter().all(|purpose| {
+                let [connecting, _, unavailable, _] = connections(&self.registry, purpose);
+                connecting + unavailable == 0
+            })
+        };
+        eventually("all connections", all_connected).await;
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Numbers of connections that are connecting, connected and unavailable, and of reconnects.
-fn connections(registry: &Registry, purpose: &str) -> [u64; 4] {
+pub(crate) fn connections(registry: &Registry, purpose: &str) -> [u64; 4] {
     let [connecting, connected, unavailable] = ["connecting", "connected", "unavailable"]
         .map(|state| metric(registry, &format!("connections{{purpose=\"{purpose}\",state=\"{state}\"}}")));
     let reconnects = metric(registry, &format!("reconnects_total{{purpose=\"{purpose}\"}}"));
