@@ -50,11 +50,29 @@ pub struct RateLimit {
 /// those that are served.
 const MAX_WAITING: usize = 64;
 
-pub(crate) const MANAGEMENT_CONNECTIONS: usize = 100;
+const MANAGEMENT_CONNECTIONS: usize = 100;
+
+/// Maximum of the timeouts of the management listener. A probe takes one second at most.
+const MANAGEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Limits {
     /// Maximum number of sockets of the management listener's clients.
     pub const MANAGEMENT_SOCKETS: usize = MANAGEMENT_CONNECTIONS + MAX_WAITING + 1;
+
+    /// Returns the limits of the management listener.
+    pub(crate) fn management(&self) -> Self {
+        Self {
+            workers: 1,
+            max_connections: MANAGEMENT_CONNECTIONS,
+            max_handshakes: 0,
+            head_timeout: self.head_timeout.min(MANAGEMENT_TIMEOUT),
+            body_timeout: self.body_timeout.min(MANAGEMENT_TIMEOUT),
+            keep_alive: self.keep_alive.min(MANAGEMENT_TIMEOUT),
+            // Longer than the others together.
+            answer_timeout: self.answer_timeout.min(4 * MANAGEMENT_TIMEOUT),
+            ..self.clone()
+        }
+    }
 
     /// Returns the maximum number of sockets of the API listener's clients, those that wait included.
     pub fn sockets(&self) -> usize {
@@ -164,9 +182,31 @@ mod tests {
     }
 
     #[test]
-    fn the_sockets_of_the_management_listener_are_those_of_its_connections() {
-        let limits = Limits { max_connections: MANAGEMENT_CONNECTIONS, ..Limits::MINIMAL };
-        assert_eq!(Limits::MANAGEMENT_SOCKETS, limits.sockets());
+    fn the_management_listener_has_one_worker_and_timeouts_of_seconds() {
+        for (timeout, expected) in [
+            (Duration::from_millis(500), [500, 500, 500, 500]),
+            (Duration::from_secs(5), [2000, 2000, 2000, 5000]),
+            (Duration::from_mins(1), [2000, 2000, 2000, 8000]),
+        ] {
+            let api = Limits {
+                workers: 2,
+                max_connections: 1000,
+                max_handshakes: 100,
+                head_timeout: timeout,
+                body_timeout: timeout,
+                keep_alive: timeout,
+                answer_timeout: timeout,
+                ..Limits::MINIMAL
+            };
+            let limits = api.management();
+            assert_eq!(
+                [limits.running_workers(), limits.served_connections(), limits.handshakes_per_worker()],
+                [1, 100, 0]
+            );
+            assert_eq!(Limits::MANAGEMENT_SOCKETS, limits.sockets());
+            let timeouts = [limits.head_timeout, limits.body_timeout, limits.keep_alive, limits.answer_timeout];
+            assert_eq!(timeouts.map(|timeout| timeout.as_millis()), expected);
+        }
     }
 
     #[test]

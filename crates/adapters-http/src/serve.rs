@@ -1,6 +1,6 @@
 //! Serves the routes on a listener, with their settings.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, sync::Arc};
 
 use actix_web::{
     App,
@@ -16,7 +16,7 @@ use crate::{
     auth::ClientLimits,
     cors::{self, AllowedOrigins},
     http_server::HttpServer,
-    limits::{Limits, MANAGEMENT_CONNECTIONS},
+    limits::Limits,
     metrics::{HttpCollector, ServerMetrics},
     middleware::{
         in_flight::{self, InFlight},
@@ -32,9 +32,6 @@ use crate::{
     use_cases::UseCases,
     workers::start_workers,
 };
-
-/// Maximum of the timeouts of the management listener. A probe takes one second at most.
-const MANAGEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How the API is served.
 #[derive(Debug, Clone)]
@@ -108,17 +105,7 @@ pub fn serve_management(
     readiness: &CheckReadiness,
     registry: Arc<Registry>,
 ) -> io::Result<HttpServer> {
-    let limits = Limits {
-        workers: 1,
-        max_connections: MANAGEMENT_CONNECTIONS,
-        max_handshakes: 0,
-        head_timeout: limits.head_timeout.min(MANAGEMENT_TIMEOUT),
-        body_timeout: limits.body_timeout.min(MANAGEMENT_TIMEOUT),
-        keep_alive: limits.keep_alive.min(MANAGEMENT_TIMEOUT),
-        // Longer than the others together.
-        answer_timeout: limits.answer_timeout.min(4 * MANAGEMENT_TIMEOUT),
-        ..limits.clone()
-    };
+    let limits = limits.management();
     let (readiness, registry) = (readiness.clone(), Data::from(registry));
     // In no registry: the metrics describe the API listener.
     let metrics = Arc::default();

@@ -85,7 +85,38 @@ impl Trace {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        fmt::Debug,
+        sync::{Arc, Mutex},
+    };
+
+    use actix_web::http::Method;
+    use tracing::{Id, Subscriber, field::Field, span::Record};
+    use tracing_subscriber::{Layer, layer, layer::SubscriberExt, registry};
+
     use super::*;
+
+    /// Keeps the values that spans record.
+    #[derive(Clone, Default)]
+    struct Recorded(Arc<Mutex<Vec<String>>>);
+
+    impl<S: Subscriber> Layer<S> for Recorded {
+        fn on_record(&self, _: &Id, values: &Record<'_>, _: layer::Context<'_, S>) {
+            let mut recorded = self.0.lock().expect("no panic");
+            values.record(&mut |field: &Field, value: &dyn Debug| recorded.push(format!("{field}={value:?}")));
+        }
+    }
+
+    #[test]
+    fn a_panic_is_recorded_as_a_failed_request() {
+        let recorded = Recorded::default();
+        tracing::subscriber::with_default(registry().with(recorded.clone()), || {
+            let trace = Trace { span: spans::request(&Method::GET, None), id: None };
+            trace.end_with_panic(&HeaderValue::from_static("r-1"));
+        });
+        let recorded = recorded.0.lock().expect("no panic");
+        assert_eq!(*recorded, ["http.response.status_code=500", "otel.status_code=\"ERROR\"", "request_id=\"r-1\""]);
+    }
 
     fn sampled(ratio: Option<f64>, client: Option<bool>) -> usize {
         let settings = TraceSettings { sample_ratio: ratio, server_timing: true };

@@ -204,3 +204,17 @@ impl Families<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn accepted_connections_are_those_of_all_workers() {
+        let metrics = ServerMetrics::default();
+        for connections in [1, 2] {
+            metrics.add_worker().connections_accepted.inc_by(connections);
+        }
+        assert_eq!(metrics.accepted_connections(), 3);
+    }
+}

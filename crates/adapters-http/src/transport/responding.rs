@@ -110,7 +110,42 @@ fn is_valid_host(value: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use actix_http::header::{CONTENT_LENGTH, HeaderValue};
+    use tokio::join;
+
     use super::*;
+    use crate::transport::phase::Phase;
+
+    /// A connection that has received the head of a request with this number of bytes of body.
+    fn receiving_body(length: u16) -> Connection {
+        let connection = Connection::new(None, 1024, Rc::default());
+        let mut request = Request::new();
+        request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+        connection.start_request(&request);
+        connection
+    }
+
+    #[tokio::test]
+    async fn a_body_is_completed_while_the_filler_is_taken() {
+        let connection = receiving_body(3);
+        let reader = async {
+            for _ in 0..3 {
+                for _ in 1..MAX_UNUSED_POLLS {
+                    yield_now().await;
+                }
+                assert_eq!(connection.take_filler(1), 1);
+            }
+        };
+        join!(complete_body(&connection), reader);
+        assert_eq!(connection.phase(), Phase::Filling { filler: 0, missing: 3 });
+    }
+
+    #[tokio::test]
+    async fn the_input_ends_if_no_filler_is_taken() {
+        let connection = receiving_body(3);
+        complete_body(&connection).await;
+        assert_eq!(connection.phase(), Phase::Closing { unread: true });
+    }
 
     #[test]
     fn a_host_is_a_name_or_an_address_with_an_optional_port() {

@@ -7,8 +7,8 @@ use std::{
 };
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, HttpListener, Limits, LoggedRequests, RequestLogFilter, TraceSettings, TrustedProxies,
-    UseCases, serve_api,
+    AllowedOrigins, ApiSettings, HttpListener, HttpServerHandle, Limits, LoggedRequests, RequestLogFilter,
+    TraceSettings, TrustedProxies, UseCases, serve_api,
 };
 use animal_store_app::{
     ApiKey, Authenticate, CreatePet, GetPet, ListPets, NoteDeprecatedUse, Scope,
@@ -26,7 +26,8 @@ pub(crate) struct Service {
     address: SocketAddr,
     client: HttpClient,
     registry: Registry,
-    _runtime: tokio::runtime::Runtime,
+    handle: HttpServerHandle,
+    runtime: tokio::runtime::Runtime,
 }
 
 impl Service {
@@ -86,8 +87,14 @@ impl Service {
         let _guard = runtime.enter();
         let started = serve_api(HttpListener::tcp(listener), settings, &mut registry, move || use_cases.clone());
         let (server, _) = started.expect("a server");
+        let handle = server.handle();
         runtime.spawn(server.run());
-        Self { address, client, registry, _runtime: runtime }
+        Self { address, client, registry, handle, runtime }
+    }
+
+    /// Closes every connection.
+    pub(crate) fn abort(&self) {
+        self.runtime.block_on(self.handle.abort());
     }
 
     /// A request to a path below `/v1/pets`, with an API key.
