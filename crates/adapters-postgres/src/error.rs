@@ -74,8 +74,8 @@ pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
     text + ")"
 }
 
-/// Returns the SQLSTATE if PostgreSQL refused a statement: an ERROR has rolled back the transaction. Anything else, such
-/// as FATAL "terminating connection", may come after the commit.
+/// Returns the SQLSTATE if PostgreSQL refused a statement: an ERROR has rolled back the transaction. Anything else,
+/// such as FATAL "terminating connection", may come after the commit.
 pub(crate) fn refusal(error: &tokio_postgres::Error) -> Option<&SqlState> {
     let db = error.as_db_error().filter(|db| db.parsed_severity() == Some(Severity::Error))?;
     let is_about_the_connection =

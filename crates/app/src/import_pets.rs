@@ -142,8 +142,8 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Returns the digest of lines that are done. It depends on the use of ids: an import that kept the first ids cannot
-    /// be resumed with new ones.
+    /// Returns the digest of lines that are done. It depends on the use of ids: an import that kept the first ids
+    /// cannot be resumed with new ones.
     fn progress_digest(&self, lines: [u8; 32]) -> [u8; 32] {
         Sha256::new().chain_update(lines).chain_update([self.options.keep_ids.into()]).finalize().into()
     }

@@ -20,8 +20,8 @@ pub(crate) const READER: &str = "+ping +client|tracking +exists +hmget +pttl";
 /// Further permissions of this user, for the record of uses. Without them, nothing else fails.
 const USES: &str = "~shop:v1:uses:* +zadd";
 /// Permissions of the user for the administration.
-const WRITER: &str = "+watch +multi +exec +time +exists +hget +hexists +hgetall +hmget +pttl +hset +hdel +del +pexpireat +zrange +zrem \
-     +pexpiretime";
+const WRITER: &str = "+watch +multi +exec +time +exists +hget +hexists +hgetall +hmget +pttl +hset +hdel +del \
+     +pexpireat +zrange +zrem +pexpiretime";
 
 /// Permissions to remove ids of expired keys from the index, and their uses. Without them these stay there, which is
 /// harmless.

@@ -19,7 +19,8 @@ use crate::{
     time::{from_milliseconds, milliseconds, whole_milliseconds},
 };
 
-/// Adds, lists, rotates and revokes API keys in a file. Other processes may do so, and serve requests, at the same time.
+/// Adds, lists, rotates and revokes API keys in a file. Other processes may do so, and serve requests, at the same
+/// time.
 #[derive(Debug)]
 pub struct SqliteApiKeyStore {
     file: SqliteFile,

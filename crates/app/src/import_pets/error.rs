@@ -20,8 +20,8 @@ pub enum ImportErrorReason {
     Unfinished(u64),
     /// The file differs from the one of the earlier import, or one of both keeps the ids. Nothing was done.
     #[error(
-        "an import of a file that begins like this one is unfinished, but its first {0} lines have changed, or only one \
-         of both imports has --keep-ids: continue it with the same file and the same options, or import the further \
+        "an import of a file that begins like this one is unfinished, but its first {0} lines have changed, or only \
+         one of both imports has --keep-ids: continue it with the same file and the same options, or import the further \
          lines from a file of their own"
     )]
     OtherFile(u64),

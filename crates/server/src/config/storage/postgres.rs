@@ -22,8 +22,8 @@ keys! {
         "Number of read connections per worker thread (`http.workers`). Reads that wait share a statement. Two more \
          connections write, and one is for `/ready`.");
     TRANSACTION_POOLING: new("storage.postgres.transaction_pooling", "false",
-        "`true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each batch of reads \
-         is a transaction. Requires `storage.postgres.migrate_url`, which must bypass the pooler.");
+        "`true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each batch of \
+         reads is a transaction. Requires `storage.postgres.migrate_url`, which must bypass the pooler.");
     CONNECT_TIMEOUT: new("storage.postgres.connect_timeout", "2s",
         "Timeout for opening a connection to PostgreSQL. The hosts of the URL share it equally.");
     TIMEOUT: new("storage.postgres.timeout", "2s",
