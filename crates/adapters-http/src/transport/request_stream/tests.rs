@@ -1,6 +1,9 @@
 use std::{pin::pin, sync::Arc, task::Waker};
 
-use actix_http::Request;
+use actix_http::{
+    Request,
+    header::{CONTENT_LENGTH, HeaderValue},
+};
 use futures_util::FutureExt;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, BufWriter, DuplexStream, duplex},
@@ -71,6 +74,21 @@ async fn the_reader_is_woken_by_the_response() {
         stream.read_u8()
     );
     assert_eq!(next.unwrap(), b'G');
+}
+
+#[tokio::test]
+async fn after_the_filler_of_a_body_the_input_does_not_end() {
+    let (_client, server) = duplex(16);
+    let mut stream = stream(server).await;
+    let mut request = Request::new();
+    request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("3"));
+    stream.connection().start_request(&request);
+    stream.connection().fill_body();
+
+    let mut filler = [1; 3];
+    stream.read_exact(&mut filler).await.unwrap();
+    assert_eq!(filler, [0; 3]);
+    assert!(is_pending(&mut stream));
 }
 
 #[tokio::test]

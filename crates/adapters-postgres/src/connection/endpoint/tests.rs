@@ -37,7 +37,9 @@ fn an_endpoint_is_shown_as_its_hosts_and_its_database() {
     ] {
         assert_eq!(endpoint(url).unwrap().to_string(), expected);
     }
-    assert_eq!(endpoint("postgres://shop:secret@localhost/animals").unwrap().login(), "shop@localhost:5432/animals");
+    let endpoint = endpoint("postgres://shop:secret@localhost/animals").unwrap();
+    assert_eq!(endpoint.login(), "shop@localhost:5432/animals");
+    assert_eq!(format!("{endpoint:?}"), "PgEndpoint(localhost:5432/animals)");
 }
 
 #[test]
