@@ -1,5 +1,6 @@
 mod cors;
 mod listeners;
+mod memory_keys;
 mod postgres;
 mod proxies;
 mod rate_limits;
@@ -9,11 +10,12 @@ mod shutdown;
 mod sources;
 mod sqlite;
 mod tls;
-mod tokens;
 mod traces;
 mod unselected;
 
 use std::time::Duration;
+
+use secrecy::ExposeSecret;
 
 use super::*;
 
@@ -36,6 +38,11 @@ fn errors(sources: &Sources) -> Vec<String> {
 fn shown(sources: &Sources, name: &str) -> String {
     let config = Config::load(sources).unwrap();
     config.shown.into_iter().find(|(key, _)| key.name == name).unwrap().1
+}
+
+fn tokens(config: &Config) -> Vec<&str> {
+    let KeysConfig::Memory { tokens } = &config.keys else { panic!("keys in memory") };
+    tokens.iter().map(ExposeSecret::expose_secret).collect()
 }
 
 #[test]

@@ -1,13 +1,6 @@
-//! The key `keys.memory.tokens`.
-
-use secrecy::ExposeSecret;
+//! The keys of `keys.memory`.
 
 use super::*;
-
-fn tokens(config: &Config) -> Vec<&str> {
-    let KeysConfig::Memory { tokens } = &config.keys else { panic!("keys in memory") };
-    tokens.iter().map(ExposeSecret::expose_secret).collect()
-}
 
 #[test]
 fn tokens_can_be_in_a_variable_a_list_or_a_file() {
