@@ -87,11 +87,10 @@ impl Writer {
         let (mut adds, mut senders) = (Vec::new(), Vec::new());
         for request in self.queue.take(MAX_BATCH) {
             match request {
-                Write::Add { request, sender } if !sender.is_closed() => {
+                Write::Add { request, sender } => {
                     adds.push(request);
                     senders.push(sender);
                 }
-                Write::Add { .. } => {}
                 // The client may have disconnected.
                 Write::Check { sender } => {
                     let began = began.clone().map_err(|message| storage_error(&message));

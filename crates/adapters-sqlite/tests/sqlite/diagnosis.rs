@@ -71,6 +71,17 @@ async fn each_problem_is_found() {
     drop(folder);
 }
 
+/// A start examines the contents after its migrations.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_contents_of_another_schema_are_not_examined() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("pets.db");
+    fs::write(&path, "").expect("written");
+    let found = findings(&path).await;
+    assert_finding(&found, "sqlite.file", Ok, "pets.db");
+    assert_finding(&found, "sqlite.migrations", Warning, "0001_expand_create_tables");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_a_start_refuses_is_an_error() {
     let store = Store::new();

@@ -87,6 +87,18 @@ fn a_folder_that_cannot_be_written_is_an_error() {
     child::run_with_mounts(mounts, "read-only folder", &folder.path().join("pets.db"));
 }
 
+pub(crate) fn expect_full_disk(path: &Path) {
+    let error = error(path);
+    assert!(matches!(error, SqliteFileError::Full { .. }), "{error}");
+}
+
+#[test]
+fn a_disk_without_room_for_the_file_is_an_error() {
+    let folder = TempDir::new().expect("a folder");
+    let mounts = "mount -t tmpfs -o nr_inodes=1 none \"$(dirname \"$0\")\"";
+    child::run_with_mounts(mounts, "no room", &folder.path().join("pets.db"));
+}
+
 pub(crate) fn expect_read_only(path: &Path) {
     let error = error(path);
     assert!(matches!(error, SqliteFileError::NotWritable { .. }), "{error}");

@@ -42,6 +42,16 @@ async fn a_change_that_gets_no_write_lock_in_time_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_store_is_new_until_its_first_change() {
+    let keys = Keys::new();
+    assert!(keys.store.was_never_changed().await.expect("read"));
+    let key = keys.add("key", "token").await;
+    assert!(!keys.store.was_never_changed().await.expect("read"));
+    keys.store.revoke(&key.id).await.expect("revoke");
+    assert!(!keys.store.was_never_changed().await.expect("read"));
+}
+
+#[tokio::test]
 async fn expired_tokens_are_deleted_by_the_next_change_with_their_keys() {
     let keys = Keys::new();
     keys.store.add(api_key("a"), new_token("token-a", Some(Duration::from_millis(1)))).await.expect("add");
