@@ -189,6 +189,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn sweeps_come_four_times_in_a_retention_and_once_a_minute_at_least() {
+        assert_eq!(sweep_pause(Duration::from_secs(20)), Duration::from_secs(5));
+        assert_eq!(sweep_pause(Duration::from_hours(24)), Duration::from_mins(1));
+    }
+
+    #[test]
     fn only_a_full_disk_leaves_no_doubt_about_a_commit() {
         let error = |message: &str| AddPetError::from(commit_error(message.to_owned()));
         assert!(matches!(error("database or disk is full"), AddPetError::NotStored(_)));

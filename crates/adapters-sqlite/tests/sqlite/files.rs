@@ -8,6 +8,7 @@ use std::{
 };
 
 use animal_store_adapters_sqlite::{SqliteFile, SqliteFileError};
+use animal_store_app::test_support::join_tasks;
 use diesel::connection::SimpleConnection;
 use tempfile::TempDir;
 
@@ -30,9 +31,8 @@ fn error(path: &Path) -> SqliteFileError {
 /// A closed file with some pets.
 async fn closed_file() -> (TempDir, PathBuf) {
     let store = Store::new();
-    for number in 0..1000 {
-        store.add(&format!("{number} {}", "x".repeat(200))).await;
-    }
+    join_tasks((0..1000).map(|number| store.try_add(&format!("{number} {}", "x".repeat(200))))).await;
+    assert_eq!(store.count().await, 1000);
     let path = store.path();
     (store.close().await, path)
 }
