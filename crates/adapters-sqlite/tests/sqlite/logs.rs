@@ -153,15 +153,17 @@ async fn a_start_that_refuses_a_file_keeps_its_log() {
     // The log has only the pages of the next create, and not the first page.
     sql::execute(&store.path(), "PRAGMA wal_checkpoint(TRUNCATE)");
     store.add("Tom").await;
-    let (_folder, copy) = copy_in_use(&store.path(), true);
-    let log = fs::read(log_of(&copy)).expect("a log");
-    let mut content = fs::read(&copy).expect("read");
-    // The id of the program in the header.
-    content[68..72].fill(7);
-    fs::write(&copy, content).expect("written");
-    let error = open(&copy).expect_err("refused");
-    assert!(matches!(error, SqliteFileError::OtherProgram { .. }), "{error}");
-    assert!(fs::read(log_of(&copy)).expect("a log") == log, "the log has changed");
+    for (offset, text) in [(0, "not an SQLite database"), (68, "another program")] {
+        let (_folder, copy) = copy_in_use(&store.path(), true);
+        let log = fs::read(log_of(&copy)).expect("a log");
+        let mut content = fs::read(&copy).expect("read");
+        // The name of the format, or the id of the program.
+        content[offset..offset + 4].fill(7);
+        fs::write(&copy, content).expect("written");
+        let error = open(&copy).expect_err("refused");
+        assert!(error.to_string().contains(text), "{error}");
+        assert!(fs::read(log_of(&copy)).is_ok_and(|content| content == log), "{text}: the log has changed");
+    }
 }
 
 /// A snapshot is complete, although the file that it was made from is in use.
