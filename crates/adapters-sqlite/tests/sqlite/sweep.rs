@@ -36,7 +36,7 @@ async fn expired_keys_are_deleted_and_others_are_kept() {
 /// Creates do not bring a sweep forward.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sweep_comes_a_quarter_of_the_retention_after_the_one_before() {
-    let retention = Duration::from_secs(1);
+    let retention = Duration::from_secs(2);
     let start = Instant::now();
     let store = Store::with(SqliteSettings { idempotency_retention: retention, ..settings() });
     for sweeps in 1..=2 {
