@@ -33,16 +33,20 @@ async fn expired_keys_are_deleted_and_others_are_kept() {
     wait_until(|| store.metric("sqlite_swept_idempotency_keys_total") >= 2501.0).await;
 }
 
-/// Creates do not bring a sweep forward.
+/// Neither a start nor a create brings a sweep forward.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sweep_comes_a_quarter_of_the_retention_after_the_one_before() {
-    let retention = Duration::from_secs(2);
-    let start = Instant::now();
-    let store = Store::with(SqliteSettings { idempotency_retention: retention, ..settings() });
+    let store = Store::new();
+    let path = store.path();
+    let folder = store.close().await;
+    let add_expired = || sql::execute(&path, "INSERT INTO idempotency_keys VALUES ('old', x'01', x'00', 1, 1)");
+    add_expired();
+    let (start, retention) = (Instant::now(), Duration::from_secs(2));
+    let store = Store::at(folder, SqliteSettings { idempotency_retention: retention, ..settings() });
     for sweeps in 1..=2 {
-        sql::execute(&store.path(), "INSERT INTO idempotency_keys VALUES ('old', x'01', x'00', 1, 1)");
         store.add("Rex").await;
-        wait_until(|| sql::number(&store.path(), "SELECT count(*) FROM idempotency_keys") == 0).await;
+        wait_until(|| sql::number(&path, "SELECT count(*) FROM idempotency_keys") == 0).await;
         assert!(start.elapsed() >= sweeps * retention / 4, "{:?}", start.elapsed());
+        add_expired();
     }
 }
