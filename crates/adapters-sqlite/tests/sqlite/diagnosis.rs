@@ -1,6 +1,6 @@
 //! Each finding about the file, with a file that has this one problem.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Instant};
 
 use animal_store_adapters_sqlite::diagnose;
 use animal_store_app::{
@@ -33,7 +33,9 @@ async fn a_healthy_file_has_no_finding_but_ok() {
     let store = Store::new();
     store.add("Rex").await;
     let path = store.path();
+    let start = Instant::now();
     let found = findings(&path).await;
+    assert!(start.elapsed() < TIMEOUT, "a process that has the file open delays nothing");
     assert!(found.iter().all(|finding| finding.verdict == Ok), "{found:#?}");
     assert_finding(&found, "sqlite.processes", Ok, "another process");
     store.add("Tom").await;
