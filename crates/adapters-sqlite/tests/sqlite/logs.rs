@@ -177,6 +177,26 @@ async fn a_snapshot_needs_no_log() {
     assert_eq!(Store::at(folder, settings()).names().await, ["Rex"]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_concurrent_starts_with_a_snapshot_none_fails() {
+    let store = Store::new();
+    store.add("Rex").await;
+    for round in 0..20 {
+        let folder = TempDir::new().expect("a folder");
+        let snapshot = folder.path().join("pets.db");
+        sql::execute(&store.path(), &format!("VACUUM INTO '{}'", snapshot.display()));
+        let barrier = Barrier::new(4);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    open(&snapshot).unwrap_or_else(|error| panic!("{round}: {error}"));
+                });
+            }
+        });
+    }
+}
+
 #[test]
 fn starts_and_ends_at_the_same_moment_lose_no_log() {
     let folder = Arc::new(TempDir::new().expect("a folder"));
