@@ -145,9 +145,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_message_of_sqlite_separates_damage_from_other_failures() {
-        for (message, is_damage) in [("database disk image is malformed", true), ("disk I/O error", false)] {
+    fn the_message_of_sqlite_separates_damage_and_locks_from_other_failures() {
+        for (message, is_damage, is_lock) in [
+            ("database disk image is malformed", true, false),
+            ("database is locked", false, true),
+            ("disk I/O error", false, false),
+        ] {
             let error = Error::DatabaseError(DatabaseErrorKind::Unknown, Box::new(message.to_owned()));
+            assert_eq!(is_locked(&error), is_lock, "{message}");
             assert_eq!(matches!(AccessError::<()>::from(error), AccessError::Corrupt(_)), is_damage, "{message}");
         }
     }

@@ -21,6 +21,8 @@ mod keys;
 mod metrics;
 mod pet_repository;
 mod pet_row;
+#[cfg(test)]
+mod problems;
 mod queue;
 mod readiness;
 mod reads;

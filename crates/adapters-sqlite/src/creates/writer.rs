@@ -87,11 +87,10 @@ impl Writer {
         let (mut adds, mut senders) = (Vec::new(), Vec::new());
         for request in self.queue.take(MAX_BATCH) {
             match request {
-                Write::Add { request, sender } if !sender.is_closed() => {
+                Write::Add { request, sender } => {
                     adds.push(request);
                     senders.push(sender);
                 }
-                Write::Add { .. } => {}
                 // The client may have disconnected.
                 Write::Check { sender } => {
                     let began = began.clone().map_err(|message| storage_error(&message));
@@ -188,6 +187,12 @@ mod tests {
     use animal_store_app::ports::AddPetError;
 
     use super::*;
+
+    #[test]
+    fn sweeps_come_four_times_in_a_retention_and_once_a_minute_at_least() {
+        assert_eq!(sweep_pause(Duration::from_secs(20)), Duration::from_secs(5));
+        assert_eq!(sweep_pause(Duration::from_hours(24)), Duration::from_mins(1));
+    }
 
     #[test]
     fn only_a_full_disk_leaves_no_doubt_about_a_commit() {

@@ -11,7 +11,7 @@ use diesel::{QueryResult, SqliteConnection, connection::SimpleConnection};
 
 use super::{
     checks::{check_program, check_writable},
-    connection::establish,
+    connection::{configure, connect},
     identity::FileIdentity,
     log::{Log, log_path},
 };
@@ -55,10 +55,11 @@ enum LockAttempt {
 impl OpenFile {
     pub(super) fn open(path: &Path, timeout: Duration) -> Result<Self, SqliteFileError> {
         let deadline = Instant::now() + timeout;
-        let mut connection = establish(path, timeout)?;
+        let mut connection = connect(path)?;
         let mut held_since = None;
         let log = loop {
-            match lock_log(path, &mut connection) {
+            let configured = configure(path, &mut connection, timeout);
+            match configured.and_then(|()| lock_log(path, &mut connection)) {
                 Ok(LockAttempt::Locked(log)) => break log,
                 // Another program has emptied the log of a server that has nothing to write.
                 Ok(LockAttempt::Held(log)) if held_since.get_or_insert_with(Instant::now).elapsed() >= HELD => {

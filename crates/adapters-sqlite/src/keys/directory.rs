@@ -125,6 +125,8 @@ mod tests {
         let (sender, directory) = directory();
         let began = Instant::now().checked_sub(Duration::from_millis(100)).expect("the machine runs for longer");
         sender.send_modify(|checked| checked.succeeded(began, None));
+        let is_trusted = |age| sender.borrow().is_trusted(began + Duration::from_millis(age));
+        assert_eq!([99, 100].map(is_trusted), [true, false]);
         assert!(directory.find_trusted(&ApiKeyDigest::from_bytes([0; 32])).is_none());
         assert!(matches!(find(&directory).await, Err(ApiKeyDirectoryError::Timeout)));
     }
@@ -137,6 +139,16 @@ mod tests {
         assert!(!lookup.is_finished());
         sender.send_modify(|checked| checked.succeeded(Instant::now() + Duration::from_mins(1), None));
         assert!(matches!(lookup.await.expect("no panic"), Ok(None)));
+    }
+
+    #[tokio::test]
+    async fn a_failed_check_does_not_end_the_trust_in_the_one_before() {
+        let (sender, directory) = directory();
+        sender.send_modify(|checked| {
+            checked.succeeded(Instant::now() + Duration::from_mins(1), None);
+            checked.failure = Some("disk I/O error".to_owned());
+        });
+        assert!(matches!(find(&directory).await, Ok(None)));
     }
 
     #[tokio::test]

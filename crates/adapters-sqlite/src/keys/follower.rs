@@ -116,3 +116,51 @@ impl Follower {
         Ok(rows.map(|rows| Tokens::from_rows(&rows)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, thread};
+
+    use diesel::connection::SimpleConnection;
+    use prometheus_client::registry::Registry;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::problems::Problems;
+
+    fn follower() -> (Follower, watch::Receiver<Checked>, TempDir) {
+        let folder = TempDir::new().unwrap();
+        let file = SqliteFile::open(&folder.path().join("keys.db"), Duration::from_secs(20)).unwrap();
+        let (sender, checked) = watch::channel(Checked::new());
+        let metrics = DirectoryMetrics::register(&mut Registry::default());
+        let connection = file.connect().unwrap();
+        (Follower::new(file, connection, sender, metrics), checked, folder)
+    }
+
+    #[tokio::test]
+    async fn a_check_begins_50_ms_after_the_one_before() {
+        let (follower, mut checked, _folder) = follower();
+        let start = Instant::now();
+        let (stop, stopped) = mpsc::channel();
+        let thread = thread::spawn(move || follower.run(&stopped));
+        for _ in 0..3 {
+            checked.changed().await.unwrap();
+        }
+        assert!(start.elapsed() >= Duration::from_millis(100), "{:?}", start.elapsed());
+        drop(stop);
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_reason_for_failed_checks_is_logged_once() {
+        let (mut follower, _checked, _folder) = follower();
+        let mut connection = follower.file.connect().unwrap();
+        let (problems, _guard) = Problems::start();
+        connection.batch_execute("ALTER TABLE api_key_state RENAME TO hidden").unwrap();
+        (0..3).for_each(|_| follower.check());
+        assert_eq!(problems.count(), 1);
+        connection.batch_execute("DROP TABLE hidden; CREATE TABLE api_key_state (id)").unwrap();
+        (0..3).for_each(|_| follower.check());
+        assert_eq!(problems.count(), 2);
+    }
+}

@@ -146,3 +146,29 @@ fn this_minute() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     now - now % 60
 }
+
+#[cfg(test)]
+mod tests {
+    use diesel::connection::SimpleConnection;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::problems::Problems;
+
+    #[tokio::test]
+    async fn writes_that_fail_are_logged_once() {
+        let folder = TempDir::new().unwrap();
+        let file = SqliteFile::open(&folder.path().join("keys.db"), Duration::from_secs(20)).unwrap();
+        file.connect().unwrap().batch_execute("DROP TABLE api_key_uses").unwrap();
+        let noted = NotedUses::new(1);
+        noted.note(&ApiKeyId::new("key"), ApiKeyUse::Request);
+        let (recorders, pending) = (vec![Arc::new(noted)], PendingUses::new(1));
+        let (written, failed) = (Counter::default(), Counter::default());
+        let mut writer = Writer { file, recorders, pending, written, failed, failing: false };
+        let (problems, _guard) = Problems::start();
+        for _ in 0..3 {
+            writer.write().await;
+        }
+        assert_eq!((writer.failed.get(), problems.count()), (3, 1));
+    }
+}

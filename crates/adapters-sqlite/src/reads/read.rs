@@ -72,3 +72,22 @@ fn respond<R, T>(
     let _ = sender.send(response);
     is_usable
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There are no tables, so that each read that is executed fails.
+    #[test]
+    fn the_read_of_a_client_that_has_disconnected_is_not_executed() {
+        let mut connection = SqliteConnection::establish(":memory:").unwrap();
+        let id = PetId::parse(1).unwrap();
+        let (sender, receiver) = oneshot::channel();
+        assert!(!Read::Find { id, sender }.execute(&mut connection));
+        drop(receiver);
+        let (sender, _) = oneshot::channel();
+        assert!(Read::Find { id, sender }.execute(&mut connection));
+        let (sender, _) = oneshot::channel();
+        assert!(Read::List { status: None, after: None, limit: 1, sender }.execute(&mut connection));
+    }
+}

@@ -59,7 +59,25 @@ fn run_pending(connection: &mut SqliteConnection) -> diesel::migration::Result<(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tempfile::TempDir;
+
     use super::*;
+    use crate::{SqliteFile, problems::Problems};
+
+    #[test]
+    fn only_an_expansion_by_a_newer_program_is_logged() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("pets.db");
+        let open = || SqliteFile::open(&path, Duration::from_secs(20)).unwrap();
+        let (problems, _guard) = Problems::start();
+        let newer = "INSERT INTO __diesel_schema_migrations (version) VALUES ('9998_expand_x')";
+        open().connect().unwrap().batch_execute(newer).unwrap();
+        assert_eq!(problems.count(), 0);
+        open();
+        assert_eq!(problems.count(), 1);
+    }
 
     #[test]
     fn a_failure_around_a_migration_is_not_one_of_the_migration() {

@@ -15,6 +15,7 @@ use animal_store_app::{
 use crate::{
     bulk_support::{all, batch, bulk_pet, id, mode, names, new_storage, open},
     sql::execute,
+    store::Store,
 };
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -51,6 +52,17 @@ async fn pages_of_a_snapshot_are_in_order_of_id_and_show_no_later_change() {
     assert_eq!(ids, [2, 4, 6, 8, 10]);
     drop(snapshot);
     assert_eq!(names(&storage).await.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [2, 3, 6, 8, 10, 11]);
+}
+
+#[tokio::test]
+async fn a_snapshot_has_the_time_of_a_create() {
+    let micros = || SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_micros();
+    let store = Store::new();
+    let before = micros();
+    store.add("Rex").await;
+    let pets = all(&SqliteBulkStorage::new(open(&store.path()))).await;
+    let created = u128::try_from(pets[0].created_at.micros()).expect("after 1970");
+    assert!((before..=micros()).contains(&created), "{created}");
 }
 
 #[tokio::test]

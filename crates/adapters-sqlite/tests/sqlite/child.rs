@@ -55,6 +55,7 @@ fn scenario() {
         "adds" => kills::add_until_killed(&path),
         "full disk" => outcomes::fill_the_disk(&path),
         "write error" => outcomes::add_until_a_write_fails(&path),
+        "no room" => files::expect_full_disk(&path),
         "read-only file" => files::expect_read_only(&path),
         "read-only folder" => files::expect_read_only_folder(&path),
         "revoke" => keys_revocations::revoke_the_last_key(&path),

@@ -1,6 +1,6 @@
 //! Each finding about the file, with a file that has this one problem.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Instant};
 
 use animal_store_adapters_sqlite::diagnose;
 use animal_store_app::{
@@ -33,7 +33,9 @@ async fn a_healthy_file_has_no_finding_but_ok() {
     let store = Store::new();
     store.add("Rex").await;
     let path = store.path();
+    let start = Instant::now();
     let found = findings(&path).await;
+    assert!(start.elapsed() < TIMEOUT, "a process that has the file open delays nothing");
     assert!(found.iter().all(|finding| finding.verdict == Ok), "{found:#?}");
     assert_finding(&found, "sqlite.processes", Ok, "another process");
     store.add("Tom").await;
@@ -69,6 +71,17 @@ async fn each_problem_is_found() {
     fs::write(&path, "no database").expect("written");
     assert_finding(&findings(&path).await, "sqlite.file", Error, "not an SQLite database");
     drop(folder);
+}
+
+/// A start examines the contents after its migrations.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_contents_of_another_schema_are_not_examined() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("pets.db");
+    fs::write(&path, "").expect("written");
+    let found = findings(&path).await;
+    assert_finding(&found, "sqlite.file", Ok, "pets.db");
+    assert_finding(&found, "sqlite.migrations", Warning, "0001_expand_create_tables");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

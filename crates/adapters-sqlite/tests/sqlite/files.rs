@@ -8,6 +8,7 @@ use std::{
 };
 
 use animal_store_adapters_sqlite::{SqliteFile, SqliteFileError};
+use animal_store_app::test_support::join_tasks;
 use diesel::connection::SimpleConnection;
 use tempfile::TempDir;
 
@@ -30,9 +31,8 @@ fn error(path: &Path) -> SqliteFileError {
 /// A closed file with some pets.
 async fn closed_file() -> (TempDir, PathBuf) {
     let store = Store::new();
-    for number in 0..1000 {
-        store.add(&format!("{number} {}", "x".repeat(200))).await;
-    }
+    join_tasks((0..1000).map(|number| store.try_add(&format!("{number} {}", "x".repeat(200))))).await;
+    assert_eq!(store.count().await, 1000);
     let path = store.path();
     (store.close().await, path)
 }
@@ -85,6 +85,18 @@ fn a_folder_that_cannot_be_written_is_an_error() {
     let folder = TempDir::new().expect("a folder");
     let mounts = "folder=$(dirname \"$0\"); mount -t tmpfs -o ro none \"$folder\"";
     child::run_with_mounts(mounts, "read-only folder", &folder.path().join("pets.db"));
+}
+
+pub(crate) fn expect_full_disk(path: &Path) {
+    let error = error(path);
+    assert!(matches!(error, SqliteFileError::Full { .. }), "{error}");
+}
+
+#[test]
+fn a_disk_without_room_for_the_file_is_an_error() {
+    let folder = TempDir::new().expect("a folder");
+    let mounts = "mount -t tmpfs -o nr_inodes=1 none \"$(dirname \"$0\")\"";
+    child::run_with_mounts(mounts, "no room", &folder.path().join("pets.db"));
 }
 
 pub(crate) fn expect_read_only(path: &Path) {

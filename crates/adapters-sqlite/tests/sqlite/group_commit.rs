@@ -64,13 +64,13 @@ async fn a_request_whose_timeout_passes_in_the_queue_is_not_stored() {
 async fn a_dropped_request_that_waits_is_not_stored() {
     let store = Store::new();
     let mut lock = sql::lock(&store.path());
-    let dropped = tokio::spawn(store.try_add("dropped"));
-    wait_until(|| store.metric(WAITING) >= 1.0).await;
+    let [dropped, kept] = ["dropped", "kept"].map(|name| tokio::spawn(store.try_add(name)));
+    wait_until(|| store.metric(WAITING) >= 2.0).await;
     dropped.abort();
-    wait_until(|| store.metric(WAITING) <= 0.0).await;
+    wait_until(|| store.metric(WAITING) <= 1.0).await;
     lock.batch_execute("ROLLBACK").expect("rolled back");
-    store.add("later").await;
-    assert_eq!(store.names().await, ["later"]);
+    kept.await.expect("no panic").expect("added");
+    assert_eq!(store.names().await, ["kept"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

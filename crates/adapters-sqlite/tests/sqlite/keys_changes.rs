@@ -1,11 +1,11 @@
 //! Changes of API keys: what they wait for, and what they leave in the file.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteFile};
 use animal_store_app::{
-    ApiKeyId,
-    ports::{ApiKeyStore, ApiKeyStoreError, ApiKeyUse, ApiKeyUses},
+    ApiKeyDigest, ApiKeyId,
+    ports::{ApiKeyRecord, ApiKeyStore, ApiKeyStoreError, ApiKeyUse, ApiKeyUses, BulkApiKeys},
     test_support::api_key,
 };
 use diesel::connection::SimpleConnection;
@@ -39,6 +39,32 @@ async fn a_change_that_gets_no_write_lock_in_time_changes_nothing() {
     let Err(ApiKeyStoreError::Unavailable(cause)) = revoked else { panic!("unavailable") };
     assert!(cause.to_string().contains("store.db"), "{cause}");
     assert_eq!(store.list().await.expect("list").len(), 1, "a reader needs no lock");
+}
+
+#[tokio::test]
+async fn a_store_is_new_until_its_first_change() {
+    let keys = Keys::new();
+    assert!(keys.store.was_never_changed().await.expect("read"));
+    let key = keys.add("key", "token").await;
+    assert!(!keys.store.was_never_changed().await.expect("read"));
+    keys.store.revoke(&key.id).await.expect("revoke");
+    assert!(!keys.store.was_never_changed().await.expect("read"));
+}
+
+/// A rotation replaces the last one.
+#[tokio::test]
+async fn imported_tokens_of_one_second_keep_their_order() {
+    let keys = Keys::new();
+    let records = [3, 2, 1].map(|number| ApiKeyRecord {
+        key: api_key("key"),
+        digest: ApiKeyDigest::from_bytes([number; 32]),
+        last_four: number.to_string(),
+        created: UNIX_EPOCH + Duration::from_secs(1),
+        expires: None,
+    });
+    assert_eq!(keys.store.import(records.to_vec()).await.expect("import"), 3);
+    let listed = keys.store.list().await.expect("list");
+    assert_eq!(listed.iter().map(|token| token.last_four.as_str()).collect::<Vec<_>>(), ["3", "2", "1"]);
 }
 
 #[tokio::test]

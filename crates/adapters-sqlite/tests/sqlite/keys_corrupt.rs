@@ -1,14 +1,17 @@
 //! Rows of API keys that are not valid.
 
+use animal_store_adapters_sqlite::SqliteApiKeyDirectory;
 use animal_store_app::{
     Scopes,
     ports::{ApiKeyDirectoryError, ApiKeyStore, ApiKeyStoreError, BulkApiKeys, NewToken},
     test_support::api_key,
 };
+use prometheus_client::registry::Registry;
 
 use crate::{
     keys_support::{Keys, find, new_token},
     sql::execute,
+    store::metric,
 };
 
 /// Changes that make one key invalid.
@@ -40,6 +43,18 @@ async fn an_invalid_key_is_an_error_for_its_token_only() {
 }
 
 #[tokio::test]
+async fn a_directory_counts_its_tokens_and_the_lookups_that_fail() {
+    let keys = keys_with(CHANGES[0]).await;
+    let mut metrics = Registry::default();
+    let directory = SqliteApiKeyDirectory::start(&keys.file, &mut metrics).expect("a directory");
+    find(&directory, "bad-token").await.expect_err("an invalid key");
+    let failures = "keys_lookup_failures_total{reason=\"corrupt\"}";
+    for (sample, expected) in [("keys_tokens", 2.0), ("keys_reloads_total", 1.0), (failures, 1.0)] {
+        assert!((metric(&metrics, sample) - expected).abs() < f64::EPSILON, "{sample}");
+    }
+}
+
+#[tokio::test]
 async fn a_list_names_the_invalid_key() {
     for change in CHANGES {
         let keys = keys_with(change).await;
@@ -65,7 +80,7 @@ async fn malformed_values_of_a_token_are_reported() {
     ] {
         let keys = keys_with(change).await;
         let Err(ApiKeyStoreError::Corrupt(cause)) = keys.store.list().await else { panic!("{change}") };
-        assert!(cause.to_string().contains("last four"), "{cause}");
+        assert!(cause.to_string().contains("API key \"bad\": the last four"), "{cause}");
     }
     let keys = keys_with("UPDATE api_key_tokens SET digest = x'00' WHERE api_key_id = 'bad'").await;
     let Err(ApiKeyStoreError::Corrupt(cause)) = keys.store.export().await else { panic!("corrupt") };

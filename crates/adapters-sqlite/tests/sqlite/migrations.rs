@@ -38,4 +38,7 @@ fn an_expansion_by_a_newer_program_is_accepted_and_another_change_is_not() {
         let error = SqliteFile::open(&path, TIMEOUT).expect_err("newer");
         assert!(matches!(&error, SqliteFileError::Newer { migrations, .. } if migrations == &[name]), "{error}");
     }
+    sql::execute(&path, "DELETE FROM __diesel_schema_migrations WHERE version LIKE '0001%'");
+    let error = SqliteFile::open(&path, TIMEOUT).expect_err("newer");
+    assert!(matches!(error, SqliteFileError::Newer { .. }), "a pending migration is not run: {error}");
 }

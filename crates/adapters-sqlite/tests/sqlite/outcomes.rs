@@ -112,3 +112,17 @@ async fn a_row_that_fails_alone_fails_no_other() {
     stored.sort();
     assert_eq!(stored, ["one", "three", "two"]);
 }
+
+/// SQLite has undone the whole transaction then, and has nothing to commit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_create_that_ends_the_transaction_is_not_stored() {
+    let store = Store::new();
+    sql::execute(
+        &store.path(),
+        "CREATE TRIGGER ending BEFORE INSERT ON pets WHEN NEW.name = 'end' BEGIN SELECT RAISE(ROLLBACK, 'end'); END;",
+    );
+    let error = store.try_add("end").await.expect_err("not stored");
+    assert!(matches!(error, AddPetError::NotStored(_)), "{error:?}");
+    store.add("Rex").await;
+    assert_eq!(store.names().await, ["Rex"]);
+}

@@ -1,6 +1,6 @@
 //! Reads that fail or take long.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use animal_store_app::ports::{PetRepository, StorageError};
 use animal_store_domain::{PetId, PetStatus};
@@ -59,6 +59,29 @@ async fn a_corrupt_page_fails_only_the_reads_that_need_it() {
     assert_eq!(store.repository.list(Some(PetStatus::Available), None, 20).await.expect("listed").len(), 20);
     let added = store.add("later").await;
     assert_eq!(store.repository.find(added.id()).await.expect("found"), Some(added));
+}
+
+/// A folder takes the place of the file: only a new connection finds it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_connection_of_a_failed_read_is_replaced() {
+    let store = Store::new();
+    let pet = store.add("Rex").await;
+    let (path, moved) = (store.path(), store.path().with_extension("moved"));
+    sql::execute(&path, "ALTER TABLE pets RENAME TO hidden");
+    fs::rename(&path, &moved).expect("renamed");
+    fs::create_dir(&path).expect("created");
+    let mut causes = Vec::new();
+    // One more than there are threads.
+    for _ in 0..5 {
+        let error = store.repository.find(pet.id()).await.expect_err("no table");
+        let StorageError::Unavailable(cause) = error else { panic!("{error:?}") };
+        causes.push(cause.to_string());
+    }
+    assert!(causes.iter().any(|cause| cause.contains("this is a folder")), "{causes:?}");
+    fs::remove_dir(&path).expect("removed");
+    fs::rename(&moved, &path).expect("renamed");
+    sql::execute(&path, "ALTER TABLE hidden RENAME TO pets");
+    assert_eq!(store.repository.find(pet.id()).await.expect("found"), Some(pet));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -92,10 +92,7 @@ impl Store {
 
     /// Returns the value of a sample of the metrics.
     pub(crate) fn metric(&self, sample: &str) -> f64 {
-        let mut text = String::new();
-        encode(&mut text, &self.registry).expect("text");
-        let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
-        line.unwrap_or_else(|| panic!("no {sample}: {text}")).parse().expect("a number")
+        metric(&self.registry, sample)
     }
 
     /// Ends the storage. Returns its folder, or an empty one if the file is of another storage.
@@ -104,6 +101,14 @@ impl Store {
         self.threads.await.expect("the threads have ended");
         self.folder.unwrap_or_else(|| TempDir::new().expect("a folder"))
     }
+}
+
+/// Returns the value of a sample of the metrics.
+pub(crate) fn metric(registry: &Registry, sample: &str) -> f64 {
+    let mut text = String::new();
+    encode(&mut text, registry).expect("text");
+    let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {sample}: {text}")).parse().expect("a number")
 }
 
 /// Waits for a condition that comes soon.

@@ -1,6 +1,6 @@
 //! Expired idempotency keys.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use animal_store_adapters_sqlite::SqliteSettings;
 use animal_store_app::{
@@ -31,4 +31,22 @@ async fn expired_keys_are_deleted_and_others_are_kept() {
     wait_until(|| count() == 1).await;
     assert_eq!(sql::number(&store.path(), "SELECT count(*) FROM idempotency_keys WHERE api_key_id = 'new'"), 1);
     wait_until(|| store.metric("sqlite_swept_idempotency_keys_total") >= 2501.0).await;
+}
+
+/// Neither a start nor a create brings a sweep forward.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sweep_comes_a_quarter_of_the_retention_after_the_one_before() {
+    let store = Store::new();
+    let path = store.path();
+    let folder = store.close().await;
+    let add_expired = || sql::execute(&path, "INSERT INTO idempotency_keys VALUES ('old', x'01', x'00', 1, 1)");
+    add_expired();
+    let (start, retention) = (Instant::now(), Duration::from_secs(2));
+    let store = Store::at(folder, SqliteSettings { idempotency_retention: retention, ..settings() });
+    for sweeps in 1..=2 {
+        store.add("Rex").await;
+        wait_until(|| sql::number(&path, "SELECT count(*) FROM idempotency_keys") == 0).await;
+        assert!(start.elapsed() >= sweeps * retention / 4, "{:?}", start.elapsed());
+        add_expired();
+    }
 }
