@@ -128,7 +128,7 @@ async fn while_a_check_takes_longer_than_the_bound_no_revoked_key_is_accepted() 
         let sql = "
             BEGIN IMMEDIATE;
             INSERT INTO api_keys VALUES ('other', 'other', 'read');
-            WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers LIMIT 30000)
+            WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers LIMIT 100000)
             INSERT INTO api_key_tokens SELECT randomblob(32), 'other', 'abcd', number, NULL FROM numbers;
             DELETE FROM api_keys WHERE id = 'key';
             UPDATE api_key_state SET version = version + 1;
