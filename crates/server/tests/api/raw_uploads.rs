@@ -70,13 +70,14 @@ fn upload(refusal: Refusal, framing: Framing, bytes: usize) -> Vec<u8> {
 /// Asserts that the refusal arrives. `finish` runs before the connection is used again.
 #[track_caller]
 fn assert_refusal(app: &TestApp, connection: &mut RawConnection, refusal: Refusal, finish: impl FnOnce()) {
-    // A response that comes before the size of a chunked body is known cannot say that it closes the connection.
     let response = connection.response();
     match refusal {
         Refusal::NoKey => response.assert_error(401, "missing_api_key"),
         Refusal::TooLarge => response.assert_error(413, "payload_too_large"),
         Refusal::NotJson => response.assert_error(415, "unsupported_media_type"),
     };
+    // The others come before the size of a chunked body is known.
+    assert!(response.closes() || !matches!(refusal, Refusal::TooLarge), "{response:?}");
     finish();
     connection.finish_sending();
     connection.assert_closed();

@@ -165,8 +165,8 @@ async fn only_a_connection_that_makes_room_ends_before_its_closing_message_is_se
 
 #[tokio::test]
 async fn a_closed_connection_ends_unless_a_request_has_arrived_meanwhile() {
-    let aborted = Err(io::ErrorKind::ConnectionAborted);
     const END: &str = "the end of the input";
+    let aborted = Err(io::ErrorKind::ConnectionAborted);
     for (before, has_request, meanwhile, expected) in [
         ("", false, "", Ok(0)),
         ("", false, END, Ok(0)),
