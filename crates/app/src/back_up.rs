@@ -96,6 +96,9 @@ mod tests {
         transfer::test_observer::TestObserver,
     };
 
+    /// One more than a page has.
+    const PETS: i64 = (PAGE_SIZE as u64).cast_signed() + 1;
+
     async fn storage(pets: i64) -> Arc<MemoryBulkStorage> {
         let storage = MemoryBulkStorage::default();
         storage.add_pets(bulk_pets(1..=pets)).await.unwrap();
@@ -118,17 +121,17 @@ mod tests {
         let mut keys = MockBulkApiKeys::new();
         keys.expect_export().returning(|| Ok(Vec::new()));
 
-        let use_case = BackUp::new(storage(2_501).await, Some(Arc::new(keys)));
+        let use_case = BackUp::new(storage(PETS).await, Some(Arc::new(keys)));
         let summary = use_case.execute(&mut sink, &mut TestObserver::default()).await.unwrap();
-        assert_eq!(summary, BackupSummary { pets: 2_501, ..BackupSummary::default() });
+        assert_eq!(summary, BackupSummary { pets: PETS.unsigned_abs(), ..BackupSummary::default() });
     }
 
     #[tokio::test]
     async fn a_backup_that_the_observer_stops_is_not_finished() {
-        let use_case = BackUp::new(storage(2_501).await, None);
-        let mut observer = TestObserver::stopping(TransferPass::Transfer, 2_500);
+        let use_case = BackUp::new(storage(PETS).await, None);
+        let mut observer = TestObserver::stopping(TransferPass::Transfer, PAGE_SIZE as u64);
         let summary = use_case.execute(&mut sink(1), &mut observer).await.unwrap();
-        assert_eq!(summary, BackupSummary { pets: 2_500, stopped: true, ..BackupSummary::default() });
+        assert_eq!(summary, BackupSummary { pets: PAGE_SIZE as u64, stopped: true, ..BackupSummary::default() });
     }
 
     /// Stops a backup at the second call: after the first page of records.

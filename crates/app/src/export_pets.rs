@@ -86,7 +86,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_export_has_every_pet_in_order_and_its_end() {
-        let size = 2_500;
+        let size = (PAGE_SIZE as u64).cast_signed();
         for pets in [0, 1, size, size + 1, 2 * size] {
             let mut sink = TestSink::default();
             let use_case = ExportPets::new(storage(pets).await);
@@ -105,7 +105,7 @@ mod tests {
     #[tokio::test]
     async fn an_export_that_the_observer_stops_has_no_end() {
         let mut sink = TestSink::default();
-        let use_case = ExportPets::new(storage(5_001).await);
+        let use_case = ExportPets::new(storage(2 * (PAGE_SIZE as u64).cast_signed() + 1).await);
         let mut observer = TestObserver::stopping(TransferPass::Transfer, 1);
         let summary = use_case.execute(&mut sink, &mut observer).await.unwrap();
         assert!(summary.stopped && summary.pets == PAGE_SIZE as u64, "{summary:?}");

@@ -13,11 +13,12 @@ use crate::{
     ports::{ApiKeyStoreError, BulkStorageError},
 };
 
-/// Number of lines of an import in one commit: large enough that a commit is cheap, small enough for the memory.
-pub(crate) const BATCH_SIZE: usize = 5_000;
+/// Number of lines of an import in one commit: large enough that a commit is cheap, small enough for the memory. Unit
+/// tests need several batches, but not their size.
+pub(crate) const BATCH_SIZE: usize = if cfg!(test) { 50 } else { 5_000 };
 
 /// Number of pets or records in a page, and in a commit of a copy, which has several pages in memory at once.
-pub(crate) const PAGE_SIZE: usize = 2_500;
+pub(crate) const PAGE_SIZE: usize = if cfg!(test) { 25 } else { 2_500 };
 
 /// Follows a transfer, and can stop it.
 pub trait TransferObserver: Send {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Number of pets of a page.
-const SIZE: i64 = 2_500;
+const SIZE: i64 = (PAGE_SIZE as u64).cast_signed();
 
 struct Stores {
     source: Arc<MemoryBulkStorage>,

@@ -11,6 +11,9 @@ use crate::{
     transfer::{BATCH_SIZE, test_observer::TestObserver},
 };
 
+/// Lines of a batch.
+const BATCH: u64 = BATCH_SIZE as u64;
+
 /// A file in memory. Line 1 is its header.
 struct TestFile {
     source: ImportSource,
@@ -92,18 +95,18 @@ fn lines_to(last: i64) -> impl Iterator<Item = Result<BulkPet, String>> {
 #[tokio::test]
 async fn every_valid_line_is_added_and_every_bad_line_is_reported() {
     let mut setup = Setup::new();
-    let size = 5_000;
+    let size = BATCH.cast_signed();
     let bad = [3, size, size + 1];
     let file = TestFile::new((1..=2 * size + 7).map(|id| if bad.contains(&id) { bad_line() } else { line(id) }));
     let summary = setup.import(file, KEEP_IDS).await.unwrap();
 
-    assert_eq!(summary, ImportSummary { added: 2 * BATCH_SIZE as u64 + 4, refused: 3, ..ImportSummary::default() });
+    assert_eq!(summary, ImportSummary { added: 2 * BATCH + 4, refused: 3, ..ImportSummary::default() });
     assert_eq!(setup.ids().await, (1..=2 * size + 7).filter(|id| !bad.contains(id)).collect::<Vec<_>>());
     let refused = bad.map(|id| (id.unsigned_abs() + 1, "name is required".to_owned()));
     assert_eq!(setup.observer.refused, refused);
-    let (first, second) = (BATCH_SIZE as u64, 2 * BATCH_SIZE as u64);
+    let (first, second) = (BATCH, 2 * BATCH);
     assert_eq!(setup.observer.advanced, [first, second, second, second + 7]);
-    assert_eq!(setup.progress().await, Some((2 * BATCH_SIZE as u64 + 7, true)));
+    assert_eq!(setup.progress().await, Some((2 * BATCH + 7, true)));
 }
 
 #[tokio::test]
@@ -161,11 +164,11 @@ async fn a_strict_import_adds_the_lines_before_the_first_refused_one() {
 #[tokio::test]
 async fn a_dry_run_reads_everything_and_calls_no_storage() {
     let mut observer = TestObserver::default();
-    let file = TestFile::new(lines_to(5_000).chain([bad_line()]));
+    let file = TestFile::new(lines_to(BATCH.cast_signed()).chain([bad_line()]));
     let use_case = ImportPets::new(Arc::new(MockBulkStorage::new()));
     let options = ImportOptions { dry_run: true, ..KEEP_IDS };
     let summary = use_case.execute(Box::new(file), options, &mut observer).await.unwrap();
-    assert_eq!(summary, ImportSummary { added: BATCH_SIZE as u64, refused: 1, ..ImportSummary::default() });
+    assert_eq!(summary, ImportSummary { added: BATCH, refused: 1, ..ImportSummary::default() });
     assert_eq!(observer.refused.len(), 1);
 }
 

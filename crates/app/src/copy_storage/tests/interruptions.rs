@@ -39,12 +39,12 @@ async fn a_copy_fills_gaps_between_the_pets_of_the_target() {
 async fn a_copy_that_the_observer_stops_can_be_repeated() {
     for pass in [TransferPass::Check, TransferPass::Transfer, TransferPass::Verification] {
         let mut stores = Stores::new(1..=PETS, []).await;
-        stores.observer = TestObserver::stopping(pass, 5_000);
+        stores.observer = TestObserver::stopping(pass, 2 * PAGE_SIZE as u64);
         let stopped = stores.copy().await.unwrap();
         assert_eq!((stopped.digest, stopped.stopped), (None, true), "{pass:?}");
         let added = match pass {
             TransferPass::Check => 0,
-            TransferPass::Transfer => 5_000,
+            TransferPass::Transfer => 2 * PAGE_SIZE as u64,
             TransferPass::Verification => PETS.unsigned_abs(),
         };
         assert_eq!(stopped.added, added, "{pass:?}");

@@ -1,7 +1,7 @@
 use super::*;
 
 const RESUME: ImportOptions = ImportOptions { resume: true, ..PLAIN };
-const LINES: u64 = 3 * BATCH_SIZE as u64 + 5;
+const LINES: u64 = 3 * BATCH + 5;
 
 /// A file of [`LINES`] lines, the second of which is bad.
 fn file() -> TestFile {
@@ -30,15 +30,15 @@ async fn an_import_that_is_interrupted_at_any_batch_and_resumed_adds_each_pet_on
 #[tokio::test]
 async fn an_import_that_the_observer_stops_can_be_resumed() {
     let mut setup = Setup::new();
-    setup.observer = TestObserver::stopping(TransferPass::Transfer, 2 * BATCH_SIZE as u64);
+    setup.observer = TestObserver::stopping(TransferPass::Transfer, 2 * BATCH);
     let stopped = setup.import(file(), PLAIN).await.unwrap();
-    assert!(stopped.stopped && stopped.lines() == 2 * BATCH_SIZE as u64, "{stopped:?}");
+    assert!(stopped.stopped && stopped.lines() == 2 * BATCH, "{stopped:?}");
 
     setup.observer = TestObserver::default();
     let resumed = setup.import(file(), RESUME).await.unwrap();
     assert_eq!((resumed.resumed, resumed.stopped), (stopped.lines(), false));
     assert_eq!(setup.pets().await.len() as u64, LINES - 1);
-    let third = 3 * BATCH_SIZE as u64;
+    let third = 3 * BATCH;
     assert_eq!(setup.observer.advanced, [third, third, LINES]);
 }
 
@@ -49,16 +49,16 @@ async fn an_unfinished_import_is_neither_started_again_nor_continued_with_anothe
     setup.import(file(), PLAIN).await.unwrap_err();
 
     let error = setup.import(file(), PLAIN).await.unwrap_err();
-    assert!(matches!(error.reason, ImportErrorReason::Unfinished(5_000)), "{error}");
+    assert!(matches!(error.reason, ImportErrorReason::Unfinished(BATCH)), "{error}");
     let changed = || TestFile::new(file().lines.into_iter().map(|line| line.map(|pet| BulkPet { id: None, ..pet })));
     let shorter = || TestFile::new(lines_to(3));
     for other in [changed(), shorter()] {
         let error = setup.import(other, RESUME).await.unwrap_err();
-        assert!(matches!(error.reason, ImportErrorReason::OtherFile(5_000)), "{error}");
+        assert!(matches!(error.reason, ImportErrorReason::OtherFile(BATCH)), "{error}");
     }
     let keep_ids = ImportOptions { keep_ids: true, ..RESUME };
     let error = setup.import(file(), keep_ids).await.unwrap_err();
-    assert!(matches!(error.reason, ImportErrorReason::OtherFile(5_000)), "{error}");
+    assert!(matches!(error.reason, ImportErrorReason::OtherFile(BATCH)), "{error}");
     assert_eq!(setup.pets().await.len(), BATCH_SIZE - 1);
 }
 
@@ -110,10 +110,10 @@ async fn without_resume_a_finished_import_is_repeated() {
     setup.import(file(), PLAIN).await.unwrap();
     setup.storage.interrupt_after(1, false);
     setup.import(file(), PLAIN).await.unwrap_err();
-    assert_eq!(setup.progress().await, Some((5_000, false)));
+    assert_eq!(setup.progress().await, Some((BATCH, false)));
 
     let resumed = setup.import(file(), RESUME).await.unwrap();
-    assert_eq!((resumed.resumed, resumed.lines(), resumed.imported_before), (5_000, LINES, false));
+    assert_eq!((resumed.resumed, resumed.lines(), resumed.imported_before), (BATCH, LINES, false));
     assert_eq!(setup.pets().await.len() as u64, 2 * (LINES - 1));
 }
 
@@ -124,5 +124,5 @@ async fn a_dry_run_ignores_an_unfinished_import() {
     setup.import(file(), PLAIN).await.unwrap_err();
     let summary = setup.import(file(), ImportOptions { dry_run: true, ..PLAIN }).await.unwrap();
     assert_eq!((summary.added, summary.refused), (LINES - 1, 1));
-    assert_eq!(setup.progress().await, Some((5_000, false)));
+    assert_eq!(setup.progress().await, Some((BATCH, false)));
 }
