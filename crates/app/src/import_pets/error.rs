@@ -21,8 +21,8 @@ pub enum ImportErrorReason {
     /// The file differs from the one of the earlier import, or one of both keeps the ids. Nothing was done.
     #[error(
         "an import of a file that begins like this one is unfinished, but its first {0} lines have changed, or only \
-         one of both imports has --keep-ids: continue it with the same file and the same options, or import the further \
-         lines from a file of their own"
+         one of both imports has --keep-ids: continue it with the same file and the same options, or import the \
+         further lines from a file of their own"
     )]
     OtherFile(u64),
     /// A line was refused by a strict import. All lines before it are done.
