@@ -8,30 +8,19 @@ mod api_key_store;
 mod api_key_uses;
 mod bulk_api_keys;
 mod bulk_storage;
-mod pet_files;
 mod pet_repository;
 mod readiness;
 
 #[cfg(any(test, feature = "test-support"))]
 pub use self::{
-    api_key_directory::MockApiKeyDirectory,
-    api_key_store::MockApiKeyStore,
-    api_key_uses::MockApiKeyUses,
-    bulk_api_keys::MockBulkApiKeys,
-    bulk_storage::{MockBulkStorage, MockStorageSnapshot},
-    pet_files::{MockBackupSink, MockPetSink, MockPetSource},
-    pet_repository::MockPetRepository,
-    readiness::MockReadiness,
+    api_key_directory::MockApiKeyDirectory, api_key_store::MockApiKeyStore, api_key_uses::MockApiKeyUses,
+    pet_repository::MockPetRepository, readiness::MockReadiness,
 };
 pub use api_key_directory::{ApiKeyDirectory, ApiKeyDirectoryError};
-pub use api_key_store::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, TokenEntry};
+pub use api_key_store::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, RotatedKey, TokenEntry};
 pub use api_key_uses::{ApiKeyUse, ApiKeyUses, LastUses, RecordedUses};
-pub use bulk_api_keys::{ApiKeyRecord, BulkApiKeys};
-pub use bulk_storage::{
-    AddedBulkPet, BulkPet, BulkStorage, BulkStorageError, IdempotencyRecord, ImportProgress, ImportSource, ImportStep,
-    PetBatch, StorageSnapshot, StoredPet,
-};
-pub use pet_files::{BackupSink, PetFileError, PetLine, PetSink, PetSource};
+pub use bulk_api_keys::{ApiKeyRecord, ApiKeySource, ApiKeyTarget, ImportedApiKeys};
+pub use bulk_storage::{BulkStorage, BulkStorageError, IdempotencyRecord, StorageSnapshot, StoredPet};
 pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository, StorageError};
 pub use readiness::{NotReady, Readiness};
 

@@ -1,8 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    ApiKey, ApiKeyChangeError, ApiKeyId, ApiToken,
-    ports::{ApiKeyStore, NewToken},
+    ApiKeyChangeError, ApiKeyId, ApiToken,
+    ports::{ApiKeyStore, NewToken, RotatedKey},
 };
 
 /// Gives an API key a new token. The old tokens stay valid for a grace period.
@@ -16,7 +16,7 @@ impl RotateApiKey {
         Self { store }
     }
 
-    /// Stores the new token and returns the key. The old tokens expire after `grace` at the latest. Without a lifetime,
+    /// Stores the new token and returns the key with the end of its old tokens. The old tokens expire after `grace` at the latest. Without a lifetime,
     /// the new token expires when the newest old token would have.
     ///
     /// # Errors
@@ -27,20 +27,22 @@ impl RotateApiKey {
         token: &ApiToken,
         grace: Duration,
         lifetime: Option<Duration>,
-    ) -> Result<ApiKey, ApiKeyChangeError> {
-        let key = self.store.rotate(&id, NewToken::new(token, lifetime), grace).await?;
-        key.ok_or(ApiKeyChangeError::NotFound(id))
+    ) -> Result<RotatedKey, ApiKeyChangeError> {
+        let rotated = self.store.rotate(&id, NewToken::new(token, lifetime), grace).await?;
+        rotated.ok_or(ApiKeyChangeError::NotFound(id))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
     use crate::{ports::MockApiKeyStore, test_support::api_key};
 
     const DAY: Duration = Duration::from_hours(24);
 
-    async fn rotate(rotated: Option<ApiKey>) -> Result<ApiKey, ApiKeyChangeError> {
+    async fn rotate(rotated: Option<RotatedKey>) -> Result<RotatedKey, ApiKeyChangeError> {
         let token = ApiToken::parse("token".into()).unwrap();
         let stored = NewToken::new(&token, None);
         let mut store = MockApiKeyStore::new();
@@ -54,7 +56,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_new_token_is_stored() {
-        assert_eq!(rotate(Some(api_key("key"))).await.unwrap(), api_key("key"));
+        let rotated = RotatedKey { key: api_key("key"), old_tokens_end: SystemTime::UNIX_EPOCH + DAY };
+        assert_eq!(rotate(Some(rotated.clone())).await.unwrap(), rotated);
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use animal_store_domain::{CategoryId, CreationTime, NewPet, Pet, PetId, PetName,
 
 use crate::{
     ApiKey, ApiKeyId, ApiKeyLabel, ReadAccess, Scopes, WriteAccess,
-    ports::{ApiKeyUses, BulkPet, MockApiKeyUses, PetBatch, StoredPet},
+    ports::{ApiKeyUses, MockApiKeyUses, StoredPet},
 };
 
 pub use self::{histories::assert_same_results, memory_bulk_storage::MemoryBulkStorage};
@@ -44,17 +44,12 @@ pub fn stored_pet(id: i64) -> StoredPet {
     StoredPet { pet: pet(id), created_at: CreationTime::parse(id).expect("after 1970") }
 }
 
-/// Returns pets to be added, with the ids and creation times of [`stored_pet`].
+/// Returns a [`stored_pet`] for each id.
 ///
 /// # Panics
 /// If an id is below 1.
-pub fn bulk_pets(ids: impl IntoIterator<Item = i64>) -> PetBatch {
-    let pets = ids.into_iter().map(stored_pet).map(|StoredPet { pet, created_at }| BulkPet {
-        id: Some(pet.id()),
-        pet: pet.new_pet().clone(),
-        created_at: Some(created_at),
-    });
-    PetBatch { pets: pets.collect(), refuse_taken_ids: true, step: None }
+pub fn stored_pets(ids: impl IntoIterator<Item = i64>) -> Vec<StoredPet> {
+    ids.into_iter().map(stored_pet).collect()
 }
 
 /// Returns an API key with this id, a label made from it, and all scopes.

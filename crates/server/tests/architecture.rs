@@ -12,7 +12,6 @@ const PREFIX: &str = "animal-store-";
 const ALLOWED: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("app", &["domain"]),
-    ("adapters-files", &["app", "domain"]),
     ("adapters-http", &["app", "domain"]),
     ("adapters-memory", &["app", "domain"]),
     ("adapters-postgres", &["app", "domain"]),
@@ -23,7 +22,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "server",
         &[
-            "adapters-files",
             "adapters-http",
             "adapters-memory",
             "adapters-postgres",

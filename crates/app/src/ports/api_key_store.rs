@@ -41,8 +41,12 @@ pub trait ApiKeyStore: Send + Sync {
     ///
     /// # Errors
     /// See [`ApiKeyStoreError`].
-    async fn rotate(&self, id: &ApiKeyId, token: NewToken, grace: Duration)
-    -> Result<Option<ApiKey>, ApiKeyStoreError>;
+    async fn rotate(
+        &self,
+        id: &ApiKeyId,
+        token: NewToken,
+        grace: Duration,
+    ) -> Result<Option<RotatedKey>, ApiKeyStoreError>;
 
     /// Revokes every token of a key. Returns the key as it was, or `Ok(None)` if no key has this id.
     ///
@@ -76,6 +80,15 @@ pub enum AddedKey {
     New,
     /// The token already belongs to this key. Nothing was changed.
     Existing(ApiKey),
+}
+
+/// Result of [`ApiKeyStore::rotate`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RotatedKey {
+    /// The key.
+    pub key: ApiKey,
+    /// When the last of its old tokens expires, or expired, by the store's clock, to the second.
+    pub old_tokens_end: SystemTime,
 }
 
 /// A token as it is stored.

@@ -1,18 +1,18 @@
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::BTreeMap,
     ops::Bound,
     sync::{Mutex, MutexGuard},
     time::{Duration, SystemTime},
 };
 
-use animal_store_domain::{CreationTime, NewPet, Pet, PetId, PetStatus};
+use animal_store_domain::{CreationTime, Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
 use crate::{
     IdempotencyKey, PetDigest,
     ports::{
-        AddPet, AddPetError, AddedBulkPet, AddedPet, BulkPet, BulkStorage, BulkStorageError, IdempotencyRecord,
-        ImportProgress, ImportSource, PetBatch, PetRepository, StorageError, StorageSnapshot, StoredPet,
+        AddPet, AddPetError, AddedPet, BulkStorage, BulkStorageError, IdempotencyRecord, PetRepository, StorageError,
+        StorageSnapshot, StoredPet,
     },
 };
 
@@ -20,20 +20,13 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct MemoryBulkStorage {
     content: Mutex<Content>,
-    interruption: Mutex<Option<Interruption>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Interruption {
-    batches: usize,
-    is_written: bool,
+    interruption: Mutex<Option<(usize, bool)>>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Content {
     pets: BTreeMap<PetId, StoredPet>,
     records: BTreeMap<IdempotencyKey, IdempotencyRecord>,
-    imports: HashMap<ImportSource, ImportProgress>,
     last_id: i64,
 }
 
@@ -44,43 +37,28 @@ impl MemoryBulkStorage {
     /// # Panics
     /// If a thread panicked within the storage.
     pub fn interrupt_after(&self, batches: usize, is_written: bool) {
-        *self.interruption.lock().expect("no thread panics with the lock") = Some(Interruption { batches, is_written });
+        *self.interruption.lock().expect("no thread panics with the lock") = Some((batches, is_written));
     }
 
     fn lock(&self) -> MutexGuard<'_, Content> {
         self.content.lock().expect("no thread panics with the lock")
     }
 
-    /// Returns the interruption of this batch.
-    fn interruption(&self) -> Option<Interruption> {
+    /// Returns whether this batch, which is interrupted, is written.
+    fn interruption(&self) -> Option<bool> {
         let mut interruption = self.interruption.lock().expect("no thread panics with the lock");
-        match &mut *interruption {
-            Some(Interruption { batches: 0, .. }) => interruption.take(),
-            Some(later) => {
-                later.batches -= 1;
-                None
-            }
-            None => None,
+        if let Some((left @ 1.., _)) = &mut *interruption {
+            *left -= 1;
+            return None;
         }
+        interruption.take().map(|(_, is_written)| is_written)
     }
 }
 
 impl Content {
-    fn add(&mut self, bulk: &BulkPet) -> AddedBulkPet {
-        if let Some(stored) = bulk.id.and_then(|id| self.pets.get(&id)) {
-            let is_same = *stored.pet.new_pet() == bulk.pet
-                && bulk.created_at.is_none_or(|created_at| created_at == stored.created_at);
-            return if is_same { AddedBulkPet::Exists } else { AddedBulkPet::IdTaken };
-        }
-        AddedBulkPet::Added(self.insert(bulk.id, bulk.pet.clone(), bulk.created_at).id())
-    }
-
-    fn insert(&mut self, id: Option<PetId>, pet: NewPet, created_at: Option<CreationTime>) -> Pet {
-        let id = id.unwrap_or_else(|| PetId::parse(self.last_id + 1).expect("1 or greater"));
-        let pet = Pet::new(id, pet);
-        self.last_id = self.last_id.max(id.get());
-        self.pets.insert(id, StoredPet { pet: pet.clone(), created_at: created_at.unwrap_or_else(now) });
-        pet
+    fn insert(&mut self, stored: StoredPet) {
+        self.last_id = self.last_id.max(stored.pet.id().get());
+        self.pets.insert(stored.pet.id(), stored);
     }
 }
 
@@ -95,34 +73,26 @@ fn bound<T>(after: Option<T>) -> Bound<T> {
 
 #[async_trait]
 impl BulkStorage for MemoryBulkStorage {
+    async fn check_writable(&self) -> Result<(), BulkStorageError> {
+        Ok(())
+    }
+
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, BulkStorageError> {
         Ok(Box::new(self.lock().clone()))
     }
 
-    async fn add_pets(&self, batch: PetBatch) -> Result<Vec<AddedBulkPet>, BulkStorageError> {
-        let ids: Vec<_> = batch.pets.iter().filter_map(|pet| pet.id).collect();
-        assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len(), "the ids of a batch are distinct");
+    async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<(), BulkStorageError> {
         let mut content = self.lock();
-        let mut changed = content.clone();
-        if let Some(step) = batch.step
-            && changed.imports.insert(step.source, step.to) != step.from
-        {
-            return Err(BulkStorageError::ImportConflict);
-        }
-        let added: Vec<_> = batch.pets.iter().map(|pet| changed.add(pet)).collect();
-        if let Some(taken) = added.iter().position(|added| *added == AddedBulkPet::IdTaken)
-            && batch.refuse_taken_ids
-        {
-            return Err(BulkStorageError::IdTaken(batch.pets[taken].id.expect("a taken id")));
+        if pets.iter().any(|stored| content.pets.contains_key(&stored.pet.id())) {
+            return Err(BulkStorageError::IdTaken);
         }
         let interruption = self.interruption();
-        if interruption.is_none_or(|interruption| interruption.is_written) {
-            *content = changed;
+        if interruption != Some(false) {
+            for stored in pets {
+                content.insert(stored);
+            }
         }
-        match interruption {
-            Some(_) => Err(BulkStorageError::OutcomeUnknown("interrupted".into())),
-            None => Ok(added),
-        }
+        interruption.map_or(Ok(()), |_| Err(BulkStorageError::OutcomeUnknown("interrupted".into())))
     }
 
     async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), BulkStorageError> {
@@ -132,28 +102,17 @@ impl BulkStorage for MemoryBulkStorage {
         }
         Ok(())
     }
-
-    async fn import_progress(&self, source: ImportSource) -> Result<Option<ImportProgress>, BulkStorageError> {
-        Ok(self.lock().imports.get(&source).copied())
-    }
-
-    async fn finish_import(&self, source: ImportSource) -> Result<(), BulkStorageError> {
-        if let Some(progress) = self.lock().imports.get_mut(&source) {
-            progress.finished = true;
-        }
-        Ok(())
-    }
 }
 
 #[async_trait]
 impl StorageSnapshot for Content {
-    async fn pets(&mut self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, BulkStorageError> {
+    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, BulkStorageError> {
         let pets = self.pets.range((bound(after), Bound::Unbounded));
         Ok(pets.take(limit).map(|(_, stored)| stored.clone()).collect())
     }
 
     async fn idempotency_records(
-        &mut self,
+        &self,
         after: Option<IdempotencyKey>,
         limit: usize,
     ) -> Result<Vec<IdempotencyRecord>, BulkStorageError> {
@@ -180,18 +139,19 @@ impl PetRepository for MemoryBulkStorage {
         Ok(self.lock().pets.get(&id).map(|stored| stored.pet.clone()))
     }
 
-    async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
+    async fn add(&self, AddPet { pet, idempotency_key }: AddPet) -> Result<AddedPet, AddPetError> {
         let mut content = self.lock();
-        let pet_digest = PetDigest::from_pet(&request.pet);
-        if let Some(record) = request.idempotency_key.as_ref().and_then(|key| content.records.get(key)) {
+        let pet_digest = PetDigest::from_pet(&pet);
+        if let Some(record) = idempotency_key.as_ref().and_then(|key| content.records.get(key)) {
             return if record.pet_digest == pet_digest {
-                Ok(AddedPet { pet: Pet::new(record.pet_id, request.pet), replayed: true })
+                Ok(AddedPet { pet: Pet::new(record.pet_id, pet), replayed: true })
             } else {
                 Err(AddPetError::IdempotencyMismatch)
             };
         }
-        let pet = content.insert(None, request.pet, None);
-        if let Some(key) = request.idempotency_key {
+        let pet = Pet::new(PetId::parse(content.last_id + 1).expect("1 or greater"), pet);
+        content.insert(StoredPet { pet: pet.clone(), created_at: now() });
+        if let Some(key) = idempotency_key {
             let expires_at = SystemTime::now() + Duration::from_hours(24);
             let record = IdempotencyRecord { key: key.clone(), pet_digest, pet_id: pet.id(), expires_at };
             content.records.insert(key, record);

@@ -82,7 +82,8 @@ impl Keys {
     }
 
     async fn try_rotate(&self, id: &str, token: NewToken, grace: Duration) -> Option<ApiKey> {
-        self.store.rotate(&ApiKeyId::new(id), token, grace).await.expect("rotate")
+        let rotated = self.store.rotate(&ApiKeyId::new(id), token, grace).await.expect("rotate");
+        rotated.map(|rotated| rotated.key)
     }
 
     async fn revoke(&self, id: &str) -> Option<ApiKey> {

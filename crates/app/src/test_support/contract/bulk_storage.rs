@@ -1,19 +1,20 @@
 //! The contract of [`BulkStorage`] and [`StorageSnapshot`]. Each rule gets an empty storage.
 #![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
 
-mod additions;
-mod idempotency_records;
-mod imports;
-mod snapshots;
-
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use animal_store_domain::{CategoryId, CreationTime, NewPet, Pet, PetId, PetName, PetStatus};
 
-pub use self::{additions::*, idempotency_records::*, imports::*, snapshots::*};
 use crate::{
-    ports::{AddPet, AddedBulkPet, BulkPet, BulkStorage, PetBatch, PetRepository, StorageSnapshot, StoredPet},
-    test_support::pet_named,
+    ApiKeyId, IdempotencyKey, PetDigest,
+    ports::{
+        AddPet, AddPetError, BulkStorage, BulkStorageError, IdempotencyRecord, PetRepository, StorageSnapshot,
+        StoredPet,
+    },
+    test_support::{join_tasks, new_pet, pet_named, stored_pet, stored_pets},
 };
 
 /// Writes one test for each rule of the contract. `setup` is an async function that returns [`BulkAccess`] to an empty
@@ -23,25 +24,16 @@ macro_rules! bulk_storage_contract {
     ($setup:path) => {
         $crate::contract_tests!(
             bulk_storage, $setup();
-            an_empty_storage_has_an_empty_snapshot,
+            an_empty_storage_is_writable_and_has_an_empty_snapshot,
             pets_are_returned_exactly_as_they_were_added,
             a_repository_finds_the_pets_of_a_batch,
-            a_pet_without_an_id_gets_the_next_one,
-            a_pet_without_a_creation_time_is_created_now,
             a_large_batch_is_added_at_once,
-            a_pet_that_exists_is_not_added_again,
-            a_taken_id_keeps_its_pet,
-            a_taken_id_refuses_the_batch_if_the_batch_says_so,
+            a_taken_id_refuses_the_batch,
             the_next_id_is_greater_than_every_id_of_a_batch,
             concurrent_creates_and_batches_never_share_an_id,
             pages_of_a_snapshot_are_in_order_and_limited,
             a_snapshot_does_not_change,
             a_snapshot_contains_pets_of_the_repository,
-            a_batch_records_the_progress_of_its_import,
-            a_batch_without_pets_records_its_progress,
-            another_progress_than_the_recorded_one_refuses_the_batch,
-            a_refused_batch_records_no_progress,
-            a_finished_import_keeps_its_progress,
             idempotency_records_are_returned_exactly_and_in_order,
             a_record_with_a_key_that_exists_changes_nothing,
             an_expired_record_is_not_returned,
@@ -59,12 +51,13 @@ pub struct BulkAccess {
     pub pets: Arc<dyn PetRepository>,
 }
 
-/// 2026-11-22T17:00:00.123456Z in microseconds.
-const CREATED: i64 = 1_795_366_800_123_456;
-
 impl BulkAccess {
-    async fn add(&self, pets: impl IntoIterator<Item = BulkPet>) -> Vec<AddedBulkPet> {
-        self.bulk.add_pets(batch(pets)).await.expect("add_pets")
+    async fn add(&self, pets: impl IntoIterator<Item = StoredPet>) {
+        self.bulk.add_pets(pets.into_iter().collect()).await.expect("add_pets");
+    }
+
+    async fn add_records(&self, records: &[IdempotencyRecord]) {
+        self.bulk.add_idempotency_records(records.to_vec()).await.expect("add_idempotency_records");
     }
 
     async fn create(&self, name: &str) -> Pet {
@@ -77,62 +70,221 @@ impl BulkAccess {
 
     /// Returns all pets in a new snapshot.
     async fn all(&self) -> Vec<StoredPet> {
-        all(&mut *self.snapshot().await).await
+        self.snapshot().await.pets(None, 100_000).await.expect("pets")
     }
 
     async fn ids(&self) -> Vec<i64> {
         self.all().await.iter().map(|stored| stored.pet.id().get()).collect()
     }
-}
 
-async fn all(snapshot: &mut dyn StorageSnapshot) -> Vec<StoredPet> {
-    snapshot.pets(None, 100_000).await.expect("pets")
+    async fn records(&self) -> Vec<IdempotencyRecord> {
+        self.snapshot().await.idempotency_records(None, 100).await.expect("idempotency_records")
+    }
 }
 
 fn id(id: i64) -> PetId {
     PetId::parse(id).expect("1 or greater")
 }
 
-fn time(micros: i64) -> CreationTime {
-    CreationTime::parse(micros).expect("a valid time")
-}
-
-fn bulk_pet(id: impl Into<Option<i64>>, pet: NewPet) -> BulkPet {
-    BulkPet { id: id.into().map(self::id), pet, created_at: Some(time(CREATED)) }
-}
-
-/// Returns a pet named Rex.
-fn rex(id: impl Into<Option<i64>>) -> BulkPet {
-    bulk_pet(id, pet_named("Rex"))
-}
-
-fn batch(pets: impl IntoIterator<Item = BulkPet>) -> PetBatch {
-    PetBatch { pets: pets.into_iter().collect(), refuse_taken_ids: false, step: None }
-}
-
-fn stored(bulk: &BulkPet) -> StoredPet {
-    let id = bulk.id.expect("a pet with an id");
-    StoredPet { pet: Pet::new(id, bulk.pet.clone()), created_at: bulk.created_at.expect("a creation time") }
-}
-
 /// Pets with extreme values of each member, in ascending order of id.
-fn various() -> Vec<BulkPet> {
+fn various() -> Vec<StoredPet> {
     let names =
         ["Rex", " Rex ", "'; DROP TABLE pets; --", "\\N", "\\\"a,b\"", "e\u{301}", "\u{feff}x", "🐈\u{2028}", "NULL"];
     let longest = ["x", "🐈"].map(|character| character.repeat(PetName::MAX_CHARS));
     let names = names.map(str::to_owned).into_iter().chain(longest);
     let statuses = [None, Some(PetStatus::Available), Some(PetStatus::Pending), Some(PetStatus::Sold)];
     let categories = [i64::MIN, -1, 0, 1, i64::MAX];
-    let micros = [0, 1, 999_999, CREATED, 253_402_300_799_999_999];
-    let ids = (1..).map(|n: i64| n * n * n * 1_000_000_007 - 1_000_000_006);
-    names
-        .zip(ids)
-        .enumerate()
-        .map(|(index, (name, id))| {
-            let name = PetName::parse(&name).expect("a valid name");
-            let pet = NewPet::new(name, CategoryId::new(categories[index % categories.len()]));
-            let created_at = Some(time(micros[index % micros.len()]));
-            BulkPet { id: Some(self::id(id)), pet: pet.with_status(statuses[index % statuses.len()]), created_at }
-        })
-        .collect()
+    let micros = [0, 1, 999_999, 1_795_366_800_123_456, 253_402_300_799_999_999];
+    let pet = |(index, name): (usize, String)| {
+        let name = PetName::parse(&name).expect("a valid name");
+        let category = CategoryId::new(categories[index % categories.len()]);
+        let pet = NewPet::new(name, category).with_status(statuses[index % statuses.len()]);
+        let number = i64::try_from(index).expect("a small number");
+        let created_at = CreationTime::parse(micros[index % micros.len()]).expect("a valid time");
+        StoredPet { pet: Pet::new(id(number * number * number * 1_000_000_007 + 1), pet), created_at }
+    };
+    names.enumerate().map(pet).collect()
+}
+
+/// This is no error.
+pub async fn an_empty_storage_is_writable_and_has_an_empty_snapshot(access: BulkAccess) {
+    access.bulk.check_writable().await.expect("writable");
+    assert_eq!(access.all().await, []);
+    assert_eq!(access.records().await, []);
+}
+
+/// This holds for every member and for the creation time, in any order of the batch.
+pub async fn pets_are_returned_exactly_as_they_were_added(access: BulkAccess) {
+    access.add(various().into_iter().rev()).await;
+    assert_eq!(access.all().await, various());
+}
+
+/// A batch is part of the catalogue that the service serves.
+pub async fn a_repository_finds_the_pets_of_a_batch(access: BulkAccess) {
+    access.add(various()).await;
+    let expected: Vec<_> = various().into_iter().map(|stored| stored.pet).collect();
+    assert_eq!(access.pets.list(None, None, 100).await.expect("list"), expected);
+    for pet in expected {
+        assert_eq!(access.pets.find(pet.id()).await.expect("find"), Some(pet));
+    }
+}
+
+/// A batch of 10,000 pets is not limited by the number of parameters of a statement.
+pub async fn a_large_batch_is_added_at_once(access: BulkAccess) {
+    access.add(stored_pets(1..=10_000)).await;
+    assert_eq!(access.ids().await, (1..=10_000).collect::<Vec<_>>());
+}
+
+/// Nothing of the batch is added, even if the pet with the id is the same.
+pub async fn a_taken_id_refuses_the_batch(access: BulkAccess) {
+    access.add(stored_pets([2])).await;
+    let before = access.all().await;
+    let refused = access.bulk.add_pets(stored_pets([1, 2, 3])).await;
+    assert!(matches!(refused, Err(BulkStorageError::IdTaken)), "{refused:?}");
+    assert_eq!(access.all().await, before);
+}
+
+/// A batch with lower ids changes nothing about that.
+pub async fn the_next_id_is_greater_than_every_id_of_a_batch(access: BulkAccess) {
+    access.create("Rex").await;
+    access.add(stored_pets([1_000_000, 500])).await;
+    access.add(stored_pets([7])).await;
+    let next = access.create("Rex").await.id();
+    assert!(next > id(1_000_000), "{next:?}");
+}
+
+/// Every create gets an id, and a batch whose ids were assigned meanwhile is refused.
+pub async fn concurrent_creates_and_batches_never_share_an_id(access: BulkAccess) {
+    let pets = Arc::clone(&access.pets);
+    let creates = tokio::spawn(join_tasks((0..4).map(move |_| {
+        let pets = Arc::clone(&pets);
+        async move {
+            let mut ids = Vec::new();
+            for _ in 0..50 {
+                ids.push(pets.add(AddPet::new(pet_named("Created"))).await.expect("add").pet.id().get());
+            }
+            ids
+        }
+    })));
+    let mut added = Vec::new();
+    for first in (1..=20).map(|batch| batch * 20) {
+        match access.bulk.add_pets(stored_pets(first..first + 10)).await {
+            Ok(()) => added.extend(first..first + 10),
+            Err(error) => assert!(matches!(error, BulkStorageError::IdTaken), "{error:?}"),
+        }
+    }
+    added.extend(creates.await.expect("no panic").concat());
+    added.sort_unstable();
+    assert_eq!(access.ids().await, added);
+}
+
+/// A page may begin at any id, also before the last page.
+pub async fn pages_of_a_snapshot_are_in_order_and_limited(access: BulkAccess) {
+    access.add(stored_pets([9, 2, 5, 3, 4])).await;
+    let snapshot = access.snapshot().await;
+    for (after, limit, expected) in [
+        (None, 2, &[2, 3][..]),
+        (Some(3), 2, &[4, 5]),
+        (Some(5), 2, &[9]),
+        (Some(9), 2, &[]),
+        (Some(7), 5, &[9]),
+        (Some(1), 5, &[2, 3, 4, 5, 9]),
+        (None, 1, &[2]),
+    ] {
+        let page = snapshot.pets(after.map(id), limit).await.expect("pets");
+        let ids: Vec<_> = page.iter().map(|stored| stored.pet.id().get()).collect();
+        assert_eq!(ids, expected, "{limit} after {after:?}");
+    }
+}
+
+/// Neither batches nor creates change it, even if nothing was read before.
+pub async fn a_snapshot_does_not_change(access: BulkAccess) {
+    access.add(stored_pets([1, 3])).await;
+    let snapshot = access.snapshot().await;
+    access.add(stored_pets([2, 4])).await;
+    let created = access.create("Later").await;
+    for later in [100, 101] {
+        let seen = snapshot.pets(None, 100).await.expect("pets");
+        assert_eq!(seen, stored_pets([1, 3]));
+        access.add(stored_pets([later])).await;
+    }
+    drop(snapshot);
+    assert_eq!(access.ids().await, [1, 2, 3, 4, created.id().get(), 100, 101]);
+}
+
+/// The creation time is when the pet was created.
+pub async fn a_snapshot_contains_pets_of_the_repository(access: BulkAccess) {
+    let pets = [access.create("a").await, access.create("b").await];
+    let all = access.all().await;
+    assert_eq!(all.iter().map(|stored| &stored.pet).collect::<Vec<_>>(), pets.iter().collect::<Vec<_>>());
+    assert!(all[0].created_at <= all[1].created_at, "{all:?}");
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    let age = i128::try_from(since.as_micros()).expect("before 9999") - i128::from(all[0].created_at.micros());
+    assert!(age.abs() < 60_000_000, "{all:?}");
+}
+
+fn key(api_key: &str, text: &str) -> IdempotencyKey {
+    IdempotencyKey::new(ApiKeyId::new(api_key), text)
+}
+
+/// Returns the record of a pet named Rex with this id, which expires in an hour.
+fn record(key: IdempotencyKey, pet_id: i64) -> IdempotencyRecord {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    let expires_at = SystemTime::UNIX_EPOCH + Duration::from_secs(now.as_secs() + 3600) + Duration::from_millis(123);
+    IdempotencyRecord { key, pet_digest: PetDigest::from_pet(&pet_named("Rex")), pet_id: id(pet_id), expires_at }
+}
+
+/// They are ordered by API key and digest, and a page may begin at any key.
+pub async fn idempotency_records_are_returned_exactly_and_in_order(access: BulkAccess) {
+    let mut records: Vec<_> = (1..=9).map(|pet| record(key(["b", "a", "c"][pet % 3], &pet.to_string()), 9)).collect();
+    access.add_records(&records).await;
+    records.sort_by(|one, other| one.key.cmp(&other.key));
+    assert_eq!(access.records().await, records);
+    let snapshot = access.snapshot().await;
+    let page = snapshot.idempotency_records(Some(records[2].key.clone()), 4).await.expect("idempotency_records");
+    assert_eq!(page, records[3..7]);
+}
+
+/// The first record stays, and the others of the batch are added.
+pub async fn a_record_with_a_key_that_exists_changes_nothing(access: BulkAccess) {
+    let (first, second) = (record(key("a", "1"), 1), record(key("a", "2"), 3));
+    access.add_records(std::slice::from_ref(&first)).await;
+    access.add_records(&[record(key("a", "1"), 2), second.clone()]).await;
+    let mut records = access.records().await;
+    records.sort_by_key(|record| record.pet_id);
+    assert_eq!(records, [first, second]);
+}
+
+/// Its key is free.
+pub async fn an_expired_record_is_not_returned(access: BulkAccess) {
+    let expired =
+        IdempotencyRecord { expires_at: SystemTime::now() - Duration::from_hours(1), ..record(key("a", "1"), 1) };
+    access.add_records(&[expired, record(key("a", "2"), 2)]).await;
+    let pet_ids: Vec<_> = access.records().await.iter().map(|record| record.pet_id).collect();
+    assert_eq!(pet_ids, [id(2)]);
+}
+
+/// Another pet with the same key is refused.
+pub async fn an_added_record_replays_its_pet(access: BulkAccess) {
+    access.add([StoredPet { pet: Pet::new(id(7), pet_named("Rex")), ..stored_pet(7) }]).await;
+    access.add_records(&[record(key("a", "1"), 7)]).await;
+    let request = AddPet { pet: pet_named("Rex"), idempotency_key: Some(key("a", "1")) };
+    let added = access.pets.add(request.clone()).await.expect("add");
+    assert!(added.replayed && added.pet.id() == id(7), "{added:?}");
+
+    let other = access.pets.add(AddPet { pet: new_pet(), ..request }).await;
+    assert!(matches!(other, Err(AddPetError::IdempotencyMismatch)), "{other:?}");
+    assert_eq!(access.ids().await, [7]);
+}
+
+/// They expire after the retention.
+pub async fn a_snapshot_contains_records_of_the_repository(access: BulkAccess) {
+    let request = AddPet { pet: new_pet(), idempotency_key: Some(key("a", "1")) };
+    let added = access.pets.add(request).await.expect("add");
+    let records = access.records().await;
+    let [record] = &records[..] else { panic!("{records:?}") };
+    assert_eq!((&record.key, record.pet_id), (&key("a", "1"), added.pet.id()));
+    assert_eq!(record.pet_digest, PetDigest::from_pet(&new_pet()));
+    let lifetime = record.expires_at.duration_since(SystemTime::now()).expect("in the future");
+    assert!(lifetime.abs_diff(Duration::from_hours(24)) < Duration::from_mins(1), "{lifetime:?}");
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::{HOUR, Keys, assert_about, token};
-use crate::ports::ApiKeyStoreError;
+use crate::{ApiKeyId, ports::ApiKeyStoreError};
 
 /// Both belong to the key, which is not changed.
 pub async fn a_rotated_key_has_two_tokens_until_the_grace_ends(keys: Keys) {
@@ -34,13 +34,15 @@ pub async fn a_rotation_without_grace_ends_the_old_token(keys: Keys) {
 pub async fn a_grace_never_extends_a_lifetime(keys: Keys) {
     let now = SystemTime::now();
     keys.add("a", "token-1", Some(2 * HOUR)).await;
-    keys.rotate("a", "token-2", 10 * HOUR).await;
+    let rotated = keys.store.rotate(&ApiKeyId::new("a"), token("token-2", None), 10 * HOUR).await.expect("rotate");
     assert_about(keys.list().await[0].expires, now + 2 * HOUR);
+    assert_about(rotated.map(|rotated| rotated.old_tokens_end), now + 2 * HOUR);
 
-    keys.rotate("a", "token-3", HOUR).await;
+    let rotated = keys.store.rotate(&ApiKeyId::new("a"), token("token-3", None), HOUR).await.expect("rotate");
     let list = keys.list().await;
     assert_about(list[0].expires, now + HOUR);
     assert_about(list[1].expires, now + HOUR);
+    assert_about(rotated.map(|rotated| rotated.old_tokens_end), now + HOUR);
 
     keys.rotate("a", "token-4", 10 * HOUR).await;
     assert_about(keys.list().await[0].expires, now + HOUR);

@@ -1,0 +1,233 @@
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+
+use super::*;
+use crate::{
+    ApiKeyId, IdempotencyKey, PetDigest,
+    ports::{AddPet, ApiKeyRecord, IdempotencyRecord, PetRepository},
+    test_support::{MemoryBulkStorage, new_pet, pet_named, stored_pet, stored_pets},
+};
+
+const PAGE: i64 = 10;
+
+struct Stores {
+    source: Arc<MemoryBulkStorage>,
+    target: Arc<MemoryBulkStorage>,
+}
+
+impl Stores {
+    async fn new(source: impl IntoIterator<Item = i64>, target: impl IntoIterator<Item = i64>) -> Self {
+        let stores = Self { source: Arc::default(), target: Arc::default() };
+        stores.source.add_pets(stored_pets(source)).await.unwrap();
+        stores.target.add_pets(stored_pets(target)).await.unwrap();
+        stores
+    }
+
+    async fn copy(&self) -> Result<CopySummary, CopyError> {
+        self.copy_with(&mut |_, _| {}).await
+    }
+
+    async fn copy_with(&self, progress: &mut (dyn FnMut(CopyPass, u64) + Send)) -> Result<CopySummary, CopyError> {
+        let from = self.source.snapshot().await.unwrap();
+        let copy = CopyStore::new(from.into(), self.target.clone(), None);
+        CopyStore { page_size: usize::try_from(PAGE).unwrap(), ..copy }.execute(progress).await
+    }
+}
+
+async fn pets(storage: &MemoryBulkStorage) -> Vec<StoredPet> {
+    storage.snapshot().await.unwrap().pets(None, usize::MAX).await.unwrap()
+}
+
+async fn records(storage: &MemoryBulkStorage) -> Vec<IdempotencyRecord> {
+    storage.snapshot().await.unwrap().idempotency_records(None, usize::MAX).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_copy_has_the_pets_of_the_source_with_ids_and_creation_times() {
+    for count in [0, 1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE] {
+        let stores = Stores::new((1..=count).map(|id| id * 3), []).await;
+        let summary = stores.copy().await.unwrap();
+        assert_eq!((summary.pets, summary.added), (count.unsigned_abs(), count.unsigned_abs()));
+        assert_eq!(pets(&stores.target).await, pets(&stores.source).await);
+        let next = stores.target.add(AddPet::new(new_pet())).await.unwrap().pet.id();
+        assert!(next.get() > count * 3, "{next:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_copy_has_the_records_of_idempotency_keys_that_have_not_expired() {
+    let stores = Stores::new([1], []).await;
+    let record = |text: &str, hours: u64| IdempotencyRecord {
+        key: IdempotencyKey::new(ApiKeyId::new("key"), text),
+        pet_digest: PetDigest::from_pet(&new_pet()),
+        pet_id: PetId::parse(1).unwrap(),
+        expires_at: SystemTime::UNIX_EPOCH + Duration::from_hours(hours),
+    };
+    let valid = (0..=PAGE).map(|number| record(&number.to_string(), 24 * 365 * 1_000));
+    stores.source.add_idempotency_records(valid.chain([record("expired", 1)]).collect()).await.unwrap();
+
+    for _ in 0..2 {
+        assert_eq!(stores.copy().await.unwrap().idempotency_records, PAGE.unsigned_abs() + 1);
+        assert_eq!(records(&stores.target).await, records(&stores.source).await);
+    }
+}
+
+#[tokio::test]
+async fn the_digest_depends_on_every_pet_with_its_id_and_creation_time() {
+    let mut digests = Vec::new();
+    let named =
+        StoredPet { pet: animal_store_domain::Pet::new(stored_pet(3).pet.id(), pet_named("x")), ..stored_pet(3) };
+    let later = StoredPet { created_at: stored_pet(4).created_at, ..stored_pet(3) };
+    for last in [None, Some(stored_pet(3)), Some(named), Some(later), Some(stored_pet(4))] {
+        let stores = Stores::new([1, 2], []).await;
+        stores.source.add_pets(last.into_iter().collect()).await.unwrap();
+        let digest = stores.copy().await.unwrap().digest.to_string();
+        assert!(digest.len() == 64 && !digests.contains(&digest), "{digest}");
+        digests.push(digest);
+    }
+}
+
+#[tokio::test]
+async fn the_progress_has_each_pass_with_the_number_of_pets() {
+    let mut steps = Vec::new();
+    let stores = Stores::new(1..=PAGE + 1, []).await;
+    stores.copy_with(&mut |pass, pets| steps.push((pass, pets))).await.unwrap();
+    let (page, all) = (PAGE.unsigned_abs(), PAGE.unsigned_abs() + 1);
+    assert_eq!(
+        steps,
+        [
+            (CopyPass::Check, page),
+            (CopyPass::Transfer, page),
+            (CopyPass::Transfer, all),
+            (CopyPass::Verification, page),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_copy_that_is_interrupted_at_any_batch_and_repeated_is_complete() {
+    const PETS: i64 = 3 * PAGE + 5;
+    for batches in 0..4 {
+        for is_written in [false, true] {
+            let stores = Stores::new(1..=PETS, []).await;
+            stores.target.interrupt_after(batches, is_written);
+            let error = stores.copy().await.unwrap_err();
+            assert!(matches!(error, CopyError::Target(BulkStorageError::OutcomeUnknown(_))), "{error}");
+
+            let copied = pets(&stores.target).await.len() as u64;
+            assert_eq!(stores.copy().await.unwrap().added, PETS.unsigned_abs() - copied);
+            assert_eq!(pets(&stores.target).await, pets(&stores.source).await);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_copy_that_is_repeated_adds_nothing() {
+    let stores = Stores::new([1, 5, 7], []).await;
+    let first = stores.copy().await.unwrap();
+    assert_eq!(stores.copy().await.unwrap(), CopySummary { added: 0, ..first });
+}
+
+#[tokio::test]
+async fn a_copy_fills_gaps_between_the_pets_of_the_target() {
+    let stores = Stores::new(1..=3 * PAGE, [1, 2, 4, PAGE + 7, 3 * PAGE]).await;
+    assert_eq!(stores.copy().await.unwrap().added, 3 * PAGE.unsigned_abs() - 5);
+    assert_eq!(pets(&stores.target).await, pets(&stores.source).await);
+}
+
+#[tokio::test]
+async fn a_target_with_a_pet_that_the_source_does_not_have_is_not_changed() {
+    for other in [1, 4, 6, 10_000] {
+        let stores = Stores::new([2, 3, 5].into_iter().chain(100..160), [3, other]).await;
+        let before = pets(&stores.target).await;
+        let error = stores.copy().await.unwrap_err();
+        assert!(matches!(error, CopyError::OtherPets(id) if id.get() == other), "{error}");
+        assert_eq!(pets(&stores.target).await, before);
+    }
+}
+
+#[tokio::test]
+async fn a_target_with_another_pet_under_the_same_id_is_not_changed() {
+    let (id, created_at) = (stored_pet(3).pet.id(), stored_pet(77).created_at);
+    let other_name = StoredPet { pet: animal_store_domain::Pet::new(id, pet_named("Other")), ..stored_pet(3) };
+    for other in [other_name, StoredPet { created_at, ..stored_pet(3) }] {
+        let stores = Stores::new([2, 3, 5], [2]).await;
+        stores.target.add_pets(vec![other]).await.unwrap();
+        let before = pets(&stores.target).await;
+        let error = stores.copy().await.unwrap_err();
+        assert!(matches!(error, CopyError::OtherPets(other) if other == id), "{error}");
+        assert_eq!(pets(&stores.target).await, before);
+    }
+}
+
+/// Runs a copy, during which this pet is added to the target at the end of the pass.
+async fn copy_while_adding(stores: &Stores, at: CopyPass, id: i64) -> CopyError {
+    let target = Arc::clone(&stores.target);
+    let mut progress = move |pass, _| {
+        if pass == at {
+            let added = futures_executor(target.add_pets(stored_pets([id])));
+            assert!(added.is_some_and(|added| added.is_ok()), "a storage in memory responds at once");
+        }
+    };
+    stores.copy_with(&mut progress).await.unwrap_err()
+}
+
+fn futures_executor<T>(future: impl Future<Output = T>) -> Option<T> {
+    use std::task::{Context, Poll, Waker};
+    match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => Some(result),
+        Poll::Pending => None,
+    }
+}
+
+#[tokio::test]
+async fn a_target_that_is_in_use_is_an_error() {
+    let stores = Stores::new(1..=PAGE, []).await;
+    let error = copy_while_adding(&stores, CopyPass::Transfer, 99).await;
+    assert!(matches!(error, CopyError::Differs { pets: 10, target: 11 }), "{error}");
+
+    let stores = Stores::new(1..=PAGE, []).await;
+    let error = copy_while_adding(&stores, CopyPass::Check, 5).await;
+    assert!(matches!(error, CopyError::OtherPets(_)), "{error}");
+    assert_eq!(pets(&stores.target).await, stored_pets([5]));
+}
+
+/// A store of API keys that takes every key, or refuses all.
+struct Keys {
+    records: Vec<ApiKeyRecord>,
+    is_writable: bool,
+}
+
+#[async_trait]
+impl ApiKeySource for Keys {
+    async fn export(&self) -> Result<Vec<ApiKeyRecord>, ApiKeyStoreError> {
+        Ok(self.records.clone())
+    }
+}
+
+#[async_trait]
+impl ApiKeyTarget for Keys {
+    async fn check_writable(&self) -> Result<(), ApiKeyStoreError> {
+        if self.is_writable { Ok(()) } else { Err(ApiKeyStoreError::Unavailable("not permitted".into())) }
+    }
+
+    async fn import(&self, records: Vec<ApiKeyRecord>) -> Result<ImportedApiKeys, ApiKeyStoreError> {
+        Ok(ImportedApiKeys { added: records.len(), others: Vec::new() })
+    }
+}
+
+#[tokio::test]
+async fn a_target_whose_api_keys_cannot_be_written_is_not_changed() {
+    for is_writable in [false, true] {
+        let stores = Stores::new([1], []).await;
+        let keys = Arc::new(Keys { records: Vec::new(), is_writable });
+        let from = stores.source.snapshot().await.unwrap();
+        let copied = CopyStore::new(from.into(), stores.target.clone(), Some((keys.clone(), keys)));
+        match copied.execute(&mut |_, _| {}).await {
+            Ok(summary) => assert!(is_writable && summary.api_keys == Some(ImportedApiKeys::default())),
+            Err(error) => assert!(!is_writable && matches!(error, CopyError::TargetApiKeys(_)), "{error}"),
+        }
+        assert_eq!(pets(&stores.target).await.len(), usize::from(is_writable));
+    }
+}
