@@ -1,22 +1,42 @@
-//! Pets in bulk: exports, imports, copies and backups, while the service uses the file.
+//! The content of the file in bulk, for copies and backups, while the service uses the file.
 //!
-//! **Problem.** An export takes minutes, and pets are added meanwhile. An import must not stop creates for longer than
-//! a batch takes, and an import that was interrupted must not add a pet twice when it is resumed.
+//! **Problem.** A copy takes minutes, and pets are added meanwhile. It may be interrupted at any moment.
 //!
-//! **Invariant.** A snapshot is one read transaction, so each of its pages shows the same state (`snapshot`). A batch
-//! and the progress of its import are one commit, which fails if another process has recorded other progress (`pets`,
-//! `imports`). A taken id never changes the pet that has it. Calls hold at most one batch or page in memory.
+//! **Invariant.** A snapshot is one read transaction, so each of its pages shows the same state (`snapshot`), API keys
+//! included. Pets and records that are added are one commit each (`storage`). A backup gets its name when it is complete
+//! (`backup`). Calls hold at most one page in memory.
 //!
-//! **Proof.** The contract suite `bulk_storage`, and in `tests/sqlite`: `bulk_pets.rs` and `bulk_snapshots.rs`.
+//! **Proof.** The contract suite `bulk_storage`, and `tests/sqlite/bulk.rs`.
 
-mod connection;
-mod error;
-mod idempotency_records;
-mod imports;
-mod pets;
+mod backup;
+mod records;
 mod snapshot;
-mod snapshot_file;
 mod storage;
 
-pub use snapshot_file::SnapshotFileError;
+use animal_store_app::ports::BulkStorageError;
+
+pub use backup::{BackupError, NewBackup};
+pub use snapshot::SqliteSnapshot;
 pub use storage::SqliteBulkStorage;
+
+use crate::{
+    SqliteFile,
+    change::{AccessError, Failure},
+};
+
+/// A failed access to pets. A rejected change contains a pet whose id is taken.
+type BulkError = AccessError<IdTaken>;
+
+/// Another pet has the id of a pet.
+#[derive(Debug)]
+pub(crate) struct IdTaken;
+
+/// Converts an error into that of the port.
+fn port_error(error: BulkError, file: &SqliteFile) -> BulkStorageError {
+    match error.into_failure(file.path()) {
+        Failure::Unavailable(cause) => BulkStorageError::Unavailable(cause),
+        Failure::OutcomeUnknown(cause) => BulkStorageError::OutcomeUnknown(cause),
+        Failure::Corrupt(cause) => BulkStorageError::Corrupt(cause),
+        Failure::Refused(IdTaken) => BulkStorageError::IdTaken,
+    }
+}

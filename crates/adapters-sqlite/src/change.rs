@@ -8,15 +8,11 @@ use std::{
 };
 
 use animal_store_app::ports::Cause;
-use diesel::{
-    SqliteConnection,
-    connection::{AnsiTransactionManager, SimpleConnection, TransactionManager},
-    result::Error,
-};
+use diesel::{SqliteConnection, connection::SimpleConnection, result::Error};
 use tokio::task::spawn_blocking;
 
 use crate::{
-    SqliteFileError,
+    SqliteFile, SqliteFileError,
     error::{FULL, LOCKED, is_corrupt},
 };
 
@@ -73,37 +69,44 @@ pub(crate) async fn run_blocking<T: Send + 'static, R: Send + 'static>(
     spawn_blocking(work).await.unwrap_or_else(|error| Err(AccessError::Thread(error.into())))
 }
 
-/// Makes a change in one commit: all of it, or nothing if it fails. It waits for the write lock until the timeout.
+/// Makes a change in one commit: all of it, or nothing if it fails. It waits for the write lock until the timeout. A file
+/// that was moved gets no commit.
 pub(crate) fn change<T, R>(
+    file: &SqliteFile,
     connection: &mut SqliteConnection,
-    timeout: Duration,
     work: impl FnOnce(&mut SqliteConnection) -> Result<T, AccessError<R>>,
 ) -> Result<T, AccessError<R>> {
-    begin(connection, timeout)?;
-    match work(connection) {
-        Ok(result) => {
-            let committed = AnsiTransactionManager::commit_transaction(connection);
-            committed.map(|()| result).map_err(|error| {
-                // A full disk refuses a part of the log before the end of the commit.
-                let is_full = error.to_string().contains(FULL);
-                if is_full { AccessError::Statement(error) } else { AccessError::Commit(error) }
-            })
-        }
+    begin(connection, file.timeout())?;
+    match work(connection).and_then(|result| Ok(file.check_in_place().map(|()| result)?)) {
+        Ok(result) => match commit(connection) {
+            Ok(()) => Ok(result),
+            // A full disk refuses a part of the log before the end of the commit.
+            Err(error) if error.to_string().contains(FULL) => Err(AccessError::Statement(error)),
+            Err(error) => Err(AccessError::Commit(error)),
+        },
         Err(error) => {
             // If that fails, SQLite has rolled back already.
-            let _ = AnsiTransactionManager::rollback_transaction(connection);
+            let _ = connection.batch_execute("ROLLBACK");
             Err(error)
         }
     }
 }
 
-/// Takes the write lock. SQLite's own waits grow to 100 ms, and the writer of creates may take the lock in each of
-/// them. So each wait lasts 1 ms here.
-fn begin(connection: &mut SqliteConnection, timeout: Duration) -> Result<(), Error> {
+/// Commits. After a failure nothing stays open.
+fn commit(connection: &mut SqliteConnection) -> Result<(), Error> {
+    connection.batch_execute("COMMIT").inspect_err(|_| {
+        // If that fails, SQLite has rolled back already.
+        let _ = connection.batch_execute("ROLLBACK");
+    })
+}
+
+/// Takes the write lock. SQLite's own waits grow to 100 ms, and another process may take the lock in each of them. So
+/// each wait lasts 1 ms here.
+pub(crate) fn begin(connection: &mut SqliteConnection, timeout: Duration) -> Result<(), Error> {
     let start = Instant::now();
     connection.batch_execute("PRAGMA busy_timeout = 1")?;
     loop {
-        match AnsiTransactionManager::begin_transaction_sql(connection, "BEGIN IMMEDIATE") {
+        match connection.batch_execute("BEGIN IMMEDIATE") {
             Err(error) if is_locked(&error) && start.elapsed() < timeout => {}
             result => return result,
         }

@@ -1,83 +1,87 @@
-//! The part of `animal-store doctor` about the file.
+//! The part of `animal-store doctor` about the file: what has stopped services.
 //!
-//! **Problem.** Damage, a missing log, a full disk or wrong permissions are found by the request that fails.
-//!
-//! **Invariant.** The diagnosis changes no pet, no key and no schema, and creates no file. It works beside a running
-//! server. The check of all pages ends within a minute: a subject that cannot be examined hides no other.
-//!
-//! **Proof.** `tests/sqlite/diagnosis.rs`.
+//! The diagnosis changes nothing, creates no file, and works beside a running server.
 
-mod contents;
-mod surroundings;
-
-use std::{path::Path, time::Duration};
+use std::{io, os::unix::fs::MetadataExt, path::Path, time::Duration};
 
 use animal_store_app::Finding;
+use tokio::{task::spawn_blocking, time::timeout};
 
-use crate::{SqliteFile, SqliteFileError, file::check_contents, schema::compare};
+use crate::{SqliteFile, SqliteFileError, scalar::text};
 
-/// Examines the file. The timeout applies to each wait for another process.
-pub async fn diagnose(path: &Path, timeout: Duration) -> Vec<Finding> {
-    if !path.exists() {
-        let found = format!("{} does not exist", path.display());
-        return vec![Finding::warning("sqlite.file", found, "the next start creates it")];
+/// The permissions of others than the owner.
+const OTHERS: u32 = 0o077;
+
+/// Least free space, in bytes: a checkpoint and a few thousand pets.
+const LEAST_FREE: u64 = 100 << 20;
+
+/// Longest time of the check of all pages. It reads about a gigabyte in this time from a slow disk.
+const CHECK_LIMIT: Duration = Duration::from_mins(1);
+
+/// The result is `ok`, or the first problems.
+const CHECK: &str = "SELECT group_concat(quick_check, '; ') FROM (SELECT quick_check FROM pragma_quick_check LIMIT 10)";
+
+/// Examines the file. `wait` is the longest wait for another process.
+pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
+    let opened = SqliteFile::open_read_only(path, wait);
+    let file = match &opened {
+        Ok(_) => Finding::ok("sqlite.file", path.display().to_string()),
+        Err(error @ SqliteFileError::Pending { .. }) => {
+            Finding::warning("sqlite.file", error.to_string(), "the next start of the service runs them")
+        }
+        Err(error) => Finding::error("sqlite.file", error.to_string(), "resolve this: the service does not start"),
+    };
+    let mut findings = vec![file];
+    if path.exists() {
+        findings.extend([permissions(path), disk(path)]);
     }
-    let file = match SqliteFile::open_unchecked(path, timeout) {
-        Ok(file) => file,
-        Err(error) => return vec![refused(&error)],
-    };
-    let surroundings = [
-        surroundings::permissions(path),
-        surroundings::disk(path),
-        surroundings::log(path),
-        surroundings::processes(&file),
-    ];
-    let mut connection = match file.connect() {
-        Ok(connection) => connection,
-        Err(error) => {
-            let mut findings = vec![Finding::ok("sqlite.file", path.display().to_string())];
-            findings.extend(surroundings);
-            findings.push(not_examined("sqlite.migrations", error));
-            return findings;
-        }
-    };
-    let comparison = compare(&mut connection);
-    // A start checks the contents after its migrations.
-    let is_current = comparison.as_ref().is_ok_and(|schema| schema.pending.is_empty() && schema.contracted.is_empty());
-    let contents = if is_current { check_contents(path, &mut connection) } else { Ok(()) };
-    let mut findings = vec![match contents {
-        Ok(()) => Finding::ok("sqlite.file", path.display().to_string()),
-        Err(error) => refused(&error),
-    }];
-    findings.extend(surroundings);
-    findings.push(match comparison {
-        Ok(comparison) if !comparison.contracted.is_empty() => {
-            let error = SqliteFileError::Newer { path: path.to_owned(), migrations: comparison.contracted };
-            Finding::error(
-                "sqlite.migrations",
-                error.to_string(),
-                "run the release that made these changes, or a later one",
-            )
-        }
-        Ok(comparison) if !comparison.pending.is_empty() => {
-            let found = format!("pending: {}", comparison.pending.join(", "));
-            Finding::warning("sqlite.migrations", found, "the next start runs them")
-        }
-        Ok(comparison) if !comparison.newer.is_empty() => {
-            let found = format!("a newer program has expanded the schema: {}", comparison.newer.join(", "));
-            Finding::warning("sqlite.migrations", found, "upgrade this program")
-        }
-        Ok(_) => Finding::ok("sqlite.migrations", "none is pending"),
-        Err(error) => not_examined("sqlite.migrations", error),
-    });
-    findings.push(contents::check_pages(connection).await);
+    if let Ok(file) = opened {
+        findings.push(pages(file).await);
+    }
     findings
 }
 
-fn refused(error: &SqliteFileError) -> Finding {
-    Finding::error("sqlite.file", error.to_string(), "resolve this: the service does not start")
+fn permissions(path: &Path) -> Finding {
+    let subject = "sqlite.permissions";
+    match path.metadata() {
+        Ok(metadata) if metadata.mode() & OTHERS == 0 => Finding::ok(subject, "only the owner can read the file"),
+        Ok(metadata) => {
+            let found = format!("mode {:03o}: other users can use the file", metadata.mode() & 0o777);
+            Finding::warning(subject, found, format!("chmod 600 {}", path.display()))
+        }
+        Err(error) => Finding::unknown(subject, error.to_string(), "check the permissions of the folder"),
+    }
 }
 
-fn not_examined(subject: &'static str, error: impl std::fmt::Display) -> Finding {
-    Finding::unknown(subject, format!("not examined: {error}"), "resolve this error, and run the command again")
+fn disk(path: &Path) -> Finding {
+    let subject = "sqlite.disk";
+    match rustix::fs::statvfs(path).map_err(io::Error::from) {
+        Ok(disk) => {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let found = format!("{} MiB are free", free >> 20);
+            if free >= LEAST_FREE {
+                Finding::ok(subject, found)
+            } else {
+                Finding::warning(subject, found, "free some space: on a full disk, creates get 503")
+            }
+        }
+        Err(error) => Finding::unknown(subject, error.to_string(), "check the disk with df"),
+    }
+}
+
+async fn pages(file: SqliteFile) -> Finding {
+    let (subject, advice) = ("sqlite.pages", "restore a backup, or save what can be read with sqlite3 .recover");
+    let check = spawn_blocking(move || {
+        let mut connection = file.connect().map_err(|error| error.to_string())?;
+        text(&mut connection, CHECK).map_err(|error| error.to_string())
+    });
+    match timeout(CHECK_LIMIT, check).await {
+        Ok(Ok(Ok(result))) if result == "ok" => Finding::ok(subject, "all pages are valid"),
+        Ok(Ok(Ok(problem) | Err(problem))) => Finding::error(subject, problem, advice),
+        Ok(Err(error)) => Finding::unknown(subject, error.to_string(), advice),
+        Err(_) => {
+            let found = format!("not all were read within {} seconds", CHECK_LIMIT.as_secs());
+            Finding::unknown(subject, found, "run PRAGMA quick_check with sqlite3")
+        }
+    }
 }

@@ -23,6 +23,7 @@ mod tokens;
 mod use_rows;
 mod uses;
 
+pub(crate) use self::{bulk::records, error::port_error};
 pub use directory::SqliteApiKeyDirectory;
 pub use store::SqliteApiKeyStore;
 pub use uses::{SqliteApiKeyUses, SqliteUseRecorder};

@@ -4,8 +4,8 @@
 //! write pets, and all workers share its [`SqlitePetRepository`].
 //!
 //! `pet_repository` shows every request. Each module with a folder solves one problem and says at its top which
-//! invariant it holds and which test proves that: `file` (opening, checks, the log), `schema` (tables, migrations),
-//! `reads`, `creates` and `diagnosis` (the findings of `animal-store doctor`). A new member of a pet touches a
+//! invariant it holds and which test proves that: `file` (opening, checks, identity), `schema` (tables,
+//! migrations), `reads`, `creates`, `bulk` (copies, backups) and `keys`. `diagnosis` is for `animal-store doctor`. A new member of a pet touches a
 //! migration and `schema/tables.rs`, and `pet_row.rs`.
 
 #![warn(clippy::future_not_send)]
@@ -34,7 +34,7 @@ mod storage;
 mod threads;
 mod time;
 
-pub use bulk::{SnapshotFileError, SqliteBulkStorage};
+pub use bulk::{BackupError, NewBackup, SqliteBulkStorage, SqliteSnapshot};
 pub use diagnosis::diagnose;
 pub use file::SqliteFile;
 pub use keys::{SqliteApiKeyDirectory, SqliteApiKeyStore, SqliteApiKeyUses, SqliteUseRecorder};

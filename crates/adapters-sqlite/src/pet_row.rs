@@ -29,8 +29,9 @@ pub(crate) struct PetRowWithoutStatus {
     category_id: i64,
 }
 
+/// What every INSERT writes beside the id: that of a create, and that of a copy.
 #[derive(Insertable)]
-#[diesel(table_name = pets)]
+#[diesel(table_name = pets, treat_none_as_default_value = false)]
 pub(crate) struct NewPetRow<'a> {
     name: &'a str,
     category_id: i64,

@@ -8,6 +8,23 @@ use crate::error::{CANNOT_OPEN, FULL, LOCKED, NOT_A_DATABASE, READ_ONLY, is_corr
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SqliteFileError {
+    /// There is no file.
+    #[error("{path}: the file does not exist: check storage.sqlite.path and the working directory")]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no file, but its log.
+    #[error(
+        "{path}: the file does not exist, but its log does: the last pets are in {log}. Put the file back beside its \
+         log; if the file is lost for good, move the log away and restore a backup"
+    )]
+    Lost {
+        /// The file.
+        path: PathBuf,
+        /// Its log.
+        log: PathBuf,
+    },
     /// The folder does not exist.
     #[error("{path}: the folder does not exist: create it, or change storage.sqlite.path")]
     NoFolder {
@@ -43,6 +60,23 @@ pub enum SqliteFileError {
         /// The file.
         path: PathBuf,
     },
+    /// A program from before the first release made the file.
+    #[error(
+        "{path}: a program from before version 0.1.0 made this file: write its pets with that program (animal-store \
+         pets export --output FILE), and import FILE into a new file with this one (animal-store pets import FILE)"
+    )]
+    OlderLayout {
+        /// The file.
+        path: PathBuf,
+    },
+    /// These migrations are pending, and this command does not run them.
+    #[error("{path}: these migrations are pending: {}; run animal-store migrate", .migrations.join(", "))]
+    Pending {
+        /// The file.
+        path: PathBuf,
+        /// Their versions.
+        migrations: Vec<String>,
+    },
     /// A newer program changed the schema by these migrations.
     #[error(
         "{path}: a newer program has made changes that this one cannot work with: {}; use its release, or restore a \
@@ -52,7 +86,7 @@ pub enum SqliteFileError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// Their names.
+        /// Their versions.
         migrations: Vec<String>,
     },
     /// A migration failed. It had no effect.
@@ -80,23 +114,10 @@ pub enum SqliteFileError {
         /// The file.
         path: PathBuf,
     },
-    /// The file was not closed, and its log is missing.
-    #[error(
-        "{path}: the file was in use when it was last written, and its log {log} is missing or empty: the last pets \
-         are in that log. Put it back beside the file, or restore a backup. If the log is lost for good, or another \
-         program has written it into the file, run: echo lost > {log:?}; the pets that were only in the log are gone \
-         then"
-    )]
-    LostLog {
-        /// The file.
-        path: PathBuf,
-        /// The missing log.
-        log: PathBuf,
-    },
     /// The path no longer names the file that this process has opened.
     #[error(
-        "{path}: the file was removed or replaced while this process uses it, so new pets are lost: put it back, or \
-         restart"
+        "{path}: the file was moved, removed or replaced while this process uses it: creates and API keys in it get 503 \
+         until it is back. Move it back, or restart"
     )]
     Replaced {
         /// The file.

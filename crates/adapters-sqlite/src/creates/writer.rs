@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     SqliteFile, SqliteFileError, SqliteSettings,
+    change::begin,
     concurrency::Instant,
     error::{FULL, storage_error},
     file::FileConnection,
@@ -28,6 +29,17 @@ const MAX_BATCH: usize = 1000;
 
 /// Longest pause between two sweeps.
 const MAX_SWEEP_PAUSE: Duration = Duration::from_mins(1);
+
+/// Time between two checks that the file is in place, if there is nothing to write.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A transaction that holds the write lock for longer is followed by a pause. Another process tries to take the lock
+/// each millisecond, so that an import and a server take turns.
+const LONG_TRANSACTION: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(3);
+
+/// Longer than any process runs.
+const NEVER: Duration = Duration::from_hours(100 * 366 * 24);
 
 /// The thread that writes, with its own connection.
 pub(super) struct Writer {
@@ -49,17 +61,19 @@ impl Writer {
         running: mpsc::Sender<()>,
     ) -> Result<(), SqliteFileError> {
         let (connection, retention) = (Some(file.connect()?), settings.idempotency_retention);
-        let next_sweep = Instant::now() + sweep_pause(retention);
+        let next_sweep = Instant::now() + if file.is_writable() { sweep_pause(retention) } else { NEVER };
         let mut writer = Self { file: file.clone(), connection, queue, metrics, retention, next_sweep };
         let run = move || {
             loop {
-                let wakeup = writer.queue.wait(writer.next_sweep);
+                let wakeup = writer.queue.wait(writer.next_sweep.min(Instant::now() + CHECK_INTERVAL));
                 // A panic must not end the thread. It drops the channels, so the clients get an error.
                 let work = catch_unwind(AssertUnwindSafe(|| {
                     if wakeup == Wakeup::Request && !writer.write() {
                         writer.connection = None;
                     }
-                    if wakeup != Wakeup::Closed && Instant::now() >= writer.next_sweep {
+                    // It logs and counts by itself.
+                    let is_in_place = wakeup != Wakeup::Deadline || writer.file.check_in_place().is_ok();
+                    if wakeup != Wakeup::Closed && is_in_place && Instant::now() >= writer.next_sweep {
                         writer.sweep();
                     }
                 }));
@@ -81,9 +95,10 @@ impl Writer {
     /// timeout passes while another process writes is still in the queue. Returns whether the connection can be used
     /// again.
     fn write(&mut self) -> bool {
-        let began = self
-            .connection()
-            .and_then(|connection| connection.batch_execute("BEGIN IMMEDIATE").map_err(|error| error.to_string()));
+        let timeout = self.file.timeout();
+        let began =
+            self.connection().and_then(|connection| begin(connection, timeout).map_err(|error| error.to_string()));
+        let start = Instant::now();
         let (mut adds, mut senders) = (Vec::new(), Vec::new());
         for request in self.queue.take(MAX_BATCH) {
             match request {
@@ -99,21 +114,25 @@ impl Writer {
             }
         }
         let results = began.map_err(BatchError::NotStored).and_then(|()| self.store(adds));
+        let was_long = start.elapsed() > LONG_TRANSACTION;
+        let is_usable = results.is_ok();
         match results {
             Ok(results) => {
                 for (sender, result) in senders.into_iter().zip(results) {
                     // The client may have disconnected.
                     let _ = sender.send(result);
                 }
-                true
             }
             Err(error) => {
                 for sender in senders {
                     let _ = sender.send(Err(error.clone().into()));
                 }
-                false
             }
         }
+        if was_long {
+            give_way();
+        }
+        is_usable
     }
 
     /// Adds pets and commits.
@@ -127,8 +146,9 @@ impl Writer {
         let size = adds.len();
         let mut batch = Batch::new(connection, retention);
         let results = adds.into_iter().map(|add| batch.add(add)).collect::<QueryResult<_>>().map_err(not_stored)?;
+        self.file.check_in_place().map_err(|error| BatchError::NotStored(error.to_string()))?;
         let start = Instant::now();
-        let committed = commit(connection);
+        let committed = commit(self.connection().map_err(BatchError::NotStored)?);
         self.metrics.batch_size.observe(u32::try_from(size).unwrap_or(u32::MAX).into());
         self.metrics.commit_duration.observe(start.elapsed().as_secs_f64());
         committed?;
@@ -176,6 +196,11 @@ fn commit(connection: &mut SqliteConnection) -> Result<(), BatchError> {
 /// and a process that starts after a crash would.
 fn commit_error(message: String) -> BatchError {
     if message.contains(FULL) { BatchError::NotStored(message) } else { BatchError::OutcomeUnknown(message) }
+}
+
+#[expect(clippy::disallowed_methods, reason = "nothing signals that another process waits for the lock")]
+fn give_way() {
+    thread::sleep(PAUSE);
 }
 
 fn sweep_pause(retention: Duration) -> Duration {

@@ -1,7 +1,13 @@
-use std::{path::Path, time::Duration};
+use std::{
+    os::unix::ffi::OsStrExt,
+    path::{Path, absolute},
+    time::Duration,
+};
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
+use super::{Access, unavailable};
 use crate::SqliteFileError;
 
 /// Size to which SQLite shortens the log after a checkpoint, in bytes. A burst of creates may leave a larger one.
@@ -10,23 +16,22 @@ const LOG_SIZE_LIMIT: u32 = 64 << 20;
 /// Size of the page cache of a connection, in KiB.
 const CACHE_SIZE: u32 = 8 << 10;
 
-/// Opens a connection. A commit of it is on the disk when it ends.
-pub(super) fn establish(path: &Path, timeout: Duration) -> Result<SqliteConnection, SqliteFileError> {
-    let mut connection = connect(path)?;
-    configure(path, &mut connection, timeout)?;
-    Ok(connection)
+/// Every byte that could have a meaning in a URI.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
+
+/// Opens a connection to an existing file, without reading it.
+pub(super) fn establish(path: &Path, access: Access) -> Result<SqliteConnection, SqliteFileError> {
+    let absolute = absolute(path).map_err(|error| unavailable(path, &error))?;
+    let mode = match access {
+        Access::Read => "ro",
+        // Not `rwc`: SQLite never creates the file.
+        Access::Write => "rw",
+    };
+    let url = format!("file:{}?mode={mode}", percent_encode(absolute.as_os_str().as_bytes(), ENCODED));
+    SqliteConnection::establish(&url).map_err(|error| SqliteFileError::from_message(path, &error.to_string()))
 }
 
-/// Opens a connection without its settings. It reads nothing.
-pub(super) fn connect(path: &Path) -> Result<SqliteConnection, SqliteFileError> {
-    let unavailable = |reason: String| SqliteFileError::Unavailable { path: path.to_owned(), reason };
-    // An absolute path is neither a URI nor `:memory:`.
-    let absolute = std::path::absolute(path).map_err(|error| unavailable(error.to_string()))?;
-    let url = absolute.to_str().ok_or_else(|| unavailable("the path is not UTF-8".to_owned()))?;
-    SqliteConnection::establish(url).map_err(|error| SqliteFileError::from_message(path, &error.to_string()))
-}
-
-/// Applies the settings. This reads the header of the file.
+/// Applies the settings: a commit of the connection is on the disk when it ends. This reads the file.
 pub(super) fn configure(
     path: &Path,
     connection: &mut SqliteConnection,

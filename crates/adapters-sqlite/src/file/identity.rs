@@ -1,16 +1,23 @@
 use std::{fs::Metadata, io, os::unix::fs::MetadataExt, path::Path};
 
-/// Device and inode of a file.
+use super::{Access, log_path};
+
+/// Device and inode of a file, and of its log if the file is written. Neither is opened: a process that closes a file loses
+/// all its locks of it, also those of SQLite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FileIdentity(u64, u64);
+pub(super) struct Identity {
+    file: (u64, u64),
+    log: Option<(u64, u64)>,
+}
 
-impl FileIdentity {
-    /// Returns the identity of the file that the path names now. The file is not opened.
-    pub(super) fn from_path(path: &Path) -> io::Result<Self> {
-        path.metadata().map(|metadata| Self::from_metadata(&metadata))
-    }
-
-    pub(super) fn from_metadata(metadata: &Metadata) -> Self {
-        Self(metadata.dev(), metadata.ino())
+impl Identity {
+    /// Returns the identity of the file that the path names now.
+    pub(super) fn of(path: &Path, access: Access) -> io::Result<Self> {
+        let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
+        let log = match access {
+            Access::Read => None,
+            Access::Write => log_path(path).metadata().ok().map(identity),
+        };
+        Ok(Self { file: identity(path.metadata()?), log })
     }
 }

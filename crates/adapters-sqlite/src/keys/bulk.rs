@@ -1,18 +1,18 @@
-//! All API keys at once, to move them to another store.
+//! All API keys at once, to copy them from or to another store.
 
 use std::time::SystemTime;
 
 use animal_store_app::{
-    ApiKeyId,
-    ports::{ApiKeyRecord, ApiKeyStoreError, BulkApiKeys},
+    ApiKeyId, missing_tokens,
+    ports::{ApiKeyRecord, ApiKeySource, ApiKeyStoreError, ApiKeyTarget, ImportedApiKeys},
 };
 use async_trait::async_trait;
 use diesel::SqliteConnection;
 
 use super::{
-    error::KeyError,
-    store::{SqliteApiKeyStore, find_key, insert_key, insert_token, owner},
-    tokens::{TokenRow, corrupt, parse_key, read_valid},
+    error::{KeyError, Refusal},
+    store::{SqliteApiKeyStore, find_key, insert_key, insert_token},
+    tokens::{TokenRow, corrupt, read_valid},
 };
 use crate::{
     change::AccessError,
@@ -20,14 +20,33 @@ use crate::{
 };
 
 #[async_trait]
-impl BulkApiKeys for SqliteApiKeyStore {
+impl ApiKeySource for SqliteApiKeyStore {
     async fn export(&self) -> Result<Vec<ApiKeyRecord>, ApiKeyStoreError> {
-        self.read(|connection, now| read_valid(connection, milliseconds(now))?.iter().map(record).collect()).await
+        self.read(records).await
+    }
+}
+
+#[async_trait]
+impl ApiKeyTarget for SqliteApiKeyStore {
+    async fn check_writable(&self) -> Result<(), ApiKeyStoreError> {
+        // The file was opened to be written.
+        Ok(())
     }
 
-    async fn import(&self, records: Vec<ApiKeyRecord>) -> Result<usize, ApiKeyStoreError> {
-        self.change(move |connection, now| import(connection, &records, now)).await
+    async fn import(&self, given: Vec<ApiKeyRecord>) -> Result<ImportedApiKeys, ApiKeyStoreError> {
+        self.change(move |connection, now| {
+            let refused = |conflict| AccessError::Refused(Refusal::Import(conflict));
+            let (missing, imported) = missing_tokens(&records(connection, now)?, &given, now).map_err(refused)?;
+            insert(connection, &missing)?;
+            Ok(imported)
+        })
+        .await
     }
+}
+
+/// Returns the tokens that are valid at this time.
+pub(crate) fn records(connection: &mut SqliteConnection, now: SystemTime) -> Result<Vec<ApiKeyRecord>, KeyError> {
+    read_valid(connection, milliseconds(now))?.iter().map(record).collect()
 }
 
 fn record(row: &TokenRow) -> Result<ApiKeyRecord, KeyError> {
@@ -41,35 +60,17 @@ fn record(row: &TokenRow) -> Result<ApiKeyRecord, KeyError> {
     })
 }
 
-fn import(connection: &mut SqliteConnection, records: &[ApiKeyRecord], now: SystemTime) -> Result<usize, KeyError> {
-    let mut added = 0;
+fn insert(connection: &mut SqliteConnection, records: &[ApiKeyRecord]) -> Result<(), KeyError> {
     let mut last: Option<(&ApiKeyId, i64)> = None;
-    for record in records.iter().filter(|record| record.expires.is_none_or(|expires| expires > now)) {
-        // Tokens of one key that were created in one second keep their order.
-        let earlier = last.filter(|(id, _)| *id == &record.key.id);
-        let created = milliseconds(record.created).max(earlier.map_or(0, |(_, created)| created + 1));
-        last = Some((&record.key.id, created));
-        if add(connection, record, created)? {
-            added += 1;
+    for ApiKeyRecord { key, digest, last_four, created, expires } in records {
+        if find_key(connection, &key.id)?.is_none() {
+            insert_key(connection, key)?;
         }
+        // Tokens of one key that were created in one second keep their order.
+        let earlier = last.filter(|(id, _)| *id == &key.id);
+        let created = milliseconds(*created).max(earlier.map_or(0, |(_, created)| created + 1));
+        last = Some((&key.id, created));
+        insert_token(connection, &key.id, (digest.as_bytes(), last_four), created, expires.map(milliseconds))?;
     }
-    Ok(added)
-}
-
-/// Returns whether the token was added.
-fn add(connection: &mut SqliteConnection, record: &ApiKeyRecord, created: i64) -> Result<bool, KeyError> {
-    let ApiKeyRecord { key, digest, .. } = record;
-    match find_key(connection, &key.id)? {
-        None => insert_key(connection, key)?,
-        Some(stored) if parse_key(&stored)? == *key => {}
-        Some(_) => return Err(AccessError::Refused("id")),
-    }
-    match owner(connection, digest.as_bytes())? {
-        Some(owner) if owner.id == key.id => return Ok(false),
-        Some(_) => return Err(AccessError::Refused("token")),
-        None => {}
-    }
-    let expires = record.expires.map(milliseconds);
-    insert_token(connection, &key.id, (digest.as_bytes(), &record.last_four), created, expires)?;
-    Ok(true)
+    Ok(())
 }

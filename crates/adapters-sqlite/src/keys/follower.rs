@@ -99,6 +99,7 @@ impl Follower {
 
     /// Returns the tokens if their version has changed.
     fn read(&mut self) -> Result<Option<Tokens>, KeyError> {
+        self.file.check_in_place()?;
         let connection = match &mut self.connection {
             Some(connection) => connection,
             none => none.insert(self.file.connect()?),

@@ -2,13 +2,13 @@ use std::time::{Duration, SystemTime};
 
 use animal_store_app::{
     ApiKey, ApiKeyId, ApiKeyLabel, Scopes,
-    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, RecordedUses, TokenEntry},
+    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, RecordedUses, RotatedKey, TokenEntry},
 };
 use async_trait::async_trait;
-use diesel::prelude::*;
+use diesel::{dsl::max, prelude::*};
 
 use super::{
-    error::{KeyError, port_error},
+    error::{KeyError, Refusal, port_error},
     tokens::{KeyRow, TokenRow, delete_expired, parse_key, read_valid},
     use_rows,
 };
@@ -32,15 +32,19 @@ impl SqliteApiKeyStore {
         Self { file }
     }
 
-    /// Returns whether the file is new: no command or start has added, rotated or revoked an API key in it.
+    /// Adds a key with its first token if the file is new: no command or start has added, rotated or revoked an API key
+    /// in it. Returns whether it was added. Of several starts at one moment, one adds its key.
     ///
     /// # Errors
-    /// If the file cannot be read.
-    pub async fn was_never_changed(&self) -> Result<bool, ApiKeyStoreError> {
-        self.read(|connection, _| {
-            let version: Option<i64> =
-                api_key_state::table.select(api_key_state::version).first(connection).optional()?;
-            Ok(version == Some(0))
+    /// See [`ApiKeyStoreError`].
+    pub async fn add_first(&self, key: ApiKey, token: NewToken) -> Result<bool, ApiKeyStoreError> {
+        self.change(move |connection, now| {
+            let version: i64 = api_key_state::table.select(api_key_state::version).first(connection)?;
+            if version == 0 {
+                insert_key(connection, &key)?;
+                insert_new_token(connection, &key.id, &token, milliseconds(now), expiry(&token, now))?;
+            }
+            Ok(version == 0)
         })
         .await
     }
@@ -65,7 +69,7 @@ impl SqliteApiKeyStore {
     ) -> Result<T, ApiKeyStoreError> {
         let file = self.file.clone();
         let changed = run_blocking(move || {
-            change(&mut *file.connect()?, file.timeout(), |connection| {
+            change(&file, &mut *file.connect()?, |connection| {
                 let now = SystemTime::now();
                 delete_expired(connection, milliseconds(now))?;
                 let result = work(connection, now)?;
@@ -119,6 +123,16 @@ pub(super) fn insert_token(
     Ok(())
 }
 
+fn insert_new_token(
+    connection: &mut SqliteConnection,
+    id: &ApiKeyId,
+    token: &NewToken,
+    created_at: i64,
+    expires_at: Option<i64>,
+) -> Result<(), KeyError> {
+    insert_token(connection, id, (token.digest.as_bytes(), &token.last_four), created_at, expires_at)
+}
+
 /// Returns when the lifetime of a new token ends, in milliseconds since 1970, rounded up.
 fn expiry(token: &NewToken, now: SystemTime) -> Option<i64> {
     let since_1970 = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -135,11 +149,10 @@ impl ApiKeyStore for SqliteApiKeyStore {
                 return Ok(AddedKey::Existing(owner));
             }
             if find_key(connection, &key.id)?.is_some() {
-                return Err(AccessError::Refused("id"));
+                return Err(AccessError::Refused(Refusal::Taken("id")));
             }
             insert_key(connection, &key)?;
-            let token_text = (&digest[..], token.last_four.as_str());
-            insert_token(connection, &key.id, token_text, milliseconds(now), expiry(&token, now))?;
+            insert_new_token(connection, &key.id, &token, milliseconds(now), expiry(&token, now))?;
             Ok(AddedKey::New)
         })
         .await
@@ -158,7 +171,7 @@ impl ApiKeyStore for SqliteApiKeyStore {
         id: &ApiKeyId,
         token: NewToken,
         grace: Duration,
-    ) -> Result<Option<ApiKey>, ApiKeyStoreError> {
+    ) -> Result<Option<RotatedKey>, ApiKeyStoreError> {
         use api_key_tokens::{api_key_id, created_at, digest, expires_at};
         let id = id.clone();
         self.change(move |connection, now| {
@@ -166,7 +179,7 @@ impl ApiKeyStore for SqliteApiKeyStore {
             let key = parse_key(&key)?;
             let new_digest = &token.digest.as_bytes()[..];
             if owner(connection, new_digest)?.is_some() {
-                return Err(AccessError::Refused("token"));
+                return Err(AccessError::Refused(Refusal::Taken("token")));
             }
             let tokens = api_key_tokens::table.filter(api_key_id.eq(id.as_str()));
             let newest = tokens.order((created_at.desc(), digest.desc())).select((created_at, expires_at));
@@ -177,10 +190,11 @@ impl ApiKeyStore for SqliteApiKeyStore {
             let end = milliseconds(now.checked_add(grace).unwrap_or(from_milliseconds(i64::MAX)));
             let outlives = expires_at.is_null().or(expires_at.gt(end));
             diesel::update(tokens.filter(outlives)).set(expires_at.eq(end)).execute(connection)?;
-            insert_token(connection, &id, (new_digest, &token.last_four), created, expires)?;
+            let old_tokens_end: Option<i64> = tokens.select(max(expires_at)).first(connection)?;
+            insert_new_token(connection, &id, &token, created, expires)?;
             // Without grace the old tokens have expired now.
             delete_expired(connection, milliseconds(now))?;
-            Ok(Some(key))
+            Ok(Some(RotatedKey { key, old_tokens_end: whole_second(old_tokens_end.unwrap_or(end)) }))
         })
         .await
     }
@@ -197,13 +211,16 @@ impl ApiKeyStore for SqliteApiKeyStore {
 }
 
 fn entry(row: &TokenRow) -> Result<TokenEntry, KeyError> {
-    let whole_second = |milliseconds: i64| from_milliseconds(milliseconds.div_euclid(1000).saturating_mul(1000));
     Ok(TokenEntry {
         key: row.key()?,
         last_four: row.last_four()?,
         created: whole_second(row.created_at),
         expires: row.expires_at.map(|expires| whole_second(expires.saturating_add(500))),
     })
+}
+
+fn whole_second(milliseconds: i64) -> SystemTime {
+    from_milliseconds(milliseconds.div_euclid(1000).saturating_mul(1000))
 }
 
 /// Stands for a key that is revoked although its row is not valid.

@@ -119,7 +119,7 @@ impl Writer {
         }
         let (file, pending) = (self.file.clone(), self.pending.clone());
         let written = run_blocking(move || -> Result<(), KeyError> {
-            change(&mut *file.connect()?, file.timeout(), |connection| use_rows::write(connection, &pending, now))
+            change(&file, &mut *file.connect()?, |connection| use_rows::write(connection, &pending, now))
         });
         let file = self.file.path().display();
         match written.await {

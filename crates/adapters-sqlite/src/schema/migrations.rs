@@ -1,91 +1,119 @@
 use std::path::Path;
 
 use animal_store_app::SchemaComparison;
-use diesel::{QueryResult, SqliteConnection, connection::SimpleConnection, prelude::*};
-use diesel_migrations::MigrationHarness;
+use diesel::{
+    QueryResult, SqliteConnection,
+    connection::SimpleConnection,
+    migration::{self, MigrationSource},
+    prelude::*,
+    sqlite::Sqlite,
+};
+use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
-use super::{APPLICATION_ID, named_migration, tables::__diesel_schema_migrations as records};
+use super::{APPLICATION_ID, tables::__diesel_schema_migrations as records};
 use crate::{SqliteFileError, scalar::number};
 
+const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
+
 /// Compares the migrations of this program with the recorded ones.
-pub(crate) fn compare(connection: &mut SqliteConnection) -> QueryResult<SchemaComparison> {
+fn compare(connection: &mut SqliteConnection) -> QueryResult<SchemaComparison> {
     const HAS_RECORDS: &str = "SELECT count(*) FROM sqlite_schema WHERE name = '__diesel_schema_migrations'";
     let recorded: Vec<String> = match number(connection, HAS_RECORDS)? {
         0 => Vec::new(),
         _ => records::table.select(records::version).order(records::version).load(connection)?,
     };
-    Ok(SchemaComparison::from_names(named_migration::names(), &recorded))
+    let migrations = MigrationSource::<Sqlite>::migrations(&MIGRATIONS).expect("embedded migrations can be read");
+    let mut versions: Vec<_> = migrations.iter().map(|migration| migration.name().version().to_string()).collect();
+    versions.sort_unstable();
+    Ok(SchemaComparison::from_versions(versions, &recorded))
 }
 
-/// Runs the pending migrations, one process at a time.
-pub(crate) fn migrate(path: &Path, connection: &mut SqliteConnection) -> Result<(), SqliteFileError> {
-    let failed = |error: diesel::result::Error| SqliteFileError::from_message(path, &error.to_string());
-    let mut comparison = compare(connection).map_err(failed)?;
-    if !comparison.pending.is_empty() && comparison.contracted.is_empty() {
-        connection.immediate_transaction(run_pending).map_err(|error| migration_error(path, &error.to_string()))?;
-        comparison = compare(connection).map_err(failed)?;
+/// Returns the comparison if this program works with the schema after the pending migrations.
+pub(crate) fn check(path: &Path, connection: &mut SqliteConnection) -> Result<SchemaComparison, SqliteFileError> {
+    let compared = compare(connection).map_err(|error| SqliteFileError::from_message(path, &error.to_string()))?;
+    let path = path.to_owned();
+    if compared.is_older_layout {
+        return Err(SqliteFileError::OlderLayout { path });
     }
-    if !comparison.contracted.is_empty() {
-        return Err(SqliteFileError::Newer { path: path.to_owned(), migrations: comparison.contracted });
+    if !compared.contracted.is_empty() {
+        return Err(SqliteFileError::Newer { path, migrations: compared.contracted });
     }
-    if !comparison.newer.is_empty() {
-        let migrations = comparison.newer.join(", ");
-        tracing::warn!(file = %path.display(), migrations, "a newer program has expanded the schema");
-    }
-    Ok(())
+    Ok(compared)
 }
 
-/// A full disk, for example, is not a failure of the migration itself.
-fn migration_error(path: &Path, message: &str) -> SqliteFileError {
-    match SqliteFileError::from_message(path, message) {
+/// Runs the pending migrations, one process at a time, and returns their versions.
+pub(crate) fn migrate(path: &Path, connection: &mut SqliteConnection) -> Result<Vec<String>, SqliteFileError> {
+    if check(path, connection)?.pending.is_empty() {
+        return Ok(Vec::new());
+    }
+    run(connection, MIGRATIONS).map_err(|error| match SqliteFileError::from_message(path, &error.to_string()) {
+        // A full disk, for example, is not a failure of the migration itself.
         SqliteFileError::Unavailable { path, reason } => SqliteFileError::Migration { path, reason },
         error => error,
-    }
+    })
 }
 
-/// Compares again, because another process may have run them meanwhile.
-fn run_pending(connection: &mut SqliteConnection) -> diesel::migration::Result<()> {
-    let pending = compare(connection)?.pending;
-    if pending.is_empty() {
-        return Ok(());
-    }
-    connection.batch_execute(&format!("PRAGMA application_id = {APPLICATION_ID}"))?;
-    connection.applied_migrations()?;
-    for migration in named_migration::all().iter().filter(|migration| pending.contains(&migration.name)) {
-        connection.run_migration(migration)?;
-    }
-    Ok(())
+/// SQLite ignores a change of `foreign_keys` within a transaction.
+fn run(connection: &mut SqliteConnection, source: impl MigrationSource<Sqlite>) -> migration::Result<Vec<String>> {
+    connection.batch_execute("PRAGMA foreign_keys = OFF")?;
+    let done = connection.immediate_transaction(|connection| {
+        connection.batch_execute(&format!("PRAGMA application_id = {APPLICATION_ID}"))?;
+        // Another process may have run some of them meanwhile.
+        let done = connection.run_pending_migrations(source)?.iter().map(ToString::to_string).collect();
+        match number(connection, "SELECT count(*) FROM pragma_foreign_key_check")? {
+            0 => Ok(done),
+            rows => Err(format!("{rows} rows would refer to rows that do not exist").into()),
+        }
+    });
+    connection.batch_execute("PRAGMA foreign_keys = ON")?;
+    done
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::fs;
 
+    use diesel_migrations::FileBasedMigrations;
     use tempfile::TempDir;
 
     use super::*;
-    use crate::{SqliteFile, problems::Problems};
 
-    #[test]
-    fn only_an_expansion_by_a_newer_program_is_logged() {
+    const KEY: &str = "INSERT INTO api_keys (id, label, scopes) VALUES ('key', 'label', 'read');
+        INSERT INTO api_key_tokens (digest, api_key_id, last_four, created_at) VALUES (x'00', 'key', 'last', 0);";
+
+    fn database() -> SqliteConnection {
+        let mut connection = SqliteConnection::establish(":memory:").unwrap();
+        connection.batch_execute("PRAGMA foreign_keys = ON").unwrap();
+        run(&mut connection, MIGRATIONS).unwrap();
+        connection.batch_execute(KEY).unwrap();
+        connection
+    }
+
+    /// Runs a migration of another release.
+    fn migrate(connection: &mut SqliteConnection, up: &str) -> migration::Result<Vec<String>> {
         let folder = TempDir::new().unwrap();
-        let path = folder.path().join("pets.db");
-        let open = || SqliteFile::open(&path, Duration::from_secs(20)).unwrap();
-        let (problems, _guard) = Problems::start();
-        let newer = "INSERT INTO __diesel_schema_migrations (version) VALUES ('9998_expand_x')";
-        open().connect().unwrap().batch_execute(newer).unwrap();
-        assert_eq!(problems.count(), 0);
-        open();
-        assert_eq!(problems.count(), 1);
+        let migration = folder.path().join("0002-contract_test");
+        fs::create_dir(&migration).unwrap();
+        fs::write(migration.join("up.sql"), up).unwrap();
+        run(connection, FileBasedMigrations::from_path(folder.path()).unwrap())
     }
 
     #[test]
-    fn a_failure_around_a_migration_is_not_one_of_the_migration() {
-        let error = |message| migration_error(Path::new("pets.db"), message);
-        assert!(matches!(error("database or disk is full"), SqliteFileError::Full { .. }));
-        assert!(matches!(error("database is locked"), SqliteFileError::Locked { .. }));
-        let error = error("near \"TABEL\": syntax error");
-        assert!(matches!(error, SqliteFileError::Migration { .. }), "{error}");
-        assert!(error.to_string().contains("animal-store doctor"), "{error}");
+    fn a_table_that_others_refer_to_can_be_rebuilt() {
+        let mut connection = database();
+        let rebuild = "CREATE TABLE new (id TEXT NOT NULL PRIMARY KEY, label TEXT NOT NULL, scopes TEXT NOT NULL);
+            INSERT INTO new SELECT * FROM api_keys; DROP TABLE api_keys; ALTER TABLE new RENAME TO api_keys;";
+        assert_eq!(migrate(&mut connection, rebuild).unwrap(), ["0002contract"]);
+        assert_eq!(number(&mut connection, "SELECT count(*) FROM api_key_tokens").unwrap(), 1);
+        assert_eq!(number(&mut connection, "PRAGMA foreign_keys").unwrap(), 1);
+    }
+
+    #[test]
+    fn a_migration_that_breaks_a_reference_changes_nothing() {
+        let mut connection = database();
+        let error = migrate(&mut connection, "DELETE FROM api_keys").unwrap_err();
+        assert!(error.to_string().starts_with("1 rows would refer"), "{error}");
+        assert_eq!(number(&mut connection, "SELECT count(*) FROM api_keys").unwrap(), 1);
+        assert_eq!(compare(&mut connection).unwrap().contracted, Vec::<String>::new());
     }
 }

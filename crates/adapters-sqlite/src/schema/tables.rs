@@ -55,26 +55,9 @@ diesel::table! {
 }
 
 diesel::table! {
-    imports (source) {
-        source -> Binary,
-        lines -> BigInt,
-        digest -> Binary,
-        finished -> Bool,
-    }
-}
-
-diesel::table! {
     /// Records of the migrations that were run, in a table of Diesel.
     __diesel_schema_migrations (version) {
         version -> Text,
-    }
-}
-
-diesel::table! {
-    /// SQLite's own table: the greatest id that was assigned in each table.
-    sqlite_sequence (name) {
-        name -> Text,
-        seq -> BigInt,
     }
 }
 

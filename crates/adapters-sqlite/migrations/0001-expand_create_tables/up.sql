@@ -68,15 +68,3 @@ CREATE TABLE api_key_uses (
     last_used_at INTEGER NOT NULL,
     PRIMARY KEY (api_key_id, kind)
 ) STRICT, WITHOUT ROWID;
-
--- The progress of imports.
-CREATE TABLE imports (
-    -- SHA-256 of the beginning of the file.
-    source   BLOB    NOT NULL PRIMARY KEY,
-    -- Number of lines that are done.
-    lines    INTEGER NOT NULL,
-    -- SHA-256 of these lines.
-    digest   BLOB    NOT NULL,
-    -- 1: the file has no other lines.
-    finished INTEGER NOT NULL CHECK (finished IN (0, 1))
-) STRICT, WITHOUT ROWID;

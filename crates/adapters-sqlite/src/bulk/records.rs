@@ -11,7 +11,7 @@ use diesel::{
     sql_types::{Binary, Bool, Text},
 };
 
-use super::error::BulkError;
+use super::BulkError;
 use crate::{
     change::AccessError,
     schema::tables::idempotency_keys,
