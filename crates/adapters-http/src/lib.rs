@@ -42,6 +42,7 @@ pub use middleware::{
     trusted_proxies::{TrustedProxies, TrustedProxiesError},
 };
 pub use openapi::openapi_document;
+pub use pets::{line, parse_line};
 pub use serve::{ApiSettings, serve_api, serve_management};
 pub use traces::{ServerTimingLayer, TraceSettings};
 pub use transport::{

@@ -19,3 +19,20 @@ pub(crate) use cursor::CURSOR_PATTERN;
 pub(crate) use get::get_pet;
 pub(crate) use idempotency_key::{IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_PATTERN, IDEMPOTENCY_REPLAYED};
 pub(crate) use list::list_pets;
+
+use animal_store_domain::{NewPet, Pet};
+
+/// Parses a line of a file of pets, which has the shape of a request body of `createPet`.
+///
+/// # Errors
+/// Every problem of the line, for people.
+pub fn parse_line(line: &[u8]) -> Result<NewPet, String> {
+    new_pet_request::parse(line, "the line").map_err(|problems| problems.to_string())
+}
+
+/// Returns a pet as a line of such a file, with its id and the end of the line.
+pub fn line(pet: &Pet) -> Vec<u8> {
+    let mut line = pet_response::pet(pet);
+    line.push(b'\n');
+    line
+}

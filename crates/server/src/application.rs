@@ -27,7 +27,7 @@ use crate::{
     listeners::Listeners,
     process_metrics,
     shutdown::ShutdownRequest,
-    wiring::{Adapters, SharedFile},
+    wiring::{Adapters, FileUse, SharedFile},
 };
 
 /// Timeout for closing connections that are cut off, and for the batch that is being committed. The end of the process
@@ -56,7 +56,7 @@ impl Application {
     /// configuration requires it.
     pub async fn build(config: Config, dropped_log_lines: Counter) -> anyhow::Result<Self> {
         let listeners = Listeners::bind(&config, None)?;
-        Self::start(config, listeners, SharedFile::default(), dropped_log_lines).await
+        Self::start(config, listeners, SharedFile::new(FileUse::Serve), dropped_log_lines).await
     }
 
     /// Starts the adapters behind listeners that are bound.

@@ -9,7 +9,6 @@
 //!
 //! **Proof.** `crates/server/tests/process`, above all `command_line.rs`, `keys_refused.rs` and `secrets.rs`.
 
-mod backup;
 mod copy;
 mod doctor;
 mod file_limit;
@@ -21,7 +20,6 @@ mod options;
 mod pets;
 mod quickstart;
 mod random;
-mod restore;
 mod serve;
 mod transfer;
 
@@ -55,30 +53,28 @@ enum Command {
     /// Administers the API keys in the file or in Redis.
     #[command(subcommand)]
     Keys(keys::Command),
-    /// Examines the configuration, the file, PostgreSQL and Redis, and changes nothing.
+    /// Examines the file, PostgreSQL, Redis and the certificate, and changes nothing.
     Doctor(doctor::DoctorArgs),
     /// Queries /ready of the configured management listener: exit code 0 if the instance is ready.
     Health(health::HealthArgs),
     /// Prints the OpenAPI document of the API.
     #[command(name = "openapi")]
     OpenApi,
-    /// Runs the pending migrations of PostgreSQL and prints their names.
+    /// Runs the pending migrations of PostgreSQL or of the file, and prints their versions.
     Migrate(migrate::MigrateArgs),
     /// Exports pets to a file, or imports them from one.
     #[command(subcommand)]
     Pets(pets::Command),
     /// Copies pets, idempotency keys and API keys from one store to another. The environment is ignored.
     Copy(copy::CopyArgs),
-    /// Writes pets, idempotency keys and digests of API keys to a file.
-    Backup(backup::BackupArgs),
-    /// Adds the content of a backup to a store without other pets.
-    Restore(restore::RestoreArgs),
+    /// Copies pets, idempotency keys and API keys into a new SQLite file, which is a store of its own.
+    Backup(copy::BackupArgs),
 }
 
 /// The command line or the configuration is invalid, or not valid for this command.
 #[derive(Debug, Error)]
 #[error("{0}")]
-struct InvalidConfig(String);
+pub(crate) struct InvalidConfig(pub(crate) String);
 
 /// Returns the command line, for its man pages and completions.
 pub fn command() -> clap::Command {
@@ -106,9 +102,8 @@ pub fn run() -> ExitCode {
         Command::Health(health) => std::mem::take(&mut health.settings).into(),
         Command::Pets(pets) => std::mem::take(pets.settings_mut()).into(),
         Command::Backup(backup) => std::mem::take(&mut backup.settings).into(),
-        Command::Restore(restore) => std::mem::take(&mut restore.settings).into(),
         Command::Copy(_) if cli.options != Options::default() => {
-            return fail("options before copy have no effect: --from and --to name its configuration files", 2);
+            return fail("options before copy have no effect: --from and --to name its stores", 2);
         }
         Command::Copy(args) => return exit_code(copy::run(args)),
         Command::OpenApi => return exit_code(print_openapi()),
@@ -119,8 +114,7 @@ pub fn run() -> ExitCode {
     };
     exit_code(match command {
         Command::Pets(command) => pets::run(command, config),
-        Command::Backup(args) => backup::run(args, config),
-        Command::Restore(args) => restore::run(args, config),
+        Command::Backup(args) => copy::back_up(&args, config),
         Command::CheckConfig(_) => print_config(&config),
         Command::Keys(command) => keys::run(command, &config),
         Command::Migrate(args) => migrate::run(&args, config),

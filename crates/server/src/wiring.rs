@@ -1,28 +1,29 @@
 //! Selects the adapter behind each port. No other module chooses an adapter.
 
-mod bulk_stores;
+mod copies;
 mod shared_file;
+mod storage;
 
 use std::sync::{Arc, Weak};
 
 use animal_store_adapters_http::UseCases;
-use animal_store_adapters_memory::{MemoryApiKeyDirectory, MemoryPetRepository};
-use animal_store_adapters_postgres::PgStorage;
+use animal_store_adapters_memory::MemoryApiKeyDirectory;
 use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyStore, RedisApiKeyUses};
-use animal_store_adapters_sqlite::{SqliteApiKeyDirectory, SqliteApiKeyStore, SqliteApiKeyUses, SqliteStorage};
+use animal_store_adapters_sqlite::{SqliteApiKeyDirectory, SqliteApiKeyStore, SqliteApiKeyUses};
 use animal_store_app::{
     Authenticate, CheckReadiness, CreatePet, GetPet, ListPets, NoteDeprecatedUse,
-    ports::{ApiKeyDirectory, ApiKeyStore, ApiKeyUses, NotReady, PetRepository, Readiness},
+    ports::{ApiKeyDirectory, ApiKeyStore, ApiKeyUses, NotReady, Readiness},
 };
-use anyhow::Context;
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
 pub(crate) use self::{
-    bulk_stores::{BulkAccess, BulkStores},
-    shared_file::SharedFile,
+    copies::{CopySource, CopyTarget},
+    shared_file::{FileUse, SharedFile, suggest_create},
+    storage::Storage,
 };
+use self::storage::NewRepository;
 use crate::config::{KeysConfig, SqliteConfig, StorageConfig};
 
 /// The adapters that the configuration selects.
@@ -48,9 +49,6 @@ struct WorkerAdapters {
 /// A probe that does not keep its adapter open.
 struct WeakProbe<T>(Weak<T>);
 
-/// Creates the repository of one worker.
-type NewRepository = Arc<dyn Fn() -> Arc<dyn PetRepository> + Send + Sync>;
-
 /// Creates the record of uses of one worker.
 type NewUses = Arc<dyn Fn() -> Arc<dyn ApiKeyUses> + Send + Sync>;
 
@@ -62,32 +60,9 @@ impl Adapters {
         registry: &mut Registry,
     ) -> anyhow::Result<Self> {
         let (pets, api_keys) = (storage.to_string(), keys.to_string());
-        let mut storage_probe: Option<Arc<dyn Readiness>> = None;
         let mut keys_probe: Option<Arc<dyn Readiness>> = None;
-        let mut writer = None;
-        let new_repository: NewRepository = match storage {
-            StorageConfig::Sqlite(sqlite) => {
-                let started = SqliteStorage::start(&file.open(&sqlite).await?, sqlite.settings, registry)?;
-                let (storage, writer_end) = started;
-                storage_probe = Some(storage.readiness());
-                writer = Some(writer_end);
-                let repository = Arc::new(storage.repository());
-                Arc::new(move || repository.clone())
-            }
-            StorageConfig::Memory { idempotency_retention } => {
-                tracing::warn!("pets are kept in memory and are lost when the process ends");
-                let repository = Arc::new(MemoryPetRepository::new(idempotency_retention));
-                Arc::new(move || repository.clone())
-            }
-            StorageConfig::Postgres(postgres) => {
-                let (endpoint, migrate_endpoint) = (postgres.endpoint, postgres.migrate_endpoint);
-                let started = PgStorage::start(endpoint, migrate_endpoint, postgres.settings, registry).await;
-                let (storage, writer_end) = started.context("the storage cannot be used")?;
-                storage_probe = Some(storage.readiness());
-                writer = Some(writer_end);
-                Arc::new(move || Arc::new(storage.repository()))
-            }
-        };
+        let Storage { new_repository, readiness: storage_probe, writer } =
+            Storage::start(storage, &mut file, registry).await?;
         let mut uses_writer = None;
         let (directory, new_uses): (Arc<dyn ApiKeyDirectory>, NewUses) = match keys {
             KeysConfig::Sqlite(sqlite) => {
@@ -111,6 +86,7 @@ impl Adapters {
                 (directory, Arc::new(move || Arc::new(uses.recorder())))
             }
         };
+        file.register_metrics(registry);
         tracing::info!(pets, api_keys, "storage selected");
         let readiness = CheckReadiness::new(storage_probe, keys_probe);
         let workers = WorkerAdapters { directory, new_uses, new_repository };
@@ -162,10 +138,12 @@ pub(crate) async fn api_key_store(
 ) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>> {
     Ok(match keys {
         KeysConfig::Sqlite(sqlite) => Some(sqlite_api_key_store(sqlite, file).await?),
-        KeysConfig::Memory { .. } => None,
-        KeysConfig::Redis(redis) => {
-            let (prefix, timeout) = (&redis.directory.prefix, redis.directory.timeout);
-            Some(Arc::new(RedisApiKeyStore::new(redis.endpoint.clone(), prefix, timeout)))
-        }
+        keys => redis_api_key_store(keys).map(|store| Arc::new(store) as _),
     })
+}
+
+/// Returns the store of API keys in Redis, if they are there.
+fn redis_api_key_store(keys: &KeysConfig) -> Option<RedisApiKeyStore> {
+    let KeysConfig::Redis(redis) = keys else { return None };
+    Some(RedisApiKeyStore::new(redis.endpoint.clone(), &redis.directory.prefix, redis.directory.timeout))
 }

@@ -24,7 +24,7 @@ pub(crate) async fn create_pet(
         // For the request log.
         request.extensions_mut().insert(key.clone());
     }
-    let pet = new_pet_request::parse(&body)?;
+    let pet = new_pet_request::parse(&body, "the request body").map_err(ApiError::InvalidBody)?;
     let add = use_cases.create_pet.execute(&access, AddPet { pet, idempotency_key });
     let AddedPet { pet, replayed } = add.instrument(spans::storage()).await?;
     let mut response = HttpResponse::Created();

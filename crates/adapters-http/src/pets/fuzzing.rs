@@ -21,7 +21,7 @@ pub fn parse_query(query: &str) -> Result<ListQuery, String> {
 /// # Errors
 /// The problems of its members.
 pub fn parse_body(body: &[u8]) -> Result<NewPet, String> {
-    new_pet_request::parse(body).map_err(problems)
+    new_pet_request::parse(body, "the request body").map_err(|problems| problems.to_string())
 }
 
 fn problems(error: ApiError) -> String {

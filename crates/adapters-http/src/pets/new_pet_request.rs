@@ -17,24 +17,17 @@ use serde_json::value::RawValue;
 use validator::{Validate, ValidationError, ValidationErrors};
 
 use super::{json_integer, member::Member};
-use crate::error::{ApiError, Problems};
+use crate::error::Problems;
 
-pub(super) fn parse(body: &[u8]) -> Result<NewPet, ApiError> {
-    let text = str::from_utf8(body).map_err(|_| invalid("the request body must be JSON in UTF-8"))?;
-    let request: NewPetRequest = serde_json::from_str(text).map_err(|error| {
-        invalid(if error.is_data() {
-            "the request body must be a JSON object"
-        } else {
-            "the request body must be valid JSON"
-        })
-    })?;
-    request.validate().map_err(|errors| ApiError::InvalidBody(problems(&errors)))?;
+/// Parses a request body, or another text of the same shape. `subject` names it in problems.
+pub(super) fn parse(json: &[u8], subject: &str) -> Result<NewPet, Problems> {
+    let invalid = |problem: &str| Problems::one(format!("{subject} must be {problem}"));
+    let text = str::from_utf8(json).map_err(|_| invalid("JSON in UTF-8"))?;
+    let request: NewPetRequest = serde_json::from_str(text)
+        .map_err(|error| invalid(if error.is_data() { "a JSON object" } else { "valid JSON" }))?;
+    request.validate().map_err(|errors| problems(&errors))?;
     let new_pet = NewPet::new(request.name.into_value(), request.category_id.into_value());
     Ok(new_pet.with_status(request.status.into_value()))
-}
-
-fn invalid(problem: &str) -> ApiError {
-    ApiError::InvalidBody(Problems::one(problem))
 }
 
 #[derive(Validate)]

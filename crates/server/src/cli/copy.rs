@@ -1,27 +1,37 @@
-//! `animal-store copy`: copies the store of one configuration file into the store of another one.
+//! `animal-store copy` and `animal-store backup`: copies a store into another one, or into a new SQLite file.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
 
-use animal_store_app::{CopyApiKeys, CopyStorage, CopySummary};
-use anyhow::{bail, ensure};
+use animal_store_adapters_sqlite::NewBackup;
+use animal_store_app::{CopyPass, CopyStore, CopySummary};
+use anyhow::ensure;
 use clap::Args;
 
 use super::{
     InvalidConfig,
-    transfer::{self, Progress, StopRequest, Total, command_line, print_result},
+    options::Settings,
+    transfer::{self, print_result, progress_bar},
 };
 use crate::{
-    config::{Config, Sources},
+    config::{Config, Sources, StorageConfig},
     telemetry,
-    wiring::BulkAccess,
+    wiring::{CopySource, CopyTarget},
 };
 
-#[derive(Debug, Clone, Args)]
+/// First bytes of an SQLite file.
+const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
+
+#[derive(Debug, Args)]
 pub(super) struct CopyArgs {
-    /// Configuration file of the store to read.
+    /// The store to read: its configuration file, or its SQLite file.
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
-    /// Configuration file of the store to write, which contains no other pets.
+    /// The store to write, which contains no other pets: its configuration file (.toml), or its SQLite file, which is
+    /// created if it does not exist.
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
     /// Prints errors only.
@@ -29,49 +39,115 @@ pub(super) struct CopyArgs {
     quiet: bool,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct BackupArgs {
+    /// SQLite file to create, with mode 0600.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Prints errors only.
+    #[arg(long)]
+    quiet: bool,
+    #[command(flatten)]
+    pub(super) settings: Settings,
+}
+
 pub(super) fn run(args: &CopyArgs) -> anyhow::Result<()> {
     let [from, to] = [load(&args.from)?, load(&args.to)?];
     let _log = telemetry::start_for_command(&to.log);
-    transfer::run(|stop| copy(args.clone(), from, to, stop))
+    ensure!(
+        location(&from.storage) != location(&to.storage),
+        InvalidConfig(format!("{} and {} name the same store", args.from.display(), args.to.display()))
+    );
+    transfer::run(async {
+        let source = CopySource::open(from.storage, &from.keys).await?;
+        print_summary(args.quiet, &copy(args.quiet, source, to).await?)
+    })
 }
 
-/// Describes the result of a copy or of a restore.
-pub(super) fn copied_lines(copied: &CopySummary, api_keys: String) -> Vec<(&'static str, String)> {
-    let verified = copied.digest.map(|digest| ("pets verified, sha256", digest.to_string()));
-    let lines = [
-        ("pets", format!("{}, {} of them added", copied.pets, copied.added)),
-        ("idempotency keys", copied.idempotency_records.to_string()),
+pub(super) fn back_up(args: &BackupArgs, config: Config) -> anyhow::Result<()> {
+    let _log = telemetry::start_for_command(&config.log);
+    transfer::run(async {
+        let source = CopySource::open(config.storage, &config.keys).await?;
+        let backup = NewBackup::create(&args.file)?;
+        if let Some(file) = source.file {
+            backup.vacuum_from(file).await?;
+            backup.finish()?;
+            return print_result(args.quiet, &[("backup", args.file.display().to_string())]);
+        }
+        let summary = copy(args.quiet, source, load_file(&backup.path())?).await?;
+        backup.finish()?;
+        print_summary(args.quiet, &summary)
+    })
+}
+
+/// Reads a configuration file, or makes the configuration of an SQLite file. The environment is ignored: it would change
+/// both sides.
+fn load(path: &Path) -> anyhow::Result<Config> {
+    let is_missing = !path.exists() && path.extension().is_none_or(|extension| extension != "toml");
+    if is_missing || is_sqlite(path) {
+        return load_file(path);
+    }
+    let sources = Sources { file: Some(path.to_owned()), ..Sources::default() };
+    Ok(Config::load(&sources).map_err(|error| InvalidConfig(format!("{}: {error}", path.display())))?)
+}
+
+fn load_file(path: &Path) -> anyhow::Result<Config> {
+    let flags = vec![("storage.sqlite.path".to_owned(), path.display().to_string())];
+    let sources = Sources { flags, ..Sources::default() };
+    Ok(Config::load(&sources).map_err(|error| InvalidConfig(format!("{}: {error}", path.display())))?)
+}
+
+fn is_sqlite(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(SQLITE_MAGIC.len() as u64).read_to_end(&mut start));
+    read.is_ok() && start == SQLITE_MAGIC
+}
+
+/// The backend, and where it keeps the pets. Equal for equal stores.
+fn location(storage: &StorageConfig) -> String {
+    match storage {
+        StorageConfig::Sqlite(sqlite) => {
+            sqlite.path.canonicalize().unwrap_or_else(|_| sqlite.path.clone()).display().to_string()
+        }
+        storage => storage.to_string(),
+    }
+}
+
+async fn copy(quiet: bool, from: CopySource, to: Config) -> anyhow::Result<CopySummary> {
+    let to = CopyTarget::open(to.storage, &to.keys).await?;
+    let bar = progress_bar(quiet, None, "{msg}: {human_pos} pets, {per_sec}");
+    let mut progress = |pass, pets| {
+        let name = match pass {
+            CopyPass::Check => "check",
+            CopyPass::Transfer => "transfer",
+            CopyPass::Verification => "verification",
+        };
+        if bar.message() != name {
+            bar.reset();
+            bar.set_message(name);
+        }
+        bar.set_position(pets);
+    };
+    let copied = CopyStore::new(from.pets, to.pets, from.api_keys.zip(to.api_keys)).execute(&mut progress).await;
+    bar.finish_and_clear();
+    Ok(copied?)
+}
+
+fn print_summary(quiet: bool, summary: &CopySummary) -> anyhow::Result<()> {
+    let api_keys = match &summary.api_keys {
+        Some(keys) => format!("{} added", keys.added),
+        None => "not copied: they are part of a configuration".to_owned(),
+    };
+    let mut lines = vec![
+        ("pets", format!("{}, {} of them added", summary.pets, summary.added)),
+        ("pets verified, sha256", summary.digest.to_string()),
+        ("idempotency keys", summary.idempotency_records.to_string()),
         ("tokens of API keys", api_keys),
     ];
-    lines.into_iter().chain(verified).collect()
-}
-
-/// Reads a configuration file. The environment is ignored: it would change both sides.
-fn load(file: &Path) -> anyhow::Result<Config> {
-    let sources = Sources { file: Some(file.to_owned()), ..Sources::default() };
-    Ok(Config::load(&sources).map_err(|error| InvalidConfig(format!("{}: {error}", file.display())))?)
-}
-
-async fn copy(args: CopyArgs, from: Config, to: Config, stop: StopRequest) -> anyhow::Result<()> {
-    let invalid = |file: &Path, error: anyhow::Error| {
-        if error.is::<InvalidConfig>() { InvalidConfig(format!("{}: {error}", file.display())).into() } else { error }
-    };
-    let from = transfer::open_stores(from, BulkAccess::Read).await.map_err(|error| invalid(&args.from, error))?;
-    let to = transfer::open_stores(to, BulkAccess::Write).await.map_err(|error| invalid(&args.to, error))?;
-    ensure!(from.location != to.location, InvalidConfig(format!("both files name the same store: {}", from.location)));
-
-    let total = if args.quiet { Total::Unknown } else { transfer::estimate(&*from.pets).await? };
-    let mut progress = Progress::new(args.quiet, total, stop);
-    let copied = CopyStorage::new(from.pets, to.pets).execute(&mut progress).await;
-    progress.finish();
-    let copied = copied?;
-    if copied.stopped {
-        bail!("interrupted; to continue: {}", command_line(&[]));
+    if let Some(others) = summary.api_keys.as_ref().map(|keys| &keys.others).filter(|others| !others.is_empty()) {
+        let ids: Vec<_> = others.iter().map(|id| id.as_str()).collect();
+        let text = format!("{}; revoke those that were revoked in the source", ids.join(", "));
+        lines.push(("API keys of the target alone", text));
     }
-    let api_keys = match (from.api_keys, to.api_keys) {
-        (Some(from), Some(to)) => format!("{} added", CopyApiKeys::new(from, to).execute().await?),
-        (None, _) => format!("not copied: keys.backend of {} is memory", args.from.display()),
-        (_, None) => format!("not copied: keys.backend of {} is memory", args.to.display()),
-    };
-    print_result(args.quiet, &copied_lines(&copied, api_keys))
+    print_result(quiet, &lines)
 }

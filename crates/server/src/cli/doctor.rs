@@ -1,18 +1,25 @@
 //! `animal-store doctor`: reads the configured file, connects to the configured PostgreSQL and Redis, and prints a
 //! finding per line on standard output.
 
-mod process;
-mod report;
+use std::{
+    fmt::Write as _,
+    io::{self, Write},
+    time::Duration,
+};
 
-use std::io::{self, Write};
-
+use animal_store_adapters_http::TlsIdentity;
 use animal_store_app::{Finding, Verdict};
 use anyhow::{Context, ensure};
 use clap::Args;
+use humantime::format_rfc3339_seconds;
+use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
 use super::options::Settings;
 use crate::config::{Config, KeysConfig, SqliteConfig, StorageConfig};
+
+/// A certificate that ends within this time is a warning.
+const RENEWAL_TIME: Duration = Duration::from_hours(14 * 24);
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
@@ -30,8 +37,11 @@ pub(super) fn run(args: &DoctorArgs, config: &Config) -> anyhow::Result<()> {
         runtime.block_on(async { tokio::join!(examine_storage(config), examine_keys(config)).into() });
     // A thread that is blocked, such as in a lookup of a name, is left behind.
     runtime.shutdown_background();
-    let findings = [process::examine(config), storage, keys].concat();
-    let text = if args.json { report::json(&findings)? } else { report::text(&findings) };
+    let warnings = config.warnings.iter();
+    let warnings = warnings.map(|text| Finding::warning("configuration", text.as_str(), "see docs/configuration.md"));
+    let tls = config.http.tls.as_ref().map(|tls| examine_certificate(&tls.identity.get()));
+    let findings: Vec<_> = warnings.chain(tls).chain(storage).chain(keys).collect();
+    let text = if args.json { as_json(&findings)? } else { as_text(&findings) };
     io::stdout().write_all(text.as_bytes()).context("cannot write the findings")?;
     let errors = findings.iter().filter(|finding| finding.verdict == Verdict::Error).count();
     ensure!(errors == 0, "errors found: {errors}");
@@ -48,8 +58,7 @@ async fn examine_storage(config: &Config) -> Vec<Finding> {
         )],
         StorageConfig::Postgres(postgres) => {
             let (endpoint, direct) = (&postgres.endpoint, &postgres.migrate_endpoint);
-            let workers = config.http.limits.workers;
-            animal_store_adapters_postgres::diagnose(endpoint, direct, &postgres.settings, workers).await
+            animal_store_adapters_postgres::diagnose(endpoint, direct, &postgres.settings).await
         }
     }
 }
@@ -74,4 +83,41 @@ async fn examine_keys(config: &Config) -> Vec<Finding> {
 
 async fn examine_file(sqlite: &SqliteConfig) -> Vec<Finding> {
     animal_store_adapters_sqlite::diagnose(&sqlite.path, sqlite.settings.timeout).await
+}
+
+fn examine_certificate(identity: &TlsIdentity) -> Finding {
+    let (subject, advice) = ("http.tls", "renew the certificate: a running service notices its files");
+    let end = format_rfc3339_seconds(identity.expires());
+    match identity.remaining() {
+        None => Finding::error(subject, format!("the certificate has expired at {end}"), advice),
+        Some(time) if time < RENEWAL_TIME => {
+            Finding::warning(subject, format!("the certificate ends at {end}"), advice)
+        }
+        Some(_) => Finding::ok(subject, format!("the key fits the certificate, which ends at {end}")),
+    }
+}
+
+/// A line per finding, and a line for its advice.
+fn as_text(findings: &[Finding]) -> String {
+    let width = findings.iter().map(|finding| finding.subject.len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for Finding { subject, verdict, found, advice } in findings {
+        let _ = writeln!(text, "{:7}  {subject:width$}  {found}", verdict.as_str());
+        if let Some(advice) = advice {
+            let _ = writeln!(text, "{:7}  {:width$}  -> {advice}", "", "");
+        }
+    }
+    text
+}
+
+/// A document with the worst verdict and all findings.
+fn as_json(findings: &[Finding]) -> serde_json::Result<String> {
+    let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Ok);
+    let findings: Vec<Value> = findings
+        .iter()
+        .map(|Finding { subject, verdict, found, advice }| {
+            json!({ "subject": subject, "verdict": verdict.as_str(), "found": found, "advice": advice })
+        })
+        .collect();
+    Ok(serde_json::to_string_pretty(&json!({ "verdict": worst.as_str(), "findings": findings }))? + "\n")
 }

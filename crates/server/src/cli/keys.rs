@@ -11,7 +11,7 @@ use std::{
 use animal_store_app::{
     ApiKey, ApiKeyChangeError, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, IssueApiKeyError, ListApiKeys,
     RevokeApiKey, RotateApiKey, Scope, UseFilter,
-    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, RecordedUses},
+    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, RecordedUses, RotatedKey},
 };
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
@@ -19,9 +19,9 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{options::Settings, random::random_bits};
 use crate::{
-    config::{Config, KeysConfig},
+    config::Config,
     telemetry::{self, AUDIT_TARGET},
-    wiring::{self, SharedFile},
+    wiring::{self, FileUse, SharedFile, suggest_create},
 };
 
 #[derive(Debug, Subcommand)]
@@ -52,6 +52,9 @@ pub(super) struct CreateArgs {
     /// Lifetime of the token, such as 90d; default: unlimited.
     #[arg(long, value_name = "DURATION", value_parser = lifetime)]
     expires_in: Option<Duration>,
+    /// Creates the SQLite file if there is none.
+    #[arg(long)]
+    create: bool,
     /// Reads an existing token from standard input instead of generating one; prints nothing.
     #[arg(long)]
     token_stdin: bool,
@@ -102,12 +105,15 @@ impl Command {
 
 pub(super) fn run(command: Command, config: &Config) -> anyhow::Result<()> {
     let log = telemetry::start_for_command(&config.log);
-    if let (false, KeysConfig::Sqlite(sqlite)) = (matches!(command, Command::Create(_)), &config.keys) {
-        // It would be created without any API key, in another folder than that of the service.
-        ensure!(sqlite.path.exists(), "{} does not exist", sqlite.path.display());
-    }
+    let usage = match &command {
+        Command::Create(CreateArgs { create: true, .. }) => FileUse::WriteOrCreate,
+        Command::List(_) => FileUse::Read,
+        _ => FileUse::Write,
+    };
+    let is_create = matches!(command, Command::Create(_));
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let store = wiring::api_key_store(&config.keys, &mut SharedFile::default()).await?;
+        let store = wiring::api_key_store(&config.keys, &mut SharedFile::new(usage)).await;
+        let store = store.map_err(|error| if is_create { suggest_create(error) } else { error })?;
         let store = store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
         match command {
             Command::Create(args) => create(args, store).await,
@@ -175,8 +181,10 @@ async fn rotate(args: &RotateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Resul
     let id = parse_id(&args.id)?;
     let token = ApiToken::from_random(&random_bits()?);
     let rotated = RotateApiKey::new(store).execute(id.clone(), &token, args.grace, args.expires_in).await;
-    let key = rotated.map_err(|error| change_error(error, &id, "rotated"))?;
-    audit(&key, "API key rotated");
+    let RotatedKey { key, old_tokens_end } = rotated.map_err(|error| change_error(error, &id, "rotated"))?;
+    let (id, label, scopes) = (key.id.as_str(), key.label.as_str(), key.scopes.to_string());
+    let old_token_ends = table::time(old_tokens_end);
+    tracing::info!(target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, old_token_ends, "API key rotated");
     print(&key, &token)
 }
 

@@ -1,20 +1,22 @@
-//! `animal-store migrate`: prints the names of migrations on standard output, one per line, and logs to standard error.
+//! `animal-store migrate`: prints the versions of migrations on standard output, one per line, and logs to standard
+//! error.
 
 use std::io::{self, Write};
 
 use animal_store_adapters_postgres::Migrations;
+use animal_store_adapters_sqlite::SqliteFile;
 use anyhow::bail;
 use clap::Args;
 
 use super::options::Settings;
 use crate::{
-    config::{Config, StorageConfig},
+    config::{Config, PostgresConfig, SqliteConfig, StorageConfig},
     telemetry,
 };
 
 #[derive(Debug, Args)]
 pub(super) struct MigrateArgs {
-    /// Prints the names of the pending migrations without running them.
+    /// Prints the versions of the pending migrations without running them.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -22,21 +24,25 @@ pub(super) struct MigrateArgs {
 }
 
 pub(super) fn run(args: &MigrateArgs, config: Config) -> anyhow::Result<()> {
-    let postgres = match config.storage {
-        StorageConfig::Postgres(postgres) => postgres,
-        StorageConfig::Sqlite(_) => bail!("storage.backend is sqlite: each start migrates the file itself"),
+    let _log = telemetry::start_for_command(&config.log);
+    let versions = match config.storage {
+        StorageConfig::Postgres(postgres) => migrate_database(args.dry_run, *postgres)?,
+        StorageConfig::Sqlite(SqliteConfig { path, .. }) if args.dry_run => SqliteFile::pending(&path)?,
+        StorageConfig::Sqlite(sqlite) => SqliteFile::migrate(&sqlite.path, sqlite.settings.timeout)?.1,
         StorageConfig::Memory { .. } => bail!("storage.backend is memory, which has no schema"),
     };
-    let _log = telemetry::start_for_command(&config.log);
-    let migrations = Migrations::new(postgres.migrate_endpoint, postgres.settings.connect_timeout);
-    let names = tokio::runtime::Runtime::new()?
-        .block_on(async { if args.dry_run { migrations.pending().await } else { migrations.run().await } })?;
-    if names.is_empty() {
+    if versions.is_empty() {
         tracing::info!("no migration is pending");
     }
     let mut stdout = io::stdout().lock();
-    for name in names {
-        writeln!(stdout, "{name}")?;
+    for version in versions {
+        writeln!(stdout, "{version}")?;
     }
     Ok(())
+}
+
+fn migrate_database(dry_run: bool, postgres: PostgresConfig) -> anyhow::Result<Vec<String>> {
+    let migrations = Migrations::new(postgres.migrate_endpoint, postgres.settings.connect_timeout);
+    let runtime = tokio::runtime::Runtime::new()?;
+    Ok(runtime.block_on(async { if dry_run { migrations.pending().await } else { migrations.run().await } })?)
 }

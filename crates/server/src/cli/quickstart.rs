@@ -11,9 +11,10 @@ use std::{
 };
 
 use animal_store_adapters_http::TlsIdentity;
+use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
-    ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, Scopes,
-    ports::{ApiKeyStore, ApiKeyStoreError},
+    ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, Scopes,
+    ports::{ApiKeyStore, ApiKeyStoreError, NewToken},
 };
 use anyhow::{Context, ensure};
 use secrecy::{ExposeSecret, SecretString};
@@ -75,11 +76,9 @@ impl Quickstart {
                     "{path} has no API key, and other machines can connect to {listen} (http.listen): create a key \
                      first, with {program} keys create --label NAME"
                 );
-                if store.was_never_changed().await? {
-                    let id = self.create_key(store).await?;
-                    format!("The key below stays valid. To revoke it: {program} keys revoke {id}")
-                } else {
-                    format!("The file has no API key. To create one: {program} keys create --label NAME")
+                match self.create_first_key(store).await? {
+                    Some(id) => format!("The key below stays valid. To revoke it: {program} keys revoke {id}"),
+                    None => format!("To create an API key: {program} keys create --label NAME"),
                 }
             }
             Ok(_) => format!("To create another API key: {program} keys create --label NAME"),
@@ -93,16 +92,20 @@ impl Quickstart {
         Ok(())
     }
 
-    async fn create_key(&mut self, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<ApiKeyId> {
+    /// Returns `None` if the file had keys before, or if another process has just added the first one.
+    async fn create_first_key(&mut self, store: Arc<SqliteApiKeyStore>) -> anyhow::Result<Option<ApiKeyId>> {
         let id = ApiKeyId::from_random(&random_bits()?);
         let key = ApiKey { id: id.clone(), label: ApiKeyLabel::parse("quickstart")?, scopes: Scopes::ALL };
         let token = ApiToken::from_random(&random_bits()?);
         // Before the key is added: an addition without a confirmation is revoked as well.
-        self.unprinted = Some((key.clone(), Arc::clone(&store)));
-        IssueApiKey::new(store).execute(key.clone(), &token, None).await?;
+        self.unprinted = Some((key.clone(), store.clone()));
+        if !store.add_first(key.clone(), NewToken::new(&token, None)).await? {
+            self.unprinted = None;
+            return Ok(None);
+        }
         audit(&key, "API key created");
         self.token = Some(token.secret().clone());
-        Ok(id)
+        Ok(Some(id))
     }
 
     /// Prints the notice, with the token in two requests to paste and the address of the API explorer. Waits until

@@ -19,7 +19,7 @@ use crate::{
     shutdown::Signals,
     telemetry::{self, Traces},
     version,
-    wiring::SharedFile,
+    wiring::{FileUse, SharedFile},
 };
 
 /// Runs the service until a signal ends it. `load` reads the configuration, again at each SIGHUP. `options` are
@@ -128,7 +128,7 @@ async fn start_and_run(
                  in http.trusted_proxies"
             );
         }
-        let mut file = SharedFile::default();
+        let mut file = SharedFile::new(FileUse::Serve);
         // Before the directory of API keys: the printed requests work at once.
         if is_managed {
             missing_key::warn(&config, &mut file, options).await?;

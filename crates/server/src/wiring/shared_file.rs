@@ -1,19 +1,62 @@
-use animal_store_adapters_sqlite::SqliteFile;
+use animal_store_adapters_sqlite::{SqliteFile, SqliteFileError};
+use anyhow::anyhow;
+use prometheus_client::registry::Registry;
 use tokio::task::spawn_blocking;
 
 use crate::config::SqliteConfig;
 
+/// How a process uses the SQLite file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileUse {
+    /// Reads an existing file, and changes no byte of it.
+    Read,
+    /// Writes an existing file with the current schema.
+    Write,
+    /// Writes the file, and creates it if there is none.
+    WriteOrCreate,
+    /// Serves the file: creates it if there is none, and runs pending migrations.
+    Serve,
+}
+
 /// The SQLite file. The first adapter that needs it opens it, and the others share it.
-#[derive(Default)]
-pub(crate) struct SharedFile(Option<SqliteFile>);
+pub(crate) struct SharedFile {
+    usage: FileUse,
+    file: Option<SqliteFile>,
+}
 
 impl SharedFile {
+    pub(crate) const fn new(usage: FileUse) -> Self {
+        Self { usage, file: None }
+    }
+
     pub(crate) async fn open(&mut self, config: &SqliteConfig) -> anyhow::Result<SqliteFile> {
-        if let Some(file) = &self.0 {
+        if let Some(file) = &self.file {
             return Ok(file.clone());
         }
-        let (path, timeout) = (config.path.clone(), config.settings.timeout);
-        let file = spawn_blocking(move || SqliteFile::open(&path, timeout)).await??;
-        Ok(self.0.insert(file).clone())
+        let (path, timeout, usage) = (config.path.clone(), config.settings.timeout, self.usage);
+        let opened = spawn_blocking(move || match usage {
+            FileUse::Read => SqliteFile::open_read_only(&path, timeout),
+            FileUse::WriteOrCreate if !path.exists() => SqliteFile::create_or_migrate(&path, timeout),
+            FileUse::Write | FileUse::WriteOrCreate => SqliteFile::open(&path, timeout),
+            FileUse::Serve => SqliteFile::create_or_migrate(&path, timeout),
+        });
+        Ok(self.file.insert(opened.await??).clone())
+    }
+}
+
+impl SharedFile {
+    /// Registers the metrics of the file, if it was opened.
+    pub(super) fn register_metrics(&self, registry: &mut Registry) {
+        if let Some(file) = &self.file {
+            file.register_metrics(registry);
+        }
+    }
+}
+
+/// Adds the flag that makes a new store to the error of a missing file.
+pub(crate) fn suggest_create(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref() {
+        Some(SqliteFileError::Missing { .. }) => anyhow!("{error}; to make a new store, add --create"),
+        _ => error,
     }
 }

@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::*;
 
 fn problems_of(body: &str) -> String {
-    match parse(body.as_bytes()) {
-        Err(ApiError::InvalidBody(problems)) => problems.to_string(),
+    match parse(body.as_bytes(), "the request body") {
+        Err(problems) => problems.to_string(),
         other => panic!("{body} is {other:?}"),
     }
 }
@@ -65,7 +65,7 @@ fn unknown_members_are_ignored_with_any_value() {
            "owner":1,"owner":{{"name":1,"status":"x"}},"name":"Rex","categoryId":1,"status":"sold"}}"#
     );
     let expected = NewPet::new(PetName::parse("Rex").unwrap(), CategoryId::new(1)).with_status(PetStatus::Sold);
-    assert_eq!(parse(body.as_bytes()).unwrap(), expected);
+    assert_eq!(parse(body.as_bytes(), "the request body").unwrap(), expected);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_body_that_is_not_an_object_and_one_that_is_not_json_have_different_messages
     for body in ["{", "{name:1}", r#"{"name":"Rex"} x"#, r#"{"name":NaN}"#, "", " ", "{'name':1}", "\u{feff}{}"] {
         assert_eq!(problems_of(body), "the request body must be valid JSON", "{body}");
     }
-    assert!(parse(b"{\"name\":\"\xff\"}").is_err());
+    assert!(parse(b"{\"name\":\"\xff\"}", "the request body").is_err());
 }
 
 proptest! {
@@ -86,7 +86,7 @@ proptest! {
         match PetName::parse(&name) {
             Ok(name) => {
                 let expected = NewPet::new(name, CategoryId::new(category_id));
-                prop_assert_eq!(parse(body.as_bytes()).unwrap(), expected);
+                prop_assert_eq!(parse(body.as_bytes(), "the request body").unwrap(), expected);
             }
             Err(problem) => prop_assert_eq!(problems_of(&body), format!("name {problem}")),
         }
@@ -94,6 +94,6 @@ proptest! {
 
     #[test]
     fn no_body_causes_a_panic(body in any::<Vec<u8>>()) {
-        let _ = parse(&body);
+        let _ = parse(&body, "the request body");
     }
 }

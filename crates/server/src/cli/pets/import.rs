@@ -1,50 +1,60 @@
+//! `animal-store pets import`: creates the pet of each line, as a client of the service does.
+//!
+//! Each create has an idempotency key made of the name of the import, the digest of the pet, and the number of equal
+//! lines before it. So an import that is repeated adds only what is missing, as long as these keys are kept.
+
+mod lines;
+
 use std::{
     fs::File,
-    io::{self, Read},
-    path::{Path, PathBuf},
+    io::{self, Write},
+    path::PathBuf,
     sync::Arc,
+    time::{Duration, Instant},
 };
 
-use animal_store_adapters_files::FileFormat;
 use animal_store_app::{
-    ImportError, ImportErrorReason, ImportOptions, ImportPets, ImportSummary,
-    ports::{BulkStorage, BulkStorageError, PetSource},
+    ApiKey, ApiKeyId, ApiKeyLabel, CreatePet, IdempotencyKey, Scopes, WriteAccess,
+    ports::{AddPet, AddPetError, AddedPet, StorageError},
 };
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail, ensure};
+use backon::{BackoffBuilder, ExponentialBuilder};
 use clap::Args;
+use tokio::{task::JoinSet, time::sleep};
 
+use self::lines::{Line, Source};
 use crate::{
     cli::{
+        InvalidConfig,
         options::Settings,
-        transfer::{self, CountedReader, NoStorage, Progress, StopRequest, Total, command_line, print_result},
+        transfer::{self, print_result},
     },
-    config::Config,
+    config::{Config, StorageConfig},
     telemetry,
-    wiring::BulkAccess,
+    wiring::{FileUse, Storage, suggest_create},
 };
 
+/// Number of creates in flight, which share commits.
+const IN_FLIGHT: usize = 1_000;
+
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(in crate::cli) struct ImportArgs {
-    /// File to read; -: standard input.
+    /// File to read, with a pet per line as JSON, in the shape of a request body; -: standard input.
     #[arg(value_name = "FILE")]
     input: PathBuf,
-    /// Format, ndjson or csv; default: that of the extension of the file, otherwise ndjson.
+    /// Name of the import; default: the digest of the file. An import that is repeated under its name adds only the
+    /// pets that are missing, for the time of storage.idempotency_retention.
     #[arg(long)]
-    format: Option<FileFormat>,
-    /// Keeps the ids of the file. A pet that the storage has already is not added again, and a line with the id of
-    /// another pet is refused. Without this option, the storage assigns new ids.
-    #[arg(long)]
-    keep_ids: bool,
-    /// Checks the file, without ids of the storage, and writes nothing.
+    name: Option<String>,
+    /// File to create for the numbers of refused lines and the reasons; default: standard error.
+    #[arg(long, value_name = "FILE")]
+    rejected: Option<PathBuf>,
+    /// Checks the file, and adds nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Ends the import at the first line that is refused.
+    /// Creates the SQLite file if there is none.
     #[arg(long)]
-    strict: bool,
-    /// Continues an import of the same file that was interrupted. If it was finished, nothing is added.
-    #[arg(long)]
-    resume: bool,
+    create: bool,
     /// Prints errors and refused lines only.
     #[arg(long)]
     quiet: bool,
@@ -53,81 +63,121 @@ pub(in crate::cli) struct ImportArgs {
 }
 
 pub(super) fn run(args: ImportArgs, config: Config) -> anyhow::Result<()> {
-    transfer::refuse_memory(&config)?;
     let _log = telemetry::start_for_command(&config.log);
-    transfer::run(|stop| import(args, config, stop))
+    transfer::run(import(args, config))
 }
 
-async fn import(args: ImportArgs, config: Config, stop: StopRequest) -> anyhow::Result<()> {
-    let ImportArgs { keep_ids, dry_run, strict, resume, quiet, .. } = args;
-    let (reader, total) = open(&args.input).with_context(|| format!("{} cannot be read", args.input.display()))?;
-    let format = args.format.or_else(|| FileFormat::from_path(&args.input)).unwrap_or(FileFormat::Ndjson);
-    let source: Box<dyn PetSource> = format.open(reader)?;
-    // After the file: a wrong name creates no storage.
-    let storage: Arc<dyn BulkStorage> =
-        if dry_run { Arc::new(NoStorage) } else { transfer::open_stores(config, BulkAccess::Write).await?.pets };
-    let mut progress = Progress::new(quiet, total, stop);
-    let options = ImportOptions { keep_ids, strict, dry_run, resume };
-    let imported = ImportPets::new(storage).execute(source, options, &mut progress).await;
-    progress.finish();
-    let (done, failure) = match imported {
-        Ok(done) => (done, None),
-        Err(error) => (error.done, Some(error)),
-    };
-    print_result(quiet, &lines(&done, dry_run))?;
-    let is_unknown = failure.as_ref().is_some_and(|error| matches!(error.reason, ImportErrorReason::OutcomeUnknown(_)));
-    // Before the first batch, --resume would find an earlier import of the file.
-    let needs_resume = !resume && (done.lines() > 0 || is_unknown);
-    let continuation = || {
-        let command = command_line(if needs_resume { &["--resume"] } else { &[] });
-        if is_standard_input(&args.input) { command + " < FILE" } else { command }
-    };
-    match failure {
-        Some(error)
-            if is_unknown || matches!(error.reason, ImportErrorReason::Storage(BulkStorageError::Unavailable(_))) =>
-        {
-            bail!("{:#}; to continue: {}", anyhow!(error), continuation())
+#[derive(Default)]
+struct Counts {
+    added: u64,
+    present: u64,
+    refused: u64,
+}
+
+async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
+    let started = Instant::now();
+    let retention = config.storage.idempotency_retention();
+    let source = Source::new(&args.input);
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None if source.is_standard_input() => {
+            bail!(InvalidConfig("standard input needs --name: the name of the import".to_owned()))
         }
-        Some(ImportError { reason: ImportErrorReason::RefusedLine { line, reason }, .. }) if !dry_run => {
-            bail!(
-                "line {line}: {reason}; the lines before it are imported: import the corrected file from this line on"
-            )
+        None => source.digest()?,
+    };
+    let mut rejected = Rejected::new(args.rejected.as_ref())?;
+    let usage = if args.create { FileUse::WriteOrCreate } else { FileUse::Write };
+    let storage = match args.dry_run {
+        true => None,
+        false => Some(Storage::start_for_command(config.storage, usage, IN_FLIGHT).await.map_err(suggest_create)?),
+    };
+    let creates = storage.as_ref().map(|storage| CreatePet::new((storage.new_repository)()));
+    let access = access()?;
+    let mut counts = Counts::default();
+    let mut lines = source.read(args.quiet)?;
+    let (mut in_flight, mut at_end) = (JoinSet::new(), false);
+    loop {
+        tokio::select! {
+            line = lines.recv(), if !at_end && in_flight.len() < IN_FLIGHT => match (line, &creates) {
+                (None, _) => at_end = true,
+                (Some(Line { number, pet: Err(reason) }), _) => {
+                    counts.refused += 1;
+                    rejected.write(number, &reason)?;
+                }
+                (Some(_), None) => counts.added += 1,
+                (Some(Line { pet: Ok((pet, key)), .. }), Some(creates)) => {
+                    let key = IdempotencyKey::new(access.key().id.clone(), &format!("{name} {key}"));
+                    let request = AddPet { pet, idempotency_key: Some(key) };
+                    in_flight.spawn(create(creates.clone(), access.clone(), request));
+                }
+            },
+            Some(outcome) = in_flight.join_next() => {
+                let added = outcome?.context("the import failed: run the same command again to continue")?;
+                if added.replayed { counts.present += 1 } else { counts.added += 1 }
+            }
+            else => break,
         }
-        Some(error) => return Err(error.into()),
-        None if done.stopped => bail!("interrupted; to continue: {}", continuation()),
-        None => {}
     }
-    match done.refused {
-        0 => Ok(()),
-        1 => bail!("1 line was refused"),
-        refused => bail!("{refused} lines were refused"),
+    lines.finish().context("the file cannot be read to its end")?;
+    drop(creates);
+    if let Some(storage) = storage {
+        storage.close().await;
+    }
+    let Counts { added, present, refused } = counts;
+    let mut result = vec![(if args.dry_run { "valid" } else { "added" }, added.to_string())];
+    if !args.dry_run {
+        let retention = humantime::format_duration(retention);
+        result.push(("already present", present.to_string()));
+        result.push(("repeated under the name", format!("{name}, it adds only what is missing, for {retention}")));
+    }
+    result.push(("refused", refused.to_string()));
+    result.push(("duration", humantime::format_duration(Duration::from_millis(elapsed(started))).to_string()));
+    print_result(args.quiet, &result)?;
+    ensure!(refused == 0, "refused lines: {refused}");
+    Ok(())
+}
+
+fn elapsed(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The access of imports, under an API key id that no other key has: others have 11 digits or a number.
+fn access() -> anyhow::Result<WriteAccess> {
+    let key = ApiKey { id: ApiKeyId::new("import"), label: ApiKeyLabel::parse("import")?, scopes: Scopes::ALL };
+    Ok(WriteAccess::new(Arc::new(key))?)
+}
+
+/// Creates a pet. A failure that may pass is retried: the idempotency key prevents a second pet.
+async fn create(create: CreatePet, access: WriteAccess, request: AddPet) -> Result<AddedPet, AddPetError> {
+    let pauses = ExponentialBuilder::new().with_min_delay(Duration::from_millis(100)).with_max_times(7).with_jitter();
+    let mut pauses = pauses.build();
+    loop {
+        let error = match create.execute(&access, request.clone()).await {
+            Ok(added) => return Ok(added),
+            Err(error) => error,
+        };
+        match (is_temporary(&error), pauses.next()) {
+            (true, Some(pause)) => sleep(pause).await,
+            _ => return Err(error),
+        }
     }
 }
 
-fn is_standard_input(input: &Path) -> bool {
-    input.as_os_str() == "-"
+const fn is_temporary(error: &AddPetError) -> bool {
+    !matches!(error, AddPetError::IdempotencyMismatch | AddPetError::NotStored(StorageError::Corrupt(_)))
 }
 
-/// Opens the input, and returns how its number of pets is estimated.
-fn open(input: &Path) -> io::Result<(Box<dyn Read + Send>, Total)> {
-    if is_standard_input(input) {
-        return Ok((Box::new(io::stdin()), Total::Unknown));
-    }
-    let file = File::open(input)?;
-    let size = file.metadata()?.len();
-    let reader = CountedReader::new(file);
-    let total = Total::File { size, read: reader.count() };
-    Ok((Box::new(reader), total))
-}
+/// The report of refused lines.
+struct Rejected(Box<dyn Write>);
 
-fn lines(done: &ImportSummary, dry_run: bool) -> Vec<(&'static str, String)> {
-    let refused = ("refused", done.refused.to_string());
-    if dry_run {
-        return vec![("valid", done.added.to_string()), refused];
+impl Rejected {
+    fn new(file: Option<&PathBuf>) -> anyhow::Result<Self> {
+        let Some(path) = file else { return Ok(Self(Box::new(io::stderr()))) };
+        let file = File::create_new(path).with_context(|| format!("{} cannot be created", path.display()))?;
+        Ok(Self(Box::new(file)))
     }
-    let resumed = (done.resumed > 0).then(|| ("lines that were done before", done.resumed.to_string()));
-    let before = "yes; without --resume, the file is imported again".to_owned();
-    let imported_before = done.imported_before.then_some(("imported before", before));
-    let added = [("added", done.added.to_string()), ("already there", done.existing.to_string()), refused];
-    resumed.into_iter().chain(imported_before).chain(added).collect()
+
+    fn write(&mut self, number: u64, reason: &str) -> anyhow::Result<()> {
+        writeln!(self.0, "line {number}: {reason}").context("the refused lines cannot be written")
+    }
 }

@@ -8,6 +8,9 @@ use std::{
 use anyhow::{Context, ensure};
 use tempfile::NamedTempFile;
 
+/// The umask removes some of these permissions.
+const MODE: u32 = 0o666;
+
 /// A file that gets its name when it is complete. Until then it has a temporary name in the same folder. If it is
 /// dropped, it is deleted.
 pub(in crate::cli) struct NewFile {
@@ -16,29 +19,20 @@ pub(in crate::cli) struct NewFile {
 }
 
 impl NewFile {
-    /// Creates the file with the permissions in `mode` that the umask leaves.
-    ///
     /// # Errors
     /// If there is a file with this name, or if the folder cannot be written.
-    pub(in crate::cli) fn create(path: &Path, mode: u32) -> anyhow::Result<Self> {
-        Self::check(path)?;
+    pub(in crate::cli) fn create(path: &Path) -> anyhow::Result<Self> {
+        ensure!(path.symlink_metadata().is_err(), "{} exists: choose another name", path.display());
         let prefix = format!(".{}.partial-", path.file_name().unwrap_or_default().to_string_lossy());
         let temporary = tempfile::Builder::new()
             .prefix(&prefix)
-            .permissions(Permissions::from_mode(mode))
+            .permissions(Permissions::from_mode(MODE))
             .tempfile_in(folder(path))
             .with_context(|| format!("{} cannot be created", path.display()))?;
         Ok(Self { temporary, path: path.to_owned() })
     }
 
-    /// # Errors
-    /// If there is a file with this name.
-    pub(in crate::cli) fn check(path: &Path) -> anyhow::Result<()> {
-        ensure!(path.symlink_metadata().is_err(), "{} exists: choose another name", path.display());
-        Ok(())
-    }
-
-    /// Returns the writer of the file.
+    /// Returns a writer of the file.
     ///
     /// # Errors
     /// If the operating system refuses another file descriptor.
