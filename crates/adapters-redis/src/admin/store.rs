@@ -5,7 +5,7 @@ use std::{
 
 use animal_store_app::{
     ApiKey, ApiKeyId,
-    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, RecordedUses, TokenEntry},
+    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, RecordedUses, RotatedKey, TokenEntry},
 };
 use async_trait::async_trait;
 use redis::{Pipeline, Value, cmd, pipe};
@@ -13,7 +13,9 @@ use tokio::time::sleep;
 
 use super::{
     error::StoreError,
-    stored_token::{IndexedToken, StoredToken, expire_at, newest_key, parse_time, read_all, read_valid, set_token},
+    stored_token::{
+        IndexedToken, StoredToken, expire_at, nearest_second, newest_key, parse_time, read_all, read_valid, set_token,
+    },
 };
 use crate::{
     connection::{Connection, RedisEndpoint, backoff},
@@ -64,7 +66,7 @@ impl RedisApiKeyStore {
     }
 
     /// Opens a connection that watches the index.
-    async fn watch(&self) -> Result<Connection, StoreError> {
+    pub(super) async fn watch(&self) -> Result<Connection, StoreError> {
         let mut connection = self.connect().await?;
         // Without the permission for MULTI, Redis would apply each command of a transaction by itself. The driver does
         // not detect that, so it is tested first.
@@ -110,7 +112,7 @@ impl RedisApiKeyStore {
     }
 
     /// Adds the command that lists these names for a key, oldest first.
-    pub(super) fn set_tokens(&self, change: &mut Pipeline, id: &ApiKeyId, names: &[&str]) {
+    pub(super) fn set_tokens(&self, change: &mut Pipeline, id: &ApiKeyId, names: &[String]) {
         let digests: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix(&self.layout.tokens)).collect();
         change.cmd("HSET").arg(&self.layout.index).arg(id.as_str()).arg(digests.join(" ")).ignore();
     }
@@ -156,13 +158,13 @@ impl ApiKeyStore for RedisApiKeyStore {
                 return Ok((None, AddedKey::Existing(owner)));
             }
             if id_taken {
-                return Err(StoreError::Conflict("id"));
+                return Err(StoreError::taken("id"));
             }
             let now = parse_time(now);
             let expires = token.lifetime.map(|lifetime| now.saturating_add(lifetime));
             let mut change = pipe();
             set_token(&mut change, name, key, &token.last_four, now, expires);
-            self.set_tokens(&mut change, &key.id, &[name]);
+            self.set_tokens(&mut change, &key.id, std::slice::from_ref(name));
             Ok((Some(change), AddedKey::New))
         });
         added.await.map_err(|error| self.port_error(error))
@@ -194,7 +196,7 @@ impl ApiKeyStore for RedisApiKeyStore {
         id: &ApiKeyId,
         token: NewToken,
         grace: Duration,
-    ) -> Result<Option<ApiKey>, ApiKeyStoreError> {
+    ) -> Result<Option<RotatedKey>, ApiKeyStoreError> {
         let name = &self.layout.token(&token.digest);
         let token = &token;
         let rotated = self.transact(|mut connection| async move {
@@ -211,18 +213,25 @@ impl ApiKeyStore for RedisApiKeyStore {
             query.cmd("EXISTS").arg(name).cmd("TIME");
             let (token_taken, now) = query.query_async(&mut connection).await?;
             if token_taken {
-                return Err(StoreError::Conflict("token"));
+                return Err(StoreError::taken("token"));
             }
             let now = parse_time(now);
-            let expires = token.lifetime.map(|lifetime| now.saturating_add(lifetime)).or(newest.expires());
+            let expires = token.lifetime.map(|lifetime| now.saturating_add(lifetime)).or(newest.expires);
             let mut change = pipe();
             set_token(&mut change, name, &newest.key, &token.last_four, now, expires);
-            for old in tokens.iter().filter(|old| old.ttl.is_none_or(|ttl| ttl > grace)) {
-                expire_at(&mut change, &old.name, now.saturating_add(grace));
+            let end_of_grace = now.saturating_add(grace);
+            let mut last_end = Duration::ZERO;
+            for old in &tokens {
+                let end = old.expires.unwrap_or(Duration::MAX).min(end_of_grace);
+                if old.expires != Some(end) {
+                    expire_at(&mut change, &old.name, end);
+                }
+                last_end = last_end.max(end);
             }
-            let names: Vec<&str> = tokens.iter().map(|token| token.name.as_str()).chain([name.as_str()]).collect();
+            let rotated = RotatedKey { key: newest.key.clone(), old_tokens_end: nearest_second(last_end) };
+            let names: Vec<_> = tokens.into_iter().map(|token| token.name).chain([name.clone()]).collect();
             self.set_tokens(&mut change, id, &names);
-            Ok((Some(change), Some(newest.key.clone())))
+            Ok((Some(change), Some(rotated)))
         });
         rotated.await.map_err(|error| self.port_error(error))
     }

@@ -1,10 +1,10 @@
 //! The minimal permissions of the Redis users.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use animal_store_app::{
     ApiKeyId,
-    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, ApiKeyUse, ApiKeyUses, BulkApiKeys, NewToken},
+    ports::{AddedKey, ApiKeySource, ApiKeyStore, ApiKeyStoreError, ApiKeyTarget, ApiKeyUse, ApiKeyUses, NewToken},
     test_support::api_key,
 };
 use animal_store_test_servers::RedisServer;
@@ -157,7 +157,8 @@ async fn use_store(keys: &Keys) -> Result<(), ApiKeyStoreError> {
     store.list_uses().await?;
     let exported = store.export().await?;
     assert!(store.revoke(&ApiKeyId::new("key")).await?.is_some());
-    assert_eq!(store.import(exported).await?, 2);
+    store.check_writable().await?;
+    assert_eq!(store.import(exported).await?.added, 2);
     assert!(store.revoke(&ApiKeyId::new("key")).await?.is_some());
     store.list().await.map(drop)
 }
@@ -215,11 +216,14 @@ async fn a_change_without_every_permission_is_not_applied_in_part() {
         let mut records = admin.store.export().await.expect("export");
         records[0].key = api_key("new");
         records[0].digest = new_token("new").digest;
+        records[0].expires = Some(SystemTime::now() + Duration::from_hours(1));
+        let checked = store.check_writable().await;
         let imported = store.import(records).await.map(drop);
+        assert_eq!(checked.is_ok(), imported.is_ok(), "{left_out}: {checked:?}");
         if imported.is_ok() {
             admin.revoke(&api_key("new")).await;
         }
-        for outcome in [added, rotated, revoked, imported] {
+        for outcome in [added, rotated, revoked, checked, imported] {
             assert!(matches!(outcome, Ok(()) | Err(ApiKeyStoreError::Unavailable(_))), "{left_out}: {outcome:?}");
         }
         // The creation times may differ.

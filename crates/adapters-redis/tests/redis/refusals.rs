@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use animal_store_adapters_redis::RedisApiKeyDirectory;
 use animal_store_app::{
     ApiKey,
-    ports::{ApiKeyStore, ApiKeyStoreError},
+    ports::{ApiKeyStore, ApiKeyStoreError, ApiKeyTarget},
     test_support::api_key,
 };
 use animal_store_test_servers::RedisServer;
@@ -62,6 +62,7 @@ impl Refusing {
         let store = &self.keys.store;
         unavailable(&store.add(api_key("new"), new_token("new")).await);
         unavailable(&store.rotate(&self.key.id, new_token("new"), Duration::ZERO).await);
+        unavailable(&store.check_writable().await);
     }
 
     async fn the_store_fails(&self) {
