@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use redis::{cmd, pipe};
 
 use super::{
+    change::Decision,
     error::StoreError,
-    store::{Decision, RedisApiKeyStore},
+    store::RedisApiKeyStore,
     stored_token::{expiries, parse_time, set_token},
 };
 use crate::{connection::Connection, time::LAST_SECOND};

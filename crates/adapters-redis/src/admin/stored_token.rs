@@ -76,12 +76,13 @@ async fn read(
     Ok(token.filter(ours).map(|token| (name.clone(), token)))
 }
 
-/// Returns the key of the newest valid token. If none is valid, returns a key with the label `unreadable`.
-pub(crate) fn newest_key(found: &[FoundToken], id: &ApiKeyId) -> ApiKey {
+/// Returns the key of the newest valid token, or a key with the label `unreadable` if none is valid. `None`: there is no
+/// token.
+pub(crate) fn newest_key(found: &[FoundToken], id: &ApiKeyId) -> Option<ApiKey> {
     let newest = found.iter().rev().find_map(|(_, token)| token.as_ref().ok());
     let label = ApiKeyLabel::parse("unreadable").expect("a valid label");
     let unreadable = ApiKey { id: id.clone(), label, scopes: Scopes::default() };
-    newest.map_or(unreadable, |token| token.key.clone())
+    (!found.is_empty()).then(|| newest.map_or(unreadable, |token| token.key.clone()))
 }
 
 impl StoredToken {
