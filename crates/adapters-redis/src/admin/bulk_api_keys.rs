@@ -1,133 +1,93 @@
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use animal_store_app::{
-    ApiKeyDigest, ApiKeyId,
-    ports::{ApiKeyRecord, ApiKeyStoreError, BulkApiKeys},
+    ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel, Scopes, missing_tokens,
+    ports::{ApiKeyRecord, ApiKeySource, ApiKeyStoreError, ApiKeyTarget, ImportedApiKeys},
 };
 use async_trait::async_trait;
-use redis::{Pipeline, cmd, pipe};
+use redis::{cmd, pipe};
 
 use super::{
+    change::Decision,
     error::StoreError,
     store::RedisApiKeyStore,
-    stored_token::{StoredToken, parse_time, set_token},
+    stored_token::{expiries, parse_time, set_token},
 };
-use crate::connection::Connection;
-
-/// Number of tokens whose expiry is read by one message.
-const TOKENS_PER_MESSAGE: usize = 500;
-
-/// The tokens to be added, by key.
-type NewTokens<'a> = BTreeMap<&'a ApiKeyId, Vec<&'a ApiKeyRecord>>;
+use crate::{connection::Connection, time::LAST_SECOND};
 
 #[async_trait]
-impl BulkApiKeys for RedisApiKeyStore {
+impl ApiKeySource for RedisApiKeyStore {
     async fn export(&self) -> Result<Vec<ApiKeyRecord>, ApiKeyStoreError> {
-        let exported = self.transact(|mut connection| async move {
-            let (_, tokens) = self.read_index(&mut connection).await?;
-            let expiries = expiries(&mut connection, &tokens).await?;
-            let records = tokens.into_iter().zip(expiries).filter_map(|(token, expiry)| self.record(token, expiry));
-            Ok((None, records.collect()))
-        });
+        let exported = self.transact(|connection| async move { Ok((None, self.records(connection).await?)) });
         exported.await.map_err(|error| self.port_error(error))
     }
+}
 
-    async fn import(&self, records: Vec<ApiKeyRecord>) -> Result<usize, ApiKeyStoreError> {
-        let records = &records;
-        let imported = self.transact(|mut connection| async move {
-            let (_, existing) = self.read_index(&mut connection).await?;
-            let now = parse_time(cmd("TIME").query_async(&mut connection).await?);
-            let new = self.new_tokens(records, &existing, now)?;
-            let names: Vec<_> = new.values().flatten().map(|record| self.layout.token(&record.digest)).collect();
-            if names.is_empty() {
-                return Ok((None, 0));
-            }
-            // Of a token that is not in the index, Redis may still have a hash.
-            if cmd("EXISTS").arg(&names).query_async::<usize>(&mut connection).await? > 0 {
-                return Err(StoreError::Conflict("token"));
-            }
-            let mut change = pipe();
-            for (id, records) in &new {
-                self.set_key(&mut change, id, &existing, records);
-            }
-            Ok((Some(change), names.len()))
-        });
+#[async_trait]
+impl ApiKeyTarget for RedisApiKeyStore {
+    /// Queues the commands of an import without `EXEC`: Redis checks the permissions and its memory when a command is
+    /// queued. The end of the connection discards them; `DISCARD` would need a permission of its own.
+    async fn check_writable(&self) -> Result<(), ApiKeyStoreError> {
+        let checked = async {
+            let mut connection = self.watch().await?;
+            let (change, _) = self.add_missing(connection.clone(), &[sample()]).await?;
+            cmd("MULTI").exec_async(&mut connection).await?;
+            Ok(change.unwrap_or_default().exec_async(&mut connection).await?)
+        };
+        checked.await.map_err(|error| self.port_error(error))
+    }
+
+    async fn import(&self, records: Vec<ApiKeyRecord>) -> Result<ImportedApiKeys, ApiKeyStoreError> {
+        let imported = self.transact(|connection| self.add_missing(connection, &records));
         imported.await.map_err(|error| self.port_error(error))
     }
 }
 
 impl RedisApiKeyStore {
-    /// Returns the record of a token, or `None` if it has expired. `expiry` is the response to `PEXPIRETIME`.
-    fn record(&self, token: StoredToken, expiry: i64) -> Option<ApiKeyRecord> {
-        let expires = match u64::try_from(expiry) {
-            Ok(milliseconds) => Some(UNIX_EPOCH + Duration::from_millis(milliseconds)),
-            Err(_) if expiry == -1 => None,
-            Err(_) => return None,
-        };
-        let digest = self.digest(&token)?;
-        let created = UNIX_EPOCH + Duration::from_secs(token.created);
-        Some(ApiKeyRecord { key: token.key, digest, last_four: token.last_four, created, expires })
+    async fn records(&self, mut connection: Connection) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        let (_, tokens) = self.read_index(&mut connection).await?;
+        let expiries = expiries(&mut connection, &tokens).await?;
+        let records = tokens.into_iter().zip(expiries).filter_map(|(token, expires)| {
+            let digest = self.layout.digest(token.name.as_bytes())?;
+            let created = UNIX_EPOCH + Duration::from_secs(token.created);
+            Some(ApiKeyRecord { key: token.key, digest, last_four: token.last_four, created, expires: expires? })
+        });
+        Ok(records.collect())
     }
 
-    fn digest(&self, token: &StoredToken) -> Option<ApiKeyDigest> {
-        self.layout.digest(token.name.as_bytes())
-    }
-
-    /// Returns the records that have not expired and that the store does not have.
-    fn new_tokens<'a>(
-        &self,
-        records: &'a [ApiKeyRecord],
-        existing: &'a [StoredToken],
-        now: Duration,
-    ) -> Result<NewTokens<'a>, StoreError> {
-        let mut keys: HashMap<_, _> = existing.iter().map(|token| (&token.key.id, &token.key)).collect();
-        let mut owners: HashMap<_, _> =
-            existing.iter().filter_map(|token| Some((self.digest(token)?, &token.key))).collect();
-        let mut new = NewTokens::new();
-        for record in records.iter().filter(|record| record.expires.is_none_or(|expires| since_1970(expires) > now)) {
-            let key = &record.key;
-            let owner = owners.insert(record.digest, key);
-            if owner.is_some_and(|owner| owner != key) {
-                return Err(StoreError::Conflict("token"));
-            }
-            if keys.insert(&key.id, key).is_some_and(|other| other != key) {
-                return Err(StoreError::Conflict("id"));
-            }
-            if owner.is_none() {
-                new.entry(&key.id).or_default().push(record);
-            }
+    async fn add_missing(&self, mut connection: Connection, given: &[ApiKeyRecord]) -> Decision<ImportedApiKeys> {
+        let existing = self.records(connection.clone()).await?;
+        let now = UNIX_EPOCH + parse_time(cmd("TIME").query_async(&mut connection).await?);
+        let (missing, imported) = missing_tokens(&existing, given, now)?;
+        if missing.is_empty() {
+            return Ok((None, imported));
         }
-        Ok(new)
-    }
-
-    /// Adds the commands that store new tokens of a key. The index lists all of its tokens, oldest first.
-    fn set_key(&self, change: &mut Pipeline, id: &ApiKeyId, existing: &[StoredToken], new: &[&ApiKeyRecord]) {
-        let existing = existing.iter().filter(|token| token.key.id == *id);
-        let mut tokens: Vec<_> = existing.map(|token| (token.created, token.name.clone())).collect();
-        for record in new {
-            let (name, created) = (self.layout.token(&record.digest), since_1970(record.created));
-            set_token(change, &name, &record.key, &record.last_four, created, record.expires.map(since_1970));
-            tokens.push((created.as_secs(), name));
+        let names: Vec<_> = missing.iter().map(|record| self.layout.token(&record.digest)).collect();
+        // Of a token that is not in the index, Redis may still have a hash.
+        if cmd("EXISTS").arg(&names).query_async::<usize>(&mut connection).await? > 0 {
+            return Err(StoreError::taken("token"));
         }
-        tokens.sort_by_key(|(created, _)| *created);
-        self.set_tokens(change, id, &tokens.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>());
+        let mut change = pipe();
+        for (name, record) in names.iter().zip(&missing) {
+            let (created, expires) = (since_1970(record.created), record.expires.map(since_1970));
+            set_token(&mut change, name, &record.key, &record.last_four, created, expires);
+        }
+        let mut all: Vec<_> = existing.iter().chain(&missing).collect();
+        all.sort_by(|a, b| (&a.key.id, a.created).cmp(&(&b.key.id, b.created)));
+        for tokens in all.chunk_by(|a, b| a.key.id == b.key.id) {
+            let names: Vec<_> = tokens.iter().map(|token| self.layout.token(&token.digest)).collect();
+            self.set_tokens(&mut change, &tokens[0].key.id, &names);
+        }
+        Ok((Some(change), imported))
     }
 }
 
-/// Returns the responses to `PEXPIRETIME`.
-async fn expiries(connection: &mut Connection, tokens: &[StoredToken]) -> Result<Vec<i64>, StoreError> {
-    let mut expiries = Vec::with_capacity(tokens.len());
-    for tokens in tokens.chunks(TOKENS_PER_MESSAGE) {
-        let mut query = pipe();
-        for token in tokens {
-            query.cmd("PEXPIRETIME").arg(&token.name);
-        }
-        expiries.extend(query.query_async::<Vec<i64>>(connection).await?);
-    }
-    Ok(expiries)
+/// A token that every import would add. No key has an empty id.
+fn sample() -> ApiKeyRecord {
+    let (id, label) = (ApiKeyId::new(""), ApiKeyLabel::parse("check").expect("a valid label"));
+    let key = ApiKey { id, label, scopes: Scopes::default() };
+    let (digest, expires) = (ApiKeyDigest::from_bytes([0; 32]), Some(UNIX_EPOCH + LAST_SECOND));
+    ApiKeyRecord { key, digest, last_four: String::new(), created: UNIX_EPOCH, expires }
 }
 
 fn since_1970(time: SystemTime) -> Duration {

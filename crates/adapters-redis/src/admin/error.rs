@@ -1,4 +1,4 @@
-use animal_store_app::ports::ApiKeyStoreError;
+use animal_store_app::{ApiKeyImportConflict, ports::ApiKeyStoreError};
 use redis::RedisError;
 
 use crate::{
@@ -15,7 +15,7 @@ pub(crate) enum StoreError {
     Corrupt(TokenHashError),
     CorruptToken(String, TokenHashError),
     TooManyChanges,
-    Conflict(&'static str),
+    Conflict(String),
 }
 
 impl From<RedisError> for StoreError {
@@ -36,7 +36,18 @@ impl From<TokenHashError> for StoreError {
     }
 }
 
+impl From<ApiKeyImportConflict> for StoreError {
+    fn from(conflict: ApiKeyImportConflict) -> Self {
+        Self::Conflict(conflict.to_string())
+    }
+}
+
 impl StoreError {
+    /// Another key has this `id` or this `token`.
+    pub(crate) fn taken(what: &str) -> Self {
+        Self::Conflict(format!("another API key has this {what}"))
+    }
+
     pub(crate) fn describe(&self, endpoint: &RedisEndpoint, layout: &Layout) -> String {
         match self {
             Self::Connect(error) => error.to_string(),
@@ -44,7 +55,7 @@ impl StoreError {
             Self::Corrupt(error) => error.to_string(),
             Self::CorruptToken(id, error) => format!("API key {id}: {error}"),
             Self::TooManyChanges => "too many concurrent changes of API keys".to_owned(),
-            Self::Conflict(what) => format!("another API key has this {what}"),
+            Self::Conflict(reason) => reason.clone(),
         }
     }
 

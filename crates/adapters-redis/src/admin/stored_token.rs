@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use animal_store_app::{ApiKey, ApiKeyId, ApiKeyLabel, Scopes, ports::TokenEntry};
 use futures_util::future::try_join_all;
@@ -29,10 +29,8 @@ pub(crate) struct IndexedToken {
 pub(crate) struct StoredToken {
     pub(crate) name: String,
     pub(crate) key: ApiKey,
-    /// Time until it expires.
-    pub(crate) ttl: Option<Duration>,
-    /// Redis' time when the token was read, since 1970.
-    now: Duration,
+    /// When it expires by Redis' clock, since 1970.
+    pub(crate) expires: Option<Duration>,
     pub(crate) last_four: String,
     /// Seconds since 1970.
     pub(crate) created: u64,
@@ -78,12 +76,13 @@ async fn read(
     Ok(token.filter(ours).map(|token| (name.clone(), token)))
 }
 
-/// Returns the key of the newest valid token. If none is valid, returns a key with the label `unreadable`.
-pub(crate) fn newest_key(found: &[FoundToken], id: &ApiKeyId) -> ApiKey {
+/// Returns the key of the newest valid token, or a key with the label `unreadable` if none is valid. `None`: there is no
+/// token.
+pub(crate) fn newest_key(found: &[FoundToken], id: &ApiKeyId) -> Option<ApiKey> {
     let newest = found.iter().rev().find_map(|(_, token)| token.as_ref().ok());
     let label = ApiKeyLabel::parse("unreadable").expect("a valid label");
     let unreadable = ApiKey { id: id.clone(), label, scopes: Scopes::default() };
-    newest.map_or(unreadable, |token| token.key.clone())
+    (!found.is_empty()).then(|| newest.map_or(unreadable, |token| token.key.clone()))
 }
 
 impl StoredToken {
@@ -93,21 +92,39 @@ impl StoredToken {
         if last_four.chars().count() > 4 || last_four.contains(char::is_control) {
             return Err(TokenHashError("the last four characters are malformed"));
         }
-        let (name, now, created) = (name.to_owned(), parse_time(now), created.unwrap_or_default());
-        Ok(Some(Self { name, key, ttl, now, last_four, created }))
-    }
-
-    /// Returns when the token expires by Redis' clock, since 1970.
-    pub(crate) fn expires(&self) -> Option<Duration> {
-        self.ttl.map(|ttl| self.now.saturating_add(ttl))
+        let expires = ttl.map(|ttl| parse_time(now).saturating_add(ttl));
+        Ok(Some(Self { name: name.to_owned(), key, expires, last_four, created: created.unwrap_or_default() }))
     }
 
     pub(crate) fn into_entry(self) -> TokenEntry {
-        let half_a_second = Duration::from_millis(500);
-        let expires = self.expires().map(|expires| date(expires.saturating_add(half_a_second)));
         let created = date(Duration::from_secs(self.created));
-        TokenEntry { key: self.key, last_four: self.last_four, created, expires }
+        TokenEntry { key: self.key, last_four: self.last_four, created, expires: self.expires.map(nearest_second) }
     }
+}
+
+/// Returns when the tokens expire, to the millisecond: `None` if one has expired, `Some(None)` if it never does.
+pub(crate) async fn expiries(
+    connection: &mut Connection,
+    tokens: &[StoredToken],
+) -> Result<Vec<Option<Option<SystemTime>>>, StoreError> {
+    let mut expiries: Vec<i64> = Vec::with_capacity(tokens.len());
+    for tokens in tokens.chunks(CONCURRENT_READS) {
+        let mut query = pipe();
+        for token in tokens {
+            query.cmd("PEXPIRETIME").arg(&token.name);
+        }
+        expiries.extend(query.query_async::<Vec<i64>>(connection).await?);
+    }
+    let expiry = |milliseconds| match u64::try_from(milliseconds) {
+        Ok(milliseconds) => Some(Some(UNIX_EPOCH + Duration::from_millis(milliseconds))),
+        Err(_) => (milliseconds == -1).then_some(None),
+    };
+    Ok(expiries.into_iter().map(expiry).collect())
+}
+
+/// Returns a computed expiry to the second: the time to live and the clock are not read at the same moment.
+pub(crate) fn nearest_second(expires: Duration) -> SystemTime {
+    date(expires.saturating_add(Duration::from_millis(500)))
 }
 
 /// Adds the commands that store a token. The times are those of Redis' clock, since 1970.

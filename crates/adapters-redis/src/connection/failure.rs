@@ -9,7 +9,7 @@ pub(crate) fn describe(endpoint: &RedisEndpoint, error: &RedisError, names: &str
     let (text, user) = (text(error), endpoint.user());
     if text.contains("has no permissions to access") {
         format!("Redis at {endpoint} refused the user {user:?} access to the names {names}: {text}; {SEE_USERS}")
-    } else if text.contains("has no permissions") {
+    } else if text.contains("has no permissions") || text.contains("The user executing the script can't") {
         format!("Redis at {endpoint} refused a command of the user {user:?}: {text}; {SEE_USERS}")
     } else if text.starts_with("NOAUTH") {
         format!("Redis at {endpoint} requires a password, and the URL contains none")

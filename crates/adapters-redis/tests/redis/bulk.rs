@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use animal_store_app::{
-    ApiKeyLabel,
-    ports::{ApiKeyRecord, ApiKeyStore, ApiKeyStoreError, BulkApiKeys, NewToken},
+    ports::{ApiKeyRecord, ApiKeySource, ApiKeyStore, ApiKeyStoreError, ApiKeyTarget, ImportedApiKeys, NewToken},
     test_support::{api_key, join_tasks},
 };
 use animal_store_test_servers::RedisSpace;
@@ -30,8 +29,8 @@ fn record(id: &str, token: &str) -> ApiKeyRecord {
     ApiKeyRecord { key: api_key(id), digest, last_four, created, expires: None }
 }
 
-fn is_conflict<T>(result: &Result<T, ApiKeyStoreError>) -> bool {
-    matches!(result, Err(ApiKeyStoreError::Conflict(_)))
+async fn import(keys: &Keys, records: Vec<ApiKeyRecord>) -> usize {
+    keys.store.import(records).await.expect("imported").added
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -40,11 +39,11 @@ async fn many_keys_move_to_another_store() {
     let (from, to) = (keys(&from), keys(&to));
     let tokens: Vec<_> = (0..TOKENS).map(|number| format!("token-{number}")).collect();
     let records: Vec<_> = tokens.iter().map(|token| record(&format!("key-of-{token}"), token)).collect();
-    assert_eq!(from.store.import(records).await.expect("imported"), TOKENS);
+    assert_eq!(import(&from, records).await, TOKENS);
     let exported = from.store.export().await.expect("exported");
     assert_eq!(exported.len(), TOKENS);
-    assert_eq!(to.store.import(exported.clone()).await.expect("imported"), TOKENS);
-    assert_eq!(to.store.import(exported.clone()).await.expect("nothing to do"), 0);
+    assert_eq!(import(&to, exported.clone()).await, TOKENS);
+    assert_eq!(import(&to, exported.clone()).await, 0);
     assert_eq!(to.store.export().await.expect("exported"), exported);
 
     let directory = to.directory().await;
@@ -53,19 +52,18 @@ async fn many_keys_move_to_another_store() {
     changes_to(&directory, "token-7", Refused).await;
 }
 
+/// Their tokens stay in the index, oldest first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn records_that_contradict_each_other_are_refused() {
+async fn an_import_reports_and_keeps_the_keys_that_only_the_store_has() {
     let space = RedisSpace::new();
-    let store = keys(&space).store;
-    let label = ApiKeyLabel::parse("another label").expect("a label");
-    let mut other_label = record("a", "2");
-    other_label.key.label = label;
-    for contradiction in [other_label, record("b", "1")] {
-        let imported = store.import(vec![record("a", "1"), contradiction]).await;
-        assert!(is_conflict(&imported), "{imported:?}");
-        assert_eq!(space.names(), [""; 0]);
-    }
-    assert_eq!(store.import(vec![record("a", "1"), record("a", "1")]).await.expect("imported"), 1);
+    let keys = keys(&space);
+    keys.add("mine", "old").await;
+    keys.store.rotate(&api_key("mine").id, new_token("new"), HOUR).await.expect("rotated").expect("the key exists");
+    let before = keys.store.export().await.expect("exported");
+    let imported = keys.store.import(vec![record("a", "1"), record("b", "2")]).await.expect("imported");
+    assert_eq!(imported, ImportedApiKeys { added: 2, others: vec![api_key("mine").id] });
+    let after = keys.store.export().await.expect("exported");
+    assert_eq!(after, [&[record("a", "1"), record("b", "2")], &before[..]].concat());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -77,7 +75,7 @@ async fn a_token_that_is_missing_in_the_index_is_not_overwritten() {
     let dump = || space.command(&["DUMP", &name(space.prefix(), "token")]);
     let before = dump();
     let imported = keys.store.import(vec![record("b", "token"), record("c", "other")]).await;
-    assert!(is_conflict(&imported), "{imported:?}");
+    assert!(matches!(imported, Err(ApiKeyStoreError::Conflict(_))), "{imported:?}");
     assert_eq!((dump(), space.names().len()), (before, 1));
 }
 
@@ -87,14 +85,14 @@ async fn concurrent_imports_and_rotations_are_all_applied() {
     let space = RedisSpace::new();
     keys(&space).add("a", "token").await;
     let tasks = (0..6).map(|number| {
-        let store = keys(&space).store;
+        let keys = keys(&space);
         async move {
             let token = format!("token-{number}");
             if number % 2 == 0 {
-                let rotated = store.rotate(&api_key("a").id, new_token(&token), HOUR).await;
+                let rotated = keys.store.rotate(&api_key("a").id, new_token(&token), HOUR).await;
                 rotated.expect("rotated").expect("the key exists");
             } else {
-                assert_eq!(store.import(vec![record("a", &token)]).await.expect("imported"), 1);
+                assert_eq!(import(&keys, vec![record(&format!("key-{number}"), &token)]).await, 1);
             }
         }
     });

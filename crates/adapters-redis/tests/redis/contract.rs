@@ -1,4 +1,4 @@
-//! The contracts of `ApiKeyDirectory`, `ApiKeyStore`, `BulkApiKeys` and `ApiKeyUses`.
+//! The contracts of `ApiKeyDirectory`, `ApiKeyStore`, `ApiKeySource`, `ApiKeyTarget` and `ApiKeyUses`.
 
 mod directory {
     use std::sync::Arc;
@@ -49,7 +49,7 @@ mod bulk {
     async fn setup() -> (BulkKeys, RedisSpace) {
         let space = RedisSpace::new();
         let store = || Arc::new(Keys::at(space.url(), long_wait(space.prefix())).store);
-        (BulkKeys { bulk: store(), store: store() }, space)
+        (BulkKeys { source: store(), target: store(), store: store() }, space)
     }
 
     animal_store_app::bulk_api_keys_contract!(setup);

@@ -16,6 +16,7 @@ mod permissions;
 mod races;
 mod refusals;
 mod requests;
+mod revocations;
 mod setup;
 mod stalls;
 mod uses;

@@ -5,14 +5,14 @@ use std::{sync::Arc, time::Duration};
 use animal_store_adapters_redis::RedisApiKeyDirectory;
 use animal_store_app::{
     ApiKey,
-    ports::{ApiKeyStore, ApiKeyStoreError},
+    ports::{ApiKeyStore, ApiKeyStoreError, ApiKeyTarget},
     test_support::api_key,
 };
 use animal_store_test_servers::RedisServer;
 
 use crate::{
     requests::{Accepted, Failed, Outcome, Refused, becomes, changes_to, is_ready, use_token, wait_until},
-    setup::{Keys, new_token, settings},
+    setup::{Keys, name, new_token, settings},
 };
 
 struct Refusing {
@@ -62,6 +62,7 @@ impl Refusing {
         let store = &self.keys.store;
         unavailable(&store.add(api_key("new"), new_token("new")).await);
         unavailable(&store.rotate(&self.key.id, new_token("new"), Duration::ZERO).await);
+        unavailable(&store.check_writable().await);
     }
 
     async fn the_store_fails(&self) {
@@ -113,13 +114,17 @@ async fn on_a_replica_keys_are_looked_up_but_cannot_be_changed() {
 
 /// A leaked token has to be revoked at once, even if Redis is full.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn in_a_full_redis_keys_are_looked_up_and_revoked_but_none_can_be_made() {
+async fn in_a_full_redis_keys_are_looked_up_listed_and_revoked_but_none_can_be_made() {
     let refusing = Refusing::with(&[]).await;
+    refusing.keys.add("expired", "expired").await;
+    refusing.server.command(&["DEL", &name("shop:", "expired")]);
     refusing.server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     refusing.no_key_can_be_made().await;
     refusing.recovers().await;
     refusing.keys.revoke(&refusing.key).await;
     changes_to(&refusing.directory, "used", Refused).await;
+    assert_eq!(refusing.keys.store.list().await.expect("list").len(), 1);
+    assert_eq!(refusing.server.command(&["HEXISTS", "shop:v1:index", "key"]), "0");
 }
 
 /// Starts a server with a user `app` whose password is `right`. Returns a function that makes keys for a login.
