@@ -18,12 +18,12 @@ use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
+use self::storage::NewRepository;
 pub(crate) use self::{
     copies::{CopySource, CopyTarget},
     shared_file::{FileUse, SharedFile, suggest_create},
     storage::Storage,
 };
-use self::storage::NewRepository;
 use crate::config::{KeysConfig, SqliteConfig, StorageConfig};
 
 /// The adapters that the configuration selects.

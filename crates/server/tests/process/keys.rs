@@ -112,13 +112,17 @@ fn registering_a_token_again_succeeds_and_changes_nothing() {
 fn a_rotated_key_keeps_its_id_and_both_tokens() {
     let space = RedisSpace::new();
     let (old, id) = token_and_id(&keys(&space, &["create", "--label", "shop"]).run());
-    let (new, same) = token_and_id(&keys(&space, &["rotate", &id]).run());
+    let rotated = keys(&space, &["rotate", &id]).run();
+    let (new, same) = token_and_id(&rotated);
 
     assert_eq!(same, id);
     assert_ne!(new, old);
     let entries = list(&space);
     assert_eq!(entries.iter().map(|entry| &entry["id"]).collect::<Vec<_>>(), [id.as_str(), id.as_str()]);
-    assert!(entries[0]["expires"].is_string() && entries[1]["expires"].is_null(), "{entries:?}");
+    assert!(entries[1]["expires"].is_null(), "{entries:?}");
+    let [logged, listed] = [&event(&rotated)["old_token_ends"], &entries[0]["expires"]]
+        .map(|time| humantime::parse_rfc3339(time.as_str().expect("a text")).expect("RFC 3339"));
+    assert!(listed.duration_since(logged).unwrap_or_else(|error| error.duration()).as_secs() < 2, "{logged:?}");
     assert_statuses(&space, &[(&old, 200), (&new, 200)]);
 
     token_and_id(&keys(&space, &["rotate", &id, "--grace", "0s", "--expires-in", "1h"]).run());

@@ -1,10 +1,8 @@
 //! The program as an operator uses it: command line, output, exit codes, signals.
 
-mod backup_restore;
 mod command_line;
 mod configuration;
-mod copy_interrupted;
-mod copy_storage;
+mod copy_store;
 mod doctor;
 mod file_limit;
 mod guide;
@@ -23,7 +21,6 @@ mod permissions;
 mod pets;
 mod pets_export;
 mod pets_import;
-mod pets_interrupted;
 mod postgres;
 mod program;
 mod quickstart;

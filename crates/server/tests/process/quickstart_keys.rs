@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::{keys::token_and_id, program::Program, quickstart::printed};
 
 /// What a start prints before the command that creates a key, if the file had keys and has none.
-const NO_KEY: &str = "The file has no API key. To create one: ";
+const NO_KEY: &str = "To create an API key: ";
 
 #[test]
 fn a_start_that_fails_leaves_no_key() {
@@ -31,7 +31,7 @@ fn a_start_that_fails_leaves_no_key() {
 fn a_restart_without_any_valid_key_creates_none_and_prints_how_to_create_one() {
     let folder = TempDir::new().unwrap();
     let keys = |args: &[&str]| Program::in_folder(folder.path()).args(&["keys"]).args(args).run();
-    let (_, id) = token_and_id(&keys(&["create", "--label", "shop"]));
+    let (_, id) = token_and_id(&keys(&["create", "--create", "--label", "shop"]));
     assert_eq!(keys(&["revoke", &id]).code, Some(0));
 
     let mut running = Program::in_folder(folder.path()).start();
@@ -55,7 +55,7 @@ fn a_restart_without_any_valid_key_creates_none_and_prints_how_to_create_one() {
 fn an_invalid_key_does_not_prevent_the_start() {
     let folder = TempDir::new().unwrap();
     let keys = |args: &[&str]| Program::in_folder(folder.path()).args(&["keys"]).args(args).run();
-    let (token, _) = token_and_id(&keys(&["create", "--label", "good"]));
+    let (token, _) = token_and_id(&keys(&["create", "--create", "--label", "good"]));
     let (_, id) = token_and_id(&keys(&["create", "--label", "bad"]));
     let path = folder.path().join("animal-store.db");
     let mut file = SqliteConnection::establish(path.to_str().unwrap()).unwrap();

@@ -62,7 +62,7 @@ fn a_file_that_cannot_be_created_is_one_line() {
     {
         let program = |args| Program::with_file().env(PATH, path.to_str().unwrap()).args(args);
         assert_refused(&program(&[]).run(), path, &[]);
-        assert_refused(&program(&["keys", "create", "--label", "x"]).run(), path, &[]);
+        assert_refused(&program(&["keys", "create", "--create", "--label", "x"]).run(), path, &[]);
     }
 }
 
@@ -92,8 +92,19 @@ fn other_machines_cannot_connect_before_there_is_a_key() {
 }
 
 #[test]
-fn migrations_are_left_to_the_start() {
-    let exited = Program::with_file().args(&["migrate"]).run();
-    assert_eq!((exited.code, &exited.stdout), (Some(1), &vec![]), "{exited:?}");
-    assert_eq!(exited.stderr, ["animal-store: storage.backend is sqlite: each start migrates the file itself"]);
+fn only_the_start_and_migrate_change_the_schema() {
+    let folder = TempDir::new().unwrap();
+    let program = |args| Program::in_folder(folder.path()).args(args).run();
+    assert_eq!(program(&["migrate"]).code, Some(1), "there is no file");
+    fs::write(folder.path().join("animal-store.db"), "").unwrap();
+    for args in [&["pets", "export"][..], &["keys", "create", "--label", "x"], &["keys", "list"], &["backup", "x"]] {
+        let path = folder.path().join("animal-store.db");
+        assert_refused(&program(args), &path, &["migrations are pending: 0001expand; run animal-store migrate"]);
+        assert_eq!(fs::read(&path).unwrap(), b"", "{args:?}");
+    }
+    for (args, expected) in [(&["migrate", "--dry-run"][..], 1), (&["migrate"], 1), (&["migrate"], 0)] {
+        let exited = program(args);
+        assert_eq!((exited.code, exited.stdout), (Some(0), vec!["0001expand".to_owned(); expected]));
+    }
+    assert_eq!(program(&["keys", "create", "--label", "x"]).code, Some(0));
 }

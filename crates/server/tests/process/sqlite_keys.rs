@@ -62,21 +62,23 @@ fn keys_are_administered_beside_a_running_server() {
 }
 
 #[test]
-fn only_the_creation_of_a_key_creates_the_file() {
+fn only_the_flag_create_creates_the_file() {
     let folder = TempDir::new().unwrap();
-    for args in [&["list"][..], &["revoke", "a"], &["rotate", "a"]] {
+    for args in [&["list"][..], &["revoke", "a"], &["rotate", "a"], &["create", "--label", "shop"]] {
         let exited = keys(folder.path(), args).run();
         assert_eq!(exited.code, Some(1), "{args:?}");
-        assert!(exited.stderr.join("").ends_with("animal-store.db does not exist"), "{exited:?}");
+        let error = exited.stderr.join("");
+        assert!(error.contains("animal-store.db: the file does not exist"), "{exited:?}");
+        assert_eq!(error.ends_with("to make a new store, add --create"), args[0] == "create", "{exited:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
-    assert_eq!(keys(folder.path(), &["create", "--label", "shop"]).run().code, Some(0));
+    assert_eq!(keys(folder.path(), &["create", "--create", "--label", "shop"]).run().code, Some(0));
 }
 
 #[test]
 fn two_servers_on_one_file_serve_the_same_pets() {
     let folder = TempDir::new().unwrap();
-    let (token, _) = token_and_id(&keys(folder.path(), &["create", "--label", "shop"]).run());
+    let (token, _) = token_and_id(&keys(folder.path(), &["create", "--create", "--label", "shop"]).run());
     let servers = [start(folder.path()), start(folder.path())];
 
     let ids: Vec<_> = thread::scope(|scope| {

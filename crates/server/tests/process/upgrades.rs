@@ -14,11 +14,11 @@ const EXPANSION: &str = "
     ALTER TABLE idempotency_keys ADD COLUMN source text DEFAULT 'api';
     CREATE INDEX pets_born ON pets (born);
     CREATE TABLE owners (id integer PRIMARY KEY);
-    INSERT INTO __diesel_schema_migrations (version) VALUES ('9998_expand_add_owners')";
+    INSERT INTO __diesel_schema_migrations (version) VALUES ('9998expand')";
 
 const ONE_PET: &str = "{\"name\":\"Rex\",\"categoryId\":1}\n";
 
-const CONTRACTION: &str = "INSERT INTO __diesel_schema_migrations (version) VALUES ('9999_contract_drop_names')";
+const CONTRACTION: &str = "INSERT INTO __diesel_schema_migrations (version) VALUES ('9999contract')";
 
 /// Sends one create without an idempotency key, and one with this key.
 #[track_caller]
@@ -58,26 +58,21 @@ fn the_program_works_before_during_and_after_an_expansion_by_a_newer_program() {
         let newer: Vec<_> =
             events.iter().filter(|event| event["message"] == "a newer program has expanded the schema").collect();
         assert_eq!(newer.len(), 1, "{events:?}");
-        assert_eq!((&newer[0]["level"], &newer[0]["migrations"]), (&"WARN".into(), &"9998_expand_add_owners".into()));
+        assert_eq!((&newer[0]["level"], &newer[0]["migrations"]), (&"WARN".into(), &"9998expand".into()));
     }
 }
 
 #[test]
 fn commands_accept_an_expansion_by_a_newer_program() {
     for store in Store::each() {
-        store.import(ONE_PET, &[]);
+        store.import(ONE_PET);
         store.execute(EXPANSION);
 
         assert!(store.succeed(&["pets", "export"]).contains("Rex"));
-        let doctor = store.run(&["doctor"]).stdout;
-        let finding = doctor.iter().find(|line| line.contains(".migrations ")).expect("a finding");
-        assert!(finding.starts_with("warning ") && finding.contains("9998_expand_add_owners"), "{finding}");
-        if let Store::Postgres(_) = store {
-            for args in [&["migrate"][..], &["migrate", "--dry-run"]] {
-                let exited = store.run(args);
-                assert_eq!((exited.code, &exited.stdout), (Some(0), &vec![]), "{exited:?}");
-                assert!(exited.stderr.join("\n").contains("9998_expand_add_owners"), "{exited:?}");
-            }
+        assert_eq!(store.run(&["doctor"]).code, Some(0));
+        for args in [&["migrate"][..], &["migrate", "--dry-run"]] {
+            let exited = store.run(args);
+            assert_eq!((exited.code, &exited.stdout), (Some(0), &vec![]), "{exited:?}");
         }
     }
 }
@@ -85,20 +80,18 @@ fn commands_accept_an_expansion_by_a_newer_program() {
 #[test]
 fn after_a_contraction_by_a_newer_program_starts_and_commands_are_refused() {
     for store in Store::each() {
-        store.import(ONE_PET, &[]);
+        store.import(ONE_PET);
         store.execute(CONTRACTION);
 
-        let migrate: &[&str] = if let Store::Postgres(_) = store { &["migrate"] } else { &[] };
-        for args in [&[][..], migrate, &["pets", "import", "-"]] {
+        for args in [&[][..], &["migrate"], &["pets", "import", "-", "--name", "x"]] {
             let exited = store.run(args);
             assert_eq!((exited.code, exited.stderr.len()), (Some(1), 1), "{args:?}: {exited:?}");
-            let expected = "a newer program has made changes that this one cannot work with: 9999_contract_drop_names";
+            let expected = "a newer program has made changes that this one cannot work with: 9999contract";
             let reason = format!("{expected}; use its release, or restore a backup");
             assert!(exited.stderr[0].ends_with(&reason), "{args:?}: {exited:?}");
         }
         let doctor = store.run(&["doctor"]);
-        let finding = doctor.stdout.iter().find(|line| line.contains(".migrations ")).expect("a finding");
+        let finding = doctor.stdout.iter().find(|line| line.contains("9999contract")).expect("a finding");
         assert!(doctor.code == Some(1) && finding.starts_with("error "), "{doctor:?}");
-        assert!(finding.contains("9999_contract_drop_names"), "{finding}");
     }
 }

@@ -144,11 +144,8 @@ mod tests {
     fn lines_are_numbered_from_one_and_blank_ones_are_skipped() {
         let text = "\n{\"name\":\"a\"}\n \n[]\nnonsense\n";
         let refused: Vec<_> = lines(text).into_iter().map(|(number, key)| (number, key.unwrap_err())).collect();
-        let expected = [
-            (2, "categoryId is required"),
-            (4, "the line must be a JSON object"),
-            (5, "the line must be valid JSON"),
-        ];
+        let expected =
+            [(2, "categoryId is required"), (4, "the line must be a JSON object"), (5, "the line must be valid JSON")];
         assert_eq!(refused, expected.map(|(number, reason)| (number, reason.to_owned())));
     }
 
