@@ -78,7 +78,7 @@ where
     let limits = limits.clone();
     listener.prepare()?;
     let (stage, stage_receiver) = watch::channel(Stage::Serving);
-    let (progress, progress_requests) = WorkerProgress::new(workers, stage_receiver.clone());
+    let (progress, progress_requests) = WorkerProgress::new(workers);
     let (worker_end, ended) = mpsc::unbounded_channel();
     let is_draining = Arc::new(AtomicBool::new(false));
     let draining = Arc::clone(&is_draining);

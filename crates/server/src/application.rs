@@ -12,7 +12,7 @@ mod tests;
 use std::{future::pending, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use animal_store_adapters_http::{
-    ApiSettings, HttpServer, InFlight, TraceSettings, WorkerProgress, serve_api, serve_management,
+    ApiSettings, HttpServer, InFlight, TraceSettings, serve_api, serve_management,
 };
 use animal_store_app::CheckReadiness;
 use anyhow::{anyhow, bail};
@@ -72,7 +72,7 @@ impl Application {
         let adapters = Adapters::start(config.storage, config.keys, file, prefixed).await?;
         let http = config.http;
         let use_cases = adapters.use_cases(http.serves_get_pet);
-        let traces = TraceSettings { sample_ratio: config.traces.sampled(), server_timing: http.server_timing };
+        let traces = TraceSettings { sample_ratio: config.traces.sampled() };
         let settings = ApiSettings {
             limits: http.limits,
             tls: http.tls.map(|tls| tls.identity),
@@ -109,11 +109,6 @@ impl Application {
     /// Address of the API.
     pub const fn address(&self) -> &ListenAddress {
         &self.address
-    }
-
-    /// The check that every worker makes progress.
-    pub(crate) fn workers(&self) -> WorkerProgress {
-        self.api.progress()
     }
 
     /// Address of the management listener.

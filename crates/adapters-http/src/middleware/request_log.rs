@@ -96,11 +96,11 @@ where
         Ok(mut response) => {
             let level = if response.status().is_server_error() { Level::ERROR } else { log.level };
             let duration = start.elapsed();
-            if let Some(sample) = log.logged.get().sample(response.status()) {
-                write_line(&response, &id, trace.id, client, duration, level, sample);
+            if log.logged.get().contains(response.status()) {
+                write_line(&response, &id, trace.id, client, duration, level);
             }
             log.metrics.count_response(labels, response.response(), duration);
-            trace.end(&mut response, &id);
+            trace.end(&response, &id);
             set_headers(response.headers_mut(), id);
             Ok(response)
         }
@@ -152,7 +152,6 @@ fn write_line<B: MessageBody>(
     client: Option<ClientAddress>,
     duration: Duration,
     level: Level,
-    sample: u32,
 ) {
     let request = response.request();
     let extensions = request.extensions();
@@ -184,7 +183,6 @@ fn write_line<B: MessageBody>(
             replayed = response.headers().contains_key(IDEMPOTENCY_REPLAYED).then_some(true),
             request_id = id.to_str().unwrap_or_default(),
             trace_id = trace_id.map(display),
-            sample = (sample > 1).then_some(sample),
             cause = error(response.response()).and_then(|error| error.source()).map(with_sources),
             "request"
         )

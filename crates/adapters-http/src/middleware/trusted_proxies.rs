@@ -132,9 +132,8 @@ mod tests {
 
     #[test]
     fn the_headers_of_an_untrusted_peer_are_ignored() {
-        for name in ["x-forwarded-for", "forwarded"] {
-            assert_client_of("192.0.2.9", &[(name, "for=203.0.113.1")], "192.0.2.9");
-            assert_client_of("2001:db8::2", &[(name, "203.0.113.1")], "2001:db8::2");
+        for peer in ["192.0.2.9", "2001:db8::2"] {
+            assert_client_of(peer, &[("x-forwarded-for", "203.0.113.1")], peer);
         }
         assert_client_of("::ffff:192.0.2.9", &[], "192.0.2.9");
         assert_eq!(
@@ -152,10 +151,7 @@ mod tests {
         assert_client(&[("x-forwarded-for", "198.51.100.1"), ("x-forwarded-for", "203.0.113.1")], "203.0.113.1");
         assert_client_of("2001:db8::1", &[("x-forwarded-for", "203.0.113.1")], "203.0.113.1");
         assert_client_of("::ffff:10.0.0.1", &[("x-forwarded-for", "::ffff:10.0.0.2,::ffff:192.0.2.1")], "192.0.2.1");
-        assert_client(
-            &[("forwarded", r#"for=198.51.100.1, For="[2001:db8::9]:4711";proto=https, for=10.0.0.2;by=_a"#)],
-            "2001:db8::9",
-        );
+        assert_client(&[("forwarded", "for=203.0.113.1")], "10.0.0.1");
     }
 
     #[test]
@@ -182,25 +178,12 @@ mod tests {
             assert_client(&[("x-forwarded-for", &format!("203.0.113.1, {element}, 10.0.0.2"))], "10.0.0.2");
             assert_client(&[("x-forwarded-for", &format!("203.0.113.1, {element}"))], "10.0.0.1");
         }
-        for element in ["for=unknown", "for=_hidden", "proto=http", "203.0.113.9", "", "for=", "for"] {
-            assert_client(&[("forwarded", &format!("for=203.0.113.1, {element}, for=10.0.0.2"))], "10.0.0.2");
-        }
     }
 
     #[test]
     fn a_quotation_mark_in_x_forwarded_for_hides_no_address_of_a_proxy() {
         for sent in ["\"", "\\", "\"203.0.113.1", "203.0.113.1, \"10.0.0.2", "\"a\\\""] {
             assert_client(&[("x-forwarded-for", &format!("{sent}, 203.0.113.9"))], "203.0.113.9");
-        }
-    }
-
-    #[test]
-    fn x_forwarded_for_wins_over_forwarded() {
-        for headers in [
-            [("x-forwarded-for", "203.0.113.1"), ("forwarded", "for=198.51.100.1")],
-            [("forwarded", "for=198.51.100.1"), ("x-forwarded-for", "203.0.113.1")],
-        ] {
-            assert_client(&headers, "203.0.113.1");
         }
     }
 }

@@ -179,7 +179,7 @@ mod tests {
     use crate::{LoggedRequests, RequestLogFilter};
 
     fn connections(max_connections: usize) -> Rc<Connections> {
-        let logged = RequestLogFilter::new(LoggedRequests::ALL);
+        let logged = RequestLogFilter::new(LoggedRequests::All);
         let log = RequestLog { level: Level::INFO, logged, metrics: Arc::default() };
         Connections::new(&Limits { max_connections, ..Limits::MINIMAL }, 1, Rc::new(log), Arc::default())
     }

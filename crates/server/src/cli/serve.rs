@@ -15,7 +15,7 @@ use crate::{
     config::{Config, ConfigError, ShutdownConfig},
     listeners::Listeners,
     reload::{Reload, certificates::CertificateWatch},
-    service_manager::{ServiceManager, watchdog},
+    service_manager::ServiceManager,
     shutdown::Signals,
     telemetry::{self, Traces},
     version,
@@ -161,7 +161,6 @@ async fn start_and_run(
         return started.map(drop);
     };
     notifier.ready(&format!("listening on {}", application.address()));
-    tokio::spawn(watchdog::notify_periodically(notifier.clone(), application.workers()));
     application.run_until(stop, signals.second()).await
 }
 

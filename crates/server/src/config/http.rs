@@ -50,9 +50,6 @@ keys! {
          the Unix socket: a list, or a text with commas. For a request from one of them, `client` in the log, and the \
          address for `http.auth_failures`, is the rightmost untrusted address in `X-Forwarded-For`, or without that \
          in `Forwarded`. Empty: none.");
-    SERVER_TIMING: new("http.server_timing", "false",
-        "`true`: responses under `/v1` have the header `Server-Timing` with the milliseconds that the request spent in \
-         authentication, queue and storage. Clients can see these times.");
     RATE_LIMIT_PER_SECOND: new("http.rate_limit.per_second", "",
         "Maximum number of requests of one API key per second, over all workers of the instance. Further requests of \
          the key get 429 `rate_limited`. Empty: no limit.");
@@ -76,7 +73,6 @@ pub(crate) struct HttpConfig {
     pub(crate) tls: Option<TlsConfig>,
     pub(crate) cors_origins: AllowedOrigins,
     pub(crate) trusted_proxies: TrustedProxies,
-    pub(crate) server_timing: bool,
     /// `false`: the deprecated operation is 410.
     pub(crate) serves_get_pet: bool,
 }
@@ -129,8 +125,7 @@ impl HttpConfig {
             keep_alive,
             answer_timeout,
         };
-        let server_timing = values.read(&SERVER_TIMING, boolean);
-        Self { listen, unix, limits, tls, cors_origins, trusted_proxies, server_timing, serves_get_pet }
+        Self { listen, unix, limits, tls, cors_origins, trusted_proxies, serves_get_pet }
     }
 }
 

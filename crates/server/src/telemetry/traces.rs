@@ -7,7 +7,6 @@ mod collector;
 
 use std::{fs, process, time::Duration};
 
-use animal_store_adapters_http::ServerTimingLayer;
 use anyhow::Context as _;
 use opentelemetry::{KeyValue, trace::TracerProvider};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
@@ -55,7 +54,6 @@ pub(super) type SpanLayer = Box<dyn Layer<Registry> + Send + Sync>;
 pub(crate) struct Traces {
     /// `None` if traces are off.
     provider: Option<SdkTracerProvider>,
-    server_timing: bool,
 }
 
 impl Traces {
@@ -67,7 +65,7 @@ impl Traces {
     pub(crate) fn start(config: &Config) -> anyhow::Result<Self> {
         let provider = config.traces.endpoint.as_ref().map(provider).transpose();
         let provider = provider.context("traces cannot be sent (traces.endpoint)")?;
-        Ok(Self { provider, server_timing: config.http.server_timing })
+        Ok(Self { provider })
     }
 
     /// Returns the layers that receive the spans.
@@ -87,10 +85,7 @@ impl Traces {
                 .with_max_level_hint(LevelFilter::TRACE);
             layer.with_filter(filter).boxed()
         });
-        let server_timing = self
-            .server_timing
-            .then(|| ServerTimingLayer.with_filter(Targets::new().with_target(TARGET, LevelFilter::TRACE)).boxed());
-        otlp.into_iter().chain(server_timing).collect()
+        otlp.into_iter().collect()
     }
 
     /// Sends the last spans, within two seconds. It can be cancelled: the thread that waits is left behind.

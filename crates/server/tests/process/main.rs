@@ -27,7 +27,6 @@ mod quickstart;
 mod quickstart_keys;
 mod reload;
 mod secrets;
-mod server_timing;
 mod service_manager;
 mod signals;
 mod slow_readers;
