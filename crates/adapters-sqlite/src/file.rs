@@ -14,7 +14,7 @@ mod connection;
 mod identity;
 
 use std::{
-    fs::{self, File, OpenOptions, Permissions},
+    fs::{File, OpenOptions, Permissions},
     io::{self, ErrorKind},
     ops::{Deref, DerefMut},
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
@@ -41,6 +41,9 @@ use crate::{
 /// The owner may read and write.
 const MODE: u32 = 0o600;
 
+/// Greatest number of symbolic links that Linux follows.
+const MAX_LINKS: usize = 40;
+
 /// An open file with the current schema. It is closed after the last clone, and the last connection, is dropped.
 #[derive(Clone)]
 pub struct SqliteFile(Arc<OpenFile>);
@@ -57,6 +60,13 @@ pub(crate) struct FileConnection {
 enum Access {
     Read,
     Write,
+}
+
+/// What to do with pending migrations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pending {
+    Refuse,
+    Run,
 }
 
 struct OpenFile {
@@ -76,7 +86,7 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn open(path: &Path, timeout: Duration) -> Result<Self, SqliteFileError> {
-        Self::open_with(path, timeout, Access::Write, |_| Ok(()))
+        Ok(Self::open_with(path, timeout, Access::Write, Pending::Refuse)?.0)
     }
 
     /// Opens an existing file with the current schema, without a permission to write it.
@@ -84,7 +94,7 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn open_read_only(path: &Path, timeout: Duration) -> Result<Self, SqliteFileError> {
-        Self::open_with(path, timeout, Access::Read, |_| Ok(()))
+        Ok(Self::open_with(path, timeout, Access::Read, Pending::Refuse)?.0)
     }
 
     /// Opens an existing file, and brings its schema up to date. Returns the migrations that were run as well.
@@ -92,12 +102,7 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn migrate(path: &Path, timeout: Duration) -> Result<(Self, Vec<String>), SqliteFileError> {
-        let mut migrations = Vec::new();
-        let file = Self::open_with(path, timeout, Access::Write, |connection| {
-            migrations = schema::migrate(path, connection)?;
-            Ok(())
-        })?;
-        Ok((file, migrations))
+        Self::open_with(path, timeout, Access::Write, Pending::Run)
     }
 
     /// Like [`migrate`](Self::migrate), and creates the file with mode 0600 if neither it nor its log exists.
@@ -116,38 +121,46 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn pending(path: &Path) -> Result<Vec<String>, SqliteFileError> {
-        check_exists(path)?;
-        let mut connection = connect(path, Access::Read, Duration::ZERO)?;
-        check_program(path, &mut connection)?;
-        Ok(schema::check(path, &mut connection)?.pending)
+        Ok(connect_checked(path, Access::Read, Duration::ZERO)?.1.pending)
     }
 
     fn open_with(
         path: &Path,
         timeout: Duration,
         access: Access,
-        prepare: impl FnOnce(&mut SqliteConnection) -> Result<(), SqliteFileError>,
-    ) -> Result<Self, SqliteFileError> {
-        check_exists(path)?;
-        let mut connection = connect(path, access, timeout)?;
-        check_program(path, &mut connection)?;
-        if access == Access::Write {
-            keep_log(path, &mut connection)?;
-        }
-        prepare(&mut connection)?;
-        let SchemaComparison { pending, newer, .. } = schema::check(path, &mut connection)?;
-        if !pending.is_empty() {
+        migrations: Pending,
+    ) -> Result<(Self, Vec<String>), SqliteFileError> {
+        let before = Identity::of(path, access).ok();
+        // A connection that may write would write the log into a file that is refused, and remove the log.
+        let (checked, compared) = match connect_checked(path, Access::Read, timeout) {
+            // A crash may have left a rollback journal, which only a connection that may write can apply.
+            Err(SqliteFileError::NotWritable { .. }) if access == Access::Write => {
+                connect_checked(path, access, timeout)?
+            }
+            checked => checked?,
+        };
+        let SchemaComparison { pending, newer, .. } = compared;
+        if !pending.is_empty() && migrations == Pending::Refuse {
             return Err(SqliteFileError::Pending { path: path.to_owned(), migrations: pending });
         }
         if !newer.is_empty() {
             let migrations = newer.join(", ");
             tracing::warn!(file = %path.display(), migrations, "a newer program has expanded the schema");
         }
+        let mut connection = match access {
+            Access::Read => checked,
+            Access::Write => connect_to_write(path, timeout)?,
+        };
+        let identity = Identity::of(path, access).map_err(|error| unavailable(path, &error))?;
+        if !before.is_some_and(|before| identity.has_file_of(&before)) {
+            return Err(SqliteFileError::Replaced { path: path.to_owned() });
+        }
+        let done = if pending.is_empty() { pending } else { schema::migrate(path, &mut connection)? };
         let in_place = Count::default();
         in_place.set(1);
-        let identity = Identity::of(path, access).map_err(|error| unavailable(path, &error))?;
         let (path, connection) = (path.to_owned(), Mutex::new(connection));
-        Ok(Self(Arc::new(OpenFile { path, access, timeout, identity, in_place, _connection: connection })))
+        let file = OpenFile { path, access, timeout, identity, in_place, _connection: connection };
+        Ok((Self(Arc::new(file)), done))
     }
 
     /// Registers the metric of the file, with the prefix `sqlite`.
@@ -212,10 +225,14 @@ fn connect(path: &Path, access: Access, timeout: Duration) -> Result<SqliteConne
     Ok(connection)
 }
 
-/// Returns the path of the log, which is beside the file that a symbolic link names.
+/// Returns the path of the log, which is beside the file that a symbolic link names, even if that file is missing.
 pub(crate) fn log_path(path: &Path) -> PathBuf {
-    let target = fs::canonicalize(path).or_else(|_| fs::read_link(path).map(|link| folder_of(path).join(link)));
-    let mut log = target.unwrap_or_else(|_| path.to_owned()).into_os_string();
+    let mut target = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(link) = target.read_link() else { break };
+        target = folder_of(&target).join(link);
+    }
+    let mut log = target.into_os_string();
     log.push("-wal");
     log.into()
 }
@@ -224,13 +241,33 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Distinguishes a file that was never there from one that was moved away from its log.
+/// Checks that the file exists and that this program can use it.
+fn connect_checked(
+    path: &Path,
+    access: Access,
+    timeout: Duration,
+) -> Result<(SqliteConnection, SchemaComparison), SqliteFileError> {
+    check_exists(path)?;
+    let mut connection = connect(path, access, timeout)?;
+    check_program(path, &mut connection)?;
+    let compared = schema::check(path, &mut connection)?;
+    Ok((connection, compared))
+}
+
+/// Distinguishes a file that was never there from one that was moved away from its log. SQLite removes the log beside an
+/// empty file.
 fn check_exists(path: &Path) -> Result<(), SqliteFileError> {
+    // Before the size of the file: a first start writes the log after the file.
     let log = log_path(path);
-    match path.try_exists() {
-        Ok(false) if log.exists() => Err(SqliteFileError::Lost { path: path.to_owned(), log }),
-        Ok(false) if !folder_of(path).is_dir() => Err(SqliteFileError::NoFolder { path: path.to_owned() }),
-        Ok(false) => Err(SqliteFileError::Missing { path: path.to_owned() }),
+    let log_size = log.metadata().map(|log| log.len());
+    match (path.metadata(), log_size) {
+        (Ok(file), _) if file.is_dir() => Err(SqliteFileError::IsFolder { path: path.to_owned() }),
+        (Ok(file), Ok(1..)) if file.len() == 0 => Err(SqliteFileError::Lost { path: path.to_owned(), log }),
+        (Err(error), log_size) if error.kind() == ErrorKind::NotFound => Err(match log_size {
+            Ok(_) => SqliteFileError::Lost { path: path.to_owned(), log },
+            Err(_) if !folder_of(path).is_dir() => SqliteFileError::NoFolder { path: path.to_owned() },
+            Err(_) => SqliteFileError::Missing { path: path.to_owned() },
+        }),
         _ => Ok(()),
     }
 }
@@ -272,10 +309,14 @@ fn check_program(path: &Path, connection: &mut SqliteConnection) -> Result<(), S
 }
 
 /// Switches the file to a log, and opens the log. Fails if another process keeps its lock, or without a permission.
-fn keep_log(path: &Path, connection: &mut SqliteConnection) -> Result<(), SqliteFileError> {
-    let kept = text(connection, "PRAGMA journal_mode = WAL");
-    let writable = kept.and_then(|_| connection.batch_execute("BEGIN IMMEDIATE; ROLLBACK;"));
-    writable.map_err(|error| SqliteFileError::from_message(path, &error.to_string()))
+fn connect_to_write(path: &Path, timeout: Duration) -> Result<SqliteConnection, SqliteFileError> {
+    let mut connection = connect(path, Access::Write, timeout)?;
+    let kept = text(&mut connection, "PRAGMA journal_mode = WAL");
+    // BEGIN IMMEDIATE alone succeeds without a permission to write.
+    let write = format!("BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID}; ROLLBACK;");
+    let writable = kept.and_then(|_| connection.batch_execute(&write));
+    writable.map_err(|error| SqliteFileError::from_message(path, &error.to_string()))?;
+    Ok(connection)
 }
 
 fn unavailable(path: &Path, reason: &impl ToString) -> SqliteFileError {

@@ -2,8 +2,8 @@ use std::{fs::Metadata, io, os::unix::fs::MetadataExt, path::Path};
 
 use super::{Access, log_path};
 
-/// Device and inode of a file, and of its log if the file is written. Neither is opened: a process that closes a file loses
-/// all its locks of it, also those of SQLite.
+/// Device and inode of a file, and of its log if the file is written. SQLite keeps the same log while a connection is
+/// open. Neither is opened here: a process that closes a file loses all its locks of it, also those of SQLite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     file: (u64, u64),
@@ -19,5 +19,10 @@ impl Identity {
             Access::Write => log_path(path).metadata().ok().map(identity),
         };
         Ok(Self { file: identity(path.metadata()?), log })
+    }
+
+    /// Whether the log alone may differ.
+    pub(super) fn has_file_of(&self, other: &Self) -> bool {
+        self.file == other.file
     }
 }

@@ -2,8 +2,8 @@
 
 use std::{
     fs,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -14,11 +14,11 @@ use tempfile::TempDir;
 
 use crate::{
     child, sql,
-    store::{Store, TIMEOUT, log_of, settings},
+    store::{Store, TIMEOUT, files_in, log_of, mode, settings},
 };
 
 fn open(path: &Path) -> Result<SqliteFile, SqliteFileError> {
-    SqliteFile::open(path, TIMEOUT)
+    SqliteFile::create_or_migrate(path, TIMEOUT)
 }
 
 #[track_caller]
@@ -43,13 +43,10 @@ fn overwrite(path: &Path, offset: usize, bytes: &[u8]) {
     fs::write(path, content).expect("written");
 }
 
-fn mode(path: &Path) -> u32 {
-    path.metadata().expect("a file").permissions().mode() & 0o777
-}
-
 pub(crate) fn create(path: &Path) {
     let _file = open(path).expect("created");
-    assert_eq!([mode(path), mode(&log_of(path))], [0o600; 2]);
+    let index = PathBuf::from(format!("{}-shm", path.display()));
+    assert_eq!([mode(path), mode(&log_of(path)), mode(&index)], [0o600; 3]);
 }
 
 #[test]
@@ -140,16 +137,9 @@ fn a_database_of_another_program_is_an_error_and_is_not_changed() {
 async fn a_damaged_file_is_an_error() {
     let (folder, path) = closed_file().await;
     let intact = fs::read(&path).expect("read");
-    let page = |root: i64| usize::try_from(root - 1).expect("a page") * 4096;
-    let root = |table: &str| sql::number(&path, &format!("SELECT rootpage FROM sqlite_schema WHERE name = '{table}'"));
-    let (pets, index) = (page(root("pets")), page(root("pets_status_id")));
-    let damage: [(&str, &dyn Fn()); 6] = [
+    let damage: [(&str, &dyn Fn()); 2] = [
         ("the end is missing", &|| fs::write(&path, &intact[..intact.len() / 2]).expect("written")),
         ("the schema", &|| overwrite(&path, 100, &[0xff; 3000])),
-        ("the table", &|| overwrite(&path, pets, &[0; 4096])),
-        ("the index", &|| overwrite(&path, index, &[0; 4096])),
-        ("the sequence", &|| sql::execute(&path, "UPDATE sqlite_sequence SET seq = 1")),
-        ("an index is missing", &|| sql::execute(&path, "DROP INDEX pets_status_id")),
     ];
     for (name, damage) in damage {
         fs::write(&path, &intact).expect("written");
@@ -173,20 +163,6 @@ async fn a_file_that_another_process_locks_is_an_error_after_the_timeout() {
     assert!(start.elapsed() >= timeout, "{:?}", start.elapsed());
     lock.batch_execute("ROLLBACK").expect("rolled back");
     drop(open(&path).expect("free"));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storage_is_not_ready_while_its_file_is_removed_or_replaced() {
-    let store = Store::new();
-    let (path, moved) = (store.path(), store.path().with_extension("moved"));
-    store.readiness.check().await.expect("ready");
-    fs::rename(&path, &moved).expect("renamed");
-    store.readiness.check().await.expect_err("removed");
-    fs::write(&path, "").expect("written");
-    let error = store.readiness.check().await.expect_err("replaced");
-    assert!(error.0.to_string().contains("removed or replaced"), "{error:?}");
-    fs::rename(&moved, &path).expect("renamed");
-    store.readiness.check().await.expect("ready");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -216,4 +192,38 @@ fn the_path_is_never_a_uri_or_a_name_of_sqlite() {
         child::run(&["sh", "-c", &script, "sh"], "no umask", Path::new(name));
         assert!(folder.path().join(name).exists(), "{name}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_closed_file_has_no_log() {
+    let store = Store::new();
+    store.add("Rex").await;
+    assert!(log_of(&store.path()).exists());
+    let folder = store.close().await;
+    assert_eq!(files_in(folder.path()), ["pets.db"]);
+    assert_eq!(Store::at(folder, settings()).names().await, ["Rex"]);
+}
+
+#[test]
+fn starts_and_ends_at_the_same_moment_lose_no_log() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("pets.db");
+    let threads: Vec<_> = (0..4)
+        .map(|number: u64| {
+            let path = path.clone();
+            thread::spawn(move || {
+                for round in 0..60 {
+                    let file = open(&path).unwrap_or_else(|error| panic!("thread {number}, {round}: {error}"));
+                    if (round + number).is_multiple_of(3) {
+                        thread::park_timeout(Duration::from_millis(number));
+                    }
+                    drop(file);
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("no error");
+    }
+    assert!(!log_of(&path).exists(), "the last one closed the file");
 }

@@ -1,11 +1,18 @@
 //! Creates that share a commit, and the queue in front of them.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use animal_store_adapters_sqlite::SqliteSettings;
 use animal_store_app::{
-    ports::{AddPetError, StorageError},
-    test_support::join_tasks,
+    ApiKeyId, IdempotencyKey,
+    ports::{AddPet, AddPetError, PetRepository, StorageError},
+    test_support::{join_tasks, pet_named},
 };
 use diesel::connection::SimpleConnection;
 
@@ -86,4 +93,36 @@ async fn the_storage_ends_after_every_queued_create_has_its_outcome() {
     }
     let folder = end.await.expect("ended");
     assert_eq!(Store::at(folder, settings()).names().await.len(), 9);
+}
+
+fn with_key(pet: &str) -> AddPet {
+    AddPet { pet: pet_named(pet), idempotency_key: Some(IdempotencyKey::new(ApiKeyId::new("import"), pet)) }
+}
+
+/// An import and a server do so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_another_storage_is_flooded_with_creates_each_create_is_answered() {
+    let flooded = Store::new();
+    let single = Store::on(&flooded.path(), settings());
+    let stop = Arc::new(AtomicBool::new(false));
+    let (repository, stopped) = (flooded.repository.clone(), Arc::clone(&stop));
+    let flood = join_tasks((0..1000).map(move |task| {
+        let (repository, stop) = (repository.clone(), Arc::clone(&stopped));
+        async move {
+            let mut count = 0;
+            while !stop.load(Ordering::Relaxed) {
+                repository.add(with_key(&format!("{task}-{count}"))).await.expect("added");
+                count += 1;
+            }
+            count
+        }
+    }));
+    let flood = tokio::spawn(flood);
+    wait_until(|| flooded.metric("sqlite_commits_total") >= 3.0).await;
+    for number in 0..40 {
+        single.repository.add(with_key(&format!("single-{number}"))).await.expect("added");
+    }
+    stop.store(true, Ordering::Relaxed);
+    let added: usize = flood.await.expect("no panic").into_iter().sum();
+    assert_eq!(single.count().await, added + 40);
 }

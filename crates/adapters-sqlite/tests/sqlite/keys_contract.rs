@@ -1,4 +1,4 @@
-//! The contracts of `ApiKeyDirectory`, `ApiKeyStore`, `ApiKeyUses` and `BulkApiKeys`.
+//! The contracts of `ApiKeyDirectory`, `ApiKeyStore`, `ApiKeyUses`, `ApiKeySource` and `ApiKeyTarget`.
 
 mod directory {
     use std::sync::Arc;
@@ -55,7 +55,6 @@ mod uses {
 mod bulk {
     use std::sync::Arc;
 
-    use animal_store_adapters_sqlite::SqliteApiKeyStore;
     use animal_store_app::test_support::contract::bulk_api_keys::BulkKeys;
     use tempfile::TempDir;
 
@@ -63,7 +62,8 @@ mod bulk {
 
     async fn setup() -> (BulkKeys, TempDir) {
         let keys = Keys::new();
-        (BulkKeys { bulk: Arc::new(SqliteApiKeyStore::new(keys.file)), store: Arc::new(keys.store) }, keys.folder)
+        let store = Arc::new(keys.store);
+        (BulkKeys { source: store.clone(), target: store.clone(), store }, keys.folder)
     }
 
     animal_store_app::bulk_api_keys_contract!(setup);

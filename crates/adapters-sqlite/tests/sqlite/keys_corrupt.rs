@@ -3,7 +3,7 @@
 use animal_store_adapters_sqlite::SqliteApiKeyDirectory;
 use animal_store_app::{
     Scopes,
-    ports::{ApiKeyDirectoryError, ApiKeyStore, ApiKeyStoreError, BulkApiKeys, NewToken},
+    ports::{ApiKeyDirectoryError, ApiKeySource, ApiKeyStore, ApiKeyStoreError, NewToken},
     test_support::api_key,
 };
 use prometheus_client::registry::Registry;

@@ -21,11 +21,10 @@ use prometheus_client::registry::Registry;
 use tokio::task::spawn_blocking;
 
 use crate::{
-    bulk_support::{TEST_TIMEOUT, open},
     child,
     keys_support::{Keys, find, new_token, pause, wait_until},
     sql::{connect, execute},
-    store::{Store, log_of},
+    store::{Store, TIMEOUT, log_of, open},
 };
 
 /// The longest time for which a revoked key may be accepted.
@@ -63,7 +62,7 @@ async fn last_accepted(directory: &SqliteApiKeyDirectory, token: &str) -> System
             return last;
         }
         last = began;
-        assert!(began.duration_since(start).unwrap_or_default() < TEST_TIMEOUT, "{token} is not refused");
+        assert!(began.duration_since(start).unwrap_or_default() < TIMEOUT, "{token} is not refused");
         pause().await;
     }
 }

@@ -16,7 +16,7 @@ use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-use crate::bulk_support::{TEST_TIMEOUT, new_file};
+use crate::store::{TIMEOUT, open};
 
 /// A file, and a store over it.
 pub(crate) struct Keys {
@@ -27,7 +27,8 @@ pub(crate) struct Keys {
 
 impl Keys {
     pub(crate) fn new() -> Self {
-        let (file, folder) = new_file();
+        let folder = TempDir::new().expect("a folder");
+        let file = open(&folder.path().join("store.db"));
         Self { store: SqliteApiKeyStore::new(file.clone()), file, folder }
     }
 
@@ -66,7 +67,7 @@ pub(crate) async fn find(
 pub(crate) async fn wait_until(what: &str, condition: impl AsyncFn() -> bool) {
     let start = Instant::now();
     while !condition().await {
-        assert!(start.elapsed() < TEST_TIMEOUT, "{what}: not in time");
+        assert!(start.elapsed() < TIMEOUT, "{what}: not in time");
         pause().await;
     }
 }

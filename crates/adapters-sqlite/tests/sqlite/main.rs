@@ -1,9 +1,6 @@
 //! The adapter with files.
 
-mod bulk_contract;
-mod bulk_pets;
-mod bulk_snapshots;
-mod bulk_support;
+mod bulk;
 mod child;
 mod contract;
 mod diagnosis;
@@ -17,9 +14,10 @@ mod keys_revocations;
 mod keys_support;
 mod keys_uses;
 mod kills;
-mod logs;
 mod migrations;
+mod moved;
 mod outcomes;
+mod read_only;
 mod reads;
 mod sql;
 mod store;

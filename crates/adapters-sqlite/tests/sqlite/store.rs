@@ -1,6 +1,7 @@
 //! A storage in a folder of its own.
 
 use std::{
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
@@ -28,9 +29,28 @@ pub(crate) fn settings() -> SqliteSettings {
     }
 }
 
+/// Opens a file, and creates it if it does not exist.
+pub(crate) fn open(path: &Path) -> SqliteFile {
+    SqliteFile::create_or_migrate(path, TIMEOUT).expect("a file")
+}
+
 /// Returns the path of the log of a file.
 pub(crate) fn log_of(path: &Path) -> PathBuf {
     format!("{}-wal", path.display()).into()
+}
+
+/// Returns the permissions of a file.
+pub(crate) fn mode(path: &Path) -> u32 {
+    path.metadata().expect("a file").permissions().mode() & 0o777
+}
+
+/// Returns the names of the files in a folder, in their order.
+pub(crate) fn files_in(folder: &Path) -> Vec<String> {
+    let entries = folder.read_dir().expect("a folder");
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
+    names.sort();
+    names
 }
 
 /// A storage in the file `pets.db` of a folder.
@@ -38,8 +58,8 @@ pub(crate) struct Store {
     pub(crate) repository: SqlitePetRepository,
     pub(crate) readiness: Arc<dyn Readiness>,
     pub(crate) threads: JoinHandle<()>,
+    pub(crate) file: SqliteFile,
     registry: Registry,
-    path: PathBuf,
     /// `None` if the file is of another storage.
     folder: Option<TempDir>,
 }
@@ -60,15 +80,19 @@ impl Store {
 
     /// Uses a file that another storage may use.
     pub(crate) fn on(path: &Path, settings: SqliteSettings) -> Self {
-        let file = SqliteFile::open(path, settings.timeout).expect("a file");
+        Self::over(SqliteFile::create_or_migrate(path, settings.timeout).expect("a file"), settings)
+    }
+
+    pub(crate) fn over(file: SqliteFile, settings: SqliteSettings) -> Self {
         let mut registry = Registry::default();
+        file.register_metrics(&mut registry);
         let (storage, threads) = SqliteStorage::start(&file, settings, &mut registry).expect("a storage");
         let (repository, readiness) = (storage.repository(), storage.readiness());
-        Self { repository, readiness, threads, registry, path: path.to_owned(), folder: None }
+        Self { repository, readiness, threads, file, registry, folder: None }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
-        self.path.clone()
+        self.file.path().to_owned()
     }
 
     pub(crate) async fn add(&self, name: &str) -> Pet {
