@@ -50,4 +50,5 @@ mod starts;
 mod store;
 mod storm;
 mod sweep;
+mod timeouts;
 mod unix_socket;
