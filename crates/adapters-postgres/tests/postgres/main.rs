@@ -30,6 +30,7 @@ mod keyed_outcome;
 mod keyed_refusals;
 mod keyed_storm;
 mod metrics;
+mod migration_locks;
 mod migrations;
 mod outcome;
 mod outcomes;
