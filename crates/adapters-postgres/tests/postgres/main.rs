@@ -4,7 +4,6 @@ mod add_plans;
 mod bulk_faults;
 mod bulk_fixture;
 mod bulk_ids;
-mod bulk_imports;
 mod bulk_pooler;
 mod bulk_rights;
 mod bulk_rows;
