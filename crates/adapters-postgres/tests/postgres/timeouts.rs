@@ -16,13 +16,13 @@ use crate::{
 };
 
 /// Runs a test on one thread, which is the only one whose clock can be moved.
-fn with_movable_clock(settings: PostgresSettings, test: impl AsyncFnOnce(Fixture)) {
+fn with_movable_clock(settings: &PostgresSettings, test: impl AsyncFnOnce(Fixture)) {
     // Migrations need several threads.
     let several = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     let database = several.block_on(empty_tables());
     let one = Builder::new_current_thread().enable_all().build().expect("a runtime");
     one.block_on(async {
-        test(Fixture::of(database, PostgresSettings { schema: SchemaMode::Check, ..settings }).await).await;
+        test(Fixture::of(database, PostgresSettings { schema: SchemaMode::Check, ..settings.clone() }).await).await;
     });
 }
 
@@ -35,7 +35,7 @@ async fn two_thirds_of_the_timeout() {
 
 #[test]
 fn a_request_whose_timeout_passes_in_the_queue_is_not_stored() {
-    with_movable_clock(settings(), async |fixture| {
+    with_movable_clock(&settings(), async |fixture| {
         // The batch before it is tried twice. Each attempt waits for the lock with its number.
         let body = "PERFORM pg_advisory_xact_lock(nextval('attempts')); RAISE 'again' USING ERRCODE = '40001'";
         fixture.observer.run("CREATE SEQUENCE attempts").await;
@@ -67,7 +67,7 @@ fn a_request_whose_timeout_passes_in_the_queue_is_not_stored() {
 #[test]
 fn the_wait_for_earlier_reads_is_part_of_the_timeout_of_a_read() {
     let one_connection = PostgresSettings { connections_per_worker: 1, transaction_pooling: true, ..settings() };
-    with_movable_clock(one_connection, async |fixture| {
+    with_movable_clock(&one_connection, async |fixture| {
         let repository = &fixture.store.repository;
         assert!(find(repository, 1).await.is_ok());
         let backends = fixture.observer.backends().await;
