@@ -74,8 +74,8 @@ async fn read(
     Ok(token.filter(|token| token.as_ref().map_or(true, |token| token.key.id.as_str() == id)))
 }
 
-/// Returns the key of the newest valid token, or a key with the label `unreadable` if none is valid. `None`: there is no
-/// token.
+/// Returns the key of the newest valid token, or a key with the label `unreadable` if no token is valid. `None`: there
+/// are no tokens.
 pub(crate) fn newest_key(found: &[FoundToken], id: &ApiKeyId) -> Option<ApiKey> {
     let newest = found.iter().rev().find_map(|token| token.as_ref().ok());
     let label = ApiKeyLabel::parse("unreadable").expect("a valid label");
