@@ -11,9 +11,7 @@ mod tests;
 
 use std::{future::pending, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use animal_store_adapters_http::{
-    ApiSettings, HttpServer, InFlight, TraceSettings, serve_api, serve_management,
-};
+use animal_store_adapters_http::{ApiSettings, HttpServer, InFlight, TraceSettings, serve_api, serve_management};
 use animal_store_app::CheckReadiness;
 use anyhow::{anyhow, bail};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};

@@ -9,7 +9,7 @@ use self::{tls::TlsConfig, unix::UnixSocketConfig};
 use super::{
     key::{Key, keys},
     listen_address::{ListenAddress, listen_address},
-    values::{Values, boolean, duration, number, one_of, optional},
+    values::{Values, duration, number, one_of, optional},
 };
 
 keys! {

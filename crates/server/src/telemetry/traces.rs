@@ -16,11 +16,7 @@ use opentelemetry_sdk::{
 };
 use tokio::task::spawn_blocking;
 use tracing::{Metadata, level_filters::LevelFilter, subscriber::Interest};
-use tracing_subscriber::{
-    Layer, Registry,
-    filter::{Targets, dynamic_filter_fn},
-    layer::Context,
-};
+use tracing_subscriber::{Layer, Registry, filter::dynamic_filter_fn, layer::Context};
 use url::Url;
 
 use self::collector::Collector;
