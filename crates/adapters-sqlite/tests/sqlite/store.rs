@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_adapters_sqlite::{SqliteFile, SqlitePetRepository, SqliteSettings, SqliteStorage};
+use animal_store_adapters_sqlite::{SqliteFile, SqliteFileError, SqlitePetRepository, SqliteSettings, SqliteStorage};
 use animal_store_app::{
     ports::{AddPet, AddPetError, PetRepository, Readiness},
     test_support::pet_named,
@@ -32,6 +32,17 @@ pub(crate) fn settings() -> SqliteSettings {
 /// Opens a file, and creates it if it does not exist.
 pub(crate) fn open(path: &Path) -> SqliteFile {
     SqliteFile::create_or_migrate(path, TIMEOUT).expect("a file")
+}
+
+/// Every way to open an existing file.
+pub(crate) fn open_in_each_way(path: &Path) -> [Result<(), SqliteFileError>; 5] {
+    [
+        SqliteFile::create_or_migrate(path, TIMEOUT).map(drop),
+        SqliteFile::migrate(path, TIMEOUT).map(drop),
+        SqliteFile::open(path, TIMEOUT).map(drop),
+        SqliteFile::open_read_only(path, TIMEOUT).map(drop),
+        SqliteFile::pending(path).map(drop),
+    ]
 }
 
 /// Returns the path of the log of a file.
@@ -135,13 +146,18 @@ pub(crate) fn metric(registry: &Registry, sample: &str) -> f64 {
     line.unwrap_or_else(|| panic!("no {sample}: {text}")).parse().expect("a number")
 }
 
-/// Waits for a condition that comes soon.
-pub(crate) async fn wait_until(condition: impl Fn() -> bool) {
+/// Waits until a condition holds.
+pub(crate) async fn wait_until(what: &str, condition: impl AsyncFn() -> bool) {
     let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < TIMEOUT, "the condition does not come");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    while !condition().await {
+        assert!(start.elapsed() < TIMEOUT, "{what}: not in time");
+        pause().await;
     }
+}
+
+/// Pauses between two checks, so that polling does not delay the expected event.
+pub(crate) async fn pause() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
 pub(crate) async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, TempDir) {
