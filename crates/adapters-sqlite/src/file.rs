@@ -6,9 +6,11 @@
 //!
 //! **Invariant.** No connection creates a file: only the first start does, with mode 0600, and never beside a log. A file
 //! that fails a check is not changed. While the path names another file than the one that was opened, or the log was
-//! replaced, no commit is made and no API key is looked up. Reading changes no byte.
+//! replaced, no commit is made and no API key is looked up. Reading changes no byte of the file and of its log; SQLite
+//! may leave an empty log and its index (`-shm`) beside a file that had none.
 //!
-//! **Proof.** `tests/sqlite/files.rs` (each check), `moved.rs` (moved files and lost ones), `migrations.rs`.
+//! **Proof.** `tests/sqlite/files.rs` (each check), `moved.rs` (moved files and lost ones), `read_only.rs`,
+//! `migrations.rs`, `kills.rs`.
 
 mod connection;
 mod identity;

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
@@ -160,6 +161,23 @@ fn the_path_is_never_a_uri_or_a_name_of_sqlite() {
         child::run(&["sh", "-c", &script, "sh"], "no umask", Path::new(name));
         assert!(folder.path().join(name).exists(), "{name}");
     }
+}
+
+/// A crash of a first start can leave one, before the file has a log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_applies_a_rollback_journal_that_a_crash_left() {
+    let (folder, path) = closed_file().await;
+    let mut other = sql::connect(&path);
+    let change = "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN; UPDATE pets SET name = 'changed'";
+    other.batch_execute(change).expect("written in part");
+    let crashed = TempDir::new().expect("a folder");
+    let copied = Command::new("cp").arg("-r").arg(folder.path().join(".")).arg(crashed.path()).status();
+    assert!(copied.expect("cp").success());
+    assert_eq!(files_in(crashed.path()), ["pets.db", "pets.db-journal"]);
+    let store = Store::at(crashed, settings());
+    let names = store.names().await;
+    assert!(names.len() == 1000 && !names.contains(&"changed".to_owned()));
+    assert_eq!(files_in(&store.path().with_file_name("")), ["pets.db", "pets.db-shm", "pets.db-wal"]);
 }
 
 #[test]

@@ -99,14 +99,14 @@ fn with_key(pet: &str) -> AddPet {
     AddPet { pet: pet_named(pet), idempotency_key: Some(IdempotencyKey::new(ApiKeyId::new("import"), pet)) }
 }
 
-/// An import and a server do so.
+/// An import and a server do so. After a batch of 1000, the next one waits already.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_another_storage_is_flooded_with_creates_each_create_is_answered() {
-    let flooded = Store::new();
-    let single = Store::on(&flooded.path(), settings());
+    let flooded = Store::with(SqliteSettings { max_waiting_creates: 2000, ..settings() });
+    let single = Store::on(&flooded.path(), SqliteSettings { timeout: TIMEOUT / 3, ..settings() });
     let stop = Arc::new(AtomicBool::new(false));
     let (repository, stopped) = (flooded.repository.clone(), Arc::clone(&stop));
-    let flood = join_tasks((0..1000).map(move |task| {
+    let flood = join_tasks((0..2000).map(move |task| {
         let (repository, stop) = (repository.clone(), Arc::clone(&stopped));
         async move {
             let mut count = 0;
@@ -119,10 +119,10 @@ async fn while_another_storage_is_flooded_with_creates_each_create_is_answered()
     }));
     let flood = tokio::spawn(flood);
     wait_until("the flood began", async || flooded.metric("sqlite_commits_total") >= 3.0).await;
-    for number in 0..15 {
+    for number in 0..10 {
         single.repository.add(with_key(&format!("single-{number}"))).await.expect("added");
     }
     stop.store(true, Ordering::Relaxed);
     let added: usize = flood.await.expect("no panic").into_iter().sum();
-    assert_eq!(single.count().await, added + 15);
+    assert_eq!(single.count().await, added + 10);
 }

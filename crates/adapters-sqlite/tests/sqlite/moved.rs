@@ -83,6 +83,7 @@ async fn after_a_kill_a_start_with_a_wrong_file_keeps_the_log() {
 /// A storage with everything that uses its file.
 struct Service {
     store: Store,
+    bulk: SqliteBulkStorage,
     keys: SqliteApiKeyStore,
     directory: SqliteApiKeyDirectory,
     uses: SqliteApiKeyUses,
@@ -93,11 +94,11 @@ impl Service {
     async fn start() -> Self {
         let store = Store::new();
         let mut metrics = Registry::default();
-        let keys = SqliteApiKeyStore::new(store.file.clone());
+        let (bulk, keys) = (SqliteBulkStorage::new(store.file.clone()), SqliteApiKeyStore::new(store.file.clone()));
         assert!(keys.add_first(api_key("key"), new_token("token", None)).await.expect("add"));
         let directory = SqliteApiKeyDirectory::start(&store.file, &mut metrics).expect("a directory");
         let (uses, _) = SqliteApiKeyUses::start_with_interval(&store.file, Duration::from_millis(10), &mut metrics);
-        let service = Self { store, keys, directory, uses, metrics };
+        let service = Self { store, bulk, keys, directory, uses, metrics };
         service.assert_works().await;
         service
     }
@@ -105,6 +106,8 @@ impl Service {
     async fn assert_works(&self) {
         self.store.add("Rex").await;
         self.store.readiness.check().await.expect("ready");
+        // It keeps its connection.
+        self.bulk.check_writable().await.expect("writable");
         wait_until("lookups succeed", async || find(&self.directory, "token").await.is_ok_and(|key| key.is_some()))
             .await;
         self.keys.add(api_key("other"), new_token("other", None)).await.expect("added");
@@ -130,7 +133,7 @@ impl Service {
         self.directory.check().await.expect_err("not in place");
         let added = self.keys.add(api_key("other"), new_token("other", None)).await;
         assert!(matches!(added, Err(ApiKeyStoreError::Unavailable(_))), "{added:?}");
-        let added = SqliteBulkStorage::new(self.store.file.clone()).add_pets(stored_pets([99])).await;
+        let added = self.bulk.add_pets(stored_pets([99])).await;
         assert!(matches!(added, Err(BulkStorageError::Unavailable(_))), "{added:?}");
 
         let failed = || metric(&self.metrics, "keys_use_writes_total{result=\"failed\"}");
