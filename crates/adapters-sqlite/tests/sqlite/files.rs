@@ -3,7 +3,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
     thread,
     time::{Duration, Instant},
 };
@@ -15,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::{
     child, sql,
-    store::{Store, TIMEOUT, files_in, log_of, mode, settings},
+    store::{Store, TIMEOUT, copy_of_crash, files_in, log_of, mode, settings},
 };
 
 fn open(path: &Path) -> Result<SqliteFile, SqliteFileError> {
@@ -166,13 +165,11 @@ fn the_path_is_never_a_uri_or_a_name_of_sqlite() {
 /// A crash of a first start can leave one, before the file has a log.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_applies_a_rollback_journal_that_a_crash_left() {
-    let (folder, path) = closed_file().await;
+    let (_folder, path) = closed_file().await;
     let mut other = sql::connect(&path);
     let change = "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN; UPDATE pets SET name = 'changed'";
     other.batch_execute(change).expect("written in part");
-    let crashed = TempDir::new().expect("a folder");
-    let copied = Command::new("cp").arg("-r").arg(folder.path().join(".")).arg(crashed.path()).status();
-    assert!(copied.expect("cp").success());
+    let (crashed, _) = copy_of_crash(&path);
     assert_eq!(files_in(crashed.path()), ["pets.db", "pets.db-journal"]);
     let store = Store::at(crashed, settings());
     let names = store.names().await;

@@ -3,6 +3,7 @@
 use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    process::Command,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -43,6 +44,16 @@ pub(crate) fn open_in_each_way(path: &Path) -> [Result<(), SqliteFileError>; 5] 
         SqliteFile::open_read_only(path, TIMEOUT).map(drop),
         SqliteFile::pending(path).map(drop),
     ]
+}
+
+/// Copies a file that is in use and all files beside it, as they would be after a crash. Another process copies them: a
+/// process that closes a file loses all its locks of it, also those of SQLite.
+pub(crate) fn copy_of_crash(path: &Path) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().expect("a folder");
+    let copied = Command::new("cp").arg("-r").arg(path.with_file_name(".")).arg(folder.path()).status();
+    assert!(copied.expect("cp").success());
+    let copy = folder.path().join(path.file_name().expect("a name"));
+    (folder, copy)
 }
 
 /// Returns the path of the log of a file.
