@@ -1,14 +1,16 @@
 //! The file: how it is created, checked, opened and closed.
 //!
-//! **Problem.** SQLite opens whatever a path names: it creates a missing file and removes the log (`-wal`) beside it, in
-//! which the last pets may be. It goes on with a file that was moved, whose pets nobody finds any more. A file can also
-//! be of another program or of another release, and several processes may use it at once.
+//! **Problem.** SQLite opens whatever a path names: it creates a missing file and removes the log (`-wal`) beside it,
+//! in which the last pets may be. It goes on with a file that was moved, whose pets nobody finds any more. A file can
+//! also be of another program or of another release, and several processes may use it at once.
 //!
-//! **Invariant.** No connection creates a file: only the first start does, with mode 0600, and never beside a log. A file
-//! that fails a check is not changed. While the path names another file than the one that was opened, or the log was
-//! replaced, no commit is made and no API key is looked up. Reading changes no byte.
+//! **Invariant.** No connection creates a file: only the first start does, with mode 0600, and never beside a log. A
+//! file that fails a check is not changed. While the path names another file than the one that was opened, or the log
+//! was replaced, no commit is made and no API key is looked up. Reading changes no byte of the file and of its log;
+//! SQLite may leave an empty log and its index (`-shm`) beside a file that had none.
 //!
-//! **Proof.** `tests/sqlite/files.rs` (each check), `moved.rs` (moved files and lost ones), `migrations.rs`.
+//! **Proof.** `tests/sqlite/files.rs` (each check), `moved.rs` (moved files and lost ones), `read_only.rs`,
+//! `migrations.rs`, `kills.rs`.
 
 mod connection;
 mod identity;
@@ -254,8 +256,8 @@ fn connect_checked(
     Ok((connection, compared))
 }
 
-/// Distinguishes a file that was never there from one that was moved away from its log. SQLite removes the log beside an
-/// empty file.
+/// Distinguishes a file that was never there from one that was moved away from its log. SQLite removes the log beside
+/// an empty file.
 fn check_exists(path: &Path) -> Result<(), SqliteFileError> {
     // Before the size of the file: a first start writes the log after the file.
     let log = log_path(path);

@@ -1,27 +1,21 @@
-//! Bulk access and backups. The contracts own the other rules.
+//! Bulk access and backups. The contract owns the other rules.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, time::Duration};
 
-use animal_store_adapters_sqlite::{BackupError, NewBackup, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile};
+use animal_store_adapters_sqlite::{
+    BackupError, NewBackup, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteSnapshot,
+};
 use animal_store_app::{
     ports::{ApiKeySource, BulkStorage, BulkStorageError, StorageSnapshot, StoredPet},
-    test_support::{api_key, contract::bulk_storage::BulkAccess, stored_pets},
+    test_support::{api_key, stored_pets},
 };
 use tempfile::TempDir;
 
 use crate::{
     keys_support::{Keys, new_token},
     sql::{execute, lock},
-    store::{Store, files_in, mode, open, repository, settings},
+    store::{Store, TIMEOUT, files_in, mode, open, settings},
 };
-
-async fn setup() -> (BulkAccess, TempDir) {
-    let (pets, folder) = repository(Duration::from_hours(24)).await;
-    let file = open(&folder.path().join("pets.db"));
-    (BulkAccess { bulk: Arc::new(SqliteBulkStorage::new(file)), pets }, folder)
-}
-
-animal_store_app::bulk_storage_contract!(setup);
 
 fn new_storage() -> (SqliteBulkStorage, SqliteFile, TempDir) {
     let folder = TempDir::new().expect("a folder");
@@ -65,7 +59,7 @@ async fn an_invalid_row_is_reported_with_its_id() {
 async fn the_api_keys_of_a_snapshot_are_of_the_same_state_as_its_pets() {
     let keys = Keys::new();
     keys.add("before", "token").await;
-    let snapshot = animal_store_adapters_sqlite::SqliteSnapshot::open(keys.file.clone()).await.expect("a snapshot");
+    let snapshot = SqliteSnapshot::open(keys.file.clone()).await.expect("a snapshot");
     keys.add("after", "other").await;
     SqliteBulkStorage::new(keys.file.clone()).add_pets(stored_pets([1])).await.expect("added");
     let exported = snapshot.export().await.expect("exported");
@@ -87,7 +81,7 @@ async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
     storage.add_pets(stored_pets([1, 7])).await.expect("added");
     let keys = SqliteApiKeyStore::new(file.clone());
     assert!(keys.add_first(api_key("key"), new_token("token", None)).await.expect("add"));
-    let read_only = SqliteFile::open_read_only(file.path(), crate::store::TIMEOUT).expect("a file");
+    let read_only = SqliteFile::open_read_only(file.path(), TIMEOUT).expect("a file");
     for file in [file.clone(), read_only] {
         let (folder, finished) = back_up(file).await;
         finished.expect("finished");
@@ -96,7 +90,7 @@ async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
         assert_eq!(mode(&path), 0o600);
         assert_eq!(fs::read(&path).expect("read")[18..20], [1, 1], "the journal mode is not WAL");
 
-        let copy = SqliteFile::open(&path, crate::store::TIMEOUT).expect("no migration is pending");
+        let copy = SqliteFile::open(&path, TIMEOUT).expect("no migration is pending");
         assert_eq!(all(&SqliteBulkStorage::new(copy.clone())).await, stored_pets([1, 7]));
         let copied = SqliteApiKeyStore::new(copy.clone());
         assert_eq!(copied.export().await.expect("exported"), keys.export().await.expect("exported"));

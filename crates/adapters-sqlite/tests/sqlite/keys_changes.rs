@@ -12,26 +12,12 @@ use animal_store_app::{
     ports::{ApiKeyRecord, ApiKeyStore, ApiKeyStoreError, ApiKeyTarget, ApiKeyUse, ApiKeyUses},
     test_support::api_key,
 };
-use diesel::connection::SimpleConnection;
 
 use crate::{
     keys_support::{Keys, new_token},
     sql::{lock, number},
     store::open,
 };
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_waits_for_the_write_lock() {
-    let keys = Keys::new();
-    let mut other = lock(&keys.path());
-    let store = SqliteApiKeyStore::new(keys.file.clone());
-    let addition = tokio::spawn(async move { store.add(api_key("key"), new_token("token", None)).await });
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(!addition.is_finished());
-    other.batch_execute("COMMIT").expect("no lock");
-    addition.await.expect("no panic").expect("add");
-    assert_eq!(keys.store.list().await.expect("list").len(), 1);
-}
 
 #[tokio::test]
 async fn a_change_that_gets_no_write_lock_in_time_changes_nothing() {
@@ -59,7 +45,7 @@ async fn after_any_change_no_first_key_is_added() {
 #[test]
 fn of_two_first_keys_at_one_moment_one_is_added() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    for round in 0..30 {
+    for round in 0..10 {
         let keys = Keys::new();
         let barrier = Barrier::new(2);
         let add = |id: &str| {

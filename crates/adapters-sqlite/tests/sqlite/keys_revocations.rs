@@ -22,9 +22,9 @@ use tokio::task::spawn_blocking;
 
 use crate::{
     child,
-    keys_support::{Keys, find, new_token, pause, wait_until},
+    keys_support::{Keys, find, new_token},
     sql::{connect, execute},
-    store::{Store, TIMEOUT, log_of, open},
+    store::{Store, TIMEOUT, log_of, open, pause, wait_until},
 };
 
 /// The longest time for which a revoked key may be accepted.
@@ -153,16 +153,6 @@ async fn while_checks_fail_no_key_is_accepted_after_the_bound() {
     execute(&keys.path(), "DELETE FROM api_keys; ALTER TABLE hidden RENAME TO api_key_state");
     wait_until("checks succeed", async || directory.check().await.is_ok()).await;
     assert_eq!(find(&directory, "token").await.expect("found"), None);
-}
-
-/// The first lookup does not wait for a check.
-#[tokio::test]
-async fn a_directory_has_read_the_keys_when_it_has_started() {
-    let keys = Keys::new();
-    let key = keys.add("key", "token").await;
-    let directory = keys.directory();
-    assert_eq!(find(&directory, "token").await.expect("found").as_deref(), Some(&key));
-    directory.check().await.expect("ready");
 }
 
 /// A file is closed after its last connection.

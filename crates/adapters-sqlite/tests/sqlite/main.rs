@@ -2,13 +2,11 @@
 
 mod bulk;
 mod child;
-mod contract;
+mod contracts;
 mod diagnosis;
 mod files;
 mod group_commit;
-mod histories;
 mod keys_changes;
-mod keys_contract;
 mod keys_corrupt;
 mod keys_revocations;
 mod keys_support;

@@ -1,32 +1,21 @@
 //! The schema and the migrations of a file.
 
-use std::{fs, path::Path, thread};
+use std::{fs, path::PathBuf, thread};
 
 use animal_store_adapters_sqlite::{SqliteFile, SqliteFileError};
 use tempfile::TempDir;
 
 use crate::{
     sql,
-    store::{TIMEOUT, files_in, open},
+    store::{TIMEOUT, files_in, open, open_in_each_way},
 };
 
 /// A closed file.
-fn closed_file() -> (TempDir, std::path::PathBuf) {
+fn closed_file() -> (TempDir, PathBuf) {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("pets.db");
     drop(open(&path));
     (folder, path)
-}
-
-/// Every way to open an existing file.
-fn open_in_each_way(path: &Path) -> [Result<(), SqliteFileError>; 5] {
-    [
-        SqliteFile::create_or_migrate(path, TIMEOUT).map(drop),
-        SqliteFile::migrate(path, TIMEOUT).map(drop),
-        SqliteFile::open(path, TIMEOUT).map(drop),
-        SqliteFile::open_read_only(path, TIMEOUT).map(drop),
-        SqliteFile::pending(path).map(drop),
-    ]
 }
 
 #[test]

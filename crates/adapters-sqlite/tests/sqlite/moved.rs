@@ -8,7 +8,7 @@ use std::{
 };
 
 use animal_store_adapters_sqlite::{
-    SqliteApiKeyDirectory, SqliteApiKeyStore, SqliteApiKeyUses, SqliteBulkStorage, SqliteFile, SqliteFileError,
+    SqliteApiKeyDirectory, SqliteApiKeyStore, SqliteApiKeyUses, SqliteBulkStorage, SqliteFileError,
 };
 use animal_store_app::{
     ports::{
@@ -21,29 +21,26 @@ use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 
 use crate::{
-    keys_support::{find, new_token, wait_until},
+    keys_support::{find, new_token},
     kills::{Adder, assert_stored, killed_file},
     sql,
-    store::{self, Store, TIMEOUT, files_in, log_of, metric, settings},
+    store::{self, Store, copy_of_crash, files_in, log_of, metric, open_in_each_way, settings, wait_until},
 };
 
-/// Asserts that no way to open the path succeeds or changes a file in its folder.
+/// Asserts that each way to open the path fails with such an error, and changes neither the file nor its log.
+#[track_caller]
+fn assert_refused(path: &Path, is_expected: fn(&SqliteFileError) -> bool) {
+    let before = files(path);
+    for opened in open_in_each_way(path) {
+        let error = opened.expect_err("refused");
+        assert!(is_expected(&error), "{error}");
+        assert!(files(path) == before, "the file or the log has changed");
+    }
+}
+
 #[track_caller]
 fn assert_lost(path: &Path) {
-    let folder = path.parent().expect("a folder");
-    let content = || files_in(folder).into_iter().map(|name| (fs::read(folder.join(&name)).expect("read"), name));
-    let before: Vec<_> = content().collect();
-    for opened in [
-        SqliteFile::create_or_migrate(path, TIMEOUT).map(drop),
-        SqliteFile::migrate(path, TIMEOUT).map(drop),
-        SqliteFile::open(path, TIMEOUT).map(drop),
-        SqliteFile::open_read_only(path, TIMEOUT).map(drop),
-        SqliteFile::pending(path).map(drop),
-    ] {
-        let error = opened.expect_err("lost");
-        assert!(matches!(&error, SqliteFileError::Lost { log, .. } if *log == log_of(path)), "{error}");
-        assert!(content().eq(before.iter().cloned()), "a file was changed");
-    }
+    assert_refused(path, |error| matches!(error, SqliteFileError::Lost { .. }));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,35 +58,32 @@ async fn after_a_kill_a_start_without_the_file_keeps_its_log() {
 
 /// The operator may put the right file back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_kill_a_start_with_a_wrong_file_keeps_the_log() {
-    let (folder, path, mut confirmed) = killed_file();
-    // The log has only the pages of the next creates, and not the first page.
-    sql::execute(&path, "PRAGMA wal_checkpoint(TRUNCATE)");
-    let mut adder = Adder::start(&path);
-    adder.read(20);
-    confirmed.append(&mut adder.kill());
-    let (right, log) = (fs::read(&path).expect("read"), fs::read(log_of(&path)).expect("read"));
-    // The name of the format, and the id of the program.
-    for offset in [0, 68] {
+async fn after_a_crash_a_start_with_a_wrong_file_keeps_the_log() {
+    let store = Store::new();
+    store.add("Rex").await;
+    sql::execute(&store.path(), "PRAGMA wal_checkpoint(TRUNCATE)");
+    // The page of the next row, and not the first page of the file, is all that the log has.
+    store.add("Tom").await;
+    let (folder, path) = copy_of_crash(&store.path());
+    let right = fs::read(&path).expect("read");
+    let overwrite = |offset: usize| {
         let mut wrong = right.clone();
         wrong[offset..offset + 4].fill(7);
         fs::write(&path, &wrong).expect("written");
-        for opened in [SqliteFile::create_or_migrate(&path, TIMEOUT), SqliteFile::open(&path, TIMEOUT)] {
-            let error = opened.expect_err("refused");
-            let is_refusal =
-                matches!(error, SqliteFileError::NotADatabase { .. } | SqliteFileError::OtherProgram { .. });
-            assert!(is_refusal, "{offset}: {error}");
-            assert!(fs::read(&path).expect("read") == wrong, "{offset}: the file has changed");
-            assert!(fs::read(log_of(&path)).is_ok_and(|content| content == log), "{offset}: the log has changed");
-        }
-    }
+    };
+    // The name of the format, and the id of the program.
+    overwrite(0);
+    assert_refused(&path, |error| matches!(error, SqliteFileError::NotADatabase { .. }));
+    overwrite(68);
+    assert_refused(&path, |error| matches!(error, SqliteFileError::OtherProgram { .. }));
     fs::write(&path, right).expect("written");
-    assert_stored(&Store::at(folder, settings()), &confirmed).await;
+    assert_eq!(Store::at(folder, settings()).names().await, ["Rex", "Tom"]);
 }
 
 /// A storage with everything that uses its file.
 struct Service {
     store: Store,
+    bulk: SqliteBulkStorage,
     keys: SqliteApiKeyStore,
     directory: SqliteApiKeyDirectory,
     uses: SqliteApiKeyUses,
@@ -100,11 +94,11 @@ impl Service {
     async fn start() -> Self {
         let store = Store::new();
         let mut metrics = Registry::default();
-        let keys = SqliteApiKeyStore::new(store.file.clone());
+        let (bulk, keys) = (SqliteBulkStorage::new(store.file.clone()), SqliteApiKeyStore::new(store.file.clone()));
         assert!(keys.add_first(api_key("key"), new_token("token", None)).await.expect("add"));
         let directory = SqliteApiKeyDirectory::start(&store.file, &mut metrics).expect("a directory");
         let (uses, _) = SqliteApiKeyUses::start_with_interval(&store.file, Duration::from_millis(10), &mut metrics);
-        let service = Self { store, keys, directory, uses, metrics };
+        let service = Self { store, bulk, keys, directory, uses, metrics };
         service.assert_works().await;
         service
     }
@@ -112,6 +106,8 @@ impl Service {
     async fn assert_works(&self) {
         self.store.add("Rex").await;
         self.store.readiness.check().await.expect("ready");
+        // It keeps its connection.
+        self.bulk.check_writable().await.expect("writable");
         wait_until("lookups succeed", async || find(&self.directory, "token").await.is_ok_and(|key| key.is_some()))
             .await;
         self.keys.add(api_key("other"), new_token("other", None)).await.expect("added");
@@ -137,7 +133,7 @@ impl Service {
         self.directory.check().await.expect_err("not in place");
         let added = self.keys.add(api_key("other"), new_token("other", None)).await;
         assert!(matches!(added, Err(ApiKeyStoreError::Unavailable(_))), "{added:?}");
-        let added = SqliteBulkStorage::new(self.store.file.clone()).add_pets(stored_pets([99])).await;
+        let added = self.bulk.add_pets(stored_pets([99])).await;
         assert!(matches!(added, Err(BulkStorageError::Unavailable(_))), "{added:?}");
 
         let failed = || metric(&self.metrics, "keys_use_writes_total{result=\"failed\"}");
@@ -306,18 +302,12 @@ async fn a_symbolic_link_to_a_file_is_used_like_the_file() {
 #[test]
 fn a_symbolic_link_to_a_missing_file_is_an_error_that_creates_nothing() {
     let (folder, file, [link, other]) = linked();
-    for path in [&link, &other] {
-        for opened in [SqliteFile::create_or_migrate(path, TIMEOUT), SqliteFile::open_read_only(path, TIMEOUT)] {
-            let error = opened.expect_err("missing");
-            assert!(matches!(error, SqliteFileError::Missing { .. }), "{error}");
-        }
+    for link in [&link, &other] {
+        assert_refused(link, |error| matches!(error, SqliteFileError::Missing { .. }));
     }
     fs::write(log_of(&file), "log").expect("written");
-    for path in [&link, &other] {
-        for opened in [SqliteFile::create_or_migrate(path, TIMEOUT), SqliteFile::open_read_only(path, TIMEOUT)] {
-            let error = opened.expect_err("missing");
-            assert!(matches!(error, SqliteFileError::Lost { .. }), "{error}");
-        }
+    for link in [&link, &other] {
+        assert_lost(link);
     }
     assert_eq!(files_in(folder.path()), ["data", "link.db", "other.db"]);
     assert_eq!(files_in(&folder.path().join("data")), ["pets.db-wal"]);

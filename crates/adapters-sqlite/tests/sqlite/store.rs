@@ -3,11 +3,12 @@
 use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    process::Command,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use animal_store_adapters_sqlite::{SqliteFile, SqlitePetRepository, SqliteSettings, SqliteStorage};
+use animal_store_adapters_sqlite::{SqliteFile, SqliteFileError, SqlitePetRepository, SqliteSettings, SqliteStorage};
 use animal_store_app::{
     ports::{AddPet, AddPetError, PetRepository, Readiness},
     test_support::pet_named,
@@ -32,6 +33,27 @@ pub(crate) fn settings() -> SqliteSettings {
 /// Opens a file, and creates it if it does not exist.
 pub(crate) fn open(path: &Path) -> SqliteFile {
     SqliteFile::create_or_migrate(path, TIMEOUT).expect("a file")
+}
+
+/// Every way to open an existing file.
+pub(crate) fn open_in_each_way(path: &Path) -> [Result<(), SqliteFileError>; 5] {
+    [
+        SqliteFile::create_or_migrate(path, TIMEOUT).map(drop),
+        SqliteFile::migrate(path, TIMEOUT).map(drop),
+        SqliteFile::open(path, TIMEOUT).map(drop),
+        SqliteFile::open_read_only(path, TIMEOUT).map(drop),
+        SqliteFile::pending(path).map(drop),
+    ]
+}
+
+/// Copies a file that is in use and all files beside it, as they would be after a crash. Another process copies them: a
+/// process that closes a file loses all its locks of it, also those of SQLite.
+pub(crate) fn copy_of_crash(path: &Path) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().expect("a folder");
+    let copied = Command::new("cp").arg("-r").arg(path.with_file_name(".")).arg(folder.path()).status();
+    assert!(copied.expect("cp").success());
+    let copy = folder.path().join(path.file_name().expect("a name"));
+    (folder, copy)
 }
 
 /// Returns the path of the log of a file.
@@ -135,13 +157,18 @@ pub(crate) fn metric(registry: &Registry, sample: &str) -> f64 {
     line.unwrap_or_else(|| panic!("no {sample}: {text}")).parse().expect("a number")
 }
 
-/// Waits for a condition that comes soon.
-pub(crate) async fn wait_until(condition: impl Fn() -> bool) {
+/// Waits until a condition holds.
+pub(crate) async fn wait_until(what: &str, condition: impl AsyncFn() -> bool) {
     let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < TIMEOUT, "the condition does not come");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    while !condition().await {
+        assert!(start.elapsed() < TIMEOUT, "{what}: not in time");
+        pause().await;
     }
+}
+
+/// Pauses between two checks, so that polling does not delay the expected event.
+pub(crate) async fn pause() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
 pub(crate) async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, TempDir) {
