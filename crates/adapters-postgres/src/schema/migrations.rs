@@ -171,7 +171,7 @@ fn all() -> Vec<Box<dyn Migration<Pg>>> {
     EMBEDDED.migrations().expect("embedded migrations can be read")
 }
 
-/// A statement outside of a transaction may wait longer: it builds an index concurrently, and no query queues behind it.
+/// Outside of a transaction, a statement builds an index concurrently. It may wait longer: no query queues behind it.
 fn table_lock_timeout(migration: &dyn Migration<Pg>) -> Duration {
     if migration.metadata().run_in_transaction() { TABLE_LOCK_TIMEOUT } else { Duration::ZERO }
 }

@@ -14,8 +14,8 @@ const LONG_PAUSE: Duration = Duration::from_secs(10);
 /// Prepares the schema, with retries until it can be used; then `ready` is true. The log names the endpoint.
 ///
 /// The first attempt decides about the start, except for attempts during which another process was changing the schema
-/// or using the tables. If its error prevents the start, it is sent to `start_error` and not logged, and the preparation ends.
-/// Otherwise `start_error` is dropped.
+/// or using the tables. If its error prevents the start, it is sent to `start_error` and not logged, and the
+/// preparation ends. Otherwise `start_error` is dropped.
 pub(crate) async fn prepare_schema(
     migrations: Migrations,
     settings: PostgresSettings,
