@@ -42,7 +42,7 @@ class ActivatedService(Server):
 
     async def create_key(self) -> str:
         """Returns the token of a new key."""
-        command = self.program, "keys", "create", "--label", "restarts"
+        command = self.program, "keys", "create", "--create", "--label", "restarts"
         return (await run(*command, env=self.settings, cwd=self.folder)).strip()
 
     async def start(self) -> None:
