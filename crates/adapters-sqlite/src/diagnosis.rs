@@ -30,7 +30,7 @@ pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
             Finding::warning("sqlite.file", error.to_string(), "the next start of the service runs them")
         }
         Err(error @ SqliteFileError::Missing { .. }) => {
-            Finding::warning("sqlite.file", error.to_string(), "the first start of the service creates it")
+            Finding::error("sqlite.file", error.to_string(), "only a first start creates it")
         }
         Err(error) => Finding::error("sqlite.file", error.to_string(), "resolve this: the service does not start"),
     };

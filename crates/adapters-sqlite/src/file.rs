@@ -12,39 +12,29 @@
 //! **Proof.** `tests/sqlite/files.rs` (each check), `moved.rs` (moved files and lost ones), `read_only.rs`,
 //! `migrations.rs`, `kills.rs`.
 
+mod checks;
 mod connection;
+mod creation;
 mod identity;
 
 use std::{
-    fs::{File, OpenOptions, Permissions},
-    io::{self, ErrorKind},
     ops::{Deref, DerefMut},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf, absolute},
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
 
 use animal_store_app::SchemaComparison;
-use diesel::{SqliteConnection, connection::SimpleConnection};
+use diesel::SqliteConnection;
 use prometheus_client::registry::Registry;
 
 use self::{
+    checks::{check_exists, connect_checked, connect_to_write},
     connection::{configure, establish},
     identity::Identity,
 };
-use crate::{
-    SqliteFileError,
-    metrics::Count,
-    scalar::{number, text},
-    schema::{self, APPLICATION_ID},
-};
-
-/// The owner may read and write.
-const MODE: u32 = 0o600;
-
-/// Greatest number of symbolic links that Linux follows.
-const MAX_LINKS: usize = 40;
+pub(crate) use self::{connection::connect_once, creation::create};
+use crate::{SqliteFileError, metrics::Count, schema};
 
 /// An open file with the current schema. It is closed after the last clone, and the last connection, is dropped.
 #[derive(Clone)]
@@ -214,111 +204,6 @@ impl SqliteFile {
         configure(self.path(), &mut connection, self.0.timeout)?;
         Ok(FileConnection { connection, _file: self.clone() })
     }
-}
-
-/// Opens a connection to an existing file that no other part of this program uses.
-pub(crate) fn connect_once(path: &Path) -> Result<SqliteConnection, SqliteFileError> {
-    connect(path, Access::Write, Duration::ZERO)
-}
-
-fn connect(path: &Path, access: Access, timeout: Duration) -> Result<SqliteConnection, SqliteFileError> {
-    let mut connection = establish(path, access)?;
-    configure(path, &mut connection, timeout)?;
-    Ok(connection)
-}
-
-/// Returns the path of the log, which is beside the file that a symbolic link names, even if that file is missing.
-pub(crate) fn log_path(path: &Path) -> PathBuf {
-    let mut target = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        let Ok(link) = target.read_link() else { break };
-        target = folder_of(&target).join(link);
-    }
-    let mut log = target.into_os_string();
-    log.push("-wal");
-    log.into()
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Checks that the file exists and that this program can use it.
-fn connect_checked(
-    path: &Path,
-    access: Access,
-    timeout: Duration,
-) -> Result<(SqliteConnection, SchemaComparison), SqliteFileError> {
-    check_exists(path)?;
-    let mut connection = connect(path, access, timeout)?;
-    check_program(path, &mut connection)?;
-    let compared = schema::check(path, &mut connection)?;
-    Ok((connection, compared))
-}
-
-/// Distinguishes a file that was never there from one that was moved away from its log. SQLite removes the log beside
-/// an empty file.
-fn check_exists(path: &Path) -> Result<(), SqliteFileError> {
-    // Before the size of the file: a first start writes the log after the file.
-    let log = log_path(path);
-    let log_size = log.metadata().map(|log| log.len());
-    match (path.metadata(), log_size) {
-        (Ok(file), _) if file.is_dir() => Err(SqliteFileError::IsFolder { path: path.to_owned() }),
-        (Ok(file), Ok(1..)) if file.len() == 0 => Err(SqliteFileError::Lost { path: path.to_owned(), log }),
-        (Err(error), log_size) if error.kind() == ErrorKind::NotFound => Err(match log_size {
-            Ok(_) => SqliteFileError::Lost { path: path.to_owned(), log },
-            Err(_) if !folder_of(path).is_dir() => SqliteFileError::NoFolder { path: path.to_owned() },
-            Err(_) => SqliteFileError::Missing { path: path.to_owned() },
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// Creates an empty file with mode 0600, which SQLite also gives to the files beside it.
-pub(crate) fn create(path: &Path) -> Result<(), SqliteFileError> {
-    let file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
-    // The umask may have removed permissions of the owner.
-    let created = file.and_then(|file| file.set_permissions(Permissions::from_mode(MODE)));
-    match created.and_then(|()| File::open(folder_of(&absolute(path)?))?.sync_all()) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(creation_error(path, &error)),
-        // Another process has just created it, or it is a symbolic link to a missing file.
-        _ => Ok(()),
-    }
-}
-
-fn creation_error(path: &Path, error: &io::Error) -> SqliteFileError {
-    let (path, reason) = (path.to_owned(), error.to_string());
-    match error.kind() {
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => SqliteFileError::NotWritable { path, reason },
-        ErrorKind::StorageFull => SqliteFileError::Full { path },
-        _ => SqliteFileError::Unavailable { path, reason },
-    }
-}
-
-/// Refuses the database of another program. An empty file is ours.
-fn check_program(path: &Path, connection: &mut SqliteConnection) -> Result<(), SqliteFileError> {
-    let mut query = |query| {
-        let result = number(connection, query);
-        result.map_err(|error| SqliteFileError::from_message(path, &error.to_string()))
-    };
-    // In this order: another process may run the first migration, which sets the id and creates the tables, meanwhile.
-    let (objects, application_id) = (query("SELECT count(*) FROM sqlite_schema")?, query("PRAGMA application_id")?);
-    if application_id == APPLICATION_ID || (application_id, objects) == (0, 0) {
-        Ok(())
-    } else {
-        Err(SqliteFileError::OtherProgram { path: path.to_owned() })
-    }
-}
-
-/// Switches the file to a log, and opens the log. Fails if another process keeps its lock, or without a permission.
-fn connect_to_write(path: &Path, timeout: Duration) -> Result<SqliteConnection, SqliteFileError> {
-    let mut connection = connect(path, Access::Write, timeout)?;
-    let kept = text(&mut connection, "PRAGMA journal_mode = WAL");
-    // BEGIN IMMEDIATE alone succeeds without a permission to write.
-    let write = format!("BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID}; ROLLBACK;");
-    let writable = kept.and_then(|_| connection.batch_execute(&write));
-    writable.map_err(|error| SqliteFileError::from_message(path, &error.to_string()))?;
-    Ok(connection)
 }
 
 fn unavailable(path: &Path, reason: &impl ToString) -> SqliteFileError {
