@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    config::{Config, ListenAddress, ShutdownConfig},
+    config::{Config, ShutdownConfig},
     listeners::Listeners,
     process_metrics,
     shutdown::ShutdownRequest,
@@ -34,7 +34,7 @@ const ABORT_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The service, bound to its addresses. Connections are accepted; they are served once it runs.
 pub struct Application {
-    address: ListenAddress,
+    address: SocketAddr,
     management_address: Option<SocketAddr>,
     api: HttpServer,
     management: Option<HttpServer>,
@@ -105,8 +105,8 @@ impl Application {
     }
 
     /// Address of the API.
-    pub const fn address(&self) -> &ListenAddress {
-        &self.address
+    pub const fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Address of the management listener.

@@ -85,7 +85,7 @@ impl Service {
         let logged = RequestLogFilter::new(LoggedRequests::All);
         let settings = ApiSettings { limits, tls: None, origins, proxies, traces: TraceSettings::default(), logged };
         let _guard = runtime.enter();
-        let started = serve_api(HttpListener::tcp(listener), settings, &mut registry, move || use_cases.clone());
+        let started = serve_api(HttpListener::new(listener), settings, &mut registry, move || use_cases.clone());
         let (server, _) = started.expect("a server");
         let handle = server.handle();
         runtime.spawn(server.run());

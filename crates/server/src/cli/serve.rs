@@ -121,7 +121,7 @@ async fn start_and_run(
         // Before the adapters, which can take seconds to start: an address in use is reported at once.
         let listeners = Listeners::bind(&config, manager.socket)?;
         let inherited = listeners.api.is_inherited().then_some(true);
-        if config.http.is_unencrypted(&listeners.address) {
+        if config.http.is_unencrypted(listeners.address) {
             tracing::warn!(
                 address = %listeners.address,
                 "other machines can connect without TLS: set http.tls.cert_file, or put a proxy in front and name it \

@@ -46,7 +46,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// A layer that receives spans.
 pub(super) type SpanLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// Receivers of spans: traces and `Server-Timing`, both of them, or neither.
+/// The receiver of spans, if traces are on.
 pub(crate) struct Traces {
     /// `None` if traces are off.
     provider: Option<SdkTracerProvider>,

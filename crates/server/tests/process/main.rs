@@ -42,6 +42,5 @@ mod tls_reload;
 mod tls_start;
 mod tokens_in_output;
 mod traces;
-mod unix_socket;
 mod unread_output;
 mod upgrades;
