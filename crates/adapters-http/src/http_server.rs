@@ -80,11 +80,6 @@ impl HttpServer {
         }
     }
 
-    /// Returns the check that every worker makes progress.
-    pub fn progress(&self) -> WorkerProgress {
-        self.progress.clone()
-    }
-
     /// Serves until the server is stopped.
     ///
     /// # Errors

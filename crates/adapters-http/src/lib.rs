@@ -44,10 +44,9 @@ pub use middleware::{
 pub use openapi::openapi_document;
 pub use pets::{line, parse_line};
 pub use serve::{ApiSettings, serve_api, serve_management};
-pub use traces::{ServerTimingLayer, TraceSettings};
+pub use traces::TraceSettings;
 pub use transport::{
     listener::HttpListener,
     tls::identity::{CurrentTlsIdentity, TlsFiles, TlsFilesError, TlsIdentity},
 };
 pub use use_cases::UseCases;
-pub use worker_progress::WorkerProgress;

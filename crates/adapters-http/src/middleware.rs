@@ -12,7 +12,6 @@
 //! for panics, `overload.rs` for the limit; `server/tests/api/headers.rs`, `deprecation.rs` and `bounds.rs` over
 //! sockets.
 
-pub(crate) mod client_address;
 pub(crate) mod deprecation;
 mod forwarded;
 pub(crate) mod in_flight;

@@ -109,7 +109,7 @@ pub fn serve_management(
     let (readiness, registry) = (readiness.clone(), Data::from(registry));
     // In no registry: the metrics describe the API listener.
     let metrics = Arc::default();
-    let logged = RequestLogFilter::new(LoggedRequests::ALL);
+    let logged = RequestLogFilter::new(LoggedRequests::All);
     start_workers(listener, &limits, None, Level::DEBUG, logged, metrics, move |log| {
         App::new()
             .app_data(Data::new(readiness.clone()))

@@ -1,17 +1,15 @@
-//! Spans of requests, and the header `Server-Timing`.
+//! Spans of requests.
 //!
 //! **Problem.** The log says how long a slow request took, but not where. Spans for all requests are expensive, and
 //! clients must neither be able to switch them on nor find their secrets in them.
 //!
-//! **Invariant.** A request has spans only if it is sampled, or if `Server-Timing` is on; the decision is made before
-//! the first span. The share of the sampled requests never exceeds the configured one, whatever clients send. A span
-//! contains a method, a route, a status code and the request id, and no other value of a client. With both off, a
-//! request costs two branches here, and one load of the maximum log level per span.
+//! **Invariant.** A request has spans only if it is sampled; the decision is made before the first span. The share of
+//! the sampled requests never exceeds the configured one, whatever clients send. A span contains a method, a route, a
+//! status code and the request id, and no other value of a client. With traces off, a request costs a branch here, and
+//! one load of the maximum log level per span.
 //!
-//! **Proof.** The unit tests; `server/tests/process/traces.rs` with a receiver of OTLP, and `server_timing.rs` beside
-//! it.
+//! **Proof.** The unit tests; `server/tests/process/traces.rs` with a receiver of OTLP.
 
-mod server_timing;
 pub(crate) mod spans;
 mod traceparent;
 
@@ -22,15 +20,11 @@ use actix_web::{
 use opentelemetry::trace::{SpanContext, TraceId};
 use tracing::Span;
 
-pub use self::server_timing::ServerTimingLayer;
-
 /// Which requests have spans. The default is none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TraceSettings {
     /// Share of the requests that are traced, from 0 to 1. `None` if traces are off.
     pub sample_ratio: Option<f64>,
-    /// Whether responses under `/v1` have the header `Server-Timing`. Needs a [`ServerTimingLayer`].
-    pub server_timing: bool,
 }
 
 impl TraceSettings {
@@ -53,7 +47,7 @@ impl Trace {
     /// Decides whether the request has spans, and begins the first.
     pub(crate) fn start(settings: TraceSettings, request: &ServiceRequest) -> Self {
         if settings.sample_ratio.is_none() {
-            return Self { span: spans::unsampled_request(settings.server_timing), id: None };
+            return Self { span: Span::none(), id: None };
         }
         let client = traceparent::parse(request.headers());
         if settings.samples(client.as_ref().map(SpanContext::is_sampled)) {
@@ -62,19 +56,16 @@ impl Trace {
             return Self { span, id };
         }
         let id = client.as_ref().map(SpanContext::trace_id);
-        Self { span: spans::unsampled_request(settings.server_timing), id }
+        Self { span: Span::none(), id }
     }
 
-    /// Records a response, and adds the header `Server-Timing` to it.
-    pub(crate) fn end<B>(&self, response: &mut ServiceResponse<B>, request_id: &HeaderValue) {
+    /// Records a response.
+    pub(crate) fn end<B>(&self, response: &ServiceResponse<B>, request_id: &HeaderValue) {
         if self.span.is_disabled() {
             return;
         }
         let route = response.request().match_pattern();
         spans::record(&self.span, response.status(), route.as_deref(), request_id);
-        if let Some((name, value)) = server_timing::header(&self.span) {
-            response.headers_mut().insert(name, value);
-        }
     }
 
     /// Records the response to a panic.
@@ -119,7 +110,7 @@ mod tests {
     }
 
     fn sampled(ratio: Option<f64>, client: Option<bool>) -> usize {
-        let settings = TraceSettings { sample_ratio: ratio, server_timing: true };
+        let settings = TraceSettings { sample_ratio: ratio };
         (0..1000).filter(|_| settings.samples(client)).count()
     }
 

@@ -1,18 +1,14 @@
-//! Shows whether every worker thread still executes its tasks. A worker that is blocked serves none of its connections,
-//! and the process does not end by itself. Without a check, it costs nothing.
+//! Shows when every worker thread has executed its earlier tasks.
 
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, watch};
 
-use crate::transport::connections::Stage;
-
 /// Checks the workers of a server.
 #[derive(Debug, Clone)]
-pub struct WorkerProgress {
+pub(crate) struct WorkerProgress {
     /// The current check, to which each worker adds a permit.
     requests: watch::Sender<Arc<Semaphore>>,
-    stage: watch::Receiver<Stage>,
     workers: usize,
 }
 
@@ -20,21 +16,9 @@ pub struct WorkerProgress {
 pub(crate) type ProgressRequests = watch::Receiver<Arc<Semaphore>>;
 
 impl WorkerProgress {
-    pub(crate) fn new(workers: usize, stage: watch::Receiver<Stage>) -> (Self, ProgressRequests) {
+    pub(crate) fn new(workers: usize) -> (Self, ProgressRequests) {
         let (requests, receiver) = watch::channel(Arc::new(Semaphore::new(0)));
-        (Self { requests, stage, workers }, receiver)
-    }
-
-    /// Resolves when every worker has executed a task since the call, or if the server stops: the stop has its own
-    /// deadline.
-    pub async fn confirm(&self) {
-        let mut stage = self.stage.clone();
-        tokio::select! {
-            // First: a check would replace one that the stop awaits.
-            biased;
-            _ = stage.wait_for(|stage| *stage != Stage::Serving) => {}
-            () = self.executed() => {}
-        }
+        (Self { requests, workers }, receiver)
     }
 
     /// Resolves when every worker has executed a task since the call.
@@ -78,8 +62,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_worker_that_is_blocked_prevents_the_confirmation_until_it_continues() {
-        let (_stage, stage) = watch::channel(Stage::Serving);
-        let (progress, requests) = WorkerProgress::new(2, stage);
+        let (progress, requests) = WorkerProgress::new(2);
         let (end_block, blocked) = mpsc::channel::<()>();
         let (begin_block, block_begins) = mpsc::channel();
         tokio::spawn(confirm_each(requests.clone()));
@@ -87,20 +70,11 @@ mod tests {
         block_begins.recv().expect("the worker runs");
 
         for _ in 0..2 {
-            assert!(timeout(SHORT, progress.confirm()).await.is_err());
+            assert!(timeout(SHORT, progress.executed()).await.is_err());
         }
         drop(end_block);
         for _ in 0..2 {
-            progress.confirm().await;
+            progress.executed().await;
         }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_server_that_stops_is_not_checked() {
-        let (stage, receiver) = watch::channel(Stage::Serving);
-        let (progress, _requests) = WorkerProgress::new(1, receiver);
-        assert!(timeout(SHORT, progress.confirm()).await.is_err());
-        stage.send_replace(Stage::Aborting);
-        timeout(SHORT, progress.confirm()).await.expect("no wait");
     }
 }

@@ -5,9 +5,7 @@ mod tests;
 
 use std::{
     fmt::Debug,
-    future::ready,
     io,
-    net::SocketAddr,
     rc::Rc,
     sync::{Arc, Mutex, atomic::AtomicBool},
     time::Duration,
@@ -19,10 +17,7 @@ use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, apply
 use actix_web::{
     Error,
     dev::AppConfig,
-    rt::{
-        self,
-        net::{TcpStream, UnixStream},
-    },
+    rt::{self, net::TcpStream},
 };
 use tokio::sync::{mpsc, watch};
 use tracing::Level;
@@ -32,7 +27,6 @@ use crate::{
     limits::Limits,
     metrics::ServerMetrics,
     middleware::{
-        client_address::ClientAddress,
         logged_requests::RequestLogFilter,
         request_log::{PeerAddress, RequestLog},
     },
@@ -41,7 +35,7 @@ use crate::{
         client_stream::ClientStream,
         connections::{Connections, Stage},
         counted_stream::{CountedStream, OpenConnection},
-        listener::{HttpListener, ListeningSocket},
+        listener::HttpListener,
         request_stream::RequestStream,
         responding::respond,
         sliced_body::WRITE_BUFFER_BYTES,
@@ -78,7 +72,7 @@ where
     let limits = limits.clone();
     listener.prepare()?;
     let (stage, stage_receiver) = watch::channel(Stage::Serving);
-    let (progress, progress_requests) = WorkerProgress::new(workers, stage_receiver.clone());
+    let (progress, progress_requests) = WorkerProgress::new(workers);
     let (worker_end, ended) = mpsc::unbounded_channel();
     let is_draining = Arc::new(AtomicBool::new(false));
     let draining = Arc::clone(&is_draining);
@@ -118,21 +112,19 @@ where
             .h1(apply_fn_factory(map_config(app(log), |()| AppConfig::default()), move |request, service| {
                 respond(request, service, &connections)
             }));
-        fn_service(move |(stream, peer): (ClientStream, Option<SocketAddr>)| {
+        fn_service(move |stream: TcpStream| {
             let (connections, handshakes) = (Rc::clone(&admission), handshakes.clone());
             let open = OpenConnection::new(Arc::clone(&metrics));
-            let client = match &stream {
-                ClientStream::Unix(_) => Some(ClientAddress::UnixSocket),
-                ClientStream::Tcp(_) | ClientStream::Tls(_) => peer.map(ClientAddress::from),
-            };
             async move {
+                let peer = stream.peer_addr().ok();
+                stream.set_nodelay(true)?;
                 let stream = match handshakes {
                     // In a box, because connections without TLS have this future, too.
                     Some(handshakes) => Box::pin(handshakes.accept(stream, peer)).await?,
-                    None => stream,
+                    None => ClientStream::Tcp(stream),
                 };
                 let stream = CountedStream::new(stream, open);
-                let slot = connections.admit(client).await;
+                let slot = connections.admit(peer).await;
                 let stream = WriteTimeoutStream::new(stream, answer_timeout);
                 Ok::<_, DispatchError>((RequestStream::new(stream, slot, body_timeout), peer))
             }
@@ -141,19 +133,7 @@ where
     };
     let socket = listener.try_clone_socket()?;
     let acceptor = Acceptor::new(&socket);
-    let server = match socket {
-        ListeningSocket::Tcp(socket) => server.listen("http", socket, move || {
-            fn_service(|stream: TcpStream| {
-                let peer = stream.peer_addr().ok();
-                let prepared = stream.set_nodelay(true).map_err(DispatchError::Io);
-                ready(prepared.map(|()| (ClientStream::Tcp(stream), peer)))
-            })
-            .and_then(serve_streams())
-        })?,
-        ListeningSocket::Unix(socket) => server.listen_uds("http", socket, move || {
-            fn_service(|stream: UnixStream| ready(Ok((ClientStream::Unix(stream), None)))).and_then(serve_streams())
-        })?,
-    };
+    let server = server.listen("http", socket, serve_streams)?;
     let listener = Arc::new(Mutex::new(Some(listener)));
     Ok(HttpServer {
         ended,

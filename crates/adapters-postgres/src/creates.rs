@@ -25,18 +25,16 @@ use futures_util::future::try_join_all;
 use tokio::task::JoinHandle;
 
 use self::{
-    add_request::{AddRequest, AddResult, planned},
+    add_request::{AddRequest, AddResult},
     in_flight_keys::InFlightKeys,
     keyed::KeyedAdd,
     plain::PlainAdd,
     session::AddSession,
 };
 use crate::{
-    PostgresSettings,
     batching::Batcher,
     connection::{ConnectionSettings, Supervisors},
     error::NotConnected,
-    planned_statement::PlannedStatement,
 };
 
 /// Adds pets, for all workers of the process.
@@ -86,11 +84,6 @@ impl Creates {
         };
         added.unwrap_or_else(|| Err(AddPetError::OutcomeUnknown("the writer has stopped".into())))
     }
-}
-
-/// Returns every statement, as it is prepared.
-pub(crate) fn statements(settings: &PostgresSettings) -> [PlannedStatement; 2] {
-    [planned::<PlainAdd>(settings), planned::<KeyedAdd>(settings)]
 }
 
 impl CreateConnections {

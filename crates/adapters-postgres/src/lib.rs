@@ -2,13 +2,13 @@
 //!
 //! [`PgStorage`] exists once per process: it prepares the schema and owns the connections that write.
 //! [`PgPetRepository`] exists once per HTTP worker: it reads on connections of the worker's own runtime.
-//! [`PgBulkStorage`] reads and writes the content of a database for commands, beside the running service.
+//! [`PgBulkStorage`] reads and writes the content of a database for `animal-store copy`, beside the running service.
 //!
 //! `pet_repository` shows every request. Each module with a folder solves one problem and says at its top which
 //! invariant it holds and which test proves that: `reads` (alone and in batches), `creates` (with and without an
-//! idempotency key), `batching` (queue and dispatcher), `bulk` (snapshots and batches of commands), `connection`
-//! (supervisor, retry, endpoint, TLS), `schema` (tables, migrations) and `diagnosis` (the findings of `animal-store
-//! doctor`). A new member of a pet touches a migration, `schema/tables.rs`, `pet_row.rs` and `reads/query.rs`.
+//! idempotency key), `batching` (queue and dispatcher), `bulk` (snapshots and batches of a copy), `connection`
+//! (supervisor, retry, endpoint, TLS) and `schema` (tables, migrations). `diagnosis` has the findings of `animal-store
+//! doctor`. A new member of a pet touches a migration, `schema/tables.rs`, `pet_row.rs` and `reads/query.rs`.
 
 #![warn(clippy::future_not_send)]
 
@@ -20,9 +20,9 @@ mod creates;
 mod diagnosis;
 mod error;
 mod metrics;
+mod permissions;
 mod pet_repository;
 mod pet_row;
-mod planned_statement;
 mod readiness;
 mod reads;
 mod schema;

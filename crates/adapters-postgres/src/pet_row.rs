@@ -7,10 +7,10 @@ use std::{
 
 use animal_store_app::{
     CorruptRow, PetColumns,
-    ports::{StorageError, StoredPet},
+    ports::{Cause, StorageError, StoredPet},
     status_number,
 };
-use animal_store_domain::{CreationTime, CreationTimeError, NewPet, Pet, PetId, PetName, PetNameError, PetStatus};
+use animal_store_domain::{CreationTime, CreationTimeError, NewPet, Pet, PetName, PetNameError, PetStatus};
 use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
     pg::{Pg, PgValue},
@@ -84,58 +84,16 @@ impl TryFrom<PetRow> for Pet {
     }
 }
 
-/// A row of the columns [`StoredPetRow::COLUMNS`].
-pub(crate) struct StoredPetRow {
-    pet: PetRow,
-    created_at: SystemTime,
-}
+/// The columns of [`stored_pet`].
+pub(crate) const STORED_COLUMNS: &str = "id, name, category_id, status, created_at";
 
-impl StoredPetRow {
-    pub(crate) const COLUMNS: &'static str = "id, name, category_id, status, created_at";
-
-    /// Decodes a row. Fails only if a column has another type.
-    pub(crate) fn decode(row: &Row) -> Result<Self, tokio_postgres::Error> {
-        let name = StoredName(PetName::parse(row.try_get(1)?));
-        let pet = PetRow { id: row.try_get(0)?, name, category_id: row.try_get(2)?, status: row.try_get(3)? };
-        Ok(Self { pet, created_at: row.try_get(4)? })
-    }
-}
-
-/// A row to be stored.
-pub(crate) struct NewPetRow<'a> {
-    id: i64,
-    name: &'a str,
-    category_id: i64,
-    status: Option<i16>,
-    created_at: SystemTime,
-}
-
-impl<'a> NewPetRow<'a> {
-    /// The types of the columns [`StoredPetRow::COLUMNS`].
-    pub(crate) const TYPES: [Type; 5] = [Type::INT8, Type::TEXT, Type::INT8, Type::INT2, Type::TIMESTAMPTZ];
-
-    pub(crate) fn new(id: PetId, pet: &'a NewPet, created_at: SystemTime) -> Self {
-        let (name, category_id) = (pet.name().as_str(), pet.category_id().get());
-        Self { id: id.get(), name, category_id, status: pet.status().map(status_number), created_at }
-    }
-
-    pub(crate) fn values(&self) -> [&(dyn ToSql + Sync); 5] {
-        [&self.id, &self.name, &self.category_id, &self.status, &self.created_at]
-    }
-}
-
-impl TryFrom<StoredPetRow> for StoredPet {
-    type Error = StorageError;
-
-    fn try_from(StoredPetRow { pet, created_at }: StoredPetRow) -> Result<Self, StorageError> {
-        let id = pet.id;
-        let created_at = creation_time(created_at).map_err(|error| CorruptRow {
-            column: "created_at",
-            id,
-            problem: error.to_string(),
-        })?;
-        Ok(Self { pet: pet.try_into()?, created_at })
-    }
+/// Decodes a row of [`STORED_COLUMNS`].
+pub(crate) fn stored_pet(row: &Row) -> Result<StoredPet, Cause> {
+    let (id, name) = (row.try_get(0)?, PetName::parse(row.try_get(1)?));
+    let pet = PetColumns { id, name, category_id: row.try_get(2)?, status: row.try_get(3)? };
+    let created_at = creation_time(row.try_get(4)?);
+    let corrupt = |error: CreationTimeError| CorruptRow { column: "created_at", id, problem: error.to_string() };
+    Ok(StoredPet { pet: pet.try_into()?, created_at: created_at.map_err(corrupt)? })
 }
 
 /// `infinity` is after the year 9999.

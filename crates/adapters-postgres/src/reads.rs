@@ -17,8 +17,6 @@ mod query;
 mod read;
 mod session;
 
-pub(crate) use query::statements;
-
 use std::sync::{Arc, OnceLock};
 
 use animal_store_app::ports::StorageError;

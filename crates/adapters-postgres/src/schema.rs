@@ -4,15 +4,14 @@
 //! process may find a schema that is older or newer than its own.
 //!
 //! **Invariant.** One process at a time runs migrations, each at most once; no request is served before the schema can
-//! be used. A migration is recorded by its whole name, so that an older program can derive from the name whether the
-//! migration only expanded the schema, which is harmless, or contracted it. See `migrations/README.md`.
+//! be used. The recorded version of a migration says whether it only expanded the schema, which an older program
+//! works with, or contracted it. A migration waits at most 200 ms for the lock of a table. See `migrations/README.md`.
 //!
-//! **Proof.** `tests/postgres/migrations.rs` (concurrent starts, newer programs, locks, failures,
-//! names of migrations).
+//! **Proof.** `tests/postgres/migrations.rs` (concurrent starts, newer and older programs, locks, failures, names of
+//! migrations).
 
 mod migration_error;
 mod migrations;
-mod named_migration;
 mod preparation;
 pub(crate) mod tables;
 

@@ -47,11 +47,6 @@ const PLAN_SETTINGS: [&str; 6] = [
 ];
 
 impl PostgresSettings {
-    /// Returns the number of connections that an instance with this number of workers keeps open.
-    pub(crate) const fn connections(&self, workers: usize) -> usize {
-        workers * self.connections_per_worker + 3
-    }
-
     /// The settings of every transaction, as statements that begin with `set`: `SET` or `SET LOCAL`.
     ///
     /// PostgreSQL ends a slow statement before the timeout for its response, so that it does not cost the connection.
@@ -83,11 +78,6 @@ mod tests {
         max_waiting_creates: 1,
         idempotency_retention: Duration::from_secs(1),
     };
-
-    #[test]
-    fn an_instance_has_the_connections_of_its_workers_and_three_more() {
-        assert_eq!([0, 1, 8].map(|workers| SETTINGS.connections(workers)), [3, 7, 35]);
-    }
 
     #[test]
     fn a_slow_statement_ends_before_the_timeout_for_its_response() {

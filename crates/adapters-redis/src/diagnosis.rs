@@ -1,57 +1,44 @@
-//! The part of `animal-store doctor` about Redis.
+//! The part of `animal-store doctor` about Redis: what has stopped services or lost keys.
 //!
-//! **Problem.** A missing permission, an eviction policy or a slow network is found when requests get 503, or when a
-//! revoked key is valid again.
-//!
-//! **Invariant.** The diagnosis changes nothing. It executes the commands of a session and of a lookup themselves. Each
-//! response has a timeout. A subject that cannot be examined hides no other, unless the connection is lost.
-//!
-//! **Proof.** `tests/redis/diagnosis.rs` (each finding, nothing changed); `crates/server/tests/process/doctor.rs` (an
-//! unavailable Redis, secrets).
+//! It executes the commands of a session and of a lookup, and changes nothing. Each response has a timeout. A subject
+//! that cannot be examined hides no other, unless the connection is lost. Proof: `tests/redis/diagnosis.rs`.
 
-mod lookups;
-mod round_trip;
-mod server;
-mod storage;
+use std::collections::HashMap;
 
-use animal_store_app::Finding;
+use animal_store_app::{ApiKeyDigest, Finding};
 use futures_util::future::BoxFuture;
+use redis::{InfoDict, RedisResult, Value, cmd, from_redis_value};
 
 use crate::{
     connection::{Connection, RedisEndpoint},
     layout::Layout,
-    lookup::LookupError,
+    lookup::{LookupError, find_token, tracking_command},
     settings::RedisSettings,
 };
 
-/// The findings of a step, or the error because of which it has none.
-type Inspected = Result<Vec<Finding>, LookupError>;
+type Inspected = Result<Finding, LookupError>;
 
 /// Examines a Redis server. The number of commands is fixed, and each has the timeout of the settings.
 pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec<Finding> {
-    let connection: Connection = match endpoint.connect(settings.timeout, |_| ()).await {
+    let advice = "check keys.redis.url, and whether Redis runs and accepts the user";
+    let connection = match endpoint.connect(settings.timeout, |_| ()).await {
         Ok(connection) => connection,
-        Err(error) => {
-            let advice = "check keys.redis.url, and whether Redis runs and accepts the user";
-            return vec![Finding::error("redis.connection", error.to_string(), advice)];
-        }
+        Err(error) => return vec![Finding::error("redis.connection", error.to_string(), advice)],
     };
     let layout = Layout::new(&settings.prefix);
     let mut findings = vec![Finding::ok("redis.connection", endpoint.to_string())];
-    let steps: [(&'static str, BoxFuture<'_, Inspected>); 6] = [
-        ("redis.version", Box::pin(server::inspect(connection.clone()))),
-        ("redis.tracking", Box::pin(lookups::inspect_tracking(connection.clone(), &layout))),
-        ("redis.permissions", Box::pin(lookups::inspect_permissions(connection.clone(), &layout))),
-        ("redis.index", Box::pin(lookups::inspect_index(connection.clone(), &layout))),
-        ("redis.round_trip", Box::pin(round_trip::inspect(connection.clone(), settings.lease))),
-        ("redis.persistence", Box::pin(storage::inspect(connection))),
+    let inspections: [(&'static str, BoxFuture<'_, Inspected>); 5] = [
+        ("redis.mode", Box::pin(inspect_mode(connection.clone()))),
+        ("redis.permissions", Box::pin(inspect_permissions(connection.clone(), &layout))),
+        ("redis.index", Box::pin(inspect_index(connection.clone(), &layout))),
+        ("redis.persistence", Box::pin(inspect_persistence(connection.clone()))),
+        ("redis.eviction", Box::pin(inspect_eviction(connection))),
     ];
-    for (subject, step) in steps {
-        match step.await {
-            Ok(found) => findings.extend(found),
+    for (subject, inspection) in inspections {
+        match inspection.await {
+            Ok(finding) => findings.push(finding),
             Err(error) => {
-                let advice = "requests get 503: see \"Users of Redis\" and \"What happens when Redis …\" in \
-                              docs/operations.md";
+                let advice = "see \"Users of Redis\" and \"What happens when Redis …\" in docs/operations.md";
                 findings.push(Finding::error(subject, error.describe(endpoint, &layout), advice));
                 if error.is_disconnection() || matches!(error, LookupError::Timeout) {
                     break;
@@ -60,4 +47,74 @@ pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec
         }
     }
     findings
+}
+
+async fn inspect_mode(mut connection: Connection) -> Inspected {
+    let mut hello: HashMap<String, Value> = cmd("HELLO").arg(3).query_async(&mut connection).await?;
+    let mut text = |name| hello.remove(name).and_then(|value| from_redis_value(value).ok()).unwrap_or_default();
+    let [mode, role]: [String; 2] = ["mode", "role"].map(&mut text);
+    let found = format!("{mode}, {role}");
+    Ok(match (&*mode, &*role) {
+        ("standalone", "master") => Finding::ok("redis.mode", found),
+        ("standalone", _) => {
+            Finding::warning("redis.mode", found, "connect to the master: here, no key can be changed")
+        }
+        _ => Finding::error("redis.mode", found, "use one Redis server: Cluster and Sentinel are not supported"),
+    })
+}
+
+async fn inspect_permissions(mut connection: Connection, layout: &Layout) -> Inspected {
+    tracking_command(layout).exec_async(&mut connection).await?;
+    cmd("PING").exec_async(&mut connection).await?;
+    find_token(connection, layout, &ApiKeyDigest::from_bytes([0; 32])).await?;
+    Ok(Finding::ok("redis.permissions", "API keys can be looked up, and revoked keys are reported at once"))
+}
+
+async fn inspect_index(mut connection: Connection, layout: &Layout) -> Inspected {
+    if cmd("EXISTS").arg(&layout.index).query_async(&mut connection).await? {
+        return Ok(Finding::ok("redis.index", layout.index.as_str()));
+    }
+    let advice = "create a key with `animal-store keys create`; if there were keys, check keys.redis.prefix, the \
+                  database in keys.redis.url, and whether Redis has lost its data";
+    Ok(Finding::warning("redis.index", format!("{} does not exist: every request gets 401", layout.index), advice))
+}
+
+async fn inspect_persistence(mut connection: Connection) -> Inspected {
+    let (subject, advice) = ("redis.persistence", "set appendonly yes and appendfsync always");
+    let append_only = setting(&mut connection, "appendonly", "aof_enabled").await?;
+    let fsync = setting(&mut connection, "appendfsync", "").await?;
+    let save = setting(&mut connection, "save", "").await?;
+    Ok(match (append_only.as_deref(), fsync.as_deref(), save.as_deref()) {
+        (None, ..) => hidden(subject, advice),
+        (Some("yes" | "1"), Some("always"), _) => Finding::ok(subject, "appendonly yes, appendfsync always"),
+        (Some("yes" | "1"), None, _) => Finding::ok(subject, "appendonly yes; appendfsync is hidden"),
+        (Some("yes" | "1"), ..) => Finding::warning(subject, "a crash can undo the last revocations", advice),
+        (.., Some("")) => Finding::error(subject, "a restart loses all API keys", advice),
+        _ => Finding::warning(subject, "a crash undoes the changes since the last snapshot", advice),
+    })
+}
+
+async fn inspect_eviction(mut connection: Connection) -> Inspected {
+    let (subject, advice) = ("redis.eviction", "set maxmemory-policy noeviction");
+    let limit = setting(&mut connection, "maxmemory", "maxmemory").await?;
+    let policy = setting(&mut connection, "maxmemory-policy", "maxmemory_policy").await?;
+    Ok(match (limit.as_deref(), policy.as_deref()) {
+        (None, _) | (_, None) => hidden(subject, advice),
+        (Some("0"), _) | (_, Some("noeviction")) => Finding::ok(subject, "nothing is evicted"),
+        (_, Some(policy)) => Finding::error(subject, format!("{policy}: Redis can evict API keys"), advice),
+    })
+}
+
+fn hidden(subject: &'static str, advice: &str) -> Finding {
+    Finding::unknown(subject, "neither CONFIG GET nor INFO is permitted", format!("as an administrator: {advice}"))
+}
+
+/// Returns a setting, or `None` if it is hidden. `INFO` has some of the settings, by other names.
+async fn setting(connection: &mut Connection, name: &str, in_info: &str) -> RedisResult<Option<String>> {
+    let config = cmd("CONFIG").arg("GET").arg(name).query_async(connection).await;
+    let mut setting = config.map(|mut config: HashMap<String, String>| config.remove(name));
+    if setting.as_ref().is_err_and(|error| error.code().is_some()) {
+        setting = cmd("INFO").query_async(connection).await.map(|info: InfoDict| info.get(in_info));
+    }
+    setting.or_else(|error| if error.code().is_some() { Ok(None) } else { Err(error) })
 }

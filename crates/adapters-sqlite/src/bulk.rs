@@ -3,8 +3,8 @@
 //! **Problem.** A copy takes minutes, and pets are added meanwhile. It may be interrupted at any moment.
 //!
 //! **Invariant.** A snapshot is one read transaction, so each of its pages shows the same state (`snapshot`), API keys
-//! included. Pets and records that are added are one commit each (`storage`). A backup gets its name when it is complete
-//! (`backup`). Calls hold at most one page in memory.
+//! included. Pets and records that are added are one commit each (`storage`). A backup gets its name when it is
+//! complete (`backup`). Calls hold at most one page in memory.
 //!
 //! **Proof.** The contract suite `bulk_storage`, and `tests/sqlite/bulk.rs`.
 

@@ -69,8 +69,8 @@ pub(crate) async fn run_blocking<T: Send + 'static, R: Send + 'static>(
     spawn_blocking(work).await.unwrap_or_else(|error| Err(AccessError::Thread(error.into())))
 }
 
-/// Makes a change in one commit: all of it, or nothing if it fails. It waits for the write lock until the timeout. A file
-/// that was moved gets no commit.
+/// Makes a change in one commit: all of it, or nothing if it fails. It waits for the write lock until the timeout. A
+/// file that was moved gets no commit.
 pub(crate) fn change<T, R>(
     file: &SqliteFile,
     connection: &mut SqliteConnection,

@@ -29,6 +29,9 @@ pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
         Err(error @ SqliteFileError::Pending { .. }) => {
             Finding::warning("sqlite.file", error.to_string(), "the next start of the service runs them")
         }
+        Err(error @ SqliteFileError::Missing { .. }) => {
+            Finding::error("sqlite.file", error.to_string(), "only a first start creates it")
+        }
         Err(error) => Finding::error("sqlite.file", error.to_string(), "resolve this: the service does not start"),
     };
     let mut findings = vec![file];

@@ -1,45 +1,40 @@
 //! The file: how it is created, checked, opened and closed.
 //!
-//! **Problem.** SQLite opens whatever a path names: it creates a missing file and removes the log (`-wal`) beside it, in
-//! which the last pets may be. It goes on with a file that was moved, whose pets nobody finds any more. A file can also
-//! be of another program or of another release, and several processes may use it at once.
+//! **Problem.** SQLite opens whatever a path names: it creates a missing file and removes the log (`-wal`) beside it,
+//! in which the last pets may be. It goes on with a file that was moved, whose pets nobody finds any more. A file can
+//! also be of another program or of another release, and several processes may use it at once.
 //!
-//! **Invariant.** No connection creates a file: only the first start does, with mode 0600, and never beside a log. A file
-//! that fails a check is not changed. While the path names another file than the one that was opened, or the log was
-//! replaced, no commit is made and no API key is looked up. Reading changes no byte.
+//! **Invariant.** No connection creates a file: only the first start does, with mode 0600, and never beside a log. A
+//! file that fails a check is not changed. While the path names another file than the one that was opened, or the log
+//! was replaced, no commit is made and no API key is looked up. Reading changes no byte of the file and of its log;
+//! SQLite may leave an empty log and its index (`-shm`) beside a file that had none.
 //!
-//! **Proof.** `tests/sqlite/files.rs` (each check), `moved.rs` (moved files and lost ones), `migrations.rs`.
+//! **Proof.** `tests/sqlite/files.rs` (each check), `moved.rs` (moved files and lost ones), `read_only.rs`,
+//! `migrations.rs`, `kills.rs`.
 
+mod checks;
 mod connection;
+mod creation;
 mod identity;
 
 use std::{
-    fs::{self, File, OpenOptions, Permissions},
-    io::{self, ErrorKind},
     ops::{Deref, DerefMut},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf, absolute},
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
 
 use animal_store_app::SchemaComparison;
-use diesel::{SqliteConnection, connection::SimpleConnection};
+use diesel::SqliteConnection;
 use prometheus_client::registry::Registry;
 
 use self::{
+    checks::{check_exists, connect_checked, connect_to_write},
     connection::{configure, establish},
     identity::Identity,
 };
-use crate::{
-    SqliteFileError,
-    metrics::Count,
-    scalar::{number, text},
-    schema::{self, APPLICATION_ID},
-};
-
-/// The owner may read and write.
-const MODE: u32 = 0o600;
+pub(crate) use self::{connection::connect_once, creation::create};
+use crate::{SqliteFileError, metrics::Count, schema};
 
 /// An open file with the current schema. It is closed after the last clone, and the last connection, is dropped.
 #[derive(Clone)]
@@ -59,6 +54,13 @@ enum Access {
     Write,
 }
 
+/// What to do with pending migrations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pending {
+    Refuse,
+    Run,
+}
+
 struct OpenFile {
     path: PathBuf,
     access: Access,
@@ -76,7 +78,7 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn open(path: &Path, timeout: Duration) -> Result<Self, SqliteFileError> {
-        Self::open_with(path, timeout, Access::Write, |_| Ok(()))
+        Ok(Self::open_with(path, timeout, Access::Write, Pending::Refuse)?.0)
     }
 
     /// Opens an existing file with the current schema, without a permission to write it.
@@ -84,7 +86,7 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn open_read_only(path: &Path, timeout: Duration) -> Result<Self, SqliteFileError> {
-        Self::open_with(path, timeout, Access::Read, |_| Ok(()))
+        Ok(Self::open_with(path, timeout, Access::Read, Pending::Refuse)?.0)
     }
 
     /// Opens an existing file, and brings its schema up to date. Returns the migrations that were run as well.
@@ -92,12 +94,7 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn migrate(path: &Path, timeout: Duration) -> Result<(Self, Vec<String>), SqliteFileError> {
-        let mut migrations = Vec::new();
-        let file = Self::open_with(path, timeout, Access::Write, |connection| {
-            migrations = schema::migrate(path, connection)?;
-            Ok(())
-        })?;
-        Ok((file, migrations))
+        Self::open_with(path, timeout, Access::Write, Pending::Run)
     }
 
     /// Like [`migrate`](Self::migrate), and creates the file with mode 0600 if neither it nor its log exists.
@@ -116,38 +113,46 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn pending(path: &Path) -> Result<Vec<String>, SqliteFileError> {
-        check_exists(path)?;
-        let mut connection = connect(path, Access::Read, Duration::ZERO)?;
-        check_program(path, &mut connection)?;
-        Ok(schema::check(path, &mut connection)?.pending)
+        Ok(connect_checked(path, Access::Read, Duration::ZERO)?.1.pending)
     }
 
     fn open_with(
         path: &Path,
         timeout: Duration,
         access: Access,
-        prepare: impl FnOnce(&mut SqliteConnection) -> Result<(), SqliteFileError>,
-    ) -> Result<Self, SqliteFileError> {
-        check_exists(path)?;
-        let mut connection = connect(path, access, timeout)?;
-        check_program(path, &mut connection)?;
-        if access == Access::Write {
-            keep_log(path, &mut connection)?;
-        }
-        prepare(&mut connection)?;
-        let SchemaComparison { pending, newer, .. } = schema::check(path, &mut connection)?;
-        if !pending.is_empty() {
+        migrations: Pending,
+    ) -> Result<(Self, Vec<String>), SqliteFileError> {
+        let before = Identity::of(path, access).ok();
+        // A connection that may write would write the log into a file that is refused, and remove the log.
+        let (checked, compared) = match connect_checked(path, Access::Read, timeout) {
+            // A crash may have left a rollback journal, which only a connection that may write can apply.
+            Err(SqliteFileError::NotWritable { .. }) if access == Access::Write => {
+                connect_checked(path, access, timeout)?
+            }
+            checked => checked?,
+        };
+        let SchemaComparison { pending, newer, .. } = compared;
+        if !pending.is_empty() && migrations == Pending::Refuse {
             return Err(SqliteFileError::Pending { path: path.to_owned(), migrations: pending });
         }
         if !newer.is_empty() {
             let migrations = newer.join(", ");
             tracing::warn!(file = %path.display(), migrations, "a newer program has expanded the schema");
         }
+        let mut connection = match access {
+            Access::Read => checked,
+            Access::Write => connect_to_write(path, timeout)?,
+        };
+        let identity = Identity::of(path, access).map_err(|error| unavailable(path, &error))?;
+        if !before.is_some_and(|before| identity.has_file_of(&before)) {
+            return Err(SqliteFileError::Replaced { path: path.to_owned() });
+        }
+        let done = if pending.is_empty() { pending } else { schema::migrate(path, &mut connection)? };
         let in_place = Count::default();
         in_place.set(1);
-        let identity = Identity::of(path, access).map_err(|error| unavailable(path, &error))?;
         let (path, connection) = (path.to_owned(), Mutex::new(connection));
-        Ok(Self(Arc::new(OpenFile { path, access, timeout, identity, in_place, _connection: connection })))
+        let file = OpenFile { path, access, timeout, identity, in_place, _connection: connection };
+        Ok((Self(Arc::new(file)), done))
     }
 
     /// Registers the metric of the file, with the prefix `sqlite`.
@@ -199,83 +204,6 @@ impl SqliteFile {
         configure(self.path(), &mut connection, self.0.timeout)?;
         Ok(FileConnection { connection, _file: self.clone() })
     }
-}
-
-/// Opens a connection to an existing file that no other part of this program uses.
-pub(crate) fn connect_once(path: &Path) -> Result<SqliteConnection, SqliteFileError> {
-    connect(path, Access::Write, Duration::ZERO)
-}
-
-fn connect(path: &Path, access: Access, timeout: Duration) -> Result<SqliteConnection, SqliteFileError> {
-    let mut connection = establish(path, access)?;
-    configure(path, &mut connection, timeout)?;
-    Ok(connection)
-}
-
-/// Returns the path of the log, which is beside the file that a symbolic link names.
-pub(crate) fn log_path(path: &Path) -> PathBuf {
-    let target = fs::canonicalize(path).or_else(|_| fs::read_link(path).map(|link| folder_of(path).join(link)));
-    let mut log = target.unwrap_or_else(|_| path.to_owned()).into_os_string();
-    log.push("-wal");
-    log.into()
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Distinguishes a file that was never there from one that was moved away from its log.
-fn check_exists(path: &Path) -> Result<(), SqliteFileError> {
-    let log = log_path(path);
-    match path.try_exists() {
-        Ok(false) if log.exists() => Err(SqliteFileError::Lost { path: path.to_owned(), log }),
-        Ok(false) if !folder_of(path).is_dir() => Err(SqliteFileError::NoFolder { path: path.to_owned() }),
-        Ok(false) => Err(SqliteFileError::Missing { path: path.to_owned() }),
-        _ => Ok(()),
-    }
-}
-
-/// Creates an empty file with mode 0600, which SQLite also gives to the files beside it.
-pub(crate) fn create(path: &Path) -> Result<(), SqliteFileError> {
-    let file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
-    // The umask may have removed permissions of the owner.
-    let created = file.and_then(|file| file.set_permissions(Permissions::from_mode(MODE)));
-    match created.and_then(|()| File::open(folder_of(&absolute(path)?))?.sync_all()) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(creation_error(path, &error)),
-        // Another process has just created it, or it is a symbolic link to a missing file.
-        _ => Ok(()),
-    }
-}
-
-fn creation_error(path: &Path, error: &io::Error) -> SqliteFileError {
-    let (path, reason) = (path.to_owned(), error.to_string());
-    match error.kind() {
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => SqliteFileError::NotWritable { path, reason },
-        ErrorKind::StorageFull => SqliteFileError::Full { path },
-        _ => SqliteFileError::Unavailable { path, reason },
-    }
-}
-
-/// Refuses the database of another program. An empty file is ours.
-fn check_program(path: &Path, connection: &mut SqliteConnection) -> Result<(), SqliteFileError> {
-    let mut query = |query| {
-        let result = number(connection, query);
-        result.map_err(|error| SqliteFileError::from_message(path, &error.to_string()))
-    };
-    // In this order: another process may run the first migration, which sets the id and creates the tables, meanwhile.
-    let (objects, application_id) = (query("SELECT count(*) FROM sqlite_schema")?, query("PRAGMA application_id")?);
-    if application_id == APPLICATION_ID || (application_id, objects) == (0, 0) {
-        Ok(())
-    } else {
-        Err(SqliteFileError::OtherProgram { path: path.to_owned() })
-    }
-}
-
-/// Switches the file to a log, and opens the log. Fails if another process keeps its lock, or without a permission.
-fn keep_log(path: &Path, connection: &mut SqliteConnection) -> Result<(), SqliteFileError> {
-    let kept = text(connection, "PRAGMA journal_mode = WAL");
-    let writable = kept.and_then(|_| connection.batch_execute("BEGIN IMMEDIATE; ROLLBACK;"));
-    writable.map_err(|error| SqliteFileError::from_message(path, &error.to_string()))
 }
 
 fn unavailable(path: &Path, reason: &impl ToString) -> SqliteFileError {

@@ -4,9 +4,9 @@
 //! write pets, and all workers share its [`SqlitePetRepository`].
 //!
 //! `pet_repository` shows every request. Each module with a folder solves one problem and says at its top which
-//! invariant it holds and which test proves that: `file` (opening, checks, identity), `schema` (tables,
-//! migrations), `reads`, `creates`, `bulk` (copies, backups) and `keys`. `diagnosis` is for `animal-store doctor`. A new member of a pet touches a
-//! migration and `schema/tables.rs`, and `pet_row.rs`.
+//! invariant it holds and which test proves that: `file` (opening, checks, identity), `schema` (tables, migrations),
+//! `reads`, `creates`, `bulk` (copies, backups) and `keys`. `diagnosis` is for `animal-store doctor`. A new member of a
+//! pet touches a migration and `schema/tables.rs`, and `pet_row.rs`.
 
 #![warn(clippy::future_not_send)]
 

@@ -14,10 +14,10 @@ pub enum SqliteFileError {
         /// The file.
         path: PathBuf,
     },
-    /// There is no file, but its log.
+    /// There is no file, or an empty one, but the log of another one.
     #[error(
-        "{path}: the file does not exist, but its log does: the last pets are in {log}. Put the file back beside its \
-         log; if the file is lost for good, move the log away and restore a backup"
+        "{path}: the file is missing or empty, but its log exists: the last pets may be in {log}. Put the file back \
+         beside its log; if the file is lost for good, move the log away and restore a backup"
     )]
     Lost {
         /// The file.
@@ -116,8 +116,8 @@ pub enum SqliteFileError {
     },
     /// The path no longer names the file that this process has opened.
     #[error(
-        "{path}: the file was moved, removed or replaced while this process uses it: creates and API keys in it get 503 \
-         until it is back. Move it back, or restart"
+        "{path}: the file or its log was moved, removed or replaced while this process uses it: creates and lookups of \
+         API keys get 503 until it is back. Move it back, or restart"
     )]
     Replaced {
         /// The file.
@@ -147,7 +147,6 @@ impl SqliteFileError {
             _ if message.contains(NOT_A_DATABASE) => Self::NotADatabase { path },
             _ if is_corrupt(message) => Self::Corrupt { path, reason },
             _ if message.contains(LOCKED) => Self::Locked { path },
-            _ if message.contains(CANNOT_OPEN) && path.is_dir() => Self::IsFolder { path },
             _ if message.contains(READ_ONLY) || message.contains(CANNOT_OPEN) => Self::NotWritable { path, reason },
             _ if message.contains(FULL) => Self::Full { path },
             _ => Self::Unavailable { path, reason },
@@ -162,7 +161,6 @@ mod tests {
     #[test]
     fn a_message_of_sqlite_is_classified_with_the_path() {
         let classify = |path: &str, message: &str| SqliteFileError::from_message(Path::new(path), message);
-        assert!(matches!(classify("/", "unable to open database file"), SqliteFileError::IsFolder { .. }));
         assert!(matches!(classify("x", "unable to open database file"), SqliteFileError::NotWritable { .. }));
         let read_only = "attempt to write a readonly database";
         assert!(matches!(classify("/", read_only), SqliteFileError::NotWritable { .. }));

@@ -11,9 +11,7 @@ mod tests;
 
 use std::{future::pending, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use animal_store_adapters_http::{
-    ApiSettings, HttpServer, InFlight, TraceSettings, WorkerProgress, serve_api, serve_management,
-};
+use animal_store_adapters_http::{ApiSettings, HttpServer, InFlight, TraceSettings, serve_api, serve_management};
 use animal_store_app::CheckReadiness;
 use anyhow::{anyhow, bail};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
@@ -23,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    config::{Config, ListenAddress, ShutdownConfig},
+    config::{Config, ShutdownConfig},
     listeners::Listeners,
     process_metrics,
     shutdown::ShutdownRequest,
@@ -36,7 +34,7 @@ const ABORT_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The service, bound to its addresses. Connections are accepted; they are served once it runs.
 pub struct Application {
-    address: ListenAddress,
+    address: SocketAddr,
     management_address: Option<SocketAddr>,
     api: HttpServer,
     management: Option<HttpServer>,
@@ -72,7 +70,7 @@ impl Application {
         let adapters = Adapters::start(config.storage, config.keys, file, prefixed).await?;
         let http = config.http;
         let use_cases = adapters.use_cases(http.serves_get_pet);
-        let traces = TraceSettings { sample_ratio: config.traces.sampled(), server_timing: http.server_timing };
+        let traces = TraceSettings { sample_ratio: config.traces.sampled() };
         let settings = ApiSettings {
             limits: http.limits,
             tls: http.tls.map(|tls| tls.identity),
@@ -107,13 +105,8 @@ impl Application {
     }
 
     /// Address of the API.
-    pub const fn address(&self) -> &ListenAddress {
-        &self.address
-    }
-
-    /// The check that every worker makes progress.
-    pub(crate) fn workers(&self) -> WorkerProgress {
-        self.api.progress()
+    pub const fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Address of the management listener.

@@ -16,7 +16,6 @@ mod file;
 mod http;
 mod key;
 mod keys;
-mod listen_address;
 mod log;
 mod management;
 mod setting;
@@ -35,15 +34,10 @@ use secrecy::SecretString;
 pub use self::{
     error::ConfigError,
     key::Key,
-    listen_address::ListenAddress,
     sources::{DEFAULT_FILE, Sources},
 };
 pub(crate) use self::{
-    http::{
-        HttpConfig,
-        tls::TlsConfig,
-        unix::{UnixSocketConfig, UnixSocketOwner},
-    },
+    http::{HttpConfig, tls::TlsConfig},
     keys::KeysConfig,
     log::{LogConfig, LogFormat},
     shutdown::ShutdownConfig,
@@ -76,7 +70,7 @@ impl Config {
     pub fn all_keys() -> Vec<&'static Key> {
         let storage = storage::KEYS.iter().chain(storage::sqlite::KEYS).chain(storage::postgres::KEYS);
         let keys = keys::KEYS.iter().chain(keys::redis::KEYS);
-        let http = http::KEYS.iter().chain(http::tls::KEYS).chain(http::unix::KEYS);
+        let http = http::KEYS.iter().chain(http::tls::KEYS);
         let service = http.chain(management::KEYS).chain(storage).chain(keys);
         service.chain(log::KEYS).chain(traces::KEYS).chain(shutdown::KEYS).collect()
     }
@@ -89,9 +83,9 @@ impl Config {
         let all_keys = Self::all_keys();
         let mut values = Values::collect(sources, &all_keys);
         let http = HttpConfig::read(&mut values);
-        let management_listen = management::read_listen(&mut values, &http.listen);
+        let management_listen = management::read_listen(&mut values, http.listen);
         let storage = Storage::read(&mut values);
-        let keys = KeysConfig::read(&mut values, &http.listen, &storage);
+        let keys = KeysConfig::read(&mut values, http.listen, &storage);
         let log = LogConfig::read(&mut values);
         let traces = TracesConfig::read(&mut values);
         let shutdown = ShutdownConfig::read(&mut values);

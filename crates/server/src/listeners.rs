@@ -1,5 +1,3 @@
-mod unix_socket;
-
 use std::{
     io::{self, ErrorKind},
     net::{SocketAddr, TcpListener},
@@ -8,15 +6,12 @@ use std::{
 use animal_store_adapters_http::HttpListener;
 use anyhow::anyhow;
 
-use crate::{
-    config::{Config, ListenAddress},
-    service_manager::InheritedSocket,
-};
+use crate::{config::Config, service_manager::InheritedSocket};
 
 /// The listeners of the service. Connections are accepted; they are served once the application runs.
 pub(crate) struct Listeners {
     pub(crate) api: HttpListener,
-    pub(crate) address: ListenAddress,
+    pub(crate) address: SocketAddr,
     pub(crate) management: Option<(SocketAddr, HttpListener)>,
 }
 
@@ -26,17 +21,9 @@ impl Listeners {
     /// # Errors
     /// If an address cannot be bound. The message names its key.
     pub(crate) fn bind(config: &Config, inherited: Option<InheritedSocket>) -> anyhow::Result<Self> {
-        let listen = &config.http.listen;
-        let (address, api) = match (inherited, listen) {
-            (Some(InheritedSocket { listener, address }), _) => (address, listener),
-            (None, ListenAddress::Tcp(address)) => {
-                let (address, listener) = bind(*address, "http.listen")?;
-                (ListenAddress::Tcp(address), listener)
-            }
-            (None, ListenAddress::Unix(path)) => {
-                let listener = unix_socket::bind(path, &config.http.unix);
-                (listen.clone(), listener.map_err(|error| cannot_listen(listen, "http.listen", &error))?)
-            }
+        let (address, api) = match inherited {
+            Some(InheritedSocket { listener, address }) => (address, listener),
+            None => bind(config.http.listen, "http.listen")?,
         };
         let management = config.management_listen.map(|address| bind(address, "management.listen")).transpose()?;
         Ok(Self { api, address, management })
@@ -46,17 +33,15 @@ impl Listeners {
 /// Binds the address that a configuration key sets.
 fn bind(address: SocketAddr, key: &str) -> anyhow::Result<(SocketAddr, HttpListener)> {
     let bound = TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
-    let (bound, listener) = bound.map_err(|error| cannot_listen(&ListenAddress::Tcp(address), key, &error))?;
-    Ok((bound, HttpListener::tcp(listener)))
+    let (bound, listener) = bound.map_err(|error| cannot_listen(address, key, &error))?;
+    Ok((bound, HttpListener::new(listener)))
 }
 
-fn cannot_listen(address: &ListenAddress, key: &str, error: &io::Error) -> anyhow::Error {
-    let reason = match (error.kind(), address) {
-        (ErrorKind::AddrInUse, _) => "address already in use: stop the process that uses it, or set another address",
-        (ErrorKind::AddrNotAvailable, _) => "no network interface of this machine has this address",
-        (ErrorKind::PermissionDenied, ListenAddress::Tcp(_)) => {
-            "permission denied: a port below 1024 may need a privilege"
-        }
+fn cannot_listen(address: SocketAddr, key: &str, error: &io::Error) -> anyhow::Error {
+    let reason = match error.kind() {
+        ErrorKind::AddrInUse => "address already in use: stop the process that uses it, or set another address",
+        ErrorKind::AddrNotAvailable => "no network interface of this machine has this address",
+        ErrorKind::PermissionDenied => "permission denied: a port below 1024 may need a privilege",
         _ => return anyhow!("cannot listen on {address} ({key}): {error}"),
     };
     anyhow!("cannot listen on {address} ({key}): {reason}")

@@ -1,19 +1,17 @@
 //! The service manager that started the process: systemd, or another one with its protocols.
 //!
 //! **Problem.** A restart must not refuse a connection, and the manager must know whether the process serves: a start
-//! that it believes finished, or a worker that is stuck, is an outage that it does not repair.
+//! that it believes finished is an outage that it does not repair.
 //!
 //! **Invariant.** A socket that the manager passes is served in place of `http.listen` and is left as it is at the end
 //! ([`inherited_socket`]). `READY=1` is sent when connections are served, and again after each reload, whatever its
-//! outcome. `WATCHDOG=1` is sent only after every worker has made progress ([`watchdog`]). A manager that does not read
-//! its notifications delays nothing ([`notifier`]). Without a manager, none of this costs anything.
+//! outcome. A manager that does not read its notifications delays nothing ([`notifier`]). Without a manager, none of this
+//! costs anything.
 //!
-//! **Proof.** `socket_activation.rs` and `service_manager.rs` in `crates/server/tests/process`;
-//! `adapters-http/src/worker_progress.rs` has the test with a worker that is blocked.
+//! **Proof.** `socket_activation.rs` and `service_manager.rs` in `crates/server/tests/process`.
 
 mod inherited_socket;
 mod notifier;
-pub(crate) mod watchdog;
 
 pub(crate) use self::{inherited_socket::InheritedSocket, notifier::Notifier};
 

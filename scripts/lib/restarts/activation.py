@@ -11,7 +11,7 @@ from restarts.load import Load
 from restarts.proxy_checks import SETTINGS, check_proxy
 from restarts.proxy_programs import ProxyProgram, create_certificate
 from restarts.results import Results, compare_with_storage
-from restarts.service_manager import ActivatedService, tcp_listener, unix_listener
+from restarts.service_manager import ActivatedService
 
 # Seconds between two events.
 INTERVAL = 0.5
@@ -19,7 +19,7 @@ INTERVAL = 0.5
 
 async def restart_on_a_socket(folder: Path, program: Path, restarts: int, connections: int, number: signal.Signals):
     """Returns the results of restarts, each followed by a reload, under load."""
-    service = ActivatedService(folder, program, tcp_listener())
+    service = ActivatedService(folder, program)
     try:
         load = Load(service.connect, await service.create_key())
         await service.start()
@@ -32,11 +32,10 @@ async def restart_on_a_socket(folder: Path, program: Path, restarts: int, connec
 async def restart_behind(
     kind: type[ProxyProgram], folder: Path, program: Path, restarts: int, connections: int, number: signal.Signals
 ):
-    """Returns the results of checks of a proxy, and of restarts behind it, with a Unix socket between them."""
-    path = folder / "http.sock"
-    settings = SETTINGS | {"ANIMAL_STORE_HTTP__TRUSTED_PROXIES": "unix"}
-    service = ActivatedService(folder, program, unix_listener(path), **settings)
-    proxy = kind(folder, await create_certificate(folder), path)
+    """Returns the results of checks of a proxy, and of restarts behind it."""
+    settings = SETTINGS | {"ANIMAL_STORE_HTTP__TRUSTED_PROXIES": "127.0.0.1"}
+    service = ActivatedService(folder, program, **settings)
+    proxy = kind(folder, await create_certificate(folder), service.port)
     try:
         token = await service.create_key()
         await service.start()

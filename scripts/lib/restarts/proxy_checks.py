@@ -35,7 +35,7 @@ async def check_proxy(
     compressed = await curl(proxy, token, "--compressed", target="/openapi.json")
     expect("a compressed response", compressed.headers.get("content-encoding") == ["gzip"], compressed)
 
-    forged = ("--header", "X-Forwarded-For: 203.0.113.9", "--header", "Forwarded: for=203.0.113.9")
+    forged = ("--header", "X-Forwarded-For: 203.0.113.9")
     for name, headers in (("address", ()), ("forged", forged)):
         request_id = f"{proxy.name}-{name}"
         response = await curl(proxy, token, "--header", f"X-Request-Id: {request_id}", *headers)

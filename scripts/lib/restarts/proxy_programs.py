@@ -59,8 +59,8 @@ class Nginx(ProxyProgram):
     title = "nginx"
     last_signal = signal.SIGTERM  # ends its workers too
 
-    def __init__(self, folder: Path, certificate: Path, service: Path):
-        """Takes the Unix socket of the service."""
+    def __init__(self, folder: Path, certificate: Path, service: int):
+        """Takes the port of the service."""
         self.port, file, general = free_port(), folder / "animal-store.conf", folder / "nginx.conf"
         user = "user root;" if os.geteuid() == 0 else ""
         temporary = "\n".join(f"    {name}_temp_path {folder};" for name in TEMPORARY_FILES_OF_NGINX)
@@ -73,7 +73,7 @@ class Nginx(ProxyProgram):
             "/etc/nginx/tls/shop.example.crt": certificate,
             "/etc/nginx/tls/shop.example.key": certificate,
             "/var/log/nginx/animal-store.log": folder / "access.log",
-            "/run/animal-store.sock": service,
+            "127.0.0.1:8080": f"127.0.0.1:{service}",
         }))
         super().__init__(folder, "nginx", certificate, ["nginx", "-p", folder, "-c", general, "-e", "stderr"])
 
@@ -81,14 +81,14 @@ class Nginx(ProxyProgram):
 class Caddy(ProxyProgram):
     title = "Caddy"
 
-    def __init__(self, folder: Path, certificate: Path, service: Path):
-        """Takes the Unix socket of the service."""
+    def __init__(self, folder: Path, certificate: Path, service: int):
+        """Takes the port of the service."""
         self.port, file = free_port(), folder / "Caddyfile"
         local = "    admin off\n    auto_https disable_redirects\n    default_bind 127.0.0.1"
         file.write_text(configuration("Caddyfile", {
             "{\n\tservers {": f"{{\n{local}\n\tservers {{",
             "shop.example {": f"{HOST}:{self.port} {{\n\ttls {certificate} {certificate}",
-            "/run/animal-store.sock": service,
+            "127.0.0.1:8080": f"127.0.0.1:{service}",
         }))
         command = ["caddy", "run", "--config", file, "--adapter", "caddyfile"]
         super().__init__(folder, "caddy", certificate, command)

@@ -28,8 +28,9 @@ class NotifySocket:
 class ActivatedService(Server):
     """`animal-store serve` on a socket that outlives it, with pets and keys in one SQLite file."""
 
-    def __init__(self, folder: Path, program: Path, listener: socket.socket, **settings: str):
-        self.program, self.listener = program, listener
+    def __init__(self, folder: Path, program: Path, **settings: str):
+        self.program, self.listener = program, socket.create_server(("127.0.0.1", 0), backlog=4096)
+        self.port = self.listener.getsockname()[1]
         self.notifications = NotifySocket(folder / "notify")
         self.management_port = free_port()
         self.settings = {
@@ -66,22 +67,9 @@ class ActivatedService(Server):
 
     async def connect(self) -> Connection:
         """Opens a connection to the socket, whether or not a process accepts it at the moment."""
-        if self.listener.family == socket.AF_UNIX:
-            return Connection(*await asyncio.open_unix_connection(self.listener.getsockname()))
-        return await Connection.open(self.listener.getsockname()[1])
+        return await Connection.open(self.port)
 
     async def discard(self) -> None:
         await super().discard()
         self.listener.close()
         self.notifications.socket.close()
-
-
-def tcp_listener() -> socket.socket:
-    return socket.create_server(("127.0.0.1", 0), backlog=4096)
-
-
-def unix_listener(path: Path) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(path))
-    listener.listen(4096)
-    return listener

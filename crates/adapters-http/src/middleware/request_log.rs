@@ -7,6 +7,7 @@
 use std::{
     borrow::Cow,
     error::Error as _,
+    net::IpAddr,
     rc::Rc,
     sync::Arc,
     time::{Duration, Instant},
@@ -24,7 +25,6 @@ use opentelemetry::trace::TraceId;
 use tracing::{Instrument, Level};
 
 use super::{
-    client_address::ClientAddress,
     deprecation::DEPRECATION,
     logged_requests::RequestLogFilter,
     request_id::{self, X_REQUEST_ID},
@@ -55,12 +55,12 @@ macro_rules! at_level {
 
 /// Address of the peer of a connection, as text for all log lines of the connection.
 pub(crate) struct PeerAddress {
-    address: ClientAddress,
+    address: IpAddr,
     text: String,
 }
 
 impl PeerAddress {
-    pub(crate) fn new(address: ClientAddress) -> Self {
+    pub(crate) fn new(address: IpAddr) -> Self {
         Self { address, text: address.to_string() }
     }
 }
@@ -96,11 +96,11 @@ where
         Ok(mut response) => {
             let level = if response.status().is_server_error() { Level::ERROR } else { log.level };
             let duration = start.elapsed();
-            if let Some(sample) = log.logged.get().sample(response.status()) {
-                write_line(&response, &id, trace.id, client, duration, level, sample);
+            if log.logged.get().contains(response.status()) {
+                write_line(&response, &id, trace.id, client, duration, level);
             }
             log.metrics.count_response(labels, response.response(), duration);
-            trace.end(&mut response, &id);
+            trace.end(&response, &id);
             set_headers(response.headers_mut(), id);
             Ok(response)
         }
@@ -135,11 +135,8 @@ fn set_headers(headers: &mut HeaderMap, id: HeaderValue) {
 }
 
 /// Returns the address of the client: of the peer, unless a trusted proxy reports another one.
-pub(crate) fn client_address(request: &ServiceRequest) -> Option<ClientAddress> {
-    let peer = match request.peer_addr() {
-        Some(peer) => peer.into(),
-        None => request.conn_data::<PeerAddress>()?.address,
-    };
+pub(crate) fn client_address(request: &ServiceRequest) -> Option<IpAddr> {
+    let peer = request.conn_data::<PeerAddress>()?.address;
     // The management listener has no proxies.
     let Some(proxies) = request.app_data::<TrustedProxies>() else { return Some(peer) };
     Some(proxies.client_address(peer, request.headers()))
@@ -149,10 +146,9 @@ fn write_line<B: MessageBody>(
     response: &ServiceResponse<B>,
     id: &HeaderValue,
     trace_id: Option<TraceId>,
-    client: Option<ClientAddress>,
+    client: Option<IpAddr>,
     duration: Duration,
     level: Level,
-    sample: u32,
 ) {
     let request = response.request();
     let extensions = request.extensions();
@@ -184,7 +180,6 @@ fn write_line<B: MessageBody>(
             replayed = response.headers().contains_key(IDEMPOTENCY_REPLAYED).then_some(true),
             request_id = id.to_str().unwrap_or_default(),
             trace_id = trace_id.map(display),
-            sample = (sample > 1).then_some(sample),
             cause = error(response.response()).and_then(|error| error.source()).map(with_sources),
             "request"
         )
@@ -193,7 +188,7 @@ fn write_line<B: MessageBody>(
 
 impl RequestLog {
     /// Logs and counts a request that was refused before the application received it.
-    pub(crate) fn record_refusal(&self, peer: Option<ClientAddress>, status: u16) {
+    pub(crate) fn record_refusal(&self, peer: Option<IpAddr>, status: u16) {
         self.metrics.count_refusal(status);
         at_level!(self.level, tracing::event!(status, client = peer.map(display), "request refused"));
     }

@@ -1,17 +1,14 @@
 //! Limits the failed authentications of each client address, so that tokens cannot be tried in large numbers.
 
-use std::{
-    net::{IpAddr, Ipv6Addr},
-    num::NonZeroU32,
-};
+use std::{net::IpAddr, num::NonZeroU32};
 
 use governor::{Quota, RateLimiter, clock::Clock, middleware::NoOpMiddleware};
 
 use super::recent_failures::{Check, RecentFailures};
-use crate::{error::ApiError, middleware::client_address::ClientAddress};
+use crate::error::ApiError;
 
 /// Counts failures by IPv4 address and by IPv6 network of 64 bits: a client chooses the other bits of its address. All
-/// clients of a Unix socket count as one address, as those of a proxy that is not trusted do.
+/// clients of a proxy that is not trusted count as one address.
 pub(crate) struct AuthFailureLimiter<C: Clock>(RateLimiter<Check, RecentFailures, C, NoOpMiddleware<C::Instant>>);
 
 impl<C: Clock> AuthFailureLimiter<C> {
@@ -20,7 +17,7 @@ impl<C: Clock> AuthFailureLimiter<C> {
     }
 
     /// Rejects a request from an address that has failed too often. Counts nothing.
-    pub(crate) fn check(&self, client: ClientAddress) -> Result<(), ApiError> {
+    pub(crate) fn check(&self, client: IpAddr) -> Result<(), ApiError> {
         self.0.check_key(&Check { network: network(client), counts: false }).map_err(|refusal| {
             let wait = refusal.wait_time_from(self.0.clock().now());
             // In whole seconds, rounded up: a client that waits for this time is admitted.
@@ -30,7 +27,7 @@ impl<C: Clock> AuthFailureLimiter<C> {
 
     /// Counts a failure. If requests that were in flight together fail, more than the maximum can fail: those beyond it
     /// are not counted.
-    pub(crate) fn count(&self, client: ClientAddress) {
+    pub(crate) fn count(&self, client: IpAddr) {
         let _ = self.0.check_key(&Check { network: network(client), counts: true });
     }
 
@@ -45,12 +42,10 @@ impl<C: Clock> AuthFailureLimiter<C> {
     }
 }
 
-fn network(client: ClientAddress) -> IpAddr {
+fn network(client: IpAddr) -> IpAddr {
     match client {
-        ClientAddress::Ip(IpAddr::V4(address)) => address.into(),
-        ClientAddress::Ip(IpAddr::V6(address)) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
-        // No client has it.
-        ClientAddress::UnixSocket => Ipv6Addr::UNSPECIFIED.into(),
+        IpAddr::V4(_) => client,
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
     }
 }
 
@@ -67,8 +62,8 @@ mod tests {
         (AuthFailureLimiter::new(NonZeroU32::new(per_minute).expect("not 0"), clock.clone()), clock)
     }
 
-    fn address(text: &str) -> ClientAddress {
-        text.parse::<IpAddr>().expect("an address").into()
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
     }
 
     /// Returns the seconds after which a request from this address would be admitted.
@@ -117,14 +112,6 @@ mod tests {
     }
 
     #[test]
-    fn the_clients_of_a_unix_socket_count_as_one_address() {
-        let (limiter, _) = limiter(1);
-        limiter.count(ClientAddress::UnixSocket);
-        assert!(limiter.check(ClientAddress::UnixSocket).is_err());
-        assert_eq!(wait(&limiter, "127.0.0.1"), None);
-    }
-
-    #[test]
     fn a_network_of_64_bits_counts_as_one_ipv6_address() {
         let (limiter, _) = limiter(1);
         fail(&limiter, "2001:db8:0:1::1");
@@ -145,7 +132,7 @@ mod tests {
         fail(&limiter, refused);
 
         for address in 0..u32::try_from(MAX_NETWORKS).expect("a small number") * 3 {
-            let client = ClientAddress::Ip(Ipv4Addr::from_bits(address).into());
+            let client = IpAddr::V4(Ipv4Addr::from_bits(address));
             assert!(limiter.check(client).is_ok(), "another address refuses {client}");
             limiter.count(client);
             assert!(limiter.check(client).is_err(), "{client} is not limited");

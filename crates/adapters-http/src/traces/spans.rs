@@ -9,15 +9,11 @@ use opentelemetry::{
 use tracing::{Span, field::Empty, level_filters::LevelFilter, trace_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-pub(super) const REQUEST: &str = "request";
-pub(super) const AUTHENTICATION: &str = "authentication";
-pub(super) const STORAGE: &str = "storage";
-
 /// The span of a sampled request. Its attributes follow the semantic conventions of OpenTelemetry for HTTP servers.
 pub(super) fn request(method: &Method, client: Option<SpanContext>) -> Span {
     let span = trace_span!(
         target: "trace",
-        REQUEST,
+        "request",
         otel.kind = "server",
         otel.status_code = Empty,
         http.request.method = known(method),
@@ -32,19 +28,14 @@ pub(super) fn request(method: &Method, client: Option<SpanContext>) -> Span {
     span
 }
 
-/// The span of a request that is not sampled, for `Server-Timing`. The other target keeps it out of traces.
-pub(super) fn unsampled_request(enabled: bool) -> Span {
-    if enabled { trace_span!(target: "trace::unsampled", REQUEST) } else { Span::none() }
-}
-
 /// The span of the check of an API key.
 pub(crate) fn authentication() -> Span {
-    in_request(|| trace_span!(target: "trace", AUTHENTICATION))
+    in_request(|| trace_span!(target: "trace", "authentication"))
 }
 
 /// The span of a use case: nearly all of its time is spent in the storage.
 pub(crate) fn storage() -> Span {
-    in_request(|| trace_span!(target: "trace", STORAGE))
+    in_request(|| trace_span!(target: "trace", "storage"))
 }
 
 /// Creates a span if the current request has one. The registry stores a span even if all filters refuse it, which costs

@@ -6,14 +6,13 @@
 
 use std::{
     fs,
+    net::TcpListener,
     os::fd::{AsRawFd, RawFd},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use tokio::time::{sleep, timeout};
-
-use super::listener::ListeningSocket;
 
 /// Timeout for a pause. Under connections that never end, actix pauses at the first moment at which none waits.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -34,11 +33,8 @@ pub(crate) struct DescriptorSets {
 
 impl Acceptor {
     /// The acceptor that gets this socket, and keeps its descriptor open.
-    pub(crate) fn new(socket: &ListeningSocket) -> Self {
-        Self(match socket {
-            ListeningSocket::Tcp(socket) => socket.as_raw_fd(),
-            ListeningSocket::Unix(socket) => socket.as_raw_fd(),
-        })
+    pub(crate) fn new(socket: &TcpListener) -> Self {
+        Self(socket.as_raw_fd())
     }
 
     /// Returns the sets of descriptors of this process that contain the socket: that of the acceptor, until it pauses.

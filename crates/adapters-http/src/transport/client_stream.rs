@@ -1,6 +1,5 @@
-//! The connection of a client over TCP, a Unix socket, or either of them with TLS. Everything above it, such as
-//! timeouts, limits and draining, is the same code for all of them. A connection without TLS costs one comparison per
-//! call and no allocation.
+//! The connection of a client, with or without TLS. Everything above it, such as timeouts, limits and draining, is the
+//! same code for both. A connection without TLS costs one comparison per call and no allocation.
 
 use std::{
     io,
@@ -8,16 +7,14 @@ use std::{
     task::{Context, Poll},
 };
 
-use actix_web::rt::net::{TcpStream, UnixStream};
+use actix_web::rt::net::TcpStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
-/// The connection of a client, whatever listener has accepted it. One type, so that actix is compiled once.
+/// The connection of a client. One type, so that actix is compiled once.
 pub(crate) enum ClientStream {
     Tcp(TcpStream),
-    Unix(UnixStream),
-    /// One of the others with TLS.
-    Tls(Box<TlsStream<ClientStream>>),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// Calls a method of the stream that is inside.
@@ -25,7 +22,6 @@ macro_rules! delegate {
     ($stream:expr, $method:ident, $($argument:expr),+) => {
         match $stream.get_mut() {
             ClientStream::Tcp(stream) => Pin::new(stream).$method($($argument),+),
-            ClientStream::Unix(stream) => Pin::new(stream).$method($($argument),+),
             ClientStream::Tls(stream) => Pin::new(stream).$method($($argument),+),
         }
     };

@@ -9,6 +9,7 @@ mod tests;
 
 use std::{
     cell::{Cell, RefCell},
+    net::{IpAddr, SocketAddr},
     rc::Rc,
     task::Waker,
 };
@@ -22,7 +23,7 @@ use super::{
     phase::{FIRST_PHASE, HeadLimit, MAX_TARGET_BYTES, Phase},
     response_progress::{ResponseProgress, WorkerState},
 };
-use crate::{body::declared_length, metrics::ConnectionLimit, middleware::client_address::ClientAddress};
+use crate::{body::declared_length, metrics::ConnectionLimit};
 
 /// Maximum size of a request head in bytes. actix would buffer 128 KiB for each connection.
 const MAX_HEAD_BYTES: u64 = 32 * 1024;
@@ -32,7 +33,8 @@ const MAX_FRAMING: u64 = 6;
 
 /// State of a connection.
 pub(crate) struct Connection {
-    pub(crate) peer: Option<ClientAddress>,
+    /// IPv4 in IPv6 form is IPv4, so that a client has one address whatever the listener is.
+    pub(crate) peer: Option<IpAddr>,
     phase: Cell<Phase>,
     /// Whether the application has the current request.
     has_request: Cell<bool>,
@@ -51,9 +53,9 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(peer: Option<ClientAddress>, max_body_bytes: u64, worker: Rc<WorkerState>) -> Self {
+    pub(super) fn new(peer: Option<SocketAddr>, max_body_bytes: u64, worker: Rc<WorkerState>) -> Self {
         Self {
-            peer,
+            peer: peer.map(|peer| peer.ip().to_canonical()),
             phase: Cell::new(FIRST_PHASE),
             has_request: Cell::default(),
             section_bytes: Cell::default(),

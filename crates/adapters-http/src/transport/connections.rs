@@ -3,6 +3,7 @@
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
+    net::SocketAddr,
     rc::Rc,
     sync::{
         Arc,
@@ -17,11 +18,7 @@ use tokio::{
 };
 
 use super::{connection::Connection, response_progress::WorkerState};
-use crate::{
-    limits::Limits,
-    metrics::ConnectionLimit,
-    middleware::{client_address::ClientAddress, request_log::RequestLog},
-};
+use crate::{limits::Limits, metrics::ConnectionLimit, middleware::request_log::RequestLog};
 
 /// Stage of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +78,7 @@ impl Connections {
 
     /// Waits for a slot. The oldest connection without work makes room: one that only drops input, otherwise one that
     /// has no request. The oldest is closed, because a new client has not sent its request yet.
-    pub(crate) async fn admit(self: Rc<Self>, peer: Option<ClientAddress>) -> Slot {
+    pub(crate) async fn admit(self: Rc<Self>, peer: Option<SocketAddr>) -> Slot {
         loop {
             let (ended, idle) = (self.state.ended.notified(), self.state.idle.notified());
             if self.open.borrow().len() < self.max_open {
@@ -179,7 +176,7 @@ mod tests {
     use crate::{LoggedRequests, RequestLogFilter};
 
     fn connections(max_connections: usize) -> Rc<Connections> {
-        let logged = RequestLogFilter::new(LoggedRequests::ALL);
+        let logged = RequestLogFilter::new(LoggedRequests::All);
         let log = RequestLog { level: Level::INFO, logged, metrics: Arc::default() };
         Connections::new(&Limits { max_connections, ..Limits::MINIMAL }, 1, Rc::new(log), Arc::default())
     }

@@ -1,12 +1,6 @@
 //! The listening sockets, and how each of them ends without losing a connection that a client has opened.
 
-use std::{
-    fs, io,
-    net::TcpListener,
-    os::unix::{fs::MetadataExt, net::UnixListener},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{io, net::TcpListener, time::Duration};
 
 use socket2::SockRef;
 
@@ -25,61 +19,23 @@ const BACKLOG: i32 = 4096;
 /// A listening socket for clients.
 #[derive(Debug)]
 pub struct HttpListener {
-    pub(crate) socket: ListeningSocket,
-    end: ListenerEnd,
-}
-
-#[derive(Debug)]
-pub(crate) enum ListeningSocket {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-}
-
-/// How the server ends the listener.
-#[derive(Debug)]
-enum ListenerEnd {
-    /// The kernel ignores further attempts to connect. Clients retry for a second, and are then refused.
-    IgnoreAttempts,
-    /// The path is removed if it still has this device and inode, so that clients cannot connect.
-    RemovePath { path: PathBuf, file: (u64, u64) },
-    /// Another process has the socket too, and accepts the connections that wait in it.
-    Leave,
+    socket: TcpListener,
+    is_inherited: bool,
 }
 
 impl HttpListener {
-    /// A TCP socket of this process.
-    pub const fn tcp(socket: TcpListener) -> Self {
-        Self { socket: ListeningSocket::Tcp(socket), end: ListenerEnd::IgnoreAttempts }
+    /// A socket of this process.
+    pub const fn new(socket: TcpListener) -> Self {
+        Self { socket, is_inherited: false }
     }
 
-    /// A Unix socket of this process with this path, which is removed at the end.
-    ///
-    /// # Errors
-    /// If there is no file with this path.
-    pub fn unix(socket: UnixListener, path: PathBuf) -> io::Result<Self> {
-        let end = ListenerEnd::RemovePath { file: device_and_inode(&path)?, path };
-        Ok(Self { socket: ListeningSocket::Unix(socket), end })
-    }
-
-    /// A TCP socket that is left as it is at the end, because the process that started this one keeps it.
+    /// A socket that is left as it is at the end, because the process that started this one keeps it.
     ///
     /// # Errors
     /// If it does not listen.
-    pub fn inherited_tcp(socket: TcpListener) -> io::Result<Self> {
-        Self::inherited(ListeningSocket::Tcp(socket))
-    }
-
-    /// A Unix socket that is left as it is at the end.
-    ///
-    /// # Errors
-    /// If it does not listen.
-    pub fn inherited_unix(socket: UnixListener) -> io::Result<Self> {
-        Self::inherited(ListeningSocket::Unix(socket))
-    }
-
-    fn inherited(socket: ListeningSocket) -> io::Result<Self> {
-        if socket.options().is_listener()? {
-            Ok(Self { socket, end: ListenerEnd::Leave })
+    pub fn inherited(socket: TcpListener) -> io::Result<Self> {
+        if SockRef::from(&socket).is_listener()? {
+            Ok(Self { socket, is_inherited: true })
         } else {
             Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket does not listen"))
         }
@@ -87,49 +43,27 @@ impl HttpListener {
 
     /// Whether the process that started this one keeps the socket.
     pub const fn is_inherited(&self) -> bool {
-        matches!(self.end, ListenerEnd::Leave)
+        self.is_inherited
     }
 
     /// Sets the options of the socket. An inherited one keeps the length of its queue.
     pub(crate) fn prepare(&self) -> io::Result<()> {
-        let options = self.socket.options();
-        if let ListeningSocket::Tcp(_) = self.socket {
-            options.set_tcp_notsent_lowat(MAX_NOT_SENT)?;
-        }
-        if self.is_inherited() { Ok(()) } else { options.listen(BACKLOG) }
+        let options = SockRef::from(&self.socket);
+        options.set_tcp_notsent_lowat(MAX_NOT_SENT)?;
+        if self.is_inherited { Ok(()) } else { options.listen(BACKLOG) }
     }
 
-    pub(crate) fn try_clone_socket(&self) -> io::Result<ListeningSocket> {
-        Ok(match &self.socket {
-            ListeningSocket::Tcp(socket) => ListeningSocket::Tcp(socket.try_clone()?),
-            ListeningSocket::Unix(socket) => ListeningSocket::Unix(socket.try_clone()?),
-        })
+    pub(crate) fn try_clone_socket(&self) -> io::Result<TcpListener> {
+        self.socket.try_clone()
     }
 
     /// Lets no further connection arrive. A socket that is closed resets the connections that are not accepted yet:
-    /// after [`ACCEPT_TIME`] there are none, and no request is lost. An inherited socket stays open: connections go on
-    /// arriving, for the next process.
+    /// after [`ACCEPT_TIME`] there are none, and no request is lost. The kernel ignores further attempts to connect:
+    /// clients retry for a second, and are then refused. An inherited socket stays open: connections go on arriving,
+    /// for the next process.
     pub(crate) fn end(&self) -> io::Result<()> {
-        match &self.end {
-            ListenerEnd::IgnoreAttempts => self.socket.options().attach_filter(&DROP_SYN),
-            ListenerEnd::RemovePath { path, file } if device_and_inode(path)? == *file => fs::remove_file(path),
-            ListenerEnd::RemovePath { .. } | ListenerEnd::Leave => Ok(()),
-        }
+        if self.is_inherited { Ok(()) } else { SockRef::from(&self.socket).attach_filter(&DROP_SYN) }
     }
-}
-
-impl ListeningSocket {
-    fn options(&self) -> SockRef<'_> {
-        match self {
-            Self::Tcp(socket) => SockRef::from(socket),
-            Self::Unix(socket) => SockRef::from(socket),
-        }
-    }
-}
-
-fn device_and_inode(path: &Path) -> io::Result<(u64, u64)> {
-    let metadata = fs::symlink_metadata(path)?;
-    Ok((metadata.dev(), metadata.ino()))
 }
 
 /// A filter of the kernel for segments of TCP: drops those with SYN and without ACK.
@@ -158,11 +92,11 @@ mod tests {
     #[test]
     fn a_listener_bounds_the_bytes_that_are_not_sent_whether_it_is_inherited_or_not() {
         let socket = || TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let inherited = HttpListener::inherited_tcp(socket()).expect("it listens");
-        for (listener, is_inherited) in [(HttpListener::tcp(socket()), false), (inherited, true)] {
+        let inherited = HttpListener::inherited(socket()).expect("it listens");
+        for (listener, is_inherited) in [(HttpListener::new(socket()), false), (inherited, true)] {
             assert_eq!(listener.is_inherited(), is_inherited);
             listener.prepare().expect("a socket that listens");
-            assert_eq!(listener.socket.options().tcp_notsent_lowat().expect("an option"), 16_384);
+            assert_eq!(SockRef::from(&listener.socket).tcp_notsent_lowat().expect("an option"), 16_384);
         }
     }
 }

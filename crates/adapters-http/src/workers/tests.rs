@@ -31,10 +31,10 @@ impl Service<Request> for Panicking {
 #[tokio::test]
 async fn a_worker_thread_that_panics_is_an_error_of_its_server() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let logged = RequestLogFilter::new(LoggedRequests::ALL);
+    let logged = RequestLogFilter::new(LoggedRequests::All);
     let app = |_| fn_factory_with_config(|_: AppConfig| ready(Ok::<_, ()>(Panicking)));
     let server =
-        start_workers(HttpListener::tcp(listener), &Limits::MINIMAL, None, Level::DEBUG, logged, Arc::default(), app)
+        start_workers(HttpListener::new(listener), &Limits::MINIMAL, None, Level::DEBUG, logged, Arc::default(), app)
             .expect("a server");
 
     let end = timeout(Duration::from_secs(20), server.run()).await.expect("the end of the server");

@@ -82,10 +82,10 @@ impl Service {
         let proxies = TrustedProxies::parse(&["127.0.0.1".to_owned()]).expect("an address");
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let mut registry = Registry::default();
-        let logged = RequestLogFilter::new(LoggedRequests::ALL);
+        let logged = RequestLogFilter::new(LoggedRequests::All);
         let settings = ApiSettings { limits, tls: None, origins, proxies, traces: TraceSettings::default(), logged };
         let _guard = runtime.enter();
-        let started = serve_api(HttpListener::tcp(listener), settings, &mut registry, move || use_cases.clone());
+        let started = serve_api(HttpListener::new(listener), settings, &mut registry, move || use_cases.clone());
         let (server, _) = started.expect("a server");
         let handle = server.handle();
         runtime.spawn(server.run());

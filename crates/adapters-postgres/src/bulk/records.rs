@@ -4,12 +4,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use animal_store_app::{
     ApiKeyId, IdempotencyKey, PetDigest,
-    ports::{BulkStorageError, IdempotencyRecord},
+    ports::{BulkStorageError, Cause, IdempotencyRecord},
 };
 use animal_store_domain::PetId;
 use tokio_postgres::{Row, types::Type};
 
-use super::bulk_connection::BulkConnection;
+use super::connection::{BulkConnection, Parameter};
 use crate::unnest::{column_names, unnest};
 
 const COLUMNS: [(&str, Type); 5] = [
@@ -34,12 +34,8 @@ pub(super) async fn page(
     let (api_key, digest) = after.as_ref().map_or(("", [].as_slice()), |key| (key.api_key().as_str(), key.digest()));
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let parameters = [(&api_key as _, Type::TEXT), (&digest as _, Type::BYTEA), (&limit as _, Type::INT8)];
-    let rows = connection.query(&select, &parameters, "SELECT on idempotency_keys").await?;
-    let record = |row| {
-        let record = parse(row).map_err(|error| connection.unavailable(error))?;
-        record.map_err(|problem| BulkStorageError::Corrupt(problem.into()))
-    };
-    rows.iter().map(record).collect()
+    let rows = connection.query(&select, &parameters).await?;
+    rows.iter().map(|row| parse(row).map_err(BulkStorageError::Corrupt)).collect()
 }
 
 /// Adds records. Like creates, it locks records in the order of their keys and replaces expired ones.
@@ -62,30 +58,24 @@ pub(super) async fn add(
     let pet_ids: Vec<_> = records.iter().map(|record| record.pet_id.get()).collect();
     let expiries: Vec<_> = records.iter().map(|record| record.expires_at).collect();
     let values = [&api_keys as _, &key_digests as _, &pet_digests as _, &pet_ids as _, &expiries as _];
-    let parameters: Vec<_> = values.into_iter().zip(COLUMNS.map(|(_, array)| array)).collect();
-    connection.begin().await?;
-    connection.query(&insert, &parameters, "SELECT, INSERT and UPDATE on idempotency_keys").await?;
+    let parameters: Vec<Parameter<'_>> = values.into_iter().zip(COLUMNS.map(|(_, array)| array)).collect();
+    connection.begin("").await?;
+    connection.write(&insert, &parameters).await?;
     connection.commit().await
 }
 
-/// Decodes a row; the inner error names a row that is not valid.
-fn parse(row: &Row) -> Result<Result<IdempotencyRecord, String>, tokio_postgres::Error> {
+fn parse(row: &Row) -> Result<IdempotencyRecord, Cause> {
     let (api_key, key_digest): (&str, &[u8]) = (row.try_get(0)?, row.try_get(1)?);
-    let (pet_digest, pet_id, expires_at): (&[u8], _, _) = (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
-    let record = || {
-        let api_key = ApiKeyId::parse(api_key).map_err(|_| "api_key_id")?;
-        let key_digest = key_digest.try_into().map_err(|_| "key_digest")?;
-        let pet_digest = pet_digest.try_into().map_err(|_| "pet_digest")?;
-        Ok(IdempotencyRecord {
-            key: IdempotencyKey::from_parts(api_key, key_digest),
-            pet_digest: PetDigest::from_bytes(pet_digest),
-            pet_id: PetId::parse(pet_id).map_err(|_| "pet_id")?,
-            expires_at: to_millisecond(expires_at).ok_or("expires_at")?,
-        })
-    };
-    let invalid =
-        |column: &str| format!("table idempotency_keys, API key {api_key}, pet {pet_id}: {column} is not valid");
-    Ok(record().map_err(invalid))
+    let (pet_digest, pet_id): (&[u8], i64) = (row.try_get(2)?, row.try_get(3)?);
+    let invalid = |column| format!("table idempotency_keys, API key {api_key}, pet {pet_id}: {column} is not valid");
+    let api_key_id = ApiKeyId::parse(api_key).map_err(|_| invalid("api_key_id"))?;
+    let key_digest = key_digest.try_into().map_err(|_| invalid("key_digest"))?;
+    Ok(IdempotencyRecord {
+        key: IdempotencyKey::from_parts(api_key_id, key_digest),
+        pet_digest: PetDigest::from_bytes(pet_digest.try_into().map_err(|_| invalid("pet_digest"))?),
+        pet_id: PetId::parse(pet_id).map_err(|_| invalid("pet_id"))?,
+        expires_at: to_millisecond(row.try_get(4)?).ok_or_else(|| invalid("expires_at"))?,
+    })
 }
 
 /// Rounds down to a millisecond. `None` before 1970.

@@ -3,7 +3,7 @@ use std::cmp::Ordering;
 use animal_store_app::ports::{AddPetError, AddedPet};
 use tokio_postgres::{Row, types::Type};
 
-use crate::{PostgresSettings, pet_row::Array, planned_statement::PlannedStatement};
+use crate::{PostgresSettings, pet_row::Array};
 
 pub(super) type AddResult = Result<AddedPet, AddPetError>;
 
@@ -39,14 +39,4 @@ pub(crate) trait AddRequest: Sized + Send + Sync + 'static {
 
     /// The result of the request. Releases everything that the request holds.
     fn added(self, stored: Self::Stored) -> AddResult;
-}
-
-/// Returns the statement of a kind of requests, as it is prepared.
-pub(super) fn planned<R: AddRequest>(settings: &PostgresSettings) -> PlannedStatement {
-    PlannedStatement {
-        name: R::PURPOSE,
-        sql: R::statement(settings),
-        parameters: R::columns().into_iter().map(|(_, array)| array).collect(),
-        excluded: &["Seq Scan", "Bitmap", "Nested Loop"],
-    }
 }

@@ -8,16 +8,14 @@
 
 use diesel::{
     dsl::AsSelect,
-    pg::{Pg, PgQueryBuilder},
+    pg::Pg,
     prelude::*,
-    query_builder::{AstPass, Query, QueryBuilder, QueryFragment, QueryId},
+    query_builder::{AstPass, Query, QueryFragment, QueryId},
     sql_types::{Array, BigInt, SmallInt},
 };
-use tokio_postgres::types::Type;
 
 use crate::{
     pet_row::{PetArraysType, PetRow},
-    planned_statement::PlannedStatement,
     schema::tables::pets,
 };
 
@@ -45,26 +43,6 @@ pub(super) fn list_by_status(status: i16, after: i64, limit: i64) -> _ {
         .order((pets::status, pets::id))
         .limit(limit)
         .select(row)
-}
-
-/// Returns every statement, as it is prepared.
-pub(crate) fn statements() -> [PlannedStatement; 5] {
-    let lists = |statuses| Lists { after: Vec::new(), limits: Vec::new(), statuses };
-    let (int8, int2) = ([Type::INT8_ARRAY, Type::INT8_ARRAY], Type::INT2_ARRAY);
-    [
-        planned("get", &gets(Vec::new()), vec![Type::INT8_ARRAY]),
-        planned("list", &list(0, 0), vec![Type::INT8, Type::INT8]),
-        planned("list by status", &list_by_status(0, 0, 0), vec![Type::INT2, Type::INT2, Type::INT8, Type::INT8]),
-        planned("batch of lists", &lists(None), int8.to_vec()),
-        planned("batch of lists by status", &lists(Some(Vec::new())), [&int8[..], &[int2]].concat()),
-    ]
-}
-
-fn planned(name: &'static str, query: &impl QueryFragment<Pg>, parameters: Vec<Type>) -> PlannedStatement {
-    let mut builder = PgQueryBuilder::default();
-    query.to_sql(&mut builder, &Pg).expect("the text of a query");
-    // A read of an index needs no sort, and reads no row that it does not return.
-    PlannedStatement { name, sql: builder.finish(), parameters, excluded: &["Seq Scan", "Bitmap", "Sort", "Filter:"] }
 }
 
 /// Several times [`list`] or, with statuses, [`list_by_status`]: a row per list.

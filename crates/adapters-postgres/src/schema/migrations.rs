@@ -1,25 +1,36 @@
-use std::time::Duration;
+use std::{error::Error, time::Duration};
 
 use animal_store_app::SchemaComparison;
-use diesel::{QueryResult, select, sql_types};
+use diesel::{
+    QueryResult,
+    migration::{Migration, MigrationSource},
+    pg::Pg,
+    prelude::*,
+    select, sql_types,
+};
 use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
-use diesel_migrations::MigrationHarness;
+use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{migration_error::MigrationError, named_migration};
+use super::{migration_error::MigrationError, tables::__diesel_schema_migrations as records};
 use crate::{
     PgEndpoint,
     connection::{ConnectionTask, application_name},
     error::ConnectionError,
 };
 
+const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
+
 /// Key of the advisory lock of a process that changes the schema: a random number that all releases have in common.
 const LOCK_KEY: i64 = 4_715_830_265_918_527_103;
 
-/// Pause between two attempts to get the lock.
+/// Pause between two attempts to get the advisory lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// The migrations of one database.
+/// Limit for each wait of a migration for a lock of a table. Queries queue behind a statement that waits for one.
+const TABLE_LOCK_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// The migrations of one database. They are reported by their versions, such as `0001expand`.
 pub struct Migrations {
     endpoint: PgEndpoint,
     timeout: Duration,
@@ -33,17 +44,17 @@ impl Migrations {
         Self { endpoint, timeout, lock_timeout: Duration::from_secs(5) }
     }
 
-    /// Sets the timeout for another process that changes the schema, and for each lock of a table. Queries queue up
-    /// behind a statement that waits for such a lock. The default is 5 seconds.
+    /// Sets the timeout for another process that changes the schema. The default is 5 seconds.
     #[must_use]
     pub fn with_lock_timeout(self, lock_timeout: Duration) -> Self {
         Self { lock_timeout, ..self }
     }
 
-    /// Returns the names of the pending migrations, in the order in which they are run.
+    /// Returns the versions of the pending migrations, in the order in which they are run.
     ///
     /// # Errors
-    /// [`MigrationError::Unavailable`], [`MigrationError::Encoding`], [`MigrationError::Contracted`].
+    /// [`MigrationError::Unavailable`], [`MigrationError::Encoding`], [`MigrationError::OlderLayout`],
+    /// [`MigrationError::Contracted`].
     pub async fn pending(&self) -> Result<Vec<String>, MigrationError> {
         let SchemaComparison { pending, newer, .. } = self.comparison().await?;
         warn_about_newer(&newer);
@@ -56,7 +67,7 @@ impl Migrations {
         self.compare(&mut connection).await
     }
 
-    /// Runs the pending migrations, one process at a time, and returns their names.
+    /// Runs the pending migrations, one process at a time, and returns their versions.
     ///
     /// # Errors
     /// See [`MigrationError`]. Migrations that ran before a failed one stay.
@@ -75,25 +86,30 @@ impl Migrations {
         }
         let SchemaComparison { pending, newer, .. } = comparison;
         warn_about_newer(&newer);
-        let mut done = Vec::new();
-        if pending.is_empty() {
-            return Ok(done);
+        for version in &pending {
+            tracing::info!(migration = version, "changing the schema");
+            let set = format!("SET lock_timeout = {}", table_lock_timeout(&*embedded(version)).as_millis());
+            self.within(self.timeout, connection.batch_execute(&set)).await?;
+            let mut harness = AsyncMigrationHarness::new(connection);
+            // This creates the table of records.
+            let ran = harness.applied_migrations().and_then(|_| harness.run_migration(&*embedded(version)));
+            ran.map_err(|error| self.failure(version, &*error, task.has_ended()))?;
+            connection = harness.into_inner();
         }
-        let mut harness = AsyncMigrationHarness::new(connection);
-        let login = self.endpoint.login();
-        let unavailable = |error| MigrationError::Unavailable(format!("{login}: {error}"));
-        harness.applied_migrations().map_err(unavailable)?;
-        for migration in named_migration::all().iter().filter(|migration| pending.contains(&migration.name)) {
-            let name = migration.name.clone();
-            tracing::info!(migration = name, "changing the schema");
-            match harness.run_migration(migration) {
-                Ok(_) => done.push(name),
-                // The connection failed, not the migration.
-                Err(error) if task.has_ended() => return Err(unavailable(error)),
-                Err(error) => return Err(MigrationError::Failed { name, reason: format!("{login}: {error}") }),
-            }
+        Ok(pending)
+    }
+
+    /// `is_lost`: the connection failed, not the migration.
+    fn failure(&self, version: &str, error: &(dyn Error + Send + Sync), is_lost: bool) -> MigrationError {
+        let reason = format!("{}: {error}", self.endpoint.login());
+        if is_lost {
+            MigrationError::Unavailable(reason)
+        } else if reason.contains("canceling statement due to lock timeout") {
+            // Diesel does not pass the SQLSTATE on (55P03). In another language, the migration failed.
+            MigrationError::TablesInUse(reason)
+        } else {
+            MigrationError::Failed { name: version.to_owned(), reason }
         }
-        Ok(done)
     }
 
     async fn connect(&self) -> Result<(AsyncPgConnection, ConnectionTask), MigrationError> {
@@ -102,8 +118,11 @@ impl Migrations {
     }
 
     async fn compare(&self, connection: &mut AsyncPgConnection) -> Result<SchemaComparison, MigrationError> {
-        let recorded = self.within(self.timeout, named_migration::recorded_names(connection)).await?;
-        let comparison = SchemaComparison::from_names(named_migration::names(), &recorded);
+        let recorded = self.within(self.timeout, recorded_versions(connection)).await?;
+        let comparison = SchemaComparison::from_versions(versions(), &recorded);
+        if comparison.is_older_layout {
+            return Err(MigrationError::OlderLayout);
+        }
         if !comparison.contracted.is_empty() {
             return Err(MigrationError::Contracted(comparison.contracted));
         }
@@ -115,8 +134,6 @@ impl Migrations {
     /// process has the lock.
     async fn lock(&self, connection: &mut AsyncPgConnection) -> QueryResult<bool> {
         diesel::define_sql_function! { fn pg_try_advisory_lock(key: sql_types::BigInt) -> sql_types::Bool; }
-        let lock_timeout = format!("SET lock_timeout = {}", self.lock_timeout.as_millis());
-        connection.batch_execute(&lock_timeout).await?;
         let start = Instant::now();
         while !select(pg_try_advisory_lock(LOCK_KEY)).get_result::<bool>(connection).await? {
             if start.elapsed() > self.lock_timeout {
@@ -135,6 +152,37 @@ impl Migrations {
         let result = timeout(limit, work).await.map_err(|_| ConnectionError::NoResponse);
         let result = result.and_then(|result| result.map_err(Into::into));
         result.map_err(|error| self.endpoint.locate(error).into())
+    }
+}
+
+/// Returns the versions of the migrations of this program, in the order in which they are run.
+fn versions() -> Vec<String> {
+    let mut versions: Vec<_> = all().iter().map(|migration| migration.name().version().to_string()).collect();
+    versions.sort();
+    versions
+}
+
+fn embedded(version: &str) -> Box<dyn Migration<Pg>> {
+    let mut all = all().into_iter();
+    all.find(|migration| migration.name().version().to_string() == version).expect("a migration of this program")
+}
+
+fn all() -> Vec<Box<dyn Migration<Pg>>> {
+    EMBEDDED.migrations().expect("embedded migrations can be read")
+}
+
+/// Outside of a transaction, a statement builds an index concurrently. It may wait longer: no query queues behind it.
+fn table_lock_timeout(migration: &dyn Migration<Pg>) -> Duration {
+    if migration.metadata().run_in_transaction() { TABLE_LOCK_TIMEOUT } else { Duration::ZERO }
+}
+
+/// Returns no versions if the table of records does not exist, and does not create it.
+async fn recorded_versions(connection: &mut AsyncPgConnection) -> QueryResult<Vec<String>> {
+    diesel::define_sql_function! { fn to_regclass(name: sql_types::Text) -> sql_types::Nullable<sql_types::Oid>; }
+    let table: Option<u32> = select(to_regclass("__diesel_schema_migrations")).get_result(connection).await?;
+    match table {
+        None => Ok(Vec::new()),
+        Some(_) => records::table.select(records::version).order(records::version).load(connection).await,
     }
 }
 

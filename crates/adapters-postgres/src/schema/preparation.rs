@@ -13,9 +13,9 @@ const LONG_PAUSE: Duration = Duration::from_secs(10);
 
 /// Prepares the schema, with retries until it can be used; then `ready` is true. The log names the endpoint.
 ///
-/// The first attempt decides about the start, except for attempts during which another process was changing the
-/// schema. If its error prevents the start, it is sent to `start_error` and not logged, and the preparation ends.
-/// Otherwise `start_error` is dropped.
+/// The first attempt decides about the start, except for attempts during which another process was changing the schema
+/// or using the tables. If its error prevents the start, it is sent to `start_error` and not logged, and the
+/// preparation ends. Otherwise `start_error` is dropped.
 pub(crate) async fn prepare_schema(
     migrations: Migrations,
     settings: PostgresSettings,
@@ -26,7 +26,7 @@ pub(crate) async fn prepare_schema(
     let mut start_error = Some(start_error);
     let mut outage = Outage::new(&Arc::default());
     while let Err(mut error) = attempt(&migrations, settings.schema).await {
-        if !matches!(error, MigrationError::Locked(_))
+        if !matches!(error, MigrationError::Locked(_) | MigrationError::TablesInUse(_))
             && let Some(start_error) = start_error.take()
             && (error.is_final() || settings.required_at_start)
         {

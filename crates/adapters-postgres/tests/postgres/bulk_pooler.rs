@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use animal_store_app::ports::{BulkStorage, PetBatch};
+use animal_store_app::{ports::BulkStorage, test_support::stored_pets};
 
 use crate::{
-    bulk_fixture::{SOURCE, batch, bulk_with, pets, progress, record, step, with_id, without_id},
+    bulk_fixture::{bulk_with, record},
     pooled::{Pooled, pooling},
 };
 
@@ -13,16 +13,13 @@ use crate::{
 async fn bulk_access_through_a_pooler_leaves_nothing_behind() {
     let pooled = Pooled::with(3, pooling()).await;
     let bulk = bulk_with(&pooled.url(), pooling());
-    let pets_with_ids = PetBatch { step: Some(step(None, 2)), ..batch(vec![with_id(7, "a"), without_id("b")]) };
-    bulk.add_pets(pets_with_ids).await.expect("added");
-    bulk.add_idempotency_records(vec![record("shop", "1", 1, Duration::from_hours(1))]).await.expect("added");
-    assert_eq!(bulk.import_progress(SOURCE).await.expect("a progress"), Some(progress(2)));
-    bulk.finish_import(SOURCE).await.expect("finished");
-    let mut snapshot = bulk.snapshot().await.expect("a snapshot");
-    bulk.add_pets(batch(vec![without_id("c")])).await.expect("added");
-    assert_eq!(snapshot.pets(None, 10).await.expect("pets").len(), 2);
+    bulk.check_writable().await.expect("writable");
+    bulk.add_pets(stored_pets([7, 8])).await.expect("added");
+    bulk.add_idempotency_records(vec![record("1", 7, Duration::from_hours(1))]).await.expect("added");
+    let snapshot = bulk.snapshot().await.expect("a snapshot");
+    bulk.add_pets(stored_pets([9])).await.expect("added");
+    assert_eq!(snapshot.pets(None, 10).await.expect("pets"), stored_pets([7, 8]));
     assert_eq!(snapshot.idempotency_records(None, 10).await.expect("records").len(), 1);
-    assert_eq!(pets(&bulk, 2).await.expect("pets").len(), 3);
-    drop((snapshot, bulk));
+    drop(snapshot);
     pooled.leaves_nothing_behind().await;
 }

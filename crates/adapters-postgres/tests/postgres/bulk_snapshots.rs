@@ -1,10 +1,11 @@
 //! Snapshots: they are read by index scans, and no pause between two pages ends them.
 
-use animal_store_app::ports::BulkStorage;
+use animal_store_app::{ports::BulkStorage, test_support::stored_pets};
+use animal_store_domain::PetId;
 use serde_json::Value;
 
 use crate::{
-    bulk_fixture::{batch, bulk, bulk_with, id, without_id},
+    bulk_fixture::{bulk, bulk_with},
     explain::{empty_tables, explain, session, settings_and_statement},
     outcomes::{eventually, reason},
     sql_session::SqlSession,
@@ -21,9 +22,10 @@ async fn a_pause_between_two_pages_ends_no_snapshot() {
     }
     let observer = SqlSession::of(&database).await;
     let bulk = bulk_with(database.url(), settings);
-    bulk.add_pets(batch(vec![without_id("a"), without_id("b")])).await.expect("added");
-    let mut snapshot = bulk.snapshot().await.expect("a snapshot");
-    assert_eq!(snapshot.pets(Some(id(1)), 1).await.expect("a page").len(), 1);
+    bulk.add_pets(stored_pets([1, 2])).await.expect("added");
+    let snapshot = bulk.snapshot().await.expect("a snapshot");
+    let after = |id| Some(PetId::parse(id).expect("an id"));
+    assert_eq!(snapshot.pets(after(1), 1).await.expect("a page").len(), 1);
     let pause = format!("interval '{} ms'", timeout.as_millis());
     let paused = format!("pg_stat_activity WHERE xact_start + {pause} < now() AND state_change + {pause} < now()");
     let ours = "datname = current_database() AND application_name LIKE 'animal-store%'";
@@ -31,7 +33,7 @@ async fn a_pause_between_two_pages_ends_no_snapshot() {
         observer.count(&format!("{paused} AND {ours}")).await == 1
     })
     .await;
-    assert_eq!(snapshot.pets(Some(id(2)), 1).await.expect("a page").len(), 0);
+    assert_eq!(snapshot.pets(after(2), 1).await.expect("a page").len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -74,7 +76,7 @@ async fn every_page_is_an_index_scan() {
         database.sql(&trap(table));
         let url = format!("{}?options=-c%20search_path%3Dtrap,public", database.url());
         let trapped = bulk_with(&url, settings());
-        let mut snapshot = trapped.snapshot().await.expect("a snapshot");
+        let snapshot = trapped.snapshot().await.expect("a snapshot");
         let error = match table {
             "pets" => snapshot.pets(None, 10).await.expect_err("trapped"),
             _ => snapshot.idempotency_records(None, 10).await.expect_err("trapped"),

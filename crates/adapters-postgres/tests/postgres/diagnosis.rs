@@ -10,15 +10,13 @@ use animal_store_app::{
 use animal_store_test_servers::{PgDatabase, PostgresServer};
 
 use crate::{
+    outcomes::{adds_and_finds, eventually},
     pooled::{Pooled, pooling},
-    store::{endpoint, proxy_to, settings, short_timeout},
+    store::{Store, endpoint, proxy_to, settings, short_timeout},
 };
 
-/// With [`settings`], an instance opens seven connections.
-const WORKERS: usize = 2;
-
 async fn findings(url: &str, settings: &PostgresSettings) -> Vec<Finding> {
-    diagnose(&endpoint(url), &endpoint(url), settings, WORKERS).await
+    diagnose(&endpoint(url), &endpoint(url), settings).await
 }
 
 async fn migrate(url: &str) {
@@ -72,52 +70,62 @@ async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     let before = contents(&server);
     let found = findings(&url, &settings()).await;
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
-    assert_eq!(found.len(), 11, "{found:#?}");
+    assert_eq!(found.len(), 5, "{found:#?}");
     assert_eq!(contents(&server), before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_with_which_a_crash_loses_pets_are_found() {
-    let server = PostgresServer::with(&["fsync=off", "synchronous_commit=off"]);
-    let found = findings(&server.url("postgres"), &settings()).await;
-    assert_finding(&found, "postgres.fsync", Error, "fsync = on");
-    assert_finding(&found, "postgres.synchronous_commit", Warning, "201");
+    let server = PostgresServer::with(&["fsync=on"]);
+    let url = server.url("postgres");
+    server.sql("postgres", "ALTER DATABASE postgres SET synchronous_commit = off");
+    assert_finding(&findings(&url, &settings()).await, "postgres.durability", Warning, "201");
+    server.sql("postgres", "ALTER SYSTEM SET full_page_writes = off");
+    server.sql("postgres", "SELECT pg_reload_conf()");
+    eventually("the server has the setting", async || server.sql("postgres", "SHOW full_page_writes") == "off").await;
+    assert_finding(&findings(&url, &settings()).await, "postgres.durability", Error, "set full_page_writes = on");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pending_and_newer_migrations_are_found() {
+async fn pending_newer_and_older_migrations_are_found() {
     let database = PgDatabase::new();
     let found = findings(database.url(), &settings()).await;
-    assert_finding(&found, "postgres.migrations", Warning, "0001_expand_create_pets");
-    assert_finding(&found, "postgres.permissions", Unknown, "idempotency_keys, pets");
-    assert_finding(&found, "postgres.plans", Unknown, "\"pets\" does not exist");
+    assert_finding(&found, "postgres.migrations", Warning, "these migrations are pending: 0001expand");
+    assert_finding(&found, "postgres.permissions", Unknown, "run the pending migrations first");
     let check = PostgresSettings { schema: SchemaMode::Check, ..settings() };
     assert_finding(&findings(database.url(), &check).await, "postgres.migrations", Error, "animal-store migrate");
 
     migrate(database.url()).await;
-    database.sql("INSERT INTO __diesel_schema_migrations (version) VALUES ('9998_expand_x')");
-    assert_finding(&findings(database.url(), &settings()).await, "postgres.migrations", Warning, "9998_expand_x");
-    database.sql("INSERT INTO __diesel_schema_migrations (version) VALUES ('9999_contract_x')");
-    assert_finding(&findings(database.url(), &settings()).await, "postgres.migrations", Error, "9999_contract_x");
+    for (version, verdict, text) in [
+        ("9998expand", Warning, "9998expand"),
+        ("9999contract", Error, "9999contract"),
+        ("0001_expand_create_pets", Error, "from before version 0.1.0"),
+    ] {
+        database.sql(&format!("INSERT INTO __diesel_schema_migrations (version) VALUES ('{version}')"));
+        assert_finding(&findings(database.url(), &settings()).await, "postgres.migrations", verdict, text);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_advice_about_missing_permissions_grants_them() {
     let database = migrated().await;
     let role = format!("store_{}", database.name());
-    database.sql(&format!("CREATE ROLE {role} LOGIN; GRANT SELECT ON __diesel_schema_migrations, pets TO {role}"));
+    database.sql(&format!("CREATE ROLE {role} LOGIN; GRANT SELECT ON pets TO {role}"));
     let url = database.url().replace("postgres@", &format!("{role}@"));
     let found = findings(&url, &settings()).await;
-    assert_finding(&found, "postgres.permissions", Error, "503");
-    assert_finding(&found, "postgres.plans", Unknown, "permission denied");
+    // What cannot be examined hides nothing else.
+    assert_finding(&found, "postgres.migrations", Error, "SELECT ON __diesel_schema_migrations");
+    assert_finding(&found, "postgres.permissions", Error, "as the owner of the tables");
 
-    let advice = finding(&found, "postgres.permissions").advice.clone().expect("advice");
-    let grants = advice.split_once(": ").expect("statements").1;
+    let grants = finding(&found, "postgres.permissions").found.split_once(": ").expect("statements").1;
     assert!(grants.contains("GRANT INSERT ON pets TO ") && grants.contains("ON SEQUENCE pets_id_seq"), "{grants}");
-    database.sql(grants);
+    database.sql(&format!("{grants}; GRANT SELECT ON __diesel_schema_migrations TO {role}"));
     let found = findings(&url, &settings()).await;
     // The test server is not durable.
-    assert!(conspicuous(&found).iter().all(|&subject| subject == "postgres.fsync"), "{found:#?}");
+    assert!(conspicuous(&found).iter().all(|&subject| subject == "postgres.durability"), "{found:#?}");
+    let store = Store::at(&url, PostgresSettings { schema: SchemaMode::Check, ..settings() }).await;
+    adds_and_finds(&store.repository).await;
+    drop(store);
     database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
 
@@ -126,77 +134,44 @@ async fn a_missing_table_is_an_error_if_no_migration_is_pending() {
     let database = migrated().await;
     database.sql("DROP TABLE idempotency_keys");
     let found = findings(database.url(), &settings()).await;
-    assert_finding(&found, "postgres.permissions", Error, "idempotency_keys");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_missing_index_is_found_in_the_plans_that_need_it() {
-    for (change, statements) in [
-        ("DROP INDEX pets_status_id", &["list by status: Sort", "batch of lists by status: Sort"][..]),
-        ("ALTER TABLE pets DROP CONSTRAINT pets_pkey", &["get: Sort", "list: Sort", "batch of lists: Sort"]),
-        ("ALTER TABLE idempotency_keys DROP CONSTRAINT idempotency_keys_pkey", &["creates with a key: there is no"]),
-        ("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'pets_status_id'::regclass", &["list by status:"]),
-    ] {
-        let database = migrated().await;
-        database.sql(change);
-        let found = findings(database.url(), &settings()).await;
-        for statement in statements {
-            assert_finding(&found, "postgres.plans", Error, statement);
-        }
-        let plans = &finding(&found, "postgres.plans").found;
-        assert_eq!(
-            plans.matches("; ").count() + 1,
-            statements.len() + usize::from(change.contains("pg_index")),
-            "{plans}"
-        );
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn too_few_connections_for_another_instance_are_found() {
-    let server = PostgresServer::with(&["max_connections=8"]);
-    let found = findings(&server.url("postgres"), &settings()).await;
-    assert_finding(&found, "postgres.connections", Warning, "of 5 are left; an instance opens 7");
+    assert_finding(&found, "postgres.permissions", Error, "idempotency_keys is not found");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_refuses_writes_is_found() {
     let database = migrated().await;
     database.sql(&format!("ALTER DATABASE {} SET default_transaction_read_only = on", database.name()));
-    assert_finding(&findings(database.url(), &settings()).await, "postgres.writes", Error, "read-only");
+    assert_finding(&findings(database.url(), &settings()).await, "postgres.role", Error, "read-only");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_encoding_is_the_only_finding() {
+async fn without_a_usable_connection_there_is_no_other_finding() {
     let database = PgDatabase::encoded("LATIN1");
-    let found = findings(database.url(), &settings()).await;
-    assert_finding(&found, "postgres.encoding", Error, "LATIN1");
-    assert_eq!(found.len(), 1, "{found:#?}");
+    for (url, text) in [(database.url(), "WITH ENCODING 'UTF8'"), ("postgres://shop@127.0.0.1:1/store", "runs")] {
+        let found = findings(url, &settings()).await;
+        assert_finding(&found, "postgres.connection", Error, text);
+        assert_eq!(found.len(), 1, "{found:#?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_before() {
     let database = migrated().await;
     let (proxy, url) = proxy_to(database.url());
-    proxy.hold("pg_stat_database");
+    proxy.hold("synchronous_commit");
     let found = findings(&url, &short_timeout()).await;
-    assert_finding(&found, "postgres.connections", Error, "no response in time");
+    assert_finding(&found, "postgres.durability", Error, "no response in time");
     assert_finding(&found, "postgres.migrations", Ok, "none is pending");
-    assert_eq!(found.last().map(|finding| finding.subject), Some("postgres.connections"), "{found:#?}");
+    assert_eq!(found.last().map(|finding| finding.subject), Some("postgres.durability"), "{found:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn through_a_pooler_the_diagnosis_leaves_nothing_behind() {
     let pooled = Pooled::with(2, pooling()).await;
     let (through, direct) = (endpoint(&pooled.url()), endpoint(&pooled.server.url("postgres")));
-    let found = diagnose(&through, &direct, &pooling(), WORKERS).await;
-    assert_eq!(conspicuous(&found), ["postgres.fsync", "postgres.connections"], "{found:#?}");
-    assert_finding(&found, "postgres.connections", Unknown, "pooler");
-    pooled.leaves_nothing_behind().await;
-
-    // A statement that is prepared and cannot be planned.
-    pooled.server.sql("postgres", "ALTER TABLE idempotency_keys DROP CONSTRAINT idempotency_keys_pkey");
-    let found = diagnose(&through, &direct, &pooling(), WORKERS).await;
-    assert_finding(&found, "postgres.plans", Error, "creates with a key");
+    let found = diagnose(&through, &direct, &pooling()).await;
+    // The test server is not durable.
+    assert_eq!(conspicuous(&found), ["postgres.durability"], "{found:#?}");
+    assert_finding(&found, "postgres.durability", Error, "set fsync = on");
     pooled.leaves_nothing_behind().await;
 }

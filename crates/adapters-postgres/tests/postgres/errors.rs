@@ -49,15 +49,15 @@ async fn an_invalid_row_is_reported_by_its_place() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_its_table_the_storage_is_unavailable_until_it_is_created_again() {
+async fn without_its_tables_the_storage_is_unavailable_until_they_are_created_again() {
     let Fixture { store, observer, database } = Fixture::new().await;
-    let definition = include_str!("../../migrations/0001_expand_create_pets/up.sql");
+    let definition = include_str!("../../migrations/0001-expand_create_tables/up.sql");
     wait_for_outcome(&store.repository, Success, PROMPT).await;
-    observer.run("DROP TABLE pets").await;
+    observer.run("DROP TABLE pets, idempotency_keys").await;
     assert_eq!(list_find_add(&store.repository, PROMPT).await, [Unavailable; 3]);
     let reason = not_ready(&store.storage).await.expect("not ready");
     assert!(reason.contains(r#"relation "pets" does not exist"#), "{reason}");
-    // New connections find no table either.
+    // New connections find no tables either.
     observer.wait_until_ended(&observer.terminate_backends().await).await;
     wait_for_outcome(&store.repository, Unavailable, PROMPT).await;
     observer.run(definition).await;

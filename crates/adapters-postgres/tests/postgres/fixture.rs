@@ -32,7 +32,10 @@ impl Fixture {
     }
 
     pub(crate) async fn with(settings: PostgresSettings) -> Self {
-        let database = PgDatabase::new();
+        Self::of(PgDatabase::new(), settings).await
+    }
+
+    pub(crate) async fn of(database: PgDatabase, settings: PostgresSettings) -> Self {
         let store = Store::at(database.url(), settings).await;
         add(&store.repository, "Rex").await.expect("added");
         wait_until_ready(&store.storage).await;

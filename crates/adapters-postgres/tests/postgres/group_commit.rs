@@ -1,16 +1,12 @@
 //! Adds that share a commit, and the queue in front of it.
 
-use std::time::Instant;
-
 use animal_store_adapters_postgres::PostgresSettings;
 use futures_util::{FutureExt, future::join_all};
-use tokio::time::sleep;
 
 use crate::{
     fixture::Fixture,
-    outcomes::{Overloaded, Success, Timeout, Unavailable, add_outcome},
-    sql_session::SqlSession,
-    store::{MARGIN, STATEMENT_TIMEOUT, in_both_modes, settings, statement_timeout},
+    outcomes::{Overloaded, Success, add_outcome},
+    store::{in_both_modes, settings},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -73,28 +69,4 @@ async fn a_dropped_request_is_stored_only_if_it_is_in_flight() {
     join_all(waiting).await.iter().for_each(|added| assert_eq!(add_outcome(added), Success));
     assert_eq!(fixture.names().await, ["1", "2", "3", "5", "6", "7"]);
     assert_eq!(fixture.observer.named("first").await, 1);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_whose_timeout_passes_in_the_queue_is_not_stored() {
-    let fixture = Fixture::with(statement_timeout()).await;
-    let locking = SqlSession::of(&fixture.database).await;
-    // The batch before it is tried twice. The first attempt takes half of the timeout, and the second one is in flight
-    // when the timeout of the request passes.
-    let body = "PERFORM pg_advisory_xact_lock(1); RAISE 'again' USING ERRCODE = '40001'";
-    fixture.trigger(&format!("IF NEW.name = 'first' THEN {body}; END IF")).await;
-    locking.run("SELECT pg_advisory_lock(1)").await;
-    let first = fixture.begin("first");
-    fixture.observer.wait_for_locks("advisory", 1).await;
-    let start = Instant::now();
-    let waiting = fixture.begin("waiting");
-    sleep(STATEMENT_TIMEOUT / 2).await;
-    // The second attempt gets the lock after this session.
-    locking.run("SELECT pg_advisory_unlock(1); SELECT pg_advisory_lock(1)").await;
-    assert_eq!(add_outcome(&waiting.await), Timeout);
-    assert!(start.elapsed() < STATEMENT_TIMEOUT + MARGIN);
-    locking.run("SELECT pg_advisory_unlock(1)").await;
-    assert_eq!(add_outcome(&first.await), Unavailable);
-    assert_eq!(add_outcome(&fixture.begin("later").await), Success);
-    assert_eq!(fixture.names().await, ["later"]);
 }

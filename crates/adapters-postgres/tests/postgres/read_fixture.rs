@@ -110,8 +110,8 @@ impl ReadFixture {
             }
             pids.extend(fixture.statements().await.into_iter().map(|Statement { execution: [pid, _], .. }| pid));
         }
-        // Two more for creates, and one for readiness.
-        fixture.observer.wait_for_backends(connections + 3).await;
+        // A connection that still prepares its statements would wait for locks of the table.
+        fixture.store.wait_for_connections().await;
         fixture.replace_pets(pets).await;
         fixture
     }

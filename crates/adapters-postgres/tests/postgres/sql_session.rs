@@ -50,7 +50,8 @@ impl SqlSession {
         self.column(&format!("SELECT count(*) FROM {sql}")).await[0].parse().expect("a number")
     }
 
-    async fn wait_for_count(&self, sql: &str, expected: usize) {
+    /// Waits until this number of rows is found.
+    pub(crate) async fn wait_for_rows(&self, sql: &str, expected: usize) {
         eventually(&format!("{expected} rows of {sql}"), async || self.count(sql).await == expected).await;
     }
 
@@ -67,19 +68,19 @@ impl SqlSession {
     pub(crate) async fn wait_for_table_locks(&self, expected: usize) {
         let waiting = "pg_locks WHERE NOT granted AND relation = 'pets'::regclass \
             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-        self.wait_for_count(waiting, expected).await;
+        self.wait_for_rows(waiting, expected).await;
     }
 
     /// Waits until this number of statements wait for locks of this kind.
     pub(crate) async fn wait_for_locks(&self, kind: &str, expected: usize) {
         let activity = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        self.wait_for_count(&format!("{activity} AND wait_event LIKE '{kind}'"), expected).await;
+        self.wait_for_rows(&format!("{activity} AND wait_event LIKE '{kind}'"), expected).await;
     }
 
     /// Waits until a statement sleeps.
     pub(crate) async fn wait_for_sleep(&self) {
         let sleeping = "pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
-        self.wait_for_count(sleeping, 1).await;
+        self.wait_for_rows(sleeping, 1).await;
     }
 
     /// Waits for this number of statements that wait for a lock of this type, and ends them. Their error is that of the
@@ -89,7 +90,7 @@ impl SqlSession {
             "pg_locks WHERE NOT granted AND locktype = '{lock}' \
             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
         );
-        self.wait_for_count(&waiting, expected).await;
+        self.wait_for_rows(&waiting, expected).await;
         self.column(&format!("SELECT pg_cancel_backend(pid) FROM {waiting}")).await;
     }
 

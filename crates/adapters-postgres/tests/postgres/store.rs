@@ -51,11 +51,6 @@ pub(crate) const MARGIN: Duration = Duration::from_secs(15);
 /// machine stalls.
 pub(crate) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(16);
 
-/// Settings for tests in which PostgreSQL ends a statement.
-pub(crate) fn statement_timeout() -> PostgresSettings {
-    PostgresSettings { timeout: STATEMENT_TIMEOUT, ..settings() }
-}
-
 /// Settings for tests in which some statements end in time, also on a busy machine, and the timeout of others expires.
 pub(crate) fn few_seconds() -> PostgresSettings {
     PostgresSettings { timeout: MARGIN / 3, ..settings() }

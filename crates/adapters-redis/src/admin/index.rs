@@ -13,14 +13,15 @@ use crate::connection::Connection;
 /// Deletes a key if its entry in the index is the one that was read, in one step that a full Redis executes as well.
 ///
 /// `KEYS`: the index, and the tokens of the entry. `ARGV`: the id and the entry. The first `HDEL` changes nothing: it
-/// fails if the last one would, before any token is deleted. A token may have expired and belong to another key now;
-/// a value that is not a token is deleted.
+/// fails if the last one would, before any token is deleted. A token of the entry may have expired and belong to
+/// another key of the index now. A value that is not a token is deleted.
 const DELETE_KEY: &str = "
     if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
     redis.call('HDEL', KEYS[1], '')
     for i = 2, #KEYS do
         local owner = redis.pcall('HGET', KEYS[i], 'id')
-        if type(owner) ~= 'string' or owner == ARGV[1] then redis.call('DEL', KEYS[i]) end
+        local moved = type(owner) == 'string' and owner ~= ARGV[1] and redis.call('HEXISTS', KEYS[1], owner) == 1
+        if not moved then redis.call('DEL', KEYS[i]) end
     end
     redis.call('HDEL', KEYS[1], ARGV[1])
     return 1";

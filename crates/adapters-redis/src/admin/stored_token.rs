@@ -19,7 +19,6 @@ const CREATED: &str = "created";
 const CONCURRENT_READS: usize = 500;
 
 /// A name that the index lists for a key.
-#[derive(PartialEq, Eq)]
 pub(crate) struct IndexedToken {
     pub(crate) id: String,
     pub(crate) name: String,
@@ -39,8 +38,8 @@ pub(crate) struct StoredToken {
 /// The response to the commands that read a token.
 type Response = (KeyFields, (Option<String>, Option<u64>), i64, (u64, u32));
 
-/// An existing name, and its token or the reason why the token is not valid.
-pub(crate) type FoundToken = (String, Result<StoredToken, StoreError>);
+/// An existing token, or the reason why it is not valid.
+pub(crate) type FoundToken = Result<StoredToken, StoreError>;
 
 /// Reads the existing tokens. Leaves out tokens that expired or that now belong to another key.
 pub(crate) async fn read_all(connection: &Connection, indexed: &[IndexedToken]) -> Result<Vec<FoundToken>, StoreError> {
@@ -57,7 +56,7 @@ pub(crate) async fn read_valid(
     connection: &Connection,
     indexed: &[IndexedToken],
 ) -> Result<Vec<StoredToken>, StoreError> {
-    read_all(connection, indexed).await?.into_iter().map(|(_, token)| token).collect()
+    read_all(connection, indexed).await?.into_iter().collect()
 }
 
 async fn read(
@@ -72,14 +71,13 @@ async fn read(
         Err(error) => Err(TokenHashError::from_redis(&error).ok_or(error)?),
     };
     let token = token.map_err(|error| StoreError::CorruptToken(id.clone(), error)).transpose();
-    let ours = |token: &Result<StoredToken, _>| token.as_ref().map_or(true, |token| token.key.id.as_str() == id);
-    Ok(token.filter(ours).map(|token| (name.clone(), token)))
+    Ok(token.filter(|token| token.as_ref().map_or(true, |token| token.key.id.as_str() == id)))
 }
 
-/// Returns the key of the newest valid token, or a key with the label `unreadable` if none is valid. `None`: there is no
-/// token.
+/// Returns the key of the newest valid token, or a key with the label `unreadable` if no token is valid. `None`: there
+/// are no tokens.
 pub(crate) fn newest_key(found: &[FoundToken], id: &ApiKeyId) -> Option<ApiKey> {
-    let newest = found.iter().rev().find_map(|(_, token)| token.as_ref().ok());
+    let newest = found.iter().rev().find_map(|token| token.as_ref().ok());
     let label = ApiKeyLabel::parse("unreadable").expect("a valid label");
     let unreadable = ApiKey { id: id.clone(), label, scopes: Scopes::default() };
     (!found.is_empty()).then(|| newest.map_or(unreadable, |token| token.key.clone()))

@@ -15,12 +15,13 @@ use crate::{
 };
 
 /// Commands that store a value that is not a valid token.
-const CORRUPTIONS: [&str; 9] = [
+const CORRUPTIONS: [&str; 10] = [
     "redis.call('SET', KEYS[1], 'token')",
     "redis.call('RPUSH', KEYS[1], 'id', 'label', 'scopes')",
     "redis.call('HSET', KEYS[1], 'id', 'key')",
     "redis.call('HSET', KEYS[1], 'id', 'key', 'label', 'label')",
     "redis.call('HSET', KEYS[1], 'label', 'label', 'scopes', 'read,write')",
+    "redis.call('HSET', KEYS[1], 'id', 'not an id', 'label', 'label', 'scopes', 'read,write')",
     "redis.call('HSET', KEYS[1], 'id', 'key', 'label', ' ', 'scopes', 'read,write')",
     "redis.call('HSET', KEYS[1], 'id', 'key', 'label', 'a\\nb', 'scopes', 'read,write')",
     "redis.call('HSET', KEYS[1], 'id', 'key', 'label', string.rep('x', 65), 'scopes', 'read,write')",

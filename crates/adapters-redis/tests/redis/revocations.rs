@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use animal_store_app::{
     ApiKey,
-    ports::{ApiKeySource, ApiKeyStore, ApiKeyTarget, NewToken},
+    ports::{ApiKeySource, ApiKeyStore, ApiKeyStoreError, ApiKeyTarget, NewToken},
     test_support::api_key,
 };
 use animal_store_test_servers::{FaultProxy, RedisServer};
@@ -51,9 +51,13 @@ impl Interrupted {
         call
     }
 
-    async fn start_revocation(&self, command: &'static str, key: &ApiKey) -> JoinHandle<Option<ApiKey>> {
+    async fn start_revocation(
+        &self,
+        command: &'static str,
+        key: &ApiKey,
+    ) -> JoinHandle<Result<Option<ApiKey>, ApiKeyStoreError>> {
         let id = key.id.clone();
-        self.start(command, |keys| async move { keys.store.revoke(&id).await.expect("revoke") }).await
+        self.start(command, |keys| async move { keys.store.revoke(&id).await }).await
     }
 
     /// A token that no list shows could not be revoked.
@@ -73,7 +77,7 @@ async fn a_key_that_is_imported_during_its_revocation_is_listed_or_revoked() {
     interrupted.keys.store.import(backup).await.expect("import");
     interrupted.proxy.heal();
 
-    assert_eq!(revocation.await.expect("the revocation does not panic"), Some(key));
+    assert_eq!(revocation.await.expect("no panic").expect("revoke"), Some(key));
     interrupted.every_token_is_listed().await;
 }
 
@@ -87,7 +91,7 @@ async fn a_token_that_a_key_gets_during_its_revocation_is_revoked() {
         assert!(rotated.is_some(), "{command} {grace:?}");
         interrupted.proxy.heal();
 
-        assert_eq!(revocation.await.expect("the revocation does not panic"), Some(key), "{command} {grace:?}");
+        assert_eq!(revocation.await.expect("no panic").expect("revoke"), Some(key), "{command} {grace:?}");
         let directory = interrupted.keys.directory().await;
         for token in ["token", "new"] {
             becomes(&directory, token, Refused).await;
@@ -107,7 +111,7 @@ async fn a_token_that_moves_to_another_key_during_a_revocation_is_not_revoked() 
     let other = interrupted.keys.add("other", "moving").await;
     interrupted.proxy.heal();
 
-    assert_eq!(revocation.await.expect("the revocation does not panic"), Some(old));
+    assert_eq!(revocation.await.expect("no panic").expect("revoke"), Some(old));
     let listed = interrupted.keys.store.list().await.expect("list");
     assert_eq!(listed.iter().map(|entry| &entry.key).collect::<Vec<_>>(), [&other]);
     interrupted.every_token_is_listed().await;
@@ -125,7 +129,20 @@ async fn a_key_that_is_imported_while_a_list_removes_its_id_stays_listed() {
     interrupted.keys.store.import(backup).await.expect("import");
     interrupted.proxy.heal();
 
-    list.await.expect("the list does not panic");
+    list.await.expect("no panic");
     assert_eq!(interrupted.keys.store.list().await.expect("list").len(), 1);
     interrupted.every_token_is_listed().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn if_the_connection_is_lost_the_outcome_of_a_revocation_is_unknown_only_after_its_removal_was_sent() {
+    for (command, is_unknown) in [(READ, false), (REMOVAL, true)] {
+        let interrupted = Interrupted::new();
+        let key = interrupted.keys.add("key", "token").await;
+        let revocation = interrupted.start_revocation(command, &key).await;
+        interrupted.proxy.cut();
+        let error = revocation.await.expect("no panic").expect_err("the connection is lost");
+        assert_eq!(matches!(error, ApiKeyStoreError::OutcomeUnknown(_)), is_unknown, "{command}: {error:?}");
+        assert_eq!(matches!(error, ApiKeyStoreError::Unavailable(_)), !is_unknown, "{command}: {error:?}");
+    }
 }

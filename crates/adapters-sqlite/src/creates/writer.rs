@@ -71,9 +71,11 @@ impl Writer {
                     if wakeup == Wakeup::Request && !writer.write() {
                         writer.connection = None;
                     }
-                    // It logs and counts by itself.
-                    let is_in_place = wakeup != Wakeup::Deadline || writer.file.check_in_place().is_ok();
-                    if wakeup != Wakeup::Closed && is_in_place && Instant::now() >= writer.next_sweep {
+                    if wakeup == Wakeup::Deadline {
+                        // It logs and counts by itself.
+                        let _ = writer.file.check_in_place();
+                    }
+                    if wakeup != Wakeup::Closed && Instant::now() >= writer.next_sweep {
                         writer.sweep();
                     }
                 }));
@@ -159,6 +161,9 @@ impl Writer {
     fn sweep(&mut self) {
         // Before anything can panic.
         self.next_sweep = Instant::now() + sweep_pause(self.retention);
+        if self.file.check_in_place().is_err() {
+            return;
+        }
         let swept =
             self.connection().and_then(|connection| sweep::sweep(connection).map_err(|error| error.to_string()));
         match swept {
@@ -210,8 +215,33 @@ fn sweep_pause(retention: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use animal_store_app::ports::AddPetError;
+    use prometheus_client::registry::Registry;
+    use tempfile::TempDir;
 
     use super::*;
+    use crate::scalar::number;
+
+    #[test]
+    fn while_the_file_is_moved_a_sweep_deletes_nothing_and_the_next_one_comes_later() {
+        let folder = TempDir::new().unwrap();
+        let (path, moved) = (folder.path().join("pets.db"), folder.path().join("moved.db"));
+        let file = SqliteFile::create_or_migrate(&path, Duration::from_secs(20)).unwrap();
+        let mut connection = file.connect().unwrap();
+        connection.batch_execute("INSERT INTO idempotency_keys VALUES ('old', x'01', x'00', 1, 1)").unwrap();
+        let metrics = Arc::new(Metrics::new(&mut Registry::default()));
+        let queue = Arc::new(Queue::new(1, metrics.creates.clone()));
+        let (retention, next_sweep) = (Duration::from_hours(24), Instant::now());
+        let connection = Some(connection);
+        let mut writer = Writer { file, connection, queue, metrics, retention, next_sweep };
+        for (from, to, rows) in [(&path, &moved, 1), (&moved, &path, 0)] {
+            std::fs::rename(from, to).unwrap();
+            writer.next_sweep = next_sweep;
+            writer.sweep();
+            assert!(writer.next_sweep > next_sweep);
+            let connection = writer.connection.as_mut().unwrap();
+            assert_eq!(number(connection, "SELECT count(*) FROM idempotency_keys").unwrap(), rows);
+        }
+    }
 
     #[test]
     fn sweeps_come_four_times_in_a_retention_and_once_a_minute_at_least() {

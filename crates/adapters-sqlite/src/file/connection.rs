@@ -44,3 +44,14 @@ pub(super) fn configure(
     );
     connection.batch_execute(&settings).map_err(|error| SqliteFileError::from_message(path, &error.to_string()))
 }
+
+/// Opens a connection to an existing file that no other part of this program uses.
+pub(crate) fn connect_once(path: &Path) -> Result<SqliteConnection, SqliteFileError> {
+    connect(path, Access::Write, Duration::ZERO)
+}
+
+pub(super) fn connect(path: &Path, access: Access, timeout: Duration) -> Result<SqliteConnection, SqliteFileError> {
+    let mut connection = establish(path, access)?;
+    configure(path, &mut connection, timeout)?;
+    Ok(connection)
+}

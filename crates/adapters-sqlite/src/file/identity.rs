@@ -1,9 +1,17 @@
-use std::{fs::Metadata, io, os::unix::fs::MetadataExt, path::Path};
+use std::{
+    fs::Metadata,
+    io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
 
-use super::{Access, log_path};
+use super::Access;
 
-/// Device and inode of a file, and of its log if the file is written. Neither is opened: a process that closes a file loses
-/// all its locks of it, also those of SQLite.
+/// Greatest number of symbolic links that Linux follows.
+const MAX_LINKS: usize = 40;
+
+/// Device and inode of a file, and of its log if the file is written. SQLite keeps the same log while a connection is
+/// open. Neither is opened here: a process that closes a file loses all its locks of it, also those of SQLite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     file: (u64, u64),
@@ -20,4 +28,25 @@ impl Identity {
         };
         Ok(Self { file: identity(path.metadata()?), log })
     }
+
+    /// Whether the log alone may differ.
+    pub(super) fn has_file_of(&self, other: &Self) -> bool {
+        self.file == other.file
+    }
+}
+
+/// Returns the path of the log, which is beside the file that a symbolic link names, even if that file is missing.
+pub(super) fn log_path(path: &Path) -> PathBuf {
+    let mut target = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(link) = target.read_link() else { break };
+        target = folder_of(&target).join(link);
+    }
+    let mut log = target.into_os_string();
+    log.push("-wal");
+    log.into()
+}
+
+pub(super) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -131,7 +131,7 @@ mod tests {
 
     fn follower() -> (Follower, watch::Receiver<Checked>, TempDir) {
         let folder = TempDir::new().unwrap();
-        let file = SqliteFile::open(&folder.path().join("keys.db"), Duration::from_secs(20)).unwrap();
+        let file = SqliteFile::create_or_migrate(&folder.path().join("keys.db"), Duration::from_secs(20)).unwrap();
         let (sender, checked) = watch::channel(Checked::new());
         let metrics = DirectoryMetrics::register(&mut Registry::default());
         let connection = file.connect().unwrap();

@@ -158,7 +158,7 @@ mod tests {
     #[tokio::test]
     async fn writes_that_fail_are_logged_once() {
         let folder = TempDir::new().unwrap();
-        let file = SqliteFile::open(&folder.path().join("keys.db"), Duration::from_secs(20)).unwrap();
+        let file = SqliteFile::create_or_migrate(&folder.path().join("keys.db"), Duration::from_secs(20)).unwrap();
         file.connect().unwrap().batch_execute("DROP TABLE api_key_uses").unwrap();
         let noted = NotedUses::new(1);
         noted.note(&ApiKeyId::new("key"), ApiKeyUse::Request);

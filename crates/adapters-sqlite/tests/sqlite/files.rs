@@ -2,8 +2,8 @@
 
 use std::{
     fs,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -14,11 +14,11 @@ use tempfile::TempDir;
 
 use crate::{
     child, sql,
-    store::{Store, TIMEOUT, log_of, settings},
+    store::{Store, TIMEOUT, copy_of_crash, files_in, log_of, mode, settings},
 };
 
 fn open(path: &Path) -> Result<SqliteFile, SqliteFileError> {
-    SqliteFile::open(path, TIMEOUT)
+    SqliteFile::create_or_migrate(path, TIMEOUT)
 }
 
 #[track_caller]
@@ -37,19 +37,10 @@ async fn closed_file() -> (TempDir, PathBuf) {
     (store.close().await, path)
 }
 
-fn overwrite(path: &Path, offset: usize, bytes: &[u8]) {
-    let mut content = fs::read(path).expect("read");
-    content[offset..offset + bytes.len()].copy_from_slice(bytes);
-    fs::write(path, content).expect("written");
-}
-
-fn mode(path: &Path) -> u32 {
-    path.metadata().expect("a file").permissions().mode() & 0o777
-}
-
 pub(crate) fn create(path: &Path) {
     let _file = open(path).expect("created");
-    assert_eq!([mode(path), mode(&log_of(path))], [0o600; 2]);
+    let index = PathBuf::from(format!("{}-shm", path.display()));
+    assert_eq!([mode(path), mode(&log_of(path)), mode(&index)], [0o600; 3]);
 }
 
 #[test]
@@ -62,29 +53,17 @@ fn a_file_is_created_for_its_owner_only_under_any_umask() {
 }
 
 #[test]
-fn a_missing_folder_is_an_error() {
+fn a_missing_folder_and_a_folder_instead_of_a_file_are_errors() {
     let folder = TempDir::new().expect("a folder");
-    let error = error(&folder.path().join("missing/pets.db"));
-    assert!(matches!(error, SqliteFileError::NoFolder { .. }), "{error}");
+    let missing = error(&folder.path().join("missing/pets.db"));
+    assert!(matches!(missing, SqliteFileError::NoFolder { .. }), "{missing}");
+    let is_folder = error(folder.path());
+    assert!(matches!(is_folder, SqliteFileError::IsFolder { .. }), "{is_folder}");
 }
 
-#[test]
-fn a_folder_instead_of_a_file_is_an_error() {
-    let folder = TempDir::new().expect("a folder");
-    let error = error(folder.path());
-    assert!(matches!(error, SqliteFileError::IsFolder { .. }), "{error}");
-}
-
-pub(crate) fn expect_read_only_folder(path: &Path) {
+pub(crate) fn expect_not_writable(path: &Path) {
     let error = error(path);
     assert!(matches!(error, SqliteFileError::NotWritable { .. }), "{error}");
-}
-
-#[test]
-fn a_folder_that_cannot_be_written_is_an_error() {
-    let folder = TempDir::new().expect("a folder");
-    let mounts = "folder=$(dirname \"$0\"); mount -t tmpfs -o ro none \"$folder\"";
-    child::run_with_mounts(mounts, "read-only folder", &folder.path().join("pets.db"));
 }
 
 pub(crate) fn expect_full_disk(path: &Path) {
@@ -92,23 +71,16 @@ pub(crate) fn expect_full_disk(path: &Path) {
     assert!(matches!(error, SqliteFileError::Full { .. }), "{error}");
 }
 
-#[test]
-fn a_disk_without_room_for_the_file_is_an_error() {
-    let folder = TempDir::new().expect("a folder");
-    let mounts = "mount -t tmpfs -o nr_inodes=1 none \"$(dirname \"$0\")\"";
-    child::run_with_mounts(mounts, "no room", &folder.path().join("pets.db"));
-}
-
-pub(crate) fn expect_read_only(path: &Path) {
-    let error = error(path);
-    assert!(matches!(error, SqliteFileError::NotWritable { .. }), "{error}");
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_only_file_is_an_error() {
-    let (folder, path) = closed_file().await;
-    child::run_with_mounts("mount --bind \"$0\" \"$0\"; mount -o remount,bind,ro \"$0\"", "read-only file", &path);
-    drop(folder);
+async fn a_file_that_cannot_be_created_or_written_is_an_error() {
+    let (_folder, path) = closed_file().await;
+    for (mounts, scenario) in [
+        ("mount -t tmpfs -o ro none \"$(dirname \"$0\")\"", "not writable"),
+        ("mount -t tmpfs -o nr_inodes=1 none \"$(dirname \"$0\")\"", "no room"),
+        ("mount --bind \"$0\" \"$0\"; mount -o remount,bind,ro \"$0\"", "not writable"),
+    ] {
+        child::run_with_mounts(mounts, scenario, &path);
+    }
 }
 
 #[test]
@@ -136,31 +108,18 @@ fn a_database_of_another_program_is_an_error_and_is_not_changed() {
     }
 }
 
+/// The service finds other damage when it reads the page, and the diagnosis finds all of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_damaged_file_is_an_error() {
-    let (folder, path) = closed_file().await;
+async fn a_file_with_a_damaged_schema_or_without_its_end_is_an_error() {
+    let (_folder, path) = closed_file().await;
     let intact = fs::read(&path).expect("read");
-    let page = |root: i64| usize::try_from(root - 1).expect("a page") * 4096;
-    let root = |table: &str| sql::number(&path, &format!("SELECT rootpage FROM sqlite_schema WHERE name = '{table}'"));
-    let (pets, index) = (page(root("pets")), page(root("pets_status_id")));
-    let damage: [(&str, &dyn Fn()); 6] = [
-        ("the end is missing", &|| fs::write(&path, &intact[..intact.len() / 2]).expect("written")),
-        ("the schema", &|| overwrite(&path, 100, &[0xff; 3000])),
-        ("the table", &|| overwrite(&path, pets, &[0; 4096])),
-        ("the index", &|| overwrite(&path, index, &[0; 4096])),
-        ("the sequence", &|| sql::execute(&path, "UPDATE sqlite_sequence SET seq = 1")),
-        ("an index is missing", &|| sql::execute(&path, "DROP INDEX pets_status_id")),
-    ];
-    for (name, damage) in damage {
-        fs::write(&path, &intact).expect("written");
-        damage();
-        let error = open(&path).expect_err(name);
-        assert!(matches!(error, SqliteFileError::Corrupt { .. }), "{name}: {error}");
-        // A process of its own would be at its end.
-        let _ = fs::remove_file(log_of(&path));
-        let _ = fs::remove_file(format!("{}-shm", path.display()));
+    let schema = [&intact[..100], &[0xff; 3000], &intact[3100..]].concat();
+    for damaged in [&intact[..intact.len() / 2], &schema] {
+        fs::write(&path, damaged).expect("written");
+        let error = open(&path).expect_err("damaged");
+        assert!(matches!(error, SqliteFileError::Corrupt { .. }), "{error}");
+        assert!(fs::read(&path).expect("read") == damaged);
     }
-    drop(folder);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -176,21 +135,7 @@ async fn a_file_that_another_process_locks_is_an_error_after_the_timeout() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storage_is_not_ready_while_its_file_is_removed_or_replaced() {
-    let store = Store::new();
-    let (path, moved) = (store.path(), store.path().with_extension("moved"));
-    store.readiness.check().await.expect("ready");
-    fs::rename(&path, &moved).expect("renamed");
-    store.readiness.check().await.expect_err("removed");
-    fs::write(&path, "").expect("written");
-    let error = store.readiness.check().await.expect_err("replaced");
-    assert!(error.0.to_string().contains("removed or replaced"), "{error:?}");
-    fs::rename(&moved, &path).expect("renamed");
-    store.readiness.check().await.expect("ready");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_storages_share_a_file() {
+async fn two_storages_share_a_file_which_has_no_log_after_both() {
     let one = Store::new();
     let path = one.path();
     one.add("one").await;
@@ -199,12 +144,11 @@ async fn two_storages_share_a_file() {
     let (first, second) = (two.add("two").await, one.add("three").await);
     assert!(first.id() < second.id());
     assert_eq!(one.names().await, ["one", "two", "three"]);
-    assert_eq!(two.names().await, ["one", "two", "three"]);
     let folder = one.close().await;
-    assert!(log_of(&path).exists(), "the other one has it open");
+    assert_eq!(files_in(folder.path()), ["pets.db", "pets.db-shm", "pets.db-wal"], "the other one has it open");
     two.add("four").await;
     two.close().await;
-    assert!(!log_of(&path).exists());
+    assert_eq!(files_in(folder.path()), ["pets.db"]);
     assert_eq!(Store::at(folder, settings()).names().await, ["one", "two", "three", "four"]);
 }
 
@@ -216,4 +160,36 @@ fn the_path_is_never_a_uri_or_a_name_of_sqlite() {
         child::run(&["sh", "-c", &script, "sh"], "no umask", Path::new(name));
         assert!(folder.path().join(name).exists(), "{name}");
     }
+}
+
+/// A crash of a first start can leave one, before the file has a log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_applies_a_rollback_journal_that_a_crash_left() {
+    let (_folder, path) = closed_file().await;
+    let mut other = sql::connect(&path);
+    let change = "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN; UPDATE pets SET name = 'changed'";
+    other.batch_execute(change).expect("written in part");
+    let (crashed, _) = copy_of_crash(&path);
+    assert_eq!(files_in(crashed.path()), ["pets.db", "pets.db-journal"]);
+    let store = Store::at(crashed, settings());
+    let names = store.names().await;
+    assert!(names.len() == 1000 && !names.contains(&"changed".to_owned()));
+    assert_eq!(files_in(&store.path().with_file_name("")), ["pets.db", "pets.db-shm", "pets.db-wal"]);
+}
+
+#[test]
+fn starts_and_ends_at_the_same_moment_lose_no_log() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("pets.db");
+    thread::scope(|scope| {
+        for number in 0..4 {
+            let path = &path;
+            scope.spawn(move || {
+                for round in 0..60 {
+                    drop(open(path).unwrap_or_else(|error| panic!("thread {number}, {round}: {error}")));
+                }
+            });
+        }
+    });
+    assert_eq!(files_in(folder.path()), ["pets.db"], "the last one closed the file");
 }

@@ -1,11 +1,18 @@
 //! Creates that share a commit, and the queue in front of them.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use animal_store_adapters_sqlite::SqliteSettings;
 use animal_store_app::{
-    ports::{AddPetError, StorageError},
-    test_support::join_tasks,
+    ApiKeyId, IdempotencyKey,
+    ports::{AddPet, AddPetError, PetRepository, StorageError},
+    test_support::{join_tasks, pet_named},
 };
 use diesel::connection::SimpleConnection;
 
@@ -22,7 +29,7 @@ async fn requests_that_wait_for_a_commit_share_the_next_one() {
     let mut lock = sql::lock(&store.path());
     let adds = join_tasks((0..500).map(|number| store.try_add(&number.to_string())));
     let unlock = async {
-        wait_until(|| store.metric(WAITING) >= 500.0).await;
+        wait_until("500 creates wait", async || store.metric(WAITING) >= 500.0).await;
         lock.batch_execute("ROLLBACK").expect("rolled back");
     };
     let (added, ()) = tokio::join!(adds, unlock);
@@ -36,7 +43,7 @@ async fn a_full_queue_refuses_requests() {
     let store = Store::with(SqliteSettings { max_waiting_creates: 2, ..settings() });
     let mut lock = sql::lock(&store.path());
     let waiting = tokio::spawn(join_tasks([store.try_add("one"), store.try_add("two")]));
-    wait_until(|| store.metric(WAITING) >= 2.0).await;
+    wait_until("2 creates wait", async || store.metric(WAITING) >= 2.0).await;
     let refused = store.try_add("refused").await.expect_err("full");
     assert!(matches!(refused, AddPetError::NotStored(StorageError::Overloaded)), "{refused:?}");
     assert!(store.metric("sqlite_queue_refused_total{queue=\"creates\"}") >= 1.0);
@@ -65,9 +72,9 @@ async fn a_dropped_request_that_waits_is_not_stored() {
     let store = Store::new();
     let mut lock = sql::lock(&store.path());
     let [dropped, kept] = ["dropped", "kept"].map(|name| tokio::spawn(store.try_add(name)));
-    wait_until(|| store.metric(WAITING) >= 2.0).await;
+    wait_until("2 creates wait", async || store.metric(WAITING) >= 2.0).await;
     dropped.abort();
-    wait_until(|| store.metric(WAITING) <= 1.0).await;
+    wait_until("1 creates wait", async || store.metric(WAITING) <= 1.0).await;
     lock.batch_execute("ROLLBACK").expect("rolled back");
     kept.await.expect("no panic").expect("added");
     assert_eq!(store.names().await, ["kept"]);
@@ -78,7 +85,7 @@ async fn the_storage_ends_after_every_queued_create_has_its_outcome() {
     let store = Store::new();
     let mut lock = sql::lock(&store.path());
     let adds: Vec<_> = (0..9).map(|number| tokio::spawn(store.try_add(&number.to_string()))).collect();
-    wait_until(|| store.metric(WAITING) >= 9.0).await;
+    wait_until("9 creates wait", async || store.metric(WAITING) >= 9.0).await;
     let end = tokio::spawn(store.close());
     lock.batch_execute("ROLLBACK").expect("rolled back");
     for add in adds {
@@ -86,4 +93,36 @@ async fn the_storage_ends_after_every_queued_create_has_its_outcome() {
     }
     let folder = end.await.expect("ended");
     assert_eq!(Store::at(folder, settings()).names().await.len(), 9);
+}
+
+fn with_key(pet: &str) -> AddPet {
+    AddPet { pet: pet_named(pet), idempotency_key: Some(IdempotencyKey::new(ApiKeyId::new("import"), pet)) }
+}
+
+/// An import and a server do so. After a batch of 1000, the next one waits already.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_another_storage_is_flooded_with_creates_each_create_is_answered() {
+    let flooded = Store::with(SqliteSettings { max_waiting_creates: 2000, ..settings() });
+    let single = Store::on(&flooded.path(), SqliteSettings { timeout: TIMEOUT / 3, ..settings() });
+    let stop = Arc::new(AtomicBool::new(false));
+    let (repository, stopped) = (flooded.repository.clone(), Arc::clone(&stop));
+    let flood = join_tasks((0..2000).map(move |task| {
+        let (repository, stop) = (repository.clone(), Arc::clone(&stopped));
+        async move {
+            let mut count = 0;
+            while !stop.load(Ordering::Relaxed) {
+                repository.add(with_key(&format!("{task}-{count}"))).await.expect("added");
+                count += 1;
+            }
+            count
+        }
+    }));
+    let flood = tokio::spawn(flood);
+    wait_until("the flood began", async || flooded.metric("sqlite_commits_total") >= 3.0).await;
+    for number in 0..10 {
+        single.repository.add(with_key(&format!("single-{number}"))).await.expect("added");
+    }
+    stop.store(true, Ordering::Relaxed);
+    let added: usize = flood.await.expect("no panic").into_iter().sum();
+    assert_eq!(single.count().await, added + 10);
 }

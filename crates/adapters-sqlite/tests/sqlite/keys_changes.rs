@@ -1,32 +1,23 @@
 //! Changes of API keys: what they wait for, and what they leave in the file.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::{
+    sync::Barrier,
+    thread::{self, ScopedJoinHandle},
+    time::{Duration, UNIX_EPOCH},
+};
 
 use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteFile};
 use animal_store_app::{
     ApiKeyDigest, ApiKeyId,
-    ports::{ApiKeyRecord, ApiKeyStore, ApiKeyStoreError, ApiKeyUse, ApiKeyUses, BulkApiKeys},
+    ports::{ApiKeyRecord, ApiKeyStore, ApiKeyStoreError, ApiKeyTarget, ApiKeyUse, ApiKeyUses},
     test_support::api_key,
 };
-use diesel::connection::SimpleConnection;
 
 use crate::{
     keys_support::{Keys, new_token},
     sql::{lock, number},
+    store::open,
 };
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_waits_for_the_write_lock() {
-    let keys = Keys::new();
-    let mut other = lock(&keys.path());
-    let store = SqliteApiKeyStore::new(keys.file.clone());
-    let addition = tokio::spawn(async move { store.add(api_key("key"), new_token("token", None)).await });
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(!addition.is_finished());
-    other.batch_execute("COMMIT").expect("no lock");
-    addition.await.expect("no panic").expect("add");
-    assert_eq!(keys.store.list().await.expect("list").len(), 1);
-}
 
 #[tokio::test]
 async fn a_change_that_gets_no_write_lock_in_time_changes_nothing() {
@@ -42,13 +33,35 @@ async fn a_change_that_gets_no_write_lock_in_time_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_store_is_new_until_its_first_change() {
+async fn after_any_change_no_first_key_is_added() {
     let keys = Keys::new();
-    assert!(keys.store.was_never_changed().await.expect("read"));
     let key = keys.add("key", "token").await;
-    assert!(!keys.store.was_never_changed().await.expect("read"));
+    assert!(!keys.store.add_first(api_key("first"), new_token("first", None)).await.expect("add"));
     keys.store.revoke(&key.id).await.expect("revoke");
-    assert!(!keys.store.was_never_changed().await.expect("read"));
+    assert!(!keys.store.add_first(api_key("first"), new_token("first", None)).await.expect("add"));
+    assert_eq!(keys.store.list().await.expect("list"), []);
+}
+
+#[test]
+fn of_two_first_keys_at_one_moment_one_is_added() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    for round in 0..10 {
+        let keys = Keys::new();
+        let barrier = Barrier::new(2);
+        let add = |id: &str| {
+            let store = SqliteApiKeyStore::new(open(&keys.path()));
+            barrier.wait();
+            let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+            runtime.block_on(store.add_first(api_key(id), new_token(id, None))).expect("add")
+        };
+        let added =
+            thread::scope(|scope| ["a", "b"].map(|id| scope.spawn(move || add(id))).map(ScopedJoinHandle::join));
+        let added = added.map(|added| added.expect("no panic"));
+        let listed = runtime.block_on(keys.store.list()).expect("list");
+        assert_eq!(added.iter().filter(|added| **added).count(), 1, "{round}: {added:?}");
+        assert_eq!(listed.len(), 1, "{round}");
+        assert_eq!(listed[0].key.id.as_str(), if added[0] { "a" } else { "b" }, "{round}");
+    }
 }
 
 /// A rotation replaces the last one.
@@ -62,7 +75,7 @@ async fn imported_tokens_of_one_second_keep_their_order() {
         created: UNIX_EPOCH + Duration::from_secs(1),
         expires: None,
     });
-    assert_eq!(keys.store.import(records.to_vec()).await.expect("import"), 3);
+    assert_eq!(keys.store.import(records.to_vec()).await.expect("import").added, 3);
     let listed = keys.store.list().await.expect("list");
     assert_eq!(listed.iter().map(|token| token.last_four.as_str()).collect::<Vec<_>>(), ["3", "2", "1"]);
 }

@@ -3,7 +3,7 @@
 use animal_store_adapters_sqlite::SqliteApiKeyDirectory;
 use animal_store_app::{
     Scopes,
-    ports::{ApiKeyDirectoryError, ApiKeyStore, ApiKeyStoreError, BulkApiKeys, NewToken},
+    ports::{ApiKeyDirectoryError, ApiKeySource, ApiKeyStore, ApiKeyStoreError, NewToken},
     test_support::api_key,
 };
 use prometheus_client::registry::Registry;
@@ -31,7 +31,7 @@ async fn keys_with(change: &str) -> Keys {
 }
 
 #[tokio::test]
-async fn an_invalid_key_is_an_error_for_its_token_only() {
+async fn an_invalid_key_is_named_by_a_list_and_is_an_error_for_its_token_only() {
     for change in CHANGES {
         let keys = keys_with(change).await;
         let directory = keys.directory();
@@ -39,6 +39,9 @@ async fn an_invalid_key_is_an_error_for_its_token_only() {
         assert!(matches!(found, Err(ApiKeyDirectoryError::Corrupt(_))), "{change}: {found:?}");
         assert!(find(&directory, "good-token").await.expect("found").is_some());
         assert_eq!(find(&directory, "unknown").await.expect("found"), None);
+        let Err(ApiKeyStoreError::Corrupt(cause)) = keys.store.list().await else { panic!("{change}") };
+        assert!(cause.to_string().contains("API key \"b"), "{cause}");
+        assert!(matches!(keys.store.export().await, Err(ApiKeyStoreError::Corrupt(_))), "{change}");
     }
 }
 
@@ -51,16 +54,6 @@ async fn a_directory_counts_its_tokens_and_the_lookups_that_fail() {
     let failures = "keys_lookup_failures_total{reason=\"corrupt\"}";
     for (sample, expected) in [("keys_tokens", 2.0), ("keys_reloads_total", 1.0), (failures, 1.0)] {
         assert!((metric(&metrics, sample) - expected).abs() < f64::EPSILON, "{sample}");
-    }
-}
-
-#[tokio::test]
-async fn a_list_names_the_invalid_key() {
-    for change in CHANGES {
-        let keys = keys_with(change).await;
-        let Err(ApiKeyStoreError::Corrupt(cause)) = keys.store.list().await else { panic!("{change}") };
-        assert!(cause.to_string().contains("API key \"b"), "{cause}");
-        assert!(matches!(keys.store.export().await, Err(ApiKeyStoreError::Corrupt(_))), "{change}");
     }
 }
 

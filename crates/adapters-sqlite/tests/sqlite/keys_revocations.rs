@@ -21,11 +21,10 @@ use prometheus_client::registry::Registry;
 use tokio::task::spawn_blocking;
 
 use crate::{
-    bulk_support::{TEST_TIMEOUT, open},
     child,
-    keys_support::{Keys, find, new_token, pause, wait_until},
+    keys_support::{Keys, find, new_token},
     sql::{connect, execute},
-    store::{Store, log_of},
+    store::{Store, TIMEOUT, log_of, open, pause, wait_until},
 };
 
 /// The longest time for which a revoked key may be accepted.
@@ -63,7 +62,7 @@ async fn last_accepted(directory: &SqliteApiKeyDirectory, token: &str) -> System
             return last;
         }
         last = began;
-        assert!(began.duration_since(start).unwrap_or_default() < TEST_TIMEOUT, "{token} is not refused");
+        assert!(began.duration_since(start).unwrap_or_default() < TIMEOUT, "{token} is not refused");
         pause().await;
     }
 }
@@ -154,16 +153,6 @@ async fn while_checks_fail_no_key_is_accepted_after_the_bound() {
     execute(&keys.path(), "DELETE FROM api_keys; ALTER TABLE hidden RENAME TO api_key_state");
     wait_until("checks succeed", async || directory.check().await.is_ok()).await;
     assert_eq!(find(&directory, "token").await.expect("found"), None);
-}
-
-/// The first lookup does not wait for a check.
-#[tokio::test]
-async fn a_directory_has_read_the_keys_when_it_has_started() {
-    let keys = Keys::new();
-    let key = keys.add("key", "token").await;
-    let directory = keys.directory();
-    assert_eq!(find(&directory, "token").await.expect("found").as_deref(), Some(&key));
-    directory.check().await.expect("ready");
 }
 
 /// A file is closed after its last connection.

@@ -1,10 +1,6 @@
 //! API keys in a file of their own.
 
-use std::{
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use animal_store_adapters_sqlite::{SqliteApiKeyDirectory, SqliteApiKeyStore, SqliteApiKeyUses, SqliteFile};
 use animal_store_app::{
@@ -16,7 +12,7 @@ use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-use crate::bulk_support::{TEST_TIMEOUT, new_file};
+use crate::store::open;
 
 /// A file, and a store over it.
 pub(crate) struct Keys {
@@ -27,7 +23,8 @@ pub(crate) struct Keys {
 
 impl Keys {
     pub(crate) fn new() -> Self {
-        let (file, folder) = new_file();
+        let folder = TempDir::new().expect("a folder");
+        let file = open(&folder.path().join("store.db"));
         Self { store: SqliteApiKeyStore::new(file.clone()), file, folder }
     }
 
@@ -60,18 +57,4 @@ pub(crate) async fn find(
     token: &str,
 ) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
     directory.find(ApiKeyDigest::of(&token.into())).await
-}
-
-/// Waits until a condition holds.
-pub(crate) async fn wait_until(what: &str, condition: impl AsyncFn() -> bool) {
-    let start = Instant::now();
-    while !condition().await {
-        assert!(start.elapsed() < TEST_TIMEOUT, "{what}: not in time");
-        pause().await;
-    }
-}
-
-/// Pauses between two checks, so that polling does not delay the expected event.
-pub(crate) async fn pause() {
-    tokio::time::sleep(Duration::from_millis(1)).await;
 }

@@ -2,17 +2,14 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use animal_store_adapters_sqlite::SqliteApiKeyUses;
 use animal_store_app::{
     ApiKeyId,
     ports::{ApiKeyStore, ApiKeyUse, ApiKeyUses},
 };
-use prometheus_client::registry::Registry;
 
 use crate::{
-    keys_support::{Keys, wait_until},
+    keys_support::Keys,
     sql::{execute, number},
-    store::metric,
 };
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -46,15 +43,6 @@ async fn the_last_uses_are_written_after_the_last_recorder_is_dropped() {
     assert_eq!(uses.by_key.values().filter(|last| last.request.is_some()).count(), 2);
 }
 
-#[tokio::test]
-async fn nothing_is_written_without_a_use() {
-    let keys = Keys::new();
-    let changes = number(&keys.path(), "PRAGMA data_version");
-    note_and_end(&keys, &[]).await;
-    assert_eq!(number(&keys.path(), "PRAGMA data_version"), changes);
-    assert_eq!(keys.store.list_uses().await.expect("list the uses").since, None);
-}
-
 /// The clock can be set back.
 #[tokio::test]
 async fn a_write_moves_no_time_backwards_and_no_beginning() {
@@ -86,23 +74,6 @@ async fn uses_of_unknown_and_expired_keys_are_not_listed() {
     let uses = keys.store.list_uses().await.expect("list the uses");
     assert!(uses.by_key.is_empty(), "{uses:?}");
     assert!(uses.since.is_some());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn uses_that_could_not_be_written_are_written_later() {
-    let keys = Keys::new();
-    let key = keys.add("key", "token").await;
-    execute(&keys.path(), "ALTER TABLE api_key_uses RENAME TO hidden");
-    let mut metrics = Registry::default();
-    let (uses, _writer_end) =
-        SqliteApiKeyUses::start_with_interval(&keys.file, Duration::from_millis(10), &mut metrics);
-    let recorder = uses.recorder();
-    recorder.note(&key.id, ApiKeyUse::Request);
-    let has_failed = async || metric(&metrics, "keys_use_writes_total{result=\"failed\"}") >= 1.0;
-    wait_until("a write fails", has_failed).await;
-    execute(&keys.path(), "ALTER TABLE hidden RENAME TO api_key_uses");
-    let is_written = async || keys.store.list_uses().await.expect("list the uses").last(&key.id).request.is_some();
-    wait_until("the use is written", is_written).await;
 }
 
 /// A write is no change of a key: directories do not read the keys again.

@@ -1,11 +1,22 @@
 //! The schema and the migrations of a file.
 
-use std::thread;
+use std::{fs, path::PathBuf, thread};
 
 use animal_store_adapters_sqlite::{SqliteFile, SqliteFileError};
 use tempfile::TempDir;
 
-use crate::{sql, store::TIMEOUT};
+use crate::{
+    sql,
+    store::{TIMEOUT, files_in, open, open_in_each_way},
+};
+
+/// A closed file.
+fn closed_file() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("pets.db");
+    drop(open(&path));
+    (folder, path)
+}
 
 #[test]
 fn concurrent_first_starts_run_each_migration_once() {
@@ -15,7 +26,7 @@ fn concurrent_first_starts_run_each_migration_once() {
         let starts: Vec<_> = (0..4)
             .map(|_| {
                 let path = path.clone();
-                thread::spawn(move || SqliteFile::open(&path, TIMEOUT))
+                thread::spawn(move || SqliteFile::create_or_migrate(&path, TIMEOUT))
             })
             .collect();
         // Each keeps the file open until all have opened it.
@@ -26,19 +37,55 @@ fn concurrent_first_starts_run_each_migration_once() {
 }
 
 #[test]
+fn pending_migrations_are_named_and_run_by_migrate_only() {
+    let (_folder, path) = closed_file();
+    fs::write(&path, "").expect("written");
+    assert_eq!(SqliteFile::pending(&path).expect("an empty file"), ["0001expand"]);
+    for opened in [SqliteFile::open(&path, TIMEOUT), SqliteFile::open_read_only(&path, TIMEOUT)] {
+        let error = opened.expect_err("pending");
+        assert!(matches!(error, SqliteFileError::Pending { .. }), "{error}");
+        assert!(error.to_string().contains("0001expand; run animal-store migrate"), "{error}");
+        assert_eq!(fs::read(&path).expect("read"), b"");
+    }
+    let (file, migrations) = SqliteFile::migrate(&path, TIMEOUT).expect("migrated");
+    assert_eq!(migrations, ["0001expand"]);
+    assert_eq!(SqliteFile::pending(&path).expect("read"), [""; 0]);
+    drop(file);
+    assert_eq!(SqliteFile::migrate(&path, TIMEOUT).expect("opened").1, [""; 0]);
+}
+
+#[test]
 fn an_expansion_by_a_newer_program_is_accepted_and_another_change_is_not() {
-    let folder = TempDir::new().expect("a folder");
-    let path = folder.path().join("pets.db");
-    drop(SqliteFile::open(&path, TIMEOUT).expect("opened"));
-    sql::execute(&path, "INSERT INTO __diesel_schema_migrations (version) VALUES ('9998_expand_x')");
-    drop(SqliteFile::open(&path, TIMEOUT).expect("opened"));
-    for name in ["9999_contract_x", "9999_expand_and_contract_x", "9999"] {
+    let (_folder, path) = closed_file();
+    sql::execute(&path, "INSERT INTO __diesel_schema_migrations (version) VALUES ('9998expand')");
+    assert!(open_in_each_way(&path).iter().all(Result::is_ok));
+    for name in ["9999contract", "9999expandandcontract9", "9999"] {
         let statement = format!("UPDATE __diesel_schema_migrations SET version = '{name}' WHERE version LIKE '999%'");
         sql::execute(&path, &statement);
-        let error = SqliteFile::open(&path, TIMEOUT).expect_err("newer");
-        assert!(matches!(&error, SqliteFileError::Newer { migrations, .. } if migrations == &[name]), "{error}");
+        for opened in open_in_each_way(&path) {
+            let error = opened.expect_err("newer");
+            assert!(matches!(&error, SqliteFileError::Newer { migrations, .. } if migrations == &[name]), "{error}");
+        }
     }
     sql::execute(&path, "DELETE FROM __diesel_schema_migrations WHERE version LIKE '0001%'");
-    let error = SqliteFile::open(&path, TIMEOUT).expect_err("newer");
-    assert!(matches!(error, SqliteFileError::Newer { .. }), "a pending migration is not run: {error}");
+    for opened in open_in_each_way(&path) {
+        let error = opened.expect_err("newer");
+        assert!(matches!(error, SqliteFileError::Newer { .. }), "a pending migration is not run: {error}");
+    }
+}
+
+#[test]
+fn a_file_of_an_older_layout_is_refused_and_not_changed() {
+    let (folder, path) = closed_file();
+    let statements = "PRAGMA journal_mode = DELETE;
+        UPDATE __diesel_schema_migrations SET version = '0001_expand_create_tables'";
+    sql::execute(&path, statements);
+    let content = fs::read(&path).expect("read");
+    for opened in open_in_each_way(&path) {
+        let error = opened.expect_err("older");
+        assert!(matches!(error, SqliteFileError::OlderLayout { .. }), "{error}");
+        assert!(error.to_string().contains("pets export"), "{error}");
+        assert!(fs::read(&path).expect("read") == content);
+        assert_eq!(files_in(folder.path()), ["pets.db"]);
+    }
 }

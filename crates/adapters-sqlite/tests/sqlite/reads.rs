@@ -77,7 +77,7 @@ async fn the_connection_of_a_failed_read_is_replaced() {
         let StorageError::Unavailable(cause) = error else { panic!("{error:?}") };
         causes.push(cause.to_string());
     }
-    assert!(causes.iter().any(|cause| cause.contains("this is a folder")), "{causes:?}");
+    assert!(causes.iter().any(|cause| cause.contains("moved, removed or replaced")), "{causes:?}");
     fs::remove_dir(&path).expect("removed");
     fs::rename(&moved, &path).expect("renamed");
     sql::execute(&path, "ALTER TABLE hidden RENAME TO pets");

@@ -1,12 +1,14 @@
 //! A storage in a folder of its own.
 
 use std::{
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    process::Command,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use animal_store_adapters_sqlite::{SqliteFile, SqlitePetRepository, SqliteSettings, SqliteStorage};
+use animal_store_adapters_sqlite::{SqliteFile, SqliteFileError, SqlitePetRepository, SqliteSettings, SqliteStorage};
 use animal_store_app::{
     ports::{AddPet, AddPetError, PetRepository, Readiness},
     test_support::pet_named,
@@ -28,9 +30,49 @@ pub(crate) fn settings() -> SqliteSettings {
     }
 }
 
+/// Opens a file, and creates it if it does not exist.
+pub(crate) fn open(path: &Path) -> SqliteFile {
+    SqliteFile::create_or_migrate(path, TIMEOUT).expect("a file")
+}
+
+/// Every way to open an existing file.
+pub(crate) fn open_in_each_way(path: &Path) -> [Result<(), SqliteFileError>; 5] {
+    [
+        SqliteFile::create_or_migrate(path, TIMEOUT).map(drop),
+        SqliteFile::migrate(path, TIMEOUT).map(drop),
+        SqliteFile::open(path, TIMEOUT).map(drop),
+        SqliteFile::open_read_only(path, TIMEOUT).map(drop),
+        SqliteFile::pending(path).map(drop),
+    ]
+}
+
+/// Copies a file that is in use and all files beside it, as they would be after a crash. Another process copies them: a
+/// process that closes a file loses all its locks of it, also those of SQLite.
+pub(crate) fn copy_of_crash(path: &Path) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().expect("a folder");
+    let copied = Command::new("cp").arg("-r").arg(path.with_file_name(".")).arg(folder.path()).status();
+    assert!(copied.expect("cp").success());
+    let copy = folder.path().join(path.file_name().expect("a name"));
+    (folder, copy)
+}
+
 /// Returns the path of the log of a file.
 pub(crate) fn log_of(path: &Path) -> PathBuf {
     format!("{}-wal", path.display()).into()
+}
+
+/// Returns the permissions of a file.
+pub(crate) fn mode(path: &Path) -> u32 {
+    path.metadata().expect("a file").permissions().mode() & 0o777
+}
+
+/// Returns the names of the files in a folder, in their order.
+pub(crate) fn files_in(folder: &Path) -> Vec<String> {
+    let entries = folder.read_dir().expect("a folder");
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
+    names.sort();
+    names
 }
 
 /// A storage in the file `pets.db` of a folder.
@@ -38,8 +80,8 @@ pub(crate) struct Store {
     pub(crate) repository: SqlitePetRepository,
     pub(crate) readiness: Arc<dyn Readiness>,
     pub(crate) threads: JoinHandle<()>,
+    pub(crate) file: SqliteFile,
     registry: Registry,
-    path: PathBuf,
     /// `None` if the file is of another storage.
     folder: Option<TempDir>,
 }
@@ -60,15 +102,19 @@ impl Store {
 
     /// Uses a file that another storage may use.
     pub(crate) fn on(path: &Path, settings: SqliteSettings) -> Self {
-        let file = SqliteFile::open(path, settings.timeout).expect("a file");
+        Self::over(SqliteFile::create_or_migrate(path, settings.timeout).expect("a file"), settings)
+    }
+
+    pub(crate) fn over(file: SqliteFile, settings: SqliteSettings) -> Self {
         let mut registry = Registry::default();
+        file.register_metrics(&mut registry);
         let (storage, threads) = SqliteStorage::start(&file, settings, &mut registry).expect("a storage");
         let (repository, readiness) = (storage.repository(), storage.readiness());
-        Self { repository, readiness, threads, registry, path: path.to_owned(), folder: None }
+        Self { repository, readiness, threads, file, registry, folder: None }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
-        self.path.clone()
+        self.file.path().to_owned()
     }
 
     pub(crate) async fn add(&self, name: &str) -> Pet {
@@ -111,13 +157,18 @@ pub(crate) fn metric(registry: &Registry, sample: &str) -> f64 {
     line.unwrap_or_else(|| panic!("no {sample}: {text}")).parse().expect("a number")
 }
 
-/// Waits for a condition that comes soon.
-pub(crate) async fn wait_until(condition: impl Fn() -> bool) {
+/// Waits until a condition holds.
+pub(crate) async fn wait_until(what: &str, condition: impl AsyncFn() -> bool) {
     let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < TIMEOUT, "the condition does not come");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    while !condition().await {
+        assert!(start.elapsed() < TIMEOUT, "{what}: not in time");
+        pause().await;
     }
+}
+
+/// Pauses between two checks, so that polling does not delay the expected event.
+pub(crate) async fn pause() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
 pub(crate) async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, TempDir) {

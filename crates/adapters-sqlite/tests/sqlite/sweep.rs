@@ -28,9 +28,9 @@ async fn expired_keys_are_deleted_and_others_are_kept() {
     let idempotency_key = Some(IdempotencyKey::new(ApiKeyId::new("shop"), "1"));
     store.repository.add(AddPet { pet: new_pet(), idempotency_key }).await.expect("added");
     let count = || sql::number(&store.path(), "SELECT count(*) FROM idempotency_keys");
-    wait_until(|| count() == 1).await;
+    wait_until("expired keys are deleted", async || count() == 1).await;
     assert_eq!(sql::number(&store.path(), "SELECT count(*) FROM idempotency_keys WHERE api_key_id = 'new'"), 1);
-    wait_until(|| store.metric("sqlite_swept_idempotency_keys_total") >= 2501.0).await;
+    wait_until("they are counted", async || store.metric("sqlite_swept_idempotency_keys_total") >= 2501.0).await;
 }
 
 /// Neither a start nor a create brings a sweep forward.
@@ -45,7 +45,8 @@ async fn a_sweep_comes_a_quarter_of_the_retention_after_the_one_before() {
     let store = Store::at(folder, SqliteSettings { idempotency_retention: retention, ..settings() });
     for sweeps in 1..=2 {
         store.add("Rex").await;
-        wait_until(|| sql::number(&path, "SELECT count(*) FROM idempotency_keys") == 0).await;
+        wait_until("the key is deleted", async || sql::number(&path, "SELECT count(*) FROM idempotency_keys") == 0)
+            .await;
         assert!(start.elapsed() >= sweeps * retention / 4, "{:?}", start.elapsed());
         add_expired();
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use animal_store_adapters_sqlite::NewBackup;
-use animal_store_app::{CopyPass, CopyStore, CopySummary};
+use animal_store_app::{ApiKeyId, CopyPass, CopyStore, CopySummary};
 use anyhow::ensure;
 use clap::Args;
 
@@ -145,7 +145,7 @@ fn print_summary(quiet: bool, summary: &CopySummary) -> anyhow::Result<()> {
         ("tokens of API keys", api_keys),
     ];
     if let Some(others) = summary.api_keys.as_ref().map(|keys| &keys.others).filter(|others| !others.is_empty()) {
-        let ids: Vec<_> = others.iter().map(|id| id.as_str()).collect();
+        let ids: Vec<_> = others.iter().map(ApiKeyId::as_str).collect();
         let text = format!("{}; revoke those that were revoked in the source", ids.join(", "));
         lines.push(("API keys of the target alone", text));
     }

@@ -7,6 +7,7 @@
 
 use std::{
     io::{self, IsTerminal, Write},
+    net::SocketAddr,
     sync::Arc,
 };
 
@@ -19,13 +20,9 @@ use animal_store_app::{
 use anyhow::{Context, ensure};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{
-    keys::audit,
-    options::{Options, quoted},
-    random::random_bits,
-};
+use super::{keys::audit, options::Options, random::random_bits};
 use crate::{
-    config::{Config, KeysConfig, ListenAddress, StorageConfig},
+    config::{Config, KeysConfig, StorageConfig},
     wiring::{self, SharedFile},
 };
 
@@ -70,9 +67,9 @@ impl Quickstart {
         let store = wiring::sqlite_api_key_store(sqlite, file).await?;
         let command = match store.list().await {
             Ok(keys) if keys.is_empty() => {
-                let listen = &config.http.listen;
+                let listen = config.http.listen;
                 ensure!(
-                    listen.is_local(),
+                    listen.ip().is_loopback(),
                     "{path} has no API key, and other machines can connect to {listen} (http.listen): create a key \
                      first, with {program} keys create --label NAME"
                 );
@@ -110,15 +107,15 @@ impl Quickstart {
 
     /// Prints the notice, with the token in two requests to paste and the address of the API explorer. Waits until
     /// standard error is read.
-    pub(super) async fn print(&mut self, address: &ListenAddress) -> anyhow::Result<()> {
+    pub(super) async fn print(&mut self, address: SocketAddr) -> anyhow::Result<()> {
         let Some(notice) = self.notice.take() else { return Ok(()) };
         let token = self.token.take();
         // If the wait ends early, the token may have been read.
         let unprinted = self.unprinted.take();
-        let (address, tls) = (address.clone(), self.tls.take());
+        let tls = self.tls.take();
         let notice = if tls.is_some() { notice + TLS_NOTICE } else { notice };
         let written =
-            tokio::task::spawn_blocking(move || write(&address, tls.as_deref(), &notice, token.as_ref())).await?;
+            tokio::task::spawn_blocking(move || write(address, tls.as_deref(), &notice, token.as_ref())).await?;
         if written.is_err() {
             self.unprinted = unprinted;
         }
@@ -139,39 +136,25 @@ impl Quickstart {
     }
 }
 
-fn write(
-    address: &ListenAddress,
-    tls: Option<&TlsIdentity>,
-    notice: &str,
-    token: Option<&SecretString>,
-) -> io::Result<()> {
+fn write(address: SocketAddr, tls: Option<&TlsIdentity>, notice: &str, token: Option<&SecretString>) -> io::Result<()> {
     let mut stderr = io::stderr();
     let (margin, blank) = if stderr.is_terminal() { ("  ", "\n") } else { ("", "") };
     let notice = notice.replace('\n', &format!("\n{margin}"));
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let listens = address.tcp().map_or_else(|| address.to_string(), |address| format!("{scheme}://{address}"));
+    let listens = format!("{scheme}://{address}");
     // curl compares the certificate with the name in the URL.
     let name = tls.and_then(TlsIdentity::dns_name);
-    let (options, url) = match (address, name) {
-        (ListenAddress::Tcp(_), None) => (String::new(), listens.clone()),
-        (ListenAddress::Tcp(address), Some(name)) => {
-            (format!(" --connect-to '::{address}'"), format!("{scheme}://{name}:{}", address.port()))
-        }
-        (ListenAddress::Unix(path), name) => {
-            let path = quoted(&path.display().to_string());
-            (format!(" --unix-socket {path}"), format!("{scheme}://{}", name.unwrap_or("localhost")))
-        }
+    let (options, url) = match name {
+        None => (String::new(), listens.clone()),
+        Some(name) => (format!(" --connect-to '::{address}'"), format!("{scheme}://{name}:{}", address.port())),
     };
     let requests = token.map_or_else(String::new, |token| {
-        let explorer = address
-            .tcp()
-            .map_or_else(String::new, |_| format!("{margin}In a browser, with the same key: {listens}/docs\n{blank}"));
         let curl = format!("curl -i{options} -H 'Authorization: Bearer {}'", token.expose_secret());
         format!(
             "{margin}{curl} -d '{{\"name\":\"Rex\",\"categoryId\":1,\"status\":\"available\"}}' \
              -H 'Content-Type: application/json' '{url}/v1/pets'\n\
              {margin}{curl} '{url}/v1/pets?status=available'\n\
-             {blank}{explorer}"
+             {blank}{margin}In a browser, with the same key: {listens}/docs\n{blank}"
         )
     });
     let text = format!("{blank}{margin}The animal store listens on {listens}.\n{margin}{notice}\n{blank}{requests}");

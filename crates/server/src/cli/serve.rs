@@ -15,7 +15,7 @@ use crate::{
     config::{Config, ConfigError, ShutdownConfig},
     listeners::Listeners,
     reload::{Reload, certificates::CertificateWatch},
-    service_manager::{ServiceManager, watchdog},
+    service_manager::ServiceManager,
     shutdown::Signals,
     telemetry::{self, Traces},
     version,
@@ -121,7 +121,7 @@ async fn start_and_run(
         // Before the adapters, which can take seconds to start: an address in use is reported at once.
         let listeners = Listeners::bind(&config, manager.socket)?;
         let inherited = listeners.api.is_inherited().then_some(true);
-        if config.http.is_unencrypted(&listeners.address) {
+        if config.http.is_unencrypted(listeners.address) {
             tracing::warn!(
                 address = %listeners.address,
                 "other machines can connect without TLS: set http.tls.cert_file, or put a proxy in front and name it \
@@ -161,7 +161,6 @@ async fn start_and_run(
         return started.map(drop);
     };
     notifier.ready(&format!("listening on {}", application.address()));
-    tokio::spawn(watchdog::notify_periodically(notifier.clone(), application.workers()));
     application.run_until(stop, signals.second()).await
 }
 

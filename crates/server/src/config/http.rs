@@ -1,22 +1,19 @@
 pub(super) mod tls;
-pub(super) mod unix;
 
-use std::{num::NonZeroU32, thread::available_parallelism, time::Duration};
+use std::{net::SocketAddr, num::NonZeroU32, thread::available_parallelism, time::Duration};
 
 use animal_store_adapters_http::{AllowedOrigins, Limits, OriginError, RateLimit, TrustedProxies};
 
-use self::{tls::TlsConfig, unix::UnixSocketConfig};
+use self::tls::TlsConfig;
 use super::{
     key::{Key, keys},
-    listen_address::{ListenAddress, listen_address},
-    values::{Values, boolean, duration, number, one_of, optional},
+    values::{Values, address, duration, number, one_of, optional},
 };
 
 keys! {
     LISTEN: new("http.listen", "127.0.0.1:8080",
-        "Address of the API: an IP address with a port, or `unix:` with the path of a Unix socket, such as \
-         `unix:/run/animal-store/http.sock`. Port 0 selects a free port. Not used if systemd passes a socket; see \
-         [operations](operations.md).");
+        "Address of the API: an IP address with a port. Port 0 selects a free port. Not used if systemd passes a \
+         socket; see [operations](operations.md).");
     WORKERS: new("http.workers", "auto", "Number of worker threads. `auto`: one per CPU.");
     MAX_CONNECTIONS: new("http.max_connections", "10000",
         "Maximum number of open connections. Beyond it, the connection that has had no request for the longest time is \
@@ -46,13 +43,9 @@ keys! {
         "Origins of the web pages that may use the API from a browser, such as `https://shop.example`: a list, or a \
          text with commas. `*`: every origin. Empty: none.");
     TRUSTED_PROXIES: new("http.trusted_proxies", "",
-        "Proxies in front of the service, as IP addresses and networks such as `10.0.0.0/8`, and `unix` for those on \
-         the Unix socket: a list, or a text with commas. For a request from one of them, `client` in the log, and the \
-         address for `http.auth_failures`, is the rightmost untrusted address in `X-Forwarded-For`, or without that \
-         in `Forwarded`. Empty: none.");
-    SERVER_TIMING: new("http.server_timing", "false",
-        "`true`: responses under `/v1` have the header `Server-Timing` with the milliseconds that the request spent in \
-         authentication, queue and storage. Clients can see these times.");
+        "Proxies in front of the service, as IP addresses and networks such as `10.0.0.0/8`: a list, or a text with \
+         commas. For a request from one of them, `client` in the log, and the address for `http.auth_failures`, is the \
+         rightmost untrusted address in `X-Forwarded-For`. Empty: none.");
     RATE_LIMIT_PER_SECOND: new("http.rate_limit.per_second", "",
         "Maximum number of requests of one API key per second, over all workers of the instance. Further requests of \
          the key get 429 `rate_limited`. Empty: no limit.");
@@ -70,13 +63,11 @@ keys! {
 
 #[derive(Debug)]
 pub(crate) struct HttpConfig {
-    pub(crate) listen: ListenAddress,
-    pub(crate) unix: UnixSocketConfig,
+    pub(crate) listen: SocketAddr,
     pub(crate) limits: Limits,
     pub(crate) tls: Option<TlsConfig>,
     pub(crate) cors_origins: AllowedOrigins,
     pub(crate) trusted_proxies: TrustedProxies,
-    pub(crate) server_timing: bool,
     /// `false`: the deprecated operation is 410.
     pub(crate) serves_get_pet: bool,
 }
@@ -87,8 +78,7 @@ const MILLION: NonZeroU32 = NonZeroU32::new(1_000_000).expect("not 0");
 
 impl HttpConfig {
     pub(super) fn read(values: &mut Values) -> Self {
-        let listen = values.read(&LISTEN, listen_address);
-        let unix = UnixSocketConfig::read(values);
+        let listen = values.read(&LISTEN, address);
         let workers = values.read(&WORKERS, workers);
         let max_connections = values.read(&MAX_CONNECTIONS, number(1..=1_000_000));
         let max_unsent_bytes = values.read(&MAX_UNSENT_BYTES, number(1024 * 1024..=usize::MAX));
@@ -129,15 +119,14 @@ impl HttpConfig {
             keep_alive,
             answer_timeout,
         };
-        let server_timing = values.read(&SERVER_TIMING, boolean);
-        Self { listen, unix, limits, tls, cors_origins, trusted_proxies, server_timing, serves_get_pet }
+        Self { listen, limits, tls, cors_origins, trusted_proxies, serves_get_pet }
     }
 }
 
 impl HttpConfig {
     /// Whether other machines can connect to this address without TLS, and no proxy that could have it is named.
-    pub(crate) fn is_unencrypted(&self, address: &ListenAddress) -> bool {
-        !address.is_local() && self.tls.is_none() && !self.trusted_proxies.has_networks()
+    pub(crate) fn is_unencrypted(&self, address: SocketAddr) -> bool {
+        !address.ip().is_loopback() && self.tls.is_none() && self.trusted_proxies.is_empty()
     }
 }
 

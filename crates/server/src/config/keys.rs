@@ -1,6 +1,6 @@
 pub(super) mod redis;
 
-use std::fmt;
+use std::{fmt, net::SocketAddr};
 
 use animal_store_app::ApiToken;
 use secrecy::SecretString;
@@ -9,7 +9,6 @@ use self::redis::RedisKeysConfig;
 use super::{
     http,
     key::{Key, keys},
-    listen_address::ListenAddress,
     storage::{self, Storage, StorageBackend, sqlite::SqliteConfig},
     values::{Values, one_of, optional},
 };
@@ -23,8 +22,8 @@ keys! {
          `sqlite` is refused: each instance would have a file of its own.");
     TOKENS: secret("keys.memory.tokens",
         "Tokens of the API keys: a list, or a text with commas. If `keys.backend` is `memory`, there is none, and \
-         `http.listen` is a loopback address or a Unix socket, one is generated at the start and printed on standard \
-         error, except under a service manager.");
+         `http.listen` is a loopback address, one is generated at the start and printed on standard error, except \
+         under a service manager.");
 }
 
 #[derive(Debug)]
@@ -46,7 +45,7 @@ const BACKENDS: [(&str, Backend); 3] =
 
 impl KeysConfig {
     /// Returns `None` if a required value is missing, which is an error.
-    pub(super) fn read(values: &mut Values, listen: &ListenAddress, storage: &Storage) -> Option<Self> {
+    pub(super) fn read(values: &mut Values, listen: SocketAddr, storage: &Storage) -> Option<Self> {
         let set = values.read(&BACKEND, optional(one_of(&BACKENDS)));
         let tokens = tokens(values);
         let backend = set.or_else(|| derived(values, storage.backend, !tokens.is_empty()));
@@ -63,9 +62,9 @@ impl KeysConfig {
             }
             Backend::Memory => {
                 values.require(
-                    !tokens.is_empty() || listen.is_local(),
+                    !tokens.is_empty() || listen.ip().is_loopback(),
                     &[&TOKENS, &BACKEND, &storage::BACKEND, &http::LISTEN],
-                    "is required unless http.listen is a loopback address or a Unix socket",
+                    "is required unless http.listen is a loopback address",
                 );
                 Some(Self::Memory { tokens })
             }

@@ -12,7 +12,7 @@ keys! {
          `actix_http` reports protocol errors of clients. SIGHUP reloads it.");
     REQUESTS: new("log.requests", "all",
         "Requests of the API that have a line in the log. `all`: every one. `errors`: those with a status of 400 or \
-         above. `sampled`: these, and one of 100 others, at random, with `sample` on its line. SIGHUP reloads it.");
+         above. SIGHUP reloads it.");
     FORMAT: new("log.format", "auto", "`text`, `json`, or `auto`: text on a terminal, JSON otherwise.");
 }
 
@@ -36,8 +36,7 @@ impl LogConfig {
 
     pub(super) fn read(values: &mut Values) -> Self {
         let formats = [("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)];
-        let requests =
-            [("all", LoggedRequests::ALL), ("errors", LoggedRequests::ERRORS), ("sampled", LoggedRequests::SAMPLED)];
+        let requests = [("all", LoggedRequests::All), ("errors", LoggedRequests::Errors)];
         Self {
             filter: values.read(&FILTER, filter),
             requests: RequestLogFilter::new(values.read(&REQUESTS, one_of(&requests))),

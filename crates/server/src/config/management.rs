@@ -3,7 +3,6 @@ use std::net::{IpAddr, SocketAddr};
 use super::{
     http,
     key::{Key, keys},
-    listen_address::ListenAddress,
     values::{Values, address, optional},
 };
 
@@ -14,10 +13,10 @@ keys! {
 }
 
 /// Returns the address of the management listener, if there is one.
-pub(super) fn read_listen(values: &mut Values, api: &ListenAddress) -> Option<SocketAddr> {
+pub(super) fn read_listen(values: &mut Values, api: SocketAddr) -> Option<SocketAddr> {
     let listen = values.read(&LISTEN, optional(address))?;
     let rule = format!("must differ from {}: {listen} and {api} overlap", values.label(&http::LISTEN));
-    values.require(!api.tcp().is_some_and(|api| overlap(listen, api)), &[&LISTEN, &http::LISTEN], &rule);
+    values.require(!overlap(listen, api), &[&LISTEN, &http::LISTEN], &rule);
     Some(listen)
 }
 

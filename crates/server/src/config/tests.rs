@@ -91,7 +91,7 @@ fn every_error_is_listed() {
             "http (ANIMAL_STORE_HTTP) is unknown",
             "http.listn (ANIMAL_STORE_HTTP__LISTN) is unknown: did you mean ANIMAL_STORE_HTTP__LISTEN?",
             "http.listen (ANIMAL_STORE_HTTP__LISTEN) must be an IP address and a port, such as 127.0.0.1:8080 or \
-             [::]:8080, or unix: with a path, not \"here\"",
+             [::]:8080, not \"here\"",
             "http.workers (ANIMAL_STORE_HTTP__WORKERS) must be auto or a whole number from 1 to 512, not \"0\"",
             "http.keep_alive (ANIMAL_STORE_HTTP__KEEP_ALIVE) must be a duration from 1ms to 1h, such as 5s, not \"5\"",
             "storage.backend (ANIMAL_STORE_STORAGE__BACKEND) must be sqlite or memory or postgres, not \"disk\"",

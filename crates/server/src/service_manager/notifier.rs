@@ -1,4 +1,4 @@
-//! What the service manager is notified of (`sd_notify`): the start, reloads, the stop, and the watchdog.
+//! What the service manager is notified of (`sd_notify`): the start, reloads, and the stop.
 //! The notifications never delay the service: a thread of their own writes them, in order, and drops those for which a
 //! manager that does not read leaves no room. Without `NOTIFY_SOCKET`, there is neither a thread nor a notification.
 
@@ -79,10 +79,6 @@ impl Notifier {
         if self.is_ready() {
             self.send(&[NotifyState::Ready]);
         }
-    }
-
-    pub(super) fn watchdog(&self) {
-        self.send(&[NotifyState::Watchdog]);
     }
 
     fn send(&self, states: &[NotifyState<'_>]) {

@@ -7,7 +7,6 @@ mod collector;
 
 use std::{fs, process, time::Duration};
 
-use animal_store_adapters_http::ServerTimingLayer;
 use anyhow::Context as _;
 use opentelemetry::{KeyValue, trace::TracerProvider};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
@@ -17,11 +16,7 @@ use opentelemetry_sdk::{
 };
 use tokio::task::spawn_blocking;
 use tracing::{Metadata, level_filters::LevelFilter, subscriber::Interest};
-use tracing_subscriber::{
-    Layer, Registry,
-    filter::{Targets, dynamic_filter_fn},
-    layer::Context,
-};
+use tracing_subscriber::{Layer, Registry, filter::dynamic_filter_fn, layer::Context};
 use url::Url;
 
 use self::collector::Collector;
@@ -51,11 +46,10 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// A layer that receives spans.
 pub(super) type SpanLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// Receivers of spans: traces and `Server-Timing`, both of them, or neither.
+/// The receiver of spans, if traces are on.
 pub(crate) struct Traces {
     /// `None` if traces are off.
     provider: Option<SdkTracerProvider>,
-    server_timing: bool,
 }
 
 impl Traces {
@@ -67,7 +61,7 @@ impl Traces {
     pub(crate) fn start(config: &Config) -> anyhow::Result<Self> {
         let provider = config.traces.endpoint.as_ref().map(provider).transpose();
         let provider = provider.context("traces cannot be sent (traces.endpoint)")?;
-        Ok(Self { provider, server_timing: config.http.server_timing })
+        Ok(Self { provider })
     }
 
     /// Returns the layers that receive the spans.
@@ -87,10 +81,7 @@ impl Traces {
                 .with_max_level_hint(LevelFilter::TRACE);
             layer.with_filter(filter).boxed()
         });
-        let server_timing = self
-            .server_timing
-            .then(|| ServerTimingLayer.with_filter(Targets::new().with_target(TARGET, LevelFilter::TRACE)).boxed());
-        otlp.into_iter().chain(server_timing).collect()
+        otlp.into_iter().collect()
     }
 
     /// Sends the last spans, within two seconds. It can be cancelled: the thread that waits is left behind.

@@ -71,7 +71,7 @@ impl TestApp {
             Runtime::new()?.block_on(async {
                 let application = Application::build(config, Counter::default()).await?;
                 let management_address = application.management_address().expect("a management address");
-                let address = application.address().tcp().expect("an IP address");
+                let address = application.address();
                 sender.send((address, management_address))?;
                 let stop = async {
                     reached(stopped.clone(), Stop::Gracefully).await;

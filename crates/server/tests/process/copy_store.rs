@@ -206,7 +206,8 @@ fn a_backup_of_each_backend_starts_as_a_store_and_is_copied_back() {
         assert_copied(&Program::bare().file("to.toml", &config).args(&args).run());
         assert_eq!(to.pages(), from.pages());
 
-        let mut running = Store::Sqlite(folder).program().start();
+        let restored = Store::Sqlite(folder);
+        let mut running = restored.program().start();
         assert_eq!(pages(&mut running), from.pages());
         let replay = keyed_create_request(running.address(), TOKEN, "key-1", "Rex").send();
         assert!(is_replay(&replay) && replay.text() == created.text(), "{replay:?}");
@@ -223,7 +224,8 @@ fn a_backup_has_the_digests_of_api_keys_and_not_their_tokens() {
     back_up(&from, "sqlite", &path);
     let bytes = fs::read(&path).expect("the backup");
     assert!(!bytes.windows(token.len()).any(|part| part == token.as_bytes()), "the token is in the file");
-    let mut running = with_keys(&Store::Sqlite(folder)).start();
+    let restored = Store::Sqlite(folder);
+    let mut running = with_keys(&restored).start();
     assert_eq!(HttpClient::new(running.address()).with_token(&token).get("/v1/pets").status, 200);
 }
 

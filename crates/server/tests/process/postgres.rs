@@ -65,7 +65,7 @@ fn migrate_prints_the_migrations_that_it_ran_and_a_dry_run_the_pending_ones() {
         exited.stdout
     };
     let pending = migrate(&["migrate", "--dry-run"]);
-    assert_eq!(pending.len(), 3, "{pending:?}");
+    assert_eq!(pending, ["0001expand"]);
     assert_eq!(database.sql("SELECT to_regclass('pets') IS NULL"), "t");
 
     assert_eq!(migrate(&["migrate"]), pending);
@@ -96,7 +96,7 @@ fn with_migrate_check_pending_migrations_prevent_the_start() {
     assert_eq!(exited.code, Some(1));
     assert!(!exited.output().contains("requests get 503"), "{exited:?}");
     let stderr = exited.stderr.join("\n");
-    assert!(stderr.contains("_expand_create_idempotency_keys") && stderr.contains("animal-store migrate"), "{stderr}");
+    assert!(stderr.contains("0001expand") && stderr.contains("animal-store migrate"), "{stderr}");
 
     assert_eq!(Program::with_postgres(database.url()).args(&["migrate"]).run().code, Some(0));
     assert_eq!(list(check().start().address()).status, 200);
@@ -107,14 +107,14 @@ fn a_schema_expanded_by_a_newer_program_is_one_warning_while_migrations_are_pend
     let database = PgDatabase::new();
     database.sql(
         "CREATE TABLE __diesel_schema_migrations (version varchar(50) PRIMARY KEY, run_on timestamp DEFAULT now());
-        INSERT INTO __diesel_schema_migrations (version) VALUES ('9998_expand_colours')",
+        INSERT INTO __diesel_schema_migrations (version) VALUES ('9998expand')",
     );
     // At the first start, migrations are pending.
     for _ in 0..2 {
         let mut running = Program::with_postgres(database.url()).start();
         assert_eq!(list(running.address()).status, 200);
         let lines = running.terminate().stdout;
-        let warnings: Vec<_> = lines.iter().filter(|line| line.contains("9998_expand_colours")).collect();
+        let warnings: Vec<_> = lines.iter().filter(|line| line.contains("9998expand")).collect();
         assert!(warnings.len() == 1 && warnings[0].contains(r#""level":"WARN""#), "{lines:?}");
     }
 }

@@ -1,10 +1,6 @@
 //! The notifications that a service manager receives (`NOTIFY_SOCKET`), and a start under it.
 
-use std::{
-    os::unix::net::UnixDatagram,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{os::unix::net::UnixDatagram, path::PathBuf};
 
 use animal_store_test_servers::{HttpClient, RedisSpace, wait_until};
 use tempfile::TempDir;
@@ -94,30 +90,6 @@ fn the_manager_lets_a_stop_take_five_seconds_longer_than_its_timeout() {
 }
 
 #[test]
-fn the_watchdog_is_notified_twice_in_its_timeout() {
-    let manager = Manager::new();
-    let start = Instant::now();
-    let mut running = manager.started(Program::with_key()).env("WATCHDOG_USEC", "1000000").start();
-    running.address();
-    assert_eq!(manager.receive()[0], "READY=1");
-    for _ in 0..4 {
-        assert_eq!(manager.receive(), ["WATCHDOG=1"]);
-    }
-    // The first is sent at once.
-    assert!(start.elapsed() >= Duration::from_millis(1500), "{:?}", start.elapsed());
-}
-
-#[test]
-fn without_a_timeout_of_the_watchdog_it_is_not_notified() {
-    let manager = Manager::new();
-    let mut running = manager.started(Program::with_key()).start();
-    assert_eq!(manager.receive()[0], "READY=1");
-    assert_eq!(HttpClient::new(running.address()).get("/v1/pets").status, 401);
-    assert_eq!(running.terminate().code, Some(0));
-    assert_eq!(manager.receive()[0], "STOPPING=1");
-}
-
-#[test]
 fn an_empty_variable_is_no_manager() {
     let mut running = Program::new().env("NOTIFY_SOCKET", "").env("LISTEN_FDS", "").start();
     // The quickstart.
@@ -129,7 +101,7 @@ fn an_empty_variable_is_no_manager() {
 fn a_manager_that_does_not_receive_delays_neither_requests_nor_the_end() {
     let manager = Manager::new();
     manager.fill_queue();
-    let mut full = manager.started(Program::with_key()).env("WATCHDOG_USEC", "2000").start();
+    let mut full = manager.started(Program::with_key()).start();
     let missing = Program::with_key().env("NOTIFY_SOCKET", "/missing/notify").env("ANIMAL_STORE_LOG__FILTER", "debug");
     let mut missing = missing.start();
     missing.wait_for_event("the service manager cannot be notified");

@@ -1,11 +1,9 @@
 //! A listening socket that a service manager keeps and passes to each process (`LISTEN_FDS`).
 
 use std::{
-    io::{self, Read, Write},
     iter,
     net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
-    os::unix::net::{UnixListener, UnixStream},
-    path::Path,
+    os::unix::net::UnixListener,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     thread,
     time::{Duration, Instant},
@@ -46,35 +44,15 @@ fn a_socket_that_is_passed_is_served_in_place_of_the_configured_address() {
 }
 
 #[test]
-fn a_unix_socket_that_is_passed_is_served_and_its_path_stays() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("http.sock");
-    let socket = UnixListener::bind(&path).unwrap();
-    let mut running = Program::with_key().socket(socket.try_clone().unwrap()).start();
-
-    let event = running.wait_for_event("listening");
-    assert_eq!(event["address"], format!("unix:{}", path.display()), "{event}");
-    assert!(get_by_unix_socket(&path).unwrap().starts_with("HTTP/1.1 200 "));
-    assert_graceful(&running.terminate());
-    assert!(UnixStream::connect(&path).is_ok(), "the socket still listens");
-}
-
-/// Sends one request and returns the response.
-pub(crate) fn get_by_unix_socket(path: &Path) -> io::Result<String> {
-    let mut stream = UnixStream::connect(path)?;
-    stream.write_all(request().as_bytes())?;
-    let mut response = String::new();
-    stream.read_to_string(&mut response)?;
-    Ok(response)
-}
-
-#[test]
 fn another_number_or_kind_of_sockets_is_an_error() {
     let not_connected = TcpStream::connect(TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()).unwrap();
+    let folder = TempDir::new().unwrap();
+    let with_path = UnixListener::bind(folder.path().join("http.sock")).unwrap();
     for (program, message) in [
         (Program::with_key().sockets(TcpListener::bind("127.0.0.1:0").unwrap(), 2), "passed 2 sockets"),
-        (Program::with_key().socket(UdpSocket::bind("127.0.0.1:0").unwrap()), "no listening stream socket"),
-        (Program::with_key().socket(tempfile::tempfile().unwrap()), "no listening stream socket"),
+        (Program::with_key().socket(UdpSocket::bind("127.0.0.1:0").unwrap()), "no listening TCP socket"),
+        (Program::with_key().socket(with_path), "no listening TCP socket"),
+        (Program::with_key().socket(tempfile::tempfile().unwrap()), "no listening TCP socket"),
         (Program::with_key().socket(not_connected), "does not listen"),
     ] {
         let exited = program.run();

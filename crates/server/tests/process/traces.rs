@@ -111,7 +111,6 @@ fn the_storage_span_contains_the_spans_of_postgresql() {
     // Without a trace, they have no spans of their own.
     let mut collector = Collector::start(Mode::Responding);
     let program = tracing(Program::with_postgres(database.url()), &collector.endpoint());
-    let program = program.env("ANIMAL_STORE_HTTP__SERVER_TIMING", "true");
     let mut running = program.env("ANIMAL_STORE_TRACES__SAMPLE_RATIO", "0").start();
     list(running.address()).send().assert_status(200);
     running.terminate();
@@ -167,8 +166,6 @@ fn a_ratio_of_zero_traces_nothing_and_a_ratio_of_one_half_traces_some_requests_c
     for (ratio, range) in [("0", 0..1), ("0.5", 20..80)] {
         let mut collector = Collector::start(Mode::Responding);
         let program = tracing(Program::with_key(), &collector.endpoint());
-        // The spans for this header must not get into traces.
-        let program = program.env("ANIMAL_STORE_HTTP__SERVER_TIMING", "true");
         let mut running = program.env("ANIMAL_STORE_TRACES__SAMPLE_RATIO", ratio).start();
         for _ in 0..100 {
             list(running.address()).send().assert_status(200);
@@ -224,7 +221,7 @@ fn the_log_contains_no_span_whatever_its_filter_is() {
     let collector = Collector::start(Mode::Responding);
     for (format, filter) in [("text", "info"), ("text", "trace,trace=trace"), ("json", "trace")] {
         let program = tracing(Program::with_key(), &collector.endpoint());
-        let program = program.env("ANIMAL_STORE_LOG__FORMAT", format).env("ANIMAL_STORE_HTTP__SERVER_TIMING", "true");
+        let program = program.env("ANIMAL_STORE_LOG__FORMAT", format);
         let mut running = program.env("ANIMAL_STORE_LOG__FILTER", filter).start();
         let address = running.wait_for(|line| {
             let (crate::program::Line::Out(text) | crate::program::Line::Err(text)) = line;

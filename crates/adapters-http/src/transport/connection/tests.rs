@@ -36,6 +36,16 @@ fn filler(connection: &Connection) -> usize {
 }
 
 #[test]
+fn a_peer_with_ipv4_in_ipv6_form_has_its_ipv4_address() {
+    for (peer, expected) in
+        [("[::ffff:192.0.2.9]:80", "192.0.2.9"), ("192.0.2.9:80", "192.0.2.9"), ("[2001:db8::9]:80", "2001:db8::9")]
+    {
+        let connection = Connection::new(Some(peer.parse().unwrap()), MAX_BODY_BYTES, Rc::default());
+        assert_eq!(connection.peer, Some(expected.parse().unwrap()), "{peer}");
+    }
+}
+
+#[test]
 fn a_body_is_taken_up_to_its_last_byte() {
     let connection = receiving(Section::Body(5));
 

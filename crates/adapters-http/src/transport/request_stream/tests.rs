@@ -22,7 +22,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(3);
 
 async fn stream<T>(server: T) -> RequestStream<T> {
     let log =
-        RequestLog { level: Level::INFO, logged: RequestLogFilter::new(LoggedRequests::ALL), metrics: Arc::default() };
+        RequestLog { level: Level::INFO, logged: RequestLogFilter::new(LoggedRequests::All), metrics: Arc::default() };
     let slot = Connections::new(&Limits::MINIMAL, 1, Rc::new(log), Arc::default()).admit(None).await;
     RequestStream::new(WriteTimeoutStream::new(server, Duration::from_mins(2)), slot, BODY_TIMEOUT)
 }

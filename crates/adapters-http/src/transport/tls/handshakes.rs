@@ -15,6 +15,7 @@ use std::{
 };
 
 use tokio::{
+    net::TcpStream,
     sync::{Notify, watch},
     time::sleep,
 };
@@ -66,7 +67,7 @@ impl Handshakes {
     ///
     /// # Errors
     /// If the handshake fails or is closed.
-    pub(crate) async fn accept(&self, stream: ClientStream, peer: Option<SocketAddr>) -> io::Result<ClientStream> {
+    pub(crate) async fn accept(&self, stream: TcpStream, peer: Option<SocketAddr>) -> io::Result<ClientStream> {
         let (id, evicted) = self.start();
         let handshake = TlsAcceptor::from(self.identity.config())
             .accept_with(stream, |connection| connection.set_buffer_limit(Some(MAX_UNSENT)));

@@ -29,7 +29,7 @@ use crate::{
         options::Settings,
         transfer::{self, print_result},
     },
-    config::{Config, StorageConfig},
+    config::Config,
     telemetry,
     wiring::{FileUse, Storage, suggest_create},
 };
@@ -43,7 +43,7 @@ pub(in crate::cli) struct ImportArgs {
     #[arg(value_name = "FILE")]
     input: PathBuf,
     /// Name of the import; default: the digest of the file. An import that is repeated under its name adds only the
-    /// pets that are missing, for the time of storage.idempotency_retention.
+    /// pets that are missing, for the time of `storage.idempotency_retention`.
     #[arg(long)]
     name: Option<String>,
     /// File to create for the numbers of refused lines and the reasons; default: standard error.
@@ -87,9 +87,10 @@ async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
     };
     let mut rejected = Rejected::new(args.rejected.as_ref())?;
     let usage = if args.create { FileUse::WriteOrCreate } else { FileUse::Write };
-    let storage = match args.dry_run {
-        true => None,
-        false => Some(Storage::start_for_command(config.storage, usage, IN_FLIGHT).await.map_err(suggest_create)?),
+    let storage = if args.dry_run {
+        None
+    } else {
+        Some(Storage::start_for_command(config.storage, usage, IN_FLIGHT).await.map_err(suggest_create)?)
     };
     let creates = storage.as_ref().map(|storage| CreatePet::new((storage.new_repository)()));
     let access = access()?;

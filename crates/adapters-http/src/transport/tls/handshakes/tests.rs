@@ -1,6 +1,5 @@
 use std::{future::poll_fn, path::Path, pin::Pin, task::Poll};
 
-use actix_web::rt::net::UnixStream;
 use animal_store_test_servers::Certificates;
 use rustls::{
     ClientConfig, RootCertStore,
@@ -10,6 +9,7 @@ use rustls::{
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::TcpSocket,
     task::{JoinHandle, LocalSet, spawn_local, yield_now},
     time::Instant,
 };
@@ -20,6 +20,9 @@ use crate::{TlsFiles, transport::write_timeout::WriteTimeoutStream};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 const IDLE_GRACE: Duration = Duration::from_secs(1);
+
+/// So that few writes fill the buffers of a connection.
+const SOCKET_BUFFER_BYTES: u32 = 64 * 1024;
 
 /// A worker with at most two handshakes under way.
 struct Worker {
@@ -42,21 +45,37 @@ impl Worker {
     }
 
     /// Accepts a connection. Returns the side of the client, and the server's result.
-    fn accept(&self) -> (UnixStream, JoinHandle<io::Result<ClientStream>>) {
-        let (client, server) = UnixStream::pair().unwrap();
+    async fn accept(&self) -> (TcpStream, JoinHandle<io::Result<ClientStream>>) {
+        let (client, server) = connection().await;
         let handshakes = Rc::clone(&self.handshakes);
-        (client, spawn_local(async move { handshakes.accept(ClientStream::Unix(server), None).await }))
+        (client, spawn_local(async move { handshakes.accept(server, None).await }))
     }
 
     /// Opens a connection with TLS. Returns both sides.
-    async fn connect(&self) -> (TlsStream<UnixStream>, ClientStream) {
-        let (client, accepted) = self.accept();
+    async fn connect(&self) -> (TlsStream<TcpStream>, ClientStream) {
+        let (client, accepted) = self.accept().await;
         let client = connect(client, self.folder.path(), &[b"h2", b"http/1.1"]).await.unwrap();
         (client, accepted.await.unwrap().unwrap())
     }
 }
 
-async fn connect(stream: UnixStream, folder: &Path, protocols: &[&[u8]]) -> io::Result<TlsStream<UnixStream>> {
+/// Returns both sides of a connection whose buffers are small, and which delays no segment.
+async fn connection() -> (TcpStream, TcpStream) {
+    let [listening, connecting] = [(); 2].map(|()| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_send_buffer_size(SOCKET_BUFFER_BYTES).unwrap();
+        socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES).unwrap();
+        socket.set_nodelay(true).unwrap();
+        socket
+    });
+    listening.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let listener = listening.listen(1).unwrap();
+    let client = connecting.connect(listener.local_addr().unwrap()).await.unwrap();
+    let (server, _) = listener.accept().await.unwrap();
+    (client, server)
+}
+
+async fn connect(stream: TcpStream, folder: &Path, protocols: &[&[u8]]) -> io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(folder.join("authority.pem")).unwrap()).unwrap();
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -79,10 +98,10 @@ async fn http_1_1_is_the_only_protocol() {
         let (client, _server) = worker.connect().await;
         assert_eq!(client.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
 
-        let (client, accepted) = worker.accept();
+        let (client, accepted) = worker.accept().await;
         assert!(connect(client, worker.folder.path(), &[b"h2"]).await.is_err());
         assert!(error(accepted.await).contains("protocol"), "refused by ALPN");
-        let (client, accepted) = worker.accept();
+        let (client, accepted) = worker.accept().await;
         let _client = connect(client, worker.folder.path(), &[]).await.unwrap();
         assert!(accepted.await.unwrap().is_ok(), "a client without ALPN");
     };
@@ -93,9 +112,9 @@ async fn http_1_1_is_the_only_protocol() {
 async fn one_more_handshake_closes_the_oldest() {
     let scenario = async {
         let worker = Worker::new();
-        let (_first_client, first) = worker.accept();
+        let (_first_client, first) = worker.accept().await;
         yield_now().await;
-        let (_second_client, second) = worker.accept();
+        let (_second_client, second) = worker.accept().await;
         yield_now().await;
 
         worker.connect().await;
@@ -111,7 +130,7 @@ async fn one_more_handshake_closes_the_oldest() {
 async fn a_handshake_has_a_timeout() {
     let scenario = async {
         let worker = Worker::new();
-        let (_client, accepted) = worker.accept();
+        let (_client, accepted) = worker.accept().await;
         let start = Instant::now();
         assert_eq!((error(accepted.await), start.elapsed()), ("timeout".to_owned(), TIMEOUT));
     };
@@ -122,8 +141,8 @@ async fn a_handshake_has_a_timeout() {
 async fn a_handshake_under_way_has_the_idle_grace_of_a_stop() {
     let scenario = async {
         let worker = Worker::new();
-        let (_client, accepted) = worker.accept();
-        let (client, completed) = worker.accept();
+        let (_client, accepted) = worker.accept().await;
+        let (client, completed) = worker.accept().await;
         yield_now().await;
         let start = Instant::now();
         worker.stage.send_replace(Stage::Stopping { idle_grace: IDLE_GRACE });
@@ -132,7 +151,7 @@ async fn a_handshake_under_way_has_the_idle_grace_of_a_stop() {
         assert!(completed.await.unwrap().is_ok(), "in time");
         assert_eq!((error(accepted.await), start.elapsed()), ("the server stops".to_owned(), IDLE_GRACE));
 
-        let (_client, accepted) = worker.accept();
+        let (_client, accepted) = worker.accept().await;
         yield_now().await;
         worker.stage.send_replace(Stage::Aborting);
         error(accepted.await);

@@ -51,10 +51,19 @@ impl Source {
 
     /// Returns the SHA-256 digest of the file.
     pub(super) fn digest(&self) -> anyhow::Result<String> {
-        let mut sha256 = Sha256::new();
-        let hashed = File::open(&self.path).and_then(|mut file| io::copy(&mut file, &mut sha256));
-        hashed.with_context(|| format!("{} cannot be read", self.path.display()))?;
-        Ok(hex::encode(sha256.finalize()))
+        let hash = || -> io::Result<String> {
+            let (mut file, mut sha256) = (BufReader::new(File::open(&self.path)?), Sha256::new());
+            loop {
+                let read = file.fill_buf()?;
+                if read.is_empty() {
+                    return Ok(hex::encode(sha256.finalize()));
+                }
+                sha256.update(read);
+                let length = read.len();
+                file.consume(length);
+            }
+        };
+        hash().with_context(|| format!("{} cannot be read", self.path.display()))
     }
 
     pub(super) fn read(&self, quiet: bool) -> anyhow::Result<Lines> {

@@ -1,0 +1,143 @@
+//! Bulk access and backups. The contract owns the other rules.
+
+use std::{fs, time::Duration};
+
+use animal_store_adapters_sqlite::{
+    BackupError, NewBackup, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteSnapshot,
+};
+use animal_store_app::{
+    ports::{ApiKeySource, BulkStorage, BulkStorageError, StorageSnapshot, StoredPet},
+    test_support::{api_key, stored_pets},
+};
+use tempfile::TempDir;
+
+use crate::{
+    keys_support::{Keys, new_token},
+    sql::{execute, lock},
+    store::{Store, TIMEOUT, files_in, mode, open, settings},
+};
+
+fn new_storage() -> (SqliteBulkStorage, SqliteFile, TempDir) {
+    let folder = TempDir::new().expect("a folder");
+    let file = open(&folder.path().join("store.db"));
+    (SqliteBulkStorage::new(file.clone()), file, folder)
+}
+
+async fn all(storage: &SqliteBulkStorage) -> Vec<StoredPet> {
+    storage.snapshot().await.expect("a snapshot").pets(None, 1000).await.expect("pets")
+}
+
+#[tokio::test]
+async fn after_a_batch_that_got_no_write_lock_the_next_one_is_added() {
+    let (_, file, _folder) = new_storage();
+    let file = SqliteFile::open(file.path(), Duration::from_millis(100)).expect("a file");
+    let storage = SqliteBulkStorage::new(file.clone());
+    let other = lock(file.path());
+    let error = storage.add_pets(stored_pets([1])).await.expect_err("locked");
+    assert!(matches!(error, BulkStorageError::Unavailable(_)), "{error:?}");
+    drop(other);
+    storage.add_pets(stored_pets([2])).await.expect("added");
+    assert_eq!(all(&storage).await, stored_pets([2]));
+}
+
+#[tokio::test]
+async fn an_invalid_row_is_reported_with_its_id() {
+    for (sql, problem) in [
+        ("INSERT INTO pets VALUES (5, ' ', 1, NULL, 0)", "id 5"),
+        ("INSERT INTO pets VALUES (-5, 'Rex', 1, NULL, 0)", "id -5"),
+        ("INSERT INTO pets VALUES (5, 'Rex', 1, NULL, -1)", "id 5"),
+    ] {
+        let (storage, file, _folder) = new_storage();
+        execute(file.path(), sql);
+        let pets = storage.snapshot().await.expect("a snapshot").pets(None, 10).await;
+        let Err(BulkStorageError::Corrupt(cause)) = pets else { panic!("{sql}: {pets:?}") };
+        assert!(cause.to_string().contains(problem), "{cause}");
+    }
+}
+
+#[tokio::test]
+async fn the_api_keys_of_a_snapshot_are_of_the_same_state_as_its_pets() {
+    let keys = Keys::new();
+    keys.add("before", "token").await;
+    let snapshot = SqliteSnapshot::open(keys.file.clone()).await.expect("a snapshot");
+    keys.add("after", "other").await;
+    SqliteBulkStorage::new(keys.file.clone()).add_pets(stored_pets([1])).await.expect("added");
+    let exported = snapshot.export().await.expect("exported");
+    assert_eq!(exported.iter().map(|record| record.key.id.as_str()).collect::<Vec<_>>(), ["before"]);
+    assert_eq!(snapshot.pets(None, 10).await.expect("pets"), []);
+}
+
+/// Makes a backup of a file that is in use, in a folder of its own.
+async fn back_up(file: SqliteFile) -> (TempDir, Result<(), BackupError>) {
+    let folder = TempDir::new().expect("a folder");
+    let backup = NewBackup::create(&folder.path().join("backup.db")).expect("a backup");
+    backup.vacuum_from(file).await.expect("written");
+    (folder, backup.finish())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
+    let (storage, file, _folder) = new_storage();
+    storage.add_pets(stored_pets([1, 7])).await.expect("added");
+    let keys = SqliteApiKeyStore::new(file.clone());
+    assert!(keys.add_first(api_key("key"), new_token("token", None)).await.expect("add"));
+    let read_only = SqliteFile::open_read_only(file.path(), TIMEOUT).expect("a file");
+    for file in [file.clone(), read_only] {
+        let (folder, finished) = back_up(file).await;
+        finished.expect("finished");
+        let path = folder.path().join("backup.db");
+        assert_eq!(files_in(folder.path()), ["backup.db"]);
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(fs::read(&path).expect("read")[18..20], [1, 1], "the journal mode is not WAL");
+
+        let copy = SqliteFile::open(&path, TIMEOUT).expect("no migration is pending");
+        assert_eq!(all(&SqliteBulkStorage::new(copy.clone())).await, stored_pets([1, 7]));
+        let copied = SqliteApiKeyStore::new(copy.clone());
+        assert_eq!(copied.export().await.expect("exported"), keys.export().await.expect("exported"));
+        assert!(!copied.add_first(api_key("first"), new_token("first", None)).await.expect("no key"));
+        let store = Store::over(copy, settings());
+        assert_eq!(store.add("Rex").await.id().get(), 8);
+        store.close().await;
+    }
+}
+
+/// A copy from PostgreSQL writes its backup in this way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_can_be_written_as_a_store() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("backup.db");
+    let backup = NewBackup::create(&path).expect("a backup");
+    let storage = SqliteBulkStorage::new(open(&backup.path()));
+    storage.add_pets(stored_pets([3])).await.expect("added");
+    drop(storage);
+    backup.finish().expect("finished");
+    assert_eq!(files_in(folder.path()), ["backup.db"]);
+    assert_eq!(mode(&path), 0o600);
+    assert_eq!(fs::read(&path).expect("read")[18..20], [1, 1], "the journal mode is not WAL");
+    assert_eq!(all(&SqliteBulkStorage::new(open(&path))).await, stored_pets([3]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_replaces_no_file_and_leaves_nothing_if_it_fails_or_is_dropped() {
+    let (_, file, _folder) = new_storage();
+    let folder = TempDir::new().expect("a folder");
+    let target = folder.path().join("backup.db");
+    let error = NewBackup::create(&folder.path().join("missing/backup.db")).err().expect("no folder");
+    assert!(error.to_string().contains("missing/backup.db"), "{error}");
+
+    let backup = NewBackup::create(&target).expect("a backup");
+    backup.vacuum_from(file.clone()).await.expect("written");
+    assert!(!target.exists(), "it is not complete");
+    drop(backup);
+    assert_eq!(files_in(folder.path()), [""; 0]);
+
+    let backup = NewBackup::create(&target).expect("a backup");
+    backup.vacuum_from(file.clone()).await.expect("written");
+    fs::write(&target, "other").expect("written");
+    let error = backup.finish().expect_err("the target exists by now");
+    assert!(error.to_string().contains("exists"), "{error}");
+    let error = NewBackup::create(&target).err().expect("the target exists");
+    assert!(error.to_string().contains("exists"), "{error}");
+    assert_eq!(files_in(folder.path()), ["backup.db"]);
+    assert_eq!(fs::read_to_string(&target).expect("read"), "other");
+}

@@ -1,0 +1,314 @@
+//! A file that is moved, removed or replaced, or whose log is: no pet that was confirmed is lost.
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, symlink},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use animal_store_adapters_sqlite::{
+    SqliteApiKeyDirectory, SqliteApiKeyStore, SqliteApiKeyUses, SqliteBulkStorage, SqliteFileError,
+};
+use animal_store_app::{
+    ports::{
+        AddPetError, ApiKeyDirectoryError, ApiKeyStore, ApiKeyStoreError, ApiKeyUse, ApiKeyUses, BulkStorage,
+        BulkStorageError, Readiness, StorageError,
+    },
+    test_support::{api_key, stored_pets},
+};
+use prometheus_client::registry::Registry;
+use tempfile::TempDir;
+
+use crate::{
+    keys_support::{find, new_token},
+    kills::{Adder, assert_stored, killed_file},
+    sql,
+    store::{self, Store, copy_of_crash, files_in, log_of, metric, open_in_each_way, settings, wait_until},
+};
+
+/// Asserts that each way to open the path fails with such an error, and changes neither the file nor its log.
+#[track_caller]
+fn assert_refused(path: &Path, is_expected: fn(&SqliteFileError) -> bool) {
+    let before = files(path);
+    for opened in open_in_each_way(path) {
+        let error = opened.expect_err("refused");
+        assert!(is_expected(&error), "{error}");
+        assert!(files(path) == before, "the file or the log has changed");
+    }
+}
+
+#[track_caller]
+fn assert_lost(path: &Path) {
+    assert_refused(path, |error| matches!(error, SqliteFileError::Lost { .. }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_kill_a_start_without_the_file_keeps_its_log() {
+    let (folder, path, confirmed) = killed_file();
+    let moved = path.with_extension("moved");
+    fs::rename(&path, &moved).expect("renamed");
+    assert_lost(&path);
+    // An operator may have created it.
+    fs::write(&path, "").expect("written");
+    assert_lost(&path);
+    fs::rename(&moved, &path).expect("renamed");
+    assert_stored(&Store::at(folder, settings()), &confirmed).await;
+}
+
+/// The operator may put the right file back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_crash_a_start_with_a_wrong_file_keeps_the_log() {
+    let store = Store::new();
+    store.add("Rex").await;
+    sql::execute(&store.path(), "PRAGMA wal_checkpoint(TRUNCATE)");
+    // The page of the next row, and not the first page of the file, is all that the log has.
+    store.add("Tom").await;
+    let (folder, path) = copy_of_crash(&store.path());
+    let right = fs::read(&path).expect("read");
+    let overwrite = |offset: usize| {
+        let mut wrong = right.clone();
+        wrong[offset..offset + 4].fill(7);
+        fs::write(&path, &wrong).expect("written");
+    };
+    // The name of the format, and the id of the program.
+    overwrite(0);
+    assert_refused(&path, |error| matches!(error, SqliteFileError::NotADatabase { .. }));
+    overwrite(68);
+    assert_refused(&path, |error| matches!(error, SqliteFileError::OtherProgram { .. }));
+    fs::write(&path, right).expect("written");
+    assert_eq!(Store::at(folder, settings()).names().await, ["Rex", "Tom"]);
+}
+
+/// A storage with everything that uses its file.
+struct Service {
+    store: Store,
+    bulk: SqliteBulkStorage,
+    keys: SqliteApiKeyStore,
+    directory: SqliteApiKeyDirectory,
+    uses: SqliteApiKeyUses,
+    metrics: Registry,
+}
+
+impl Service {
+    async fn start() -> Self {
+        let store = Store::new();
+        let mut metrics = Registry::default();
+        let (bulk, keys) = (SqliteBulkStorage::new(store.file.clone()), SqliteApiKeyStore::new(store.file.clone()));
+        assert!(keys.add_first(api_key("key"), new_token("token", None)).await.expect("add"));
+        let directory = SqliteApiKeyDirectory::start(&store.file, &mut metrics).expect("a directory");
+        let (uses, _) = SqliteApiKeyUses::start_with_interval(&store.file, Duration::from_millis(10), &mut metrics);
+        let service = Self { store, bulk, keys, directory, uses, metrics };
+        service.assert_works().await;
+        service
+    }
+
+    async fn assert_works(&self) {
+        self.store.add("Rex").await;
+        self.store.readiness.check().await.expect("ready");
+        // It keeps its connection.
+        self.bulk.check_writable().await.expect("writable");
+        wait_until("lookups succeed", async || find(&self.directory, "token").await.is_ok_and(|key| key.is_some()))
+            .await;
+        self.keys.add(api_key("other"), new_token("other", None)).await.expect("added");
+        self.keys.revoke(&api_key("other").id).await.expect("revoked").expect("the key");
+        assert_gauge(&self.store, 1.0).await;
+    }
+
+    async fn assert_fails(&self) {
+        for _ in 0..3 {
+            let error = self.store.try_add("refused").await.expect_err("not in place");
+            assert!(matches!(error, AddPetError::NotStored(StorageError::Unavailable(_))), "{error:?}");
+        }
+        let error = self.store.readiness.check().await.expect_err("not in place");
+        assert!(error.0.to_string().contains("moved, removed or replaced"), "{error:?}");
+        assert_gauge(&self.store, 0.0).await;
+        let fails = async || match find(&self.directory, "token").await {
+            Ok(key) => key.is_none(),
+            Err(error) => matches!(error, ApiKeyDirectoryError::Unavailable(_)),
+        };
+        wait_until("lookups fail", fails).await;
+        let found = find(&self.directory, "token").await;
+        assert!(matches!(found, Err(ApiKeyDirectoryError::Unavailable(_))), "{found:?}");
+        self.directory.check().await.expect_err("not in place");
+        let added = self.keys.add(api_key("other"), new_token("other", None)).await;
+        assert!(matches!(added, Err(ApiKeyStoreError::Unavailable(_))), "{added:?}");
+        let added = self.bulk.add_pets(stored_pets([99])).await;
+        assert!(matches!(added, Err(BulkStorageError::Unavailable(_))), "{added:?}");
+
+        let failed = || metric(&self.metrics, "keys_use_writes_total{result=\"failed\"}");
+        let before = failed();
+        self.uses.recorder().note(&api_key("key").id, ApiKeyUse::Request);
+        wait_until("a write of a use fails", async || failed() > before).await;
+    }
+}
+
+/// The writer checks the file once a second, without any request.
+async fn assert_gauge(store: &Store, expected: f64) {
+    let is_set = async || (store.metric("sqlite_file_in_place") - expected).abs() < f64::EPSILON;
+    wait_until("the gauge is set", is_set).await;
+}
+
+/// What takes the place of a file.
+type Replacement = (&'static str, fn(&Path));
+
+const REPLACEMENTS: [Replacement; 4] = [
+    ("nothing", |_| ()),
+    ("an empty file", |path| fs::write(path, "").expect("written")),
+    ("another database", |path| sql::execute(path, "CREATE TABLE other (id)")),
+    ("a folder", |path| fs::create_dir(path).expect("created")),
+];
+
+/// A file in another folder than its log.
+struct Moved {
+    path: PathBuf,
+    folder: TempDir,
+}
+
+impl Moved {
+    /// The replacement is made before the log is back: another program could remove the log.
+    fn new(path: &Path, replace: fn(&Path)) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let log = folder.path().join("log");
+        fs::rename(path, folder.path().join("file")).expect("renamed");
+        fs::rename(log_of(path), &log).expect("renamed");
+        replace(path);
+        fs::rename(&log, log_of(path)).expect("renamed");
+        Self { path: path.to_owned(), folder }
+    }
+
+    fn move_back(self) {
+        if self.path.is_dir() {
+            fs::remove_dir(&self.path).expect("removed");
+        }
+        fs::rename(self.folder.path().join("file"), &self.path).expect("renamed");
+    }
+}
+
+/// Returns the names, inodes and contents of a file and its log.
+fn files(path: &Path) -> [Option<(u64, Option<Vec<u8>>)>; 2] {
+    [path, &log_of(path)].map(|path| path.metadata().ok().map(|metadata| (metadata.ino(), fs::read(path).ok())))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_file_is_not_in_place_nothing_is_added_or_looked_up_and_no_file_is_made() {
+    for (name, replace) in REPLACEMENTS {
+        let service = Service::start().await;
+        let path = service.store.path();
+        let moved = Moved::new(&path, replace);
+        let before = files(&path);
+        service.assert_fails().await;
+        assert!(files(&path) == before, "{name}");
+        moved.move_back();
+        service.assert_works().await;
+        let is_written =
+            async || service.keys.list_uses().await.expect("listed").last(&api_key("key").id).request.is_some();
+        wait_until("the use is written", is_written).await;
+        assert_eq!(service.store.names().await, ["Rex", "Rex"], "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_log_is_not_in_place_nothing_is_added_or_looked_up() {
+    for replacement in [None, Some("")] {
+        let service = Service::start().await;
+        let log = log_of(&service.store.path());
+        let moved = log.with_extension("moved");
+        fs::rename(&log, &moved).expect("renamed");
+        if let Some(content) = replacement {
+            fs::write(&log, content).expect("written");
+        }
+        service.assert_fails().await;
+        assert_eq!(fs::read_to_string(&log).ok().as_deref(), replacement);
+        fs::rename(&moved, &log).expect("renamed");
+        service.assert_works().await;
+        assert_eq!(service.store.names().await, ["Rex", "Rex"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_request_the_gauge_shows_whether_the_file_is_in_place() {
+    let store = Store::new();
+    let (path, moved) = (store.path(), store.path().with_extension("moved"));
+    for (from, to, expected) in [(&path, &moved, 0.0), (&moved, &path, 1.0)] {
+        fs::rename(from, to).expect("renamed");
+        assert_gauge(&store, expected).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storage_that_ends_while_its_file_is_not_in_place_loses_nothing() {
+    for (name, replace) in REPLACEMENTS {
+        let store = Store::new();
+        store.add("Rex").await;
+        let path = store.path();
+        let moved = Moved::new(&path, replace);
+        let before = files(&path);
+        let folder = store.close().await;
+        assert!(files(&path) == before, "{name}");
+        moved.move_back();
+        assert_eq!(Store::at(folder, settings()).names().await, ["Rex"], "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_kill_while_the_file_is_moved_nothing_confirmed_is_lost() {
+    let folder = TempDir::new().expect("a folder");
+    let (path, moved) = (folder.path().join("pets.db"), folder.path().join("moved.db"));
+    let mut adder = Adder::start(&path);
+    adder.read(50);
+    fs::rename(&path, &moved).expect("renamed");
+    let refused = adder.read_until_refused();
+    assert!(refused.contains("moved, removed or replaced"), "{refused}");
+    let confirmed = adder.kill();
+    assert!(confirmed.len() >= 50);
+    assert_lost(&path);
+    fs::rename(&moved, &path).expect("renamed");
+    assert_stored(&Store::at(folder, settings()), &confirmed).await;
+}
+
+/// A file in a folder `data`, and symbolic links to it.
+fn linked() -> (TempDir, PathBuf, [PathBuf; 2]) {
+    let folder = TempDir::new().expect("a folder");
+    let [file, link, other] = ["data/pets.db", "link.db", "other.db"].map(|name| folder.path().join(name));
+    fs::create_dir(folder.path().join("data")).expect("created");
+    symlink("data/pets.db", &link).expect("linked");
+    symlink(&link, &other).expect("linked");
+    (folder, file, [link, other])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_symbolic_link_to_a_file_is_used_like_the_file() {
+    let (folder, file, links) = linked();
+    drop(store::open(&file));
+    for link in links {
+        let store = Store::on(&link, settings());
+        let pet = store.add("Rex").await;
+        assert_eq!(files_in(&folder.path().join("data")), ["pets.db", "pets.db-shm", "pets.db-wal"]);
+        let moved = file.with_extension("moved");
+        fs::rename(&file, &moved).expect("renamed");
+        let error = store.try_add("refused").await.expect_err("moved");
+        assert!(matches!(error, AddPetError::NotStored(StorageError::Unavailable(_))), "{error:?}");
+        store.readiness.check().await.expect_err("moved");
+        fs::rename(&moved, &file).expect("renamed");
+        assert!(store.add("Tom").await.id() > pet.id());
+        store.close().await;
+        assert_eq!(files_in(folder.path()), ["data", "link.db", "other.db"]);
+        assert_eq!(files_in(&folder.path().join("data")), ["pets.db"]);
+    }
+    assert_eq!(Store::on(&file, settings()).count().await, 4);
+}
+
+#[test]
+fn a_symbolic_link_to_a_missing_file_is_an_error_that_creates_nothing() {
+    let (folder, file, [link, other]) = linked();
+    for link in [&link, &other] {
+        assert_refused(link, |error| matches!(error, SqliteFileError::Missing { .. }));
+    }
+    fs::write(log_of(&file), "log").expect("written");
+    for link in [&link, &other] {
+        assert_lost(link);
+    }
+    assert_eq!(files_in(folder.path()), ["data", "link.db", "other.db"]);
+    assert_eq!(files_in(&folder.path().join("data")), ["pets.db-wal"]);
+}

@@ -1,0 +1,92 @@
+//! A file that is opened to be read.
+
+use std::{fs, path::Path};
+
+use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteSnapshot, diagnose};
+use animal_store_app::{
+    ports::{AddPetError, ApiKeySource, ApiKeyStore, ApiKeyStoreError, BulkStorage, BulkStorageError, StorageSnapshot},
+    test_support::{api_key, stored_pets},
+};
+
+use crate::{
+    keys_support::new_token,
+    kills::{assert_stored, killed_file},
+    store::{Store, TIMEOUT, files_in, log_of, mode, settings},
+};
+
+/// Reads a file in every way. Returns the number of pets.
+async fn read(path: &Path) -> usize {
+    let file = SqliteFile::open_read_only(path, TIMEOUT).expect("a file");
+    let store = Store::over(file.clone(), settings());
+    let count = store.count().await;
+    store.readiness.check().await.expect("ready");
+    let snapshot = SqliteSnapshot::open(file.clone()).await.expect("a snapshot");
+    assert_eq!(snapshot.pets(None, usize::MAX).await.expect("pets").len(), count);
+    snapshot.idempotency_records(None, 10).await.expect("records");
+    snapshot.export().await.expect("exported");
+    SqliteApiKeyStore::new(file).list().await.expect("listed");
+    diagnose(path, TIMEOUT).await;
+    store.close().await;
+    count
+}
+
+/// Tries to change a file that was opened to be read.
+async fn try_to_change(path: &Path) {
+    let file = SqliteFile::open_read_only(path, TIMEOUT).expect("a file");
+    let store = Store::over(file.clone(), settings());
+    let added = store.try_add("refused").await;
+    assert!(matches!(added, Err(AddPetError::NotStored(_))), "{added:?}");
+    let added = SqliteApiKeyStore::new(file.clone()).add(api_key("key"), new_token("token", None)).await;
+    assert!(matches!(added, Err(ApiKeyStoreError::Unavailable(_))), "{added:?}");
+    let bulk = SqliteBulkStorage::new(file);
+    let added = bulk.add_pets(stored_pets([1_000_000])).await;
+    assert!(matches!(added, Err(BulkStorageError::Unavailable(_))), "{added:?}");
+    store.close().await;
+}
+
+/// SQLite creates an empty log and its index, which it cannot remove without a permission to write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reading_a_closed_file_changes_no_byte_of_it() {
+    let store = Store::new();
+    store.add("Rex").await;
+    let path = store.path();
+    let folder = store.close().await;
+    let content = fs::read(&path).expect("read");
+    assert_eq!(read(&path).await, 1);
+    try_to_change(&path).await;
+    assert!(fs::read(&path).expect("read") == content);
+    assert_eq!(files_in(folder.path()), ["pets.db", "pets.db-shm", "pets.db-wal"]);
+    assert_eq!(log_of(&path).metadata().expect("a log").len(), 0);
+    assert_eq!(["pets.db-shm", "pets.db-wal"].map(|name| mode(&folder.path().join(name))), [0o600; 2]);
+
+    let store = Store::at(folder, settings());
+    store.add("Tom").await;
+    let folder = store.close().await;
+    assert_eq!(files_in(folder.path()), ["pets.db"]);
+    assert_eq!(Store::at(folder, settings()).names().await, ["Rex", "Tom"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reading_a_file_after_a_kill_changes_no_byte_of_it_and_of_its_log() {
+    let (folder, path, confirmed) = killed_file();
+    let contents = || [&path, &log_of(&path)].map(|path| fs::read(path).expect("read"));
+    let before = contents();
+    assert!(read(&path).await >= confirmed.len());
+    try_to_change(&path).await;
+    assert!(contents() == before);
+    let store = Store::at(folder, settings());
+    assert_stored(&store, &confirmed).await;
+    store.add("later").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_a_storage_uses_can_be_read() {
+    let store = Store::new();
+    store.add("Rex").await;
+    let path = store.path();
+    assert_eq!(read(&path).await, 1);
+    store.add("Tom").await;
+    assert_eq!(read(&path).await, 2);
+    let folder = store.close().await;
+    assert_eq!(Store::at(folder, settings()).names().await, ["Rex", "Tom"]);
+}
