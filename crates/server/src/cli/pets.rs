@@ -10,7 +10,7 @@ use crate::config::Config;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Writes every pet, as they are at one moment, to a file or to standard output.
+    /// Writes every pet, in order of id, to a file or to standard output.
     Export(export::ExportArgs),
     /// Adds the pets of a file.
     Import(import::ImportArgs),
@@ -27,7 +27,7 @@ impl Command {
 
 pub(super) fn run(command: Command, config: Config) -> anyhow::Result<()> {
     match command {
-        Command::Export(args) => export::run(args, config),
+        Command::Export(args) => export::run(&args, config),
         Command::Import(args) => import::run(args, config),
     }
 }

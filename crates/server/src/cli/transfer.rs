@@ -7,8 +7,6 @@
 //!
 //! **Proof.** `crates/server/tests/process`: `pets_import.rs`, `pets_export.rs` and `copy_store.rs`.
 
-mod new_file;
-
 use std::{
     env,
     io::{self, Write},
@@ -19,7 +17,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
-pub(super) use self::new_file::NewFile;
 use super::options::quoted;
 use crate::shutdown::Signals;
 

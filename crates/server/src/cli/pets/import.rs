@@ -22,7 +22,7 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use clap::Args;
 use tokio::{task::JoinSet, time::sleep};
 
-use self::lines::{Line, Source};
+use self::lines::{Line, Lines};
 use crate::{
     cli::{
         InvalidConfig,
@@ -42,8 +42,8 @@ pub(in crate::cli) struct ImportArgs {
     /// File to read, with a pet per line as JSON, in the shape of a request body; -: standard input.
     #[arg(value_name = "FILE")]
     input: PathBuf,
-    /// Name of the import; default: the digest of the file. An import that is repeated under its name adds only the
-    /// pets that are missing, for the time of `storage.idempotency_retention`.
+    /// Name of the import; default: the digest of the file. An import that is repeated under its name within the
+    /// retention of idempotency keys adds only the pets that are missing.
     #[arg(long)]
     name: Option<String>,
     /// File to create for the numbers of refused lines and the reasons; default: standard error.
@@ -77,13 +77,12 @@ struct Counts {
 async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
     let started = Instant::now();
     let retention = config.storage.idempotency_retention();
-    let source = Source::new(&args.input);
-    let name = match &args.name {
-        Some(name) => name.clone(),
-        None if source.is_standard_input() => {
-            bail!(InvalidConfig("standard input needs --name: the name of the import".to_owned()))
-        }
-        None => source.digest()?,
+    let unreadable = || format!("{} cannot be read", args.input.display());
+    let path = (args.input.as_os_str() != "-").then_some(&*args.input);
+    let name = match (args.name, path) {
+        (Some(name), _) => name,
+        (None, Some(path)) => lines::digest(path).with_context(unreadable)?,
+        (None, None) => bail!(InvalidConfig("standard input needs --name: the name of the import".to_owned())),
     };
     let mut rejected = Rejected::new(args.rejected.as_ref())?;
     let usage = if args.create { FileUse::WriteOrCreate } else { FileUse::Write };
@@ -95,7 +94,7 @@ async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
     let creates = storage.as_ref().map(|storage| CreatePet::new((storage.new_repository)()));
     let access = access()?;
     let mut counts = Counts::default();
-    let mut lines = source.read(args.quiet)?;
+    let mut lines = Lines::open(path, args.quiet).with_context(unreadable)?;
     let (mut in_flight, mut at_end) = (JoinSet::new(), false);
     loop {
         tokio::select! {
@@ -119,7 +118,7 @@ async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
             else => break,
         }
     }
-    lines.finish().context("the file cannot be read to its end")?;
+    lines.finish().with_context(unreadable)?;
     drop(creates);
     if let Some(storage) = storage {
         storage.close().await;

@@ -2,14 +2,13 @@ use std::{
     collections::HashMap,
     fs::File,
     io::{self, BufRead, BufReader, Read},
-    path::{Path, PathBuf},
+    path::Path,
     thread::{self, JoinHandle},
 };
 
 use animal_store_adapters_http::parse_line;
 use animal_store_app::PetDigest;
 use animal_store_domain::NewPet;
-use anyhow::{Context, anyhow};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -20,11 +19,6 @@ const MAX_BYTES: u64 = 16 * 1024;
 
 /// Number of lines that are read ahead.
 const READ_AHEAD: usize = 1_000;
-
-/// The file of an import.
-pub(super) struct Source {
-    path: PathBuf,
-}
 
 /// A line that is not blank.
 pub(super) struct Line {
@@ -40,55 +34,44 @@ pub(super) struct Lines {
     thread: JoinHandle<io::Result<()>>,
 }
 
-impl Source {
-    pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned() }
-    }
-
-    pub(super) fn is_standard_input(&self) -> bool {
-        self.path.as_os_str() == "-"
-    }
-
-    /// Returns the SHA-256 digest of the file.
-    pub(super) fn digest(&self) -> anyhow::Result<String> {
-        let hash = || -> io::Result<String> {
-            let (mut file, mut sha256) = (BufReader::new(File::open(&self.path)?), Sha256::new());
-            loop {
-                let read = file.fill_buf()?;
-                if read.is_empty() {
-                    return Ok(hex::encode(sha256.finalize()));
-                }
-                sha256.update(read);
-                let length = read.len();
-                file.consume(length);
-            }
-        };
-        hash().with_context(|| format!("{} cannot be read", self.path.display()))
-    }
-
-    pub(super) fn read(&self, quiet: bool) -> anyhow::Result<Lines> {
-        let input: Box<dyn Read + Send> = if self.is_standard_input() {
-            Box::new(progress_bar(quiet, None, "{bytes}, {bytes_per_sec}").wrap_read(io::stdin()))
-        } else {
-            let file = File::open(&self.path).with_context(|| format!("{} cannot be read", self.path.display()))?;
-            let bar = progress_bar(quiet, file.metadata().ok().map(|file| file.len()), "[{bar:30}] {percent} %, {eta}");
-            Box::new(bar.wrap_read(file))
-        };
-        let (sender, receiver) = channel(READ_AHEAD);
-        let thread = thread::Builder::new().spawn(move || send_lines(BufReader::new(input), &sender))?;
-        Ok(Lines { receiver, thread })
+/// Returns the SHA-256 digest of a file.
+pub(super) fn digest(path: &Path) -> io::Result<String> {
+    let (mut file, mut sha256) = (BufReader::new(File::open(path)?), Sha256::new());
+    loop {
+        let read = file.fill_buf()?;
+        if read.is_empty() {
+            return Ok(hex::encode(sha256.finalize()));
+        }
+        sha256.update(read);
+        let length = read.len();
+        file.consume(length);
     }
 }
 
 impl Lines {
+    /// Opens a file, or standard input.
+    pub(super) fn open(path: Option<&Path>, quiet: bool) -> io::Result<Self> {
+        let input: Box<dyn Read + Send> = match path {
+            None => Box::new(progress_bar(quiet, None, "{bytes}, {bytes_per_sec}").wrap_read(io::stdin())),
+            Some(path) => {
+                let file = File::open(path)?;
+                let bar = progress_bar(quiet, Some(file.metadata()?.len()), "[{bar:30}] {percent} %, {eta}");
+                Box::new(bar.wrap_read(file))
+            }
+        };
+        let (sender, receiver) = channel(READ_AHEAD);
+        let thread = thread::Builder::new().spawn(move || send_lines(BufReader::new(input), &sender))?;
+        Ok(Self { receiver, thread })
+    }
+
     /// Returns the next line. `None` after the last one, or after an error that [`finish`](Self::finish) returns.
     pub(super) async fn recv(&mut self) -> Option<Line> {
         self.receiver.recv().await
     }
 
-    pub(super) fn finish(self) -> anyhow::Result<()> {
+    pub(super) fn finish(self) -> io::Result<()> {
         drop(self.receiver);
-        Ok(self.thread.join().map_err(|_| anyhow!("the reader panicked"))??)
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the reader panicked")))
     }
 }
 
