@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use animal_store_adapters_http::fuzzing::parse_body;
+use animal_store_adapters_http::parse_line;
 use libfuzzer_sys::fuzz_target;
 use serde::{
     Deserialize, Deserializer,
@@ -13,16 +13,16 @@ use serde::{
 use serde_json::{Value, json, value::RawValue};
 
 fuzz_target!(|data: &[u8]| {
-    let parsed = parse_body(data);
+    let parsed = parse_line(data);
     if let Ok(pet) = &parsed {
         let mut written = json!({ "name": pet.name().as_str(), "categoryId": pet.category_id().get() });
         if let Some(status) = pet.status() {
             written["status"] = status.as_str().into();
         }
-        assert_eq!(parse_body(written.to_string().as_bytes()).as_ref(), Ok(pet));
+        assert_eq!(parse_line(written.to_string().as_bytes()).as_ref(), Ok(pet));
     }
     let Ok(Members(members)) = serde_json::from_slice(data) else {
-        assert!(parsed.is_err_and(|problems| problems.starts_with("the request body must be ")));
+        assert!(parsed.is_err_and(|problems| problems.starts_with("the line must be ")));
         return;
     };
     let once = |name: &str| {

@@ -144,9 +144,7 @@ impl CopyStore {
                 greater => copied = greater,
             }
             hasher.add(&pet);
-            if hasher.pets.is_multiple_of(self.page_size as u64) {
-                progress(hasher.pets);
-            }
+            progress(hasher.pets);
         }
         match copied {
             Some(other) => Err(CopyError::OtherPets(other.pet.id())),
@@ -200,9 +198,7 @@ impl CopyStore {
         let mut hasher = PetsHasher::default();
         while let Some(pet) = pets.next().await.map_err(CopyError::Target)? {
             hasher.add(&pet);
-            if hasher.pets.is_multiple_of(self.page_size as u64) {
-                progress(hasher.pets);
-            }
+            progress(hasher.pets);
         }
         Ok(hasher)
     }

@@ -15,7 +15,6 @@ use tokio::{signal::unix::Signal, task::spawn_blocking, time::timeout};
 use self::certificates::CertificateWatch;
 use crate::{
     config::{Config, ConfigError, LogConfig},
-    service_manager::Notifier,
     telemetry::{LogFilter, RELOAD_TARGET},
 };
 
@@ -35,11 +34,9 @@ impl Reload {
     pub(crate) async fn run(
         mut self,
         mut hang_ups: Signal,
-        notifier: Notifier,
         load: impl Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
     ) {
         while hang_ups.recv().await.is_some() {
-            notifier.reloading();
             let (load, certificates) = (load.clone(), self.certificates.clone());
             let reload = move || {
                 let config = load()?;
@@ -60,7 +57,6 @@ impl Reload {
                     tracing::error!(target: RELOAD_TARGET, "SIGHUP: the configuration cannot be read, nothing changes");
                 }
             }
-            notifier.reloaded();
         }
     }
 

@@ -4,9 +4,8 @@
 //! that it believes finished is an outage that it does not repair.
 //!
 //! **Invariant.** A socket that the manager passes is served in place of `http.listen` and is left as it is at the end
-//! ([`inherited_socket`]). `READY=1` is sent when connections are served, and again after each reload, whatever its
-//! outcome. A manager that does not read its notifications delays nothing ([`notifier`]). Without a manager, none of this
-//! costs anything.
+//! ([`inherited_socket`]). `READY=1` is sent when connections are served. A manager that does not read its
+//! notifications delays nothing ([`notifier`]). Without a manager, none of this costs anything.
 //!
 //! **Proof.** `socket_activation.rs` and `service_manager.rs` in `crates/server/tests/process`.
 

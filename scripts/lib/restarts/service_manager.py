@@ -1,6 +1,7 @@
 """The part of systemd: it owns the listening socket, passes it to each process, and waits for its notifications."""
 
 import asyncio
+import os
 import signal
 import socket
 from pathlib import Path
@@ -55,9 +56,15 @@ class ActivatedService(Server):
         await self.notifications.wait_for("READY=1")
 
     async def reload(self) -> None:
-        self.process.send_signal(signal.SIGHUP)
-        await self.notifications.wait_for("RELOADING=1")
-        await self.notifications.wait_for("READY=1")
+        """Returns when the log has the outcome."""
+        with self.log.open() as log:
+            log.seek(0, os.SEEK_END)
+            self.process.send_signal(signal.SIGHUP)
+            lines = ""
+            async with asyncio.timeout(START_TIMEOUT):
+                while '"SIGHUP: ' not in lines:
+                    lines += log.read()
+                    await asyncio.sleep(0.01)
 
     async def restart(self, number: signal.Signals) -> int:
         """Returns the exit code of the process that ended."""

@@ -1,10 +1,10 @@
 use animal_store_app::{ApiKeyId, IdempotencyKey};
-use animal_store_domain::{ListQuery, NewPet, PetId};
+use animal_store_domain::{ListQuery, PetId};
 
 use super::{
     cursor,
     idempotency_key::{self, IDEMPOTENCY_KEY},
-    list_query, new_pet_request,
+    list_query,
 };
 use crate::{error::ApiError, fuzzing::headers};
 
@@ -14,14 +14,6 @@ use crate::{error::ApiError, fuzzing::headers};
 /// The problems of its parameters.
 pub fn parse_query(query: &str) -> Result<ListQuery, String> {
     list_query::parse(query).map_err(problems)
-}
-
-/// Parses the body of `createPet`.
-///
-/// # Errors
-/// The problems of its members.
-pub fn parse_body(body: &[u8]) -> Result<NewPet, String> {
-    new_pet_request::parse(body, "the request body").map_err(|problems| problems.to_string())
 }
 
 fn problems(error: ApiError) -> String {

@@ -94,15 +94,9 @@ async fn the_progress_has_each_pass_with_the_number_of_pets() {
     let stores = Stores::new(1..=PAGE + 1, []).await;
     stores.copy_with(&mut |pass, pets| steps.push((pass, pets))).await.unwrap();
     let (page, all) = (PAGE.unsigned_abs(), PAGE.unsigned_abs() + 1);
-    assert_eq!(
-        steps,
-        [
-            (CopyPass::Check, page),
-            (CopyPass::Transfer, page),
-            (CopyPass::Transfer, all),
-            (CopyPass::Verification, page),
-        ]
-    );
+    steps.retain(|(_, pets)| *pets >= page);
+    let passes = [CopyPass::Check, CopyPass::Transfer, CopyPass::Verification];
+    assert_eq!(steps, passes.into_iter().flat_map(|pass| [(pass, page), (pass, all)]).collect::<Vec<_>>());
 }
 
 #[tokio::test]
@@ -164,8 +158,8 @@ async fn a_target_with_another_pet_under_the_same_id_is_not_changed() {
 /// Runs a copy, during which this pet is added to the target at the end of the pass.
 async fn copy_while_adding(stores: &Stores, at: CopyPass, id: i64) -> CopyError {
     let target = Arc::clone(&stores.target);
-    let mut progress = move |pass, _| {
-        if pass == at {
+    let mut progress = move |pass, pets| {
+        if (pass, pets) == (at, PAGE.unsigned_abs()) {
             let added = futures_executor(target.add_pets(stored_pets([id])));
             assert!(added.is_some_and(|added| added.is_ok()), "a storage in memory responds at once");
         }

@@ -74,7 +74,7 @@ pub(super) fn back_up(args: &BackupArgs, config: Config) -> anyhow::Result<()> {
             backup.finish()?;
             return print_result(args.quiet, &[("backup", args.file.display().to_string())]);
         }
-        let summary = copy(args.quiet, source, load_file(&backup.path())?).await?;
+        let summary = copy(args.quiet, source, load(&backup.path())?).await?;
         backup.finish()?;
         print_summary(args.quiet, &summary)
     })
@@ -84,16 +84,12 @@ pub(super) fn back_up(args: &BackupArgs, config: Config) -> anyhow::Result<()> {
 /// both sides.
 fn load(path: &Path) -> anyhow::Result<Config> {
     let is_missing = !path.exists() && path.extension().is_none_or(|extension| extension != "toml");
-    if is_missing || is_sqlite(path) {
-        return load_file(path);
-    }
-    let sources = Sources { file: Some(path.to_owned()), ..Sources::default() };
-    Ok(Config::load(&sources).map_err(|error| InvalidConfig(format!("{}: {error}", path.display())))?)
-}
-
-fn load_file(path: &Path) -> anyhow::Result<Config> {
-    let flags = vec![("storage.sqlite.path".to_owned(), path.display().to_string())];
-    let sources = Sources { flags, ..Sources::default() };
+    let sources = if is_missing || is_sqlite(path) {
+        let flags = vec![("storage.sqlite.path".to_owned(), path.display().to_string())];
+        Sources { flags, ..Sources::default() }
+    } else {
+        Sources { file: Some(path.to_owned()), ..Sources::default() }
+    };
     Ok(Config::load(&sources).map_err(|error| InvalidConfig(format!("{}: {error}", path.display())))?)
 }
 

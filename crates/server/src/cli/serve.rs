@@ -59,7 +59,7 @@ async fn serve(
         tokio::spawn(Arc::clone(watch).run());
     }
     let reload = Reload { filter, requests: config.log.requests.clone(), certificates, values: config.values.clone() };
-    tokio::spawn(reload.run(hang_ups, manager.notifier.clone(), load));
+    tokio::spawn(reload.run(hang_ups, load));
     let shutdown = config.shutdown;
     let result = start_and_run(config, options, manager, log.dropped_lines(), &signals).await;
     let end_requested_at = signals.request().map_or_else(Instant::now, |request| request.arrived_at);
@@ -114,12 +114,13 @@ async fn start_and_run(
 ) -> anyhow::Result<()> {
     let limits = &mut config.http.limits;
     reserve_files(limits, config.storage.connections(limits.workers))?;
-    let (is_managed, notifier) = (manager.is_present(), manager.notifier.clone());
+    let is_managed = manager.is_present();
+    let ServiceManager { socket, notifier } = manager;
     let shutdown_timeout = config.shutdown.timeout;
     let mut quickstart = Quickstart::default();
     let start = async {
         // Before the adapters, which can take seconds to start: an address in use is reported at once.
-        let listeners = Listeners::bind(&config, manager.socket)?;
+        let listeners = Listeners::bind(&config, socket)?;
         let inherited = listeners.api.is_inherited().then_some(true);
         if config.http.is_unencrypted(listeners.address) {
             tracing::warn!(

@@ -1,14 +1,10 @@
-//! What the service manager is notified of (`sd_notify`): the start, reloads, and the stop.
+//! What the service manager is notified of (`sd_notify`): the start and the stop.
 //! The notifications never delay the service: a thread of their own writes them, in order, and drops those for which a
 //! manager that does not read leaves no room. Without `NOTIFY_SOCKET`, there is neither a thread nor a notification.
 
 use std::{
     env, io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{SyncSender, sync_channel},
-    },
+    sync::mpsc::{SyncSender, sync_channel},
     thread,
     time::Duration,
 };
@@ -22,15 +18,7 @@ const MAX_UNSENT: usize = 64;
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
 /// Sends the state of the service to the service manager, if there is one.
-#[derive(Clone)]
-pub(crate) struct Notifier(Option<Messages>);
-
-#[derive(Clone)]
-struct Messages {
-    sender: SyncSender<String>,
-    /// Whether the service is ready and does not stop: otherwise a reload is not reported.
-    is_ready: Arc<AtomicBool>,
-}
+pub(crate) struct Notifier(Option<SyncSender<String>>);
 
 impl Notifier {
     pub(super) fn start() -> io::Result<Self> {
@@ -45,7 +33,7 @@ impl Notifier {
                 }
             }
         })?;
-        Ok(Self(Some(Messages { sender, is_ready: Arc::default() })))
+        Ok(Self(Some(sender)))
     }
 
     pub(crate) const fn is_enabled(&self) -> bool {
@@ -54,48 +42,21 @@ impl Notifier {
 
     /// Reports the end of the start.
     pub(crate) fn ready(&self, status: &str) {
-        self.set_ready(true);
         self.send(&[NotifyState::Ready, NotifyState::Status(status)]);
     }
 
     /// Reports the first signal. The manager must not kill the process within `timeout`.
     pub(crate) fn stopping(&self, timeout: Duration) {
-        self.set_ready(false);
         let micros = u32::try_from((timeout + STOP_MARGIN).as_micros()).unwrap_or(u32::MAX);
         let extension = NotifyState::ExtendTimeoutUsec(micros);
         self.send(&[NotifyState::Stopping, extension, NotifyState::Status("shutting down")]);
     }
 
-    /// Reports the start of a reload.
-    pub(crate) fn reloading(&self) {
-        if self.is_ready() {
-            let time = NotifyState::monotonic_usec_now();
-            self.send(&[NotifyState::Reloading].into_iter().chain(time).collect::<Vec<_>>());
-        }
-    }
-
-    /// Reports the end of a reload, successful or not.
-    pub(crate) fn reloaded(&self) {
-        if self.is_ready() {
-            self.send(&[NotifyState::Ready]);
-        }
-    }
-
     fn send(&self, states: &[NotifyState<'_>]) {
-        if let Some(messages) = &self.0 {
+        if let Some(sender) = &self.0 {
             let lines: Vec<_> = states.iter().map(ToString::to_string).collect();
             // Fails if the manager does not read: then it has no use for this message either.
-            let _ = messages.sender.try_send(lines.join("\n"));
-        }
-    }
-
-    fn is_ready(&self) -> bool {
-        self.0.as_ref().is_some_and(|messages| messages.is_ready.load(Ordering::Relaxed))
-    }
-
-    fn set_ready(&self, is_ready: bool) {
-        if let Some(messages) = &self.0 {
-            messages.is_ready.store(is_ready, Ordering::Relaxed);
+            let _ = sender.try_send(lines.join("\n"));
         }
     }
 }

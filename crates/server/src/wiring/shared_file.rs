@@ -42,9 +42,7 @@ impl SharedFile {
         });
         Ok(self.file.insert(opened.await??).clone())
     }
-}
 
-impl SharedFile {
     /// Registers the metrics of the file, if it was opened.
     pub(super) fn register_metrics(&self, registry: &mut Registry) {
         if let Some(file) = &self.file {

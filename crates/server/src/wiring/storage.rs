@@ -59,11 +59,10 @@ impl Storage {
     /// # Errors
     /// If the pets are in memory, or the storage cannot be used.
     pub(crate) async fn start_for_command(
-        storage: StorageConfig,
+        mut storage: StorageConfig,
         usage: FileUse,
         creates: usize,
     ) -> anyhow::Result<Self> {
-        let mut storage = storage;
         match &mut storage {
             StorageConfig::Memory { .. } => return Err(in_memory()),
             StorageConfig::Sqlite(sqlite) => sqlite.settings.max_waiting_creates = creates,

@@ -53,23 +53,11 @@ impl Manager {
 }
 
 #[test]
-fn the_manager_is_notified_of_the_start_of_reloads_and_of_the_end() {
+fn the_manager_is_notified_of_the_start_and_of_the_end() {
     let manager = Manager::new();
-    let program = manager.started(Program::with_key()).args(&["--config", "a.toml"]).file("a.toml", "");
-    let file = program.directory().join("a.toml");
-    let mut running = program.start();
+    let mut running = manager.started(Program::with_key()).start();
     let address = running.address();
     assert_eq!(manager.receive(), ["READY=1".to_owned(), format!("STATUS=listening on {address}")]);
-
-    for content in ["", "invalid", ""] {
-        std::fs::write(&file, content).unwrap();
-        running.signal("HUP");
-        let message = manager.receive();
-        assert_eq!((message.len(), &*message[0]), (2, "RELOADING=1"), "{message:?}");
-        let time = message[1].strip_prefix("MONOTONIC_USEC=").expect("the time of the reload");
-        assert!(time.parse::<u64>().unwrap() > 0);
-        assert_eq!(manager.receive(), ["READY=1"]);
-    }
 
     running.signal("TERM");
     assert_eq!(manager.receive()[0], "STOPPING=1");

@@ -67,13 +67,6 @@ pub(super) fn run(args: ImportArgs, config: Config) -> anyhow::Result<()> {
     transfer::run(import(args, config))
 }
 
-#[derive(Default)]
-struct Counts {
-    added: u64,
-    present: u64,
-    refused: u64,
-}
-
 async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
     let started = Instant::now();
     let retention = config.storage.idempotency_retention();
@@ -93,7 +86,7 @@ async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
     };
     let creates = storage.as_ref().map(|storage| CreatePet::new((storage.new_repository)()));
     let access = access()?;
-    let mut counts = Counts::default();
+    let (mut added, mut present, mut refused) = (0_u64, 0_u64, 0_u64);
     let mut lines = Lines::open(path, args.quiet).with_context(unreadable)?;
     let (mut in_flight, mut at_end) = (JoinSet::new(), false);
     loop {
@@ -101,10 +94,10 @@ async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
             line = lines.recv(), if !at_end && in_flight.len() < IN_FLIGHT => match (line, &creates) {
                 (None, _) => at_end = true,
                 (Some(Line { number, pet: Err(reason) }), _) => {
-                    counts.refused += 1;
+                    refused += 1;
                     rejected.write(number, &reason)?;
                 }
-                (Some(_), None) => counts.added += 1,
+                (Some(_), None) => added += 1,
                 (Some(Line { pet: Ok((pet, key)), .. }), Some(creates)) => {
                     let key = IdempotencyKey::new(access.key().id.clone(), &format!("{name} {key}"));
                     let request = AddPet { pet, idempotency_key: Some(key) };
@@ -112,8 +105,8 @@ async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
                 }
             },
             Some(outcome) = in_flight.join_next() => {
-                let added = outcome?.context("the import failed: run the same command again to continue")?;
-                if added.replayed { counts.present += 1 } else { counts.added += 1 }
+                let outcome = outcome?.context("the import failed: run the same command again to continue")?;
+                if outcome.replayed { present += 1 } else { added += 1 }
             }
             else => break,
         }
@@ -123,7 +116,6 @@ async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
     if let Some(storage) = storage {
         storage.close().await;
     }
-    let Counts { added, present, refused } = counts;
     let mut result = vec![(if args.dry_run { "valid" } else { "added" }, added.to_string())];
     if !args.dry_run {
         let retention = humantime::format_duration(retention);
@@ -131,14 +123,10 @@ async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
         result.push(("repeated under the name", format!("{name}, it adds only what is missing, for {retention}")));
     }
     result.push(("refused", refused.to_string()));
-    result.push(("duration", humantime::format_duration(Duration::from_millis(elapsed(started))).to_string()));
+    result.push(("duration", format!("{:.1?}", started.elapsed())));
     print_result(args.quiet, &result)?;
     ensure!(refused == 0, "refused lines: {refused}");
     Ok(())
-}
-
-fn elapsed(started: Instant) -> u64 {
-    u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The access of imports, under an API key id that no other key has: others have 11 digits or a number.
