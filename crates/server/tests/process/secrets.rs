@@ -5,7 +5,6 @@ use animal_store_test_servers::HttpClient;
 use crate::program::{Program, TOKEN};
 
 const SECRET: &str = "a-secret-token";
-const TOKENS: &str = "ANIMAL_STORE_KEYS__MEMORY__TOKENS";
 const TOKENS_FILE: &str = "ANIMAL_STORE_KEYS__MEMORY__TOKENS_FILE";
 
 #[test]
@@ -25,35 +24,6 @@ fn assert_refused(program: Program, name: &str) {
     assert_eq!(exited.code, Some(2), "{exited:?}");
     assert!(exited.stderr.join("\n").contains(name), "{name}: {exited:?}");
     assert!(!exited.output().contains(SECRET), "{exited:?}");
-}
-
-#[test]
-fn tokens_both_directly_and_in_a_file_are_refused() {
-    assert_refused(Program::new().file("tokens", SECRET).env(TOKENS_FILE, "tokens").env(TOKENS, SECRET), TOKENS);
-}
-
-#[test]
-fn an_unreadable_file_of_tokens_is_refused() {
-    for path in ["missing", "."] {
-        assert_refused(Program::new().env(TOKENS_FILE, path), TOKENS);
-    }
-}
-
-#[test]
-fn a_url_in_place_of_a_file_is_refused_without_showing_it() {
-    let url = format!("postgres://store:{SECRET}@db/store");
-    let file = "ANIMAL_STORE_STORAGE__POSTGRES__URL_FILE";
-    let program = || Program::new().env("ANIMAL_STORE_STORAGE__BACKEND", "postgres").env(file, &url);
-    assert_refused(program(), &format!("storage.postgres.url ({file} names a URL, not a file)"));
-    assert_refused(program().args(&["check-config"]), file);
-}
-
-#[test]
-fn an_invalid_token_is_refused() {
-    for token in [format!("{SECRET} x"), format!("{SECRET}é"), format!("good,{SECRET}\u{1}"), format!("\"{SECRET}\"")]
-    {
-        assert_refused(Program::new().env(TOKENS, &token), TOKENS);
-    }
 }
 
 #[test]

@@ -44,21 +44,6 @@ fn a_name_is_kept_exactly() {
 }
 
 #[test]
-fn a_name_has_up_to_255_scalar_values_of_any_width() {
-    let app = TestApp::start();
-
-    for character in ["a", "é", "猫", "\u{10ffff}"] {
-        let longest = character.repeat(255);
-        assert_name_kept(&app, &format!("\"{longest}\""), &longest);
-    }
-    // A combining mark is a separate scalar value.
-    let longest = format!("{}x", "e\u{301}".repeat(127));
-    assert_name_kept(&app, &format!("\"{longest}\""), &longest);
-    app.post(json!({ "name": "e\u{301}".repeat(128), "categoryId": 1 }).to_string())
-        .assert_problems("invalid_body", &["name"]);
-}
-
-#[test]
 fn an_escaped_name_is_kept_decoded() {
     let app = TestApp::start();
 
