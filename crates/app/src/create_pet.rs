@@ -34,7 +34,7 @@ mod tests {
     use super::*;
     use crate::{
         ApiKeyId, IdempotencyKey,
-        ports::{MockPetRepository, StorageError},
+        ports::MockPetRepository,
         test_support::{new_pet, pet, write_access},
     };
 
@@ -52,11 +52,5 @@ mod tests {
             let added = AddedPet { pet: pet(7), replayed };
             assert_eq!(create(Ok(added.clone())).await.unwrap(), added);
         }
-    }
-
-    #[tokio::test]
-    async fn an_error_of_the_repository_is_returned() {
-        let error = create(Err(StorageError::Timeout.into())).await.unwrap_err();
-        assert!(matches!(error, AddPetError::NotStored(StorageError::Timeout)));
     }
 }

@@ -66,10 +66,4 @@ mod tests {
     async fn an_unknown_id_is_not_found() {
         assert!(matches!(get(Ok(None)).await, Err(GetPetError::NotFound)));
     }
-
-    #[tokio::test]
-    async fn an_error_of_the_repository_is_returned() {
-        let error = get(Err(StorageError::Overloaded)).await.unwrap_err();
-        assert!(matches!(error, GetPetError::Storage(StorageError::Overloaded)));
-    }
 }

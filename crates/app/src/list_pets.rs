@@ -75,17 +75,4 @@ mod tests {
         let page = page_of_two(repository_with(3)).await.unwrap();
         assert_eq!(page, Page { pets: vec![pet(1), pet(2)], next: PetId::parse(2).ok() });
     }
-
-    #[tokio::test]
-    async fn the_last_page_has_no_next() {
-        let page = page_of_two(repository_with(2)).await.unwrap();
-        assert_eq!(page, Page { pets: vec![pet(1), pet(2)], next: None });
-    }
-
-    #[tokio::test]
-    async fn an_error_of_the_repository_is_returned() {
-        let mut repository = MockPetRepository::new();
-        repository.expect_list().return_once(|_, _, _| Err(StorageError::Timeout));
-        assert!(matches!(page_of_two(repository).await, Err(StorageError::Timeout)));
-    }
 }

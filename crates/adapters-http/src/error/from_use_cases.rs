@@ -76,29 +76,6 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_responds_alike_to_an_error_of_the_storage() {
-        let errors: [(fn() -> StorageError, _); 4] = [
-            (|| StorageError::Unavailable("no connection".into()), "unavailable"),
-            (|| StorageError::Overloaded, "overloaded"),
-            (|| StorageError::Timeout, "unavailable"),
-            (|| StorageError::Corrupt("status 7".into()), "internal_error"),
-        ];
-        for (error, code) in errors {
-            assert_code(error(), code);
-            assert_code(GetPetError::Storage(error()), code);
-            assert_code(AddPetError::NotStored(error()), code);
-        }
-    }
-
-    #[test]
-    fn each_error_of_an_operation_has_its_own_code() {
-        assert_code(GetPetError::NotFound, "pet_not_found");
-        assert_code(AddPetError::OutcomeUnknown("disconnected".into()), "outcome_unknown");
-        assert_code(AddPetError::IdempotencyConflict, "idempotency_conflict");
-        assert_code(AddPetError::IdempotencyMismatch, "idempotency_mismatch");
-    }
-
-    #[test]
     fn an_error_of_the_key_directory_is_never_a_401() {
         assert_code(AuthenticateError::UnknownKey, "invalid_api_key");
         for (error, code) in [

@@ -56,16 +56,6 @@ fn a_malformed_token_is_an_invalid_key() {
 }
 
 #[test]
-fn two_authorization_headers_are_an_invalid_key_even_if_they_agree() {
-    let app = TestApp::start();
-    let valid = &*format!("Bearer {TOKEN}");
-
-    for pair in [[valid, valid], [valid, "Basic dGVzdDp0ZXN0"], ["Basic dGVzdDp0ZXN0", valid], ["Bearer x", valid]] {
-        assert_refused(&app, &pair, "invalid_api_key", MALFORMED_KEY);
-    }
-}
-
-#[test]
 fn an_unknown_token_is_an_invalid_key() {
     let app = TestApp::start();
     let longest = "x".repeat(512);

@@ -74,23 +74,6 @@ fn a_missing_request_id_is_generated_for_every_response() {
 }
 
 #[test]
-fn an_invalid_request_id_is_replaced() {
-    let app = TestApp::start();
-    let longest = "x".repeat(128);
-
-    app.request("GET", "/v1/pets")
-        .header("X-Request-Id", &longest)
-        .send()
-        .assert_header("X-Request-Id", Some(&longest));
-    let too_long = format!("{longest}x");
-    for id in ["", "a b", "a,b", "a/b", "<script>", "a\"b", "a=b", "a+b", &too_long] {
-        let response = app.request("GET", "/v1/pets").header("X-Request-Id", id).send();
-        let generated = response.assert_status(200).header("X-Request-Id").expect("a request id");
-        assert!(generated != id && is_valid(generated), "{generated}");
-    }
-}
-
-#[test]
 fn every_response_forbids_sniffing_of_its_type() {
     let app = TestApp::start();
 

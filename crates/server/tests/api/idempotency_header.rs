@@ -1,11 +1,9 @@
 //! The header `Idempotency-Key`: valid values, equal values, refused values. Its unit tests cover every form.
 
-use std::iter;
-
 use animal_store_test_servers::Response;
 
 use crate::{
-    raw_requests::{assert_no_pet, assert_refused, names, post, post_head, with_lines},
+    raw_requests::{assert_no_pet, names, post},
     test_app::TestApp,
 };
 
@@ -43,25 +41,4 @@ fn an_invalid_value_is_a_400_and_creates_nothing() {
     }
 
     assert_no_pet(&app);
-}
-
-#[test]
-fn a_key_given_twice_is_refused_even_if_both_agree() {
-    let app = TestApp::start();
-
-    for (first, second) in [("a", "a"), ("a", ""), ("\"a\"", "a")] {
-        let lines = format!("Idempotency-Key: {first}\r\nIDEMPOTENCY-KEY: {second}\r\n");
-        send(&app, lines.as_bytes()).assert_error(400, "invalid_header");
-    }
-
-    assert_no_pet(&app);
-}
-
-#[test]
-fn control_characters_are_malformed_http() {
-    let app = TestApp::start();
-    for control in (0..b' ').filter(|byte| !b"\t\n".contains(byte)).chain(iter::once(0x7f)) {
-        let line = format!("Idempotency-Key: a{}b\r\n", char::from(control));
-        assert_refused(&app, with_lines(&post_head(""), &line), &[400]);
-    }
 }

@@ -1,7 +1,6 @@
 //! The management listener.
 
 use animal_store_test_servers::Response;
-use serde_json::json;
 
 use crate::test_app::{PET, TOKEN, TestApp};
 
@@ -25,13 +24,6 @@ fn a_running_service_is_live_and_ready_without_a_key() {
         app.management("GET", path).header("Authorization", "Bearer unknown").send().assert_status(200);
         manage(&app, "GET", &format!("{path}?x=1")).assert_status(200);
     }
-}
-
-#[test]
-fn ready_names_each_check() {
-    let app = TestApp::start();
-    let checks = json!({ "storage": "ready", "keys": "ready" });
-    assert_eq!(manage(&app, "GET", "/ready").json(), json!({ "status": "ready", "checks": checks }));
 }
 
 #[test]

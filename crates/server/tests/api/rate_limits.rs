@@ -73,16 +73,6 @@ fn every_response_to_a_limited_key_has_the_quota_that_is_left() {
 }
 
 #[test]
-fn no_rate_is_limited_by_default() {
-    let app = TestApp::start();
-
-    for _ in 0..200 {
-        assert_unlimited(&app.get("/v1/pets"), 200);
-        app.anonymous("GET", "/v1/pets").send().assert_status(401);
-    }
-}
-
-#[test]
 fn the_workers_share_the_quota_of_a_key() {
     let app = with_rate("1", "20");
     let start = Instant::now();

@@ -41,15 +41,6 @@ fn a_flag_overrides_the_environment_which_overrides_a_file_which_overrides_a_def
 }
 
 #[test]
-fn options_are_accepted_before_and_after_the_command() {
-    let before = Program::bare().args(&["--listen", "127.0.0.1:7001", "check-config"]).run();
-    let after = Program::bare().args(&["check-config", "--listen", "127.0.0.1:7001"]).run();
-
-    assert_eq!(value(&before, "http.listen"), "127.0.0.1:7001");
-    assert_eq!(before.stdout, after.stdout);
-}
-
-#[test]
 fn a_named_file_replaces_the_default_file() {
     let program = |file| {
         let program = Program::bare().file("animal-store.toml", "[http]\nworkers = 3\n");
@@ -72,45 +63,6 @@ fn check_config_prints_every_key_and_no_secret() {
     assert_eq!(value(&exited, "keys.memory.tokens"), "(set)");
     assert!(!exited.output().contains(token), "{exited:?}");
     assert_eq!(exited.stderr, Vec::<String>::new());
-}
-
-#[test]
-fn all_errors_of_all_sources_are_reported_at_once() {
-    let exited = Program::new()
-        .file("animal-store.toml", "colour = 'red'\n[http]\nworkers = 0\nworkerz = 2\n[keys.memory]\ntoken = 'x'\n")
-        .env("ANIMAL_STORE_HTTP__KEEP_ALIVE", "soon")
-        .env("ANIMAL_STORE_HTTP__CORS_ORIGINS", "https://${host}")
-        .env("ANIMAL_STORE_HTTP__LISTENN", "127.0.0.1:0")
-        .env("ANIMAL_STORE_HTTP_LISTEN", "127.0.0.1:0")
-        .args(&["--set", "http.max_in_flight=-1", "--listen", "localhost", "--set", "log.level=info"])
-        .args(&["--set", "storage.backend=disk"])
-        .run();
-
-    assert_refused(
-        &exited,
-        &[
-            "colour (animal-store.toml, line 1) is unknown",
-            "http.workerz (animal-store.toml, line 4) is unknown: did you mean http.workers?",
-            "keys.memory.token (animal-store.toml, line 6) is unknown: did you mean keys.memory.tokens?",
-            "(ANIMAL_STORE_HTTP__LISTENN) is unknown: did you mean ANIMAL_STORE_HTTP__LISTEN?",
-            "(ANIMAL_STORE_HTTP_LISTEN) is unknown: did you mean ANIMAL_STORE_HTTP__LISTEN?",
-            "log.level (--set) is unknown",
-            "http.workers (animal-store.toml, line 3) must be",
-            "http.keep_alive (ANIMAL_STORE_HTTP__KEEP_ALIVE) must be",
-            "http.cors_origins (ANIMAL_STORE_HTTP__CORS_ORIGINS) must",
-            "http.max_in_flight (--set) must be",
-            "http.listen (--listen) must be",
-            "storage.backend (--set) must be",
-        ],
-    );
-}
-
-#[test]
-fn a_value_of_the_wrong_type_is_refused() {
-    for file in ["http = 3\n", "[http]\nworkers = [1, 2]\n", "[http.workers]\nx = 1\n", "[[http]]\nworkers = 1\n"] {
-        let exited = Program::bare().file("animal-store.toml", file).args(&["check-config"]).run();
-        assert_refused(&exited, &["http"]);
-    }
 }
 
 #[test]

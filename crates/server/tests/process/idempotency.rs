@@ -1,4 +1,4 @@
-//! `Idempotency-Key` across rotations of the API key, restarts and instances; and its retention.
+//! `Idempotency-Key` across rotations of the API key, with a frozen instance, and after its retention.
 
 use std::{
     net::SocketAddr,
@@ -56,24 +56,6 @@ fn a_key_outlives_the_token_that_it_was_used_with() {
 }
 
 #[test]
-fn in_postgresql_a_key_counts_for_every_instance_and_after_a_restart() {
-    let database = PgDatabase::new();
-    let mut instances = [(), ()].map(|()| Program::with_postgres(database.url()).start());
-    let [address_a, address_b] = instances.each_mut().map(|running| running.address());
-    let first = create(address_a, TOKEN, "order-1", "Rex");
-    added(&first);
-
-    assert_replay(&create(address_b, TOKEN, "\"order-1\"", "Rex"), &first);
-    assert_eq!(create(address_b, TOKEN, "order-1", "Tom").status, 422);
-    drop(instances);
-
-    let mut running = Program::with_postgres(database.url()).start();
-    assert_replay(&create(running.address(), TOKEN, "order-1", "Rex"), &first);
-    assert_eq!(create(running.address(), TOKEN, "order-1", "Tom").status, 422);
-    assert_eq!(database.sql("SELECT name FROM pets"), "Rex");
-}
-
-#[test]
 fn an_instance_that_freezes_between_an_insert_and_its_commit_does_not_hold_the_key() {
     let database = PgDatabase::new();
     let [mut frozen, mut running] = [(), ()].map(|()| {
@@ -124,20 +106,4 @@ fn in_memory_a_key_is_free_after_its_retention() {
     // The program measures the time with another clock.
     assert!(start.elapsed() > Duration::from_millis(990), "free after {:?}", start.elapsed());
     assert!(added(&response) > id);
-}
-
-#[test]
-fn in_postgresql_a_key_is_free_after_its_retention() {
-    let database = PgDatabase::new();
-    let mut running = Program::with_postgres(database.url()).env(RETENTION, "30d").start();
-    let address = running.address();
-    let first = create(address, TOKEN, "order-1", "Rex");
-    let id = added(&first);
-
-    assert_replay(&create(address, TOKEN, "order-1", "Rex"), &first);
-    let days = "round(extract(epoch FROM expires_at - now()) / 86400)";
-    assert_eq!(database.sql(&format!("SELECT {days} FROM idempotency_keys")), "30");
-
-    database.sql("UPDATE idempotency_keys SET expires_at = now()");
-    assert!(added(&create(address, TOKEN, "order-1", "Rex")) > id);
 }

@@ -71,24 +71,6 @@ fn the_last_uses_of_each_key_are_listed_and_select_keys() {
 }
 
 #[test]
-fn without_the_permission_to_write_uses_the_service_warns_once() {
-    let server = RedisServer::start();
-    let names = "%R~animal-store:v1:*";
-    let permissions = ["+ping", "+client|tracking", "+exists", "+hmget", "+pttl"];
-    server.command(&[&["ACL", "SETUSER", "reader", "on", ">secret", names], &permissions[..]].concat());
-    let create = Program::with_redis_url(&server.url()).args(&["keys", "create", "--label", "shop"]).run();
-    let (token, _) = token_and_id(&create);
-
-    let reader = Program::with_redis_url(&format!("redis://reader:secret@localhost:{}", server.port()));
-    let run = serve(reader, &[(&token, "/v1/pets", 200), (&token, "/v1/pets", 200)]);
-    assert_eq!(run.code, Some(0), "{run:?}");
-    let warnings: Vec<_> = run.events().into_iter().filter(|event| event["reason"].is_string()).collect();
-    let [warning] = &warnings[..] else { panic!("one warning: {warnings:?}") };
-    assert_eq!(warning["level"], "WARN");
-    assert!(warning["reason"].as_str().is_some_and(|reason| reason.contains("zadd")), "{warning}");
-}
-
-#[test]
 fn without_the_permission_to_read_uses_the_list_contains_the_rest() {
     let server = RedisServer::start();
     let permissions = ["~animal-store:v1:*", "+@all", "-zrange"];

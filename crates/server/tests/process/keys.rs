@@ -147,19 +147,6 @@ fn a_revoked_key_has_no_token_left() {
 }
 
 #[test]
-fn the_list_is_a_table() {
-    let space = RedisSpace::new();
-    let headings = keys(&space, &["list"]).run();
-    assert_eq!((headings.code, headings.stdout.len()), (Some(0), 1), "{headings:?}");
-    let (_, id) = token_and_id(&keys(&space, &["create", "--label", "web shop"]).run());
-
-    let exited = keys(&space, &["list"]).run();
-    let [headings, row] = &exited.stdout[..] else { panic!("two lines: {exited:?}") };
-    assert!(headings.starts_with("ID           LABEL     SCOPES      CREATED"), "{headings}");
-    assert!(row.starts_with(&format!("{id}  web shop  read,write  2")) && row.contains("  never  "), "{row}");
-}
-
-#[test]
 fn dates_after_the_year_9999_are_listed_as_its_end() {
     let space = RedisSpace::new();
     token_and_id(&keys(&space, &["create", "--label", "x"]).run());

@@ -3,10 +3,9 @@
 use std::{collections::BTreeMap, net::SocketAddr, sync::mpsc, thread};
 
 use animal_store_test_servers::PgDatabase;
-use tempfile::TempDir;
 
 use crate::{
-    pets::{create_request, list_all},
+    pets::create_request,
     program::{Program, Running, TOKEN},
 };
 
@@ -66,17 +65,5 @@ fn after_a_kill_every_acknowledged_pet_is_in_postgresql_once() {
     let rows = database.sql("SELECT name, id FROM pets");
     let stored: Vec<_> = rows.lines().filter_map(|row| row.split_once('|')).collect();
     let stored: Vec<_> = stored.into_iter().map(|(name, id)| (name, id.parse().expect("an id"))).collect();
-    assert_stored_once(&acknowledged, &stored);
-}
-
-#[test]
-fn after_a_kill_every_acknowledged_pet_is_in_the_file_once() {
-    let folder = TempDir::new().unwrap();
-    let start = || Program::in_folder(folder.path()).env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", TOKEN).start();
-    let acknowledged = create_until_killed(start());
-
-    let pets = list_all(start().address(), TOKEN);
-    let stored = pets.iter().map(|pet| (pet["name"].as_str().expect("a name"), pet["id"].as_i64().expect("an id")));
-    let stored: Vec<_> = stored.collect();
     assert_stored_once(&acknowledged, &stored);
 }

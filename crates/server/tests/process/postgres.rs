@@ -44,17 +44,6 @@ impl<'a> Gate<'a> {
 }
 
 #[test]
-fn pets_survive_the_end_of_the_process() {
-    let database = PgDatabase::new();
-    let mut running = Program::with_postgres(database.url()).start();
-    assert_eq!(create(running.address()).status, 201);
-    assert_eq!(running.terminate().code, Some(0));
-
-    let response = list(Program::with_postgres(database.url()).start().address());
-    assert_eq!(response.text(), r#"[{"id":1,"name":"Rex","categoryId":1}]"#);
-}
-
-#[test]
 fn migrate_prints_the_migrations_that_it_ran_and_a_dry_run_the_pending_ones() {
     let database = PgDatabase::new();
     let migrate = |args: &[&str]| {
@@ -85,38 +74,6 @@ fn a_failed_migrate_names_the_reason() {
     assert_eq!(unavailable.code, Some(1));
     let output = unavailable.output();
     assert!(output.contains("refused") && !output.contains("top-secret"), "{unavailable:?}");
-}
-
-#[test]
-fn with_migrate_check_pending_migrations_prevent_the_start() {
-    let database = PgDatabase::new();
-    let check = || Program::with_postgres(database.url()).env("ANIMAL_STORE_STORAGE__POSTGRES__MIGRATE", "check");
-
-    let exited = check().run();
-    assert_eq!(exited.code, Some(1));
-    assert!(!exited.output().contains("requests get 503"), "{exited:?}");
-    let stderr = exited.stderr.join("\n");
-    assert!(stderr.contains("0001expand") && stderr.contains("animal-store migrate"), "{stderr}");
-
-    assert_eq!(Program::with_postgres(database.url()).args(&["migrate"]).run().code, Some(0));
-    assert_eq!(list(check().start().address()).status, 200);
-}
-
-#[test]
-fn a_schema_expanded_by_a_newer_program_is_one_warning_while_migrations_are_pending_and_later() {
-    let database = PgDatabase::new();
-    database.sql(
-        "CREATE TABLE __diesel_schema_migrations (version varchar(50) PRIMARY KEY, run_on timestamp DEFAULT now());
-        INSERT INTO __diesel_schema_migrations (version) VALUES ('9998expand')",
-    );
-    // At the first start, migrations are pending.
-    for _ in 0..2 {
-        let mut running = Program::with_postgres(database.url()).start();
-        assert_eq!(list(running.address()).status, 200);
-        let lines = running.terminate().stdout;
-        let warnings: Vec<_> = lines.iter().filter(|line| line.contains("9998expand")).collect();
-        assert!(warnings.len() == 1 && warnings[0].contains(r#""level":"WARN""#), "{lines:?}");
-    }
 }
 
 #[test]
@@ -200,21 +157,4 @@ fn a_notice_of_postgresql_is_logged_without_a_path_of_the_machine_that_built_the
     let event = running.wait_for_event("NOTICE: a notice");
     assert_eq!(event["target"], "tokio_postgres::connection");
     assert!(!event.to_string().contains('/'), "{event}");
-}
-
-#[test]
-fn an_invalid_row_is_a_500_and_its_table_column_and_id_are_logged() {
-    let database = PgDatabase::new();
-    let mut running = Program::with_postgres(database.url()).start();
-    let address = running.address();
-    database.sql("INSERT INTO pets (name, category_id) VALUES ('  ', 1)");
-
-    let response = list(address);
-
-    assert!(response.status == 500 && response.text().contains(r#""internal_error""#), "{response:?}");
-    assert!(!response.text().contains("pets,"), "{response:?}");
-    let event = running.wait_for_event("request");
-    let cause = event["cause"].as_str().expect("a cause");
-    assert!(["pets", "name", "id 1", "blank"].iter().all(|word| cause.contains(word)), "{event}");
-    assert_eq!(event["level"], "ERROR");
 }

@@ -111,21 +111,6 @@ fn the_printed_command_revokes_the_key() {
 }
 
 #[test]
-fn a_printed_command_names_the_file_that_a_variable_sets() {
-    let folder = TempDir::new().unwrap();
-    let variable = "ANIMAL_STORE_STORAGE__SQLITE__PATH";
-    let mut running = Program::in_folder(folder.path()).env(variable, "shop.db").start();
-    let revoke = printed(&mut running, "The key below stays valid. To revoke it: ");
-    let client = HttpClient::new(running.address()).with_token(&token(&commands(&mut running)[0]));
-    assert_eq!(client.get("/v1/pets").status, 200);
-
-    // Another shell, in another folder.
-    let output = Command::new("sh").args(["-c", &revoke]).current_dir("/").output().unwrap();
-    assert!(output.status.success(), "{revoke}: {output:?}");
-    animal_store_test_servers::wait_until(|| client.get("/v1/pets").status == 401);
-}
-
-#[test]
 fn the_token_is_only_in_the_two_commands_on_standard_error() {
     for program in [Program::with_file(), Program::new()] {
         let mut running = program.env("ANIMAL_STORE_LOG__FILTER", "trace").start();

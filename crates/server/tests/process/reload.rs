@@ -88,22 +88,6 @@ fn a_reload_changes_the_filter() {
 }
 
 #[test]
-fn a_reload_changes_the_logged_requests() {
-    let mut reloaded = Reloaded::start(Program::with_key(), "");
-    reloaded.request("all", 200);
-
-    let event = reloaded.reload("log.requests = 'errors'", RELOADED);
-    assert_eq!(event["keys"], "log.requests", "{event}");
-    reloaded.request("success", 200);
-    reloaded.request("error", 404);
-    let event = reloaded.reload("log = { filter = 'warn', requests = 'all' }", RELOADED);
-    assert_eq!(event["keys"], "log.filter,log.requests", "{event}");
-    reloaded.request("warn", 404);
-
-    assert_eq!(reloaded.stop().1, ["all", "error"]);
-}
-
-#[test]
 fn an_invalid_file_changes_nothing() {
     let mut reloaded = Reloaded::start(Program::with_key(), "log.filter = 'warn,animal_store_server=info'");
     let secret = "top-secret";

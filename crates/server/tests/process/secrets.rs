@@ -1,22 +1,8 @@
-//! The sources of tokens, and errors about secrets that do not show them.
+//! Errors about secrets do not show them.
 
-use animal_store_test_servers::HttpClient;
-
-use crate::program::{Program, TOKEN};
+use crate::program::Program;
 
 const SECRET: &str = "a-secret-token";
-const TOKENS: &str = "ANIMAL_STORE_KEYS__MEMORY__TOKENS";
-const TOKENS_FILE: &str = "ANIMAL_STORE_KEYS__MEMORY__TOKENS_FILE";
-
-#[test]
-fn tokens_from_a_file_are_accepted() {
-    let program = Program::new().file("tokens", "first\nsecond , process-token-1\n\n");
-    let mut running = program.env(TOKENS_FILE, "tokens").start();
-    let address = running.address();
-    for (token, status) in [("first", 200), (TOKEN, 200), ("another", 401)] {
-        assert_eq!(HttpClient::new(address).with_token(token).get("/v1/pets").status, status, "{token}");
-    }
-}
 
 /// Asserts that the configuration is refused by naming the key and without showing the secret.
 #[track_caller]
@@ -25,35 +11,6 @@ fn assert_refused(program: Program, name: &str) {
     assert_eq!(exited.code, Some(2), "{exited:?}");
     assert!(exited.stderr.join("\n").contains(name), "{name}: {exited:?}");
     assert!(!exited.output().contains(SECRET), "{exited:?}");
-}
-
-#[test]
-fn tokens_both_directly_and_in_a_file_are_refused() {
-    assert_refused(Program::new().file("tokens", SECRET).env(TOKENS_FILE, "tokens").env(TOKENS, SECRET), TOKENS);
-}
-
-#[test]
-fn an_unreadable_file_of_tokens_is_refused() {
-    for path in ["missing", "."] {
-        assert_refused(Program::new().env(TOKENS_FILE, path), TOKENS);
-    }
-}
-
-#[test]
-fn a_url_in_place_of_a_file_is_refused_without_showing_it() {
-    let url = format!("postgres://store:{SECRET}@db/store");
-    let file = "ANIMAL_STORE_STORAGE__POSTGRES__URL_FILE";
-    let program = || Program::new().env("ANIMAL_STORE_STORAGE__BACKEND", "postgres").env(file, &url);
-    assert_refused(program(), &format!("storage.postgres.url ({file} names a URL, not a file)"));
-    assert_refused(program().args(&["check-config"]), file);
-}
-
-#[test]
-fn an_invalid_token_is_refused() {
-    for token in [format!("{SECRET} x"), format!("{SECRET}é"), format!("good,{SECRET}\u{1}"), format!("\"{SECRET}\"")]
-    {
-        assert_refused(Program::new().env(TOKENS, &token), TOKENS);
-    }
 }
 
 #[test]

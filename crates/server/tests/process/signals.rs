@@ -2,13 +2,13 @@
 
 use std::{
     fs::OpenOptions,
-    net::{SocketAddr, TcpStream},
+    net::SocketAddr,
     process::Command,
     thread,
     time::{Duration, Instant},
 };
 
-use animal_store_test_servers::{HttpClient, RawConnection, wait_until};
+use animal_store_test_servers::{HttpClient, RawConnection};
 use serde_json::json;
 
 use crate::program::{Exited, Line, Program, Running, TOKEN};
@@ -48,44 +48,6 @@ fn a_signal_shuts_an_idle_service_down() {
         running.signal(signal);
         assert_graceful(&running.wait());
     }
-}
-
-#[test]
-fn a_signal_shuts_a_service_with_idle_connections_down() {
-    for signal in ["TERM", "INT"] {
-        let mut running = Program::with_key().start();
-        let address = running.address();
-        let unused = RawConnection::open(address);
-        let mut half = RawConnection::open(address);
-        half.send("GET /v1/pets HT");
-        let request = HttpClient::new(address).with_token(TOKEN).request("GET", "/v1/pets");
-        let mut kept = request.begin().expect("a connection");
-        let response = kept.response();
-        assert!(response.head.starts_with("HTTP/1.1 200 OK\r\n") && !response.closes(), "{response:?}");
-
-        running.signal(signal);
-
-        // The wait is shorter than the shutdown timeout.
-        assert_graceful(&running.wait());
-        drop((unused, half, kept));
-    }
-}
-
-#[test]
-fn a_request_in_flight_is_completed_before_the_exit() {
-    let mut running = Program::with_key().start();
-    let address = running.address();
-    let mut connection = begin_request(address);
-
-    running.signal("TERM");
-    // From then on, every connection is closed with its next response.
-    wait_until(|| TcpStream::connect(address).is_err());
-    connection.send(BODY);
-
-    let responses = connection.responses_to_end();
-    let [response] = &responses[..] else { panic!("one response: {responses:?}") };
-    assert_eq!((response.status, response.header("connection")), (201, Some("close")), "{response:?}");
-    assert_graceful(&running.wait());
 }
 
 /// A program with a drain delay, which may be half a minute.

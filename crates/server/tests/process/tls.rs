@@ -78,15 +78,6 @@ fn tls_1_2_and_1_3_are_accepted_and_older_versions_are_refused() {
 }
 
 #[test]
-fn http_1_1_is_negotiated_and_http_2_alone_is_refused() {
-    let (_running, address, certificates) = start();
-    let output = s_client(address, &certificates.authority, &["-alpn", "h2,http/1.1"]);
-    assert!(has_response(&output) && output.contains("ALPN protocol: http/1.1"), "{output}");
-    let output = s_client(address, &certificates.authority, &["-alpn", "h2"]);
-    assert!(!has_response(&output) && output.contains("No ALPN negotiated"), "{output}");
-}
-
-#[test]
 fn authorities_of_clients_require_a_certificate_that_one_of_them_has_signed() {
     let (program, certificates) = program();
     let strangers = tempfile::tempdir().expect("a folder");

@@ -147,51 +147,6 @@ fn the_trace_of_a_client_is_continued() {
 }
 
 #[test]
-fn a_client_can_prevent_a_trace_and_cannot_cause_one() {
-    for (ratio, flags) in [("1", "00"), ("0", "01")] {
-        let mut collector = Collector::start(Mode::Responding);
-        let program = tracing(Program::with_key(), &collector.endpoint());
-        let mut running = program.env("ANIMAL_STORE_TRACES__SAMPLE_RATIO", ratio).start();
-        list_in_trace(running.address(), flags);
-        let exited = running.terminate();
-
-        assert!(collector.received().is_empty(), "{:?}", collector.spans());
-        let [line] = &request_lines(&exited)[..] else { panic!("{exited:?}") };
-        assert_eq!(line["trace_id"], TRACE, "the trace exists, even if it is not sampled here: {line}");
-    }
-}
-
-#[test]
-fn a_ratio_of_zero_traces_nothing_and_a_ratio_of_one_half_traces_some_requests_completely() {
-    for (ratio, range) in [("0", 0..1), ("0.5", 20..80)] {
-        let mut collector = Collector::start(Mode::Responding);
-        let program = tracing(Program::with_key(), &collector.endpoint());
-        let mut running = program.env("ANIMAL_STORE_TRACES__SAMPLE_RATIO", ratio).start();
-        for _ in 0..100 {
-            list(running.address()).send().assert_status(200);
-        }
-        let exited = running.terminate();
-
-        let spans = collector.spans();
-        let requests = requests(&spans);
-        assert!(range.contains(&requests.len()), "{} of 100", requests.len());
-        assert_eq!(spans.len(), 3 * requests.len(), "{spans:?}");
-        assert!(requests.iter().all(|span| children(&spans, span) == ["authentication", "storage"]), "{spans:?}");
-        let logged = request_lines(&exited).iter().filter(|line| line["trace_id"].is_string()).count();
-        assert_eq!(logged, requests.len());
-    }
-}
-
-#[test]
-fn without_an_endpoint_there_are_no_traces() {
-    let mut running = Program::with_key().start();
-    list_in_trace(running.address(), "01");
-    let exited = running.terminate();
-
-    assert!(request_lines(&exited)[0].get("trace_id").is_none(), "{exited:?}");
-}
-
-#[test]
 fn no_span_contains_a_secret_or_a_text_of_a_client() {
     let mut collector = Collector::start(Mode::Responding);
     let mut running = tracing(Program::with_key(), &collector.endpoint()).start();

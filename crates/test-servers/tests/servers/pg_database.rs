@@ -18,12 +18,3 @@ fn a_database_is_dropped_with_its_value() {
         assert_eq!(server.sql("postgres", &others), "0");
     }
 }
-
-#[test]
-fn databases_of_one_process_are_separate() {
-    let (first, second) = (PgDatabase::new(), PgDatabase::new());
-
-    first.sql("CREATE TABLE pets ()");
-
-    assert_eq!(second.sql("SELECT to_regclass('pets') IS NULL, getdatabaseencoding()"), "t|UTF8");
-}

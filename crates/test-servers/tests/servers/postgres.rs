@@ -64,17 +64,6 @@ fn a_paused_server_does_not_respond_until_it_is_resumed() {
 }
 
 #[test]
-fn a_paused_server_can_be_stopped() {
-    let mut server = PostgresServer::start();
-
-    server.pause();
-    server.stop();
-    server.start_again();
-
-    assert_eq!(server.sql("postgres", "SELECT 1"), "1");
-}
-
-#[test]
 fn a_server_ends_with_the_test_process_and_leaves_no_files() {
     static SERVER: LazyLock<PostgresServer> = LazyLock::new(PostgresServer::start);
     const CHILD: &str = "TEST_SERVERS_CHILD";

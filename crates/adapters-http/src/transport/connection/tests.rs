@@ -148,22 +148,6 @@ fn a_head_that_is_too_large_is_refused_by_its_target_or_its_fields() {
 }
 
 #[test]
-fn a_large_head_in_one_piece_is_refused_by_its_target_or_its_fields() {
-    let long = "x".repeat(40_000);
-    let first_line = |bytes: usize| format!("{}\r\nX: {long}\r\n\r\n", "x".repeat(bytes - 1));
-    for (head, limit) in [
-        (format!("GET /{long} HTTP/1.1\r\n\r\n"), HeadLimit::Target),
-        (format!("GET / HTTP/1.1\r\nX: {long}\r\n\r\n"), HeadLimit::Fields),
-        (first_line(MAX_TARGET_BYTES), HeadLimit::Fields),
-        (first_line(MAX_TARGET_BYTES + 1), HeadLimit::Target),
-    ] {
-        let connection = receiving(Section::HEAD);
-        assert_eq!(connection.take(head.as_bytes()), 0);
-        assert_eq!(connection.phase(), Phase::Refusing(limit));
-    }
-}
-
-#[test]
 fn a_connection_is_idle_until_a_byte_arrives_and_after_the_response_is_in_the_socket() {
     let connection = receiving(Section::HEAD);
     assert!(connection.is_idle());

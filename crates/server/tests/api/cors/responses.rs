@@ -5,7 +5,7 @@ use animal_store_test_servers::{Request, Response};
 use super::{DEVELOPER, FOREIGN, SHOP, VARY, app};
 use crate::{
     headers::requests_of_every_status,
-    raw_requests::{begin_post, fields, pet, post_head},
+    raw_requests::{fields, pet, post_head},
     storage::idempotency::keyed,
     test_app::TestApp,
 };
@@ -99,31 +99,6 @@ fn a_list_varies_by_accept_encoding_as_well() {
         let response = app.request("GET", "/v1/pets").header("Origin", origin).send();
         assert_eq!(response.items("Vary"), [&["accept-encoding"], &VARY[..]].concat());
     }
-}
-
-#[test]
-fn a_create_of_a_foreign_page_is_carried_out_but_its_response_is_not_readable() {
-    let app = app();
-
-    let response = app.request("POST", "/v1/pets").json(pet("Rex")).header("Origin", FOREIGN).send();
-
-    assert_not_readable(response.assert_status(201));
-    assert_eq!(app.get("/v1/pets").ids().len(), 1);
-}
-
-#[test]
-fn an_overload_is_readable_for_an_allowed_page() {
-    let app =
-        TestApp::start_with(&[("http.workers", "1"), ("http.max_in_flight_per_key", "1"), ("http.cors_origins", SHOP)]);
-    let slow = begin_post(&app, "Content-Length: 30\r\n");
-
-    let response = app.request("GET", "/v1/pets").header("Origin", SHOP).send();
-    response.assert_error(503, "overloaded");
-    assert_readable(&response, SHOP);
-    let foreign = app.request("GET", "/v1/pets").header("Origin", FOREIGN).send();
-    foreign.assert_error(503, "overloaded");
-    assert_not_readable(&foreign);
-    drop(slow);
 }
 
 #[test]

@@ -44,21 +44,6 @@ fn a_name_is_kept_exactly() {
 }
 
 #[test]
-fn a_name_has_up_to_255_scalar_values_of_any_width() {
-    let app = TestApp::start();
-
-    for character in ["a", "é", "猫", "\u{10ffff}"] {
-        let longest = character.repeat(255);
-        assert_name_kept(&app, &format!("\"{longest}\""), &longest);
-    }
-    // A combining mark is a separate scalar value.
-    let longest = format!("{}x", "e\u{301}".repeat(127));
-    assert_name_kept(&app, &format!("\"{longest}\""), &longest);
-    app.post(json!({ "name": "e\u{301}".repeat(128), "categoryId": 1 }).to_string())
-        .assert_problems("invalid_body", &["name"]);
-}
-
-#[test]
 fn an_escaped_name_is_kept_decoded() {
     let app = TestApp::start();
 
@@ -70,30 +55,5 @@ fn an_escaped_name_is_kept_decoded() {
         (&format!("\"{}\"", r"\ud83d\ude3a".repeat(255)), &"😺".repeat(255)),
     ] {
         assert_name_kept(&app, written, name);
-    }
-}
-
-#[test]
-fn every_64_bit_category_id_is_kept_exactly() {
-    let app = TestApp::start();
-
-    for (written, category_id) in [
-        ("0", "0"),
-        ("-0", "0"),
-        ("-2147483649", "-2147483649"),
-        ("9007199254740993", "9007199254740993"),
-        ("9223372036854775807", "9223372036854775807"),
-        ("-9223372036854775808", "-9223372036854775808"),
-        ("5.0", "5"),
-        ("9.007199254740992e15", "9007199254740992"),
-    ] {
-        let created = app.post(format!(r#"{{"name":"Rex","categoryId":{written}}}"#));
-        let id = &created.assert_status(201).json()["id"];
-        // The text of the responses: a JSON parser could round what it reads.
-        for response in [&created, &app.get(&format!("/v1/pets/{id}"))] {
-            let (_, rest) = response.text().split_once(r#""categoryId":"#).expect("a categoryId");
-            let end = rest.find([',', '}']).expect("the end of the number");
-            assert_eq!(&rest[..end], category_id, "{written} in {}", response.text());
-        }
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use animal_store_test_servers::{RawConnection, Response};
 use serde_json::json;
 
-use super::idempotency::{assert_created, assert_replay, keyed};
+use super::idempotency::{assert_created, keyed};
 use crate::{
     raw_requests::{begin_post, names, pet, post_head, statuses},
     test_app::TestApp,
@@ -38,27 +38,6 @@ fn send_at_once(app: &TestApp, key: &str, bodies: &[String]) -> Vec<Response> {
 fn assert_conflict(response: &Response) {
     response.assert_header("Retry-After", Some("1")).assert_header("Idempotency-Replayed", None);
     response.assert_error(409, "idempotency_conflict");
-}
-
-#[test]
-fn of_equal_concurrent_creates_one_creates_a_pet_and_the_others_replay_it_or_conflict() {
-    let app = TestApp::start();
-    for round in 0..5 {
-        let key = format!("order-{round}");
-        let body = pet(&key);
-
-        let responses = send_at_once(&app, &key, &vec![body.clone(); CLIENTS]);
-
-        let (created, others): (Vec<_>, Vec<_>) = responses
-            .iter()
-            .partition(|response| response.status == 201 && response.header("Idempotency-Replayed").is_none());
-        let [first] = created[..] else { panic!("one pet: {responses:#?}") };
-        for other in others {
-            if other.status == 201 { assert_replay(other, first) } else { assert_conflict(other) }
-        }
-        assert_replay(&keyed(&app, &key, &body).send(), first);
-    }
-    assert_eq!(names(&app), [0, 1, 2, 3, 4].map(|round| format!("order-{round}")));
 }
 
 #[test]

@@ -58,18 +58,6 @@ fn a_request_pipelined_behind_one_in_flight_is_not_carried_out() {
 }
 
 #[test]
-fn an_idle_connection_is_closed() {
-    let app = TestApp::start();
-    let mut used = app.send(get("/v1/pets"));
-    used.response().assert_status(200);
-
-    app.begin_shutdown();
-
-    used.assert_closed();
-    app.shut_down().expect("a graceful end");
-}
-
-#[test]
 fn connections_without_a_complete_request_do_not_delay_the_shutdown() {
     let app = TestApp::start();
     let mut half = app.send(get("/v1/pets"));
@@ -108,21 +96,6 @@ fn a_draining_service_is_live_and_not_ready() {
 }
 
 #[test]
-fn connections_are_accepted_until_the_drain_delay_has_passed() {
-    let app = TestApp::start_with(&[("shutdown.drain_delay", "5s")]);
-    let start = Instant::now();
-
-    app.begin_shutdown();
-    wait_until(|| app.management("GET", "/ready").send().status == 503);
-
-    assert_draining(&app);
-    app.get("/v1/pets").assert_status(200);
-    wait_until_refused(&app);
-    assert!(start.elapsed() >= Duration::from_secs(5), "{:?}", start.elapsed());
-    app.shut_down().expect("a graceful end");
-}
-
-#[test]
 fn a_client_that_does_not_read_its_responses_is_cut_off_without_an_error() {
     let app = TestApp::start_with(&[("shutdown.timeout", "1s")]);
     let mut slow = app.connect();
@@ -135,20 +108,4 @@ fn a_client_that_does_not_read_its_responses_is_cut_off_without_an_error() {
 
     assert!(start.elapsed() >= Duration::from_millis(500), "{:?}", start.elapsed());
     drop(slow);
-}
-
-#[test]
-fn a_service_without_clients_ends_gracefully() {
-    TestApp::start().shut_down().expect("a graceful end");
-}
-
-#[test]
-fn a_request_that_hangs_is_aborted_and_counted() {
-    let app = TestApp::start_with(&[("shutdown.timeout", "100ms")]);
-    let hanging: Vec<_> = (0..2).map(|_| begin_request(&app)).collect();
-
-    let message = app.shut_down().expect_err("requests were aborted").to_string();
-
-    assert!(message.contains("timeout") && message.contains("2 requests"), "{message}");
-    drop(hanging);
 }
