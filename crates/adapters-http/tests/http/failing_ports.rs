@@ -82,15 +82,6 @@ fn a_failed_create_has_the_code_of_its_cause() {
 }
 
 #[test]
-fn an_invalid_row_is_a_500_without_its_cause() {
-    let service = with_repository(|repository| {
-        repository.expect_find().returning(|_| Err(StorageError::Corrupt(SECRET.into())));
-    });
-
-    assert_failure(&service.get("/1"), None, 500, "internal_error", "internal error");
-}
-
-#[test]
 fn an_unavailable_directory_is_a_503_never_a_401() {
     for (error, code) in [
         (|| ApiKeyDirectoryError::Unavailable(SECRET.into()), "unavailable"),

@@ -33,13 +33,6 @@ async fn does_not_work(endpoint: RedisEndpoint) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tcp_works() {
-    let server = RedisServer::start();
-    works(endpoint(&server.url())).await;
-    works(endpoint(&format!("redis://127.0.0.1:{}/", server.port()))).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_unix_socket_works() {
     let server = RedisServer::start();
     server.command(&["ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"]);

@@ -158,15 +158,3 @@ fn large_static_files_are_sent_in_both_codings() {
         assert_coding(&get(&app, path, &["gzip;q=0.5"]), Some("gzip"));
     }
 }
-
-#[test]
-fn small_static_files_are_sent_plain() {
-    let app = TestApp::start();
-
-    for path in ["/docs", "/docs/explorer.js", "/docs/explorer.css"] {
-        let plain = get(&app, path, &[]);
-        assert!(plain.body.len() <= 1024, "{path}");
-        assert_coding(&plain, None);
-        assert_coding(&get(&app, path, &["gzip"]), None);
-    }
-}

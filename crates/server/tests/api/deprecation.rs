@@ -2,10 +2,7 @@
 
 use animal_store_test_servers::Response;
 
-use crate::{
-    link,
-    test_app::{PET, TestApp},
-};
+use crate::test_app::{PET, TestApp};
 
 #[track_caller]
 fn assert_deprecated(response: &Response, status: u16) {
@@ -80,19 +77,6 @@ fn a_request_to_no_operation_does_not_announce_it() {
     assert_not_deprecated(&app.get("/v1/pets/"), 404);
     assert_not_deprecated(&app.get(&format!("/v1/pets/{id}/owner")), 404);
     assert_not_deprecated(&app.get(&format!("/pets/{id}")), 404);
-}
-
-#[test]
-fn the_link_leads_to_the_successor() {
-    let app = TestApp::start();
-    let id = app.create_pet(Some("sold"));
-    let path = format!("/v1/pets/{id}");
-
-    let target = link::target(&app.get(&path), "successor-version").expect("a successor");
-
-    let successor = link::resolve(&path, &target);
-    assert_eq!(successor, "/v1/pets");
-    assert_eq!(app.get(&format!("{successor}?status=sold")).ids(), [id]);
 }
 
 #[test]

@@ -77,23 +77,6 @@ fn a_failed_migrate_names_the_reason() {
 }
 
 #[test]
-fn a_schema_expanded_by_a_newer_program_is_one_warning_while_migrations_are_pending_and_later() {
-    let database = PgDatabase::new();
-    database.sql(
-        "CREATE TABLE __diesel_schema_migrations (version varchar(50) PRIMARY KEY, run_on timestamp DEFAULT now());
-        INSERT INTO __diesel_schema_migrations (version) VALUES ('9998expand')",
-    );
-    // At the first start, migrations are pending.
-    for _ in 0..2 {
-        let mut running = Program::with_postgres(database.url()).start();
-        assert_eq!(list(running.address()).status, 200);
-        let lines = running.terminate().stdout;
-        let warnings: Vec<_> = lines.iter().filter(|line| line.contains("9998expand")).collect();
-        assert!(warnings.len() == 1 && warnings[0].contains(r#""level":"WARN""#), "{lines:?}");
-    }
-}
-
-#[test]
 fn a_wrong_password_is_reported_without_showing_it() {
     let server = PostgresServer::with_password("right-password");
     let url = server.url("postgres").replace("postgres@", "postgres:wrong-password@");

@@ -139,6 +139,19 @@ fn a_key_that_needs_a_restart_is_reported_without_its_value() {
 }
 
 #[test]
+fn the_environment_and_flags_outrank_the_file_of_a_reload() {
+    let program = Program::with_key().env("ANIMAL_STORE_LOG__REQUESTS", "errors").args(&["--set", "log.filter=info"]);
+    let mut reloaded = Reloaded::start(program, "");
+
+    let event = reloaded.reload("log = { requests = 'all', filter = 'off' }", UNCHANGED);
+    assert_eq!(event["level"], "INFO", "{event}");
+    reloaded.request("success", 200);
+    reloaded.request("error", 404);
+
+    assert_eq!(reloaded.stop().1, ["error"]);
+}
+
+#[test]
 fn several_signals_at_once_end_with_the_last_file() {
     let mut reloaded = Reloaded::start(Program::with_key(), "");
     for number in 0..20 {

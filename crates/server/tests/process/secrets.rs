@@ -1,21 +1,8 @@
-//! The sources of tokens, and errors about secrets that do not show them.
+//! Errors about secrets do not show them.
 
-use animal_store_test_servers::HttpClient;
-
-use crate::program::{Program, TOKEN};
+use crate::program::Program;
 
 const SECRET: &str = "a-secret-token";
-const TOKENS_FILE: &str = "ANIMAL_STORE_KEYS__MEMORY__TOKENS_FILE";
-
-#[test]
-fn tokens_from_a_file_are_accepted() {
-    let program = Program::new().file("tokens", "first\nsecond , process-token-1\n\n");
-    let mut running = program.env(TOKENS_FILE, "tokens").start();
-    let address = running.address();
-    for (token, status) in [("first", 200), (TOKEN, 200), ("another", 401)] {
-        assert_eq!(HttpClient::new(address).with_token(token).get("/v1/pets").status, status, "{token}");
-    }
-}
 
 /// Asserts that the configuration is refused by naming the key and without showing the secret.
 #[track_caller]

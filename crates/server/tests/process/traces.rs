@@ -147,15 +147,6 @@ fn the_trace_of_a_client_is_continued() {
 }
 
 #[test]
-fn without_an_endpoint_there_are_no_traces() {
-    let mut running = Program::with_key().start();
-    list_in_trace(running.address(), "01");
-    let exited = running.terminate();
-
-    assert!(request_lines(&exited)[0].get("trace_id").is_none(), "{exited:?}");
-}
-
-#[test]
 fn no_span_contains_a_secret_or_a_text_of_a_client() {
     let mut collector = Collector::start(Mode::Responding);
     let mut running = tracing(Program::with_key(), &collector.endpoint()).start();

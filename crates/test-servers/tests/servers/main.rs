@@ -1,6 +1,5 @@
 //! Guarantees of the servers on which other tests rely.
 
 mod fault_proxy;
-mod pg_bouncer;
 mod pg_database;
 mod postgres;

@@ -59,24 +59,6 @@ async fn a_request_waits_for_the_response_to_the_request_before_it() {
 }
 
 #[tokio::test]
-async fn the_reader_is_woken_by_the_response() {
-    let (mut client, server) = duplex(1024);
-    let mut stream = stream(server).await;
-    let connection = Rc::clone(stream.connection());
-    client.write_all(HEAD.repeat(2).as_bytes()).await.unwrap();
-    stream.read_exact(&mut [0; HEAD.len()]).await.unwrap();
-
-    let ((), next) = tokio::join!(
-        async {
-            tokio::task::yield_now().await;
-            send_response(&connection);
-        },
-        stream.read_u8()
-    );
-    assert_eq!(next.unwrap(), b'G');
-}
-
-#[tokio::test]
 async fn after_the_filler_of_a_body_the_input_does_not_end() {
     let (_client, server) = duplex(16);
     let mut stream = stream(server).await;

@@ -24,22 +24,6 @@ fn responses_arrive_in_the_order_of_their_requests() {
 }
 
 #[test]
-fn a_hundred_requests_in_one_write_all_get_responses() {
-    let app = TestApp::start();
-    let mut connection = app.connect();
-    let expected: Vec<_> = (0..50).map(|number| format!("Rex {number}")).collect();
-
-    connection.send(expected.iter().map(|name| post(name) + &get("/v1/pets?limit=1")).collect::<String>());
-
-    for name in &expected {
-        let (created, list) = (connection.response(), connection.response());
-        assert_eq!((created.status, list.status), (201, 200));
-        assert_eq!(created.json()["name"], name.as_str());
-    }
-    assert_eq!(names(&app), expected);
-}
-
-#[test]
 fn pipelined_bodies_may_be_split_over_writes() {
     let app = TestApp::start();
     let mut connection = app.connect();

@@ -3,7 +3,7 @@
 use animal_store_test_servers::{Request, Response};
 use serde_json::json;
 
-use crate::test_app::{OTHER_TOKEN, TestApp};
+use crate::test_app::TestApp;
 
 const PET: &str = r#"{"name":"Rex","categoryId":5,"status":"sold"}"#;
 
@@ -88,26 +88,6 @@ fn the_same_key_with_another_pet_is_a_422_and_creates_nothing() {
     // The key still belongs to its own pet.
     assert_replay(&keyed(&app, "order-1", pet).send(), &first);
     assert_eq!(app.get("/v1/pets").json(), json!([first.json()]));
-}
-
-#[test]
-fn an_idempotency_key_is_scoped_by_the_api_key() {
-    let app = TestApp::start();
-    let tom = r#"{"name":"Tom","categoryId":6}"#;
-    let other = |body| {
-        let request = app.anonymous("POST", "/v1/pets").header("Authorization", &format!("Bearer {OTHER_TOKEN}"));
-        request.header("Idempotency-Key", "order-1").json(body).send()
-    };
-    let first = keyed(&app, "order-1", PET).send();
-    assert_created(&first);
-
-    let second = other(tom);
-
-    assert_created(&second);
-    assert_replay(&keyed(&app, "order-1", PET).send(), &first);
-    assert_replay(&other(tom), &second);
-    other(PET).assert_error(422, "idempotency_mismatch");
-    assert_eq!(app.get("/v1/pets").json(), json!([first.json(), second.json()]));
 }
 
 #[test]
