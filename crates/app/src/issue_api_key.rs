@@ -86,4 +86,10 @@ mod tests {
             assert!(matches!(error, IssueApiKeyError::Differs(key) if key == existing));
         }
     }
+
+    #[tokio::test]
+    async fn an_error_of_the_store_is_returned() {
+        let error = issue(Err(ApiKeyStoreError::OutcomeUnknown("cut".into()))).await.unwrap_err();
+        assert!(matches!(error, IssueApiKeyError::Store(ApiKeyStoreError::OutcomeUnknown(_))));
+    }
 }

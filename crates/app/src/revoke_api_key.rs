@@ -45,4 +45,10 @@ mod tests {
     async fn an_unknown_key_is_not_found() {
         assert!(matches!(revoke(Ok(None)).await, Err(ApiKeyChangeError::NotFound(id)) if id.as_str() == "key"));
     }
+
+    #[tokio::test]
+    async fn an_error_of_the_store_is_returned() {
+        let error = revoke(Err(ApiKeyStoreError::OutcomeUnknown("cut".into()))).await.unwrap_err();
+        assert!(matches!(error, ApiKeyChangeError::Store(ApiKeyStoreError::OutcomeUnknown(_))));
+    }
 }

@@ -77,6 +77,38 @@ fn a_failed_migrate_names_the_reason() {
 }
 
 #[test]
+fn with_migrate_check_pending_migrations_prevent_the_start() {
+    let database = PgDatabase::new();
+    let check = || Program::with_postgres(database.url()).env("ANIMAL_STORE_STORAGE__POSTGRES__MIGRATE", "check");
+
+    let exited = check().run();
+    assert_eq!(exited.code, Some(1));
+    assert!(!exited.output().contains("requests get 503"), "{exited:?}");
+    let stderr = exited.stderr.join("\n");
+    assert!(stderr.contains("0001expand") && stderr.contains("animal-store migrate"), "{stderr}");
+
+    assert_eq!(Program::with_postgres(database.url()).args(&["migrate"]).run().code, Some(0));
+    assert_eq!(list(check().start().address()).status, 200);
+}
+
+#[test]
+fn a_schema_expanded_by_a_newer_program_is_one_warning_while_migrations_are_pending_and_later() {
+    let database = PgDatabase::new();
+    database.sql(
+        "CREATE TABLE __diesel_schema_migrations (version varchar(50) PRIMARY KEY, run_on timestamp DEFAULT now());
+        INSERT INTO __diesel_schema_migrations (version) VALUES ('9998expand')",
+    );
+    // At the first start, migrations are pending.
+    for _ in 0..2 {
+        let mut running = Program::with_postgres(database.url()).start();
+        assert_eq!(list(running.address()).status, 200);
+        let lines = running.terminate().stdout;
+        let warnings: Vec<_> = lines.iter().filter(|line| line.contains("9998expand")).collect();
+        assert!(warnings.len() == 1 && warnings[0].contains(r#""level":"WARN""#), "{lines:?}");
+    }
+}
+
+#[test]
 fn a_wrong_password_is_reported_without_showing_it() {
     let server = PostgresServer::with_password("right-password");
     let url = server.url("postgres").replace("postgres@", "postgres:wrong-password@");
