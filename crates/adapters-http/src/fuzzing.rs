@@ -6,7 +6,7 @@ use animal_store_app::ApiToken;
 
 use crate::auth;
 pub use crate::{
-    pets::fuzzing::{decode_cursor, encode_cursor, parse_idempotency_key, parse_query},
+    pets::fuzzing::{parse_idempotency_key, parse_query},
     transport::fuzzing::RequestFraming,
 };
 

@@ -1,6 +1,6 @@
 //! The part of `animal-store doctor` about the file: what has stopped services.
 //!
-//! The diagnosis changes nothing, creates no file, and works beside a running server.
+//! The diagnosis changes no byte of the file, and works beside a running server.
 
 use std::{io, os::unix::fs::MetadataExt, path::Path, time::Duration};
 
@@ -30,7 +30,7 @@ pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
             Finding::warning("sqlite.file", error.to_string(), "the next start of the service runs them")
         }
         Err(error @ SqliteFileError::Missing { .. }) => {
-            Finding::error("sqlite.file", error.to_string(), "only a first start creates it")
+            Finding::error("sqlite.file", error.to_string(), "check the path; a start of the service creates the file")
         }
         Err(error) => Finding::error("sqlite.file", error.to_string(), "resolve this: the service does not start"),
     };

@@ -33,7 +33,7 @@ use self::{
     connection::{configure, establish},
     identity::Identity,
 };
-pub(crate) use self::{connection::connect_once, creation::create};
+pub(crate) use self::{connection::connect_once, creation::create, identity::log_path};
 use crate::{SqliteFileError, metrics::Count, schema};
 
 /// An open file with the current schema. It is closed after the last clone, and the last connection, is dropped.
@@ -105,7 +105,7 @@ impl SqliteFile {
         if matches!(check_exists(path), Err(SqliteFileError::Missing { .. })) {
             create(path)?;
         }
-        Self::migrate(path, timeout).map(|(file, _)| file)
+        Ok(Self::migrate(path, timeout)?.0)
     }
 
     /// Returns the migrations that are pending. Changes nothing.
@@ -131,8 +131,10 @@ impl SqliteFile {
             }
             checked => checked?,
         };
-        let SchemaComparison { pending, newer, .. } = compared;
-        if !pending.is_empty() && migrations == Pending::Refuse {
+        let SchemaComparison { pending, newer, is_new, .. } = compared;
+        // Another process is creating it. One that is empty was left by a start that was killed.
+        let is_created = access == Access::Write && is_new && path.metadata().is_ok_and(|file| file.len() > 0);
+        if !pending.is_empty() && migrations == Pending::Refuse && !is_created {
             return Err(SqliteFileError::Pending { path: path.to_owned(), migrations: pending });
         }
         if !newer.is_empty() {

@@ -14,10 +14,10 @@ pub enum SqliteFileError {
         /// The file.
         path: PathBuf,
     },
-    /// There is no file, or an empty one, but the log of another one.
+    /// There is no file, or an empty one, or one without a log, but the log of another one.
     #[error(
-        "{path}: the file is missing or empty, but its log exists: the last pets may be in {log}. Put the file back \
-         beside its log; if the file is lost for good, move the log away and restore a backup"
+        "{path}: the file of the log {log} is missing, empty or replaced: the last pets may be in the log. Put the file \
+         back beside its log; to use another file, or to make a new one, move the log away first"
     )]
     Lost {
         /// The file.
@@ -117,7 +117,8 @@ pub enum SqliteFileError {
     /// The path no longer names the file that this process has opened.
     #[error(
         "{path}: the file or its log was moved, removed or replaced while this process uses it: creates and lookups of \
-         API keys get 503 until it is back. Move it back, or restart"
+         API keys get 503 until it is back. Move it back; to use another file, stop the service, move the log (-wal) \
+         away, and start it again"
     )]
     Replaced {
         /// The file.

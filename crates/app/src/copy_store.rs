@@ -77,6 +77,9 @@ pub enum CopyError {
     /// The target has a pet that the source does not have, or another one with the same id. Nothing was written.
     #[error("the target contains other pets, for example the one with the id {}: choose an empty target", .0.get())]
     OtherPets(PetId),
+    /// The target got a pet of another writer during the copy.
+    #[error("the target was changed during the copy: stop what writes to it, and repeat the command")]
+    TargetChanged,
     /// Both sides differ after the copy.
     #[error(
         "the target has {target} pets instead of {pets} after the copy, or one of them was changed: stop the services \
@@ -169,10 +172,10 @@ impl CopyStore {
                 let copied = target.pets(after, pets.len()).await.map_err(CopyError::Target)?;
                 pets.retain(|pet| copied.binary_search_by_key(&pet.pet.id(), |copied| copied.pet.id()).is_err());
             }
-            if let Some(first) = pets.first().map(|first| first.pet.id()) {
+            if !pets.is_empty() {
                 added += pets.len() as u64;
                 self.to.add_pets(pets).await.map_err(|error| match error {
-                    BulkStorageError::IdTaken => CopyError::OtherPets(first),
+                    BulkStorageError::IdTaken => CopyError::TargetChanged,
                     error => CopyError::Target(error),
                 })?;
             }

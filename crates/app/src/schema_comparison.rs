@@ -15,6 +15,8 @@ pub struct SchemaComparison {
     pub contracted: Vec<String>,
     /// Whether a program from before the first release made the schema. It recorded whole names.
     pub is_older_layout: bool,
+    /// Whether no migration is recorded.
+    pub is_new: bool,
 }
 
 impl SchemaComparison {
@@ -24,7 +26,7 @@ impl SchemaComparison {
         let (newer, contracted) = unknown.partition(|name| is_expansion(name));
         let pending = program.into_iter().filter(|name| !recorded.contains(name)).collect();
         let is_older_layout = recorded.iter().any(|version| version.contains('_'));
-        Self { pending, newer, contracted, is_older_layout }
+        Self { pending, newer, contracted, is_older_layout, is_new: recorded.is_empty() }
     }
 }
 

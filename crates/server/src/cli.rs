@@ -53,7 +53,7 @@ enum Command {
     /// Administers the API keys in the file or in Redis.
     #[command(subcommand)]
     Keys(keys::Command),
-    /// Examines the file, PostgreSQL, Redis and the certificate, and changes nothing.
+    /// Examines the file, PostgreSQL, Redis and the certificate, and changes none of them.
     Doctor(doctor::DoctorArgs),
     /// Queries /ready of the configured management listener: exit code 0 if the instance is ready.
     Health(health::HealthArgs),

@@ -31,6 +31,7 @@ use std::{collections::BTreeMap, net::SocketAddr};
 
 use secrecy::SecretString;
 
+pub(crate) use self::values::duration;
 pub use self::{
     error::ConfigError,
     key::Key,

@@ -1,8 +1,7 @@
 use animal_store_app::{ApiKeyId, IdempotencyKey};
-use animal_store_domain::{ListQuery, PetId};
+use animal_store_domain::ListQuery;
 
 use super::{
-    cursor,
     idempotency_key::{self, IDEMPOTENCY_KEY},
     list_query,
 };
@@ -21,17 +20,6 @@ fn problems(error: ApiError) -> String {
         ApiError::InvalidBody(problems) | ApiError::InvalidQuery(problems) => problems.to_string(),
         other => panic!("another error: {other:?}"),
     }
-}
-
-/// Encodes the position of a page.
-pub fn encode_cursor(after: PetId) -> String {
-    cursor::encode(after)
-}
-
-/// Decodes a cursor. `None`: it is invalid. `Some(None)`: the start of the list.
-#[expect(clippy::option_option, reason = "an invalid cursor is not the start of the list")]
-pub fn decode_cursor(cursor: &str) -> Option<Option<PetId>> {
-    cursor::decode(cursor).ok()
 }
 
 /// Parses the value of an `Idempotency-Key` header. `None`: it cannot be the value of a header. `Some(None)`: the key

@@ -51,9 +51,9 @@ impl MigrationError {
         matches!(self, Self::Encoding(_) | Self::Pending(_) | Self::OlderLayout | Self::Contracted(_))
     }
 
-    /// Whether the cause may disappear without a change of the database or the program.
+    /// Whether an attempt may soon succeed, and costs others nothing.
     pub(crate) const fn is_temporary(&self) -> bool {
-        matches!(self, Self::Unavailable(_) | Self::Locked(_) | Self::TablesInUse(_))
+        matches!(self, Self::Unavailable(_) | Self::Locked(_))
     }
 }
 

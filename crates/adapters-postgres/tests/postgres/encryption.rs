@@ -51,7 +51,9 @@ impl Case<'_> {
         let Ok(endpoint) = PgEndpoint::parse(&url.into()) else { return Invalid };
         let settings = PostgresSettings { connections_per_worker: 1, ..settings() };
         let Ok((storage, _)) = start_storage(endpoint.clone(), endpoint, settings).await else { return Refused };
-        assert_eq!(storage.repository().list(None, None, 1).await.expect("a list"), []);
+        // It keeps its connection.
+        let repository = storage.repository();
+        assert_eq!(repository.list(None, None, 1).await.expect("a list"), []);
         let connections = format!(
             "SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = '{name}'"
         );

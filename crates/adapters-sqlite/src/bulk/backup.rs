@@ -31,11 +31,11 @@ impl NewBackup {
     /// Creates the temporary folder.
     ///
     /// # Errors
-    /// If a file with the name of the target exists, or if the folder of the target cannot be written.
+    /// If a file with the name of the target, or a log of such a file, exists, or if the folder of the target cannot be written.
     pub fn create(target: &Path) -> Result<Self, BackupError> {
         let failed = |reason: String| BackupError { target: target.to_owned(), reason };
-        if target.symlink_metadata().is_ok() {
-            return Err(failed("a file with this name exists".to_owned()));
+        if target.symlink_metadata().is_ok() || file::log_path(target).exists() {
+            return Err(failed("a file with this name, or a log (-wal) beside it, exists".to_owned()));
         }
         let absolute = absolute(target).map_err(|error| failed(error.to_string()))?;
         let parent = absolute.parent().ok_or_else(|| failed("it is a folder".to_owned()))?;

@@ -1,6 +1,6 @@
 //! Deletes the records of expired idempotency keys. Any number of processes may do so at once.
 
-use diesel::{QueryResult, SqliteConnection, prelude::*};
+use diesel::{QueryResult, SqliteConnection, connection::SimpleConnection, prelude::*};
 
 use super::batch::{millis, since_1970};
 use crate::schema::tables::idempotency_keys::dsl::{api_key_id, expires_at, idempotency_keys, key_digest};
@@ -17,6 +17,8 @@ pub(super) fn sweep(connection: &mut SqliteConnection) -> QueryResult<usize> {
     if keys.is_empty() {
         return Ok(0);
     }
+    // The writer waits for the lock 1 ms at a time.
+    connection.batch_execute("PRAGMA busy_timeout = 1000")?;
     connection.immediate_transaction(|connection| {
         let mut deleted = 0;
         for (api_key, key) in keys {

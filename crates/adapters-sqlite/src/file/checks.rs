@@ -1,6 +1,13 @@
 //! The checks of a file before it is used.
 
-use std::{io::ErrorKind, path::Path, time::Duration};
+use std::{
+    fs::File,
+    io::{self, ErrorKind},
+    mem::ManuallyDrop,
+    os::unix::fs::FileExt,
+    path::Path,
+    time::Duration,
+};
 
 use animal_store_app::SchemaComparison;
 use diesel::{SqliteConnection, connection::SimpleConnection};
@@ -8,7 +15,7 @@ use diesel::{SqliteConnection, connection::SimpleConnection};
 use super::{
     Access,
     connection::connect,
-    identity::{folder_of, log_path},
+    identity::{folder_of, log_paths},
 };
 use crate::{
     SqliteFileError,
@@ -29,26 +36,41 @@ pub(super) fn connect_checked(
     Ok((connection, compared))
 }
 
-/// Distinguishes a file that was never there from one that was moved away from its log. SQLite removes the log beside
-/// an empty file.
+/// Distinguishes a file that was never there from one that was moved away from its log, or replaced beside it. SQLite
+/// removes the log beside an empty file, writes it into a file that it does not belong to, and ignores one beside a link.
 pub(super) fn check_exists(path: &Path) -> Result<(), SqliteFileError> {
-    // Before the size of the file: a first start writes the log after the file.
-    let log = log_path(path);
-    let log_size = log.metadata().map(|log| log.len());
-    match (path.metadata(), log_size) {
-        (Ok(file), _) if file.is_dir() => Err(SqliteFileError::IsFolder { path: path.to_owned() }),
-        (Ok(file), Ok(1..)) if file.len() == 0 => Err(SqliteFileError::Lost { path: path.to_owned(), log }),
-        (Err(error), log_size) if error.kind() == ErrorKind::NotFound => Err(match log_size {
-            // A command that reads leaves an empty one.
-            Ok(1..) => SqliteFileError::Lost { path: path.to_owned(), log },
-            _ if !folder_of(path).is_dir() => SqliteFileError::NoFolder { path: path.to_owned() },
-            _ => SqliteFileError::Missing { path: path.to_owned() },
-        }),
-        _ => Ok(()),
-    }
+    let mut logs = log_paths(path);
+    let log = logs.pop().expect("it has that of the path");
+    // Before the file: a first start writes the log after the file.
+    let size = log.metadata().map(|log| log.len());
+    let path = path.to_owned();
+    let lost = match (path.metadata(), size) {
+        (Ok(file), _) if file.is_dir() => return Err(SqliteFileError::IsFolder { path }),
+        (Ok(file), Ok(1..)) if file.len() == 0 || !has_log(&path).unwrap_or(true) => Some(log),
+        // If the log is empty, it is that of a process that still has the file open.
+        (Err(error), Ok(_)) if error.kind() == ErrorKind::NotFound => Some(log),
+        (Err(error), Err(_)) if error.kind() == ErrorKind::NotFound => {
+            let has_folder = folder_of(&path).is_dir();
+            return Err(if has_folder {
+                SqliteFileError::Missing { path }
+            } else {
+                SqliteFileError::NoFolder { path }
+            });
+        }
+        _ => logs.into_iter().find(|log| log.metadata().is_ok_and(|log| log.len() > 0)),
+    };
+    lost.map_or(Ok(()), |log| Err(SqliteFileError::Lost { path, log }))
 }
 
-/// Refuses the database of another program. An empty file is ours.
+/// Whether the format of the file is the one with a log (<https://sqlite.org/fileformat.html>, offset 18); a backup has
+/// none. The file stays open: to close it would release the locks that SQLite has on it in this process.
+fn has_log(path: &Path) -> io::Result<bool> {
+    let file = ManuallyDrop::new(File::open(path)?);
+    let mut versions = [0; 2];
+    file.read_exact_at(&mut versions, 18)?;
+    Ok(versions == [2, 2])
+}
+
 fn check_program(path: &Path, connection: &mut SqliteConnection) -> Result<(), SqliteFileError> {
     let mut query = |query| {
         let result = number(connection, query);

@@ -1,4 +1,5 @@
 use std::{
+    ffi::OsStr,
     fs::Metadata,
     io,
     os::unix::fs::MetadataExt,
@@ -36,15 +37,21 @@ impl Identity {
 }
 
 /// Returns the path of the log, which is beside the file that a symbolic link names, even if that file is missing.
-pub(super) fn log_path(path: &Path) -> PathBuf {
-    let mut target = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        let Ok(link) = target.read_link() else { break };
-        target = folder_of(&target).join(link);
+pub(crate) fn log_path(path: &Path) -> PathBuf {
+    log_paths(path).pop().expect("it has that of the path")
+}
+
+/// Returns the paths of logs beside the path, and beside each file that it names through symbolic links. SQLite uses the
+/// last one.
+pub(super) fn log_paths(path: &Path) -> Vec<PathBuf> {
+    let mut targets = vec![path.to_owned()];
+    while targets.len() <= MAX_LINKS
+        && let Some(last) = targets.last()
+        && let Ok(link) = last.read_link()
+    {
+        targets.push(folder_of(last).join(link));
     }
-    let mut log = target.into_os_string();
-    log.push("-wal");
-    log.into()
+    targets.into_iter().map(|target| [target.as_os_str(), OsStr::new("-wal")].join(OsStr::new("")).into()).collect()
 }
 
 pub(super) fn folder_of(path: &Path) -> &Path {

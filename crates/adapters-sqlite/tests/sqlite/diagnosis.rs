@@ -48,7 +48,7 @@ async fn a_healthy_file_has_no_finding_but_ok_while_it_is_used_and_after() {
 async fn a_missing_file_is_found_and_not_created() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("pets.db");
-    assert_finding(&findings(&path).await, "sqlite.file", Error, "only a first start creates it");
+    assert_finding(&findings(&path).await, "sqlite.file", Error, "a start of the service creates the file");
     assert_eq!(files_in(folder.path()), [""; 0]);
     fs::write(log_of(&path), "log").expect("written");
     assert_finding(&findings(&path).await, "sqlite.file", Error, "pets.db-wal");

@@ -52,6 +52,14 @@ async fn after_a_kill_a_start_without_the_file_keeps_its_log() {
     // An operator may have created it.
     fs::write(&path, "").expect("written");
     assert_lost(&path);
+    // A backup has no log.
+    let mut backup = fs::read(&moved).expect("read");
+    backup[18..20].fill(1);
+    fs::write(&path, backup).expect("written");
+    assert_lost(&path);
+    fs::remove_file(&path).expect("removed");
+    symlink(&moved, &path).expect("linked");
+    assert_lost(&path);
     fs::rename(&moved, &path).expect("renamed");
     assert_stored(&Store::at(folder, settings()), &confirmed).await;
 }

@@ -183,7 +183,7 @@ async fn a_target_that_is_in_use_is_an_error() {
 
     let stores = Stores::new(1..=PAGE, []).await;
     let error = copy_while_adding(&stores, CopyPass::Check, 5).await;
-    assert!(matches!(error, CopyError::OtherPets(_)), "{error}");
+    assert!(matches!(error, CopyError::TargetChanged), "{error}");
     assert_eq!(pets(&stores.target).await, stored_pets([5]));
 }
 

@@ -1,8 +1,7 @@
 //! `animal-store copy` and `animal-store backup`: copies a store into another one, or into a new SQLite file.
 
 use std::{
-    fs::File,
-    io::Read,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -22,12 +21,9 @@ use crate::{
     wiring::{CopySource, CopyTarget},
 };
 
-/// First bytes of an SQLite file.
-const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
-
 #[derive(Debug, Args)]
 pub(super) struct CopyArgs {
-    /// The store to read: its configuration file, or its SQLite file.
+    /// The store to read: its configuration file (.toml), or its SQLite file.
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
     /// The store to write, which contains no other pets: its configuration file (.toml), or its SQLite file, which is
@@ -83,27 +79,21 @@ pub(super) fn back_up(args: &BackupArgs, config: Config) -> anyhow::Result<()> {
 /// Reads a configuration file, or makes the configuration of an SQLite file. The environment is ignored: it would change
 /// both sides.
 fn load(path: &Path) -> anyhow::Result<Config> {
-    let is_missing = !path.exists() && path.extension().is_none_or(|extension| extension != "toml");
-    let sources = if is_missing || is_sqlite(path) {
+    let sources = if path.extension().is_some_and(|extension| extension == "toml") {
+        Sources { file: Some(path.to_owned()), ..Sources::default() }
+    } else {
         let flags = vec![("storage.sqlite.path".to_owned(), path.display().to_string())];
         Sources { flags, ..Sources::default() }
-    } else {
-        Sources { file: Some(path.to_owned()), ..Sources::default() }
     };
     Ok(Config::load(&sources).map_err(|error| InvalidConfig(format!("{}: {error}", path.display())))?)
-}
-
-fn is_sqlite(path: &Path) -> bool {
-    let mut start = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(SQLITE_MAGIC.len() as u64).read_to_end(&mut start));
-    read.is_ok() && start == SQLITE_MAGIC
 }
 
 /// The backend, and where it keeps the pets. Equal for equal stores.
 fn location(storage: &StorageConfig) -> String {
     match storage {
         StorageConfig::Sqlite(sqlite) => {
-            sqlite.path.canonicalize().unwrap_or_else(|_| sqlite.path.clone()).display().to_string()
+            let file = sqlite.path.metadata().map(|file| format!("{}:{}", file.dev(), file.ino()));
+            file.unwrap_or_else(|_| sqlite.path.display().to_string())
         }
         storage => storage.to_string(),
     }

@@ -5,6 +5,7 @@
 use std::{
     io::{self, ErrorKind, Read, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream},
+    ops::RangeInclusive,
     time::{Duration, Instant},
 };
 
@@ -13,15 +14,17 @@ use clap::Args;
 use serde_json::Value;
 
 use super::{InvalidConfig, options::Settings};
-use crate::config::Config;
+use crate::config::{Config, duration};
 
 /// Maximum number of bytes of a response.
 const MAX_BYTES: usize = 16 * 1024;
 
+const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_mins(1);
+
 #[derive(Debug, Args)]
 pub(super) struct HealthArgs {
     /// Time for the whole request, such as 500ms.
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = timeout)]
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration(TIMEOUTS))]
     timeout: Duration,
     #[command(flatten)]
     pub(super) settings: Settings,
@@ -102,12 +105,6 @@ fn judge(response: &str) -> anyhow::Result<()> {
     }
 }
 
-fn timeout(text: &str) -> Result<Duration, String> {
-    let range = Duration::from_millis(1)..=Duration::from_mins(1);
-    let duration = humantime::parse_duration(text).ok().filter(|duration| range.contains(duration));
-    duration.ok_or_else(|| "a duration from 1ms to 1m, such as 2s".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,7 +128,7 @@ mod tests {
     #[test]
     fn a_timeout_is_a_millisecond_to_a_minute() {
         for (text, milliseconds) in [("1ms", Some(1)), ("1m", Some(60_000)), ("0s", None), ("61s", None), ("5", None)] {
-            assert_eq!(timeout(text).ok(), milliseconds.map(Duration::from_millis), "{text}");
+            assert_eq!(duration(TIMEOUTS)(text).ok(), milliseconds.map(Duration::from_millis), "{text}");
         }
     }
 

@@ -19,10 +19,13 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{options::Settings, random::random_bits};
 use crate::{
-    config::Config,
+    config::{Config, duration},
     telemetry::{self, AUDIT_TARGET},
     wiring::{self, FileUse, SharedFile, suggest_create},
 };
+
+/// 100 years.
+const MAX_DURATION: Duration = Duration::from_hours(876_600);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -50,7 +53,7 @@ pub(super) struct CreateArgs {
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "read,write")]
     scopes: Vec<Scope>,
     /// Lifetime of the token, such as 90d; default: unlimited.
-    #[arg(long, value_name = "DURATION", value_parser = lifetime)]
+    #[arg(long, value_name = "DURATION", value_parser = duration(Duration::from_secs(1)..=MAX_DURATION))]
     expires_in: Option<Duration>,
     /// Creates the SQLite file if there is none.
     #[arg(long)]
@@ -69,7 +72,7 @@ pub(super) struct ListArgs {
     json: bool,
     /// Lists only the keys that were not used for this time, such as 90d. A key that was never used counts from the
     /// creation of its newest token.
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration(Duration::ZERO..=MAX_DURATION))]
     unused_for: Option<Duration>,
     /// Lists only the keys that used getPet, which is deprecated.
     #[arg(long)]
@@ -83,10 +86,10 @@ pub(super) struct RotateArgs {
     /// Id of the key, which does not change.
     id: String,
     /// Maximum time for which the old token stays valid; 0s ends it at once.
-    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration(Duration::ZERO..=MAX_DURATION))]
     grace: Duration,
     /// Lifetime of the new token, such as 90d; default: it expires when the old token would have.
-    #[arg(long, value_name = "DURATION", value_parser = lifetime)]
+    #[arg(long, value_name = "DURATION", value_parser = duration(Duration::from_secs(1)..=MAX_DURATION))]
     expires_in: Option<Duration>,
     #[command(flatten)]
     settings: Settings,
@@ -134,9 +137,7 @@ async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result
     let token = if args.token_stdin { read_token(io::stdin().lock())? } else { ApiToken::from_random(&random_bits()?) };
     let added = match IssueApiKey::new(store).execute(key.clone(), &token, args.expires_in).await {
         Ok(added) => added,
-        Err(IssueApiKeyError::Store(error)) => {
-            return Err(store_error(error, &key.id, "created", |text| audit(&key, text)));
-        }
+        Err(IssueApiKeyError::Store(error)) => return Err(store_error(error, &key.id, "created")),
         Err(error) => return Err(error.into()),
     };
     match added {
@@ -195,22 +196,20 @@ pub(super) fn audit(key: &ApiKey, change: &str) {
 }
 
 fn change_error(error: ApiKeyChangeError, id: &ApiKeyId, change: &str) -> anyhow::Error {
-    let audit = |text: &str| tracing::warn!(target: AUDIT_TARGET, api_key = id.as_str(), "{text}");
     match error {
-        ApiKeyChangeError::Store(error) => store_error(error, id, change, audit),
+        ApiKeyChangeError::Store(error) => store_error(error, id, change),
         error @ ApiKeyChangeError::NotFound(_) => error.into(),
     }
 }
 
 /// Converts an error of the store. After an unknown outcome, both the audit log and the error message name the key.
-fn store_error(error: ApiKeyStoreError, id: &ApiKeyId, change: &str, audit: impl FnOnce(&str)) -> anyhow::Error {
-    let unknown = matches!(error, ApiKeyStoreError::OutcomeUnknown(_));
-    let error = anyhow::Error::new(error);
-    if !unknown {
-        return error;
+fn store_error(error: ApiKeyStoreError, id: &ApiKeyId, change: &str) -> anyhow::Error {
+    if !matches!(error, ApiKeyStoreError::OutcomeUnknown(_)) {
+        return error.into();
     }
-    audit(&format!("outcome unknown: the API key may have been {change}"));
-    error.context(format!("API key {id}"))
+    let api_key = id.as_str();
+    tracing::warn!(target: AUDIT_TARGET, api_key, "outcome unknown: the API key may have been {change}");
+    anyhow::Error::new(error).context(format!("API key {id}"))
 }
 
 fn print(key: &ApiKey, token: &ApiToken) -> anyhow::Result<()> {
@@ -235,17 +234,4 @@ fn read_token(input: impl Read) -> anyhow::Result<ApiToken> {
 fn parse_id(text: &str) -> anyhow::Result<ApiKeyId> {
     ensure!(!ApiToken::has_prefix(text), "the argument is a token, not an id: `animal-store keys list` shows the ids");
     Ok(ApiKeyId::parse(text)?)
-}
-
-const MAX_DURATION: Duration = Duration::from_hours(100 * 366 * 24);
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let duration = humantime::parse_duration(text).ok().filter(|&duration| duration <= MAX_DURATION);
-    duration.ok_or_else(|| "a duration has a unit, such as 30m, 24h or 90d, and is at most 100 years".to_owned())
-}
-
-fn lifetime(text: &str) -> Result<Duration, String> {
-    let min = Duration::from_secs(1);
-    self::duration(text)
-        .and_then(|duration| if duration >= min { Ok(duration) } else { Err("must be at least 1s".to_owned()) })
 }

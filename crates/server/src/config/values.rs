@@ -211,7 +211,7 @@ pub(super) fn number<T: FromStr + PartialOrd + Display>(
 }
 
 /// Parses a duration with its unit: `300ms`, `5s`, `1m 30s`.
-pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&str) -> Result<Duration, String> {
+pub(crate) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&str) -> Result<Duration, String> + Clone {
     move |text| {
         let duration = humantime::parse_duration(text).ok().filter(|duration| range.contains(duration));
         duration.ok_or_else(|| {

@@ -36,7 +36,9 @@ impl SharedFile {
         let (path, timeout, usage) = (config.path.clone(), config.settings.timeout, self.usage);
         let opened = spawn_blocking(move || match usage {
             FileUse::Read => SqliteFile::open_read_only(&path, timeout),
-            FileUse::WriteOrCreate if !path.exists() => SqliteFile::create_or_migrate(&path, timeout),
+            FileUse::WriteOrCreate if path.metadata().map_or(true, |file| file.len() == 0) => {
+                SqliteFile::create_or_migrate(&path, timeout)
+            }
             FileUse::Write | FileUse::WriteOrCreate => SqliteFile::open(&path, timeout),
             FileUse::Serve => SqliteFile::create_or_migrate(&path, timeout),
         });

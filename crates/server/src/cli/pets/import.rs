@@ -6,9 +6,10 @@
 mod lines;
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Write},
-    path::PathBuf,
+    os::unix::fs::FileTypeExt,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -19,8 +20,11 @@ use animal_store_app::{
 };
 use anyhow::{Context, bail, ensure};
 use backon::{BackoffBuilder, ExponentialBuilder};
-use clap::Args;
-use tokio::{task::JoinSet, time::sleep};
+use clap::{Args, builder::NonEmptyStringValueParser};
+use tokio::{
+    task::{JoinSet, spawn_blocking},
+    time::sleep,
+};
 
 use self::lines::{Line, Lines};
 use crate::{
@@ -44,7 +48,7 @@ pub(in crate::cli) struct ImportArgs {
     input: PathBuf,
     /// Name of the import; default: the digest of the file. An import that is repeated under its name within the
     /// retention of idempotency keys adds only the pets that are missing.
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// File to create for the numbers of refused lines and the reasons; default: standard error.
     #[arg(long, value_name = "FILE")]
@@ -74,8 +78,10 @@ async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
     let path = (args.input.as_os_str() != "-").then_some(&*args.input);
     let name = match (args.name, path) {
         (Some(name), _) => name,
-        (None, Some(path)) => lines::digest(path).with_context(unreadable)?,
-        (None, None) => bail!(InvalidConfig("standard input needs --name: the name of the import".to_owned())),
+        (None, Some(path)) if !fs::metadata(path).is_ok_and(|input| input.file_type().is_fifo()) => {
+            lines::digest(path).with_context(unreadable)?
+        }
+        (None, _) => bail!(InvalidConfig("standard input and a pipe can be read only once: add --name".to_owned())),
     };
     let mut rejected = Rejected::new(args.rejected.as_ref())?;
     let usage = if args.create { FileUse::WriteOrCreate } else { FileUse::Write };
@@ -87,11 +93,14 @@ async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
     let creates = storage.as_ref().map(|storage| CreatePet::new((storage.new_repository)()));
     let access = access()?;
     let (mut added, mut present, mut refused) = (0_u64, 0_u64, 0_u64);
-    let mut lines = Lines::open(path, args.quiet).with_context(unreadable)?;
+    let (path, quiet) = (path.map(Path::to_owned), args.quiet);
+    // A pipe blocks until its writer opens it.
+    let opened = spawn_blocking(move || Lines::open(path.as_deref(), quiet)).await?;
+    let mut lines = opened.with_context(unreadable)?;
     let (mut in_flight, mut at_end) = (JoinSet::new(), false);
     loop {
         tokio::select! {
-            line = lines.recv(), if !at_end && in_flight.len() < IN_FLIGHT => match (line, &creates) {
+            line = lines.receiver.recv(), if !at_end && in_flight.len() < IN_FLIGHT => match (line, &creates) {
                 (None, _) => at_end = true,
                 (Some(Line { number, pet: Err(reason) }), _) => {
                     refused += 1;
@@ -120,7 +129,8 @@ async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
     if !args.dry_run {
         let retention = humantime::format_duration(retention);
         result.push(("already present", present.to_string()));
-        result.push(("repeated under the name", format!("{name}, it adds only what is missing, for {retention}")));
+        result.push(("name", name));
+        result.push(("a repetition under this name adds only what is missing for", retention.to_string()));
     }
     result.push(("refused", refused.to_string()));
     result.push(("duration", format!("{:.1?}", started.elapsed())));
@@ -137,22 +147,20 @@ fn access() -> anyhow::Result<WriteAccess> {
 
 /// Creates a pet. A failure that may pass is retried: the idempotency key prevents a second pet.
 async fn create(create: CreatePet, access: WriteAccess, request: AddPet) -> Result<AddedPet, AddPetError> {
-    let pauses = ExponentialBuilder::new().with_min_delay(Duration::from_millis(100)).with_max_times(7).with_jitter();
-    let mut pauses = pauses.build();
+    let backoff = ExponentialBuilder::new().with_min_delay(Duration::from_millis(100)).with_max_times(7);
+    let mut pauses = backoff.with_jitter().build();
     loop {
         let error = match create.execute(&access, request.clone()).await {
             Ok(added) => return Ok(added),
             Err(error) => error,
         };
-        match (is_temporary(&error), pauses.next()) {
-            (true, Some(pause)) => sleep(pause).await,
-            _ => return Err(error),
+        match (&error, pauses.next()) {
+            (AddPetError::IdempotencyMismatch | AddPetError::NotStored(StorageError::Corrupt(_)), _) | (_, None) => {
+                return Err(error);
+            }
+            (_, Some(pause)) => sleep(pause).await,
         }
     }
-}
-
-const fn is_temporary(error: &AddPetError) -> bool {
-    !matches!(error, AddPetError::IdempotencyMismatch | AddPetError::NotStored(StorageError::Corrupt(_)))
 }
 
 /// The report of refused lines.
@@ -161,7 +169,8 @@ struct Rejected(Box<dyn Write>);
 impl Rejected {
     fn new(file: Option<&PathBuf>) -> anyhow::Result<Self> {
         let Some(path) = file else { return Ok(Self(Box::new(io::stderr()))) };
-        let file = File::create_new(path).with_context(|| format!("{} cannot be created", path.display()))?;
+        let file =
+            File::create_new(path).with_context(|| format!("{} cannot be created for --rejected", path.display()))?;
         Ok(Self(Box::new(file)))
     }
 

@@ -30,7 +30,8 @@ pub(super) struct Line {
 
 /// The lines, which a thread of its own reads and parses.
 pub(super) struct Lines {
-    receiver: Receiver<Line>,
+    /// It ends after the last line, or after an error that [`finish`](Self::finish) returns.
+    pub(super) receiver: Receiver<Line>,
     thread: JoinHandle<io::Result<()>>,
 }
 
@@ -64,11 +65,6 @@ impl Lines {
         Ok(Self { receiver, thread })
     }
 
-    /// Returns the next line. `None` after the last one, or after an error that [`finish`](Self::finish) returns.
-    pub(super) async fn recv(&mut self) -> Option<Line> {
-        self.receiver.recv().await
-    }
-
     pub(super) fn finish(self) -> io::Result<()> {
         drop(self.receiver);
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the reader panicked")))
@@ -92,7 +88,8 @@ fn send_lines(mut input: impl BufRead, sender: &Sender<Line>) -> io::Result<()> 
         } else {
             parse_line(&text).map(|pet| {
                 let digest = PetDigest::from_pet(&pet);
-                let count = counts.entry(half(digest.as_bytes())).or_default();
+                let ([half, _], _) = digest.as_bytes().as_chunks() else { unreachable!("32 bytes are two times 16") };
+                let count = counts.entry(*half).or_default();
                 *count += 1;
                 (pet, format!("{} {count}", hex::encode(digest.as_bytes())))
             })
@@ -102,11 +99,6 @@ fn send_lines(mut input: impl BufRead, sender: &Sender<Line>) -> io::Result<()> 
         }
     }
     Ok(())
-}
-
-fn half(digest: &[u8; 32]) -> [u8; 16] {
-    let [first, _] = digest.as_chunks().0 else { unreachable!("32 bytes are two times 16") };
-    *first
 }
 
 #[cfg(test)]
