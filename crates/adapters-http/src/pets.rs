@@ -30,7 +30,7 @@ pub fn parse_line(line: &[u8]) -> Result<NewPet, String> {
     new_pet_request::parse(line, "the line").map_err(|problems| problems.to_string())
 }
 
-/// Returns a pet as a line of such a file, with its id and the end of the line.
+/// Returns a pet as a line of NDJSON: a JSON object with the id, and a line feed.
 pub fn line(pet: &Pet) -> Vec<u8> {
     let mut line = pet_response::pet(pet);
     line.push(b'\n');

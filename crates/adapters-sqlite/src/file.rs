@@ -1,7 +1,7 @@
 //! The file: how it is created, checked, opened and closed.
 //!
 //! **Problem.** SQLite opens whatever a path names: it creates a missing file and removes the log (`-wal`) beside it,
-//! in which the last pets may be. It goes on with a file that was moved, whose pets nobody finds any more. A file can
+//! which may contain the last pets. It goes on with a file that was moved, so pets are added to a lost file. A file can
 //! also be of another program or of another release, and several processes may use it at once.
 //!
 //! **Invariant.** No connection creates a file: only the first start does, with mode 0600, and never beside a log. A

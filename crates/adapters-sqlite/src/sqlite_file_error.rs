@@ -16,8 +16,8 @@ pub enum SqliteFileError {
     },
     /// There is no file, or an empty one, or one without a log, but the log of another one.
     #[error(
-        "{path}: the file of the log {log} is missing, empty or replaced: the last pets may be in the log. Put the file \
-         back beside its log; to use another file, or to make a new one, move the log away first"
+        "{path}: the file of the log {log} is missing, empty or replaced: the last pets may be in the log. Put the \
+         file back beside its log; to use another file, or to make a new one, move the log away first"
     )]
     Lost {
         /// The file.

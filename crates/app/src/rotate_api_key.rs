@@ -16,8 +16,8 @@ impl RotateApiKey {
         Self { store }
     }
 
-    /// Stores the new token and returns the key with the end of its old tokens. The old tokens expire after `grace` at the latest. Without a lifetime,
-    /// the new token expires when the newest old token would have.
+    /// Stores the new token and returns the key with the end of its old tokens. The old tokens expire after `grace` at
+    /// the latest. Without a lifetime, the new token expires when the newest old token would have.
     ///
     /// # Errors
     /// See [`ApiKeyChangeError`].

@@ -1,8 +1,8 @@
 //! A backup: a new file that gets its name when it is complete, and that is a store of its own.
 
 use std::{
+    error::Error,
     fs::{File, hard_link},
-    io,
     path::{Path, PathBuf, absolute},
 };
 
@@ -21,6 +21,8 @@ pub struct BackupError {
     reason: String,
 }
 
+type Failure = Box<dyn Error + Send + Sync>;
+
 /// A backup that is not complete. It is in a temporary folder beside its target, which is removed if this is dropped.
 pub struct NewBackup {
     target: PathBuf,
@@ -31,7 +33,7 @@ impl NewBackup {
     /// Creates the temporary folder.
     ///
     /// # Errors
-    /// If a file with the name of the target, or a log of such a file, exists, or if the folder of the target cannot be written.
+    /// If the target or its log exists, or if the folder of the target cannot be written.
     pub fn create(target: &Path) -> Result<Self, BackupError> {
         let failed = |reason: String| BackupError { target: target.to_owned(), reason };
         if target.symlink_metadata().is_ok() || file::log_path(target).exists() {
@@ -55,15 +57,13 @@ impl NewBackup {
     /// If the file cannot be read, or the backup cannot be written.
     pub async fn vacuum_from(&self, file: SqliteFile) -> Result<(), BackupError> {
         let path = self.path();
-        let written = spawn_blocking(move || {
-            file::create(&path).map_err(|error| error.to_string())?;
+        let written = spawn_blocking(move || -> Result<(), Failure> {
+            file::create(&path)?;
             let path = path.to_str().ok_or("the path is not UTF-8")?;
-            let mut connection = file.connect().map_err(|error| error.to_string())?;
-            let statement = sql_query("VACUUM INTO ?").bind::<Text, _>(path);
-            statement.execute(&mut *connection).map(drop).map_err(|error| error.to_string())
+            sql_query("VACUUM INTO ?").bind::<Text, _>(path).execute(&mut *file.connect()?)?;
+            Ok(())
         });
-        let written = written.await.unwrap_or_else(|error| Err(error.to_string()));
-        written.map_err(|reason| BackupError { target: self.target.clone(), reason })
+        written.await.unwrap_or_else(|error| Err(error.into())).map_err(|error| self.error(&*error))
     }
 
     /// Writes the backup to the disk, as one file, and gives it its name. No connection to it may be open.
@@ -71,18 +71,19 @@ impl NewBackup {
     /// # Errors
     /// If it cannot be written, or if a file with its name exists by now.
     pub fn finish(self) -> Result<(), BackupError> {
-        let path = self.path();
-        let switched = file::connect_once(&path).map_err(|error| error.to_string()).and_then(|mut connection| {
-            // A log would be a second file.
-            connection.batch_execute("PRAGMA journal_mode = DELETE").map_err(|error| error.to_string())
-        });
-        let named = || -> io::Result<()> {
+        let written = || -> Result<(), Failure> {
+            let path = self.path();
+            // A log would be a second file. The connection is closed before the file is opened.
+            file::connect_once(&path)?.batch_execute("PRAGMA journal_mode = DELETE")?;
             File::open(&path)?.sync_all()?;
             // Unlike a renaming, this replaces no file.
             hard_link(&path, &self.target)?;
-            File::open(self.target.parent().unwrap_or(Path::new("/")))?.sync_all()
+            Ok(File::open(self.target.parent().unwrap_or(Path::new("/")))?.sync_all()?)
         };
-        let written = switched.and_then(|()| named().map_err(|error| error.to_string()));
-        written.map_err(|reason| BackupError { target: self.target.clone(), reason })
+        written().map_err(|error| self.error(&*error))
+    }
+
+    fn error(&self, error: &dyn Error) -> BackupError {
+        BackupError { target: self.target.clone(), reason: error.to_string() }
     }
 }

@@ -164,8 +164,9 @@ impl Writer {
         if self.file.check_in_place().is_err() {
             return;
         }
+        let file = self.file.clone();
         let swept =
-            self.connection().and_then(|connection| sweep::sweep(connection).map_err(|error| error.to_string()));
+            self.connection().and_then(|connection| sweep::sweep(&file, connection).map_err(|error| error.to_string()));
         match swept {
             // There may be more: they come after the creates that wait.
             Ok(sweep::BATCH_SIZE) => self.next_sweep = Instant::now(),

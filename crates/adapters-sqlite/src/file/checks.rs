@@ -37,7 +37,7 @@ pub(super) fn connect_checked(
 }
 
 /// Distinguishes a file that was never there from one that was moved away from its log, or replaced beside it. SQLite
-/// removes the log beside an empty file, writes it into a file that it does not belong to, and ignores one beside a link.
+/// removes a log beside an empty file, writes a log into any other file, and ignores a log beside a link.
 pub(super) fn check_exists(path: &Path) -> Result<(), SqliteFileError> {
     let mut logs = log_paths(path);
     let log = logs.pop().expect("it has that of the path");

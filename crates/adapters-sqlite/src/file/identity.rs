@@ -41,8 +41,8 @@ pub(crate) fn log_path(path: &Path) -> PathBuf {
     log_paths(path).pop().expect("it has that of the path")
 }
 
-/// Returns the paths of logs beside the path, and beside each file that it names through symbolic links. SQLite uses the
-/// last one.
+/// Returns the path of a log beside the path, and beside each file that it names through symbolic links. SQLite uses
+/// the last one.
 pub(super) fn log_paths(path: &Path) -> Vec<PathBuf> {
     let mut targets = vec![path.to_owned()];
     while targets.len() <= MAX_LINKS

@@ -11,7 +11,7 @@ use diesel::SqliteConnection;
 
 use super::{
     error::{KeyError, Refusal},
-    store::{SqliteApiKeyStore, find_key, insert_key, insert_token},
+    store::{SqliteApiKeyStore, find_key, insert_key, insert_token, whole_second},
     tokens::{TokenRow, corrupt, read_valid},
 };
 use crate::{
@@ -50,12 +50,11 @@ pub(crate) fn records(connection: &mut SqliteConnection, now: SystemTime) -> Res
 }
 
 fn record(row: &TokenRow) -> Result<ApiKeyRecord, KeyError> {
-    let created = row.created_at.div_euclid(1000).saturating_mul(1000);
     Ok(ApiKeyRecord {
         key: row.key()?,
         digest: row.digest().ok_or_else(|| corrupt(row.id(), "the digest of a token is malformed"))?,
         last_four: row.last_four()?,
-        created: from_milliseconds(created),
+        created: whole_second(row.created_at),
         expires: row.expires_at.map(from_milliseconds),
     })
 }

@@ -219,7 +219,8 @@ fn entry(row: &TokenRow) -> Result<TokenEntry, KeyError> {
     })
 }
 
-fn whole_second(milliseconds: i64) -> SystemTime {
+/// Returns the whole second of a time in milliseconds since 1970.
+pub(super) fn whole_second(milliseconds: i64) -> SystemTime {
     from_milliseconds(milliseconds.div_euclid(1000).saturating_mul(1000))
 }
 
