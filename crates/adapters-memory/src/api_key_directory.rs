@@ -2,7 +2,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel, Scopes,
-    ports::{ApiKeyDirectory, ApiKeyDirectoryError, ApiKeyUse, ApiKeyUses},
+    ports::{ApiKeyDirectory, ApiKeyUse, ApiKeyUses, StoreFailure},
 };
 use async_trait::async_trait;
 use secrecy::SecretString;
@@ -33,7 +33,7 @@ impl MemoryApiKeyDirectory {
 
 #[async_trait]
 impl ApiKeyDirectory for MemoryApiKeyDirectory {
-    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
+    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
         Ok(self.keys.get(&digest).cloned())
     }
 }

@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StorageError};
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure};
 use animal_store_domain::{NewPet, Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
@@ -78,9 +78,9 @@ impl Pets {
         }
     }
 
-    fn append(&mut self, pet: NewPet) -> Result<Pet, StorageError> {
+    fn append(&mut self, pet: NewPet) -> Result<Pet, StoreFailure> {
         let id = i64::try_from(self.all.len() + 1).ok().and_then(|id| PetId::parse(id).ok());
-        let pet = Pet::new(id.ok_or(StorageError::Overloaded)?, pet);
+        let pet = Pet::new(id.ok_or(StoreFailure::Overloaded)?, pet);
         if let Some(status) = pet.new_pet().status() {
             self.by_status[status as usize].push(pet.id());
         }
@@ -96,7 +96,7 @@ impl PetRepository for MemoryPetRepository {
         status: Option<PetStatus>,
         after: Option<PetId>,
         limit: usize,
-    ) -> Result<Vec<Pet>, StorageError> {
+    ) -> Result<Vec<Pet>, StoreFailure> {
         let pets = self.read();
         Ok(match status {
             Some(status) => pets.list_by_status(status, after, limit),
@@ -104,7 +104,7 @@ impl PetRepository for MemoryPetRepository {
         })
     }
 
-    async fn find(&self, id: PetId) -> Result<Option<Pet>, StorageError> {
+    async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
         Ok(self.read().find(id).cloned())
     }
 

@@ -16,7 +16,7 @@ mod records;
 
 use animal_store_app::{
     IdempotencyKey,
-    ports::{BulkStorage, BulkStorageError, IdempotencyRecord, StorageSnapshot, StoredPet},
+    ports::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet},
 };
 use animal_store_domain::PetId;
 use async_trait::async_trait;
@@ -59,14 +59,14 @@ impl PgBulkStorage {
         Self { endpoint, settings }
     }
 
-    async fn connect(&self) -> Result<BulkConnection, BulkStorageError> {
+    async fn connect(&self) -> Result<BulkConnection, StoreFailure> {
         BulkConnection::open(&self.endpoint, &self.settings).await
     }
 }
 
 #[async_trait]
 impl BulkStorage for PgBulkStorage {
-    async fn check_writable(&self) -> Result<(), BulkStorageError> {
+    async fn check_writable(&self) -> Result<(), StoreFailure> {
         let connection = self.connect().await?;
         let read_only = "SELECT WHERE current_setting('transaction_read_only') = 'on'";
         if !connection.query(read_only, &[]).await?.is_empty() {
@@ -79,24 +79,24 @@ impl BulkStorage for PgBulkStorage {
         }
     }
 
-    async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, BulkStorageError> {
+    async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {
         let connection = self.connect().await?;
         connection.begin(SNAPSHOT).await?;
         Ok(Box::new(PgSnapshot(connection)))
     }
 
-    async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<(), BulkStorageError> {
+    async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<(), StoreFailure> {
         pets::add(&self.connect().await?, &pets).await
     }
 
-    async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), BulkStorageError> {
+    async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), StoreFailure> {
         records::add(&self.connect().await?, records).await
     }
 }
 
 #[async_trait]
 impl StorageSnapshot for PgSnapshot {
-    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, BulkStorageError> {
+    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, StoreFailure> {
         pets::page(&self.0, after, limit).await
     }
 
@@ -104,7 +104,7 @@ impl StorageSnapshot for PgSnapshot {
         &self,
         after: Option<IdempotencyKey>,
         limit: usize,
-    ) -> Result<Vec<IdempotencyRecord>, BulkStorageError> {
+    ) -> Result<Vec<IdempotencyRecord>, StoreFailure> {
         records::page(&self.0, after, limit).await
     }
 }

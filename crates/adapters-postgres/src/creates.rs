@@ -82,7 +82,7 @@ impl Creates {
                 self.keyed.send(KeyedAdd { pet, in_flight }).await
             }
         };
-        added.unwrap_or_else(|| Err(AddPetError::OutcomeUnknown("the writer has stopped".into())))
+        added.unwrap_or_else(|| Err(AddPetError::Store(StoreFailure::OutcomeUnknown("the writer has stopped".into()))))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt::Write, iter::successors};
 
-use animal_store_app::ports::StorageError;
+use animal_store_app::ports::StoreFailure;
 use thiserror::Error;
 use tokio_postgres::error::{Severity, SqlState};
 
@@ -53,7 +53,7 @@ impl ConnectionError {
 #[error("there is no connection to PostgreSQL")]
 pub(crate) struct NotConnected;
 
-impl From<NotConnected> for StorageError {
+impl From<NotConnected> for StoreFailure {
     fn from(error: NotConnected) -> Self {
         Self::Unavailable(error.into())
     }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StorageError};
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
@@ -25,11 +25,11 @@ impl PetRepository for PgPetRepository {
         status: Option<PetStatus>,
         after: Option<PetId>,
         limit: usize,
-    ) -> Result<Vec<Pet>, StorageError> {
+    ) -> Result<Vec<Pet>, StoreFailure> {
         self.reads.list(status, after, limit).await
     }
 
-    async fn find(&self, id: PetId) -> Result<Option<Pet>, StorageError> {
+    async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
         self.reads.find(id).await
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use animal_store_app::{
     CorruptRow, PetColumns,
-    ports::{Cause, StorageError, StoredPet},
+    ports::{Cause, StoreFailure, StoredPet},
     status_number,
 };
 use animal_store_domain::{CreationTime, CreationTimeError, NewPet, Pet, PetName, PetNameError, PetStatus};
@@ -76,9 +76,9 @@ pub(crate) fn rows_of(arrays: PetArrays, status: Option<PetStatus>) -> impl Iter
 }
 
 impl TryFrom<PetRow> for Pet {
-    type Error = StorageError;
+    type Error = StoreFailure;
 
-    fn try_from(row: PetRow) -> Result<Self, StorageError> {
+    fn try_from(row: PetRow) -> Result<Self, StoreFailure> {
         let PetRow { id, name: StoredName(name), category_id, status } = row;
         Ok(Self::try_from(PetColumns { id, name, category_id, status })?)
     }

@@ -19,7 +19,7 @@ mod session;
 
 use std::sync::{Arc, OnceLock};
 
-use animal_store_app::ports::StorageError;
+use animal_store_app::ports::StoreFailure;
 use animal_store_domain::{Pet, PetId, PetStatus};
 
 use self::{
@@ -50,7 +50,7 @@ impl Reads {
         Self { settings, batchers: OnceLock::new() }
     }
 
-    pub(crate) async fn find(&self, id: PetId) -> Result<Option<Pet>, StorageError> {
+    pub(crate) async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
         respond(&self.batchers().gets, Get(id)).await
     }
 
@@ -59,7 +59,7 @@ impl Reads {
         status: Option<PetStatus>,
         after: Option<PetId>,
         limit: usize,
-    ) -> Result<Vec<Pet>, StorageError> {
+    ) -> Result<Vec<Pet>, StoreFailure> {
         let Batchers { lists, lists_by_status, .. } = self.batchers();
         let batcher = if status.is_some() { lists_by_status } else { lists };
         respond(batcher, List { status, after, limit }).await
@@ -81,7 +81,7 @@ impl Reads {
     }
 }
 
-async fn respond<R: Read>(batcher: &Batcher<Batched<R>>, read: R) -> Result<R::Response, StorageError> {
+async fn respond<R: Read>(batcher: &Batcher<Batched<R>>, read: R) -> Result<R::Response, StoreFailure> {
     let response = batcher.send(Batched(read)).await;
-    response.unwrap_or_else(|| Err(StorageError::Unavailable("the dispatcher of reads has stopped".into())))
+    response.unwrap_or_else(|| Err(StoreFailure::Unavailable("the dispatcher of reads has stopped".into())))
 }

@@ -3,7 +3,7 @@
 //! The handles are made once: a cached lookup costs one atomic addition. The gauges of the cache and of the lease are
 //! computed when the metrics are read, see `lookup/gauges.rs`.
 
-use animal_store_app::ports::ApiKeyDirectoryError;
+use animal_store_app::ports::StoreFailure;
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
@@ -53,13 +53,13 @@ impl Metrics {
         metrics
     }
 
-    pub(crate) fn count_failure(&self, error: &ApiKeyDirectoryError) {
+    pub(crate) fn count_failure(&self, error: &StoreFailure) {
         let [timeout, unavailable, overloaded, corrupt] = &self.failures;
         let counter = match error {
-            ApiKeyDirectoryError::Timeout => timeout,
-            ApiKeyDirectoryError::Unavailable(_) => unavailable,
-            ApiKeyDirectoryError::Overloaded => overloaded,
-            ApiKeyDirectoryError::Corrupt(_) => corrupt,
+            StoreFailure::Timeout => timeout,
+            StoreFailure::Unavailable(_) => unavailable,
+            StoreFailure::Overloaded => overloaded,
+            StoreFailure::Corrupt(_) => corrupt,
         };
         counter.inc();
     }

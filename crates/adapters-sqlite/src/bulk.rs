@@ -13,7 +13,7 @@ mod records;
 mod snapshot;
 mod storage;
 
-use animal_store_app::ports::BulkStorageError;
+use animal_store_app::ports::StoreFailure;
 
 pub use backup::{BackupError, NewBackup};
 pub use snapshot::SqliteSnapshot;
@@ -32,11 +32,11 @@ type BulkError = AccessError<IdTaken>;
 pub(crate) struct IdTaken;
 
 /// Converts an error into that of the port.
-fn port_error(error: BulkError, file: &SqliteFile) -> BulkStorageError {
+fn port_error(error: BulkError, file: &SqliteFile) -> StoreFailure {
     match error.into_failure(file.path()) {
-        Failure::Unavailable(cause) => BulkStorageError::Unavailable(cause),
-        Failure::OutcomeUnknown(cause) => BulkStorageError::OutcomeUnknown(cause),
-        Failure::Corrupt(cause) => BulkStorageError::Corrupt(cause),
-        Failure::Refused(IdTaken) => BulkStorageError::IdTaken,
+        Failure::Unavailable(cause) => StoreFailure::Unavailable(cause),
+        Failure::OutcomeUnknown(cause) => StoreFailure::OutcomeUnknown(cause),
+        Failure::Corrupt(cause) => StoreFailure::Corrupt(cause),
+        Failure::Refused(IdTaken) => StoreFailure::IdTaken,
     }
 }

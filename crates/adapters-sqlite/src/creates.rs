@@ -15,7 +15,7 @@ mod writer;
 
 use std::{sync::Arc, time::Duration};
 
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet, StorageError};
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, StoreFailure};
 use tokio::{
     sync::{mpsc, oneshot},
     time::timeout,
@@ -51,7 +51,7 @@ impl Creates {
         if response.is_err() {
             if ticket.withdraw() {
                 self.metrics.create_timeouts.inc();
-                return Err(StorageError::Timeout.into());
+                return Err(StoreFailure::Timeout.into());
             }
             // The transaction began: the create waits for the disk only.
             response = timeout(self.timeout, &mut receiver).await;
@@ -59,22 +59,22 @@ impl Creates {
         ticket.responded();
         let result = match response {
             Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(AddPetError::OutcomeUnknown("the writer panicked".into())),
-            Err(_) => Err(AddPetError::OutcomeUnknown("the disk did not respond in time".into())),
+            Ok(Err(_)) => Err(AddPetError::Store(StoreFailure::OutcomeUnknown("the writer panicked".into()))),
+            Err(_) => Err(AddPetError::Store(StoreFailure::OutcomeUnknown("the disk did not respond in time".into()))),
         };
-        if matches!(result, Err(AddPetError::OutcomeUnknown(_))) {
+        if matches!(result, Err(AddPetError::Store(StoreFailure::OutcomeUnknown(_)))) {
             self.metrics.unknown_outcomes.inc();
         }
         result
     }
 
     /// Checks that the writer can begin a transaction, in the file that the path names.
-    pub(crate) async fn check(&self) -> Result<(), StorageError> {
+    pub(crate) async fn check(&self) -> Result<(), StoreFailure> {
         let (sender, receiver) = oneshot::channel();
         let _ticket = self.queue.add(Write::Check { sender })?;
         match timeout(self.timeout, receiver).await {
-            Ok(response) => response.unwrap_or_else(|_| Err(StorageError::Unavailable("the writer panicked".into()))),
-            Err(_) => Err(StorageError::Timeout),
+            Ok(response) => response.unwrap_or_else(|_| Err(StoreFailure::Unavailable("the writer panicked".into()))),
+            Err(_) => Err(StoreFailure::Timeout),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Failures of SQLite. Diesel passes on their messages, but not their codes.
 
-use animal_store_app::ports::StorageError;
+use animal_store_app::ports::StoreFailure;
 use diesel::result::{DatabaseErrorKind, Error};
 
 use crate::SqliteFileError;
@@ -36,19 +36,19 @@ pub(crate) fn is_about_one_row(error: &Error) -> bool {
 }
 
 /// `DeserializationError`: a value is not valid.
-pub(crate) fn read_error(error: Error) -> StorageError {
+pub(crate) fn read_error(error: Error) -> StoreFailure {
     match error {
-        Error::DeserializationError(cause) => StorageError::Corrupt(cause),
+        Error::DeserializationError(cause) => StoreFailure::Corrupt(cause),
         error => storage_error(&error.to_string()),
     }
 }
 
-pub(crate) fn storage_error(message: &str) -> StorageError {
+pub(crate) fn storage_error(message: &str) -> StoreFailure {
     let cause = message.to_owned().into();
-    if is_corrupt(message) { StorageError::Corrupt(cause) } else { StorageError::Unavailable(cause) }
+    if is_corrupt(message) { StoreFailure::Corrupt(cause) } else { StoreFailure::Unavailable(cause) }
 }
 
-impl From<SqliteFileError> for StorageError {
+impl From<SqliteFileError> for StoreFailure {
     fn from(error: SqliteFileError) -> Self {
         Self::Unavailable(error.into())
     }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StorageError};
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
@@ -17,11 +17,11 @@ impl PetRepository for SqlitePetRepository {
         status: Option<PetStatus>,
         after: Option<PetId>,
         limit: usize,
-    ) -> Result<Vec<Pet>, StorageError> {
+    ) -> Result<Vec<Pet>, StoreFailure> {
         self.0.reads.list(status, after, limit).await
     }
 
-    async fn find(&self, id: PetId) -> Result<Option<Pet>, StorageError> {
+    async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
         self.0.reads.find(id).await
     }
 

@@ -1,6 +1,6 @@
 //! All code that depends on the members of a pet: its row and the decoding of it, and the values of an INSERT.
 
-use animal_store_app::{PetColumns, ports::StorageError, status_number};
+use animal_store_app::{PetColumns, ports::StoreFailure, status_number};
 use animal_store_domain::{NewPet, Pet, PetName, PetNameError, PetStatus};
 use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
@@ -58,9 +58,9 @@ impl<'a> NewPetRow<'a> {
 }
 
 impl TryFrom<PetRow> for Pet {
-    type Error = StorageError;
+    type Error = StoreFailure;
 
-    fn try_from(row: PetRow) -> Result<Self, StorageError> {
+    fn try_from(row: PetRow) -> Result<Self, StoreFailure> {
         let PetRow { id, name: StoredName(name), category_id, status } = row;
         Ok(Self::try_from(PetColumns { id, name, category_id, status })?)
     }

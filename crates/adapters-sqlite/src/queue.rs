@@ -5,7 +5,7 @@
 
 use std::{collections::VecDeque, sync::PoisonError};
 
-use animal_store_app::ports::StorageError;
+use animal_store_app::ports::StoreFailure;
 
 use crate::{
     concurrency::{Condvar, Instant, Mutex, MutexGuard},
@@ -55,14 +55,14 @@ impl<R> Queue<R> {
         Self { state: Mutex::new(state), changed: Condvar::new(), capacity, metrics }
     }
 
-    pub(crate) fn add(&self, request: R) -> Result<Ticket<'_, R>, StorageError> {
+    pub(crate) fn add(&self, request: R) -> Result<Ticket<'_, R>, StoreFailure> {
         let mut state = self.lock();
         if state.closed {
-            return Err(StorageError::Unavailable("the threads of the storage have ended".into()));
+            return Err(StoreFailure::Unavailable("the threads of the storage have ended".into()));
         }
         if state.requests.len() >= self.capacity {
             self.metrics.refused.inc();
-            return Err(StorageError::Overloaded);
+            return Err(StoreFailure::Overloaded);
         }
         state.last_number += 1;
         let number = state.last_number;

@@ -1,6 +1,6 @@
 use std::sync::Weak;
 
-use animal_store_app::ports::{NotReady, Readiness, StorageError};
+use animal_store_app::ports::{NotReady, Readiness, StoreFailure};
 use animal_store_domain::PetId;
 use async_trait::async_trait;
 
@@ -13,8 +13,8 @@ pub(crate) struct SqliteReadiness(pub(crate) Weak<Threads>);
 #[async_trait]
 impl Readiness for SqliteReadiness {
     async fn check(&self) -> Result<(), NotReady> {
-        let failed = |error: StorageError| match error {
-            StorageError::Unavailable(cause) | StorageError::Corrupt(cause) => NotReady(cause),
+        let failed = |error: StoreFailure| match error {
+            StoreFailure::Unavailable(cause) | StoreFailure::Corrupt(cause) => NotReady(cause),
             error => NotReady(error.into()),
         };
         let threads = self.0.upgrade().ok_or_else(|| NotReady("the storage has ended".into()))?;

@@ -15,7 +15,7 @@ mod reader;
 
 use std::{sync::Arc, time::Duration};
 
-use animal_store_app::ports::StorageError;
+use animal_store_app::ports::StoreFailure;
 use animal_store_domain::{Pet, PetId, PetStatus};
 use prometheus_client::metrics::counter::Counter;
 use tokio::{
@@ -49,7 +49,7 @@ impl Reads {
         Ok(reads)
     }
 
-    pub(crate) async fn find(&self, id: PetId) -> Result<Option<Pet>, StorageError> {
+    pub(crate) async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
         let (sender, receiver) = oneshot::channel();
         self.send(Read::Find { id, sender }, receiver, &self.metrics.get_timeouts).await
     }
@@ -59,7 +59,7 @@ impl Reads {
         status: Option<PetStatus>,
         after: Option<PetId>,
         limit: usize,
-    ) -> Result<Vec<Pet>, StorageError> {
+    ) -> Result<Vec<Pet>, StoreFailure> {
         let (sender, receiver) = oneshot::channel();
         self.send(Read::List { status, after, limit, sender }, receiver, &self.metrics.list_timeouts).await
     }
@@ -67,16 +67,16 @@ impl Reads {
     async fn send<T>(
         &self,
         read: Read,
-        receiver: oneshot::Receiver<Result<T, StorageError>>,
+        receiver: oneshot::Receiver<Result<T, StoreFailure>>,
         timeouts: &Counter,
-    ) -> Result<T, StorageError> {
+    ) -> Result<T, StoreFailure> {
         let ticket = self.queue.add(read)?;
         let Ok(response) = timeout(self.timeout, receiver).await else {
             timeouts.inc();
-            return Err(StorageError::Timeout);
+            return Err(StoreFailure::Timeout);
         };
         ticket.responded();
-        response.unwrap_or_else(|_| Err(StorageError::Unavailable("the thread of this read panicked".into())))
+        response.unwrap_or_else(|_| Err(StoreFailure::Unavailable("the thread of this read panicked".into())))
     }
 }
 

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::{
     ApiKey, ApiToken,
-    ports::{ApiKeyDirectory, ApiKeyDirectoryError, ApiKeyUse, ApiKeyUses},
+    ports::{ApiKeyDirectory, ApiKeyUse, ApiKeyUses, StoreFailure},
 };
 
 /// Finds the API key that a token belongs to, and notes its use.
@@ -21,8 +21,8 @@ pub enum AuthenticateError {
     #[error("no valid API key has this token")]
     UnknownKey,
     /// The directory failed.
-    #[error(transparent)]
-    Directory(#[from] ApiKeyDirectoryError),
+    #[error("the API key cannot be looked up")]
+    Directory(#[from] StoreFailure),
 }
 
 impl Authenticate {
@@ -53,7 +53,7 @@ mod tests {
         test_support::api_key,
     };
 
-    type Found = Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError>;
+    type Found = Result<Option<Arc<ApiKey>>, StoreFailure>;
 
     /// Only a key that is found has a use.
     async fn authenticate(found: Found) -> Result<Arc<ApiKey>, AuthenticateError> {
@@ -80,7 +80,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failed_lookup_is_not_a_refusal() {
-        let error = authenticate(Err(ApiKeyDirectoryError::Timeout)).await.unwrap_err();
-        assert!(matches!(error, AuthenticateError::Directory(ApiKeyDirectoryError::Timeout)));
+        let error = authenticate(Err(StoreFailure::Timeout)).await.unwrap_err();
+        assert!(matches!(error, AuthenticateError::Directory(StoreFailure::Timeout)));
     }
 }

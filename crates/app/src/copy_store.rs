@@ -8,18 +8,15 @@
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc, vec};
+use std::{collections::HashSet, fmt, sync::Arc, vec};
 
 use animal_store_domain::PetId;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::{
-    PetDigest,
-    ports::{
-        ApiKeySource, ApiKeyStoreError, ApiKeyTarget, BulkStorage, BulkStorageError, ImportedApiKeys, StorageSnapshot,
-        StoredPet,
-    },
+    ApiKeyChange, ApiKeyId, PetDigest,
+    ports::{ApiKeyChangeError, ApiKeyStore, BulkStorage, StorageSnapshot, StoreFailure, StoredPet},
 };
 
 /// Number of pets or records in a transaction: large enough that a commit is cheap, small enough for the memory.
@@ -29,7 +26,7 @@ const PAGE_SIZE: usize = 2_500;
 pub struct CopyStore {
     from: Arc<dyn StorageSnapshot>,
     to: Arc<dyn BulkStorage>,
-    api_keys: Option<(Arc<dyn ApiKeySource>, Arc<dyn ApiKeyTarget>)>,
+    api_keys: Option<(Arc<dyn ApiKeyStore>, Arc<dyn ApiKeyStore>)>,
     page_size: usize,
 }
 
@@ -59,21 +56,30 @@ pub struct CopySummary {
     pub api_keys: Option<ImportedApiKeys>,
 }
 
+/// The API keys of a copy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ImportedApiKeys {
+    /// Number of tokens that this call added to the target.
+    pub added: usize,
+    /// Keys of the target that the source does not have, in the order of their ids.
+    pub others: Vec<ApiKeyId>,
+}
+
 /// The copy failed. After every error the same call may be repeated.
 #[derive(Debug, Error)]
 pub enum CopyError {
     /// The source failed.
     #[error("the source cannot be read")]
-    Source(#[source] BulkStorageError),
+    Source(#[source] StoreFailure),
     /// The target failed.
     #[error("the target cannot be used")]
-    Target(#[source] BulkStorageError),
+    Target(#[source] StoreFailure),
     /// The API keys of the source cannot be read.
     #[error("the API keys of the source cannot be read")]
-    SourceApiKeys(#[source] ApiKeyStoreError),
+    SourceApiKeys(#[source] StoreFailure),
     /// The API keys cannot be added to the target.
     #[error("the API keys cannot be added to the target")]
-    TargetApiKeys(#[source] ApiKeyStoreError),
+    TargetApiKeys(#[source] ApiKeyChangeError),
     /// The target has a pet that the source does not have, or another one with the same id. Nothing was written.
     #[error("the target contains other pets, for example the one with the id {}: choose an empty target", .0.get())]
     OtherPets(PetId),
@@ -99,7 +105,7 @@ impl CopyStore {
     pub fn new(
         from: Arc<dyn StorageSnapshot>,
         to: Arc<dyn BulkStorage>,
-        api_keys: Option<(Arc<dyn ApiKeySource>, Arc<dyn ApiKeyTarget>)>,
+        api_keys: Option<(Arc<dyn ApiKeyStore>, Arc<dyn ApiKeyStore>)>,
     ) -> Self {
         Self { from, to, api_keys, page_size: PAGE_SIZE }
     }
@@ -111,16 +117,13 @@ impl CopyStore {
     pub async fn execute(&self, progress: &mut (dyn FnMut(CopyPass, u64) + Send)) -> Result<CopySummary, CopyError> {
         self.to.check_writable().await.map_err(CopyError::Target)?;
         if let Some((_, to)) = &self.api_keys {
-            to.check_writable().await.map_err(CopyError::TargetApiKeys)?;
+            to.check_writable().await.map_err(|error| CopyError::TargetApiKeys(error.into()))?;
         }
         let (source, last_copied) = self.check(&mut |pets| progress(CopyPass::Check, pets)).await?;
         let added = self.add_pets(last_copied, &mut |pets| progress(CopyPass::Transfer, pets)).await?;
         let idempotency_records = self.add_idempotency_records().await?;
         let api_keys = match &self.api_keys {
-            Some((from, to)) => {
-                let records = from.export().await.map_err(CopyError::SourceApiKeys)?;
-                Some(to.import(records).await.map_err(CopyError::TargetApiKeys)?)
-            }
+            Some((from, to)) => Some(copy_api_keys(&**from, &**to).await?),
             None => None,
         };
         let target = self.hash_target(&mut |pets| progress(CopyPass::Verification, pets)).await?;
@@ -174,10 +177,9 @@ impl CopyStore {
             }
             if !pets.is_empty() {
                 added += pets.len() as u64;
-                self.to.add_pets(pets).await.map_err(|error| match error {
-                    BulkStorageError::IdTaken => CopyError::TargetChanged,
-                    error => CopyError::Target(error),
-                })?;
+                if !self.to.add_pets(pets).await.map_err(CopyError::Target)? {
+                    return Err(CopyError::TargetChanged);
+                }
             }
             after = Some(last);
             progress(done);
@@ -207,6 +209,21 @@ impl CopyStore {
     }
 }
 
+/// Imports each key of a store. One that contradicts the target ends the copy.
+async fn copy_api_keys(from: &dyn ApiKeyStore, to: &dyn ApiKeyStore) -> Result<ImportedApiKeys, CopyError> {
+    let keys = from.list().await.map_err(CopyError::SourceApiKeys)?;
+    let ids: HashSet<_> = keys.iter().map(|key| key.key.id.clone()).collect();
+    let mut imported = ImportedApiKeys::default();
+    for key in keys {
+        let changed = to.change(ApiKeyChange::Import(key)).await.map_err(CopyError::TargetApiKeys)?;
+        let [before, after] = [changed.before, changed.after].map(|key| key.map_or(0, |key| key.tokens.len()));
+        imported.added += after.saturating_sub(before);
+    }
+    let target = to.list().await.map_err(|error| CopyError::TargetApiKeys(error.into()))?;
+    imported.others = target.into_iter().map(|key| key.key.id).filter(|id| !ids.contains(id)).collect();
+    Ok(imported)
+}
+
 /// The pets of a snapshot one by one, in ascending order of id. It holds one page.
 struct Pets<'a> {
     snapshot: &'a dyn StorageSnapshot,
@@ -222,7 +239,7 @@ impl<'a> Pets<'a> {
         Self { snapshot, page: Vec::new().into_iter(), page_size, last: None, is_last_page: false }
     }
 
-    async fn next(&mut self) -> Result<Option<StoredPet>, BulkStorageError> {
+    async fn next(&mut self) -> Result<Option<StoredPet>, StoreFailure> {
         if self.page.len() == 0 && !self.is_last_page {
             let page = self.snapshot.pets(self.last, self.page_size).await?;
             self.last = page.last().map(|last| last.pet.id());

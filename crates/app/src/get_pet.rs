@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::{
     ReadAccess,
-    ports::{PetRepository, StorageError},
+    ports::{PetRepository, StoreFailure},
 };
 
 /// `getPet`: fetches one pet by its id.
@@ -22,7 +22,7 @@ pub enum GetPetError {
     NotFound,
     /// The repository failed.
     #[error(transparent)]
-    Storage(#[from] StorageError),
+    Storage(#[from] StoreFailure),
 }
 
 impl GetPet {
@@ -50,7 +50,7 @@ mod tests {
         test_support::{pet, read_access},
     };
 
-    async fn get(found: Result<Option<Pet>, StorageError>) -> Result<Pet, GetPetError> {
+    async fn get(found: Result<Option<Pet>, StoreFailure>) -> Result<Pet, GetPetError> {
         let id = PetId::parse(7).unwrap();
         let mut repository = MockPetRepository::new();
         repository.expect_find().with(eq(id)).once().return_once(|_| found);

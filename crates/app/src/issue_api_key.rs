@@ -1,10 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
-use thiserror::Error;
-
 use crate::{
-    ApiKey, ApiToken,
-    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken},
+    ApiKey, ApiKeyChange, ApiKeyRefusal, ApiToken, NewToken,
+    ports::{ApiKeyChangeError, ApiKeyStore},
 };
 
 /// Adds an API key to the store, with a new token or with one from another system.
@@ -12,15 +10,13 @@ pub struct IssueApiKey {
     store: Arc<dyn ApiKeyStore>,
 }
 
-/// The API key was not issued.
-#[derive(Debug, Error)]
-pub enum IssueApiKeyError {
-    /// The token belongs to a key with another label or other scopes. Nothing was changed.
-    #[error("the token already belongs to the API key {} ({}) with the scopes {}", .0.id, .0.label, .0.scopes)]
-    Differs(ApiKey),
-    /// The store failed. After [`ApiKeyStoreError::OutcomeUnknown`] the key may have been added.
-    #[error(transparent)]
-    Store(#[from] ApiKeyStoreError),
+/// Result of [`IssueApiKey`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AddedKey {
+    /// The key was added.
+    New,
+    /// The token already belongs to this key. Nothing was changed.
+    Existing(ApiKey),
 }
 
 impl IssueApiKey {
@@ -33,63 +29,64 @@ impl IssueApiKey {
     /// that key is returned. Without a lifetime, the token does not expire.
     ///
     /// # Errors
-    /// See [`IssueApiKeyError`].
+    /// See [`ApiKeyChangeError`].
     pub async fn execute(
         &self,
         key: ApiKey,
         token: &ApiToken,
         lifetime: Option<Duration>,
-    ) -> Result<AddedKey, IssueApiKeyError> {
-        match self.store.add(key.clone(), NewToken::new(token, lifetime)).await? {
-            AddedKey::Existing(existing) if existing.label != key.label || existing.scopes != key.scopes => {
-                Err(IssueApiKeyError::Differs(existing))
+    ) -> Result<AddedKey, ApiKeyChangeError> {
+        match self.store.change(ApiKeyChange::Add(key.clone(), NewToken::new(token, lifetime))).await {
+            Err(ApiKeyChangeError::Refused(ApiKeyRefusal::TokenTaken(owner)))
+                if owner.label == key.label && owner.scopes == key.scopes =>
+            {
+                Ok(AddedKey::Existing(owner))
             }
-            added => Ok(added),
+            changed => changed.map(|_| AddedKey::New),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{ApiKeyLabel, Scope, Scopes, ports::MockApiKeyStore, test_support::api_key};
+    use std::time::UNIX_EPOCH;
 
-    async fn issue(added: Result<AddedKey, ApiKeyStoreError>) -> Result<AddedKey, IssueApiKeyError> {
+    use super::*;
+    use crate::{
+        ApiKeyLabel, Scope, Scopes,
+        ports::{ChangedApiKey, MockApiKeyStore},
+        test_support::api_key,
+    };
+
+    async fn issue(owner: Option<ApiKey>) -> Result<AddedKey, ApiKeyChangeError> {
         let (token, lifetime) = (ApiToken::parse("token".into()).unwrap(), Some(Duration::from_hours(7 * 24)));
-        let stored = NewToken::new(&token, lifetime);
+        let change = ApiKeyChange::Add(api_key("new"), NewToken::new(&token, lifetime));
         let mut store = MockApiKeyStore::new();
-        store
-            .expect_add()
-            .once()
-            .withf(move |key, token| *key == api_key("new") && *token == stored)
-            .return_once(|_, _| added);
+        store.expect_change().once().withf(move |given| *given == change).return_once(|_| match owner {
+            None => Ok(ChangedApiKey { before: None, after: None, at: UNIX_EPOCH }),
+            Some(owner) => Err(ApiKeyRefusal::TokenTaken(owner).into()),
+        });
         IssueApiKey::new(Arc::new(store)).execute(api_key("new"), &token, lifetime).await
     }
 
     #[tokio::test]
     async fn a_new_key_is_added() {
-        assert_eq!(issue(Ok(AddedKey::New)).await.unwrap(), AddedKey::New);
+        assert_eq!(issue(None).await.unwrap(), AddedKey::New);
     }
 
     #[tokio::test]
     async fn a_token_of_an_equal_key_stays_as_it_is() {
-        let existing = ApiKey { label: api_key("new").label, ..api_key("old") };
-        assert_eq!(issue(Ok(AddedKey::Existing(existing.clone()))).await.unwrap(), AddedKey::Existing(existing));
+        let owner = ApiKey { label: api_key("new").label, ..api_key("old") };
+        assert_eq!(issue(Some(owner.clone())).await.unwrap(), AddedKey::Existing(owner));
     }
 
     #[tokio::test]
     async fn a_token_of_a_key_with_another_label_or_other_scopes_is_refused() {
         let other_label = ApiKey { label: ApiKeyLabel::parse("other").unwrap(), ..api_key("new") };
         let other_scopes = ApiKey { scopes: Scopes::from_iter([Scope::Read]), ..api_key("new") };
-        for existing in [other_label, other_scopes] {
-            let error = issue(Ok(AddedKey::Existing(existing.clone()))).await.unwrap_err();
-            assert!(matches!(error, IssueApiKeyError::Differs(key) if key == existing));
+        for owner in [other_label, other_scopes] {
+            let error = issue(Some(owner.clone())).await.unwrap_err();
+            assert!(matches!(error, ApiKeyChangeError::Refused(ApiKeyRefusal::TokenTaken(key)) if key == owner));
         }
-    }
-
-    #[tokio::test]
-    async fn an_error_of_the_store_is_returned() {
-        let error = issue(Err(ApiKeyStoreError::OutcomeUnknown("cut".into()))).await.unwrap_err();
-        assert!(matches!(error, IssueApiKeyError::Store(ApiKeyStoreError::OutcomeUnknown(_))));
     }
 }

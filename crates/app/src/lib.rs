@@ -29,7 +29,7 @@
 #![warn(clippy::future_not_send)]
 
 mod api_key;
-mod api_key_change_error;
+mod api_key_change;
 mod authenticate;
 mod authorize;
 mod check_readiness;
@@ -41,15 +41,11 @@ mod idempotency_key;
 mod issue_api_key;
 mod list_api_keys;
 mod list_pets;
-mod missing_tokens;
 mod note_deprecated_use;
-mod noted_uses;
-mod pet_columns;
 mod pet_digest;
 pub mod ports;
 mod revoke_api_key;
 mod rotate_api_key;
-mod schema_comparison;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;
 
@@ -57,23 +53,19 @@ pub use api_key::{
     ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyIdError, ApiKeyLabel, ApiKeyLabelError, ApiToken, ApiTokenError, Scope,
     ScopeError, Scopes,
 };
-pub use api_key_change_error::ApiKeyChangeError;
+pub use api_key_change::{ApiKeyChange, ApiKeyRefusal, IssuedApiKey, IssuedToken, NewToken};
 pub use authenticate::{Authenticate, AuthenticateError};
 pub use authorize::{InsufficientScope, ReadAccess, WriteAccess};
 pub use check_readiness::CheckReadiness;
-pub use copy_store::{CopyError, CopyPass, CopyStore, CopySummary, PetsDigest};
+pub use copy_store::{CopyError, CopyPass, CopyStore, CopySummary, ImportedApiKeys, PetsDigest};
 pub use create_pet::CreatePet;
 pub use diagnosis::{Finding, Verdict};
 pub use get_pet::{GetPet, GetPetError};
 pub use idempotency_key::IdempotencyKey;
-pub use issue_api_key::{IssueApiKey, IssueApiKeyError};
+pub use issue_api_key::{AddedKey, IssueApiKey};
 pub use list_api_keys::{ApiKeyList, ListApiKeys, UseFilter};
 pub use list_pets::ListPets;
-pub use missing_tokens::{ApiKeyImportConflict, missing_tokens};
 pub use note_deprecated_use::NoteDeprecatedUse;
-pub use noted_uses::{NotedUses, PendingUses};
-pub use pet_columns::{CorruptRow, PetColumns, status_number};
-pub use pet_digest::PetDigest;
+pub use pet_digest::{PetDigest, status_number};
 pub use revoke_api_key::RevokeApiKey;
-pub use rotate_api_key::RotateApiKey;
-pub use schema_comparison::SchemaComparison;
+pub use rotate_api_key::{RotateApiKey, RotatedKey};

@@ -1,6 +1,9 @@
 use std::{sync::Arc, time::SystemTime};
 
-use crate::ports::{ApiKeyStore, ApiKeyStoreError, RecordedUses, TokenEntry};
+use crate::{
+    IssuedApiKey,
+    ports::{ApiKeyStore, RecordedUses, StoreFailure},
+};
 
 /// Lists the API keys, the public details of their tokens, and their last uses.
 pub struct ListApiKeys {
@@ -19,10 +22,10 @@ pub struct UseFilter {
 /// The listed keys.
 #[derive(Debug)]
 pub struct ApiKeyList {
-    /// Every token of every listed key, ordered by key id and, for one key, by creation time.
-    pub tokens: Vec<TokenEntry>,
+    /// The keys, in the order of their ids.
+    pub keys: Vec<IssuedApiKey>,
     /// The uses of all keys, or the reason why they cannot be read.
-    pub uses: Result<RecordedUses, ApiKeyStoreError>,
+    pub uses: Result<RecordedUses, StoreFailure>,
 }
 
 impl ListApiKeys {
@@ -35,24 +38,22 @@ impl ListApiKeys {
     ///
     /// # Errors
     /// If the keys cannot be read. Uses that cannot be read are an error only if the filter needs them.
-    pub async fn execute(&self, filter: UseFilter) -> Result<ApiKeyList, ApiKeyStoreError> {
-        let tokens = self.store.list().await?;
+    pub async fn execute(&self, filter: UseFilter) -> Result<ApiKeyList, StoreFailure> {
+        let mut keys = self.store.list().await?;
         let uses = self.store.list_uses().await;
         if filter == UseFilter::default() {
-            return Ok(ApiKeyList { tokens, uses });
+            return Ok(ApiKeyList { keys, uses });
         }
         let uses = uses?;
-        let keys = tokens.chunk_by(|one, next| one.key.id == next.key.id);
-        let tokens = keys.filter(|tokens| filter.selects(tokens, &uses)).flatten().cloned().collect();
-        Ok(ApiKeyList { tokens, uses: Ok(uses) })
+        keys.retain(|key| filter.selects(key, &uses));
+        Ok(ApiKeyList { keys, uses: Ok(uses) })
     }
 }
 
 impl UseFilter {
-    /// Returns whether a key with these tokens, oldest first, is listed.
-    fn selects(self, tokens: &[TokenEntry], uses: &RecordedUses) -> bool {
+    fn selects(self, IssuedApiKey { key, tokens }: &IssuedApiKey, uses: &RecordedUses) -> bool {
         let Some(newest) = tokens.last() else { return false };
-        let last = uses.last(&newest.key.id);
+        let last = uses.last(&key.id);
         let last_request = last.request.unwrap_or(newest.created);
         self.unused_since.is_none_or(|since| last_request < since) && (!self.uses_get_pet || last.get_pet.is_some())
     }
@@ -64,6 +65,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        ApiKeyDigest, IssuedToken,
         ports::{LastUses, MockApiKeyStore},
         test_support::api_key,
     };
@@ -72,8 +74,11 @@ mod tests {
         UNIX_EPOCH + Duration::from_hours(24 * number)
     }
 
-    fn token(id: &str, created: SystemTime) -> TokenEntry {
-        TokenEntry { key: api_key(id), last_four: "abcd".to_owned(), created, expires: None }
+    fn key(id: &str, created: &[SystemTime]) -> IssuedApiKey {
+        let digest = ApiKeyDigest::from_bytes([0; 32]);
+        let token =
+            |created: &SystemTime| IssuedToken { digest, last_four: String::new(), created: *created, expires: None };
+        IssuedApiKey { key: api_key(id), tokens: created.iter().map(token).collect() }
     }
 
     fn recorded_uses() -> RecordedUses {
@@ -84,26 +89,25 @@ mod tests {
     }
 
     /// Lists the keys `new` and `old` by the days of their last uses, and two that were never used.
-    async fn list(filter: UseFilter, uses: Result<RecordedUses, ApiKeyStoreError>) -> Result<Vec<String>, String> {
-        let tokens = [
-            token("new", day(1)),
-            token("old", day(1)),
-            token("rotated", day(1)),
-            token("rotated", day(30)),
-            token("unused", day(2)),
+    async fn list(filter: UseFilter, uses: Result<RecordedUses, StoreFailure>) -> Result<Vec<String>, String> {
+        let keys = vec![
+            key("new", &[day(1)]),
+            key("old", &[day(1)]),
+            key("rotated", &[day(1), day(30)]),
+            key("unused", &[day(2)]),
         ];
         let mut store = MockApiKeyStore::new();
-        store.expect_list().once().return_once(move || Ok(tokens.to_vec()));
+        store.expect_list().once().return_once(|| Ok(keys));
         store.expect_list_uses().once().return_once(|| uses);
         let list = ListApiKeys::new(Arc::new(store)).execute(filter).await.map_err(|error| error.to_string())?;
-        Ok(list.tokens.iter().map(|token| token.key.id.to_string()).collect())
+        Ok(list.keys.iter().map(|key| key.key.id.to_string()).collect())
     }
 
     #[tokio::test]
-    async fn without_a_filter_every_token_is_listed_even_if_the_uses_cannot_be_read() {
-        let all = ["new", "old", "rotated", "rotated", "unused"];
+    async fn without_a_filter_every_key_is_listed_even_if_the_uses_cannot_be_read() {
+        let all = ["new", "old", "rotated", "unused"];
         assert_eq!(list(UseFilter::default(), Ok(recorded_uses())).await.unwrap(), all);
-        let unreadable = Err(ApiKeyStoreError::Unavailable("no permission".into()));
+        let unreadable = Err(StoreFailure::Unavailable("no permission".into()));
         assert_eq!(list(UseFilter::default(), unreadable).await.unwrap(), all);
     }
 
@@ -113,8 +117,8 @@ mod tests {
             (day(2), &[][..]),
             (day(10), &["unused"]),
             (day(11), &["old", "unused"]),
-            (day(31), &["old", "rotated", "rotated", "unused"]),
-            (day(41), &["new", "old", "rotated", "rotated", "unused"]),
+            (day(31), &["old", "rotated", "unused"]),
+            (day(41), &["new", "old", "rotated", "unused"]),
         ] {
             let filter = UseFilter { unused_since: Some(since), uses_get_pet: false };
             assert_eq!(list(filter, Ok(recorded_uses())).await.unwrap(), unused, "{since:?}");
@@ -135,7 +139,7 @@ mod tests {
             UseFilter { unused_since: Some(day(1)), uses_get_pet: false },
             UseFilter { unused_since: None, uses_get_pet: true },
         ] {
-            let unreadable = Err(ApiKeyStoreError::Unavailable("no permission".into()));
+            let unreadable = Err(StoreFailure::Unavailable("no permission".into()));
             list(filter, unreadable).await.unwrap_err();
         }
     }

@@ -4,7 +4,7 @@ use animal_store_domain::{ListQuery, Page};
 
 use crate::{
     ReadAccess,
-    ports::{PetRepository, StorageError},
+    ports::{PetRepository, StoreFailure},
 };
 
 /// `listPets`: returns one page of pets.
@@ -22,8 +22,8 @@ impl ListPets {
     /// Returns the page that the query selects.
     ///
     /// # Errors
-    /// See [`StorageError`].
-    pub async fn execute(&self, _: &ReadAccess, query: ListQuery) -> Result<Page, StorageError> {
+    /// See [`StoreFailure`].
+    pub async fn execute(&self, _: &ReadAccess, query: ListQuery) -> Result<Page, StoreFailure> {
         // A pet beyond the limit shows that another page follows.
         let limit = usize::from(query.limit.get()) + 1;
         let pets = self.repository.list(query.status, query.after, limit).await?;
@@ -48,7 +48,7 @@ mod tests {
         repository
     }
 
-    async fn page_of_two(repository: MockPetRepository) -> Result<Page, StorageError> {
+    async fn page_of_two(repository: MockPetRepository) -> Result<Page, StoreFailure> {
         let query = ListQuery { limit: PageLimit::parse(2).unwrap(), ..ListQuery::default() };
         ListPets::new(Arc::new(repository)).execute(&read_access(), query).await
     }

@@ -1,7 +1,5 @@
-use animal_store_domain::NewPet;
+use animal_store_domain::{NewPet, PetStatus};
 use sha2::{Digest, Sha256};
-
-use crate::status_number;
 
 /// Digest of a pet, by which two creates with one idempotency key are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,6 +27,16 @@ impl PetDigest {
     /// Returns the 32 bytes, for adapters that store them.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+}
+
+/// Returns the number of a status in tables and digests, which are kept: it must never change. No status is 0 in
+/// digests.
+pub const fn status_number(status: PetStatus) -> i16 {
+    match status {
+        PetStatus::Available => 1,
+        PetStatus::Pending => 2,
+        PetStatus::Sold => 3,
     }
 }
 

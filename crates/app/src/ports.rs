@@ -6,23 +6,23 @@
 mod api_key_directory;
 mod api_key_store;
 mod api_key_uses;
-mod bulk_api_keys;
 mod bulk_storage;
 mod pet_repository;
 mod readiness;
+mod store_failure;
 
 #[cfg(any(test, feature = "test-support"))]
 pub use self::{
     api_key_directory::MockApiKeyDirectory, api_key_store::MockApiKeyStore, api_key_uses::MockApiKeyUses,
     pet_repository::MockPetRepository, readiness::MockReadiness,
 };
-pub use api_key_directory::{ApiKeyDirectory, ApiKeyDirectoryError};
-pub use api_key_store::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, RotatedKey, TokenEntry};
+pub use api_key_directory::ApiKeyDirectory;
+pub use api_key_store::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey};
 pub use api_key_uses::{ApiKeyUse, ApiKeyUses, LastUses, RecordedUses};
-pub use bulk_api_keys::{ApiKeyRecord, ApiKeySource, ApiKeyTarget, ImportedApiKeys};
-pub use bulk_storage::{BulkStorage, BulkStorageError, IdempotencyRecord, StorageSnapshot, StoredPet};
-pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository, StorageError};
+pub use bulk_storage::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoredPet};
+pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository};
 pub use readiness::{NotReady, Readiness};
+pub use store_failure::StoreFailure;
 
 /// The cause of a failure, as an adapter describes it. It is written to the log and never sent to a client.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;

@@ -1,6 +1,9 @@
 use std::sync::Arc;
 
-use crate::{ApiKey, ApiKeyChangeError, ApiKeyId, ports::ApiKeyStore};
+use crate::{
+    ApiKey, ApiKeyChange, ApiKeyId, IssuedApiKey,
+    ports::{ApiKeyChangeError, ApiKeyStore},
+};
 
 /// Revokes an API key: all its tokens become invalid.
 pub struct RevokeApiKey {
@@ -18,37 +21,37 @@ impl RevokeApiKey {
     /// # Errors
     /// See [`ApiKeyChangeError`].
     pub async fn execute(&self, id: ApiKeyId) -> Result<ApiKey, ApiKeyChangeError> {
-        self.store.revoke(&id).await?.ok_or(ApiKeyChangeError::NotFound(id))
+        let changed = self.store.change(ApiKeyChange::Revoke(id.clone())).await?;
+        Ok(changed.before.unwrap_or_else(|| IssuedApiKey::unreadable(id)).key)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use super::*;
     use crate::{
-        ports::{ApiKeyStoreError, MockApiKeyStore},
+        ports::{ChangedApiKey, MockApiKeyStore, StoreFailure},
         test_support::api_key,
     };
 
-    async fn revoke(revoked: Result<Option<ApiKey>, ApiKeyStoreError>) -> Result<ApiKey, ApiKeyChangeError> {
+    async fn revoke(changed: Result<ChangedApiKey, ApiKeyChangeError>) -> Result<ApiKey, ApiKeyChangeError> {
         let mut store = MockApiKeyStore::new();
-        store.expect_revoke().once().withf(|id| id.as_str() == "key").return_once(|_| revoked);
+        let change = ApiKeyChange::Revoke(ApiKeyId::new("key"));
+        store.expect_change().once().withf(move |given| *given == change).return_once(|_| changed);
         RevokeApiKey::new(Arc::new(store)).execute(ApiKeyId::new("key")).await
     }
 
     #[tokio::test]
     async fn the_revoked_key_is_returned() {
-        assert_eq!(revoke(Ok(Some(api_key("key")))).await.unwrap(), api_key("key"));
-    }
-
-    #[tokio::test]
-    async fn an_unknown_key_is_not_found() {
-        assert!(matches!(revoke(Ok(None)).await, Err(ApiKeyChangeError::NotFound(id)) if id.as_str() == "key"));
+        let before = Some(IssuedApiKey { key: api_key("key"), tokens: Vec::new() });
+        assert_eq!(revoke(Ok(ChangedApiKey { before, after: None, at: UNIX_EPOCH })).await.unwrap(), api_key("key"));
     }
 
     #[tokio::test]
     async fn an_error_of_the_store_is_returned() {
-        let error = revoke(Err(ApiKeyStoreError::OutcomeUnknown("cut".into()))).await.unwrap_err();
-        assert!(matches!(error, ApiKeyChangeError::Store(ApiKeyStoreError::OutcomeUnknown(_))));
+        let error = revoke(Err(StoreFailure::OutcomeUnknown("cut".into()).into())).await.unwrap_err();
+        assert!(matches!(error, ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_))));
     }
 }

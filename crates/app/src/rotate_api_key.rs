@@ -1,13 +1,25 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use crate::{
-    ApiKeyChangeError, ApiKeyId, ApiToken,
-    ports::{ApiKeyStore, NewToken, RotatedKey},
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyRefusal, ApiToken, NewToken,
+    ports::{ApiKeyChangeError, ApiKeyStore},
 };
 
 /// Gives an API key a new token. The old tokens stay valid for a grace period.
 pub struct RotateApiKey {
     store: Arc<dyn ApiKeyStore>,
+}
+
+/// Result of [`RotateApiKey`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RotatedKey {
+    /// The key.
+    pub key: ApiKey,
+    /// When the last of its old tokens expires, or expired, by the store's clock.
+    pub old_tokens_end: SystemTime,
 }
 
 impl RotateApiKey {
@@ -16,8 +28,8 @@ impl RotateApiKey {
         Self { store }
     }
 
-    /// Stores the new token and returns the key with the end of its old tokens. The old tokens expire after `grace` at
-    /// the latest. Without a lifetime, the new token expires when the newest old token would have.
+    /// Stores the new token and returns the key with the end of its old tokens, by the rules of
+    /// [`ApiKeyChange::Rotate`].
     ///
     /// # Errors
     /// See [`ApiKeyChangeError`].
@@ -28,40 +40,50 @@ impl RotateApiKey {
         grace: Duration,
         lifetime: Option<Duration>,
     ) -> Result<RotatedKey, ApiKeyChangeError> {
-        let rotated = self.store.rotate(&id, NewToken::new(token, lifetime), grace).await?;
-        rotated.ok_or(ApiKeyChangeError::NotFound(id))
+        let token = NewToken::new(token, lifetime);
+        let changed = self.store.change(ApiKeyChange::Rotate(id.clone(), token.clone(), grace)).await?;
+        let after = changed.after.ok_or(ApiKeyRefusal::UnknownId(id))?;
+        let old = after.tokens.iter().filter(|old| old.digest != token.digest);
+        Ok(RotatedKey { old_tokens_end: old.filter_map(|old| old.expires).max().unwrap_or(changed.at), key: after.key })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
+    use std::time::UNIX_EPOCH;
 
     use super::*;
-    use crate::{ports::MockApiKeyStore, test_support::api_key};
+    use crate::{
+        ApiKeyDigest, IssuedApiKey, IssuedToken,
+        ports::{ChangedApiKey, MockApiKeyStore},
+        test_support::api_key,
+    };
 
     const DAY: Duration = Duration::from_hours(24);
 
-    async fn rotate(rotated: Option<RotatedKey>) -> Result<RotatedKey, ApiKeyChangeError> {
+    /// Rotates a key. The store returns old tokens with these ends.
+    async fn rotate(ends: &[SystemTime]) -> SystemTime {
         let token = ApiToken::parse("token".into()).unwrap();
-        let stored = NewToken::new(&token, None);
+        let change = ApiKeyChange::Rotate(ApiKeyId::new("key"), NewToken::new(&token, None), DAY);
+        let issued = |digest, expires| IssuedToken { digest, last_four: String::new(), created: UNIX_EPOCH, expires };
+        let old = ends.iter().map(|end| issued(ApiKeyDigest::from_bytes([1; 32]), Some(*end)));
+        let tokens = old.chain([issued(token.digest(), None)]).collect();
+        let after = Some(IssuedApiKey { key: api_key("key"), tokens });
         let mut store = MockApiKeyStore::new();
         store
-            .expect_rotate()
+            .expect_change()
             .once()
-            .withf(move |id, token, grace| id.as_str() == "key" && *token == stored && *grace == DAY)
-            .return_once(|_, _, _| Ok(rotated));
-        RotateApiKey::new(Arc::new(store)).execute(ApiKeyId::new("key"), &token, DAY, None).await
+            .withf(move |given| *given == change)
+            .return_once(|_| Ok(ChangedApiKey { before: None, after, at: UNIX_EPOCH }));
+        let rotated =
+            RotateApiKey::new(Arc::new(store)).execute(ApiKeyId::new("key"), &token, DAY, None).await.unwrap();
+        assert_eq!(rotated.key, api_key("key"));
+        rotated.old_tokens_end
     }
 
     #[tokio::test]
-    async fn the_new_token_is_stored() {
-        let rotated = RotatedKey { key: api_key("key"), old_tokens_end: SystemTime::UNIX_EPOCH + DAY };
-        assert_eq!(rotate(Some(rotated.clone())).await.unwrap(), rotated);
-    }
-
-    #[tokio::test]
-    async fn an_unknown_key_is_not_found() {
-        assert!(matches!(rotate(None).await, Err(ApiKeyChangeError::NotFound(id)) if id.as_str() == "key"));
+    async fn the_end_of_the_old_tokens_is_returned() {
+        assert_eq!(rotate(&[UNIX_EPOCH + DAY, UNIX_EPOCH + DAY / 2]).await, UNIX_EPOCH + DAY);
+        assert_eq!(rotate(&[]).await, UNIX_EPOCH, "they expired with the change");
     }
 }

@@ -12,11 +12,12 @@ const PREFIX: &str = "animal-store-";
 const ALLOWED: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("app", &["domain"]),
+    ("adapter-kit", &["app", "domain"]),
     ("adapters-http", &["app", "domain"]),
     ("adapters-memory", &["app", "domain"]),
-    ("adapters-postgres", &["app", "domain"]),
-    ("adapters-redis", &["app", "domain"]),
-    ("adapters-sqlite", &["app", "domain"]),
+    ("adapters-postgres", &["adapter-kit", "app", "domain"]),
+    ("adapters-redis", &["adapter-kit", "app", "domain"]),
+    ("adapters-sqlite", &["adapter-kit", "app", "domain"]),
     ("schedules", &[]),
     ("test-servers", &[]),
     (

@@ -2,18 +2,18 @@
 
 use animal_store_app::{
     ApiTokenError, AuthenticateError, GetPetError, InsufficientScope,
-    ports::{AddPetError, ApiKeyDirectoryError, StorageError},
+    ports::{AddPetError, StoreFailure},
 };
 
 use super::ApiError;
 use crate::metrics::Shed;
 
-impl From<StorageError> for ApiError {
-    fn from(error: StorageError) -> Self {
+impl From<StoreFailure> for ApiError {
+    fn from(error: StoreFailure) -> Self {
         match error {
-            StorageError::Unavailable(_) | StorageError::Timeout => Self::Unavailable(error.into()),
-            StorageError::Overloaded => Self::Overloaded(Shed::StorageQueue),
-            StorageError::Corrupt(_) => Self::Internal(error.into()),
+            StoreFailure::Unavailable(_) | StoreFailure::Timeout => Self::Unavailable(error.into()),
+            StoreFailure::Overloaded => Self::Overloaded(Shed::StorageQueue),
+            StoreFailure::Corrupt(_) => Self::Internal(error.into()),
         }
     }
 }
@@ -45,10 +45,10 @@ impl From<GetPetError> for ApiError {
 impl From<AddPetError> for ApiError {
     fn from(error: AddPetError) -> Self {
         match error {
-            AddPetError::NotStored(error) => error.into(),
+            AddPetError::Store(error) => error.into(),
             AddPetError::IdempotencyConflict => Self::IdempotencyConflict,
             AddPetError::IdempotencyMismatch => Self::IdempotencyMismatch,
-            AddPetError::OutcomeUnknown(_) => Self::OutcomeUnknown(error.into()),
+            AddPetError::Store(StoreFailure::OutcomeUnknown(_)) => Self::OutcomeUnknown(error.into()),
         }
     }
 }
@@ -57,11 +57,11 @@ impl From<AuthenticateError> for ApiError {
     fn from(error: AuthenticateError) -> Self {
         match error {
             AuthenticateError::UnknownKey => Self::UnknownApiKey,
-            AuthenticateError::Directory(ApiKeyDirectoryError::Overloaded) => Self::Overloaded(Shed::KeyLookups),
-            AuthenticateError::Directory(ApiKeyDirectoryError::Unavailable(_) | ApiKeyDirectoryError::Timeout) => {
+            AuthenticateError::Directory(StoreFailure::Overloaded) => Self::Overloaded(Shed::KeyLookups),
+            AuthenticateError::Directory(StoreFailure::Unavailable(_) | StoreFailure::Timeout) => {
                 Self::Unavailable(error.into())
             }
-            AuthenticateError::Directory(ApiKeyDirectoryError::Corrupt(_)) => Self::Internal(error.into()),
+            AuthenticateError::Directory(StoreFailure::Corrupt(_)) => Self::Internal(error.into()),
         }
     }
 }
@@ -79,10 +79,10 @@ mod tests {
     fn an_error_of_the_key_directory_is_never_a_401() {
         assert_code(AuthenticateError::UnknownKey, "invalid_api_key");
         for (error, code) in [
-            (ApiKeyDirectoryError::Unavailable("no connection".into()), "unavailable"),
-            (ApiKeyDirectoryError::Timeout, "unavailable"),
-            (ApiKeyDirectoryError::Overloaded, "overloaded"),
-            (ApiKeyDirectoryError::Corrupt("no id".into()), "internal_error"),
+            (StoreFailure::Unavailable("no connection".into()), "unavailable"),
+            (StoreFailure::Timeout, "unavailable"),
+            (StoreFailure::Overloaded, "overloaded"),
+            (StoreFailure::Corrupt("no id".into()), "internal_error"),
         ] {
             assert_code(AuthenticateError::from(error), code);
         }

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use animal_store_adapters_http::Limits;
 use animal_store_app::{
     Scope,
-    ports::{AddPetError, ApiKeyDirectoryError, MockApiKeyDirectory, MockPetRepository, StorageError},
+    ports::{AddPetError, MockApiKeyDirectory, MockPetRepository, StoreFailure},
     test_support::pet,
 };
 use animal_store_test_servers::{Request, Response};
@@ -20,7 +20,7 @@ fn with_repository(expect: impl FnOnce(&mut MockPetRepository)) -> Service {
     Service::start(repository, any_key())
 }
 
-fn with_failing_directory(error: fn() -> ApiKeyDirectoryError) -> Service {
+fn with_failing_directory(error: fn() -> StoreFailure) -> Service {
     let mut directory = MockApiKeyDirectory::new();
     directory.expect_find().returning(move |_| Err(error()));
     // With a second failure, the address of the client would get 429.
@@ -39,9 +39,9 @@ fn assert_failure(response: &Response, retry_after: Option<&str>, status: u16, c
 #[test]
 fn unavailable_storage_is_a_503_with_retry_after() {
     let service = with_repository(|repository| {
-        repository.expect_list().returning(|_, _, _| Err(StorageError::Unavailable(SECRET.into())));
-        repository.expect_find().returning(|_| Err(StorageError::Timeout));
-        repository.expect_add().returning(|_| Err(StorageError::Unavailable(SECRET.into()).into()));
+        repository.expect_list().returning(|_, _, _| Err(StoreFailure::Unavailable(SECRET.into())));
+        repository.expect_find().returning(|_| Err(StoreFailure::Timeout));
+        repository.expect_add().returning(|_| Err(StoreFailure::Unavailable(SECRET.into()).into()));
     });
 
     for response in [service.get(""), service.get("/1"), service.create().send()] {
@@ -69,10 +69,15 @@ fn assert_create_fails(
 #[test]
 fn a_failed_create_has_the_code_of_its_cause() {
     let message = "the service is overloaded; retry later";
-    assert_create_fails(|| StorageError::Overloaded.into(), Some("1"), (503, "overloaded"), message);
+    assert_create_fails(|| StoreFailure::Overloaded.into(), Some("1"), (503, "overloaded"), message);
 
     let message = "the pet may have been added; check before you retry without an Idempotency-Key";
-    assert_create_fails(|| AddPetError::OutcomeUnknown(SECRET.into()), None, (503, "outcome_unknown"), message);
+    assert_create_fails(
+        || AddPetError::Store(StoreFailure::OutcomeUnknown(SECRET.into())),
+        None,
+        (503, "outcome_unknown"),
+        message,
+    );
 
     let message = "an earlier request with this Idempotency-Key is in flight; retry later";
     assert_create_fails(|| AddPetError::IdempotencyConflict, Some("1"), (409, "idempotency_conflict"), message);
@@ -84,10 +89,10 @@ fn a_failed_create_has_the_code_of_its_cause() {
 #[test]
 fn an_unavailable_directory_is_a_503_never_a_401() {
     for (error, code) in [
-        (|| ApiKeyDirectoryError::Unavailable(SECRET.into()), "unavailable"),
-        (|| ApiKeyDirectoryError::Timeout, "unavailable"),
-        (|| ApiKeyDirectoryError::Overloaded, "overloaded"),
-    ] as [(fn() -> ApiKeyDirectoryError, &str); 3]
+        (|| StoreFailure::Unavailable(SECRET.into()), "unavailable"),
+        (|| StoreFailure::Timeout, "unavailable"),
+        (|| StoreFailure::Overloaded, "overloaded"),
+    ] as [(fn() -> StoreFailure, &str); 3]
     {
         let message = format!("the service is {code}; retry later");
         let service = with_failing_directory(error);
@@ -127,8 +132,8 @@ fn assert_readable(request: impl Fn() -> Request, status: u16) {
 fn every_failure_is_readable_by_a_page_of_an_allowed_origin() {
     let failing = with_repository(|repository| {
         repository.expect_find().withf(|id| id.get() == 1).returning(|_| panic!("on purpose"));
-        repository.expect_find().returning(|_| Err(StorageError::Corrupt(SECRET.into())));
-        repository.expect_list().returning(|_, _, _| Err(StorageError::Timeout));
+        repository.expect_find().returning(|_| Err(StoreFailure::Corrupt(SECRET.into())));
+        repository.expect_list().returning(|_, _, _| Err(StoreFailure::Timeout));
         repository.expect_add().returning(|_| Err(AddPetError::IdempotencyConflict));
     });
     assert_readable(|| failing.request("GET", "/1"), 500);
@@ -140,7 +145,7 @@ fn every_failure_is_readable_by_a_page_of_an_allowed_origin() {
     assert_readable(|| without_scope.request("GET", ""), 403);
 
     // A preflight needs no directory.
-    let without_directory = with_failing_directory(|| ApiKeyDirectoryError::Timeout);
+    let without_directory = with_failing_directory(|| StoreFailure::Timeout);
     assert_readable(|| without_directory.request("GET", ""), 503);
     let preflight = without_directory.request("OPTIONS", "").header("Origin", SHOP);
     let response = preflight.header("Access-Control-Request-Method", "GET").send();

@@ -1,16 +1,14 @@
 //! Metrics of failures that only a mock of a port causes.
 
-use animal_store_app::ports::{
-    AddPetError, ApiKeyDirectoryError, MockApiKeyDirectory, MockPetRepository, StorageError,
-};
+use animal_store_app::ports::{AddPetError, MockApiKeyDirectory, MockPetRepository, StoreFailure};
 
 use crate::service::{Service, any_key};
 
 #[test]
 fn requests_that_the_storage_refuses_because_of_its_queue_are_counted_as_shed() {
     let mut repository = MockPetRepository::new();
-    repository.expect_list().returning(|_, _, _| Err(StorageError::Overloaded));
-    repository.expect_add().returning(|_| Err(StorageError::Overloaded.into()));
+    repository.expect_list().returning(|_, _, _| Err(StoreFailure::Overloaded));
+    repository.expect_add().returning(|_| Err(StoreFailure::Overloaded.into()));
     let service = Service::start(repository, any_key());
 
     service.get("").assert_status(503);
@@ -26,7 +24,7 @@ fn requests_that_the_storage_refuses_because_of_its_queue_are_counted_as_shed() 
 #[test]
 fn a_request_that_the_lookup_of_keys_refuses_is_counted_as_shed() {
     let mut directory = MockApiKeyDirectory::new();
-    directory.expect_find().returning(|_| Err(ApiKeyDirectoryError::Overloaded));
+    directory.expect_find().returning(|_| Err(StoreFailure::Overloaded));
     let service = Service::start(MockPetRepository::new(), directory);
 
     service.get("").assert_status(503);
@@ -37,7 +35,7 @@ fn a_request_that_the_lookup_of_keys_refuses_is_counted_as_shed() {
 #[test]
 fn a_failure_that_is_no_overload_is_not_shed() {
     let mut repository = MockPetRepository::new();
-    repository.expect_list().returning(|_, _, _| Err(StorageError::Timeout));
+    repository.expect_list().returning(|_, _, _| Err(StoreFailure::Timeout));
     repository.expect_add().returning(|_| Err(AddPetError::IdempotencyConflict));
     let service = Service::start(repository, any_key());
 

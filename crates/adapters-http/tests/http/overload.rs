@@ -10,7 +10,7 @@ use std::{
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest, ApiToken,
-    ports::{ApiKeyDirectory, ApiKeyDirectoryError, MockPetRepository},
+    ports::{ApiKeyDirectory, MockPetRepository, StoreFailure},
     test_support::api_key,
 };
 use animal_store_test_servers::{RawConnection, wait_until};
@@ -28,7 +28,7 @@ struct StallingDirectory {
 
 #[async_trait]
 impl ApiKeyDirectory for StallingDirectory {
-    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
+    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
         if digest == ApiToken::parse("stalled".into()).expect("a token").digest() {
             self.stalled.store(true, Ordering::Relaxed);
             self.release.notified().await;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use animal_store_adapters_http::RateLimit;
-use animal_store_app::ports::{MockPetRepository, StorageError};
+use animal_store_app::ports::{MockPetRepository, StoreFailure};
 use serde_json::Value;
 
 use crate::service::{Service, any_key};
@@ -43,7 +43,7 @@ fn a_log_line_explains_a_failure() {
     let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(move || writer.clone()).finish();
     tracing::subscriber::set_global_default(subscriber).expect("the only one");
     let mut repository = MockPetRepository::new();
-    repository.expect_find().withf(|id| id.get() == 71).returning(|_| Err(StorageError::Corrupt("status 7".into())));
+    repository.expect_find().withf(|id| id.get() == 71).returning(|_| Err(StoreFailure::Corrupt("status 7".into())));
     repository.expect_find().withf(|id| id.get() == 72).returning(|_| panic!("on purpose"));
     repository.expect_find().withf(|id| id.get() == 73).returning(|_| Ok(None));
     let service = Service::start(repository, any_key());

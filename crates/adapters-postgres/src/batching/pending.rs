@@ -64,6 +64,3 @@ impl<R: Request> Pending<R> {
         let _ = sender.send(response);
     }
 }
-
-#[cfg(test)]
-mod tests;

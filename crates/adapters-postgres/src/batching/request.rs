@@ -1,6 +1,6 @@
 use std::cmp::Ordering;
 
-use animal_store_app::ports::{AddPetError, StorageError};
+use animal_store_app::ports::{AddPetError, StoreFailure};
 
 use crate::{
     connection::{Connection, ConnectionSettings, Session},
@@ -78,7 +78,7 @@ impl From<BatchError> for Failure {
     }
 }
 
-impl From<BatchError> for StorageError {
+impl From<BatchError> for StoreFailure {
     fn from(error: BatchError) -> Self {
         match error {
             BatchError::Timeout => Self::Timeout,

@@ -4,7 +4,7 @@ mod model;
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use animal_store_app::ports::{AddPetError, StorageError};
+use animal_store_app::ports::{AddPetError, StoreFailure};
 use animal_store_schedules::{chance, check, future};
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
@@ -63,11 +63,11 @@ async fn send<const OUTCOME_MATTERS: bool>(world: Arc<World>, batcher: Arc<Batch
             assert_eq!(response, id);
             assert!(world.applied.contains(id), "a create was confirmed and not applied");
         }
-        Some(Err(AddPetError::NotStored(error))) => {
+        Some(Err(AddPetError::Store(error))) => {
             let is_expected = match error {
-                StorageError::Unavailable(_) => faulty || disturbed,
-                StorageError::Timeout | StorageError::Overloaded => true,
-                StorageError::Corrupt(_) => false,
+                StoreFailure::Unavailable(_) => faulty || disturbed,
+                StoreFailure::Timeout | StoreFailure::Overloaded => true,
+                StoreFailure::Corrupt(_) => false,
             };
             assert!(is_expected, "a request failed without a reason");
             if OUTCOME_MATTERS {
@@ -75,7 +75,7 @@ async fn send<const OUTCOME_MATTERS: bool>(world: Arc<World>, batcher: Arc<Batch
                 world.refused.insert(id);
             }
         }
-        Some(Err(AddPetError::OutcomeUnknown(_))) | None => {
+        Some(Err(AddPetError::Store(StoreFailure::OutcomeUnknown(_)))) | None => {
             assert!(disturbed, "an outcome is unknown without a reason")
         }
         Some(Err(_)) => panic!("the model has no such error"),

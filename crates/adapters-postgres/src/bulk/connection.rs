@@ -1,4 +1,4 @@
-use animal_store_app::ports::BulkStorageError;
+use animal_store_app::ports::StoreFailure;
 use tokio::time::timeout;
 use tokio_postgres::{
     Client, Row,
@@ -25,57 +25,57 @@ pub(super) struct BulkConnection {
 }
 
 impl BulkConnection {
-    pub(super) async fn open(endpoint: &PgEndpoint, settings: &PostgresSettings) -> Result<Self, BulkStorageError> {
+    pub(super) async fn open(endpoint: &PgEndpoint, settings: &PostgresSettings) -> Result<Self, StoreFailure> {
         let opened = endpoint.connect(settings.connect_timeout).await;
-        let (client, task) = opened.map_err(|error| BulkStorageError::Unavailable(error.into()))?;
+        let (client, task) = opened.map_err(|error| StoreFailure::Unavailable(error.into()))?;
         Ok(Self { client, _task: task, endpoint: endpoint.clone(), settings: settings.clone() })
     }
 
     /// Begins a transaction with these statements. At a higher isolation level, PostgreSQL refuses a write that waited
     /// for another transaction.
-    pub(super) async fn begin(&self, statements: &str) -> Result<(), BulkStorageError> {
+    pub(super) async fn begin(&self, statements: &str) -> Result<(), StoreFailure> {
         let settings = self.settings.set_statements("SET LOCAL");
         let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; {statements}");
         self.within_timeout(self.client.batch_execute(&begin)).await
     }
 
-    pub(super) async fn query(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, BulkStorageError> {
+    pub(super) async fn query(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, StoreFailure> {
         self.within_timeout(self.client.query_typed(sql, parameters)).await
     }
 
     /// Runs a statement without a result. Returns the number of rows that it wrote.
-    pub(super) async fn write(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<u64, BulkStorageError> {
+    pub(super) async fn write(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<u64, StoreFailure> {
         self.within_timeout(self.client.execute_typed(sql, parameters)).await
     }
 
     /// Ends the transaction. Only an error that PostgreSQL sends before the commit means that nothing was written.
-    pub(super) async fn commit(&self) -> Result<(), BulkStorageError> {
+    pub(super) async fn commit(&self) -> Result<(), StoreFailure> {
         let error = match timeout(self.settings.timeout, self.client.batch_execute("COMMIT")).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) if refusal(&error).is_some() => return Err(self.unavailable(error)),
             Ok(Err(error)) => error.into(),
             Err(_) => ConnectionError::NoResponse,
         };
-        Err(BulkStorageError::OutcomeUnknown(self.endpoint.locate(error).into()))
+        Err(StoreFailure::OutcomeUnknown(self.endpoint.locate(error).into()))
     }
 
-    pub(super) fn unavailable(&self, error: impl Into<ConnectionError>) -> BulkStorageError {
-        BulkStorageError::Unavailable(self.endpoint.locate(error).into())
+    pub(super) fn unavailable(&self, error: impl Into<ConnectionError>) -> StoreFailure {
+        StoreFailure::Unavailable(self.endpoint.locate(error).into())
     }
 
     /// The error of a call that this adapter refuses.
-    pub(super) fn refused(&self, reason: &str) -> BulkStorageError {
-        BulkStorageError::Unavailable(format!("{}: {reason}", self.endpoint.login()).into())
+    pub(super) fn refused(&self, reason: &str) -> StoreFailure {
+        StoreFailure::Unavailable(format!("{}: {reason}", self.endpoint.login()).into())
     }
 
     async fn within_timeout<T>(
         &self,
         response: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> Result<T, BulkStorageError> {
+    ) -> Result<T, StoreFailure> {
         let response = timeout(self.settings.timeout, response).await;
         response.map_err(|_| self.unavailable(ConnectionError::NoResponse))?.map_err(|error| match error.code() {
             // No other statement inserts into a unique index.
-            Some(&SqlState::UNIQUE_VIOLATION) => BulkStorageError::IdTaken,
+            Some(&SqlState::UNIQUE_VIOLATION) => StoreFailure::IdTaken,
             _ => self.unavailable(error),
         })
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use animal_store_app::ports::{BulkStorageError, StoredPet};
+use animal_store_app::ports::{StoreFailure, StoredPet};
 use animal_store_domain::PetId;
 use tokio_postgres::types::Type;
 
@@ -17,18 +17,18 @@ pub(super) async fn page(
     connection: &BulkConnection,
     after: Option<PetId>,
     limit: usize,
-) -> Result<Vec<StoredPet>, BulkStorageError> {
+) -> Result<Vec<StoredPet>, StoreFailure> {
     let select = format!("SELECT {STORED_COLUMNS} FROM pets WHERE id > $1 ORDER BY id LIMIT $2");
     let (after, limit) = (after.map_or(0, PetId::get), i64::try_from(limit).unwrap_or(i64::MAX));
     let rows = connection.query(&select, &[(&after, Type::INT8), (&limit, Type::INT8)]).await?;
-    rows.iter().map(|row| stored_pet(row).map_err(BulkStorageError::Corrupt)).collect()
+    rows.iter().map(|row| stored_pet(row).map_err(StoreFailure::Corrupt)).collect()
 }
 
 /// Adds pets with their ids.
 ///
 /// A create locks the table before it takes an id from the sequence, and until its commit. The lock of this transaction
 /// waits for the creates in flight and holds up others until the sequence is beyond the greatest id.
-pub(super) async fn add(connection: &BulkConnection, pets: &[StoredPet]) -> Result<(), BulkStorageError> {
+pub(super) async fn add(connection: &BulkConnection, pets: &[StoredPet]) -> Result<(), StoreFailure> {
     let Some(greatest) = pets.iter().map(|stored| stored.pet.id().get()).max() else { return Ok(()) };
     let columns = [&[("id", Type::INT8_ARRAY), ("created_at", Type::TIMESTAMPTZ_ARRAY)], COLUMNS.as_slice()].concat();
     let (names, given) = (column_names(&columns), unnest(&columns));

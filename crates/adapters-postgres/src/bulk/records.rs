@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use animal_store_app::{
     ApiKeyId, IdempotencyKey, PetDigest,
-    ports::{BulkStorageError, Cause, IdempotencyRecord},
+    ports::{Cause, IdempotencyRecord, StoreFailure},
 };
 use animal_store_domain::PetId;
 use tokio_postgres::{Row, types::Type};
@@ -25,7 +25,7 @@ pub(super) async fn page(
     connection: &BulkConnection,
     after: Option<IdempotencyKey>,
     limit: usize,
-) -> Result<Vec<IdempotencyRecord>, BulkStorageError> {
+) -> Result<Vec<IdempotencyRecord>, StoreFailure> {
     let select = format!(
         "SELECT {} FROM idempotency_keys WHERE (api_key_id, key_digest) > ($1, $2) AND expires_at > now()
         ORDER BY api_key_id, key_digest LIMIT $3",
@@ -35,14 +35,11 @@ pub(super) async fn page(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let parameters = [(&api_key as _, Type::TEXT), (&digest as _, Type::BYTEA), (&limit as _, Type::INT8)];
     let rows = connection.query(&select, &parameters).await?;
-    rows.iter().map(|row| parse(row).map_err(BulkStorageError::Corrupt)).collect()
+    rows.iter().map(|row| parse(row).map_err(StoreFailure::Corrupt)).collect()
 }
 
 /// Adds records. Like creates, it locks records in the order of their keys and replaces expired ones.
-pub(super) async fn add(
-    connection: &BulkConnection,
-    mut records: Vec<IdempotencyRecord>,
-) -> Result<(), BulkStorageError> {
+pub(super) async fn add(connection: &BulkConnection, mut records: Vec<IdempotencyRecord>) -> Result<(), StoreFailure> {
     records.sort_by(|one, other| one.key.cmp(&other.key));
     records.dedup_by(|one, other| one.key == other.key);
     let (columns, given) = (column_names(&COLUMNS), unnest(&COLUMNS));

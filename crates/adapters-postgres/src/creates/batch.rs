@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use animal_store_app::ports::{AddPetError, AddedPet, StorageError};
+use animal_store_app::ports::{AddPetError, AddedPet, StoreFailure};
 use tokio::time::timeout;
 use tokio_postgres::{Row, error::SqlState};
 
@@ -81,7 +81,7 @@ impl<R: AddRequest> Request for R {
     fn result(self, stored: Option<R::Stored>) -> AddResult {
         match stored {
             Some(stored) => self.added(stored),
-            None => Err(StorageError::Unavailable("a trigger suppressed the row".into()).into()),
+            None => Err(StoreFailure::Unavailable("a trigger suppressed the row".into()).into()),
         }
     }
 }

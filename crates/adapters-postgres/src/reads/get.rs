@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use animal_store_app::ports::StorageError;
+use animal_store_app::ports::StoreFailure;
 use animal_store_domain::{Pet, PetId};
 use diesel::QueryResult;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -23,7 +23,7 @@ impl Read for Get {
     async fn load(
         gets: &[&Self],
         mut connection: &AsyncPgConnection,
-    ) -> QueryResult<Vec<Result<Option<Pet>, StorageError>>> {
+    ) -> QueryResult<Vec<Result<Option<Pet>, StoreFailure>>> {
         let mut statements: Vec<HashMap<_, _>> = Vec::new();
         for (position, get) in gets.iter().enumerate() {
             let id = get.0.get();

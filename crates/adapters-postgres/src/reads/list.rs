@@ -1,4 +1,4 @@
-use animal_store_app::{ports::StorageError, status_number};
+use animal_store_app::{ports::StoreFailure, status_number};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use diesel::{QueryResult, result::Error::DeserializationError};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -26,7 +26,7 @@ impl Read for List {
     async fn load(
         lists: &[&Self],
         mut connection: &AsyncPgConnection,
-    ) -> QueryResult<Vec<Result<Vec<Pet>, StorageError>>> {
+    ) -> QueryResult<Vec<Result<Vec<Pet>, StoreFailure>>> {
         if let [list] = lists {
             let (after, limit) = (list.after(), list.limit());
             let rows: Vec<PetRow> = match list.status_number() {
@@ -66,7 +66,7 @@ impl List {
 }
 
 /// Converts the rows of a list. The order of `array_agg` is not guaranteed.
-fn pets(rows: impl IntoIterator<Item = PetRow>) -> Result<Vec<Pet>, StorageError> {
+fn pets(rows: impl IntoIterator<Item = PetRow>) -> Result<Vec<Pet>, StoreFailure> {
     let mut pets = rows.into_iter().map(Pet::try_from).collect::<Result<Vec<_>, _>>()?;
     pets.sort_unstable_by_key(Pet::id);
     Ok(pets)

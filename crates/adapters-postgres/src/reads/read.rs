@@ -1,6 +1,6 @@
 use std::panic::AssertUnwindSafe;
 
-use animal_store_app::ports::StorageError;
+use animal_store_app::ports::StoreFailure;
 use diesel::{
     QueryResult,
     result::{
@@ -29,7 +29,7 @@ pub(crate) trait Read: Send + Sync + 'static {
     fn load(
         reads: &[&Self],
         connection: &AsyncPgConnection,
-    ) -> impl Future<Output = QueryResult<Vec<Result<Self::Response, StorageError>>>> + Send;
+    ) -> impl Future<Output = QueryResult<Vec<Result<Self::Response, StoreFailure>>>> + Send;
 }
 
 /// A read that shares its statement with others.
@@ -38,9 +38,9 @@ pub(crate) struct Batched<R>(pub(super) R);
 impl<R: Read> Request for Batched<R> {
     type Session = ReadSession;
     /// An invalid row fails the reads that contain it, and no others.
-    type Outcome = Result<R::Response, StorageError>;
+    type Outcome = Result<R::Response, StoreFailure>;
     type Response = R::Response;
-    type Error = StorageError;
+    type Error = StoreFailure;
 
     /// PostgreSQL executes such a batch in about a millisecond. A larger one costs as much per row.
     const MAX_ROWS: usize = 500;

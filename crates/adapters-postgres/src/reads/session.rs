@@ -1,4 +1,4 @@
-use animal_store_app::ports::StorageError;
+use animal_store_app::ports::StoreFailure;
 use diesel::{QueryResult, connection::CacheSize};
 use diesel_async::{AsyncConnection, AsyncPgConnection, SimpleAsyncConnection};
 use tokio::sync::{Mutex, MutexGuard};
@@ -40,7 +40,7 @@ impl Session for ReadSession {
 
 impl Connection<ReadSession> {
     /// Loads a batch. If the future is dropped before it ends, the connection has to be marked as broken.
-    pub(super) async fn load<R: Read>(&self, reads: &[&R]) -> QueryResult<Vec<Result<R::Response, StorageError>>> {
+    pub(super) async fn load<R: Read>(&self, reads: &[&R]) -> QueryResult<Vec<Result<R::Response, StoreFailure>>> {
         let mut connection = &self.session.connection;
         let Some((begin, _)) = &self.session.transactions else { return R::load(reads, connection).await };
         // After such a failure, the state of the connection is unknown.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use animal_store_adapters_postgres::{PgBulkStorage, PostgresSettings};
 use animal_store_app::{
-    ports::{BulkStorage, BulkStorageError},
+    ports::{BulkStorage, StoreFailure},
     test_support::stored_pets,
 };
 use animal_store_test_servers::{FaultProxy, PgDatabase};
@@ -25,7 +25,7 @@ async fn proxied() -> (PgDatabase, FaultProxy, String) {
 }
 
 /// Adds a pet, and cuts the connection as soon as the proxy holds data.
-async fn add_and_cut(bulk: &PgBulkStorage, proxy: &FaultProxy) -> BulkStorageError {
+async fn add_and_cut(bulk: &PgBulkStorage, proxy: &FaultProxy) -> StoreFailure {
     let meanwhile = async {
         eventually("something is held", async || proxy.held() > 0).await;
         proxy.cut();
@@ -40,7 +40,7 @@ async fn a_batch_that_is_cut_before_its_commit_was_sent_was_not_written() {
         let bulk = bulk(&url);
         proxy.hold(text);
         let error = add_and_cut(&bulk, &proxy).await;
-        assert!(matches!(error, BulkStorageError::Unavailable(_)), "{text}: {error:?}");
+        assert!(matches!(error, StoreFailure::Unavailable(_)), "{text}: {error:?}");
         proxy.heal();
         assert_eq!(database.sql("SELECT count(*) FROM pets"), "0");
         bulk.add_pets(stored_pets([9])).await.expect("the same storage connects again");
@@ -55,7 +55,7 @@ async fn a_batch_whose_commit_has_no_response_has_an_unknown_outcome() {
         let observer = SqlSession::of(&database).await;
         proxy.hold(text);
         let error = add_and_cut(&bulk(&url), &proxy).await;
-        assert!(matches!(error, BulkStorageError::OutcomeUnknown(_)), "{error:?}");
+        assert!(matches!(error, StoreFailure::OutcomeUnknown(_)), "{error:?}");
         proxy.heal();
         observer.wait_for_backends(0).await;
         assert_eq!(observer.count("pets").await, stored);
@@ -67,7 +67,7 @@ async fn a_batch_that_is_refused_at_commit_was_not_written() {
     let fixture = Fixture::new().await;
     fixture.trigger_at_commit("IF NEW.id = 9 THEN RAISE 'at commit' USING ERRCODE = '23514'; END IF").await;
     let error = bulk(fixture.database.url()).add_pets(stored_pets([8, 9])).await.expect_err("refused");
-    assert!(matches!(error, BulkStorageError::Unavailable(_)), "{error:?}");
+    assert!(matches!(error, StoreFailure::Unavailable(_)), "{error:?}");
     assert!(reason(&error).contains("at commit (SQLSTATE 23514)"), "{error:?}");
     assert_eq!(fixture.observer.count("pets WHERE id IN (8, 9)").await, 0);
 }
@@ -77,7 +77,7 @@ async fn a_batch_with_a_row_that_a_trigger_suppresses_is_not_written() {
     let fixture = Fixture::new().await;
     fixture.trigger("IF NEW.id = 9 THEN RETURN NULL; END IF").await;
     let error = bulk(fixture.database.url()).add_pets(stored_pets([8, 9])).await.expect_err("refused");
-    assert!(matches!(error, BulkStorageError::Unavailable(_)), "{error:?}");
+    assert!(matches!(error, StoreFailure::Unavailable(_)), "{error:?}");
     assert!(reason(&error).contains("a trigger suppressed a row of table pets"), "{error:?}");
     assert_eq!(fixture.observer.count("pets WHERE id IN (8, 9)").await, 0);
 }
@@ -93,8 +93,8 @@ async fn every_call_over_a_frozen_connection_ends_in_time() {
         proxy.freeze();
         let start = Instant::now();
         let (pets, added) = tokio::join!(snapshot.pets(None, 10), bulk.add_pets(stored_pets([10])));
-        assert!(matches!(pets, Err(BulkStorageError::Unavailable(_))), "{pets:?}");
-        assert!(matches!(added, Err(BulkStorageError::Unavailable(_))), "{added:?}");
+        assert!(matches!(pets, Err(StoreFailure::Unavailable(_))), "{pets:?}");
+        assert!(matches!(added, Err(StoreFailure::Unavailable(_))), "{added:?}");
         assert!(start.elapsed() < TIMEOUT + MARGIN, "{:?}", start.elapsed());
     })
     .await;
@@ -107,6 +107,6 @@ async fn without_a_server_every_call_fails() {
     proxy.refuse();
     let opened = bulk.snapshot().await.map(drop);
     for result in [opened, bulk.check_writable().await, bulk.add_pets(stored_pets([9])).await] {
-        assert!(matches!(result, Err(BulkStorageError::Unavailable(_))), "{result:?}");
+        assert!(matches!(result, Err(StoreFailure::Unavailable(_))), "{result:?}");
     }
 }

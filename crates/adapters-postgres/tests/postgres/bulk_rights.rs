@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use animal_store_app::{
-    ports::{BulkStorage, BulkStorageError},
+    ports::{BulkStorage, StoreFailure},
     test_support::stored_pets,
 };
 
@@ -21,7 +21,7 @@ async fn a_check_names_every_missing_permission() {
     let bulk = bulk(&database.url().replace("postgres@", &format!("{role}@")));
     let missing = async || {
         let error = bulk.check_writable().await.expect_err("a permission is missing");
-        assert!(matches!(error, BulkStorageError::Unavailable(_)), "{error:?}");
+        assert!(matches!(error, StoreFailure::Unavailable(_)), "{error:?}");
         let text = reason(&error);
         assert!(text.contains(&format!(": {role}@")), "{text}");
         text.split_once("the user lacks permissions: ").unwrap_or_else(|| panic!("{text}")).1.to_owned()
@@ -58,7 +58,7 @@ async fn a_check_refuses_a_read_only_server_and_a_missing_table() {
         let database = empty_tables().await;
         database.sql(&change.replace("{}", database.name()));
         let error = bulk(database.url()).check_writable().await.expect_err(change);
-        assert!(matches!(error, BulkStorageError::Unavailable(_)), "{error:?}");
+        assert!(matches!(error, StoreFailure::Unavailable(_)), "{error:?}");
         assert!(reason(&error).contains(expected), "{error:?}");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use animal_store_app::{
-    ports::{BulkStorage, BulkStorageError, StoredPet},
+    ports::{BulkStorage, StoreFailure, StoredPet},
     test_support::stored_pet,
 };
 use animal_store_domain::{CategoryId, CreationTime, NewPet, Pet, PetId, PetName, PetStatus};
@@ -79,7 +79,7 @@ async fn an_invalid_row_is_reported_by_its_place() {
         database.sql("TRUNCATE pets RESTART IDENTITY; INSERT INTO pets (name, category_id) VALUES ('Rex', 1)");
         database.sql(&format!("INSERT INTO pets (name, category_id, created_at) VALUES {row}"));
         let error = bulk.snapshot().await.expect("a snapshot").pets(None, 10).await.expect_err(row);
-        assert!(matches!(error, BulkStorageError::Corrupt(_)), "{error:?}");
+        assert!(matches!(error, StoreFailure::Corrupt(_)), "{error:?}");
         let text = reason(&error);
         assert!(text.contains(&format!(": table pets, column {column}, id 2: ")), "{text}");
         assert!(!text.contains("secret"), "{text}");
@@ -108,7 +108,7 @@ async fn an_invalid_record_is_reported_by_its_place() {
         let read = bulk.snapshot().await.expect("a snapshot").idempotency_records(None, 10).await;
         let error = read.expect_err(change);
         let column = change.split(' ').next().expect("a column");
-        assert!(matches!(error, BulkStorageError::Corrupt(_)), "{error:?}");
+        assert!(matches!(error, StoreFailure::Corrupt(_)), "{error:?}");
         assert!(reason(&error).contains(&format!("{column} is not valid")), "{error:?}");
         session.run("DELETE FROM idempotency_keys").await;
     }

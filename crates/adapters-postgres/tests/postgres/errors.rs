@@ -1,7 +1,7 @@
 //! A database with a wrong row, without its table, or without privileges.
 
 use animal_store_adapters_postgres::{Migrations, PostgresSettings, SchemaMode};
-use animal_store_app::ports::{PetRepository, StorageError};
+use animal_store_app::ports::{PetRepository, StoreFailure};
 use animal_store_domain::PetStatus;
 use animal_store_test_servers::PostgresServer;
 
@@ -25,7 +25,7 @@ async fn is_reported(fixture: &Fixture, row: &str, column: &str) {
     let listed = repository.list(None, None, 10).await.expect_err(row);
     let of_status = repository.list(Some(PetStatus::Sold), None, 10).await;
     for error in [found, listed].into_iter().chain(of_status.err()) {
-        let StorageError::Corrupt(cause) = error else { panic!("{row}: {error:?}") };
+        let StoreFailure::Corrupt(cause) = error else { panic!("{row}: {error:?}") };
         let text = reason(&*cause);
         assert!(text.starts_with(&format!("table pets, column {column}, id {}: ", id[0])), "{text}");
         assert!(!text.contains("secret"), "{text}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
-use animal_store_app::ports::{AddPetError, StorageError};
+use animal_store_app::ports::{AddPetError, StoreFailure};
 use animal_store_domain::Pet;
 use animal_store_test_servers::PgDatabase;
 use futures_util::{
@@ -95,7 +95,7 @@ impl Fixture {
 pub(crate) fn begin_to_find(
     repository: &Arc<PgPetRepository>,
     id: i64,
-) -> BoxFuture<'static, Result<Option<Pet>, StorageError>> {
+) -> BoxFuture<'static, Result<Option<Pet>, StoreFailure>> {
     let repository = Arc::clone(repository);
     poll_once(async move { find(&repository, id).await }.boxed())
 }

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use animal_store_app::ports::{AddPetError, StorageError};
+use animal_store_app::ports::{AddPetError, StoreFailure};
 use animal_store_domain::Pet;
 use futures_util::FutureExt;
 
@@ -155,7 +155,7 @@ async fn the_server_ends_the_statement_of_an_add_after_three_quarters_of_the_tim
         let fixture = Fixture::with(settings).await;
         fixture.trigger("RAISE 'the timeout is %', current_setting('statement_timeout') USING ERRCODE = '22000'").await;
         let added = add(&fixture.store.repository, "Rex").await;
-        let Err(AddPetError::NotStored(StorageError::Unavailable(cause))) = added else { panic!("{added:?}") };
+        let Err(AddPetError::Store(StoreFailure::Unavailable(cause))) = added else { panic!("{added:?}") };
         let reason = reason(&*cause);
         assert!(reason.contains("the timeout is 22500ms"), "{reason}");
     })

@@ -8,7 +8,7 @@ use std::{
 
 use animal_store_adapters_postgres::{PgPetRepository, PgStorage};
 use animal_store_app::{
-    ports::{AddPet, AddPetError, PetRepository, StorageError},
+    ports::{AddPet, AddPetError, PetRepository, StoreFailure},
     test_support::pet_named,
 };
 use animal_store_domain::{Pet, PetId};
@@ -36,7 +36,7 @@ pub(crate) async fn add(repository: &PgPetRepository, name: &str) -> Result<Pet,
     repository.add(AddPet::new(pet_named(name))).await.map(|added| added.pet)
 }
 
-pub(crate) async fn find(repository: &PgPetRepository, id: i64) -> Result<Option<Pet>, StorageError> {
+pub(crate) async fn find(repository: &PgPetRepository, id: i64) -> Result<Option<Pet>, StoreFailure> {
     repository.find(PetId::parse(id).expect("an id")).await
 }
 
@@ -47,12 +47,12 @@ pub(crate) async fn adds_and_finds(repository: &PgPetRepository) -> Pet {
     pet
 }
 
-pub(crate) fn read_outcome<T>(result: &Result<T, StorageError>) -> Outcome {
+pub(crate) fn read_outcome<T>(result: &Result<T, StoreFailure>) -> Outcome {
     match result {
         Ok(_) => Success,
-        Err(StorageError::Unavailable(_)) => Unavailable,
-        Err(StorageError::Timeout) => Timeout,
-        Err(StorageError::Overloaded) => Overloaded,
+        Err(StoreFailure::Unavailable(_)) => Unavailable,
+        Err(StoreFailure::Timeout) => Timeout,
+        Err(StoreFailure::Overloaded) => Overloaded,
         Err(error) => panic!("{error:?}"),
     }
 }
@@ -60,10 +60,10 @@ pub(crate) fn read_outcome<T>(result: &Result<T, StorageError>) -> Outcome {
 pub(crate) fn add_outcome(result: &Result<Pet, AddPetError>) -> Outcome {
     match result {
         Ok(_) => Success,
-        Err(AddPetError::OutcomeUnknown(_)) => Unknown,
-        Err(AddPetError::NotStored(StorageError::Unavailable(_))) => Unavailable,
-        Err(AddPetError::NotStored(StorageError::Timeout)) => Timeout,
-        Err(AddPetError::NotStored(StorageError::Overloaded)) => Overloaded,
+        Err(AddPetError::Store(StoreFailure::OutcomeUnknown(_))) => Unknown,
+        Err(AddPetError::Store(StoreFailure::Unavailable(_))) => Unavailable,
+        Err(AddPetError::Store(StoreFailure::Timeout)) => Timeout,
+        Err(AddPetError::Store(StoreFailure::Overloaded)) => Overloaded,
         Err(error) => panic!("{error:?}"),
     }
 }

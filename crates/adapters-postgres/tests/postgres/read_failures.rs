@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use animal_store_adapters_postgres::PostgresSettings;
-use animal_store_app::ports::StorageError;
+use animal_store_app::ports::StoreFailure;
 use animal_store_domain::PetStatus;
 
 use crate::{
@@ -40,7 +40,7 @@ fn reads(kind: Read) -> [Read; 6] {
 }
 
 /// Only the reads of the bad pet fail, and no connection is lost.
-async fn only_reads_of_the_bad_pet_fail(fixture: &ReadFixture, is_expected: impl Fn(&StorageError) -> bool) {
+async fn only_reads_of_the_bad_pet_fail(fixture: &ReadFixture, is_expected: impl Fn(&StoreFailure) -> bool) {
     let backends = fixture.observer.backends().await;
     for kind in KINDS {
         let start = Instant::now();
@@ -59,8 +59,8 @@ async fn only_reads_of_the_bad_pet_fail(fixture: &ReadFixture, is_expected: impl
     assert_eq!(fixture.observer.backends().await, backends);
 }
 
-fn is_corrupt(error: &StorageError, text: &str) -> bool {
-    matches!(error, StorageError::Corrupt(cause) if reason(&**cause).contains(text))
+fn is_corrupt(error: &StoreFailure, text: &str) -> bool {
+    matches!(error, StoreFailure::Corrupt(cause) if reason(&**cause).contains(text))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -69,7 +69,7 @@ async fn a_read_with_a_statement_error_fails_alone() {
         let fixture = with_a_pet(settings, "bad").await;
         only_reads_of_the_bad_pet_fail(
             &fixture,
-            |error| matches!(error, StorageError::Unavailable(cause) if reason(&**cause).contains("this pet is bad")),
+            |error| matches!(error, StoreFailure::Unavailable(cause) if reason(&**cause).contains("this pet is bad")),
         )
         .await;
     })
@@ -83,7 +83,7 @@ async fn the_server_ends_the_statement_of_a_read_after_three_quarters_of_the_tim
         let fixture = with_a_pet(settings, "bad").await;
         for read in [Get(BAD), List(None, BAD - 1, 1), List(Some(PetStatus::Pending), BAD - 1, 1)] {
             let response = fixture.begin(read).await;
-            let Err(StorageError::Unavailable(cause)) = response else { panic!("{read:?}: {response:?}") };
+            let Err(StoreFailure::Unavailable(cause)) = response else { panic!("{read:?}: {response:?}") };
             let reason = reason(&*cause);
             assert!(reason.contains("the timeout is 22500ms"), "{read:?}: {reason}");
         }
@@ -125,7 +125,7 @@ async fn a_slow_read_does_not_fail_later_reads() {
         fixture.hold().await;
         let start = Instant::now();
         let slow = fixture.read_together(Get(1), &[Get(BAD), Get(2)]).await;
-        assert!(matches!(slow[0], Err(StorageError::Timeout | StorageError::Unavailable(_))), "{slow:?}");
+        assert!(matches!(slow[0], Err(StoreFailure::Timeout | StoreFailure::Unavailable(_))), "{slow:?}");
         assert!(start.elapsed() < STATEMENT_TIMEOUT + PROMPT);
         // The slow read is executed again, alone, and the server ends it again.
         assert_eq!(fixture.begin(Get(2)).await.expect("a response"), fixture.expected(Get(2)));

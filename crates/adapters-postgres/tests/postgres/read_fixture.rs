@@ -4,7 +4,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
-use animal_store_app::ports::{PetRepository, StorageError};
+use animal_store_app::ports::{PetRepository, StoreFailure};
 use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetStatus};
 use animal_store_test_servers::PgDatabase;
 use futures_util::{
@@ -47,7 +47,7 @@ pub(crate) enum Read {
 pub(crate) use Read::{Get, List};
 
 /// The pets of a list, or the one pet of a get.
-pub(crate) type Response = Result<Vec<Pet>, StorageError>;
+pub(crate) type Response = Result<Vec<Pet>, StoreFailure>;
 
 /// A read of each kind. All of them read pet 1 of [`pets`] and no other.
 pub(crate) const KINDS: [Read; 3] = [Get(1), List(None, 0, 1), List(Some(PetStatus::Pending), 0, 1)];

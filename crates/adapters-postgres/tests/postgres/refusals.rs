@@ -1,6 +1,6 @@
 //! Batches that PostgreSQL refuses: an invalid row fails alone, any other failure is that of the whole batch.
 
-use animal_store_app::ports::{AddPetError, StorageError};
+use animal_store_app::ports::{AddPetError, StoreFailure};
 
 use crate::{
     fixture::{AddResult, Fixture},
@@ -22,7 +22,7 @@ fn all_but(bad: &[&str], outcome: Outcome) -> Vec<Outcome> {
 async fn fails_alone(fixture: &Fixture, text: &str) {
     let added = fixture.add_together(&NAMES).await;
     assert_eq!(outcomes(&added), all_but(&["bad"], Unavailable));
-    let Err(AddPetError::NotStored(StorageError::Unavailable(cause))) = &added[2] else { panic!("{added:?}") };
+    let Err(AddPetError::Store(StoreFailure::Unavailable(cause))) = &added[2] else { panic!("{added:?}") };
     let reason = reason(&**cause);
     assert!(reason.contains(text), "{reason}");
     assert_eq!(fixture.names().await, ["a", "b", "c", "d", "e", "f"]);

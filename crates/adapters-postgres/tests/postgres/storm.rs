@@ -105,7 +105,7 @@ async fn check(proxied: &ProxiedStore, outcomes: &Outcomes) {
         let ids = stored.remove(name.as_str()).unwrap_or_default();
         match outcome {
             Ok(pet) => assert_eq!(ids, [pet.id().get().to_string()], "{name}"),
-            Err(AddPetError::OutcomeUnknown(_)) => assert!(ids.len() <= 1, "{name}: {ids:?}"),
+            Err(AddPetError::Store(StoreFailure::OutcomeUnknown(_))) => assert!(ids.len() <= 1, "{name}: {ids:?}"),
             Err(_) => assert_eq!(ids, [""; 0], "{name}"),
         }
         *counts.entry(format!("{:?}, stored {}", add_outcome(outcome), ids.len())).or_default() += 1;

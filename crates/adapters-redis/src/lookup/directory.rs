@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest,
-    ports::{ApiKeyDirectory, ApiKeyDirectoryError, NotReady, Readiness},
+    ports::{ApiKeyDirectory, NotReady, Readiness, StoreFailure},
 };
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
@@ -45,9 +45,9 @@ impl RedisApiKeyDirectory {
     }
 
     /// Queries Redis, or waits for the lookup of the same token that is in flight.
-    async fn query(&self, digest: ApiKeyDigest) -> Result<TokenRecord, ApiKeyDirectoryError> {
+    async fn query(&self, digest: ApiKeyDigest) -> Result<TokenRecord, StoreFailure> {
         let started = self.state.cache.start_lookup(digest);
-        let (mut outcome, pending) = started.map_err(|_| ApiKeyDirectoryError::Overloaded)?;
+        let (mut outcome, pending) = started.map_err(|_| StoreFailure::Overloaded)?;
         if let Some(pending) = pending {
             let (state, limit) = (Arc::clone(&self.state), self.timeout);
             self.runtime.spawn(async move {
@@ -72,7 +72,7 @@ impl RedisApiKeyDirectory {
 
 #[async_trait]
 impl ApiKeyDirectory for RedisApiKeyDirectory {
-    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
+    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
         let now = Instant::now();
         let LookupState { lease, cache, metrics, .. } = &*self.state;
         let cached = if lease.is_valid(now) { cache.get(&digest, now) } else { None };

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use animal_store_app::{ApiKey, ApiKeyDigest, ports::ApiKeyDirectoryError};
+use animal_store_app::{ApiKey, ApiKeyDigest, ports::StoreFailure};
 use redis::{RedisError, pipe};
 
 use crate::{
@@ -49,14 +49,12 @@ impl LookupError {
         }
     }
 
-    pub(crate) fn into_directory_error(self, endpoint: &RedisEndpoint, layout: &Layout) -> ApiKeyDirectoryError {
+    pub(crate) fn into_directory_error(self, endpoint: &RedisEndpoint, layout: &Layout) -> StoreFailure {
         let cause = self.describe(endpoint, layout).into();
         match self {
-            Self::NotConnected | Self::Closed | Self::Connect(_) | Self::Redis(_) => {
-                ApiKeyDirectoryError::Unavailable(cause)
-            }
-            Self::Timeout => ApiKeyDirectoryError::Timeout,
-            Self::Corrupt(_) => ApiKeyDirectoryError::Corrupt(cause),
+            Self::NotConnected | Self::Closed | Self::Connect(_) | Self::Redis(_) => StoreFailure::Unavailable(cause),
+            Self::Timeout => StoreFailure::Timeout,
+            Self::Corrupt(_) => StoreFailure::Corrupt(cause),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use animal_store_app::{
     Scope,
-    ports::{ApiKeyDirectoryError, ApiKeyStore, ApiKeyStoreError},
+    ports::{ApiKeyStore, ApiKeyStoreError, StoreFailure},
     test_support::api_key,
 };
 use animal_store_test_servers::RedisSpace;
@@ -53,14 +53,14 @@ async fn a_value_that_is_not_a_token_is_an_error() {
         corrupted.corrupt("token", corruption);
         // Until the invalidation arrives, the token is unknown, as it was before.
         wait_until(corruption, async || match find(&directory, "token").await {
-            Err(ApiKeyDirectoryError::Corrupt(_)) => true,
+            Err(StoreFailure::Corrupt(_)) => true,
             Ok(None) => false,
             outcome => panic!("{corruption}: {outcome:?}"),
         })
         .await;
         // The error is not cached.
         let outcome = find(&directory, "token").await;
-        assert!(matches!(outcome, Err(ApiKeyDirectoryError::Corrupt(_))), "{corruption}: {outcome:?}");
+        assert!(matches!(outcome, Err(StoreFailure::Corrupt(_))), "{corruption}: {outcome:?}");
     }
     let good = "redis.call('HSET', KEYS[1], 'id', 'key', 'label', 'label', 'scopes', 'read')";
     corrupted.corrupt("token", good);

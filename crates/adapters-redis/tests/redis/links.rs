@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use animal_store_adapters_redis::RedisSettings;
-use animal_store_app::ports::ApiKeyDirectoryError;
+use animal_store_app::ports::StoreFailure;
 use animal_store_test_servers::FaultProxy;
 
 use crate::{
@@ -153,7 +153,7 @@ async fn a_server_that_lost_its_data_accepts_no_key() {
 /// Before the first session a request does not wait for one.
 async fn fails_without_a_lookup(proxied: &Proxied, token: &str) {
     let outcome = find(&proxied.directory, token).await;
-    assert!(matches!(outcome, Err(ApiKeyDirectoryError::Unavailable(_))), "{token}: {outcome:?}");
+    assert!(matches!(outcome, Err(StoreFailure::Unavailable(_))), "{token}: {outcome:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use animal_store_adapters_redis::RedisSettings;
-use animal_store_app::ports::ApiKeyDirectoryError;
+use animal_store_app::ports::StoreFailure;
 use futures_util::{FutureExt, future::join_all};
 use tokio::sync::oneshot;
 
@@ -36,7 +36,7 @@ async fn lookups_beyond_the_bound_are_refused_at_once_and_no_others_are() {
     }
     for number in 3..100 {
         let outcome = find(directory, &format!("token-{number}")).now_or_never();
-        assert!(matches!(outcome, Some(Err(ApiKeyDirectoryError::Overloaded))), "{outcome:?}");
+        assert!(matches!(outcome, Some(Err(StoreFailure::Overloaded))), "{outcome:?}");
     }
     assert_eq!(use_token(directory, "token").now_or_never(), Some(Accepted), "it is cached");
     let outcomes = join_all(bounded.map(|token| use_token(directory, token))).await;
@@ -103,7 +103,7 @@ async fn cancelled_lookups_return_their_permits() {
         assert!((&mut cancelled).now_or_never().is_none());
         drop(cancelled);
         wait_until("a permit is free", async || {
-            !matches!(find(directory, &format!("later-{round}")).await, Err(ApiKeyDirectoryError::Overloaded))
+            !matches!(find(directory, &format!("later-{round}")).await, Err(StoreFailure::Overloaded))
         })
         .await;
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint, RedisTls};
-use animal_store_app::ports::{ApiKeyDirectoryError, ApiKeyStore, ApiKeyStoreError};
+use animal_store_app::ports::{ApiKeyStore, ApiKeyStoreError, StoreFailure};
 use animal_store_test_servers::RedisServer;
 
 use crate::setup::{Keys, MARGIN, TIMEOUT, endpoint, find, long_timeouts};
@@ -36,7 +36,7 @@ async fn a_failure_to_connect_names_the_address() {
 
     let directory = Keys::at("redis://localhost:1", long_timeouts()).directory().await;
     match find(&directory, "token").await {
-        Err(ApiKeyDirectoryError::Unavailable(cause)) => {
+        Err(StoreFailure::Unavailable(cause)) => {
             assert_eq!(cause.to_string(), "there is no connection to Redis at localhost:1");
         }
         outcome => panic!("{outcome:?}"),
@@ -77,7 +77,7 @@ async fn a_missing_permission_names_the_user_and_the_command_or_the_names() {
     }
     server.command(&["ACL", "SETUSER", "app", "-hmget"]);
     match find(&directory, "token").await {
-        Err(ApiKeyDirectoryError::Unavailable(cause)) => {
+        Err(StoreFailure::Unavailable(cause)) => {
             let cause = cause.to_string();
             assert!(cause.contains("of the user \"app\": ") && cause.contains("'hmget'"), "{cause}");
         }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use animal_store_adapters_redis::RedisApiKeyDirectory;
-use animal_store_app::ports::{ApiKeyDirectoryError, Readiness};
+use animal_store_app::ports::{Readiness, StoreFailure};
 
 use crate::setup::{MARGIN, TEST_TIMEOUT, TIMEOUT, find};
 
@@ -26,7 +26,7 @@ pub(crate) async fn use_token(directory: &RedisApiKeyDirectory, token: &str) -> 
     let outcome = match find(directory, token).await {
         Ok(Some(_)) => Accepted,
         Ok(None) => Refused,
-        Err(ApiKeyDirectoryError::Unavailable(_) | ApiKeyDirectoryError::Timeout) => Failed,
+        Err(StoreFailure::Unavailable(_) | StoreFailure::Timeout) => Failed,
         Err(error) => panic!("{token}: {error:?}"),
     };
     assert!(start.elapsed() < TIMEOUT + MARGIN, "{token}: {outcome:?} after {:?}", start.elapsed());

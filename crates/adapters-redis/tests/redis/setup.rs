@@ -7,7 +7,7 @@ use animal_store_adapters_redis::{
 };
 use animal_store_app::{
     ApiKey, ApiKeyDigest, ApiToken, Finding,
-    ports::{AddedKey, ApiKeyDirectory, ApiKeyDirectoryError, ApiKeyStore, NewToken},
+    ports::{AddedKey, ApiKeyDirectory, ApiKeyStore, NewToken, StoreFailure},
     test_support::api_key,
 };
 use animal_store_test_servers::{FaultProxy, RedisServer};
@@ -122,10 +122,7 @@ pub(crate) fn name(prefix: &str, token: &str) -> String {
     format!("{prefix}v1:token:{}", hex::encode(ApiKeyDigest::of(&token.into()).as_bytes()))
 }
 
-pub(crate) async fn find(
-    directory: &RedisApiKeyDirectory,
-    token: &str,
-) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
+pub(crate) async fn find(directory: &RedisApiKeyDirectory, token: &str) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
     directory.find(ApiKeyDigest::of(&token.into())).await
 }
 

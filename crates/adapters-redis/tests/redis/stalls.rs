@@ -7,7 +7,7 @@ use std::{
 };
 
 use animal_store_adapters_redis::RedisSettings;
-use animal_store_app::ports::ApiKeyDirectoryError;
+use animal_store_app::ports::StoreFailure;
 use animal_store_test_servers::{FaultProxy, RedisServer};
 use futures_util::{FutureExt, future::join_all};
 use tokio::join;
@@ -135,7 +135,7 @@ async fn if_redis_stays_unavailable_requests_wait_once_and_then_fail_at_once() {
     for _ in 0..20 {
         let sent = Instant::now();
         let outcome = find(&proxied.directory, "token").await;
-        assert!(matches!(outcome, Err(ApiKeyDirectoryError::Unavailable(_))), "{outcome:?}");
+        assert!(matches!(outcome, Err(StoreFailure::Unavailable(_))), "{outcome:?}");
         quickest = quickest.min(sent.elapsed());
     }
     assert!(quickest < timeout / 10, "{quickest:?}");
@@ -151,7 +151,7 @@ async fn the_number_of_tokens_that_wait_is_bounded() {
     let overload = async {
         wait_until("a third token is refused", async || {
             let third = tokio::time::timeout(Duration::from_millis(1), find(&directory, "third")).await;
-            matches!(third, Ok(Err(ApiKeyDirectoryError::Overloaded)))
+            matches!(third, Ok(Err(StoreFailure::Overloaded)))
         })
         .await;
         proxy.heal();

@@ -6,8 +6,7 @@ use std::{
 use animal_store_app::{
     CorruptRow, IdempotencyKey,
     ports::{
-        ApiKeyRecord, ApiKeySource, ApiKeyStoreError, BulkStorageError, IdempotencyRecord, StorageError,
-        StorageSnapshot, StoredPet,
+        ApiKeyRecord, ApiKeySource, ApiKeyStoreError, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet,
     },
 };
 use animal_store_domain::{CreationTime, Pet, PetId};
@@ -39,7 +38,7 @@ impl SqliteSnapshot {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub async fn open(file: SqliteFile) -> Result<Self, BulkStorageError> {
+    pub async fn open(file: SqliteFile) -> Result<Self, StoreFailure> {
         let opening = file.clone();
         let connection = run_blocking(move || {
             let mut connection = opening.connect()?;
@@ -63,7 +62,7 @@ impl SqliteSnapshot {
 
 #[async_trait]
 impl StorageSnapshot for SqliteSnapshot {
-    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, BulkStorageError> {
+    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, StoreFailure> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let read = self.read(move |connection| read_pets(connection, after, limit));
         read.await.map_err(|error| port_error(error, &self.file))
@@ -73,7 +72,7 @@ impl StorageSnapshot for SqliteSnapshot {
         &self,
         after: Option<IdempotencyKey>,
         limit: usize,
-    ) -> Result<Vec<IdempotencyRecord>, BulkStorageError> {
+    ) -> Result<Vec<IdempotencyRecord>, StoreFailure> {
         let (limit, opened) = (i64::try_from(limit).unwrap_or(i64::MAX), self.opened);
         let read = self.read(move |connection| records::read(connection, after.as_ref(), limit, opened));
         read.await.map_err(|error| port_error(error, &self.file))
@@ -101,7 +100,7 @@ fn read_pets(connection: &mut SqliteConnection, after: Option<PetId>, limit: i64
 /// `created_at`: in microseconds since 1970.
 fn parse((row, created_at): (PetRow, i64)) -> Result<StoredPet, BulkError> {
     let pet = Pet::try_from(row).map_err(|error| match error {
-        StorageError::Corrupt(cause) => AccessError::Corrupt(cause.to_string()),
+        StoreFailure::Corrupt(cause) => AccessError::Corrupt(cause.to_string()),
         error => AccessError::Corrupt(error.to_string()),
     })?;
     let created_at = CreationTime::parse(created_at).map_err(|error| {

@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
-use animal_store_app::ports::{BulkStorage, BulkStorageError, IdempotencyRecord, StorageSnapshot, StoredPet};
+use animal_store_app::ports::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet};
 use async_trait::async_trait;
 use diesel::{
     prelude::*,
@@ -36,7 +36,7 @@ impl SqliteBulkStorage {
     async fn change<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut SqliteConnection) -> Result<T, BulkError> + Send + 'static,
-    ) -> Result<T, BulkStorageError> {
+    ) -> Result<T, StoreFailure> {
         let (file, writer) = (self.file.clone(), Arc::clone(&self.writer));
         let changed = run_blocking(move || {
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,19 +52,19 @@ impl SqliteBulkStorage {
 
 #[async_trait]
 impl BulkStorage for SqliteBulkStorage {
-    async fn check_writable(&self) -> Result<(), BulkStorageError> {
+    async fn check_writable(&self) -> Result<(), StoreFailure> {
         self.change(|_| Ok(())).await
     }
 
-    async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, BulkStorageError> {
+    async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {
         Ok(Box::new(SqliteSnapshot::open(self.file.clone()).await?))
     }
 
-    async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<(), BulkStorageError> {
+    async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<(), StoreFailure> {
         self.change(move |connection| add_pets(connection, &pets)).await
     }
 
-    async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), BulkStorageError> {
+    async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), StoreFailure> {
         self.change(move |connection| records::add(connection, &records)).await
     }
 }

@@ -1,4 +1,4 @@
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet, StorageError};
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, StoreFailure};
 use tokio::sync::oneshot;
 
 use crate::error::storage_error;
@@ -14,7 +14,7 @@ pub(super) enum Write {
     },
     /// Checks that a transaction can begin.
     Check {
-        sender: oneshot::Sender<Result<(), StorageError>>,
+        sender: oneshot::Sender<Result<(), StoreFailure>>,
     },
 }
 

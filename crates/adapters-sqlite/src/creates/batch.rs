@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use animal_store_app::{
     IdempotencyKey, PetDigest,
-    ports::{AddPet, AddPetError, AddedPet, StorageError},
+    ports::{AddPet, AddPetError, AddedPet, StoreFailure},
 };
 use animal_store_domain::{NewPet, Pet, PetId};
 use diesel::{OptionalExtension, QueryResult, SqliteConnection, prelude::*, result::Error, sqlite::Sqlite};
@@ -57,7 +57,7 @@ impl<'a> Batch<'a> {
         if record.pet_digest != digest {
             return Ok(Err(AddPetError::IdempotencyMismatch));
         }
-        let id = PetId::parse(record.pet_id).map_err(|error| StorageError::Corrupt(error.into()));
+        let id = PetId::parse(record.pet_id).map_err(|error| StoreFailure::Corrupt(error.into()));
         Ok(id.map(|id| AddedPet { pet: Pet::new(id, pet), replayed: true }).map_err(AddPetError::from))
     }
 
@@ -66,7 +66,7 @@ impl<'a> Batch<'a> {
         let row = NewPetRow::from_pet(pet, micros(self.now));
         let id = diesel::insert_into(pets::table).values(row).returning(pets::id).get_result(self.connection);
         match id {
-            Ok(id) => Ok(PetId::parse(id).map_err(|error| StorageError::Corrupt(error.into()).into())),
+            Ok(id) => Ok(PetId::parse(id).map_err(|error| StoreFailure::Corrupt(error.into()).into())),
             Err(Error::NotFound) => Ok(Err(storage_error("a trigger suppressed the row").into())),
             Err(error) if is_about_one_row(&error) => Ok(Err(storage_error(&error.to_string()).into())),
             Err(error) => Err(error),

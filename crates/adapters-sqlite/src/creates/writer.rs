@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn only_a_full_disk_leaves_no_doubt_about_a_commit() {
         let error = |message: &str| AddPetError::from(commit_error(message.to_owned()));
-        assert!(matches!(error("database or disk is full"), AddPetError::NotStored(_)));
-        assert!(matches!(error("disk I/O error"), AddPetError::OutcomeUnknown(_)));
+        assert!(matches!(error("database or disk is full"), AddPetError::Store(_)));
+        assert!(matches!(error("disk I/O error"), AddPetError::Store(StoreFailure::OutcomeUnknown(_))));
     }
 }

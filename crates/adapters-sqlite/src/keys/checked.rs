@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use animal_store_app::{ApiKey, ApiKeyDigest, ports::ApiKeyDirectoryError};
+use animal_store_app::{ApiKey, ApiKeyDigest, ports::StoreFailure};
 
 use super::tokens::TokenRow;
 use crate::time::milliseconds;
@@ -63,14 +63,14 @@ impl Tokens {
     }
 
     /// Returns the key of a token that has not expired.
-    pub(super) fn find(&self, digest: &ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
+    pub(super) fn find(&self, digest: &ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
         let Some(Token { key, expires_at }) = self.0.get(digest) else { return Ok(None) };
         if expires_at.is_some_and(|expires_at| expires_at <= milliseconds(SystemTime::now())) {
             return Ok(None);
         }
         match key {
             Ok(key) => Ok(Some(Arc::clone(key))),
-            Err(reason) => Err(ApiKeyDirectoryError::Corrupt(reason.clone().into())),
+            Err(reason) => Err(StoreFailure::Corrupt(reason.clone().into())),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest,
-    ports::{ApiKeyDirectory, ApiKeyDirectoryError, NotReady, Readiness},
+    ports::{ApiKeyDirectory, NotReady, Readiness, StoreFailure},
 };
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
@@ -48,20 +48,20 @@ impl SqliteApiKeyDirectory {
     }
 
     /// Waits for a check that makes the tokens trusted, or for a failed one.
-    async fn wait(&self) -> Result<Arc<Tokens>, ApiKeyDirectoryError> {
+    async fn wait(&self) -> Result<Arc<Tokens>, StoreFailure> {
         let mut checked = self.checked.clone();
         let is_over = |checked: &Checked| checked.failure.is_some() || checked.is_trusted(Instant::now());
         let checked = timeout(self.timeout, checked.wait_for(is_over)).await;
-        let checked = checked.map_err(|_| ApiKeyDirectoryError::Timeout)?;
-        let checked = checked.map_err(|error| ApiKeyDirectoryError::Unavailable(error.into()))?;
+        let checked = checked.map_err(|_| StoreFailure::Timeout)?;
+        let checked = checked.map_err(|error| StoreFailure::Unavailable(error.into()))?;
         match &checked.failure {
             None => Ok(Arc::clone(&checked.tokens)),
-            Some(reason) => Err(ApiKeyDirectoryError::Unavailable(reason.clone().into())),
+            Some(reason) => Err(StoreFailure::Unavailable(reason.clone().into())),
         }
     }
 
     /// Looks a key up, unless the tokens are no longer trusted.
-    fn find_trusted(&self, digest: &ApiKeyDigest) -> Option<Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError>> {
+    fn find_trusted(&self, digest: &ApiKeyDigest) -> Option<Result<Option<Arc<ApiKey>>, StoreFailure>> {
         let checked = self.checked.borrow();
         checked.is_trusted(Instant::now()).then(|| checked.tokens.find(digest))
     }
@@ -69,7 +69,7 @@ impl SqliteApiKeyDirectory {
 
 #[async_trait]
 impl ApiKeyDirectory for SqliteApiKeyDirectory {
-    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
+    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
         let found = match self.find_trusted(&digest) {
             Some(found) => found,
             None => self.wait().await.and_then(|tokens| tokens.find(&digest)),
@@ -109,14 +109,14 @@ mod tests {
         (sender, SqliteApiKeyDirectory { checked, metrics, timeout: TIMEOUT, thread: None })
     }
 
-    async fn find(directory: &SqliteApiKeyDirectory) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
+    async fn find(directory: &SqliteApiKeyDirectory) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
         directory.find(ApiKeyDigest::from_bytes([0; 32])).await
     }
 
     #[tokio::test]
     async fn without_a_check_a_lookup_ends_after_the_timeout() {
         let (_sender, directory) = directory();
-        assert!(matches!(find(&directory).await, Err(ApiKeyDirectoryError::Timeout)));
+        assert!(matches!(find(&directory).await, Err(StoreFailure::Timeout)));
         assert!(Readiness::check(&directory).await.is_err());
     }
 
@@ -128,7 +128,7 @@ mod tests {
         let is_trusted = |age| sender.borrow().is_trusted(began + Duration::from_millis(age));
         assert_eq!([99, 100].map(is_trusted), [true, false]);
         assert!(directory.find_trusted(&ApiKeyDigest::from_bytes([0; 32])).is_none());
-        assert!(matches!(find(&directory).await, Err(ApiKeyDirectoryError::Timeout)));
+        assert!(matches!(find(&directory).await, Err(StoreFailure::Timeout)));
     }
 
     #[tokio::test]
@@ -155,9 +155,9 @@ mod tests {
     async fn after_a_failed_check_or_the_end_of_the_thread_a_lookup_fails_at_once() {
         let (sender, directory) = directory();
         sender.send_modify(|checked| checked.failure = Some("no such table".to_owned()));
-        assert!(matches!(find(&directory).await, Err(ApiKeyDirectoryError::Unavailable(_))));
+        assert!(matches!(find(&directory).await, Err(StoreFailure::Unavailable(_))));
         sender.send_modify(|checked| checked.failure = None);
         drop(sender);
-        assert!(matches!(find(&directory).await, Err(ApiKeyDirectoryError::Unavailable(_))));
+        assert!(matches!(find(&directory).await, Err(StoreFailure::Unavailable(_))));
     }
 }

@@ -1,6 +1,6 @@
 //! Metrics of API keys. `docs/metrics.md` has their names and meanings.
 
-use animal_store_app::ports::ApiKeyDirectoryError;
+use animal_store_app::ports::StoreFailure;
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
@@ -27,12 +27,12 @@ impl DirectoryMetrics {
         metrics
     }
 
-    pub(super) fn count_failure(&self, error: &ApiKeyDirectoryError) {
+    pub(super) fn count_failure(&self, error: &StoreFailure) {
         let [timeout, unavailable, corrupt] = &self.failures;
         let counter = match error {
-            ApiKeyDirectoryError::Timeout => timeout,
-            ApiKeyDirectoryError::Unavailable(_) | ApiKeyDirectoryError::Overloaded => unavailable,
-            ApiKeyDirectoryError::Corrupt(_) => corrupt,
+            StoreFailure::Timeout => timeout,
+            StoreFailure::Unavailable(_) | StoreFailure::Overloaded => unavailable,
+            StoreFailure::Corrupt(_) => corrupt,
         };
         counter.inc();
     }

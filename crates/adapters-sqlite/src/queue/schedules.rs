@@ -58,7 +58,7 @@ impl World {
         let ticket = match self.queue.add(Create { id, response: sender }) {
             Ok(ticket) => ticket,
             Err(error) => {
-                assert!(matches!(error, StorageError::Overloaded | StorageError::Unavailable(_)));
+                assert!(matches!(error, StoreFailure::Overloaded | StoreFailure::Unavailable(_)));
                 return;
             }
         };

@@ -1,4 +1,4 @@
-use animal_store_app::{ports::StorageError, status_number};
+use animal_store_app::{ports::StoreFailure, status_number};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use diesel::{QueryResult, RunQueryDsl, SqliteConnection, prelude::*};
 use tokio::sync::oneshot;
@@ -13,13 +13,13 @@ use crate::{
 pub(super) enum Read {
     Find {
         id: PetId,
-        sender: oneshot::Sender<Result<Option<Pet>, StorageError>>,
+        sender: oneshot::Sender<Result<Option<Pet>, StoreFailure>>,
     },
     List {
         status: Option<PetStatus>,
         after: Option<PetId>,
         limit: usize,
-        sender: oneshot::Sender<Result<Vec<Pet>, StorageError>>,
+        sender: oneshot::Sender<Result<Vec<Pet>, StoreFailure>>,
     },
 }
 
@@ -52,7 +52,7 @@ impl Read {
     }
 
     /// Responds that the storage is not available.
-    pub(super) fn fail(self, error: StorageError) {
+    pub(super) fn fail(self, error: StoreFailure) {
         // The client may have disconnected.
         match self {
             Self::Find { sender, .. } => _ = sender.send(Err(error)),
@@ -62,9 +62,9 @@ impl Read {
 }
 
 fn respond<R, T>(
-    sender: oneshot::Sender<Result<T, StorageError>>,
+    sender: oneshot::Sender<Result<T, StoreFailure>>,
     rows: QueryResult<R>,
-    decode: impl FnOnce(R) -> Result<T, StorageError>,
+    decode: impl FnOnce(R) -> Result<T, StoreFailure>,
 ) -> bool {
     let is_usable = rows.is_ok();
     let response = rows.map_err(read_error).and_then(decode);

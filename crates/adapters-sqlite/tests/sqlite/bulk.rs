@@ -6,7 +6,7 @@ use animal_store_adapters_sqlite::{
     BackupError, NewBackup, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteSnapshot,
 };
 use animal_store_app::{
-    ports::{ApiKeySource, BulkStorage, BulkStorageError, StorageSnapshot, StoredPet},
+    ports::{ApiKeySource, BulkStorage, StorageSnapshot, StoreFailure, StoredPet},
     test_support::{api_key, stored_pets},
 };
 use tempfile::TempDir;
@@ -34,7 +34,7 @@ async fn after_a_batch_that_got_no_write_lock_the_next_one_is_added() {
     let storage = SqliteBulkStorage::new(file.clone());
     let other = lock(file.path());
     let error = storage.add_pets(stored_pets([1])).await.expect_err("locked");
-    assert!(matches!(error, BulkStorageError::Unavailable(_)), "{error:?}");
+    assert!(matches!(error, StoreFailure::Unavailable(_)), "{error:?}");
     drop(other);
     storage.add_pets(stored_pets([2])).await.expect("added");
     assert_eq!(all(&storage).await, stored_pets([2]));
@@ -50,7 +50,7 @@ async fn an_invalid_row_is_reported_with_its_id() {
         let (storage, file, _folder) = new_storage();
         execute(file.path(), sql);
         let pets = storage.snapshot().await.expect("a snapshot").pets(None, 10).await;
-        let Err(BulkStorageError::Corrupt(cause)) = pets else { panic!("{sql}: {pets:?}") };
+        let Err(StoreFailure::Corrupt(cause)) = pets else { panic!("{sql}: {pets:?}") };
         assert!(cause.to_string().contains(problem), "{cause}");
     }
 }

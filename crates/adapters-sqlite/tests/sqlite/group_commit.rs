@@ -11,7 +11,7 @@ use std::{
 use animal_store_adapters_sqlite::SqliteSettings;
 use animal_store_app::{
     ApiKeyId, IdempotencyKey,
-    ports::{AddPet, AddPetError, PetRepository, StorageError},
+    ports::{AddPet, AddPetError, PetRepository, StoreFailure},
     test_support::{join_tasks, pet_named},
 };
 use diesel::connection::SimpleConnection;
@@ -45,7 +45,7 @@ async fn a_full_queue_refuses_requests() {
     let waiting = tokio::spawn(join_tasks([store.try_add("one"), store.try_add("two")]));
     wait_until("2 creates wait", async || store.metric(WAITING) >= 2.0).await;
     let refused = store.try_add("refused").await.expect_err("full");
-    assert!(matches!(refused, AddPetError::NotStored(StorageError::Overloaded)), "{refused:?}");
+    assert!(matches!(refused, AddPetError::Store(StoreFailure::Overloaded)), "{refused:?}");
     assert!(store.metric("sqlite_queue_refused_total{queue=\"creates\"}") >= 1.0);
     lock.batch_execute("ROLLBACK").expect("rolled back");
     assert!(waiting.await.expect("no panic").iter().all(Result::is_ok));
@@ -59,7 +59,7 @@ async fn a_request_whose_timeout_passes_in_the_queue_is_not_stored() {
     let mut lock = sql::lock(&store.path());
     let start = Instant::now();
     let error = store.try_add("late").await.expect_err("late");
-    assert!(matches!(error, AddPetError::NotStored(_)), "{error:?}");
+    assert!(matches!(error, AddPetError::Store(_)), "{error:?}");
     assert!(start.elapsed() < TIMEOUT / 2, "{:?}", start.elapsed());
     lock.batch_execute("ROLLBACK").expect("rolled back");
     let store = Store::at(store.close().await, settings());

@@ -3,7 +3,7 @@
 use animal_store_adapters_sqlite::SqliteApiKeyDirectory;
 use animal_store_app::{
     Scopes,
-    ports::{ApiKeyDirectoryError, ApiKeySource, ApiKeyStore, ApiKeyStoreError, NewToken},
+    ports::{ApiKeySource, ApiKeyStore, ApiKeyStoreError, NewToken, StoreFailure},
     test_support::api_key,
 };
 use prometheus_client::registry::Registry;
@@ -36,7 +36,7 @@ async fn an_invalid_key_is_named_by_a_list_and_is_an_error_for_its_token_only() 
         let keys = keys_with(change).await;
         let directory = keys.directory();
         let found = find(&directory, "bad-token").await;
-        assert!(matches!(found, Err(ApiKeyDirectoryError::Corrupt(_))), "{change}: {found:?}");
+        assert!(matches!(found, Err(StoreFailure::Corrupt(_))), "{change}: {found:?}");
         assert!(find(&directory, "good-token").await.expect("found").is_some());
         assert_eq!(find(&directory, "unknown").await.expect("found"), None);
         let Err(ApiKeyStoreError::Corrupt(cause)) = keys.store.list().await else { panic!("{change}") };

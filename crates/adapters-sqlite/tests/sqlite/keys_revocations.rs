@@ -13,7 +13,7 @@ use std::{
 
 use animal_store_adapters_sqlite::{SqliteApiKeyDirectory, SqliteApiKeyStore};
 use animal_store_app::{
-    ports::{AddPet, ApiKeyDirectoryError, ApiKeyStore, PetRepository, Readiness},
+    ports::{AddPet, ApiKeyStore, PetRepository, Readiness, StoreFailure},
     test_support::{api_key, new_pet},
 };
 use diesel::connection::SimpleConnection;
@@ -147,7 +147,7 @@ async fn while_checks_fail_no_key_is_accepted_after_the_bound() {
     assert!(find(&directory, "token").await.expect("found").is_some());
     execute(&keys.path(), "ALTER TABLE api_key_state RENAME TO hidden");
     tokio::time::sleep(BOUND).await;
-    assert!(matches!(find(&directory, "token").await, Err(ApiKeyDirectoryError::Unavailable(_))));
+    assert!(matches!(find(&directory, "token").await, Err(StoreFailure::Unavailable(_))));
     assert!(directory.check().await.is_err());
 
     execute(&keys.path(), "DELETE FROM api_keys; ALTER TABLE hidden RENAME TO api_key_state");

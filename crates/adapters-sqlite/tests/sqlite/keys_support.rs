@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use animal_store_adapters_sqlite::{SqliteApiKeyDirectory, SqliteApiKeyStore, SqliteApiKeyUses, SqliteFile};
 use animal_store_app::{
     ApiKey, ApiKeyDigest, ApiToken,
-    ports::{AddedKey, ApiKeyDirectory, ApiKeyDirectoryError, ApiKeyStore, NewToken},
+    ports::{AddedKey, ApiKeyDirectory, ApiKeyStore, NewToken, StoreFailure},
     test_support::api_key,
 };
 use prometheus_client::registry::Registry;
@@ -52,9 +52,6 @@ pub(crate) fn new_token(token: &str, lifetime: Option<Duration>) -> NewToken {
     NewToken::new(&ApiToken::parse(token.into()).expect("a token"), lifetime)
 }
 
-pub(crate) async fn find(
-    directory: &SqliteApiKeyDirectory,
-    token: &str,
-) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError> {
+pub(crate) async fn find(directory: &SqliteApiKeyDirectory, token: &str) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
     directory.find(ApiKeyDigest::of(&token.into())).await
 }

@@ -38,7 +38,7 @@ pub(crate) fn add_until_killed(path: &Path) {
                     let name = format!("{first}-{task}-{number}");
                     match repository.add(request(&name)).await {
                         Ok(added) => writeln!(io::stdout(), "confirmed {name} {}", added.pet.id().get()),
-                        Err(AddPetError::NotStored(error)) => writeln!(io::stdout(), "refused {name} {error:?}"),
+                        Err(AddPetError::Store(error)) => writeln!(io::stdout(), "refused {name} {error:?}"),
                         Err(error) => panic!("{name}: {error:?}"),
                     }
                     .expect("written");

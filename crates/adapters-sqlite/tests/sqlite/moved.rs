@@ -11,10 +11,7 @@ use animal_store_adapters_sqlite::{
     SqliteApiKeyDirectory, SqliteApiKeyStore, SqliteApiKeyUses, SqliteBulkStorage, SqliteFileError,
 };
 use animal_store_app::{
-    ports::{
-        AddPetError, ApiKeyDirectoryError, ApiKeyStore, ApiKeyStoreError, ApiKeyUse, ApiKeyUses, BulkStorage,
-        BulkStorageError, Readiness, StorageError,
-    },
+    ports::{AddPetError, ApiKeyStore, ApiKeyStoreError, ApiKeyUse, ApiKeyUses, BulkStorage, Readiness, StoreFailure},
     test_support::{api_key, stored_pets},
 };
 use prometheus_client::registry::Registry;
@@ -126,23 +123,23 @@ impl Service {
     async fn assert_fails(&self) {
         for _ in 0..3 {
             let error = self.store.try_add("refused").await.expect_err("not in place");
-            assert!(matches!(error, AddPetError::NotStored(StorageError::Unavailable(_))), "{error:?}");
+            assert!(matches!(error, AddPetError::Store(StoreFailure::Unavailable(_))), "{error:?}");
         }
         let error = self.store.readiness.check().await.expect_err("not in place");
         assert!(error.0.to_string().contains("moved, removed or replaced"), "{error:?}");
         assert_gauge(&self.store, 0.0).await;
         let fails = async || match find(&self.directory, "token").await {
             Ok(key) => key.is_none(),
-            Err(error) => matches!(error, ApiKeyDirectoryError::Unavailable(_)),
+            Err(error) => matches!(error, StoreFailure::Unavailable(_)),
         };
         wait_until("lookups fail", fails).await;
         let found = find(&self.directory, "token").await;
-        assert!(matches!(found, Err(ApiKeyDirectoryError::Unavailable(_))), "{found:?}");
+        assert!(matches!(found, Err(StoreFailure::Unavailable(_))), "{found:?}");
         self.directory.check().await.expect_err("not in place");
         let added = self.keys.add(api_key("other"), new_token("other", None)).await;
         assert!(matches!(added, Err(ApiKeyStoreError::Unavailable(_))), "{added:?}");
         let added = self.bulk.add_pets(stored_pets([99])).await;
-        assert!(matches!(added, Err(BulkStorageError::Unavailable(_))), "{added:?}");
+        assert!(matches!(added, Err(StoreFailure::Unavailable(_))), "{added:?}");
 
         let failed = || metric(&self.metrics, "keys_use_writes_total{result=\"failed\"}");
         let before = failed();
@@ -296,7 +293,7 @@ async fn a_symbolic_link_to_a_file_is_used_like_the_file() {
         let moved = file.with_extension("moved");
         fs::rename(&file, &moved).expect("renamed");
         let error = store.try_add("refused").await.expect_err("moved");
-        assert!(matches!(error, AddPetError::NotStored(StorageError::Unavailable(_))), "{error:?}");
+        assert!(matches!(error, AddPetError::Store(StoreFailure::Unavailable(_))), "{error:?}");
         store.readiness.check().await.expect_err("moved");
         fs::rename(&moved, &file).expect("renamed");
         assert!(store.add("Tom").await.id() > pet.id());

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use animal_store_app::ports::{AddPetError, StorageError};
+use animal_store_app::ports::{AddPetError, StoreFailure};
 use tempfile::TempDir;
 
 use crate::{
@@ -31,7 +31,7 @@ pub(crate) fn fill_the_disk(path: &Path) {
     runtime().block_on(async {
         let store = Store::on(path, settings());
         let (confirmed, error) = add_until_an_error(&store).await;
-        let AddPetError::NotStored(StorageError::Unavailable(cause)) = error else { panic!("{error:?}") };
+        let AddPetError::Store(StoreFailure::Unavailable(cause)) = error else { panic!("{error:?}") };
         assert!(cause.to_string().contains("full"), "{cause}");
         assert_eq!(store.count().await, confirmed, "reads go on, and nothing is lost");
         store.close().await;
@@ -57,7 +57,7 @@ pub(crate) fn add_until_a_write_fails(path: &Path) {
     runtime().block_on(async {
         let store = Store::on(path, settings());
         let (confirmed, error) = add_until_an_error(&store).await;
-        assert!(matches!(error, AddPetError::OutcomeUnknown(_)), "{error:?}");
+        assert!(matches!(error, AddPetError::Store(StoreFailure::OutcomeUnknown(_))), "{error:?}");
         assert_eq!(store.count().await, confirmed, "reads go on, and nothing is lost");
         fs::write(path.with_file_name("confirmed"), confirmed.to_string()).expect("written");
         store.close().await;
@@ -88,7 +88,7 @@ async fn a_commit_that_fails_has_an_unknown_outcome_which_is_counted_once() {
         CREATE TRIGGER added AFTER INSERT ON pets BEGIN INSERT INTO other VALUES (1); END;",
     );
     let error = store.try_add("Rex").await.expect_err("not committed");
-    assert!(matches!(error, AddPetError::OutcomeUnknown(_)), "{error:?}");
+    assert!(matches!(error, AddPetError::Store(StoreFailure::OutcomeUnknown(_))), "{error:?}");
     assert!((store.metric("sqlite_unknown_outcomes_total") - 1.0).abs() < f64::EPSILON);
     sql::execute(&store.path(), "DROP TRIGGER added");
     store.add("Tom").await;
@@ -107,7 +107,7 @@ async fn a_row_that_fails_alone_fails_no_other() {
     let added = animal_store_app::test_support::join_tasks(names.map(|name| store.try_add(name))).await;
     let stored: Vec<_> = added.iter().map(Result::is_ok).collect();
     assert_eq!(stored.iter().filter(|&&stored| stored).count(), 3, "{added:?}");
-    assert!(added.iter().all(|added| matches!(added, Ok(_) | Err(AddPetError::NotStored(_)))), "{added:?}");
+    assert!(added.iter().all(|added| matches!(added, Ok(_) | Err(AddPetError::Store(_)))), "{added:?}");
     let mut stored = store.names().await;
     stored.sort();
     assert_eq!(stored, ["one", "three", "two"]);
@@ -122,7 +122,7 @@ async fn a_create_that_ends_the_transaction_is_not_stored() {
         "CREATE TRIGGER ending BEFORE INSERT ON pets WHEN NEW.name = 'end' BEGIN SELECT RAISE(ROLLBACK, 'end'); END;",
     );
     let error = store.try_add("end").await.expect_err("not stored");
-    assert!(matches!(error, AddPetError::NotStored(_)), "{error:?}");
+    assert!(matches!(error, AddPetError::Store(_)), "{error:?}");
     store.add("Rex").await;
     assert_eq!(store.names().await, ["Rex"]);
 }

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteSnapshot, diagnose};
 use animal_store_app::{
-    ports::{AddPetError, ApiKeySource, ApiKeyStore, ApiKeyStoreError, BulkStorage, BulkStorageError, StorageSnapshot},
+    ports::{AddPetError, ApiKeySource, ApiKeyStore, ApiKeyStoreError, BulkStorage, StorageSnapshot, StoreFailure},
     test_support::{api_key, stored_pets},
 };
 
@@ -35,12 +35,12 @@ async fn try_to_change(path: &Path) {
     let file = SqliteFile::open_read_only(path, TIMEOUT).expect("a file");
     let store = Store::over(file.clone(), settings());
     let added = store.try_add("refused").await;
-    assert!(matches!(added, Err(AddPetError::NotStored(_))), "{added:?}");
+    assert!(matches!(added, Err(AddPetError::Store(_))), "{added:?}");
     let added = SqliteApiKeyStore::new(file.clone()).add(api_key("key"), new_token("token", None)).await;
     assert!(matches!(added, Err(ApiKeyStoreError::Unavailable(_))), "{added:?}");
     let bulk = SqliteBulkStorage::new(file);
     let added = bulk.add_pets(stored_pets([1_000_000])).await;
-    assert!(matches!(added, Err(BulkStorageError::Unavailable(_))), "{added:?}");
+    assert!(matches!(added, Err(StoreFailure::Unavailable(_))), "{added:?}");
     store.close().await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use animal_store_app::ports::{PetRepository, StorageError};
+use animal_store_app::ports::{PetRepository, StoreFailure};
 use animal_store_domain::{PetId, PetStatus};
 
 use crate::{
@@ -53,7 +53,7 @@ async fn a_corrupt_page_fails_only_the_reads_that_need_it() {
     sql::overwrite_page(&store.path(), sql::number(&store.path(), query));
 
     let error = store.repository.list(None, None, usize::MAX).await.expect_err("a corrupt page");
-    let StorageError::Corrupt(cause) = error else { panic!("{error:?}") };
+    let StoreFailure::Corrupt(cause) = error else { panic!("{error:?}") };
     assert!(cause.to_string().contains("malformed"), "{cause}");
     assert!(store.repository.find(id(1)).await.expect("found").is_some());
     assert_eq!(store.repository.list(Some(PetStatus::Available), None, 20).await.expect("listed").len(), 20);
@@ -74,7 +74,7 @@ async fn the_connection_of_a_failed_read_is_replaced() {
     // One more than there are threads.
     for _ in 0..5 {
         let error = store.repository.find(pet.id()).await.expect_err("no table");
-        let StorageError::Unavailable(cause) = error else { panic!("{error:?}") };
+        let StoreFailure::Unavailable(cause) = error else { panic!("{error:?}") };
         causes.push(cause.to_string());
     }
     assert!(causes.iter().any(|cause| cause.contains("moved, removed or replaced")), "{causes:?}");
@@ -91,7 +91,7 @@ async fn a_row_that_is_not_a_pet_is_corrupt() {
     for ((name, text), number) in bad.into_iter().zip(1..) {
         sql::execute(&store.path(), &format!("INSERT INTO pets VALUES ({number}, {name}, 1, 1, 0)"));
         let error = store.repository.find(id(number)).await.expect_err("not a pet");
-        let StorageError::Corrupt(cause) = error else { panic!("{error:?}") };
+        let StoreFailure::Corrupt(cause) = error else { panic!("{error:?}") };
         assert!(format!("{cause} {:?}", cause.source()).contains(text), "{cause:?}");
     }
     sql::execute(&store.path(), "INSERT INTO pets VALUES (4, char(65533), 1, 1, 0)");

@@ -1,12 +1,10 @@
 use std::time::{Duration, SystemTime};
 
-use async_trait::async_trait;
-
 use super::*;
 use crate::{
-    ApiKeyId, IdempotencyKey, PetDigest,
-    ports::{AddPet, ApiKeyRecord, IdempotencyRecord, PetRepository},
-    test_support::{MemoryBulkStorage, new_pet, pet_named, stored_pet, stored_pets},
+    ApiKeyDigest, IdempotencyKey, NewToken,
+    ports::{AddPet, ChangedApiKey, IdempotencyRecord, MockApiKeyStore, PetRepository},
+    test_support::{MemoryBulkStorage, api_key, new_pet, pet_named, stored_pet, stored_pets},
 };
 
 const PAGE: i64 = 10;
@@ -107,7 +105,7 @@ async fn a_copy_that_is_interrupted_at_any_batch_and_repeated_is_complete() {
             let stores = Stores::new(1..=PETS, []).await;
             stores.target.interrupt_after(batches, is_written);
             let error = stores.copy().await.unwrap_err();
-            assert!(matches!(error, CopyError::Target(BulkStorageError::OutcomeUnknown(_))), "{error}");
+            assert!(matches!(error, CopyError::Target(StoreFailure::OutcomeUnknown(_))), "{error}");
 
             let copied = pets(&stores.target).await.len() as u64;
             assert_eq!(stores.copy().await.unwrap().added, PETS.unsigned_abs() - copied);
@@ -187,39 +185,39 @@ async fn a_target_that_is_in_use_is_an_error() {
     assert_eq!(pets(&stores.target).await, stored_pets([5]));
 }
 
-/// A store of API keys that takes every key, or refuses all.
-struct Keys {
-    records: Vec<ApiKeyRecord>,
-    is_writable: bool,
-}
-
-#[async_trait]
-impl ApiKeySource for Keys {
-    async fn export(&self) -> Result<Vec<ApiKeyRecord>, ApiKeyStoreError> {
-        Ok(self.records.clone())
-    }
-}
-
-#[async_trait]
-impl ApiKeyTarget for Keys {
-    async fn check_writable(&self) -> Result<(), ApiKeyStoreError> {
-        if self.is_writable { Ok(()) } else { Err(ApiKeyStoreError::Unavailable("not permitted".into())) }
-    }
-
-    async fn import(&self, records: Vec<ApiKeyRecord>) -> Result<ImportedApiKeys, ApiKeyStoreError> {
-        Ok(ImportedApiKeys { added: records.len(), others: Vec::new() })
-    }
+/// Returns a store with these keys. It takes every key, or refuses all.
+fn api_key_store(ids: &[&str], is_writable: bool) -> Arc<MockApiKeyStore> {
+    let key = |id: &&str| {
+        let token = NewToken { digest: ApiKeyDigest::from_bytes([0; 32]), last_four: String::new(), lifetime: None };
+        ApiKeyChange::Add(api_key(id), token).apply(None, None, SystemTime::UNIX_EPOCH).unwrap().unwrap()
+    };
+    let keys: Vec<_> = ids.iter().map(key).collect();
+    let mut store = MockApiKeyStore::new();
+    store.expect_list().returning(move || Ok(keys.clone()));
+    store.expect_check_writable().returning(move || match is_writable {
+        true => Ok(()),
+        false => Err(StoreFailure::Unavailable("not permitted".into())),
+    });
+    store.expect_change().returning(|change| {
+        let after = change.apply(None, None, SystemTime::UNIX_EPOCH)?;
+        Ok(ChangedApiKey { before: None, after, at: SystemTime::UNIX_EPOCH })
+    });
+    Arc::new(store)
 }
 
 #[tokio::test]
 async fn a_target_whose_api_keys_cannot_be_written_is_not_changed() {
     for is_writable in [false, true] {
         let stores = Stores::new([1], []).await;
-        let keys = Arc::new(Keys { records: Vec::new(), is_writable });
+        let (source, target) = (api_key_store(&["a", "b"], true), api_key_store(&["b", "c"], is_writable));
         let from = stores.source.snapshot().await.unwrap();
-        let copied = CopyStore::new(from.into(), stores.target.clone(), Some((keys.clone(), keys)));
+        let copied = CopyStore::new(from.into(), stores.target.clone(), Some((source, target)));
         match copied.execute(&mut |_, _| {}).await {
-            Ok(summary) => assert!(is_writable && summary.api_keys == Some(ImportedApiKeys::default())),
+            Ok(summary) => {
+                assert!(is_writable);
+                let others = vec![ApiKeyId::new("c")];
+                assert_eq!(summary.api_keys, Some(ImportedApiKeys { added: 2, others }));
+            }
             Err(error) => assert!(!is_writable && matches!(error, CopyError::TargetApiKeys(_)), "{error}"),
         }
         assert_eq!(pets(&stores.target).await.len(), usize::from(is_writable));

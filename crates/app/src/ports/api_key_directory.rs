@@ -1,9 +1,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use thiserror::Error;
 
-use super::Cause;
+use super::StoreFailure;
 use crate::{ApiKey, ApiKeyDigest};
 
 /// Lookup of API keys.
@@ -18,23 +17,6 @@ pub trait ApiKeyDirectory: Send + Sync {
     /// Returns the valid key of the token with this digest, or `Ok(None)`.
     ///
     /// # Errors
-    /// See [`ApiKeyDirectoryError`].
-    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, ApiKeyDirectoryError>;
-}
-
-/// The lookup failed.
-#[derive(Debug, Error)]
-pub enum ApiKeyDirectoryError {
-    /// The directory cannot be reached or refuses the lookup.
-    #[error("the API key directory is unavailable")]
-    Unavailable(#[source] Cause),
-    /// The bound on concurrent lookups is reached.
-    #[error("the API key directory is overloaded")]
-    Overloaded,
-    /// The directory did not respond within its timeout.
-    #[error("the API key directory did not respond in time")]
-    Timeout,
-    /// The stored entry is not a valid API key.
-    #[error("the API key directory contains an invalid entry")]
-    Corrupt(#[source] Cause),
+    /// See [`StoreFailure`].
+    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure>;
 }

@@ -2,9 +2,8 @@ use std::time::SystemTime;
 
 use animal_store_domain::{CreationTime, Pet, PetId};
 use async_trait::async_trait;
-use thiserror::Error;
 
-use super::Cause;
+use super::StoreFailure;
 use crate::{IdempotencyKey, PetDigest};
 
 /// The target of a copy: a storage that takes pets with their ids, while the service may use it.
@@ -18,27 +17,28 @@ pub trait BulkStorage: Send + Sync {
     /// [`add_idempotency_records`](Self::add_idempotency_records) need. Writes nothing.
     ///
     /// # Errors
-    /// [`BulkStorageError::Unavailable`] names the missing permissions.
-    async fn check_writable(&self) -> Result<(), BulkStorageError>;
+    /// [`StoreFailure::Unavailable`] names the missing permissions.
+    async fn check_writable(&self) -> Result<(), StoreFailure>;
 
     /// Opens a consistent view of everything that is committed now.
     ///
     /// # Errors
-    /// See [`BulkStorageError`].
-    async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, BulkStorageError>;
+    /// See [`StoreFailure`].
+    async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure>;
 
-    /// Adds pets under their ids, which are distinct, with their creation times.
+    /// Adds pets under their ids, which are distinct, with their creation times. Returns `false` if another pet has one
+    /// of the ids: nothing was added.
     ///
     /// # Errors
-    /// See [`BulkStorageError`]. Except after [`BulkStorageError::OutcomeUnknown`], nothing was written.
-    async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<(), BulkStorageError>;
+    /// See [`StoreFailure`].
+    async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<bool, StoreFailure>;
 
     /// Adds records of idempotency keys. A record whose key exists and has not expired is not added and changes
     /// nothing.
     ///
     /// # Errors
-    /// See [`BulkStorageError`].
-    async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), BulkStorageError>;
+    /// See [`StoreFailure`].
+    async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), StoreFailure>;
 }
 
 /// A consistent view of a storage. Dropping it closes it.
@@ -48,19 +48,19 @@ pub trait StorageSnapshot: Send + Sync {
     /// are the last ones.
     ///
     /// # Errors
-    /// See [`BulkStorageError`].
-    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, BulkStorageError>;
+    /// See [`StoreFailure`].
+    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, StoreFailure>;
 
     /// Returns the first `limit` records of idempotency keys that have not expired and are greater than `after`, in
     /// ascending order of their keys. Fewer than `limit` records are the last ones.
     ///
     /// # Errors
-    /// See [`BulkStorageError`].
+    /// See [`StoreFailure`].
     async fn idempotency_records(
         &self,
         after: Option<IdempotencyKey>,
         limit: usize,
-    ) -> Result<Vec<IdempotencyRecord>, BulkStorageError>;
+    ) -> Result<Vec<IdempotencyRecord>, StoreFailure>;
 }
 
 /// A pet as a storage keeps it.
@@ -83,21 +83,4 @@ pub struct IdempotencyRecord {
     pub pet_id: PetId,
     /// Expiry time, to the millisecond.
     pub expires_at: SystemTime,
-}
-
-/// The storage failed.
-#[derive(Debug, Error)]
-pub enum BulkStorageError {
-    /// The storage cannot be reached, refuses the call, or did not respond in time. Nothing was written.
-    #[error("the storage is unavailable")]
-    Unavailable(#[source] Cause),
-    /// The batch may have been written.
-    #[error("the outcome is unknown: the last batch may have been written")]
-    OutcomeUnknown(#[source] Cause),
-    /// A stored row is not valid.
-    #[error("the storage contains an invalid row")]
-    Corrupt(#[source] Cause),
-    /// Another pet has the id of one of these pets. Nothing was written.
-    #[error("another pet has the id of a pet in the batch")]
-    IdTaken,
 }

@@ -2,7 +2,7 @@ use animal_store_domain::{NewPet, Pet, PetId, PetStatus};
 use async_trait::async_trait;
 use thiserror::Error;
 
-use super::Cause;
+use super::StoreFailure;
 use crate::IdempotencyKey;
 
 /// Storage of pets.
@@ -23,25 +23,25 @@ pub trait PetRepository: Send + Sync {
     /// pets, including those without a status. With `after`, only pets with a greater id.
     ///
     /// # Errors
-    /// See [`StorageError`].
+    /// See [`StoreFailure`].
     async fn list(
         &self,
         status: Option<PetStatus>,
         after: Option<PetId>,
         limit: usize,
-    ) -> Result<Vec<Pet>, StorageError>;
+    ) -> Result<Vec<Pet>, StoreFailure>;
 
     /// Returns the pet with this id. An unknown id is `Ok(None)`.
     ///
     /// # Errors
-    /// See [`StorageError`].
-    async fn find(&self, id: PetId) -> Result<Option<Pet>, StorageError>;
+    /// See [`StoreFailure`].
+    async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure>;
 
     /// Adds a pet under a new id and returns it. If an earlier `add` with the same idempotency key added it, returns
     /// that pet.
     ///
     /// # Errors
-    /// After [`AddPetError::OutcomeUnknown`] the pet may have been added. After any other error this call did not add
+    /// After [`StoreFailure::OutcomeUnknown`] the pet may have been added. After any other error this call did not add
     /// it and never will. A request with an idempotency key may be retried after every error except
     /// [`AddPetError::IdempotencyMismatch`].
     async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError>;
@@ -72,36 +72,17 @@ pub struct AddedPet {
     pub replayed: bool,
 }
 
-/// The repository failed.
-#[derive(Debug, Error)]
-pub enum StorageError {
-    /// The storage cannot be reached or refuses the call.
-    #[error("the storage is unavailable")]
-    Unavailable(#[source] Cause),
-    /// A bound of the adapter, such as the length of a queue, is reached.
-    #[error("the storage is overloaded")]
-    Overloaded,
-    /// The storage did not respond within its timeout.
-    #[error("the storage did not respond in time")]
-    Timeout,
-    /// A stored row is not a valid pet.
-    #[error("the storage contains an invalid row")]
-    Corrupt(#[source] Cause),
-}
-
 /// [`PetRepository::add`] returned no pet.
 #[derive(Debug, Error)]
 pub enum AddPetError {
-    /// The pet was not stored and never will be.
-    #[error("the pet was not stored")]
-    NotStored(#[from] StorageError),
+    /// The repository failed. The pet was not stored and never will be, except after [`StoreFailure::OutcomeUnknown`]:
+    /// it may have been stored.
+    #[error(transparent)]
+    Store(#[from] StoreFailure),
     /// An earlier request with the same idempotency key is in flight. This request did not add the pet.
     #[error("an earlier request with this idempotency key is in flight")]
     IdempotencyConflict,
     /// The idempotency key was used for another pet. This request did not add the pet.
     #[error("this idempotency key was used for another pet")]
     IdempotencyMismatch,
-    /// The pet may have been stored.
-    #[error("the outcome is unknown: the pet may have been stored")]
-    OutcomeUnknown(#[source] Cause),
 }

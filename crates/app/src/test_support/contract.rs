@@ -22,7 +22,6 @@
 pub mod api_key_directory;
 pub mod api_key_store;
 pub mod api_key_uses;
-pub mod bulk_api_keys;
 pub mod bulk_storage;
 pub mod idempotency;
 pub mod pet_repository;

@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use crate::{
     IdempotencyKey, PetDigest,
     ports::{
-        AddPet, AddPetError, AddedPet, BulkStorage, BulkStorageError, IdempotencyRecord, PetRepository, StorageError,
-        StorageSnapshot, StoredPet,
+        AddPet, AddPetError, AddedPet, BulkStorage, IdempotencyRecord, PetRepository, StorageSnapshot, StoreFailure,
+        StoredPet,
     },
 };
 
@@ -73,18 +73,18 @@ fn bound<T>(after: Option<T>) -> Bound<T> {
 
 #[async_trait]
 impl BulkStorage for MemoryBulkStorage {
-    async fn check_writable(&self) -> Result<(), BulkStorageError> {
+    async fn check_writable(&self) -> Result<(), StoreFailure> {
         Ok(())
     }
 
-    async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, BulkStorageError> {
+    async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {
         Ok(Box::new(self.lock().clone()))
     }
 
-    async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<(), BulkStorageError> {
+    async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<bool, StoreFailure> {
         let mut content = self.lock();
         if pets.iter().any(|stored| content.pets.contains_key(&stored.pet.id())) {
-            return Err(BulkStorageError::IdTaken);
+            return Ok(false);
         }
         let interruption = self.interruption();
         if interruption != Some(false) {
@@ -92,10 +92,10 @@ impl BulkStorage for MemoryBulkStorage {
                 content.insert(stored);
             }
         }
-        interruption.map_or(Ok(()), |_| Err(BulkStorageError::OutcomeUnknown("interrupted".into())))
+        interruption.map_or(Ok(true), |_| Err(StoreFailure::OutcomeUnknown("interrupted".into())))
     }
 
-    async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), BulkStorageError> {
+    async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), StoreFailure> {
         let mut content = self.lock();
         for record in records {
             content.records.entry(record.key.clone()).or_insert(record);
@@ -106,7 +106,7 @@ impl BulkStorage for MemoryBulkStorage {
 
 #[async_trait]
 impl StorageSnapshot for Content {
-    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, BulkStorageError> {
+    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, StoreFailure> {
         let pets = self.pets.range((bound(after), Bound::Unbounded));
         Ok(pets.take(limit).map(|(_, stored)| stored.clone()).collect())
     }
@@ -115,7 +115,7 @@ impl StorageSnapshot for Content {
         &self,
         after: Option<IdempotencyKey>,
         limit: usize,
-    ) -> Result<Vec<IdempotencyRecord>, BulkStorageError> {
+    ) -> Result<Vec<IdempotencyRecord>, StoreFailure> {
         let records = self.records.range((bound(after), Bound::Unbounded)).map(|(_, record)| record);
         let now = SystemTime::now();
         Ok(records.filter(|record| record.expires_at > now).take(limit).cloned().collect())
@@ -129,13 +129,13 @@ impl PetRepository for MemoryBulkStorage {
         status: Option<PetStatus>,
         after: Option<PetId>,
         limit: usize,
-    ) -> Result<Vec<Pet>, StorageError> {
+    ) -> Result<Vec<Pet>, StoreFailure> {
         let content = self.lock();
         let pets = content.pets.range((bound(after), Bound::Unbounded)).map(|(_, stored)| &stored.pet);
         Ok(pets.filter(|pet| status.is_none() || pet.new_pet().status() == status).take(limit).cloned().collect())
     }
 
-    async fn find(&self, id: PetId) -> Result<Option<Pet>, StorageError> {
+    async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
         Ok(self.lock().pets.get(&id).map(|stored| stored.pet.clone()))
     }
 

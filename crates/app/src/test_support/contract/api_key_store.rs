@@ -1,10 +1,6 @@
-//! The contract of [`ApiKeyStore`], and of a directory that follows the store.
+//! The contract of [`ApiKeyStore`], and of a directory that follows the store. The unit tests of `ApiKeyChange` have the
+//! rules of the changes.
 #![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
-
-mod additions;
-mod concurrency;
-mod ends;
-mod rotations;
 
 use std::{
     sync::Arc,
@@ -12,12 +8,10 @@ use std::{
 };
 
 use crate::{
-    ApiKey, ApiKeyDigest, ApiKeyId, ApiToken,
-    ports::{AddedKey, ApiKeyDirectory, ApiKeyStore, NewToken, TokenEntry},
-    test_support::api_key,
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, IssuedApiKey, IssuedToken, NewToken, Scope,
+    ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ChangedApiKey},
+    test_support::{api_key, join_tasks},
 };
-
-pub use self::{additions::*, concurrency::*, ends::*, rotations::*};
 
 /// Writes one test for each rule of the contract. `setup` is an async function that returns [`Keys`] over an empty
 /// store, and a guard that is dropped after the test.
@@ -27,22 +21,13 @@ macro_rules! api_key_store_contract {
         $crate::contract_tests!(
             api_key_store, $setup();
             an_empty_store_lists_nothing,
-            an_added_token_is_found_with_its_key,
-            an_added_token_is_listed,
-            a_token_that_exists_is_not_changed_by_an_addition,
-            an_addition_with_a_taken_id_is_refused,
-            an_unknown_key_is_neither_revoked_nor_rotated,
+            an_added_key_is_found_and_listed,
+            an_imported_key_is_listed_exactly,
+            a_refused_change_changes_nothing,
+            a_rotated_key_has_both_tokens_until_the_grace_ends,
             a_revocation_ends_every_token_of_the_key,
-            a_revoked_token_can_be_added_again,
-            a_rotated_key_has_two_tokens_until_the_grace_ends,
-            a_rotation_without_grace_ends_the_old_token,
-            a_grace_never_extends_a_lifetime,
-            a_new_token_expires_with_the_old_one_or_after_its_own_lifetime,
-            a_rotation_to_a_token_that_exists_is_refused,
-            a_token_expires_after_its_lifetime,
-            a_key_without_valid_tokens_does_not_exist,
+            a_token_expires_by_the_clock_of_the_store,
             a_token_that_moved_to_another_key_belongs_to_that_key_only,
-            keys_are_listed_by_id_and_their_tokens_by_age,
             concurrent_changes_are_all_applied,
             concurrent_additions_of_one_token_add_one_key,
             no_token_outlives_a_concurrent_revocation,
@@ -66,40 +51,42 @@ fn token(text: &str, lifetime: Option<Duration>) -> NewToken {
     NewToken::new(&ApiToken::parse(text.into()).expect("a token"), lifetime)
 }
 
-fn digest(text: &str) -> ApiKeyDigest {
-    token(text, None).digest
+fn add(id: &str, text: &str, lifetime: Option<Duration>) -> ApiKeyChange {
+    ApiKeyChange::Add(api_key(id), token(text, lifetime))
+}
+
+fn rotate(id: &str, text: &str, grace: Duration) -> ApiKeyChange {
+    ApiKeyChange::Rotate(ApiKeyId::new(id), token(text, None), grace)
+}
+
+fn revoke(id: &str) -> ApiKeyChange {
+    ApiKeyChange::Revoke(ApiKeyId::new(id))
 }
 
 impl Keys {
+    async fn change(&self, change: ApiKeyChange) -> ChangedApiKey {
+        self.store.change(change).await.expect("the change is applied")
+    }
+
     async fn add(&self, id: &str, text: &str, lifetime: Option<Duration>) -> ApiKey {
-        let key = api_key(id);
-        assert_eq!(self.store.add(key.clone(), token(text, lifetime)).await.expect("add"), AddedKey::New);
-        key
+        self.change(add(id, text, lifetime)).await.after.expect("the key exists").key
     }
 
-    async fn rotate(&self, id: &str, text: &str, grace: Duration) -> ApiKey {
-        self.try_rotate(id, token(text, None), grace).await.expect("the key exists")
+    async fn assert_refused(&self, change: ApiKeyChange, refusal: &ApiKeyRefusal) {
+        let error = self.store.change(change).await.expect_err("the change is refused");
+        assert!(matches!(&error, ApiKeyChangeError::Refused(found) if found == refusal), "{error:?}");
     }
 
-    async fn try_rotate(&self, id: &str, token: NewToken, grace: Duration) -> Option<ApiKey> {
-        let rotated = self.store.rotate(&ApiKeyId::new(id), token, grace).await.expect("rotate");
-        rotated.map(|rotated| rotated.key)
-    }
-
-    async fn revoke(&self, id: &str) -> Option<ApiKey> {
-        self.store.revoke(&ApiKeyId::new(id)).await.expect("revoke")
-    }
-
-    async fn list(&self) -> Vec<TokenEntry> {
+    async fn list(&self) -> Vec<IssuedApiKey> {
         self.store.list().await.expect("list")
     }
 
     async fn listed_keys(&self) -> Vec<ApiKey> {
-        self.list().await.into_iter().map(|entry| entry.key).collect()
+        self.list().await.into_iter().map(|key| key.key).collect()
     }
 
     async fn find(&self, text: &str) -> Option<Arc<ApiKey>> {
-        self.directory.find(digest(text)).await.expect("find")
+        self.directory.find(token(text, None).digest).await.expect("find")
     }
 
     /// Waits until the directory finds this key: it follows the store with a delay.
@@ -112,9 +99,233 @@ impl Keys {
     }
 }
 
-/// Asserts that a time differs from the expected one by less than a minute.
-fn assert_about(actual: Option<SystemTime>, expected: SystemTime) {
-    let actual = actual.expect("a time");
-    let difference = actual.duration_since(expected).unwrap_or_else(|error| error.duration());
-    assert!(difference < Duration::from_mins(1), "{actual:?} instead of {expected:?}");
+/// Returns a token that was created this long ago, in whole milliseconds.
+fn issued(text: &str, age: Duration, expires: Option<SystemTime>) -> IssuedToken {
+    let NewToken { digest, last_four, .. } = token(text, None);
+    IssuedToken { digest, last_four, created: whole_second(SystemTime::now() - age), expires }
+}
+
+fn whole_second(time: SystemTime) -> SystemTime {
+    let since_1970 = time.duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    SystemTime::UNIX_EPOCH + Duration::from_secs(since_1970.as_secs())
+}
+
+/// The directory finds nothing either.
+pub async fn an_empty_store_lists_nothing(keys: Keys) {
+    keys.store.check_writable().await.expect("writable");
+    assert_eq!(keys.list().await, []);
+    assert_eq!(keys.find("token-a").await, None);
+}
+
+/// The result has the key and the time of the store. The directory finds it even if it was queried for the token before.
+pub async fn an_added_key_is_found_and_listed(keys: Keys) {
+    assert_eq!(keys.find("token-a").await, None);
+    let before = SystemTime::now();
+    let changed = keys.change(add("a", "token-a", Some(HOUR))).await;
+    assert!(before - HOUR < changed.at && changed.at < SystemTime::now() + HOUR, "{changed:?}");
+
+    let added = changed.after.expect("the key exists");
+    assert_eq!((changed.before, &added.key), (None, &api_key("a")));
+    keys.wait_for("token-a", Some(&added.key)).await;
+    assert_eq!(keys.find("token-b").await, None);
+    assert_eq!(keys.list().await, [added]);
+}
+
+/// This holds for keys with every set of scopes, and with and without an expiry. Keys are listed in the order of their
+/// ids, and tokens in the order of their creation.
+pub async fn an_imported_key_is_listed_exactly(keys: Keys) {
+    let with_scopes = |id: &str, scopes: &[Scope]| ApiKey { scopes: scopes.iter().copied().collect(), ..api_key(id) };
+    let end = Some(whole_second(SystemTime::now()) + HOUR + Duration::from_millis(123));
+    let imported = [
+        IssuedApiKey { key: with_scopes("a", &[]), tokens: vec![issued("token-a", HOUR, end)] },
+        IssuedApiKey {
+            key: with_scopes("b", &[Scope::Read]),
+            tokens: vec![issued("token-z", 2 * HOUR, None), issued("token-b", HOUR, end)],
+        },
+        IssuedApiKey {
+            key: with_scopes("c", &[Scope::Write]),
+            tokens: vec![IssuedToken { last_four: String::new(), ..issued("token-c", HOUR, None) }],
+        },
+    ];
+    for key in imported.iter().rev() {
+        assert_eq!(keys.change(ApiKeyChange::Import(key.clone())).await.after.as_ref(), Some(key));
+    }
+    assert_eq!(keys.list().await, imported);
+
+    for key in &imported {
+        let again = keys.change(ApiKeyChange::Import(key.clone())).await;
+        assert_eq!((again.before.as_ref(), again.after.as_ref()), (Some(key), Some(key)));
+        keys.change(ApiKeyChange::Revoke(key.key.id.clone())).await;
+    }
+    assert_eq!(keys.list().await, []);
+}
+
+/// The rules see the key with the id, and the key with the token.
+pub async fn a_refused_change_changes_nothing(keys: Keys) {
+    let [a, b] = [keys.add("a", "token-a", None).await, keys.add("b", "token-b", None).await];
+    let list = keys.list().await;
+
+    keys.assert_refused(add("a", "token-c", None), &ApiKeyRefusal::IdTaken(a.id.clone())).await;
+    let outdated = IssuedApiKey { key: a.clone(), tokens: vec![issued("token-c", HOUR, None)] };
+    keys.assert_refused(ApiKeyChange::Import(outdated), &ApiKeyRefusal::Outdated(a.id.clone())).await;
+    let taken =
+        IssuedApiKey { key: api_key("c"), tokens: vec![issued("token-c", HOUR, None), issued("token-a", HOUR, None)] };
+    for change in [
+        add("c", "token-a", None),
+        rotate("a", "token-a", HOUR),
+        rotate("b", "token-a", HOUR),
+        ApiKeyChange::Import(taken),
+    ] {
+        keys.assert_refused(change, &ApiKeyRefusal::TokenTaken(a.clone())).await;
+    }
+    for id in ["c", "", "token-a", "*"] {
+        for change in [revoke(id), rotate(id, "token-c", HOUR)] {
+            keys.assert_refused(change, &ApiKeyRefusal::UnknownId(ApiKeyId::new(id))).await;
+        }
+    }
+    assert_eq!(keys.list().await, list);
+    assert_eq!(keys.find("token-c").await, None);
+    keys.wait_for("token-b", Some(&b)).await;
+}
+
+/// Both belong to the key, which is not changed.
+pub async fn a_rotated_key_has_both_tokens_until_the_grace_ends(keys: Keys) {
+    let key = keys.add("a", "token-old", None).await;
+    let changed = keys.change(rotate("a", "token-new", HOUR)).await;
+    let after = changed.after.expect("the key exists");
+    assert_eq!((&after.key, after.tokens.len()), (&key, 2));
+    let end = after.tokens[0].expires.expect("the grace period ends");
+    let difference = (changed.at + HOUR).duration_since(end).expect("rounded down");
+    assert!(difference < Duration::from_millis(1), "{end:?}");
+    keys.wait_for("token-new", Some(&key)).await;
+    assert_eq!(keys.find("token-old").await.as_deref(), Some(&key));
+    assert_eq!(keys.list().await, [after]);
+
+    keys.change(rotate("a", "token-newest", Duration::ZERO)).await;
+    for text in ["token-old", "token-new"] {
+        keys.wait_for(text, None).await;
+    }
+    keys.wait_for("token-newest", Some(&key)).await;
+    assert_eq!(keys.list().await[0].tokens.len(), 1);
+}
+
+/// This includes tokens within their grace period. Other keys are not changed, and the token can be added again.
+pub async fn a_revocation_ends_every_token_of_the_key(keys: Keys) {
+    let key = keys.add("a", "token-1", None).await;
+    keys.change(rotate("a", "token-2", HOUR)).await;
+    keys.change(rotate("a", "token-3", HOUR)).await;
+    let other = keys.add("b", "token-b", None).await;
+    for text in ["token-1", "token-2", "token-3"] {
+        keys.wait_for(text, Some(&key)).await;
+    }
+
+    let changed = keys.change(revoke("a")).await;
+    assert_eq!((changed.before.map(|before| before.key), changed.after), (Some(key.clone()), None));
+    for text in ["token-1", "token-2", "token-3"] {
+        keys.wait_for(text, None).await;
+    }
+    assert_eq!(keys.listed_keys().await, [other]);
+    keys.assert_refused(revoke("a"), &ApiKeyRefusal::UnknownId(key.id)).await;
+
+    let label = ApiKeyLabel::parse("another label").expect("a label");
+    let again = ApiKey { label, ..api_key("a") };
+    keys.change(ApiKeyChange::Add(again.clone(), token("token-1", None))).await;
+    keys.wait_for("token-1", Some(&again)).await;
+}
+
+/// It expires in the store and in the directory. Its key does not exist then, and its token can be added again.
+pub async fn a_token_expires_by_the_clock_of_the_store(keys: Keys) {
+    let start = Instant::now();
+    let lifetime = Duration::from_millis(300);
+    keys.add("a", "token-a", Some(lifetime)).await;
+    let other = keys.add("b", "token-b", None).await;
+
+    // The directory follows the store with a delay.
+    while start.elapsed() < lifetime && keys.find("token-a").await.is_none() {
+        tokio::task::yield_now().await;
+    }
+    keys.wait_for("token-a", None).await;
+    assert!(start.elapsed() >= lifetime, "it expired early");
+    assert_eq!(keys.listed_keys().await, [other]);
+    for change in [revoke("a"), rotate("a", "token-c", HOUR)] {
+        keys.assert_refused(change, &ApiKeyRefusal::UnknownId(ApiKeyId::new("a"))).await;
+    }
+    for (id, text) in [("c", "token-a"), ("a", "token-c")] {
+        let again = keys.add(id, text, None).await;
+        keys.wait_for(text, Some(&again)).await;
+    }
+}
+
+/// Changes of the key that had the token before do not affect it.
+pub async fn a_token_that_moved_to_another_key_belongs_to_that_key_only(keys: Keys) {
+    keys.add("a", "token-1", Some(Duration::from_millis(1))).await;
+    let rotated = keys.add("b", "token-2", None).await;
+    keys.change(rotate("b", "token-b", Duration::ZERO)).await;
+    keys.wait_for("token-1", None).await;
+    keys.wait_for("token-2", None).await;
+    let new_keys = [keys.add("c", "token-1", None).await, keys.add("d", "token-2", None).await];
+
+    for change in [revoke("a"), rotate("a", "new", Duration::ZERO)] {
+        keys.assert_refused(change, &ApiKeyRefusal::UnknownId(ApiKeyId::new("a"))).await;
+    }
+    keys.change(rotate("b", "token-c", Duration::ZERO)).await;
+    assert_eq!(keys.change(revoke("b")).await.before.map(|before| before.key), Some(rotated));
+    assert_eq!(keys.listed_keys().await, new_keys);
+    for (text, key) in ["token-1", "token-2"].into_iter().zip(&new_keys) {
+        keys.wait_for(text, Some(key)).await;
+    }
+    keys.change(revoke("c")).await;
+    keys.wait_for("token-1", None).await;
+}
+
+/// No change is lost or applied in part.
+pub async fn concurrent_changes_are_all_applied(keys: Keys) {
+    join_tasks((0..8).map(|number| {
+        let store = Arc::clone(&keys.store);
+        async move {
+            let id = format!("key-{number}");
+            store.change(add(&id, &format!("token-{number}"), None)).await.expect("add");
+            store.change(rotate(&id, &format!("new-{number}"), HOUR)).await.expect("rotate")
+        }
+    }))
+    .await;
+
+    assert_eq!(keys.list().await.iter().map(|key| key.tokens.len()).collect::<Vec<_>>(), [2; 8]);
+    for number in 0..8 {
+        let key = api_key(&format!("key-{number}"));
+        keys.wait_for(&format!("token-{number}"), Some(&key)).await;
+        keys.wait_for(&format!("new-{number}"), Some(&key)).await;
+    }
+}
+
+/// The other additions are refused with the key that has the token.
+pub async fn concurrent_additions_of_one_token_add_one_key(keys: Keys) {
+    let results = join_tasks((0..8).map(|number| {
+        let store = Arc::clone(&keys.store);
+        async move { store.change(add(&format!("key-{number}"), "token", None)).await }
+    }));
+    let results = results.await;
+
+    let [added] = &keys.listed_keys().await[..] else { panic!("one key") };
+    let is_refused = |error: &ApiKeyChangeError| matches!(error, ApiKeyChangeError::Refused(ApiKeyRefusal::TokenTaken(owner)) if owner == added);
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
+    assert_eq!(results.iter().filter_map(|result| result.as_ref().err()).filter(|error| is_refused(error)).count(), 7);
+}
+
+/// This includes the token of a concurrent rotation.
+pub async fn no_token_outlives_a_concurrent_revocation(keys: Keys) {
+    for number in 0..50 {
+        let (id, new) = (format!("key-{number}"), format!("new-{number}"));
+        keys.add(&id, &format!("token-{number}"), None).await;
+        let (store, rotation) = (Arc::clone(&keys.store), rotate(&id, &new, Duration::ZERO));
+        let rotation = tokio::spawn(async move { store.change(rotation).await });
+
+        keys.change(revoke(&id)).await;
+        match rotation.await.expect("the rotation does not panic") {
+            Ok(_) | Err(ApiKeyChangeError::Refused(ApiKeyRefusal::UnknownId(_))) => {}
+            Err(error) => panic!("{error:?}"),
+        }
+        assert_eq!(keys.list().await, []);
+        keys.wait_for(&new, None).await;
+    }
 }

@@ -7,8 +7,8 @@ use std::{
 };
 
 use crate::{
-    ApiKeyId, ApiToken,
-    ports::{AddedKey, ApiKeyStore, ApiKeyUse, ApiKeyUses, LastUses, NewToken},
+    ApiKeyChange, ApiKeyId, ApiToken, NewToken,
+    ports::{ApiKeyStore, ApiKeyUse, ApiKeyUses, LastUses},
     test_support::{api_key, join_tasks},
 };
 
@@ -44,8 +44,7 @@ impl Uses {
     async fn add(&self, id: &str) -> ApiKeyId {
         let token = ApiToken::parse(format!("token-of-{id}").into()).expect("a token");
         let key = api_key(id);
-        let added = self.store.add(key.clone(), NewToken::new(&token, None)).await.expect("add");
-        assert_eq!(added, AddedKey::New);
+        self.store.change(ApiKeyChange::Add(key.clone(), NewToken::new(&token, None))).await.expect("add");
         key.id
     }
 
@@ -121,7 +120,7 @@ pub async fn uses_of_a_revoked_key_are_not_listed(uses: Uses) {
         uses.instances[0].note(id, ApiKeyUse::Request);
         uses.wait_for(id, |last| last.request.is_some()).await;
     }
-    uses.store.revoke(&id).await.expect("revoke");
+    uses.store.change(ApiKeyChange::Revoke(id.clone())).await.expect("revoke");
     assert_eq!(uses.last(&id).await, LastUses::default());
 
     uses.instances[1].note(&id, ApiKeyUse::GetPet);

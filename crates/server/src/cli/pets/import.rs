@@ -16,7 +16,7 @@ use std::{
 
 use animal_store_app::{
     ApiKey, ApiKeyId, ApiKeyLabel, CreatePet, IdempotencyKey, Scopes, WriteAccess,
-    ports::{AddPet, AddPetError, AddedPet, StorageError},
+    ports::{AddPet, AddPetError, AddedPet, StoreFailure},
 };
 use anyhow::{Context, bail, ensure};
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -155,7 +155,7 @@ async fn create(create: CreatePet, access: WriteAccess, request: AddPet) -> Resu
             Err(error) => error,
         };
         match (&error, pauses.next()) {
-            (AddPetError::IdempotencyMismatch | AddPetError::NotStored(StorageError::Corrupt(_)), _) | (_, None) => {
+            (AddPetError::IdempotencyMismatch | AddPetError::Store(StoreFailure::Corrupt(_)), _) | (_, None) => {
                 return Err(error);
             }
             (_, Some(pause)) => sleep(pause).await,

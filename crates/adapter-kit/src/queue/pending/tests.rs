@@ -1,8 +1,6 @@
 use std::sync::{Arc, Mutex};
 
-use animal_store_app::ports::StorageError;
-use prometheus_client::registry::Registry;
-use tokio_postgres::Client;
+use prometheus_client::metrics::{counter::Counter, histogram::Histogram};
 use tracing::{
     Subscriber,
     span::{Attributes, Id},
@@ -11,35 +9,13 @@ use tracing::{
 use tracing_subscriber::{Layer, layer::Context, prelude::*, registry::LookupSpan};
 
 use super::*;
-use crate::{
-    batching::request::Failure,
-    connection::{Connection, ConnectionSettings},
-    metrics::Metrics,
-};
+use crate::metrics::Count;
 
 /// A request that is never executed.
 struct Unsent;
 
 impl Request for Unsent {
-    type Session = Client;
-    type Outcome = ();
     type Response = ();
-    type Error = StorageError;
-
-    const MAX_ROWS: usize = 1;
-    const OUTCOME_MATTERS: bool = false;
-
-    fn rows(&self) -> usize {
-        1
-    }
-
-    async fn execute(_: &[&Self], _: &Connection<Client>, _: &ConnectionSettings) -> Result<Vec<()>, Failure> {
-        unreachable!("the test has no connection")
-    }
-
-    fn result(self, (): ()) -> Result<(), StorageError> {
-        Ok(())
-    }
 }
 
 /// Records the begin and the end of spans, with their parents.
@@ -67,8 +43,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Recorder {
 }
 
 fn sent(pending: &mut Pending<Unsent>) {
-    let metrics = Metrics::new(&mut Registry::default());
-    pending.sent(Instant::now(), 1, &metrics.gets);
+    let (refused, wait) = (Counter::default(), Histogram::new([1.0]));
+    pending.sent(1, &QueueMetrics { waiting: Count::default(), limit: Count::default(), refused, wait });
 }
 
 #[test]
@@ -86,14 +62,15 @@ fn a_request_is_in_a_span_until_it_is_sent_and_in_another_until_its_response() {
     // Its batch was split.
     sent(&mut first);
     assert_eq!(recorder.take(), ["statement in storage", "end of statement"]);
-    first.respond(());
+    first.respond(|Unsent| ());
     assert_eq!(recorder.take(), ["end of statement"]);
-    assert!(matches!(response.try_recv(), Ok(Ok(Ok(())))));
+    assert_eq!(response.try_recv(), Ok(()));
 
-    let (failed, mut response) = pending();
-    failed.fail(BatchError::Timeout);
+    // It was not sent.
+    let (dropped, mut response) = pending();
+    drop(dropped);
     assert_eq!(recorder.take(), ["queue in storage", "end of queue"]);
-    assert!(matches!(response.try_recv(), Ok(Err(BatchError::Timeout))));
+    assert_eq!(response.try_recv(), Err(oneshot::error::TryRecvError::Closed));
 
     // The client has disconnected.
     let (mut left, response) = pending();

@@ -1,4 +1,4 @@
-//! Uses of API keys that are not written yet, for adapters of [`ApiKeyUses`](crate::ports::ApiKeyUses).
+//! Uses of API keys that are not written yet.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -6,13 +6,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{ApiKeyId, ports::ApiKeyUse};
+use animal_store_app::{ApiKeyId, ports::ApiKeyUse};
 
 const KINDS: usize = ApiKeyUse::ALL.len();
 
 /// The keys that were used in one worker since the last write. A note takes only a lock that no other worker takes.
 #[derive(Debug)]
-pub struct NotedUses {
+pub(super) struct NotedUses {
     uses: Mutex<Uses>,
     max_keys: usize,
 }
@@ -35,12 +35,12 @@ pub struct PendingUses {
 
 impl NotedUses {
     /// Creates a record without uses, for at most this number of keys of each kind.
-    pub fn new(max_keys: usize) -> Self {
+    pub(super) fn new(max_keys: usize) -> Self {
         Self { uses: Mutex::default(), max_keys }
     }
 
     /// Notes a use.
-    pub fn note(&self, id: &ApiKeyId, kind: ApiKeyUse) {
+    pub(super) fn note(&self, id: &ApiKeyId, kind: ApiKeyUse) {
         let mut uses = self.lock();
         let keys = &mut uses.keys[kind as usize];
         if keys.contains(id) {
@@ -65,13 +65,13 @@ impl NotedUses {
 
 impl PendingUses {
     /// Creates a record without uses, for at most this number of keys of each kind.
-    pub fn new(max_keys: usize) -> Self {
+    pub(super) fn new(max_keys: usize) -> Self {
         Self { times: Default::default(), max_keys }
     }
 
     /// Takes the notes of all workers, with this time in seconds since 1970. Returns the number of uses beyond the
     /// bounds, which are dropped.
-    pub fn collect(&mut self, workers: &[Arc<NotedUses>], now: u64) -> u64 {
+    pub(super) fn collect(&mut self, workers: &[Arc<NotedUses>], now: u64) -> u64 {
         let mut dropped = 0;
         for worker in workers {
             let uses = worker.take();
@@ -90,7 +90,7 @@ impl PendingUses {
     }
 
     /// Whether there are no uses.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.times.iter().all(HashMap::is_empty)
     }
 
@@ -100,7 +100,7 @@ impl PendingUses {
     }
 
     /// Removes all uses.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.times = Default::default();
     }
 }

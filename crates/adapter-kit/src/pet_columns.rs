@@ -1,9 +1,8 @@
 //! The columns of a pet, as adapters store them in a table `pets`.
 
+use animal_store_app::{ports::StoreFailure, status_number};
 use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetNameError, PetStatus};
 use thiserror::Error;
-
-use crate::ports::StorageError;
 
 /// A row of the table `pets`. It becomes a [`Pet`] if it is valid.
 #[derive(Debug)]
@@ -43,19 +42,9 @@ impl TryFrom<PetColumns> for Pet {
     }
 }
 
-impl From<CorruptRow> for StorageError {
+impl From<CorruptRow> for StoreFailure {
     fn from(row: CorruptRow) -> Self {
         Self::Corrupt(row.into())
-    }
-}
-
-/// Returns the number of a status in tables and digests, which are kept: it must never change. No status is 0 in
-/// digests.
-pub const fn status_number(status: PetStatus) -> i16 {
-    match status {
-        PetStatus::Available => 1,
-        PetStatus::Pending => 2,
-        PetStatus::Sold => 3,
     }
 }
 
@@ -84,7 +73,7 @@ mod tests {
             [(columns(0, "Rex", None), "id"), (columns(7, " ", None), "name"), (columns(7, "Rex", Some(4)), "status")]
         {
             let id = row.id;
-            let StorageError::Corrupt(cause) = Pet::try_from(row).unwrap_err().into() else { panic!("corrupt") };
+            let StoreFailure::Corrupt(cause) = Pet::try_from(row).unwrap_err().into() else { panic!("corrupt") };
             let message = cause.to_string();
             assert!(message.starts_with(&format!("table pets, column {column}, id {id}: ")), "{message}");
         }

@@ -1,0 +1,20 @@
+//! What the adapters of stores share. It knows no store.
+//!
+//! [`queue`] has requests that wait for a batch. [`ApiKeyUseRecord`] writes the uses of API keys. [`Outage`] is a backoff
+//! that logs each reason once. [`SchemaComparison`] compares migrations, and [`PetColumns`] is a row of a table of pets.
+//! [`metrics`] registers families of metrics.
+
+#![warn(clippy::future_not_send)]
+
+mod concurrency;
+pub mod metrics;
+mod outage;
+mod pet_columns;
+pub mod queue;
+mod schema_comparison;
+mod uses;
+
+pub use outage::{Outage, OutageLog, backoff};
+pub use pet_columns::{CorruptRow, PetColumns};
+pub use schema_comparison::SchemaComparison;
+pub use uses::{ApiKeyUseRecord, ApiKeyUseRecorder, PendingUses, UseStore};

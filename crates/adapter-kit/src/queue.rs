@@ -1,0 +1,278 @@
+//! Requests that wait for a batch.
+//!
+//! **Problem.** A statement, a commit or a wake-up of a thread costs more than the row that it reads or writes.
+//!
+//! **Invariant.** The queue is bounded. A taker takes all requests that wait, up to a number of rows, in the order in
+//! which they came. A request leaves the queue when its client disconnects or its timeout passes, and is then never
+//! taken. The takers end after the sender is dropped and the queue is empty; if all takers end before, for example by
+//! panics, each request fails at once.
+//!
+//! **Proof.** `schedules.rs` (orders of steps), `pending/tests.rs` (spans); the tests of the adapters that use it.
+
+mod pending;
+
+use std::{
+    collections::VecDeque,
+    mem,
+    sync::{
+        Arc, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use animal_store_app::ports::StoreFailure;
+use prometheus_client::metrics::{counter::Counter, histogram::Histogram};
+use thiserror::Error;
+
+pub use self::pending::Pending;
+use crate::{
+    concurrency::{Instant, Mutex, MutexGuard, Notify, timeout_at},
+    metrics::Count,
+};
+
+/// A request that shares its batch with others.
+pub trait Request: Send + 'static {
+    /// The response to it.
+    type Response: Send + 'static;
+
+    /// Greatest number of rows that it reads or writes.
+    fn rows(&self) -> usize {
+        1
+    }
+}
+
+/// Metrics of a queue.
+#[derive(Debug, Clone)]
+pub struct QueueMetrics {
+    /// Requests that wait.
+    pub waiting: Count,
+    /// Maximum number of requests that wait, over all queues with these metrics.
+    pub limit: Count,
+    /// Requests that were refused because the queue was full.
+    pub refused: Counter,
+    /// Time that a request waited before its batch was sent, in seconds.
+    pub wait: Histogram,
+}
+
+/// A request has no response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum SendError {
+    /// The takers have ended. The request was not sent.
+    #[error("the storage has stopped")]
+    Closed,
+    /// The queue is full. The request was not sent.
+    #[error("the queue is full")]
+    Full,
+    /// The timeout passed while the request was in the queue. It was not sent.
+    #[error("the request was not sent within the timeout")]
+    NotSent,
+    /// The timeout passed after the request was sent.
+    #[error("the storage did not respond in time")]
+    NoResponse,
+    /// The taker ended before it responded.
+    #[error("the storage stopped before it responded")]
+    Lost,
+}
+
+/// Sends requests. When it is dropped, the takers empty the queue and end.
+pub struct Sender<R: Request>(Arc<Queue<R>>);
+
+/// Takes requests. When the last clone is dropped, pending requests fail, and further ones are refused.
+pub struct Taker<R: Request>(Arc<Queue<R>>);
+
+struct Queue<R: Request> {
+    state: Mutex<State<R>>,
+    /// Wakes a taker.
+    changed: Notify,
+    takers: AtomicUsize,
+    capacity: usize,
+    metrics: QueueMetrics,
+}
+
+struct State<R: Request> {
+    requests: VecDeque<(u64, Pending<R>)>,
+    last_number: u64,
+    closed: bool,
+}
+
+/// A place in the queue. The request leaves the queue when its ticket is dropped.
+struct Ticket<'a, R: Request> {
+    queue: &'a Queue<R>,
+    number: u64,
+}
+
+/// Creates a queue for at most this number of requests.
+pub fn queue<R: Request>(capacity: usize, metrics: QueueMetrics) -> (Sender<R>, Taker<R>) {
+    metrics.limit.inc_by(capacity as u64);
+    let state = Mutex::new(State { requests: VecDeque::new(), last_number: 0, closed: false });
+    let queue = Arc::new(Queue { state, changed: Notify::new(), takers: AtomicUsize::new(1), capacity, metrics });
+    (Sender(Arc::clone(&queue)), Taker(queue))
+}
+
+impl<R: Request> Sender<R> {
+    /// Sends a request and waits for its response. If `timeout` passes while it is in the queue, it is never taken. After
+    /// it was taken, the wait ends after `timeout` and `outcome_timeout`.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub async fn send(
+        &self,
+        request: R,
+        timeout: Duration,
+        outcome_timeout: Duration,
+    ) -> Result<R::Response, SendError> {
+        let now = Instant::now();
+        let (pending, mut response) = Pending::new(request, now);
+        let ticket = self.0.add(pending)?;
+        let received = match timeout_at(now + timeout, &mut response).await {
+            Err(_) if ticket.withdraw() => return Err(SendError::NotSent),
+            Err(_) if !outcome_timeout.is_zero() => timeout_at(now + timeout + outcome_timeout, response).await,
+            received => received,
+        };
+        received.map_err(|_| SendError::NoResponse)?.map_err(|_| SendError::Lost)
+    }
+}
+
+impl<R: Request> Taker<R> {
+    /// Waits for a request. Returns `false` if the queue is closed and empty.
+    pub async fn ready(&self) -> bool {
+        loop {
+            {
+                let state = self.0.lock();
+                if !state.requests.is_empty() {
+                    return true;
+                }
+                if state.closed {
+                    break;
+                }
+            }
+            self.0.changed.notified().await;
+        }
+        // Wakes the next taker.
+        self.0.changed.notify_one();
+        false
+    }
+
+    /// Takes the first requests, up to this number of rows, but at least one if any waits.
+    pub fn take(&self, max_rows: usize) -> Vec<Pending<R>> {
+        let mut state = self.0.lock();
+        let mut rows = 0;
+        let fitting = state.requests.iter().take_while(|(_, pending)| {
+            rows = pending.request.rows().saturating_add(rows);
+            rows <= max_rows
+        });
+        let count = fitting.count().max(state.requests.len().min(1));
+        let batch: Vec<_> = state.requests.drain(..count).map(|(_, pending)| pending).collect();
+        let is_empty = state.requests.is_empty();
+        drop(state);
+        self.0.metrics.waiting.dec_by(count as u64);
+        if !is_empty {
+            self.0.changed.notify_one();
+        }
+        batch
+    }
+}
+
+impl<R: Request> Queue<R> {
+    fn add(&self, pending: Pending<R>) -> Result<Ticket<'_, R>, SendError> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(SendError::Closed);
+        }
+        if state.requests.len() >= self.capacity {
+            self.metrics.refused.inc();
+            return Err(SendError::Full);
+        }
+        state.last_number += 1;
+        let number = state.last_number;
+        state.requests.push_back((number, pending));
+        self.metrics.waiting.inc();
+        let is_first = state.requests.len() == 1;
+        drop(state);
+        if is_first {
+            self.changed.notify_one();
+        }
+        Ok(Ticket { queue: self, number })
+    }
+
+    fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<R>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R: Request> Ticket<'_, R> {
+    /// Removes the request from the queue. Returns `false` if it was taken.
+    fn withdraw(&self) -> bool {
+        let mut state = self.queue.lock();
+        let index = state.requests.binary_search_by_key(&self.number, |(number, _)| *number);
+        let request = index.ok().and_then(|index| state.requests.remove(index));
+        drop(state);
+        if request.is_some() {
+            self.queue.metrics.waiting.dec();
+        }
+        request.is_some()
+    }
+}
+
+impl<R: Request> Drop for Ticket<'_, R> {
+    fn drop(&mut self) {
+        self.withdraw();
+    }
+}
+
+impl<R: Request> Drop for Sender<R> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl<R: Request> Clone for Taker<R> {
+    fn clone(&self) -> Self {
+        self.0.takers.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<R: Request> Drop for Taker<R> {
+    fn drop(&mut self) {
+        if self.0.takers.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        self.0.close();
+        let requests = mem::take(&mut self.0.lock().requests);
+        self.0.metrics.waiting.dec_by(requests.len() as u64);
+    }
+}
+
+impl<R: Request> Drop for Queue<R> {
+    fn drop(&mut self) {
+        self.metrics.limit.dec_by(self.capacity as u64);
+    }
+}
+
+impl From<SendError> for StoreFailure {
+    /// The failure of a request that changes nothing, or was not sent.
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Full => Self::Overloaded,
+            SendError::NotSent | SendError::NoResponse => Self::Timeout,
+            SendError::Closed | SendError::Lost => Self::Unavailable(error.into()),
+        }
+    }
+}
+
+impl SendError {
+    /// Returns the failure of a request that changes the store.
+    pub fn of_change(self) -> StoreFailure {
+        match self {
+            Self::NoResponse | Self::Lost => StoreFailure::OutcomeUnknown(self.into()),
+            error => error.into(),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What a change means for an API key: the rules of every store of API keys, which reads one key, applies a change and
+//! writes the result.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use thiserror::Error;
+
+use crate::{ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel, ApiToken, Scopes};
+
+/// The last millisecond that RFC 3339 can represent, since 1970.
+const LAST: Duration = Duration::from_millis(253_402_300_799_999);
+
+/// An API key with its valid tokens, oldest first. A key without a valid token does not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssuedApiKey {
+    /// The key.
+    pub key: ApiKey,
+    /// One token; more from a rotation until the end of its grace period.
+    pub tokens: Vec<IssuedToken>,
+}
+
+/// A token as it is stored. Times are whole milliseconds, by the clock of the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssuedToken {
+    /// Digest by which directories find the token.
+    pub digest: ApiKeyDigest,
+    /// Last characters of the token, by which people recognise it.
+    pub last_four: String,
+    /// Creation time. The tokens of a key have different ones.
+    pub created: SystemTime,
+    /// Expiry time. `None`: never.
+    pub expires: Option<SystemTime>,
+}
+
+/// A token to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewToken {
+    /// Digest by which directories find the token.
+    pub digest: ApiKeyDigest,
+    /// Last characters of the token, by which people recognise it.
+    pub last_four: String,
+    /// How long the token is valid. `None`: it does not expire.
+    pub lifetime: Option<Duration>,
+}
+
+/// A change of one API key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApiKeyChange {
+    /// Adds a key with its first token.
+    Add(ApiKey, NewToken),
+    /// Gives a key a new token. The old tokens expire after this time at the latest. If the new token has no lifetime,
+    /// it expires when the newest old token would have.
+    Rotate(ApiKeyId, NewToken, Duration),
+    /// Removes a key.
+    Revoke(ApiKeyId),
+    /// Adds the tokens of a key of another store that the key lacks.
+    Import(IssuedApiKey),
+}
+
+/// Why a change was refused. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ApiKeyRefusal {
+    /// No key has this id.
+    #[error("no API key has the id {0}")]
+    UnknownId(ApiKeyId),
+    /// Another key has the id.
+    #[error("another API key has the id {0}")]
+    IdTaken(ApiKeyId),
+    /// This key has a token of the change.
+    #[error("the token already belongs to the API key {} ({}) with the scopes {}", .0.id, .0.label, .0.scopes)]
+    TokenTaken(ApiKey),
+    /// The store accepts a token of an imported key that the source does not have, or accepts it for another time.
+    #[error(
+        "the API key {0} was changed in the source after an earlier copy, and the target accepts its tokens as they \
+         were: run animal-store keys revoke {0} with the configuration of the target, and repeat the command"
+    )]
+    Outdated(ApiKeyId),
+}
+
+impl ApiKeyChange {
+    /// Returns the id of the key.
+    pub fn id(&self) -> &ApiKeyId {
+        match self {
+            Self::Add(key, _) => &key.id,
+            Self::Rotate(id, ..) | Self::Revoke(id) => id,
+            Self::Import(imported) => &imported.key.id,
+        }
+    }
+
+    /// Returns the digests of the tokens that the key gets.
+    pub fn digests(&self) -> Vec<ApiKeyDigest> {
+        match self {
+            Self::Add(_, token) | Self::Rotate(_, token, _) => vec![token.digest],
+            Self::Revoke(_) => Vec::new(),
+            Self::Import(imported) => imported.tokens.iter().map(|token| token.digest).collect(),
+        }
+    }
+
+    /// Returns the key after the change; `None`: it does not exist.
+    ///
+    /// `before`: the key with this id. `owner`: another key that has one of [`digests`](Self::digests). `now`: the time
+    /// of the store.
+    ///
+    /// # Errors
+    /// See [`ApiKeyRefusal`].
+    pub fn apply(
+        &self,
+        before: Option<&IssuedApiKey>,
+        owner: Option<&ApiKey>,
+        now: SystemTime,
+    ) -> Result<Option<IssuedApiKey>, ApiKeyRefusal> {
+        if let Some(owner) = owner {
+            return Err(ApiKeyRefusal::TokenTaken(owner.clone()));
+        }
+        let after = match (self, before) {
+            (Self::Add(key, token), None) => add(key, token, now),
+            (Self::Add(_, token), Some(before)) => return Err(add_refusal(before, token)),
+            (Self::Rotate(_, token, grace), Some(before)) => rotate(before, token, *grace, now)?,
+            (Self::Revoke(_), Some(_)) => return Ok(None),
+            (Self::Rotate(id, ..) | Self::Revoke(id), None) => return Err(ApiKeyRefusal::UnknownId(id.clone())),
+            (Self::Import(given), before) => import(before, given, now)?,
+        };
+        Ok(Some(after.valid_at(now)).filter(|after| !after.tokens.is_empty()))
+    }
+}
+
+fn add(key: &ApiKey, token: &NewToken, now: SystemTime) -> IssuedApiKey {
+    IssuedApiKey { key: key.clone(), tokens: vec![token.issue(since_1970(now), None, now)] }
+}
+
+fn add_refusal(before: &IssuedApiKey, token: &NewToken) -> ApiKeyRefusal {
+    if before.has(&token.digest) {
+        ApiKeyRefusal::TokenTaken(before.key.clone())
+    } else {
+        ApiKeyRefusal::IdTaken(before.key.id.clone())
+    }
+}
+
+fn rotate(
+    before: &IssuedApiKey,
+    token: &NewToken,
+    grace: Duration,
+    now: SystemTime,
+) -> Result<IssuedApiKey, ApiKeyRefusal> {
+    if before.has(&token.digest) {
+        return Err(ApiKeyRefusal::TokenTaken(before.key.clone()));
+    }
+    let newest = before.tokens.last();
+    // The order of tokens must not depend on the clock.
+    let after_newest = newest.map_or(Duration::ZERO, |newest| since_1970(newest.created) + Duration::from_millis(1));
+    let new = token.issue(since_1970(now).max(after_newest), newest.and_then(|newest| newest.expires), now);
+    let end = time(since_1970(now).saturating_add(grace));
+    let mut after = before.clone();
+    for old in &mut after.tokens {
+        old.expires = Some(old.expires.map_or(end, |expires| expires.min(end)));
+    }
+    after.tokens.push(new);
+    Ok(after)
+}
+
+fn import(before: Option<&IssuedApiKey>, given: &IssuedApiKey, now: SystemTime) -> Result<IssuedApiKey, ApiKeyRefusal> {
+    let given = given.clone().valid_at(now);
+    let Some(before) = before else { return Ok(given) };
+    let is_given = |stored: &IssuedToken| {
+        given.tokens.iter().any(|token| token.digest == stored.digest && token.expires == stored.expires)
+    };
+    if before.key != given.key {
+        Err(ApiKeyRefusal::IdTaken(given.key.id))
+    } else if before.tokens.iter().all(is_given) {
+        Ok(given)
+    } else {
+        Err(ApiKeyRefusal::Outdated(given.key.id))
+    }
+}
+
+impl IssuedApiKey {
+    /// Stands for a stored key that is not valid, so that it can be revoked.
+    ///
+    /// # Panics
+    /// Never: the label is valid.
+    pub fn unreadable(id: ApiKeyId) -> Self {
+        let label = ApiKeyLabel::parse("unreadable").expect("a valid label");
+        Self { key: ApiKey { id, label, scopes: Scopes::default() }, tokens: Vec::new() }
+    }
+
+    fn has(&self, digest: &ApiKeyDigest) -> bool {
+        self.tokens.iter().any(|token| token.digest == *digest)
+    }
+
+    fn valid_at(mut self, now: SystemTime) -> Self {
+        self.tokens.retain(|token| token.expires.is_none_or(|expires| expires > now));
+        self
+    }
+}
+
+impl NewToken {
+    /// Creates the stored form of a token.
+    pub fn new(token: &ApiToken, lifetime: Option<Duration>) -> Self {
+        Self { digest: token.digest(), last_four: token.last_four(), lifetime }
+    }
+
+    /// A token without a lifetime expires at `expires`. A lifetime is rounded up to a millisecond.
+    fn issue(&self, created: Duration, expires: Option<SystemTime>, now: SystemTime) -> IssuedToken {
+        let rounding = Duration::from_nanos(999_999);
+        let end = |lifetime| time(since_1970(now).saturating_add(lifetime).saturating_add(rounding));
+        IssuedToken {
+            digest: self.digest,
+            last_four: self.last_four.clone(),
+            created: time(created),
+            expires: self.lifetime.map(end).or(expires),
+        }
+    }
+}
+
+fn since_1970(time: SystemTime) -> Duration {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Rounds down to a millisecond, at most the last one that can be printed.
+fn time(since_1970: Duration) -> SystemTime {
+    let submillisecond = Duration::from_nanos(u64::from(since_1970.subsec_nanos() % 1_000_000));
+    UNIX_EPOCH + (since_1970 - submillisecond).min(LAST)
+}
