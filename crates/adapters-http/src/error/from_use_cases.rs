@@ -9,11 +9,12 @@ use super::ApiError;
 use crate::metrics::Shed;
 
 impl From<StoreFailure> for ApiError {
-    fn from(error: StoreFailure) -> Self {
-        match error {
-            StoreFailure::Unavailable(_) | StoreFailure::Timeout => Self::Unavailable(error.into()),
+    fn from(failure: StoreFailure) -> Self {
+        match failure {
+            StoreFailure::Unavailable(_) | StoreFailure::Timeout => Self::Unavailable(failure.into()),
             StoreFailure::Overloaded => Self::Overloaded(Shed::StorageQueue),
-            StoreFailure::Corrupt(_) => Self::Internal(error.into()),
+            StoreFailure::Corrupt(_) => Self::Internal(failure.into()),
+            StoreFailure::OutcomeUnknown(_) => Self::OutcomeUnknown(failure.into()),
         }
     }
 }
@@ -48,7 +49,6 @@ impl From<AddPetError> for ApiError {
             AddPetError::Store(error) => error.into(),
             AddPetError::IdempotencyConflict => Self::IdempotencyConflict,
             AddPetError::IdempotencyMismatch => Self::IdempotencyMismatch,
-            AddPetError::Store(StoreFailure::OutcomeUnknown(_)) => Self::OutcomeUnknown(error.into()),
         }
     }
 }
@@ -58,10 +58,8 @@ impl From<AuthenticateError> for ApiError {
         match error {
             AuthenticateError::UnknownKey => Self::UnknownApiKey,
             AuthenticateError::Directory(StoreFailure::Overloaded) => Self::Overloaded(Shed::KeyLookups),
-            AuthenticateError::Directory(StoreFailure::Unavailable(_) | StoreFailure::Timeout) => {
-                Self::Unavailable(error.into())
-            }
             AuthenticateError::Directory(StoreFailure::Corrupt(_)) => Self::Internal(error.into()),
+            AuthenticateError::Directory(_) => Self::Unavailable(error.into()),
         }
     }
 }

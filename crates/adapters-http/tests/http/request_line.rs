@@ -55,7 +55,7 @@ fn a_log_line_explains_a_failure() {
 
     let failed = log.line("71");
     assert_eq!((&failed["level"], &failed["status"]), (&"ERROR".into(), &500.into()), "{failed}");
-    assert_eq!(failed["cause"], "the storage contains an invalid row: status 7", "{failed}");
+    assert_eq!(failed["cause"], "the store contains an invalid entry: status 7", "{failed}");
     assert_eq!((&failed["api_key"], &failed["deprecated"]), (&"key".into(), &true.into()), "{failed}");
     assert_eq!(failed["api_key_label"], "label of key", "{failed}");
 
