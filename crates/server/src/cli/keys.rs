@@ -9,9 +9,9 @@ use std::{
 };
 
 use animal_store_app::{
-    ApiKey, ApiKeyChangeError, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, IssueApiKeyError, ListApiKeys,
-    RevokeApiKey, RotateApiKey, Scope, UseFilter,
-    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, RecordedUses, RotatedKey},
+    AddedKey, ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, ListApiKeys, RevokeApiKey, RotateApiKey,
+    RotatedKey, Scope, UseFilter,
+    ports::{ApiKeyChangeError, ApiKeyStore, RecordedUses, StoreFailure},
 };
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
@@ -135,11 +135,8 @@ async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result
         scopes: args.scopes.into_iter().collect(),
     };
     let token = if args.token_stdin { read_token(io::stdin().lock())? } else { ApiToken::from_random(&random_bits()?) };
-    let added = match IssueApiKey::new(store).execute(key.clone(), &token, args.expires_in).await {
-        Ok(added) => added,
-        Err(IssueApiKeyError::Store(error)) => return Err(store_error(error, &key.id, "created")),
-        Err(error) => return Err(error.into()),
-    };
+    let added = IssueApiKey::new(store).execute(key.clone(), &token, args.expires_in).await;
+    let added = added.map_err(|error| change_error(error, &key.id, "created"))?;
     match added {
         AddedKey::New if args.token_stdin => audit(&key, "API key registered"),
         AddedKey::New => {
@@ -195,16 +192,9 @@ pub(super) fn audit(key: &ApiKey, change: &str) {
     tracing::info!(target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, "{change}");
 }
 
+/// Converts an error. After an unknown outcome, both the audit log and the error message name the key.
 fn change_error(error: ApiKeyChangeError, id: &ApiKeyId, change: &str) -> anyhow::Error {
-    match error {
-        ApiKeyChangeError::Store(error) => store_error(error, id, change),
-        error @ ApiKeyChangeError::NotFound(_) => error.into(),
-    }
-}
-
-/// Converts an error of the store. After an unknown outcome, both the audit log and the error message name the key.
-fn store_error(error: ApiKeyStoreError, id: &ApiKeyId, change: &str) -> anyhow::Error {
-    if !matches!(error, ApiKeyStoreError::OutcomeUnknown(_)) {
+    if !matches!(error, ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_))) {
         return error.into();
     }
     let api_key = id.as_str();

@@ -1,7 +1,7 @@
 //! What a start under a service manager logs in place of the quickstart. It creates no API key and prints nothing:
 //! standard error is in a journal, which other users may read.
 
-use animal_store_app::ports::{ApiKeyStore, ApiKeyStoreError};
+use animal_store_app::ports::{ApiKeyStore, StoreFailure};
 use nix::unistd::{User, geteuid};
 
 use super::options::{Options, quoted};
@@ -32,7 +32,7 @@ pub(super) async fn warn(config: &Config, file: &mut SharedFile, options: &Optio
         }
         Ok(_) => {}
         // The other keys are valid.
-        Err(ApiKeyStoreError::Corrupt(cause)) => {
+        Err(StoreFailure::Corrupt(cause)) => {
             let command = format!("{}{program} keys revoke ID", as_service_user());
             tracing::warn!(reason = %cause, command, "an API key is not valid: this command revokes it");
         }

@@ -14,8 +14,8 @@ use std::{
 use animal_store_adapters_http::TlsIdentity;
 use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
-    ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, Scopes,
-    ports::{ApiKeyStore, ApiKeyStoreError, NewToken},
+    ApiKey, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, NewToken, RevokeApiKey, Scopes,
+    ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
 };
 use anyhow::{Context, ensure};
 use secrecy::{ExposeSecret, SecretString};
@@ -80,7 +80,7 @@ impl Quickstart {
             }
             Ok(_) => format!("To create another API key: {program} keys create --label NAME"),
             // The other keys are valid.
-            Err(ApiKeyStoreError::Corrupt(cause)) => {
+            Err(StoreFailure::Corrupt(cause)) => {
                 format!("An API key is not valid: {cause}\nTo revoke it: {program} keys revoke ID")
             }
             Err(error) => return Err(error.into()),
@@ -125,9 +125,9 @@ impl Quickstart {
     /// Revokes the new key if its token was not printed.
     pub(super) async fn withdraw(self) {
         let Some((key, store)) = self.unprinted else { return };
-        match store.revoke(&key.id).await {
-            Ok(None) => {}
-            Ok(Some(key)) => audit(&key, "API key revoked"),
+        match RevokeApiKey::new(store).execute(key.id.clone()).await {
+            Ok(key) => audit(&key, "API key revoked"),
+            Err(ApiKeyChangeError::Refused(ApiKeyRefusal::UnknownId(_))) => {}
             Err(error) => {
                 let reason = format!("{:#}", anyhow::Error::new(error));
                 tracing::warn!(api_key = key.id.as_str(), reason, "the API key was not printed and is not revoked");

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use animal_store_adapters_postgres::{Migrations, PgBulkStorage};
-use animal_store_adapters_redis::RedisApiKeyStore;
-use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteSnapshot};
-use animal_store_app::ports::{ApiKeySource, ApiKeyTarget, BulkStorage, StorageSnapshot};
+use animal_store_adapters_sqlite::{SqliteBulkStorage, SqliteFile, SqliteSnapshot};
+use animal_store_app::ports::{ApiKeyStore, BulkStorage, StorageSnapshot};
 use anyhow::{Context, ensure};
 
 use super::{
-    redis_api_key_store,
+    api_key_store,
     shared_file::{FileUse, SharedFile},
     storage::in_memory,
 };
@@ -19,7 +18,7 @@ use crate::config::{KeysConfig, PostgresConfig, StorageConfig};
 pub(crate) struct CopySource {
     pub(crate) pets: Arc<dyn StorageSnapshot>,
     /// `None`: the API keys are part of the configuration.
-    pub(crate) api_keys: Option<Arc<dyn ApiKeySource>>,
+    pub(crate) api_keys: Option<Arc<dyn ApiKeyStore>>,
     /// The file of both, if there is one.
     pub(crate) file: Option<SqliteFile>,
 }
@@ -28,30 +27,27 @@ pub(crate) struct CopySource {
 pub(crate) struct CopyTarget {
     pub(crate) pets: Arc<dyn BulkStorage>,
     /// `None`: the API keys are part of the configuration.
-    pub(crate) api_keys: Option<Arc<dyn ApiKeyTarget>>,
+    pub(crate) api_keys: Option<Arc<dyn ApiKeyStore>>,
 }
 
 impl CopySource {
     /// # Errors
     /// If the pets are in memory, or the store cannot be read.
     pub(crate) async fn open(storage: StorageConfig, keys: &KeysConfig) -> anyhow::Result<Self> {
-        let redis: Option<Arc<RedisApiKeyStore>> = redis_api_key_store(keys).map(Arc::new);
-        match storage {
-            StorageConfig::Memory { .. } => Err(in_memory()),
+        let mut shared = SharedFile::new(FileUse::Read);
+        let (pets, file): (Arc<dyn StorageSnapshot>, _) = match storage {
+            StorageConfig::Memory { .. } => return Err(in_memory()),
             StorageConfig::Sqlite(sqlite) => {
-                let file = SharedFile::new(FileUse::Read).open(&sqlite).await?;
-                let pets = Arc::new(SqliteSnapshot::open(file.clone()).await?);
-                Ok(match keys {
-                    KeysConfig::Sqlite(_) => Self { api_keys: Some(pets.clone()), pets, file: Some(file) },
-                    _ => Self { pets, api_keys: redis.map(|store| store as _), file: None },
-                })
+                let file = shared.open(&sqlite).await?;
+                let has_keys = matches!(keys, KeysConfig::Sqlite(_));
+                (Arc::new(SqliteSnapshot::open(file.clone()).await?), has_keys.then_some(file))
             }
             StorageConfig::Postgres(postgres) => {
                 check_schema(&postgres).await?;
-                let pets = PgBulkStorage::new(postgres.endpoint, postgres.settings).snapshot().await?;
-                Ok(Self { pets: pets.into(), api_keys: redis.map(|store| store as _), file: None })
+                (PgBulkStorage::new(postgres.endpoint, postgres.settings).snapshot().await?.into(), None)
             }
-        }
+        };
+        Ok(Self { pets, api_keys: api_key_store(keys, &mut shared).await?, file })
     }
 }
 
@@ -70,11 +66,7 @@ impl CopyTarget {
                 Arc::new(PgBulkStorage::new(postgres.migrate_endpoint, postgres.settings))
             }
         };
-        let api_keys: Option<Arc<dyn ApiKeyTarget>> = match keys {
-            KeysConfig::Sqlite(sqlite) => Some(Arc::new(SqliteApiKeyStore::new(file.open(sqlite).await?))),
-            keys => redis_api_key_store(keys).map(|store| Arc::new(store) as _),
-        };
-        Ok(Self { pets, api_keys })
+        Ok(Self { pets, api_keys: api_key_store(keys, &mut file).await? })
     }
 }
 

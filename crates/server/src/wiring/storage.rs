@@ -33,9 +33,9 @@ impl Storage {
             StorageConfig::Sqlite(sqlite) => {
                 let started = SqliteStorage::start(&file.open(&sqlite).await?, sqlite.settings, registry)?;
                 let (storage, writer) = started;
-                let repository = Arc::new(storage.repository());
-                let new_repository: NewRepository = Arc::new(move || repository.clone());
-                Self { new_repository, readiness: Some(storage.readiness()), writer: Some(writer) }
+                let readiness = Some(storage.readiness());
+                let new_repository: NewRepository = Arc::new(move || Arc::new(storage.repository()));
+                Self { new_repository, readiness, writer: Some(writer) }
             }
             StorageConfig::Memory { idempotency_retention } => {
                 tracing::warn!("pets are kept in memory and are lost when the process ends");

@@ -2,29 +2,29 @@
 
 use std::{fmt::Write, time::SystemTime};
 
-use animal_store_app::{ApiKeyList, Scope, ports::LastUses};
+use animal_store_app::{ApiKey, ApiKeyList, IssuedToken, Scope, ports::LastUses};
 use serde_json::{Value, json};
 
 const HEADINGS: [&str; 8] = ["ID", "LABEL", "SCOPES", "CREATED", "EXPIRES", "LAST FOUR", "LAST USED", "LAST GETPET"];
 
 pub(super) fn text(list: &ApiKeyList) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
-    rows.extend(list.tokens.iter().map(|entry| {
+    rows.extend(tokens(list).map(|(key, token)| {
         let time_or_never = |time_or_none: Option<_>| time_or_none.map_or_else(|| "never".to_owned(), time);
         let [last_used, last_get_pet] = match &list.uses {
             Ok(uses) => {
-                let LastUses { request, get_pet } = uses.last(&entry.key.id);
+                let LastUses { request, get_pet } = uses.last(&key.id);
                 [request, get_pet].map(time_or_never)
             }
             Err(_) => ["unknown"; 2].map(str::to_owned),
         };
         [
-            entry.key.id.to_string(),
-            entry.key.label.to_string(),
-            entry.key.scopes.to_string(),
-            time(entry.created),
-            time_or_never(entry.expires),
-            entry.last_four.clone(),
+            key.id.to_string(),
+            key.label.to_string(),
+            key.scopes.to_string(),
+            time(token.created),
+            time_or_never(token.expires),
+            token.last_four.clone(),
             last_used,
             last_get_pet,
         ]
@@ -46,20 +46,18 @@ pub(super) fn text(list: &ApiKeyList) -> String {
 
 /// Uses that cannot be read are left out: `null` means that the key was never used.
 pub(super) fn json(list: &ApiKeyList) -> serde_json::Result<String> {
-    let objects: Vec<Value> = list
-        .tokens
-        .iter()
-        .map(|entry| {
+    let objects: Vec<Value> = tokens(list)
+        .map(|(key, token)| {
             let mut object = json!({
-                "id": entry.key.id.as_str(),
-                "label": entry.key.label.as_str(),
-                "scopes": entry.key.scopes.iter().map(Scope::as_str).collect::<Vec<_>>(),
-                "created": time(entry.created),
-                "expires": entry.expires.map(time),
-                "last_four": entry.last_four,
+                "id": key.id.as_str(),
+                "label": key.label.as_str(),
+                "scopes": key.scopes.iter().map(Scope::as_str).collect::<Vec<_>>(),
+                "created": time(token.created),
+                "expires": token.expires.map(time),
+                "last_four": token.last_four,
             });
             if let Ok(uses) = &list.uses {
-                let LastUses { request, get_pet } = uses.last(&entry.key.id);
+                let LastUses { request, get_pet } = uses.last(&key.id);
                 object["last_used"] = json!(request.map(time));
                 object["last_used_get_pet"] = json!(get_pet.map(time));
             }
@@ -67,6 +65,11 @@ pub(super) fn json(list: &ApiKeyList) -> serde_json::Result<String> {
         })
         .collect();
     Ok(serde_json::to_string_pretty(&objects)? + "\n")
+}
+
+/// Returns every token with its key.
+fn tokens(list: &ApiKeyList) -> impl Iterator<Item = (&ApiKey, &IssuedToken)> {
+    list.keys.iter().flat_map(|key| key.tokens.iter().map(|token| (&key.key, token)))
 }
 
 /// Formats a time as RFC 3339 in UTC.
@@ -77,31 +80,34 @@ pub(super) fn time(time: SystemTime) -> String {
 #[cfg(test)]
 mod tests {
     use animal_store_app::{
-        ApiKey, ApiKeyId, ApiKeyLabel, Scopes,
-        ports::{ApiKeyStoreError, RecordedUses, TokenEntry},
+        ApiKeyDigest, ApiKeyId, ApiKeyLabel, IssuedApiKey, Scopes,
+        ports::{RecordedUses, StoreFailure},
     };
 
     use super::*;
 
     fn list() -> ApiKeyList {
-        let entry = |id, label, scopes, expires| TokenEntry {
+        let key = |id, label, scopes, expires| IssuedApiKey {
             key: ApiKey { id: ApiKeyId::new(id), label: ApiKeyLabel::parse(label).unwrap(), scopes },
-            last_four: "abcd".to_owned(),
-            created: humantime::parse_rfc3339("2026-01-01T00:00:00Z").unwrap(),
-            expires,
+            tokens: vec![IssuedToken {
+                digest: ApiKeyDigest::from_bytes([0; 32]),
+                last_four: "abcd".to_owned(),
+                created: humantime::parse_rfc3339("2026-01-01T00:00:00Z").unwrap(),
+                expires,
+            }],
         };
         let end = humantime::parse_rfc3339("2026-04-01T00:00:00Z").unwrap();
-        let tokens = vec![
-            entry("a", "shöp", Scopes::ALL, None),
-            entry("bb", "back office", [Scope::Read].into_iter().collect(), Some(end)),
+        let keys = vec![
+            key("a", "shöp", Scopes::ALL, None),
+            key("bb", "back office", [Scope::Read].into_iter().collect(), Some(end)),
         ];
         let last = LastUses { request: Some(end), get_pet: None };
         let uses = RecordedUses { since: Some(end), by_key: [(ApiKeyId::new("bb"), last)].into() };
-        ApiKeyList { tokens, uses: Ok(uses) }
+        ApiKeyList { keys, uses: Ok(uses) }
     }
 
     fn list_without_uses() -> ApiKeyList {
-        ApiKeyList { uses: Err(ApiKeyStoreError::Unavailable("no permission".into())), ..list() }
+        ApiKeyList { uses: Err(StoreFailure::Unavailable("no permission".into())), ..list() }
     }
 
     #[test]
