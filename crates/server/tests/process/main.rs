@@ -35,7 +35,6 @@ mod sqlite_keys;
 mod starting;
 mod store;
 mod tls;
-mod tls_handshakes;
 mod tls_reload;
 mod tls_start;
 mod tokens_in_output;
