@@ -86,13 +86,6 @@ fn the_management_listener_never_sends_cors_headers() {
     }
 }
 
-#[track_caller]
-fn assert_not_allowed(response: &Response) {
-    for name in ["Access-Control-Allow-Origin", "Access-Control-Allow-Methods", "Access-Control-Allow-Credentials"] {
-        response.assert_header(name, None);
-    }
-}
-
 /// Origins that are not allowed: origins are compared byte by byte.
 const OTHERS: [&str; 12] = [
     "",
@@ -115,7 +108,10 @@ fn an_origin_that_resembles_an_allowed_one_is_not_allowed() {
 
     for origin in OTHERS {
         for request in [app.request("GET", "/v1/pets").header("Origin", origin), preflight(&app, "/v1/pets", origin)] {
-            assert_not_allowed(request.send().assert_status(200));
+            let response = request.send();
+            response.assert_status(200).assert_header("Access-Control-Allow-Origin", None);
+            response.assert_header("Access-Control-Allow-Methods", None);
+            response.assert_header("Access-Control-Allow-Credentials", None);
         }
     }
 }

@@ -52,6 +52,8 @@ fn a_repeated_import_adds_nothing() {
         let name = result(&first, "name");
         assert_counts(&import(&store, &text, name, &[]), 0, 2500, 0);
         assert_counts(&import(&store, &text, "another", &[]), 2500, 0, 0);
+        let quiet = import(&store, &text, "another", &["--quiet"]);
+        assert_eq!((quiet.code, &quiet.stdout), (Some(0), &vec![]), "{quiet:?}");
     }
 }
 
