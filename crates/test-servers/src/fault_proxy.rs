@@ -29,9 +29,7 @@ struct State {
     refusing: bool,
     /// Text whose chunks are held up.
     holding: Option<&'static str>,
-    /// Number of chunks that are forwarded before all are held up.
-    remaining: Option<usize>,
-    /// Number of chunks that were held up for either reason.
+    /// Number of chunks that were held up.
     held: usize,
     accepted: usize,
     /// The streams of each connection to the client and to the server.
@@ -82,12 +80,6 @@ impl FaultProxy {
         self.shared.lock().holding = Some(text);
     }
 
-    /// Forwards this number of chunks in either direction, and holds up all data behind them until
-    /// [`heal`](Self::heal).
-    pub fn hold_after(&self, chunks: usize) {
-        self.shared.lock().remaining = Some(chunks);
-    }
-
     /// Number of chunks that were held up, without those behind them on the same connection.
     pub fn held(&self) -> usize {
         self.shared.lock().held
@@ -110,7 +102,6 @@ impl FaultProxy {
             state.refusing = true;
             state.frozen = false;
             state.holding = None;
-            state.remaining = None;
         }
         self.stop_listening();
         self.cut();
@@ -122,7 +113,6 @@ impl FaultProxy {
             let mut state = self.shared.lock();
             state.frozen = false;
             state.holding = None;
-            state.remaining = None;
             state.refusing = false;
             state.delay = Duration::ZERO;
         }
@@ -199,14 +189,6 @@ impl Shared {
         if state.holding.is_some_and(|text| bytes.windows(text.len()).any(|part| part == text.as_bytes())) {
             state.held += 1;
             state = self.changed.wait_while(state, |state| state.holding.is_some()).expect("nothing panics");
-        }
-        match &mut state.remaining {
-            Some(0) => {
-                state.held += 1;
-                state = self.changed.wait_while(state, |state| state.remaining.is_some()).expect("nothing panics");
-            }
-            Some(remaining) => *remaining -= 1,
-            None => {}
         }
         let delay = state.delay;
         drop(self.changed.wait_timeout_while(state, delay, |state| state.delay == delay).expect("nothing panics"));

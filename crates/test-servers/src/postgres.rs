@@ -62,14 +62,11 @@ impl PostgresServer {
             options.extend(["-c".to_owned(), (*setting).to_owned()]);
         }
         let mut server = Self { process: None, home, options, port: 0, certificates };
-        // Another process may take the free port first.
-        for _ in 0..5 {
-            server.port = port::listener().local_addr().expect("an address").port();
-            if server.try_start().is_ok() {
-                return server;
-            }
-        }
-        panic!("PostgreSQL does not start: {}", server.try_start().expect_err("as before"));
+        port::start_on_free_port("PostgreSQL", |port| {
+            server.port = port;
+            server.try_start()
+        });
+        server
     }
 
     fn try_start(&mut self) -> Result<(), String> {

@@ -39,16 +39,11 @@ impl RedisServer {
     fn start_in(home: Home, options: &[&str], certificates: Option<Certificates>) -> Self {
         let options = options.iter().map(ToString::to_string).collect();
         let mut server = Self { process: None, home, options, port: 0, certificates };
-        let mut log = String::new();
-        // Another process may take the free port first.
-        for _ in 0..20 {
-            server.port = port::listener().local_addr().expect("an address").port();
-            match server.try_start() {
-                Ok(()) => return server,
-                Err(text) => log = text,
-            }
-        }
-        panic!("redis-server does not start; is it installed? Its options: {:?} {log}", server.options);
+        port::start_on_free_port("redis-server", |port| {
+            server.port = port;
+            server.try_start()
+        });
+        server
     }
 
     fn try_start(&mut self) -> Result<(), String> {

@@ -10,7 +10,7 @@
 //! `http.answer_timeout`.
 //!
 //! **Proof.** The unit tests beside the files, and `server/tests/process/tls*.rs`: OpenSSL, curl and Python as clients,
-//! replaced and broken certificates, a flood of handshakes, a shutdown.
+//! replaced and broken certificates, and the metrics of handshakes.
 
 pub(crate) mod handshakes;
 pub(crate) mod identity;

@@ -34,35 +34,19 @@ fn assert_refused(app: &TestApp, authorization: &[&str], code: &str, challenge: 
 }
 
 #[test]
-fn a_request_without_a_key_is_a_401_in_every_operation() {
+fn a_missing_malformed_or_unknown_key_is_a_401_in_every_operation() {
     let app = TestApp::start();
 
     assert_refused(&app, &[], "missing_api_key", NO_KEY);
-    for other_scheme in ["", "Basic dGVzdDp0ZXN0", "test-token-1", "Bearertest-token-1", "Bearer:test-token-1"] {
-        assert_refused(&app, &[other_scheme], "missing_api_key", NO_KEY);
+    assert_refused(&app, &["Basic dGVzdDp0ZXN0"], "missing_api_key", NO_KEY);
+    for malformed in ["Bearer", "Bearer a b", &format!("Bearer {}", "x".repeat(513))] {
+        assert_refused(&app, &[malformed], "invalid_api_key", MALFORMED_KEY);
+    }
+    assert_refused(&app, &["Bearer test-token-1", "Bearer test-token-1"], "invalid_api_key", MALFORMED_KEY);
+    for unknown in ["Bearer Test-Token-1", &format!("Bearer {}", "x".repeat(512))] {
+        assert_refused(&app, &[unknown], "invalid_api_key", UNKNOWN_KEY);
     }
     assert_eq!(app.get("/v1/pets").text(), "[]");
-}
-
-#[test]
-fn a_malformed_token_is_an_invalid_key() {
-    let app = TestApp::start();
-    let too_long = "x".repeat(513);
-
-    for token in ["", "a b", "=", "test-token-1, Bearer test-token-1", &too_long] {
-        assert_refused(&app, &[&format!("Bearer {token}")], "invalid_api_key", MALFORMED_KEY);
-    }
-    assert_refused(&app, &["Bearer"], "invalid_api_key", MALFORMED_KEY);
-}
-
-#[test]
-fn an_unknown_token_is_an_invalid_key() {
-    let app = TestApp::start();
-    let longest = "x".repeat(512);
-
-    for token in ["x", "test-token", "test-token-11", "Test-Token-1", "test-token-1=", "-._~+/==", &longest] {
-        assert_refused(&app, &[&format!("Bearer {token}")], "invalid_api_key", UNKNOWN_KEY);
-    }
 }
 
 #[test]
@@ -70,14 +54,12 @@ fn a_valid_key_allows_every_operation_with_the_scheme_in_any_case() {
     let app = TestApp::start();
     let pet = format!("/v1/pets/{}", app.create_pet(None));
 
-    for scheme in ["Bearer", "bearer", "BEARER", "Bearer  "] {
-        let key = [&*format!("{scheme} {TOKEN}")];
-        for method in ["GET", "HEAD"] {
-            send(&app, (method, "/v1/pets"), &key).assert_status(200);
-            send(&app, (method, &pet), &key).assert_status(200);
-        }
-        send(&app, ("POST", "/v1/pets"), &key).assert_status(201).assert_header("WWW-Authenticate", None);
+    let key = [&*format!("bearer  {TOKEN}")];
+    for method in ["GET", "HEAD"] {
+        send(&app, (method, "/v1/pets"), &key).assert_status(200);
+        send(&app, (method, &pet), &key).assert_status(200);
     }
+    send(&app, ("POST", "/v1/pets"), &key).assert_status(201).assert_header("WWW-Authenticate", None);
 }
 
 #[test]

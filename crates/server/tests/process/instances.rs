@@ -6,6 +6,7 @@ use animal_store_test_servers::{HttpClient, RedisServer, RedisSpace, wait_until}
 
 use crate::{
     keys::{keys, token_and_id},
+    pets::status,
     program::{Program, Running},
 };
 
@@ -15,64 +16,42 @@ fn instance(space: &RedisSpace) -> (Running, SocketAddr) {
     (running, address)
 }
 
-fn status(address: SocketAddr, token: &str) -> u16 {
-    HttpClient::new(address).with_token(token).get("/v1/pets").status
-}
-
-fn create_key(server: &RedisServer) -> String {
-    token_and_id(&Program::with_redis_url(&server.url()).args(&["keys", "create", "--label", "x"]).run()).0
-}
-
 #[test]
 fn a_revoked_key_is_refused_by_every_instance() {
     let space = RedisSpace::new();
     let instances = [instance(&space), instance(&space)];
+    let (token, id) = token_and_id(&keys(&space, &["create", "--label", "shop"]).run());
+    for (_, address) in &instances {
+        assert_eq!(status(*address, &token), 200);
+    }
 
-    for _ in 0..3 {
-        let (token, id) = token_and_id(&keys(&space, &["create", "--label", "shop"]).run());
-        for (_, address) in &instances {
-            assert_eq!(status(*address, &token), 200);
-        }
-
-        assert_eq!(keys(&space, &["revoke", &id]).run().code, Some(0));
-        for (_, address) in &instances {
-            wait_until(|| status(*address, &token) == 401);
-        }
+    assert_eq!(keys(&space, &["revoke", &id]).run().code, Some(0));
+    for (_, address) in &instances {
+        wait_until(|| status(*address, &token) == 401);
     }
 }
 
 #[test]
-fn an_instance_that_starts_without_redis_becomes_ready_with_it() {
+fn an_instance_becomes_ready_with_redis_and_a_redis_that_lost_its_data_is_a_401_and_one_error() {
     let mut server = RedisServer::start();
-    let token = create_key(&server);
-    server.stop();
-
-    let mut running = Program::with_redis_url(&server.url()).start();
+    let url = server.url();
+    let program = || Program::with_redis_url(&url);
+    let (token, _) = token_and_id(&program().args(&["keys", "create", "--label", "x"]).run());
+    let mut running = program().start();
     let (address, management) = (running.address(), running.management_address());
-    assert_eq!(status(address, &token), 503);
-    assert_eq!(HttpClient::new(management).get("/ready").status, 503);
-    assert_eq!(HttpClient::new(management).get("/live").status, 200);
-    let reason = running.wait_for_reason("animal_store_adapters_redis");
-    assert!(reason.contains("refused"), "{reason}");
-
-    // Redis has lost its data.
-    server.start_again();
-    wait_until(|| HttpClient::new(management).get("/ready").status == 200);
-    assert_eq!(status(address, &token), 401);
-}
-
-#[test]
-fn a_redis_that_lost_its_data_is_a_401_and_one_error() {
-    let mut server = RedisServer::start();
-    let token = create_key(&server);
-    let mut running = Program::with_redis_url(&server.url()).start();
-    let address = running.address();
     assert_eq!(status(address, &token), 200);
 
     server.stop();
     wait_until(|| status(address, &token) == 503);
+    assert_eq!(HttpClient::new(management).get("/ready").status, 503);
+    let line = running.wait_for_log(|event| event["path"] == "/ready");
+    assert_eq!((&line["level"], &line["status"]), (&"ERROR".into(), &503.into()), "{line}");
+    assert!(line["cause"].as_str().is_some_and(|cause| cause.starts_with("keys: ")), "{line}");
+    assert_eq!(HttpClient::new(management).get("/live").status, 200);
+
     server.start_again();
-    wait_until(|| status(address, &token) == 401);
+    wait_until(|| HttpClient::new(management).get("/ready").status == 200);
+    assert_eq!(status(address, &token), 401);
     // The service probes Redis twice per lease.
     let pings = || {
         let counts = server.command_counts();

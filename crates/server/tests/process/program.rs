@@ -15,7 +15,7 @@ use animal_store_test_servers::RedisSpace;
 use tempfile::TempDir;
 
 use self::running::COMMAND_DEADLINE;
-pub(crate) use self::running::{DEADLINE, Exited, Line, Running};
+pub(crate) use self::running::{DEADLINE, Exited, Line, Running, metric};
 
 /// The API key of [`Program::with_key`].
 pub(crate) const TOKEN: &str = "process-token-1";
@@ -121,9 +121,9 @@ impl Program {
     }
 
     /// Lets a shell start the program by a script, which has the command in `$@`.
-    fn run_by_shell(mut self, script: &str) -> Self {
-        let mut shell = Command::new("/bin/sh");
-        shell.env_clear().current_dir(self.current_dir()).args(["-c", script, "sh"]);
+    pub(crate) fn run_by_shell(mut self, script: &str) -> Self {
+        let mut shell = Command::new("bash");
+        shell.env_clear().current_dir(self.current_dir()).args(["-c", script, "bash"]);
         shell.envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         shell.arg(self.command.get_program()).args(self.command.get_args());
         self.command = shell;

@@ -2,11 +2,14 @@
 
 use std::{fs, process::Command};
 
-use animal_store_test_servers::HttpClient;
+use animal_store_test_servers::wait_until;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::program::{Exited, Line, Program, Running};
+use crate::{
+    pets::status,
+    program::{Line, Program, Running},
+};
 
 /// Runs a command as it was printed, and returns the head and the body of the response.
 fn paste(command: &str) -> (String, Value) {
@@ -87,8 +90,7 @@ fn the_pet_and_the_key_of_the_first_start_are_there_after_a_restart() {
     let output = Command::new("sh").args(["-c", &create_key]).current_dir(folder.path()).output().unwrap();
     assert!(output.status.success(), "{create_key}: {output:?}");
     let new = String::from_utf8(output.stdout).unwrap();
-    let client = HttpClient::new(address).with_token(new.trim());
-    animal_store_test_servers::wait_until(|| client.get("/v1/pets").status == 200);
+    wait_until(|| status(address, new.trim()) == 200);
 
     let exited = second.terminate();
     let listens = format!("The animal store listens on http://{address}.");
@@ -101,12 +103,12 @@ fn the_printed_command_revokes_the_key() {
     let file = "storage.sqlite.path=it's pets.db";
     let mut running = Program::in_folder(folder.path()).args(&["serve", "--set", file]).start();
     let revoke = printed(&mut running, "The key below stays valid. To revoke it: ");
-    let client = HttpClient::new(running.address()).with_token(&token(&commands(&mut running)[0]));
-    assert_eq!(client.get("/v1/pets").status, 200);
+    let (address, token) = (running.address(), token(&commands(&mut running)[0]));
+    assert_eq!(status(address, &token), 200);
 
     let output = Command::new("sh").args(["-c", &revoke]).current_dir(folder.path()).output().unwrap();
     assert!(output.status.success(), "{revoke}: {output:?}");
-    animal_store_test_servers::wait_until(|| client.get("/v1/pets").status == 401);
+    wait_until(|| status(address, &token) == 401);
     assert!(folder.path().join("it's pets.db").exists());
 }
 
@@ -132,11 +134,8 @@ fn the_token_is_only_in_the_two_commands_on_standard_error() {
 
 #[test]
 fn every_start_in_memory_generates_another_token() {
-    let [mut first, mut second] = [Program::new().start(), Program::new().start()];
-    let [first_token, second_token] = [&mut first, &mut second].map(|running| token(&commands(running)[0]));
-
-    assert_ne!(first_token, second_token);
-    assert_eq!(HttpClient::new(first.address()).with_token(&second_token).get("/v1/pets").status, 401);
+    let [first, second] = [(); 2].map(|()| token(&commands(&mut Program::new().start())[0]));
+    assert_ne!(first, second);
 }
 
 #[test]
@@ -144,17 +143,10 @@ fn in_memory_nothing_is_left_in_the_folder() {
     let folder = TempDir::new().unwrap();
     let program = || Program::in_folder(folder.path()).args(&["--memory"]);
     commands(&mut program().start());
-    let checked = program().args(&["check-config"]).run();
-    for line in ["storage.backend = memory", "keys.backend = memory"] {
-        assert!(checked.stdout.iter().any(|printed| printed == line), "{checked:?}");
-    }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
-    let Exited { code, stderr, .. } = program().args(&["--set", "storage.backend=sqlite"]).run();
-    assert_eq!(
-        (code, &*stderr.join("")),
-        (Some(2), "animal-store: --memory contradicts --set storage.backend: omit one of them")
-    );
+    let contradiction = program().args(&["--set", "storage.backend=sqlite"]).run();
+    contradiction.assert_error(2, &["animal-store: --memory contradicts --set storage.backend: omit one of them"]);
 }
 
 #[test]
@@ -162,9 +154,6 @@ fn nothing_is_printed_if_a_key_is_configured() {
     for program in [Program::with_key(), Program::with_file().env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "a")] {
         let mut running = program.start();
         running.address();
-
-        let exited = running.terminate();
-
-        assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:?}");
+        running.terminate().assert_success();
     }
 }

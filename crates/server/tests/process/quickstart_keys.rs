@@ -2,12 +2,12 @@
 
 use std::{fs, process::Command};
 
-use animal_store_test_servers::HttpClient;
+use animal_store_test_servers::wait_until;
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{keys::token_and_id, program::Program, quickstart::printed};
+use crate::{keys::token_and_id, pets::status, program::Program, quickstart::printed};
 
 /// What a start prints before the command that creates a key, if the file had keys and has none.
 const NO_KEY: &str = "To create an API key: ";
@@ -40,15 +40,14 @@ fn a_restart_without_any_valid_key_creates_none_and_prints_how_to_create_one() {
     let output = Command::new("sh").args(["-c", &create_key]).current_dir(folder.path()).output().unwrap();
     let token = String::from_utf8(output.stdout).unwrap();
     let created: Value = serde_json::from_slice(&output.stderr).unwrap();
-    let client = HttpClient::new(running.address()).with_token(token.trim());
-    animal_store_test_servers::wait_until(|| client.get("/v1/pets").status == 200);
+    let address = running.address();
+    wait_until(|| status(address, token.trim()) == 200);
     let exited = running.terminate();
     assert!(!exited.output().contains("curl"), "{exited:?}");
 
     assert_eq!(keys(&["revoke", created["api_key"].as_str().unwrap()]).code, Some(0));
     let refused = Program::in_folder(folder.path()).args(&["--listen", "0.0.0.0:0"]).run();
-    assert_eq!(refused.code, Some(1));
-    assert!(refused.stderr.join("").contains("has no API key, and other machines can connect"), "{refused:?}");
+    refused.assert_error(1, &["has no API key, and other machines can connect"]);
 }
 
 #[test]
@@ -66,7 +65,7 @@ fn an_invalid_key_does_not_prevent_the_start() {
     let cause = printed(&mut running, "An API key is not valid: ");
     assert!(cause.contains(&id), "{cause}");
     let revoke = printed(&mut running, "To revoke it: ");
-    assert_eq!(HttpClient::new(running.address()).with_token(&token).get("/v1/pets").status, 200);
+    assert_eq!(status(running.address(), &token), 200);
     let revoke = revoke.strip_suffix(" ID").unwrap();
     let output = Command::new("sh").args(["-c", &format!("{revoke} {id}")]).current_dir(folder.path()).output();
     assert!(output.unwrap().status.success());

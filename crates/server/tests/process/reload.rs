@@ -154,8 +154,7 @@ fn the_environment_and_flags_outrank_the_file_of_a_reload() {
 #[test]
 fn several_signals_at_once_end_with_the_last_file() {
     let mut reloaded = Reloaded::start(Program::with_key(), "");
-    for number in 0..20 {
-        let requests = if number % 2 == 0 { "all" } else { "errors" };
+    for requests in ["all", "errors"].repeat(10) {
         fs::write(&reloaded.file, format!("log.requests = '{requests}'")).expect("a file");
         reloaded.running.signal("HUP");
     }

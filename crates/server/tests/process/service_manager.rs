@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use crate::{
     keys::token_and_id,
+    pets::status,
     program::{DEADLINE, Program},
 };
 
@@ -53,28 +54,15 @@ impl Manager {
 }
 
 #[test]
-fn the_manager_is_notified_of_the_start_and_of_the_end() {
+fn the_manager_is_notified_of_the_start_and_lets_a_stop_take_five_seconds_longer_than_its_timeout() {
     let manager = Manager::new();
-    let mut running = manager.started(Program::with_key()).start();
+    let mut running = manager.started(Program::with_key()).env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "90s").start();
     let address = running.address();
     assert_eq!(manager.receive(), ["READY=1".to_owned(), format!("STATUS=listening on {address}")]);
 
     running.signal("TERM");
-    assert_eq!(manager.receive()[0], "STOPPING=1");
+    assert_eq!(manager.receive(), ["STOPPING=1", "EXTEND_TIMEOUT_USEC=95000000", "STATUS=shutting down"]);
     assert_eq!(running.wait().code, Some(0));
-}
-
-#[test]
-fn the_manager_lets_a_stop_take_five_seconds_longer_than_its_timeout() {
-    for (timeout, micros) in [("90s", 95_000_000_u64), ("1h", 3_605_000_000)] {
-        let manager = Manager::new();
-        let running = manager.started(Program::with_key()).env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", timeout).start();
-        assert_eq!(manager.receive()[0], "READY=1");
-        running.signal("TERM");
-        let extension = format!("EXTEND_TIMEOUT_USEC={micros}");
-        assert_eq!(manager.receive(), ["STOPPING=1", &extension, "STATUS=shutting down"]);
-        assert_eq!(running.wait().code, Some(0));
-    }
 }
 
 #[test]
@@ -100,8 +88,7 @@ fn a_manager_that_does_not_receive_delays_neither_requests_nor_the_end() {
         }
     }
     for running in [full, missing] {
-        let exited = running.terminate();
-        assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:?}");
+        running.terminate().assert_success();
     }
 }
 
@@ -119,10 +106,9 @@ fn a_start_under_a_manager_prints_no_key_and_logs_how_to_create_one() {
     assert_eq!(HttpClient::new(address).get("/v1/pets").status, 401);
 
     let create = Program::in_folder(folder.path()).args(&["keys", "create", "--label", "shop"]).run();
-    let client = HttpClient::new(address).with_token(&token_and_id(&create).0);
-    wait_until(|| client.get("/v1/pets").status == 200);
-    let exited = running.terminate();
-    assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:?}");
+    let (token, _) = token_and_id(&create);
+    wait_until(|| status(address, &token) == 200);
+    running.terminate().assert_success();
 
     let mut second = program().start();
     second.address();
@@ -136,8 +122,7 @@ fn a_start_in_memory_under_a_manager_generates_no_key() {
     let mut running = manager.started(Program::new()).start();
     running.wait_for_event("there is no API key: every request gets 401; set keys.memory.tokens and restart");
     assert_eq!(HttpClient::new(running.address()).get("/v1/pets").status, 401);
-    let exited = running.terminate();
-    assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:?}");
+    running.terminate().assert_success();
 }
 
 #[test]

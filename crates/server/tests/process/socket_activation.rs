@@ -9,10 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_test_servers::{HttpClient, RawConnection, wait_until};
+use animal_store_test_servers::{RawConnection, wait_until};
 use tempfile::TempDir;
 
-use crate::program::{Exited, Program, Running, TOKEN};
+use crate::{
+    pets::status,
+    program::{Program, Running, TOKEN},
+};
 
 /// A program with the default drain delay, which gets a duplicate of this socket.
 fn with_socket(listener: &TcpListener) -> Program {
@@ -22,11 +25,6 @@ fn with_socket(listener: &TcpListener) -> Program {
 
 fn request() -> String {
     format!("GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n")
-}
-
-#[track_caller]
-fn assert_graceful(exited: &Exited) {
-    assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:?}");
 }
 
 #[test]
@@ -39,8 +37,8 @@ fn a_socket_that_is_passed_is_served_in_place_of_the_configured_address() {
     let event = running.wait_for_event("listening");
     let address = socket.local_addr().unwrap();
     assert_eq!((&event["inherited"], &event["address"]), (&true.into(), &address.to_string().into()), "{event}");
-    assert_eq!(HttpClient::new(address).with_token(TOKEN).get("/v1/pets").status, 200);
-    assert_graceful(&running.terminate());
+    assert_eq!(status(address, TOKEN), 200);
+    running.terminate().assert_success();
 }
 
 #[test]
@@ -55,9 +53,7 @@ fn another_number_or_kind_of_sockets_is_an_error() {
         (Program::with_key().socket(tempfile::tempfile().unwrap()), "no listening TCP socket"),
         (Program::with_key().socket(not_connected), "does not listen"),
     ] {
-        let exited = program.run();
-        assert_eq!((exited.code, exited.stderr.len()), (Some(1), 1), "{exited:?}");
-        assert!(exited.stderr[0].contains(message) && exited.stderr[0].contains("LISTEN_FDS"), "{exited:?}");
+        program.run().assert_error(1, &[message, "LISTEN_FDS"]);
     }
 }
 
@@ -66,7 +62,7 @@ fn a_connection_that_waits_between_two_processes_is_served_by_the_second() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut first = with_socket(&socket).start();
     first.address();
-    assert_graceful(&first.terminate());
+    first.terminate().assert_success();
 
     let mut waiting = RawConnection::open(socket.local_addr().unwrap());
     waiting.send(request());
@@ -82,7 +78,7 @@ fn without_a_drain_delay_that_is_set_sigterm_does_not_wait_for_one() {
         let mut running = with_socket(&socket).start();
         running.address();
         let start = Instant::now();
-        assert_graceful(&running.terminate());
+        running.terminate().assert_success();
         start.elapsed()
     };
     // The default of another socket is 5 s; a pause that is not noticed takes 2 s. A busy machine may delay an end.
@@ -122,7 +118,7 @@ fn no_request_fails_while_processes_change_under_load() {
         for _ in 0..CHANGES {
             let before = responses.load(Relaxed);
             wait_until(|| responses.load(Relaxed) > before + 1000);
-            assert_graceful(&running.terminate());
+            running.terminate().assert_success();
             running = start();
         }
         end.store(true, Relaxed);

@@ -7,12 +7,15 @@ use std::{
     time::Duration,
 };
 
-use animal_store_test_servers::{HttpClient, PgDatabase, Response, wait_until};
+use animal_store_test_servers::{PgDatabase, wait_until};
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::program::{Exited, LONG_TIMEOUT, Program, Running, TOKEN};
+use crate::{
+    pets::{list_all, pages},
+    program::{Exited, LONG_TIMEOUT, Program, TOKEN},
+};
 
 /// A storage of pets, empty at first.
 pub(crate) enum Store {
@@ -72,6 +75,13 @@ impl Store {
         format!("[storage]\n{storage}\n[keys]\n{keys}\n")
     }
 
+    /// The folder of the SQLite file.
+    #[track_caller]
+    pub(crate) fn folder(&self) -> &Path {
+        let Self::Sqlite(folder) = self else { panic!("no SQLite") };
+        folder.path()
+    }
+
     /// Whether the SQLite file exists.
     pub(crate) fn has_file(&self) -> bool {
         matches!(self, Self::Sqlite(folder) if Path::new(&Self::path(folder)).exists())
@@ -115,15 +125,13 @@ impl Store {
     /// The bodies of all pages, as a client that follows the links gets them.
     #[track_caller]
     pub(crate) fn pages(&self) -> Vec<String> {
-        pages(&mut self.program().start())
+        pages(self.program().start().address(), TOKEN)
     }
 
-    /// The names of all pets, in the order of their ids.
+    /// The names of all pets, sorted.
     #[track_caller]
     pub(crate) fn names(&self) -> Vec<String> {
-        let pages = self.pages();
-        let pets = pages.iter().flat_map(|page| serde_json::from_str::<Vec<Value>>(page).expect("a list"));
-        pets.map(|pet| name(&pet)).collect()
+        sorted_names(&list_all(self.program().start().address(), TOKEN))
     }
 
     /// Waits until the storage has a pet, without a server.
@@ -133,13 +141,15 @@ impl Store {
     }
 }
 
-fn name(pet: &Value) -> String {
-    pet["name"].as_str().expect("a name").to_owned()
+fn sorted_names(pets: &[Value]) -> Vec<String> {
+    let mut names: Vec<_> = pets.iter().map(|pet| pet["name"].as_str().expect("a name").to_owned()).collect();
+    names.sort_unstable();
+    names
 }
 
-/// The names in a file of pets.
+/// The names in a file of pets, sorted.
 pub(crate) fn names_of(file: &str) -> Vec<String> {
-    file.lines().map(|line| name(&serde_json::from_str(line).expect("JSON"))).collect()
+    sorted_names(&file.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect::<Vec<_>>())
 }
 
 /// Joins lines of output, each with its line end.
@@ -151,27 +161,6 @@ fn lines(lines: &[String]) -> String {
 #[expect(clippy::disallowed_methods, reason = "the moment is arbitrary: there is no event to wait for")]
 pub(crate) fn pause(milliseconds: u64) {
     thread::sleep(Duration::from_millis(milliseconds));
-}
-
-/// The bodies of all pages of a running server.
-#[track_caller]
-pub(crate) fn pages(running: &mut Running) -> Vec<String> {
-    let client = HttpClient::new(running.address()).with_token(TOKEN);
-    let mut pages = Vec::new();
-    let mut target = "/v1/pets?limit=100".to_owned();
-    loop {
-        let page = client.get(&target);
-        pages.push(page.assert_status(200).text().to_owned());
-        match next(&page) {
-            Some(query) => target = format!("/v1/pets{query}"),
-            None => return pages,
-        }
-    }
-}
-
-fn next(page: &Response) -> Option<String> {
-    let (target, _) = page.header("Link")?.strip_prefix('<')?.split_once('>')?;
-    Some(target.to_owned())
 }
 
 /// Names that a careless format would change.

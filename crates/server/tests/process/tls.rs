@@ -8,12 +8,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use animal_store_test_servers::{Certificates, RawConnection};
+use animal_store_test_servers::{Certificates, wait_until};
 
-use crate::{
-    program::{Program, Running, TOKEN},
-    slow_readers::resident_kib,
-};
+use crate::program::{Program, Running, TOKEN, metric};
 
 pub(crate) const GET: &str =
     "GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer process-token-1\r\n\r\n";
@@ -161,53 +158,21 @@ fn plain_http_gets_no_response() {
 }
 
 #[test]
-fn pipelined_requests_and_the_end_of_the_input_get_their_responses() {
-    let (_running, address, certificates) = start();
-    let mut connection = RawConnection::open_tls(address, &certificates.authority);
-    for _ in 0..3 {
-        connection.send(GET);
-        connection.response().assert_status(200);
-    }
-    connection.send(GET.repeat(20));
-    connection.finish_sending();
-    assert_eq!(connection.responses_to_end().len(), 20);
-}
+fn handshakes_and_the_end_of_the_certificate_are_in_the_metrics() {
+    let (program, certificates) = program();
+    let program = program.env("ANIMAL_STORE_HTTP__WORKERS", "1").env("ANIMAL_STORE_HTTP__TLS__MAX_HANDSHAKES", "2");
+    let mut running =
+        program.env("ANIMAL_STORE_HTTP__TLS__HANDSHAKE_TIMEOUT", "8s").env("ANIMAL_STORE_LOG__FILTER", "debug").start();
+    let (address, management) = (running.address(), running.management_address());
+    s_client(address, &certificates.authority, &[]);
+    s_client(address, &certificates.authority, &["-alpn", "h2"]);
+    let _silent = [(); 3].map(|()| TcpStream::connect(address).expect("a connection"));
 
-#[test]
-fn a_request_with_a_body_that_is_too_large_gets_its_response() {
-    let (_running, address, certificates) = start();
-    let mut connection = RawConnection::open_tls(address, &certificates.authority);
-    connection.send(format!(
-        "POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n\
-         Content-Type: application/json\r\nContent-Length: 900000\r\n\r\n"
-    ));
-    // The response closes the connection, which drains the rest.
-    for _ in 0..90 {
-        if connection.try_send([b'x'; 10_000]).is_err() {
-            break;
-        }
-    }
-    connection.response().assert_status(413);
-    connection.assert_closed();
-}
-
-#[test]
-fn a_client_that_does_not_read_holds_little_memory() {
-    const CLIENTS: u64 = 100;
-    let (running, address, certificates) = start();
-    let request = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: store.example\r\n\r\n";
-    let open = || {
-        let mut client = RawConnection::open_tls(address, &certificates.authority);
-        client.send(request);
-        client
-    };
-    assert!(open().response().body.len() > 1024 * 1024);
-    let before = resident_kib(running.pid());
-    let mut clients: Vec<_> = (0..CLIENTS).map(|_| open()).collect();
-    for client in &mut clients {
-        // The response has started.
-        assert!(!client.is_silent_for(RawConnection::TIMEOUT));
-    }
-    let held = resident_kib(running.pid()).saturating_sub(before) / CLIENTS;
-    assert!(held < 150, "{held} KiB for each client");
+    let handshakes =
+        |result| metric(management, &format!("animal_store_http_tls_handshakes_total{{result=\"{result}\"}}"));
+    wait_until(|| ["complete", "failed", "evicted", "timeout"].map(handshakes) == [1, 1, 1, 2]);
+    assert_eq!(metric(management, "animal_store_http_tls_certificate_expiry_timestamp_seconds"), 67_090_118_400);
+    let event = running.wait_for_event("TLS handshake failed");
+    assert_eq!(event["level"], "DEBUG", "{event}");
+    assert!(event["client"].as_str().is_some_and(|client| client.starts_with("127.0.0.1:")), "{event}");
 }

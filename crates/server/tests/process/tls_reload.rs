@@ -59,14 +59,6 @@ fn sighup_replaces_the_certificate() {
 }
 
 #[test]
-fn changed_files_are_noticed() {
-    let mut replaced = Replaced::start();
-    Certificates::make(&replaced.folder);
-    replaced.running.wait_for_event(REPLACED);
-    replaced.assert_first(false);
-}
-
-#[test]
 fn a_link_to_another_folder_is_noticed() {
     let program = Program::with_key();
     let folder = program.directory().to_owned();

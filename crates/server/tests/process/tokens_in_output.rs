@@ -58,18 +58,21 @@ fn no_token_is_in_a_log_an_error_a_list_a_process_list_or_redis() {
         texts.push((format!("standard output of {args:?}"), list.stdout.join("\n")));
     }
     let mistyped = format!("{}x", &created[..60]);
-    tokens.extend([created, registered, reader, rotated, mistyped, "never-seen-0123456789".to_owned()]);
+    let others = ["never-seen-0123456789", "malformed!-0123456789"].map(str::to_owned);
+    tokens.extend([created, registered, reader, rotated, mistyped].into_iter().chain(others));
     for round in ["before the revocation", "after the revocation"] {
         for (address, token) in addresses.iter().flat_map(|address| tokens.iter().map(move |token| (address, token))) {
             texts.push((
                 format!("a response {round}"),
                 everything_in(&HttpClient::new(*address).with_token(token).get("/v1/pets")),
             ));
-            let malformed =
-                format!("GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n broken\r\n\r\n");
-            let mut connection = RawConnection::open(*address);
-            connection.send(malformed);
-            for response in connection.responses_to_end() {
+            // The HTTP library refuses these requests, and could log what it received.
+            let start = format!("GET /v1/pets HTTP/1.1\r\nAuthorization: Bearer {token}\r\n");
+            for rest in ["\r\n", "Host: a\r\n broken\r\n\r\n", "Content-Length: -1\r\n\r\n", "\0\r\n\r\n"] {
+                let mut connection = RawConnection::open(*address);
+                connection.send(format!("{start}{rest}"));
+                let response = connection.response();
+                response.assert_status(400);
                 texts.push((format!("a refusal {round}"), everything_in(&response)));
             }
         }
@@ -80,7 +83,7 @@ fn no_token_is_in_a_log_an_error_a_list_a_process_list_or_redis() {
     for running in instances {
         texts.push(("a process list".to_owned(), command_line(running.pid())));
         let exited = running.terminate();
-        assert!(exited.stdout.len() > 50, "everything is logged: {exited:?}");
+        assert!(exited.events().iter().any(|event| event["level"] == "TRACE"), "the filter has no effect");
         texts.push(("the log of an instance".to_owned(), exited.output()));
     }
 

@@ -86,11 +86,8 @@ fn after_a_contraction_by_a_newer_program_starts_and_commands_are_refused() {
         store.execute(CONTRACTION);
 
         for args in [&[][..], &["migrate"], &["pets", "import", "-", "--name", "x"]] {
-            let exited = store.run(args);
-            assert_eq!((exited.code, exited.stderr.len()), (Some(1), 1), "{args:?}: {exited:?}");
-            let expected = "a newer program has made changes that this one cannot work with: 9999contract";
-            let reason = format!("{expected}; use its release, or restore a backup");
-            assert!(exited.stderr[0].ends_with(&reason), "{args:?}: {exited:?}");
+            let reason = "a newer program has made changes that this one cannot work with: 9999contract";
+            store.run(args).assert_error(1, &[reason, "; use its release, or restore a backup"]);
         }
         let doctor = store.run(&["doctor"]);
         let finding = doctor.stdout.iter().find(|line| line.contains("9999contract")).expect("a finding");

@@ -23,15 +23,6 @@ fn connections_are_counted_while_they_are_open_and_when_they_are_accepted() {
 }
 
 #[test]
-fn connections_that_make_room_for_others_are_counted() {
-    let app = TestApp::start_with(&[("http.workers", "1"), ("http.max_connections", "3")]);
-    let _idle: Vec<_> = (0..5).map(|_| app.connect()).collect();
-
-    wait_until(|| Samples::read(&app).http(r#"connections_refused_total{reason="max_connections"}"#) == 2);
-    assert_eq!(Samples::read(&app).http("connections_open"), 3);
-}
-
-#[test]
 fn connections_that_the_client_or_the_timeout_closes_are_not_refused() {
     // On a busy machine, the start of the head arrives within this time.
     let app = TestApp::start_with(&[("http.head_timeout", "4s")]);

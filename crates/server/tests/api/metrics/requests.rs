@@ -20,18 +20,13 @@ fn a_response_is_counted_by_operation_method_and_status() {
     let cases = [
         ("GET", "/v1/pets", true, ("listPets", "GET", 200)),
         ("HEAD", "/v1/pets?limit=1", true, ("listPets", "HEAD", 200)),
-        ("GET", "/v1/%70ets", true, ("listPets", "GET", 200)),
         ("GET", "/v1/pets?limit=0", true, ("listPets", "GET", 400)),
         ("GET", "/v1/pets", false, ("listPets", "GET", 401)),
         ("POST", "/v1/pets", true, ("createPet", "POST", 400)),
-        ("POST", "/v1/pets", false, ("createPet", "POST", 401)),
         ("GET", &one, true, ("getPet", "GET", 200)),
-        ("HEAD", &one, true, ("getPet", "HEAD", 200)),
         ("GET", "/v1/pets/0", true, ("getPet", "GET", 404)),
         ("DELETE", &one, true, ("none", "other", 405)),
-        ("POST", &one, true, ("none", "POST", 405)),
         ("GET", "/v1/pets/", true, ("none", "GET", 404)),
-        ("OPTIONS", "/v1/pets", true, ("none", "other", 405)),
         ("GET", "/openapi.json", false, ("none", "GET", 200)),
         ("GET", "/nowhere", false, ("none", "GET", 404)),
     ];
@@ -59,11 +54,9 @@ fn a_request_that_is_refused_below_the_application_is_counted() {
     let app = TestApp::start_with(&[("http.head_timeout", "4s")]);
     let long = "x".repeat(9000);
     for (bytes, status) in [
-        ("GET / HTTP/9.9\r\n\r\n".to_owned(), 400),
         ("GET / HTTP/1.1\r\nHost: a b\r\n\r\n".to_owned(), 400),
         ("GET / HTTP/1.1\r\n".to_owned(), 408),
         (format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n"), 414),
-        (format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", long.repeat(4)), 414),
         (format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", long.repeat(4)), 431),
     ] {
         let series = responses("none", "other", status);
@@ -96,19 +89,6 @@ fn requests_in_flight_include_those_that_wait_for_their_body() {
     assert_eq!((samples.http("requests_in_flight"), samples.http("requests_in_flight_limit")), (2, 7));
     drop(waiting);
     wait_until(|| Samples::read(&app).http("requests_in_flight") == 0);
-}
-
-#[test]
-fn requests_beyond_the_share_of_their_key_are_counted_as_shed() {
-    let app = TestApp::start_with(&[("http.workers", "1"), ("http.max_in_flight_per_key", "1")]);
-    let _slow = begin_post(&app, "Content-Length: 30\r\n");
-    for _ in 0..3 {
-        app.get("/v1/pets").assert_status(503);
-    }
-
-    let samples = Samples::read(&app);
-    assert_eq!(samples.http(r#"requests_shed_total{reason="key_share"}"#), 3);
-    assert_eq!(samples.sum("requests_shed_total"), 3);
 }
 
 #[test]

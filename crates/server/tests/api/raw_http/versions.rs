@@ -1,7 +1,7 @@
 //! Versions of HTTP other than 1.1.
 
 use crate::{
-    raw_requests::{assert_no_pet, assert_refused, fields, names, post, smuggled, statuses},
+    raw_requests::{assert_no_pet, assert_refused, fields, smuggled, statuses},
     test_app::TestApp,
 };
 
@@ -9,15 +9,6 @@ fn get_1_0(connection: &str) -> String {
     // HTTP/1.0 has no Host.
     let authorization = fields().lines().nth(1).expect("two lines").to_owned();
     format!("GET /v1/pets HTTP/1.0\r\n{authorization}\r\n{connection}\r\n")
-}
-
-#[test]
-fn a_connection_of_http_1_0_ends_after_its_first_response() {
-    let app = TestApp::start();
-    let mut connection = app.send(get_1_0(""));
-
-    connection.response().assert_status(200);
-    connection.assert_closed();
 }
 
 #[test]
@@ -30,16 +21,6 @@ fn a_connection_of_http_1_0_is_kept_if_the_client_requests_it() {
         let response = connection.response();
         response.assert_status(200).assert_header("Connection", Some("keep-alive"));
     }
-}
-
-#[test]
-fn a_pet_can_be_created_by_http_1_0() {
-    let app = TestApp::start();
-    let mut connection = app.send(post("Rex").replacen("HTTP/1.1", "HTTP/1.0", 1));
-
-    connection.response().assert_status(201);
-    connection.assert_closed();
-    assert_eq!(names(&app), ["Rex"]);
 }
 
 #[test]

@@ -43,3 +43,21 @@ fn the_location_leads_to_the_pet() {
     assert_eq!(location, format!("pets/{}", pet["id"]));
     assert_eq!(app.get(&link::resolve("/v1/pets", location)).json(), pet);
 }
+
+#[test]
+fn a_name_is_kept_exactly_and_an_escaped_one_decoded() {
+    let app = TestApp::start();
+
+    // Composed and decomposed letters are different names. The scalar values count, not the characters of their escapes.
+    let (escaped, longest) = (format!("\"{}\"", r"\ud83d\uDE3A".repeat(255)), "\u{1f63a}".repeat(255));
+    for (written, name) in [
+        ("\" e\u{301}\u{212b}\u{202e}\u{feff} \"", " e\u{301}\u{212b}\u{202e}\u{feff} "),
+        (r#""\"quoted\" \\ back\/slash %00 <script>""#, r#""quoted" \ back/slash %00 <script>"#),
+        (&escaped, &longest),
+    ] {
+        let pet = app.create(format!(r#"{{"name":{written},"categoryId":1}}"#));
+        assert_eq!(pet["name"], name);
+        assert_eq!(app.get(&format!("/v1/pets/{}", pet["id"])).json(), pet);
+        assert_eq!(app.get("/v1/pets").json().as_array().and_then(|pets| pets.last()), Some(&pet));
+    }
+}

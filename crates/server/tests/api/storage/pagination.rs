@@ -27,29 +27,20 @@ fn pages(app: &TestApp, path: &str) -> Vec<Vec<i64>> {
 }
 
 #[test]
-fn following_the_links_returns_every_pet_exactly_once() {
+fn following_the_links_returns_every_pet_of_the_filter_exactly_once() {
     let app = TestApp::start();
     let ids = app.create_pets(101);
+    let sold: Vec<_> = ids.iter().copied().skip(3).step_by(4).collect();
 
-    for (query, limit) in [("?limit=3", 3), ("", 20), ("?limit=100", 100)] {
-        let expected: Vec<_> = ids.chunks(limit).map(<[_]>::to_vec).collect();
-        assert_eq!(pages(&app, &format!("/v1/pets{query}")), expected);
-    }
     // A number of pets that the limit divides makes no empty page.
-    assert_eq!(pages(&app, "/v1/pets?limit=1").len(), 101);
-}
-
-#[test]
-fn following_the_links_of_a_filter_returns_every_pet_of_its_status_exactly_once() {
-    let app = TestApp::start();
-    let ids = app.create_pets(32);
-
-    for (status, offset) in [("available", 1), ("pending", 2), ("sold", 3)] {
-        let of_status: Vec<_> = ids.iter().copied().skip(offset).step_by(4).collect();
-        for limit in [1, 3, 4, 100] {
-            let expected: Vec<_> = of_status.chunks(limit).map(<[_]>::to_vec).collect();
-            assert_eq!(pages(&app, &format!("/v1/pets?status={status}&limit={limit}")), expected);
-        }
+    for (query, expected) in [
+        ("?limit=3", ids.chunks(3)),
+        ("", ids.chunks(20)),
+        ("?limit=100", ids.chunks(100)),
+        ("?limit=1", ids.chunks(1)),
+        ("?status=sold&limit=5", sold.chunks(5)),
+    ] {
+        assert_eq!(pages(&app, &format!("/v1/pets{query}")), expected.map(<[_]>::to_vec).collect::<Vec<_>>());
     }
 }
 
@@ -65,17 +56,4 @@ fn a_cursor_is_a_position_and_valid_with_any_limit_and_filter() {
     assert_eq!(app.get(&format!("/v1/pets?status=sold&cursor={cursor}")).ids(), [ids[7], ids[11]]);
     // The position before the first pet.
     assert_eq!(app.get("/v1/pets?cursor=AAAAAAAAAAA").ids(), ids);
-}
-
-#[test]
-fn the_cursor_of_the_last_page_finds_pets_created_later() {
-    let app = TestApp::start();
-    let ids = app.create_pets(4);
-    let path = "/v1/pets?limit=3";
-    let last = next(&app.get(path), path).expect("a next page");
-    assert_eq!(app.get(&last).ids(), ids[3..]);
-
-    let later = app.create_pet(None);
-
-    assert_eq!(app.get(&last).ids(), [ids[3], later]);
 }

@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use animal_store_test_servers::HttpClient;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -189,7 +190,39 @@ impl Drop for Running {
     }
 }
 
+/// Returns the value of a series of the metrics at this address, which is a whole number.
+#[track_caller]
+pub(crate) fn metric(management: SocketAddr, series: &str) -> usize {
+    let response = HttpClient::new(management).get("/metrics");
+    let value = response.text().lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("{series}: {}", response.text())).parse().expect("a whole number")
+}
+
 impl Exited {
+    /// Asserts a success without a line on standard error.
+    #[track_caller]
+    pub(crate) fn assert_success(&self) -> &Self {
+        assert_eq!((self.code, &self.stderr), (Some(0), &vec![]), "{self:?}");
+        self
+    }
+
+    /// Asserts this exit code, nothing on standard output, and each of these texts on standard error.
+    #[track_caller]
+    pub(crate) fn assert_refused(&self, code: i32, texts: &[&str]) -> &Self {
+        assert_eq!((self.code, &self.stdout), (Some(code), &vec![]), "{self:?}");
+        let stderr = self.stderr.join("\n");
+        assert!(!stderr.is_empty() && texts.iter().all(|text| stderr.contains(text)), "{texts:?}: {self:?}");
+        self
+    }
+
+    /// Asserts this exit code, and one line on standard error with each of these texts.
+    #[track_caller]
+    pub(crate) fn assert_error(&self, code: i32, texts: &[&str]) -> &Self {
+        assert_eq!((self.code, self.stderr.len()), (Some(code), 1), "{self:?}");
+        assert!(texts.iter().all(|text| self.stderr[0].contains(text)), "{texts:?}: {self:?}");
+        self
+    }
+
     /// Standard output and standard error.
     pub(crate) fn output(&self) -> String {
         [&self.stdout[..], &self.stderr[..]].concat().join("\n")
