@@ -1,4 +1,4 @@
-//! Creates, by one thread and in batches.
+//! Creates, by one task and in batches.
 //!
 //! **Problem.** A commit waits for the disk, SQLite has one writer at a time, and a retry must not add a second pet.
 //!
@@ -6,81 +6,63 @@
 //! came, and commits. A response is sent after the commit, or the outcome is reported as unknown. The record of an
 //! idempotency key and its pet are stored by one transaction. A create whose timeout passes in the queue is not stored.
 //!
-//! **Proof.** `tests/sqlite/group_commit.rs`, `outcomes.rs`, `kills.rs`.
+//! **Proof.** `tests/sqlite/group_commit.rs`, `outcomes.rs`, `kills.rs`, `sweep.rs`.
 
-mod add;
 mod batch;
 mod sweep;
 mod writer;
 
 use std::{sync::Arc, time::Duration};
 
+use animal_store_adapter_kit::queue::{Request, SendError, Sender, queue};
 use animal_store_app::ports::{AddPet, AddPetError, AddedPet, StoreFailure};
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::timeout,
-};
+use tokio::task::JoinHandle;
 
-use self::{add::Write, writer::Writer};
-use crate::{SqliteFile, SqliteFileError, SqliteSettings, metrics::Metrics, queue::Queue};
+use self::writer::Writer;
+use crate::{SqliteFile, SqliteSettings, metrics::Metrics};
 
 /// Sends creates to the writer. When it is dropped, the writer empties the queue and ends.
 pub(crate) struct Creates {
-    queue: Arc<Queue<Write>>,
+    file: SqliteFile,
+    queue: Sender<Create>,
     timeout: Duration,
     metrics: Arc<Metrics>,
 }
 
+struct Create(AddPet);
+
+impl Request for Create {
+    type Response = Result<AddedPet, AddPetError>;
+}
+
 impl Creates {
-    /// Starts the writer. It holds a clone of `running` until it ends.
+    /// Starts the writer, on the current runtime. Returns its task as well.
     pub(crate) fn start(
         file: &SqliteFile,
         settings: &SqliteSettings,
         metrics: &Arc<Metrics>,
-        running: &mpsc::Sender<()>,
-    ) -> Result<Self, SqliteFileError> {
-        let queue = Arc::new(Queue::new(settings.max_waiting_creates, metrics.creates.clone()));
-        Writer::start(file, settings, Arc::clone(&queue), Arc::clone(metrics), running.clone())?;
-        Ok(Self { queue, timeout: settings.timeout, metrics: Arc::clone(metrics) })
+    ) -> (Self, JoinHandle<()>) {
+        let (queue, taker) = queue(settings.max_waiting_creates, metrics.creates.clone());
+        let writer = Writer::new(file, taker, metrics, settings.idempotency_retention);
+        let (file, timeout, metrics) = (file.clone(), settings.timeout, Arc::clone(metrics));
+        (Self { file, queue, timeout, metrics }, tokio::spawn(writer.run()))
+    }
+
+    /// The file of the writer.
+    pub(crate) fn file(&self) -> &SqliteFile {
+        &self.file
     }
 
     pub(crate) async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
-        let (sender, mut receiver) = oneshot::channel();
-        let ticket = self.queue.add(Write::Add { request, sender })?;
-        let mut response = timeout(self.timeout, &mut receiver).await;
-        if response.is_err() {
-            if ticket.withdraw() {
-                self.metrics.create_timeouts.inc();
-                return Err(StoreFailure::Timeout.into());
-            }
-            // The transaction began: the create waits for the disk only.
-            response = timeout(self.timeout, &mut receiver).await;
-        }
-        ticket.responded();
-        let result = match response {
-            Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(AddPetError::Store(StoreFailure::OutcomeUnknown("the writer panicked".into()))),
-            Err(_) => Err(AddPetError::Store(StoreFailure::OutcomeUnknown("the disk did not respond in time".into()))),
-        };
+        // After the timeout, a create whose transaction began waits for the disk only.
+        let sent = self.queue.send(Create(request), self.timeout, self.timeout).await;
+        let result = sent.unwrap_or_else(|error| {
+            self.metrics.create_timeouts.inc_by(matches!(error, SendError::NotSent).into());
+            Err(error.of_change().into())
+        });
         if matches!(result, Err(AddPetError::Store(StoreFailure::OutcomeUnknown(_)))) {
             self.metrics.unknown_outcomes.inc();
         }
         result
-    }
-
-    /// Checks that the writer can begin a transaction, in the file that the path names.
-    pub(crate) async fn check(&self) -> Result<(), StoreFailure> {
-        let (sender, receiver) = oneshot::channel();
-        let _ticket = self.queue.add(Write::Check { sender })?;
-        match timeout(self.timeout, receiver).await {
-            Ok(response) => response.unwrap_or_else(|_| Err(StoreFailure::Unavailable("the writer panicked".into()))),
-            Err(_) => Err(StoreFailure::Timeout),
-        }
-    }
-}
-
-impl Drop for Creates {
-    fn drop(&mut self) {
-        self.queue.close();
     }
 }

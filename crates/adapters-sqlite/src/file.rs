@@ -14,7 +14,7 @@
 
 mod checks;
 mod connection;
-mod creation;
+mod error;
 mod identity;
 
 use std::{
@@ -24,17 +24,23 @@ use std::{
     time::Duration,
 };
 
-use animal_store_app::SchemaComparison;
+use animal_store_adapter_kit::{SchemaComparison, metrics::Count};
 use diesel::SqliteConnection;
 use prometheus_client::registry::Registry;
 
+pub use self::error::SqliteFileError;
+pub(crate) use self::{
+    checks::create,
+    connection::connect_once,
+    error::{FULL, LOCKED, is_corrupt},
+    identity::log_path,
+};
 use self::{
     checks::{check_exists, connect_checked, connect_to_write},
     connection::{configure, establish},
     identity::Identity,
 };
-pub(crate) use self::{connection::connect_once, creation::create, identity::log_path};
-use crate::{SqliteFileError, metrics::Count, schema};
+use crate::schema;
 
 /// An open file with the current schema. It is closed after the last clone, and the last connection, is dropped.
 #[derive(Clone)]
@@ -102,7 +108,7 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn create_or_migrate(path: &Path, timeout: Duration) -> Result<Self, SqliteFileError> {
-        if matches!(check_exists(path), Err(SqliteFileError::Missing { .. })) {
+        if matches!(check_exists(path), Err(SqliteFileError::Missing(_))) {
             create(path)?;
         }
         Ok(Self::migrate(path, timeout)?.0)
@@ -126,16 +132,14 @@ impl SqliteFile {
         // A connection that may write would write the log into a file that is refused, and remove the log.
         let (checked, compared) = match connect_checked(path, Access::Read, timeout) {
             // A crash may have left a rollback journal, which only a connection that may write can apply.
-            Err(SqliteFileError::NotWritable { .. }) if access == Access::Write => {
-                connect_checked(path, access, timeout)?
-            }
+            Err(SqliteFileError::NotWritable(..)) if access == Access::Write => connect_checked(path, access, timeout)?,
             checked => checked?,
         };
         let SchemaComparison { pending, newer, is_new, .. } = compared;
         // Another process is creating it. One that is empty was left by a start that was killed.
         let is_created = access == Access::Write && is_new && path.metadata().is_ok_and(|file| file.len() > 0);
         if !pending.is_empty() && migrations == Pending::Refuse && !is_created {
-            return Err(SqliteFileError::Pending { path: path.to_owned(), migrations: pending });
+            return Err(SqliteFileError::Pending(path.to_owned(), pending));
         }
         if !newer.is_empty() {
             let migrations = newer.join(", ");
@@ -145,9 +149,9 @@ impl SqliteFile {
             Access::Read => checked,
             Access::Write => connect_to_write(path, timeout)?,
         };
-        let identity = Identity::of(path, access).map_err(|error| unavailable(path, &error))?;
+        let identity = Identity::of(path, access).map_err(|error| SqliteFileError::of(path, &error))?;
         if !before.is_some_and(|before| identity.has_file_of(&before)) {
-            return Err(SqliteFileError::Replaced { path: path.to_owned() });
+            return Err(SqliteFileError::Replaced(path.to_owned()));
         }
         let done = if pending.is_empty() { pending } else { schema::migrate(path, &mut connection)? };
         let in_place = Count::default();
@@ -173,7 +177,7 @@ impl SqliteFile {
         let OpenFile { path, access, identity, in_place, .. } = &*self.0;
         let is_in_place = Identity::of(path, *access).is_ok_and(|current| current == *identity);
         let was_in_place = in_place.inner().swap(is_in_place.into(), Ordering::Relaxed) == 1;
-        let error = || SqliteFileError::Replaced { path: path.clone() };
+        let error = || SqliteFileError::Replaced(path.clone());
         match (was_in_place, is_in_place) {
             (true, false) => tracing::error!("{}", error()),
             (false, true) => tracing::info!(file = %path.display(), "the file is back"),
@@ -192,11 +196,6 @@ impl SqliteFile {
         self.0.timeout
     }
 
-    /// Returns an error about this file.
-    pub(crate) fn unavailable(&self, reason: &impl ToString) -> SqliteFileError {
-        unavailable(self.path(), reason)
-    }
-
     /// Opens a connection to the file that was opened, and to no other.
     pub(crate) fn connect(&self) -> Result<FileConnection, SqliteFileError> {
         self.check_in_place()?;
@@ -206,10 +205,6 @@ impl SqliteFile {
         configure(self.path(), &mut connection, self.0.timeout)?;
         Ok(FileConnection { connection, _file: self.clone() })
     }
-}
-
-fn unavailable(path: &Path, reason: &impl ToString) -> SqliteFileError {
-    SqliteFileError::Unavailable { path: path.to_owned(), reason: reason.to_string() }
 }
 
 impl std::fmt::Debug for SqliteFile {

@@ -1,6 +1,7 @@
-//! All code that depends on the members of a pet: its row and the decoding of it, and the values of an INSERT.
+//! All code that depends on the members of a pet: the columns of a SELECT and their decoding, and the values of an INSERT.
 
-use animal_store_app::{PetColumns, ports::StoreFailure, status_number};
+use animal_store_adapter_kit::PetColumns;
+use animal_store_app::status_number;
 use animal_store_domain::{NewPet, Pet, PetName, PetNameError, PetStatus};
 use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
@@ -9,7 +10,7 @@ use diesel::{
     sqlite::{Sqlite, SqliteValue},
 };
 
-use crate::schema::tables::pets;
+use crate::{access::corrupt, tables::pets};
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = pets, check_for_backend(Sqlite))]
@@ -58,11 +59,12 @@ impl<'a> NewPetRow<'a> {
 }
 
 impl TryFrom<PetRow> for Pet {
-    type Error = StoreFailure;
+    type Error = diesel::result::Error;
 
-    fn try_from(row: PetRow) -> Result<Self, StoreFailure> {
+    fn try_from(row: PetRow) -> QueryResult<Self> {
         let PetRow { id, name: StoredName(name), category_id, status } = row;
-        Ok(Self::try_from(PetColumns { id, name, category_id, status })?)
+        let pet = Self::try_from(PetColumns { id, name, category_id, status });
+        pet.map_err(|row| corrupt(&row))
     }
 }
 

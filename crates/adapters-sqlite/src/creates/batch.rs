@@ -4,16 +4,21 @@ use std::time::{Duration, SystemTime};
 
 use animal_store_app::{
     IdempotencyKey, PetDigest,
-    ports::{AddPet, AddPetError, AddedPet, StoreFailure},
+    ports::{AddPet, AddPetError},
 };
-use animal_store_domain::{NewPet, Pet, PetId};
-use diesel::{OptionalExtension, QueryResult, SqliteConnection, prelude::*, result::Error, sqlite::Sqlite};
+use animal_store_domain::{NewPet, PetId};
+use diesel::{
+    prelude::*,
+    result::{DatabaseErrorKind, Error},
+    sqlite::Sqlite,
+};
 
-use super::add::AddResult;
 use crate::{
-    error::{is_about_one_row, storage_error},
+    SqliteFile,
+    access::{AccessError, corrupt},
     pet_row::NewPetRow,
-    schema::tables::{idempotency_keys, pets},
+    tables::{idempotency_keys, pets},
+    values::milliseconds,
 };
 
 #[derive(Queryable, Selectable, Insertable)]
@@ -25,50 +30,49 @@ struct RecordRow {
     expires_at: i64,
 }
 
+/// The id of a pet, and whether an earlier request added it.
+pub(super) type Added = (PetId, bool);
+
 /// Inserts pets, in a transaction of the caller's.
 pub(super) struct Batch<'a> {
-    connection: &'a mut SqliteConnection,
-    /// Since 1970.
-    now: Duration,
-    retention: Duration,
+    pub(super) file: &'a SqliteFile,
+    pub(super) connection: &'a mut SqliteConnection,
+    pub(super) now: SystemTime,
+    pub(super) retention: Duration,
 }
 
-impl<'a> Batch<'a> {
-    pub(super) fn new(connection: &'a mut SqliteConnection, retention: Duration) -> Self {
-        Self { connection, now: since_1970(), retention }
-    }
-
+impl Batch<'_> {
     /// Adds a pet, or finds the pet of its idempotency key. The outer error is that of the batch, which has to be
     /// rolled back.
-    pub(super) fn add(&mut self, AddPet { pet, idempotency_key }: AddPet) -> QueryResult<AddResult> {
-        let Some(key) = idempotency_key else {
-            return self.insert(&pet).map(|id| id.map(|id| AddedPet { pet: Pet::new(id, pet), replayed: false }));
-        };
-        let digest = PetDigest::from_pet(&pet).as_bytes().to_vec();
-        let now = millis(self.now);
-        let record = self.find_record(&key)?.filter(|record| record.expires_at > now);
+    pub(super) fn add(&mut self, request: &AddPet) -> QueryResult<Result<Added, AddPetError>> {
+        let AddPet { pet, idempotency_key } = request;
+        let Some(key) = idempotency_key else { return Ok(self.insert(pet)?.map(|id| (id, false))) };
+        let digest = PetDigest::from_pet(pet).as_bytes().to_vec();
+        let record = self.find_record(key)?.filter(|record| record.expires_at > milliseconds(self.now));
         let Some(record) = record else {
-            let id = self.insert(&pet)?;
+            let id = self.insert(pet)?;
             if let Ok(id) = id {
-                self.insert_record(&key, digest, id)?;
+                self.insert_record(key, digest, id)?;
             }
-            return Ok(id.map(|id| AddedPet { pet: Pet::new(id, pet), replayed: false }));
+            return Ok(id.map(|id| (id, false)));
         };
         if record.pet_digest != digest {
             return Ok(Err(AddPetError::IdempotencyMismatch));
         }
-        let id = PetId::parse(record.pet_id).map_err(|error| StoreFailure::Corrupt(error.into()));
-        Ok(id.map(|id| AddedPet { pet: Pet::new(id, pet), replayed: true }).map_err(AddPetError::from))
+        Ok(self.parse(record.pet_id).map(|id| (id, true)))
     }
 
     /// The inner error is that of the row alone.
     fn insert(&mut self, pet: &NewPet) -> QueryResult<Result<PetId, AddPetError>> {
-        let row = NewPetRow::from_pet(pet, micros(self.now));
+        let since_1970 = self.now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let row = NewPetRow::from_pet(pet, i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX));
         let id = diesel::insert_into(pets::table).values(row).returning(pets::id).get_result(self.connection);
         match id {
-            Ok(id) => Ok(PetId::parse(id).map_err(|error| StoreFailure::Corrupt(error.into()).into())),
-            Err(Error::NotFound) => Ok(Err(storage_error("a trigger suppressed the row").into())),
-            Err(error) if is_about_one_row(&error) => Ok(Err(storage_error(&error.to_string()).into())),
+            Ok(id) => Ok(self.parse(id)),
+            Err(Error::NotFound) => {
+                Ok(Err(self.failure(Error::QueryBuilderError("a trigger suppressed the row".into()))))
+            }
+            Err(error) if is_about_one_row(&error) => Ok(Err(self.failure(error))),
             Err(error) => Err(error),
         }
     }
@@ -83,7 +87,7 @@ impl<'a> Batch<'a> {
 
     /// Replaces the record of an expired key.
     fn insert_record(&mut self, key: &IdempotencyKey, pet_digest: Vec<u8>, id: PetId) -> QueryResult<()> {
-        let expires_at = millis(self.now + self.retention);
+        let expires_at = milliseconds(self.now + self.retention);
         let record = RecordRow { pet_digest, pet_id: id.get(), expires_at };
         let key = (
             idempotency_keys::api_key_id.eq(key.api_key().as_str()),
@@ -91,16 +95,20 @@ impl<'a> Batch<'a> {
         );
         diesel::replace_into(idempotency_keys::table).values((key, record)).execute(self.connection).map(drop)
     }
+
+    fn parse(&self, id: i64) -> Result<PetId, AddPetError> {
+        PetId::parse(id).map_err(|error| self.failure(corrupt(&error)))
+    }
+
+    fn failure(&self, error: Error) -> AddPetError {
+        AccessError::from(error).failure(self.file.path()).into()
+    }
 }
 
-pub(super) fn since_1970() -> Duration {
-    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
-}
-
-pub(super) fn millis(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
-}
-
-fn micros(time: Duration) -> i64 {
-    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+/// Whether the failure is about one row, which breaks a constraint. SQLite has undone the statement and goes on with
+/// the transaction; after other failures, it may have rolled back the transaction.
+fn is_about_one_row(error: &Error) -> bool {
+    use DatabaseErrorKind::{CheckViolation, ForeignKeyViolation, NotNullViolation, UniqueViolation};
+    let Error::DatabaseError(kind, _) = error else { return false };
+    matches!(kind, UniqueViolation | CheckViolation | NotNullViolation | ForeignKeyViolation)
 }

@@ -1,22 +1,22 @@
 //! Deletes the records of expired idempotency keys. Any number of processes may do so at once.
 
-use std::convert::Infallible;
+use std::time::SystemTime;
 
-use diesel::{SqliteConnection, prelude::*};
+use diesel::prelude::*;
 
-use super::batch::{millis, since_1970};
 use crate::{
     SqliteFile,
-    change::{AccessError, change},
-    schema::tables::idempotency_keys::dsl::{api_key_id, expires_at, idempotency_keys, key_digest},
+    access::{AccessError, change},
+    tables::idempotency_keys::dsl::{api_key_id, expires_at, idempotency_keys, key_digest},
+    values::milliseconds,
 };
 
 /// Greatest number of records that one transaction deletes: creates wait for it.
 pub(super) const BATCH_SIZE: usize = 1000;
 
 /// Deletes the oldest expired records, at most [`BATCH_SIZE`], and returns their number.
-pub(super) fn sweep(file: &SqliteFile, connection: &mut SqliteConnection) -> Result<usize, AccessError<Infallible>> {
-    let expired = expires_at.le(millis(since_1970()));
+pub(super) fn sweep(file: &SqliteFile, connection: &mut SqliteConnection) -> Result<usize, AccessError> {
+    let expired = expires_at.le(milliseconds(SystemTime::now()));
     let oldest =
         idempotency_keys.filter(expired).order(expires_at).limit(i64::try_from(BATCH_SIZE).unwrap_or(i64::MAX));
     let keys: Vec<(String, Vec<u8>)> = oldest.select((api_key_id, key_digest)).load(connection)?;

@@ -1,29 +1,35 @@
 use std::time::{Duration, SystemTime};
 
+use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyChanges, KeySource, StoredKey};
 use animal_store_app::{
-    ApiKey, ApiKeyId, ApiKeyLabel, Scopes,
-    ports::{AddedKey, ApiKeyStore, ApiKeyStoreError, NewToken, RecordedUses, RotatedKey, TokenEntry},
+    ApiKey, ApiKeyChange, ApiKeyRefusal, IssuedApiKey, NewToken,
+    ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
 };
 use async_trait::async_trait;
-use diesel::{dsl::max, prelude::*};
+use diesel::prelude::*;
+use prometheus_client::registry::Registry;
+use tokio::task::JoinHandle;
 
 use super::{
-    error::{KeyError, Refusal, port_error},
-    tokens::{KeyRow, TokenRow, delete_expired, parse_key, read_valid},
-    use_rows,
+    rows::{self, Select},
+    uses,
 };
 use crate::{
     SqliteFile,
-    change::{AccessError, change, run_blocking},
-    schema::tables::{api_key_state, api_key_tokens, api_keys},
-    time::{from_milliseconds, milliseconds, whole_milliseconds},
+    access::{Session, corrupt},
+    tables::{api_key_state, api_key_tokens},
+    values::milliseconds,
 };
 
-/// Adds, lists, rotates and revokes API keys in a file. Other processes may do so, and serve requests, at the same
-/// time.
-#[derive(Debug)]
+/// Time between two writes of uses.
+const USES_INTERVAL: Duration = Duration::from_mins(1);
+/// Maximum number of keys of each kind in a record of uses. It bounds the memory if writes fail.
+const MAX_USED_KEYS: usize = 100_000;
+
+/// Changes and lists API keys in a file. Other processes may do so, and serve requests, at the same time.
+#[derive(Debug, Clone)]
 pub struct SqliteApiKeyStore {
-    file: SqliteFile,
+    pub(super) file: SqliteFile,
 }
 
 impl SqliteApiKeyStore {
@@ -32,199 +38,139 @@ impl SqliteApiKeyStore {
         Self { file }
     }
 
-    /// Adds a key with its first token if the file is new: no command or start has added, rotated or revoked an API key
-    /// in it. Returns whether it was added. Of several starts at one moment, one adds its key.
+    /// Starts a directory of the keys: see [`ApiKeySnapshot::start`]. The handle resolves after it is dropped, and its
+    /// connection is closed.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start_directory(&self, registry: &mut Registry) -> (ApiKeySnapshot, JoinHandle<()>) {
+        ApiKeySnapshot::start(Session::new(&self.file), self.file.timeout(), registry)
+    }
+
+    /// Starts a record of uses: see [`ApiKeyUseRecord::start`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start_uses(&self, registry: &mut Registry) -> (ApiKeyUseRecord, JoinHandle<()>) {
+        ApiKeyUseRecord::start(self.clone(), MAX_USED_KEYS, USES_INTERVAL, registry)
+    }
+
+    /// Adds a key with its first token if the file is new: no command or start has changed an API key in it. Returns
+    /// whether it was added. Of several starts at one moment, one adds its key.
     ///
     /// # Errors
-    /// See [`ApiKeyStoreError`].
-    pub async fn add_first(&self, key: ApiKey, token: NewToken) -> Result<bool, ApiKeyStoreError> {
-        self.change(move |connection, now| {
-            let version: i64 = api_key_state::table.select(api_key_state::version).first(connection)?;
-            if version == 0 {
-                insert_key(connection, &key)?;
-                insert_new_token(connection, &key.id, &token, milliseconds(now), expiry(&token, now))?;
-            }
-            Ok(version == 0)
-        })
-        .await
-    }
-
-    /// Reads on a connection of its own.
-    pub(super) async fn read<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut SqliteConnection, SystemTime) -> Result<T, KeyError> + Send + 'static,
-    ) -> Result<T, ApiKeyStoreError> {
-        let file = self.file.clone();
-        let read = run_blocking(move || {
-            let mut connection = file.connect()?;
-            connection.transaction(|connection| work(connection, SystemTime::now()))
+    /// See [`ApiKeyChangeError`].
+    pub async fn add_first(&self, key: ApiKey, token: NewToken) -> Result<bool, ApiKeyChangeError> {
+        let change = ApiKeyChange::Add(key, token);
+        let added = self.apply(move |connection| match rows::version(connection)? {
+            0 => apply(connection, &change).map(|changed| changed.map(|_| true)),
+            _ => Ok(Ok(false)),
         });
-        read.await.map_err(|error| port_error(error, &self.file))
+        Ok(added.await??)
     }
 
-    /// Makes a change at the current time, which directories will see. Expired tokens are deleted before it.
-    pub(super) async fn change<T: Send + 'static>(
+    async fn apply<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut SqliteConnection, SystemTime) -> Result<T, KeyError> + Send + 'static,
-    ) -> Result<T, ApiKeyStoreError> {
-        let file = self.file.clone();
-        let changed = run_blocking(move || {
-            change(&file, &mut *file.connect()?, |connection| {
-                let now = SystemTime::now();
-                delete_expired(connection, milliseconds(now))?;
-                let result = work(connection, now)?;
-                let version = api_key_state::version.eq(api_key_state::version + 1);
-                match diesel::update(api_key_state::table).set(version).execute(connection)? {
-                    1 => Ok(result),
-                    _ => Err(AccessError::Corrupt("table api_key_state has no row".to_owned())),
-                }
-            })
-        });
-        changed.await.map_err(|error| port_error(error, &self.file))
+        work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
+    ) -> Result<T, StoreFailure> {
+        let changed = Session::new(&self.file).change(work).await;
+        changed.map_err(|error| error.failure(self.file.path()))
     }
-}
 
-/// Returns the key of a token, unless no key has it.
-pub(super) fn owner(connection: &mut SqliteConnection, digest: &[u8]) -> Result<Option<ApiKey>, KeyError> {
-    let token = api_key_tokens::table.find(digest).inner_join(api_keys::table).select(api_keys::all_columns);
-    token.first::<KeyRow>(connection).optional()?.as_ref().map(parse_key).transpose()
-}
-
-pub(super) fn find_key(connection: &mut SqliteConnection, id: &ApiKeyId) -> Result<Option<KeyRow>, KeyError> {
-    Ok(api_keys::table.find(id.as_str()).first(connection).optional()?)
-}
-
-pub(super) fn insert_key(connection: &mut SqliteConnection, key: &ApiKey) -> Result<(), KeyError> {
-    let row = (
-        api_keys::id.eq(key.id.as_str()),
-        api_keys::label.eq(key.label.as_str()),
-        api_keys::scopes.eq(key.scopes.to_string()),
-    );
-    diesel::insert_into(api_keys::table).values(row).execute(connection)?;
-    Ok(())
-}
-
-/// Inserts a token. Times are in milliseconds since 1970.
-pub(super) fn insert_token(
-    connection: &mut SqliteConnection,
-    id: &ApiKeyId,
-    token: (&[u8], &str),
-    created_at: i64,
-    expires_at: Option<i64>,
-) -> Result<(), KeyError> {
-    let row = (
-        api_key_tokens::digest.eq(token.0),
-        api_key_tokens::api_key_id.eq(id.as_str()),
-        api_key_tokens::last_four.eq(token.1),
-        api_key_tokens::created_at.eq(created_at),
-        api_key_tokens::expires_at.eq(expires_at),
-    );
-    diesel::insert_into(api_key_tokens::table).values(row).execute(connection)?;
-    Ok(())
-}
-
-fn insert_new_token(
-    connection: &mut SqliteConnection,
-    id: &ApiKeyId,
-    token: &NewToken,
-    created_at: i64,
-    expires_at: Option<i64>,
-) -> Result<(), KeyError> {
-    insert_token(connection, id, (token.digest.as_bytes(), &token.last_four), created_at, expires_at)
-}
-
-/// Returns when the lifetime of a new token ends, in milliseconds since 1970, rounded up.
-fn expiry(token: &NewToken, now: SystemTime) -> Option<i64> {
-    let since_1970 = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let rounding = Duration::from_nanos(999_999);
-    token.lifetime.map(|lifetime| whole_milliseconds(since_1970.saturating_add(lifetime).saturating_add(rounding)))
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut SqliteConnection, SystemTime) -> QueryResult<T> + Send + 'static,
+    ) -> Result<T, StoreFailure> {
+        let read = Session::new(&self.file).read(|connection| work(connection, SystemTime::now())).await;
+        read.map_err(|error| error.failure(self.file.path()))
+    }
 }
 
 #[async_trait]
 impl ApiKeyStore for SqliteApiKeyStore {
-    async fn add(&self, key: ApiKey, token: NewToken) -> Result<AddedKey, ApiKeyStoreError> {
-        self.change(move |connection, now| {
-            let digest = token.digest.as_bytes();
-            if let Some(owner) = owner(connection, digest)? {
-                return Ok(AddedKey::Existing(owner));
-            }
-            if find_key(connection, &key.id)?.is_some() {
-                return Err(AccessError::Refused(Refusal::Taken("id")));
-            }
-            insert_key(connection, &key)?;
-            insert_new_token(connection, &key.id, &token, milliseconds(now), expiry(&token, now))?;
-            Ok(AddedKey::New)
+    async fn change(&self, change: ApiKeyChange) -> Result<ChangedApiKey, ApiKeyChangeError> {
+        Ok(self.apply(move |connection| apply(connection, &change)).await??)
+    }
+
+    async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
+        self.read(|connection, now| {
+            let keys = rows::read(connection, Select::ChangedSince(i64::MIN), now)?;
+            keys.iter().filter(|key| key.exists()).map(rows::KeyRows::issued).collect()
         })
         .await
     }
 
-    async fn list(&self) -> Result<Vec<TokenEntry>, ApiKeyStoreError> {
-        self.read(|connection, now| read_valid(connection, milliseconds(now))?.iter().map(entry).collect()).await
+    async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
+        self.read(uses::read).await
     }
 
-    async fn list_uses(&self) -> Result<RecordedUses, ApiKeyStoreError> {
-        self.read(|connection, now| use_rows::read(connection, milliseconds(now))).await
-    }
-
-    async fn rotate(
-        &self,
-        id: &ApiKeyId,
-        token: NewToken,
-        grace: Duration,
-    ) -> Result<Option<RotatedKey>, ApiKeyStoreError> {
-        use api_key_tokens::{api_key_id, created_at, digest, expires_at};
-        let id = id.clone();
-        self.change(move |connection, now| {
-            let Some(key) = find_key(connection, &id)? else { return Ok(None) };
-            let key = parse_key(&key)?;
-            let new_digest = &token.digest.as_bytes()[..];
-            if owner(connection, new_digest)?.is_some() {
-                return Err(AccessError::Refused(Refusal::Taken("token")));
-            }
-            let tokens = api_key_tokens::table.filter(api_key_id.eq(id.as_str()));
-            let newest = tokens.order((created_at.desc(), digest.desc())).select((created_at, expires_at));
-            let (newest_created, newest_expires): (i64, Option<i64>) = newest.first(connection)?;
-            // The order of tokens must not depend on the clock.
-            let created = milliseconds(now).max(newest_created.saturating_add(1));
-            let expires = expiry(&token, now).or(newest_expires);
-            let end = milliseconds(now.checked_add(grace).unwrap_or(from_milliseconds(i64::MAX)));
-            let outlives = expires_at.is_null().or(expires_at.gt(end));
-            diesel::update(tokens.filter(outlives)).set(expires_at.eq(end)).execute(connection)?;
-            let old_tokens_end: Option<i64> = tokens.select(max(expires_at)).first(connection)?;
-            insert_new_token(connection, &id, &token, created, expires)?;
-            // Without grace the old tokens have expired now.
-            delete_expired(connection, milliseconds(now))?;
-            Ok(Some(RotatedKey { key, old_tokens_end: whole_second(old_tokens_end.unwrap_or(end)) }))
-        })
-        .await
-    }
-
-    async fn revoke(&self, id: &ApiKeyId) -> Result<Option<ApiKey>, ApiKeyStoreError> {
-        let id = id.clone();
-        self.change(move |connection, _| {
-            let Some(key) = find_key(connection, &id)? else { return Ok(None) };
-            diesel::delete(api_keys::table.find(id.as_str())).execute(connection)?;
-            Ok(Some(parse_key(&key).unwrap_or_else(|_| unreadable_key(id))))
-        })
-        .await
+    async fn check_writable(&self) -> Result<(), StoreFailure> {
+        self.apply(|_| Ok(())).await
     }
 }
 
-fn entry(row: &TokenRow) -> Result<TokenEntry, KeyError> {
-    Ok(TokenEntry {
-        key: row.key()?,
-        last_four: row.last_four()?,
-        created: whole_second(row.created_at),
-        expires: row.expires_at.map(|expires| whole_second(expires.saturating_add(500))),
-    })
+/// Applies a change at the current time, in a transaction of the caller's. After a refusal, nothing was changed.
+fn apply(
+    connection: &mut SqliteConnection,
+    change: &ApiKeyChange,
+) -> QueryResult<Result<ChangedApiKey, ApiKeyRefusal>> {
+    let (id, now) = (change.id(), SystemTime::now());
+    let stored = rows::read(connection, Select::Id(id.as_str()), now)?.pop().filter(rows::KeyRows::exists);
+    let before = match (stored, change) {
+        (None, _) => None,
+        // So that an invalid key can be revoked.
+        (Some(key), ApiKeyChange::Revoke(_)) => {
+            Some(key.issued().unwrap_or_else(|_| IssuedApiKey::unreadable(id.clone())))
+        }
+        (Some(key), _) => Some(key.issued()?),
+    };
+    let mut owner = None;
+    for digest in change.digests() {
+        let owners = rows::read(connection, Select::Digest(digest.as_bytes()), now)?;
+        if let Some(other) = owners.iter().find(|key| key.exists() && !key.has_id(id)) {
+            owner = Some(other.key().map_err(|reason| corrupt(&reason))?);
+        }
+    }
+    let after = match change.apply(before.as_ref(), owner.as_ref(), now) {
+        Ok(after) => after,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let version = rows::version(connection)? + 1;
+    diesel::update(api_key_state::table).set(api_key_state::version.eq(version)).execute(connection)?;
+    // A token of the change may have been that of another key.
+    diesel::delete(api_key_tokens::table.filter(api_key_tokens::expires_at.le(milliseconds(now))))
+        .execute(connection)?;
+    rows::write(connection, id, after.as_ref(), version)?;
+    if before.is_none() || after.is_none() {
+        uses::delete(connection, id)?;
+    }
+    Ok(Ok(ChangedApiKey { before, after, at: now }))
 }
 
-/// Returns the whole second of a time in milliseconds since 1970.
-pub(super) fn whole_second(milliseconds: i64) -> SystemTime {
-    from_milliseconds(milliseconds.div_euclid(1000).saturating_mul(1000))
+/// Reads the keys for a directory.
+impl KeySource for Session {
+    fn address(&self) -> String {
+        self.file.path().display().to_string()
+    }
+
+    async fn changes(&mut self, known: Option<i64>) -> Result<Option<KeyChanges>, String> {
+        let file = self.file.clone();
+        let changes = self.run(move |session| {
+            file.check_in_place()?;
+            session.execute(|connection| Ok(connection.transaction(|connection| read_changes(connection, known))?))
+        });
+        changes.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+    }
 }
 
-/// Stands for a key that is revoked although its row is not valid.
-fn unreadable_key(id: ApiKeyId) -> ApiKey {
-    ApiKey { id, label: ApiKeyLabel::parse("unreadable").expect("a valid label"), scopes: Scopes::default() }
+fn read_changes(connection: &mut SqliteConnection, known: Option<i64>) -> QueryResult<Option<KeyChanges>> {
+    let version = rows::version(connection)?;
+    if known == Some(version) {
+        return Ok(None);
+    }
+    // The file may have been replaced by an older one before it was opened again.
+    let known = known.filter(|known| *known < version);
+    let keys = rows::read(connection, Select::ChangedSince(known.unwrap_or(i64::MIN)), SystemTime::now())?;
+    let keys = keys.into_iter().map(StoredKey::from).collect();
+    Ok(Some(KeyChanges { version, all: known.is_none(), keys }))
 }

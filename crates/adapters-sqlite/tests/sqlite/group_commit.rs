@@ -105,9 +105,9 @@ async fn while_another_storage_is_flooded_with_creates_each_create_is_answered()
     let flooded = Store::with(SqliteSettings { max_waiting_creates: 2000, ..settings() });
     let single = Store::on(&flooded.path(), SqliteSettings { timeout: TIMEOUT / 3, ..settings() });
     let stop = Arc::new(AtomicBool::new(false));
-    let (repository, stopped) = (flooded.repository.clone(), Arc::clone(&stop));
+    let (repository, stopped) = (Arc::clone(&flooded.repository), Arc::clone(&stop));
     let flood = join_tasks((0..2000).map(move |task| {
-        let (repository, stop) = (repository.clone(), Arc::clone(&stopped));
+        let (repository, stop) = (Arc::clone(&repository), Arc::clone(&stopped));
         async move {
             let mut count = 0;
             while !stop.load(Ordering::Relaxed) {

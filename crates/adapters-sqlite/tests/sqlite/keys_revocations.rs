@@ -11,10 +11,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use animal_store_adapters_sqlite::{SqliteApiKeyDirectory, SqliteApiKeyStore};
+use animal_store_adapter_kit::ApiKeySnapshot;
+use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
     ports::{AddPet, ApiKeyStore, PetRepository, Readiness, StoreFailure},
-    test_support::{api_key, new_pet},
+    test_support::new_pet,
 };
 use diesel::connection::SimpleConnection;
 use prometheus_client::registry::Registry;
@@ -22,7 +23,7 @@ use tokio::task::spawn_blocking;
 
 use crate::{
     child,
-    keys_support::{Keys, find, new_token},
+    keys_support::{Keys, add, find, revoke},
     sql::{connect, execute},
     store::{Store, TIMEOUT, log_of, open, pause, wait_until},
 };
@@ -35,7 +36,7 @@ pub(crate) fn revoke_the_last_key(path: &Path) {
     let store = SqliteApiKeyStore::new(open(path));
     let revocation = async {
         let id = store.list().await.expect("list").pop().expect("a key").key.id;
-        assert!(store.revoke(&id).await.expect("revoke").is_some());
+        store.change(revoke(id.as_str())).await.expect("revoke");
     };
     tokio::runtime::Runtime::new().expect("a runtime").block_on(revocation);
     let confirmed = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
@@ -53,7 +54,7 @@ async fn revoke_in_another_process(path: PathBuf) -> SystemTime {
 }
 
 /// Uses a token until it is refused. Returns when the last accepted lookup began. No lookup fails.
-async fn last_accepted(directory: &SqliteApiKeyDirectory, token: &str) -> SystemTime {
+async fn last_accepted(directory: &ApiKeySnapshot, token: &str) -> SystemTime {
     let start = SystemTime::now();
     let mut last = start;
     loop {
@@ -79,12 +80,11 @@ async fn while_creates_commit_a_key_that_another_process_revokes_is_refused_with
     let store = Store::new();
     let file = open(&store.path());
     let keys = SqliteApiKeyStore::new(file.clone());
-    let directory = SqliteApiKeyDirectory::start(&file, &mut Registry::default());
-    let directory = Arc::new(directory.expect("a directory"));
+    let directory = Arc::new(keys.start_directory(&mut Registry::default()).0);
     let stop = Arc::new(AtomicBool::new(false));
     let creates: Vec<_> = (0..8)
         .map(|_| {
-            let (repository, stop) = (store.repository.clone(), Arc::clone(&stop));
+            let (repository, stop) = (Arc::clone(&store.repository), Arc::clone(&stop));
             tokio::spawn(async move {
                 let mut count = 0;
                 while !stop.load(Ordering::Relaxed) {
@@ -97,7 +97,7 @@ async fn while_creates_commit_a_key_that_another_process_revokes_is_refused_with
         .collect();
     for number in 0..5 {
         let (id, token) = (format!("key-{number}"), format!("token-{number}"));
-        keys.add(api_key(&id), new_token(&token, None)).await.expect("add");
+        keys.change(add(&id, &token)).await.expect("add");
         wait_until("the key is found", async || find(&directory, &token).await.expect("found").is_some()).await;
         let uses = tokio::spawn({
             let directory = Arc::clone(&directory);
@@ -126,10 +126,11 @@ async fn while_a_check_takes_longer_than_the_bound_no_revoked_key_is_accepted() 
     let confirmed = spawn_blocking(move || {
         let sql = "
             BEGIN IMMEDIATE;
-            INSERT INTO api_keys VALUES ('other', 'other', 'read');
+            INSERT INTO api_keys VALUES ('other', 'other', 'read', 2);
             WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers LIMIT 100000)
             INSERT INTO api_key_tokens SELECT randomblob(32), 'other', 'abcd', number, NULL FROM numbers;
-            DELETE FROM api_keys WHERE id = 'key';
+            DELETE FROM api_key_tokens WHERE api_key_id = 'key';
+            UPDATE api_keys SET version = 2 WHERE id = 'key';
             UPDATE api_key_state SET version = version + 1;
             COMMIT";
         connection.batch_execute(sql).expect("a change");
@@ -150,20 +151,23 @@ async fn while_checks_fail_no_key_is_accepted_after_the_bound() {
     assert!(matches!(find(&directory, "token").await, Err(StoreFailure::Unavailable(_))));
     assert!(directory.check().await.is_err());
 
-    execute(&keys.path(), "DELETE FROM api_keys; ALTER TABLE hidden RENAME TO api_key_state");
+    execute(&keys.path(), "ALTER TABLE hidden RENAME TO api_key_state");
+    keys.store.change(revoke("key")).await.expect("revoke");
     wait_until("checks succeed", async || directory.check().await.is_ok()).await;
-    assert_eq!(find(&directory, "token").await.expect("found"), None);
+    wait_until("the key is refused", async || find(&directory, "token").await.expect("found").is_none()).await;
 }
 
 /// A file is closed after its last connection.
 #[tokio::test]
 async fn a_directory_that_is_dropped_has_closed_its_connection() {
     let keys = Keys::new();
-    let directory = keys.directory();
+    let (directory, end) = keys.store.start_directory(&mut Registry::default());
+    directory.check().await.expect("ready");
     let log = log_of(&keys.path());
     let Keys { file, store, folder: _folder } = keys;
     drop((file, store));
     assert!(log.exists());
     drop(directory);
+    end.await.expect("no panic");
     assert!(!log.exists());
 }

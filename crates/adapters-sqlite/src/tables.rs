@@ -25,6 +25,7 @@ diesel::table! {
         id -> Text,
         label -> Text,
         scopes -> Text,
+        version -> BigInt,
     }
 }
 
