@@ -1,11 +1,10 @@
-//! Lookup of API keys in memory, for stores that do not notify anyone of a change.
+//! API keys in memory, for stores that notify no process of a change.
 //!
 //! **Problem.** A query for each request would cost more than the request, and other processes change keys.
 //!
-//! **Invariant.** All keys are in memory. A task compares their version with that of the store every 50 ms, and reads the
-//! keys that have changed. A lookup trusts them until 100 ms after the beginning of the last successful check, and
-//! otherwise waits for the next one. So a revoked key is accepted for 100 ms at most, whatever delays the task: the
-//! lookup compares the deadline itself.
+//! **Invariant.** A task compares the version of the keys with that of the store every 50 ms, and reads the changed ones.
+//! A lookup trusts the keys until 100 ms after the beginning of the last successful check, and otherwise waits for the
+//! next one. It compares the deadline itself, so a revoked key is accepted for 100 ms at most, whatever delays the task.
 //!
 //! **Proof.** `schedules.rs` (orders of steps), `tests.rs`; the contract suites of the adapters.
 
@@ -34,8 +33,7 @@ use crate::{
     metrics::{Count, counter, counters},
 };
 
-/// Time between the beginnings of two checks. A check that is late by less than the difference to [`TRUST`] delays no
-/// lookup.
+/// Time between two checks. A check that is late by less than the difference to [`TRUST`] delays no lookup.
 const INTERVAL: Duration = Duration::from_millis(50);
 /// How long the keys are trusted after the beginning of a check: the longest time for which a revoked key is accepted.
 const TRUST: Duration = Duration::from_millis(100);
@@ -50,7 +48,6 @@ pub trait KeySource: Send + 'static {
 }
 
 /// Changed keys, of one state of the store.
-#[derive(Debug)]
 pub struct KeyChanges {
     /// The version of that state.
     pub version: i64,
@@ -61,7 +58,6 @@ pub struct KeyChanges {
 }
 
 /// An API key, as a store keeps it.
-#[derive(Debug)]
 pub struct StoredKey {
     /// The id, which may be malformed.
     pub id: ApiKeyId,
@@ -76,7 +72,7 @@ pub struct ApiKeySnapshot {
     snapshot: watch::Receiver<Snapshot>,
     /// Longest wait for a check.
     timeout: Duration,
-    /// Failed lookups, in the order of [`Self::count`].
+    /// Failed lookups: timeout, unavailable or corrupt.
     failures: [Counter; 3],
 }
 
@@ -94,67 +90,51 @@ struct Token {
     expires: Option<SystemTime>,
 }
 
-/// Checks the store.
-struct Follower<S> {
-    source: S,
-    known: Option<i64>,
-    snapshot: watch::Sender<Snapshot>,
-    outage: Outage,
-    tokens: Count,
-    reloads: Counter,
-}
-
 impl ApiKeySnapshot {
     /// Starts the task, and registers its metrics with the prefix `keys`. `timeout`: longest wait of a lookup for a
-    /// check. The handle resolves after the directory is dropped, and the source is.
+    /// check. The handle resolves after the directory and the source are dropped.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start(source: impl KeySource, timeout: Duration, registry: &mut Registry) -> (Self, JoinHandle<()>) {
-        let (directory, follower) = Self::new(source, timeout, registry);
-        (directory, tokio::spawn(follower.run()))
+        let (directory, checks) = Self::new(source, timeout, registry);
+        (directory, tokio::spawn(checks))
     }
 
-    fn new<S: KeySource>(source: S, timeout: Duration, registry: &mut Registry) -> (Self, Follower<S>) {
+    fn new<S: KeySource>(
+        source: S,
+        timeout: Duration,
+        registry: &mut Registry,
+    ) -> (Self, impl Future<Output = ()> + Send + use<S>) {
         let registry = registry.sub_registry_with_prefix("keys");
-        let help = "Lookups without a result: timeout, unavailable or corrupt";
-        let reasons = ["timeout", "unavailable", "corrupt"];
+        let (help, reasons) =
+            ("Lookups without a result: timeout, unavailable or corrupt", ["timeout", "unavailable", "corrupt"]);
         let failures = counters(registry, "lookup_failures", help, "reason", reasons);
-        let (tokens, outage) = (Count::default(), Outage::new(&Arc::default()));
-        registry.register("tokens", "Tokens in memory", tokens.clone());
         let reloads = counter(registry, "reloads", "Times that API keys were read because they had changed");
-        let (sender, snapshot) = watch::channel(Snapshot::new());
-        let follower = Follower { source, known: None, snapshot: sender, outage, tokens, reloads };
-        (Self { snapshot, timeout, failures }, follower)
+        let tokens = Count::default();
+        registry.register("tokens", "Tokens in memory", tokens.clone());
+        let trusted_until = Instant::now();
+        let (sender, snapshot) = watch::channel(Snapshot { tokens: HashMap::new(), trusted_until, failure: None });
+        (Self { snapshot, timeout, failures }, follow(source, sender, tokens, reloads))
     }
 
     /// Reads the keys as soon as they are trusted.
     async fn read<T: Send>(&self, read: impl FnOnce(&Snapshot) -> T + Send) -> Result<T, StoreFailure> {
-        {
-            let snapshot = self.snapshot.borrow();
+        let deadline = {
+            let (snapshot, now) = (self.snapshot.borrow(), Instant::now());
             if snapshot.is_trusted() {
                 return Ok(read(&snapshot));
             }
-        }
+            now + self.timeout
+        };
         let mut checks = self.snapshot.clone();
         let is_over = |snapshot: &Snapshot| snapshot.failure.is_some() || snapshot.is_trusted();
-        let checked = timeout_at(Instant::now() + self.timeout, checks.wait_for(is_over)).await;
-        let snapshot = checked.map_err(|_| StoreFailure::Timeout)?;
-        let snapshot = snapshot.map_err(|error| StoreFailure::Unavailable(error.into()))?;
+        let checked = timeout_at(deadline, checks.wait_for(is_over)).await.map_err(|_| StoreFailure::Timeout)?;
+        let snapshot = checked.map_err(|error| StoreFailure::Unavailable(error.into()))?;
         match &snapshot.failure {
             Some(reason) => Err(StoreFailure::Unavailable(reason.clone().into())),
             None => Ok(read(&snapshot)),
         }
-    }
-
-    fn count(&self, failure: &StoreFailure) {
-        let [timeout, unavailable, corrupt] = &self.failures;
-        let counter = match failure {
-            StoreFailure::Timeout => timeout,
-            StoreFailure::Corrupt(_) => corrupt,
-            _ => unavailable,
-        };
-        counter.inc();
     }
 }
 
@@ -162,7 +142,14 @@ impl ApiKeySnapshot {
 impl ApiKeyDirectory for ApiKeySnapshot {
     async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
         let found = self.read(|snapshot| snapshot.find(&digest)).await.and_then(|found| found);
-        found.inspect_err(|failure| self.count(failure))
+        found.inspect_err(|failure| {
+            let [timeout, unavailable, corrupt] = &self.failures;
+            match failure {
+                StoreFailure::Timeout => timeout.inc(),
+                StoreFailure::Corrupt(_) => corrupt.inc(),
+                _ => unavailable.inc(),
+            };
+        })
     }
 }
 
@@ -174,54 +161,42 @@ impl Readiness for ApiKeySnapshot {
     }
 }
 
-impl<S: KeySource> Follower<S> {
-    /// Checks the store until the directory is dropped.
-    async fn run(mut self) {
-        while self.snapshot.receiver_count() > 0 {
-            let began = Instant::now();
-            self.check(began).await;
-            let pause = INTERVAL.saturating_sub(began.elapsed());
-            select! {
-                () = self.snapshot.closed() => {}
-                () = sleep(pause) => {}
-            }
-        }
-    }
-
-    async fn check(&mut self, began: Instant) {
-        match self.source.changes(self.known).await {
+/// Checks the store until the directory is dropped.
+async fn follow(mut source: impl KeySource, snapshot: watch::Sender<Snapshot>, tokens: Count, reloads: Counter) {
+    let (mut known, mut outage) = (None, Outage::new(&Arc::default()));
+    while snapshot.receiver_count() > 0 {
+        let began = Instant::now();
+        match source.changes(known).await {
             Ok(changes) => {
-                self.reloads.inc_by(changes.is_some().into());
-                self.known = changes.as_ref().map_or(self.known, |changes| Some(changes.version));
-                // Both are one change: no lookup trusts older keys for longer.
-                self.snapshot.send_modify(|snapshot| {
+                reloads.inc_by(changes.is_some().into());
+                snapshot.send_modify(|snapshot| {
                     if let Some(changes) = changes {
+                        known = Some(changes.version);
                         snapshot.apply(changes);
+                        tokens.set(snapshot.tokens.len() as u64);
                     }
                     (snapshot.trusted_until, snapshot.failure) = (began + TRUST, None);
-                    self.tokens.set(snapshot.tokens.len() as u64);
                 });
-                if self.outage.succeeded() {
-                    tracing::info!(address = self.source.address(), "API keys can be looked up again");
+                if outage.succeeded() {
+                    tracing::info!(address = source.address(), "API keys can be looked up again");
                 }
             }
             Err(reason) => {
-                let address = self.source.address();
-                self.outage.failed(reason.clone(), |reason| {
+                let address = source.address();
+                outage.failed(reason.clone(), |reason| {
                     tracing::error!(address, reason, "API keys cannot be read: requests get 503");
                 });
-                self.snapshot.send_modify(|snapshot| snapshot.failure = Some(reason));
+                snapshot.send_modify(|snapshot| snapshot.failure = Some(reason));
             }
+        }
+        select! {
+            () = snapshot.closed() => {}
+            () = sleep(INTERVAL.saturating_sub(began.elapsed())) => {}
         }
     }
 }
 
 impl Snapshot {
-    /// Creates a snapshot before the first check: nothing is trusted.
-    fn new() -> Self {
-        Self { tokens: HashMap::new(), trusted_until: Instant::now(), failure: None }
-    }
-
     fn is_trusted(&self) -> bool {
         Instant::now() < self.trusted_until
     }

@@ -10,6 +10,8 @@
 //! **Proof.** `schedules.rs` (orders of steps), `pending/tests.rs` (spans); the tests of the adapters that use it.
 
 mod pending;
+#[cfg(all(test, shuttle))]
+mod schedules;
 
 use std::{
     collections::VecDeque,

@@ -12,6 +12,7 @@
 #![warn(clippy::future_not_send)]
 
 mod access;
+mod batch;
 mod bulk;
 mod creates;
 mod diagnosis;

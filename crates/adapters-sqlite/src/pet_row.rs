@@ -2,7 +2,7 @@
 
 use animal_store_adapter_kit::PetColumns;
 use animal_store_app::status_number;
-use animal_store_domain::{NewPet, Pet, PetName, PetNameError, PetStatus};
+use animal_store_domain::{NewPet, Pet, PetName, PetNameError};
 use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
     prelude::*,
@@ -21,15 +21,6 @@ pub(crate) struct PetRow {
     status: Option<i16>,
 }
 
-/// A row of a list by status.
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = pets, check_for_backend(Sqlite))]
-pub(crate) struct PetRowWithoutStatus {
-    id: i64,
-    name: StoredName,
-    category_id: i64,
-}
-
 /// What every INSERT writes beside the id: that of a create, and that of a copy.
 #[derive(Insertable)]
 #[diesel(table_name = pets, treat_none_as_default_value = false)]
@@ -38,12 +29,6 @@ pub(crate) struct NewPetRow<'a> {
     category_id: i64,
     status: Option<i16>,
     created_at: i64,
-}
-
-impl PetRowWithoutStatus {
-    pub(crate) fn with_status(self, status: PetStatus) -> PetRow {
-        PetRow { id: self.id, name: self.name, category_id: self.category_id, status: Some(status_number(status)) }
-    }
 }
 
 impl<'a> NewPetRow<'a> {

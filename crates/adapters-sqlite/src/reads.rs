@@ -21,14 +21,7 @@ use animal_store_domain::{Pet, PetId, PetStatus};
 use diesel::{SqliteConnection, connection::SimpleConnection, prelude::*};
 use prometheus_client::metrics::counter::Counter;
 
-use crate::{
-    SqliteFile, SqliteSettings,
-    access::Session,
-    creates::Creates,
-    metrics::Metrics,
-    pet_row::{PetRow, PetRowWithoutStatus},
-    tables::pets,
-};
+use crate::{access::Session, pet_row::PetRow, storage::Shared, tables::pets};
 
 /// Number of batches of a worker that are executed at the same time.
 const DISPATCHERS: usize = 2;
@@ -38,11 +31,7 @@ const MAX_ROWS: usize = 500;
 
 /// The reads of one worker.
 pub(crate) struct Reads {
-    file: SqliteFile,
-    capacity: usize,
-    timeout: Duration,
-    metrics: Arc<Metrics>,
-    creates: Arc<Creates>,
+    pub(crate) shared: Arc<Shared>,
     /// Created by the first read, on the runtime of the worker. When it is dropped, the dispatchers end.
     queue: OnceLock<Sender<Read>>,
 }
@@ -51,7 +40,8 @@ pub(crate) struct Reads {
 struct Dispatcher {
     session: Session,
     taker: Taker<Read>,
-    metrics: Arc<Metrics>,
+    /// Dropped after the connection.
+    shared: Arc<Shared>,
 }
 
 enum Read {
@@ -73,43 +63,32 @@ impl Request for Read {
 }
 
 impl Reads {
-    pub(crate) fn new(
-        file: &SqliteFile,
-        settings: &SqliteSettings,
-        metrics: &Arc<Metrics>,
-        creates: &Arc<Creates>,
-    ) -> Self {
-        let (file, metrics, creates) = (file.clone(), Arc::clone(metrics), Arc::clone(creates));
-        let (capacity, timeout) = (settings.max_waiting_reads, settings.timeout);
-        Self { file, capacity, timeout, metrics, creates, queue: OnceLock::new() }
+    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::clone(shared), queue: OnceLock::new() }
     }
 
     pub(crate) async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
-        Ok(self.send(Read::Find(id), &self.metrics.get_timeouts).await?.pop())
+        Ok(self.send(Read::Find(id), &self.shared.metrics.get_timeouts).await?.pop())
     }
 
     pub(crate) async fn list(&self, status: Option<PetStatus>, after: Option<PetId>, limit: usize) -> Rows {
-        self.send(Read::List { status, after, limit }, &self.metrics.list_timeouts).await
+        self.send(Read::List { status, after, limit }, &self.shared.metrics.list_timeouts).await
     }
 
     async fn send(&self, read: Read, timeouts: &Counter) -> Rows {
         let queue = self.queue.get_or_init(|| self.start());
-        queue.send(read, self.timeout, Duration::ZERO).await.unwrap_or_else(|error| {
+        queue.send(read, self.shared.settings.timeout, Duration::ZERO).await.unwrap_or_else(|error| {
             timeouts.inc_by(matches!(error, SendError::NotSent | SendError::NoResponse).into());
             Err(error.into())
         })
     }
 
     fn start(&self) -> Sender<Read> {
-        let (sender, taker) = queue(self.capacity, self.metrics.reads.clone());
+        let shared = &self.shared;
+        let (sender, taker) = queue(shared.settings.max_waiting_reads, shared.metrics.reads.clone());
         for _ in 0..DISPATCHERS {
-            let (session, taker, metrics) = (Session::new(&self.file), taker.clone(), Arc::clone(&self.metrics));
-            let (dispatcher, creates) = (Dispatcher { session, taker, metrics }, Arc::clone(&self.creates));
-            tokio::spawn(async move {
-                dispatcher.run().await;
-                // The writer ends the storage, after the connections for reads are closed.
-                drop(creates);
-            });
+            let (session, taker, shared) = (Session::new(&shared.file), taker.clone(), Arc::clone(shared));
+            tokio::spawn(Dispatcher { session, taker, shared }.run());
         }
         sender
     }
@@ -121,7 +100,7 @@ impl Dispatcher {
             let mut batch = self.taker.take(MAX_ROWS);
             let size = batch.len();
             for pending in &mut batch {
-                pending.sent(size, &self.metrics.reads);
+                pending.sent(size, &self.shared.metrics.reads);
             }
             // A panic drops the batch, which fails its reads.
             let Ok(executed) = self.session.run(|session| execute_all(session, batch)).await else { continue };
@@ -163,13 +142,11 @@ impl Read {
             Self::List { status, after, limit } => (status, after.map_or(0, PetId::get), limit),
         };
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let page = pets::table.filter(pets::id.gt(after)).order(pets::id).limit(limit);
-        let Some(status) = status else {
-            let rows = page.select(PetRow::as_select()).load_iter(connection)?;
-            return rows.map(|row| Pet::try_from(row?)).collect();
-        };
-        let page = page.filter(pets::status.eq(status_number(status)));
-        let rows = page.select(PetRowWithoutStatus::as_select()).load_iter(connection)?;
-        rows.map(|row| Pet::try_from(row?.with_status(status))).collect()
+        let page = pets::table.filter(pets::id.gt(after)).order(pets::id).limit(limit).select(PetRow::as_select());
+        let pet = |row: QueryResult<PetRow>| Pet::try_from(row?);
+        match status.map(status_number) {
+            Some(status) => page.filter(pets::status.eq(status)).load_iter(connection)?.map(pet).collect(),
+            None => page.load_iter(connection)?.map(pet).collect(),
+        }
     }
 }

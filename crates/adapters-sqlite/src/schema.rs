@@ -14,15 +14,16 @@ use std::path::Path;
 
 use animal_store_adapter_kit::SchemaComparison;
 use diesel::{
-    QueryResult, SqliteConnection,
     connection::SimpleConnection,
+    dsl::sql,
     migration::{self, MigrationSource},
     prelude::*,
+    sql_types::Text,
     sqlite::Sqlite,
 };
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
-use crate::{SqliteFileError, tables::__diesel_schema_migrations as records, values::number};
+use crate::{SqliteFileError, values::number};
 
 /// Identifies the files of this program: `anst` in ASCII.
 pub(crate) const APPLICATION_ID: i64 = 0x616e_7374;
@@ -34,7 +35,7 @@ fn compare(connection: &mut SqliteConnection) -> QueryResult<SchemaComparison> {
     const HAS_RECORDS: &str = "SELECT count(*) FROM sqlite_schema WHERE name = '__diesel_schema_migrations'";
     let recorded: Vec<String> = match number(connection, HAS_RECORDS)? {
         0 => Vec::new(),
-        _ => records::table.select(records::version).order(records::version).load(connection)?,
+        _ => sql::<Text>("SELECT version FROM __diesel_schema_migrations ORDER BY version").load(connection)?,
     };
     let migrations = MigrationSource::<Sqlite>::migrations(&MIGRATIONS).expect("embedded migrations can be read");
     let mut versions: Vec<_> = migrations.iter().map(|migration| migration.name().version().to_string()).collect();

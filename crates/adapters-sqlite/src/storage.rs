@@ -14,7 +14,7 @@ use tokio::{task::JoinHandle, time::timeout};
 
 use crate::{
     SqliteFile, SqliteFileError,
-    access::{AccessError, Session, begin},
+    access::{Session, begin},
     creates::Creates,
     metrics::Metrics,
     reads::Reads,
@@ -35,24 +35,22 @@ pub struct SqliteSettings {
 }
 
 /// Storage of a process.
-pub struct SqliteStorage {
-    file: SqliteFile,
-    settings: SqliteSettings,
-    metrics: Arc<Metrics>,
-    creates: Arc<Creates>,
-}
+pub struct SqliteStorage(Arc<Shared>);
 
 /// Repository of one worker, on whose runtime it reads. The writer of creates is that of the process.
-pub struct SqlitePetRepository {
-    reads: Reads,
-    creates: Arc<Creates>,
-}
+pub struct SqlitePetRepository(Reads);
 
-/// Ready if a pet can be read, a transaction of a create can begin, and the path still names the file.
-struct SqliteReadiness {
-    /// The probe does not keep the storage from ending.
-    creates: Weak<Creates>,
-    timeout: Duration,
+/// Ready if a pet can be read, a transaction of a create can begin, and the path still names the file. The probe does
+/// not keep the storage from ending.
+struct SqliteReadiness(Weak<Shared>);
+
+/// What the repositories have in common. After it is dropped, the writer ends; before, all connections for reads are
+/// closed.
+pub(crate) struct Shared {
+    pub(crate) file: SqliteFile,
+    pub(crate) settings: SqliteSettings,
+    pub(crate) metrics: Arc<Metrics>,
+    creates: Creates,
 }
 
 impl SqliteStorage {
@@ -74,19 +72,17 @@ impl SqliteStorage {
         file.connect()?;
         let metrics = Arc::new(Metrics::new(registry.sub_registry_with_prefix("sqlite")));
         let (creates, writer) = Creates::start(file, &settings, &metrics);
-        Ok((Self { file: file.clone(), settings, metrics, creates: Arc::new(creates) }, writer))
+        Ok((Self(Arc::new(Shared { file: file.clone(), settings, metrics, creates })), writer))
     }
 
     /// Returns the repository of one worker.
     pub fn repository(&self) -> SqlitePetRepository {
-        let creates = Arc::clone(&self.creates);
-        let reads = Reads::new(&self.file, &self.settings, &self.metrics, &creates);
-        SqlitePetRepository { reads, creates }
+        SqlitePetRepository(Reads::new(&self.0))
     }
 
     /// Returns the probe of reads and creates.
     pub fn readiness(&self) -> Arc<dyn Readiness> {
-        Arc::new(SqliteReadiness { creates: Arc::downgrade(&self.creates), timeout: self.settings.timeout })
+        Arc::new(SqliteReadiness(Arc::downgrade(&self.0)))
     }
 }
 
@@ -98,38 +94,35 @@ impl PetRepository for SqlitePetRepository {
         after: Option<PetId>,
         limit: usize,
     ) -> Result<Vec<Pet>, StoreFailure> {
-        self.reads.list(status, after, limit).await
+        self.0.list(status, after, limit).await
     }
 
     async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
-        self.reads.find(id).await
+        self.0.find(id).await
     }
 
     async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
-        self.creates.add(request).await
+        self.0.shared.creates.add(request).await
     }
 }
 
 #[async_trait]
 impl Readiness for SqliteReadiness {
     async fn check(&self) -> Result<(), NotReady> {
-        let creates = self.creates.upgrade().ok_or_else(|| NotReady("the storage has ended".into()))?;
-        let mut session = Session::new(creates.file());
-        let wait = self.timeout;
+        let shared = self.0.upgrade().ok_or_else(|| NotReady("the storage has ended".into()))?;
+        let (mut session, wait) = (Session::new(&shared.file), shared.settings.timeout);
         let checked = session.run(move |session| {
-            // The storage ends after this connection.
-            let file = creates.file().clone();
             session.execute(|connection| {
                 number(connection, "SELECT count(*) FROM (SELECT * FROM pets LIMIT 1)")?;
                 begin(connection, wait)?;
                 connection.batch_execute("ROLLBACK")?;
-                Ok(file.check_in_place()?)
+                Ok(shared.file.check_in_place()?)
             })
         });
         match timeout(wait, checked).await {
             Ok(Ok(Ok(()))) => Ok(()),
             Ok(Ok(Err(error))) => Err(NotReady(error.into())),
-            Ok(Err(error)) => Err(NotReady(AccessError::from(error).into())),
+            Ok(Err(error)) => Err(NotReady(error.into())),
             Err(error) => Err(NotReady(error.into())),
         }
     }

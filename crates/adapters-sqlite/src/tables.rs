@@ -55,12 +55,5 @@ diesel::table! {
     }
 }
 
-diesel::table! {
-    /// Records of the migrations that were run, in a table of Diesel.
-    __diesel_schema_migrations (version) {
-        version -> Text,
-    }
-}
-
 diesel::joinable!(api_key_tokens -> api_keys (api_key_id));
 diesel::allow_tables_to_appear_in_same_query!(api_keys, api_key_tokens, api_key_uses);

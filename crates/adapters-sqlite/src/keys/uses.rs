@@ -45,7 +45,7 @@ fn write(connection: &mut SqliteConnection, uses: &PendingUses, now: u64) -> Que
                  SELECT DISTINCT api_key_id, ?, ? FROM api_key_tokens WHERE api_key_id = ?
                  ON CONFLICT DO UPDATE SET last_used_at = max(last_used_at, excluded.last_used_at)",
             );
-            let insertion = insertion.bind::<SmallInt, _>(code(kind)).bind::<BigInt, _>(seconds(*time));
+            let insertion = insertion.bind::<SmallInt, _>(kind as i16).bind::<BigInt, _>(seconds(*time));
             insertion.bind::<Text, _>(id.as_str()).execute(connection)?;
         }
     }
@@ -69,7 +69,7 @@ pub(super) fn read(connection: &mut SqliteConnection, now: SystemTime) -> QueryR
     for (id, kind, last_used_at) in rows {
         let Ok(id) = ApiKeyId::parse(&id) else { continue };
         let last = uses.by_key.entry(id).or_default();
-        match ApiKeyUse::ALL.into_iter().find(|one| code(*one) == kind) {
+        match ApiKeyUse::ALL.into_iter().find(|one| *one as i16 == kind) {
             Some(ApiKeyUse::Request) => last.request = Some(time(last_used_at)),
             Some(ApiKeyUse::GetPet) => last.get_pet = Some(time(last_used_at)),
             // Another release has written it.
@@ -77,14 +77,6 @@ pub(super) fn read(connection: &mut SqliteConnection, now: SystemTime) -> QueryR
         }
     }
     Ok(uses)
-}
-
-/// Number that stands for a kind in the file.
-const fn code(kind: ApiKeyUse) -> i16 {
-    match kind {
-        ApiKeyUse::Request => 0,
-        ApiKeyUse::GetPet => 1,
-    }
 }
 
 fn seconds(since_1970: u64) -> i64 {

@@ -4,6 +4,7 @@ use std::{fs, sync::Arc, time::Duration};
 
 use animal_store_app::ports::{PetRepository, StoreFailure};
 use animal_store_domain::{PetId, PetStatus};
+use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
 
 use crate::{
     sql,
@@ -75,6 +76,34 @@ async fn the_connection_of_a_failed_read_is_replaced() {
     fs::rename(&moved, &path).expect("renamed");
     sql::execute(&path, "ALTER TABLE hidden RENAME TO pets");
     assert_eq!(store.repository.find(pet.id()).await.expect("found"), Some(pet));
+}
+
+/// The id of a pet whose read panics.
+const PANICS: &str = "424242";
+
+fn panicking_connection() -> Option<Box<dyn Instrumentation>> {
+    Some(Box::new(|event: InstrumentationEvent<'_>| {
+        if let InstrumentationEvent::StartQuery { query, .. } = event {
+            assert!(!query.to_string().contains(PANICS), "a panic of the test");
+        }
+    }))
+}
+
+/// One batch has all of them.
+#[tokio::test]
+async fn a_panic_fails_its_batch_and_no_later_read() {
+    set_default_instrumentation(panicking_connection).expect("set");
+    let store = Store::new();
+    let pet = store.add("Rex").await;
+    // More than there are dispatchers.
+    for _ in 0..5 {
+        let panics = store.repository.find(id(PANICS.parse().expect("a number")));
+        let (panicked, found) = tokio::join!(panics, store.repository.find(pet.id()));
+        for failed in [panicked, found] {
+            assert!(matches!(failed, Err(StoreFailure::Unavailable(_))), "{failed:?}");
+        }
+        assert_eq!(store.repository.find(pet.id()).await.expect("found").as_ref(), Some(&pet));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
