@@ -22,7 +22,7 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use crate::{
     SqliteFile, SqliteFileError,
-    file::{FULL, FileConnection, LOCKED, is_corrupt},
+    file::{FULL, LOCKED, is_corrupt},
 };
 
 /// An access to the file failed. The messages do not name the file, except that of [`File`](Self::File).
@@ -71,8 +71,9 @@ pub(crate) fn corrupt(problem: &impl ToString) -> Error {
 
 /// A connection that is opened when it is needed, and replaced after a failure.
 pub(crate) struct Session {
+    /// Closed before the file.
+    connection: Option<SqliteConnection>,
     pub(crate) file: SqliteFile,
-    connection: Option<FileConnection>,
 }
 
 impl Session {

@@ -17,7 +17,6 @@ use super::records;
 use crate::{
     SqliteFile,
     access::{AccessError, corrupt},
-    file::FileConnection,
     pet_row::PetRow,
     tables::pets,
 };
@@ -28,7 +27,8 @@ const CACHE_SIZE: u32 = 1 << 10;
 /// A read transaction on a connection of its own. While it is open, the log (`-wal`) cannot be reset and grows.
 pub struct SqliteSnapshot {
     file: SqliteFile,
-    connection: Arc<Mutex<FileConnection>>,
+    /// With the file, which is closed after it.
+    connection: Arc<Mutex<(SqliteConnection, SqliteFile)>>,
     opened: SystemTime,
 }
 
@@ -44,7 +44,7 @@ impl SqliteSnapshot {
             // The first read, and not BEGIN, decides which state the transaction shows.
             let begin = format!("PRAGMA cache_size = -{CACHE_SIZE}; BEGIN; SELECT id FROM pets LIMIT 1");
             connection.batch_execute(&begin)?;
-            Ok(connection)
+            Ok((connection, opening))
         });
         let connection = opened.await.map_err(|error| error.failure(file.path()))?;
         Ok(Self { file, connection: Arc::new(Mutex::new(connection)), opened: SystemTime::now() })
@@ -56,7 +56,7 @@ impl SqliteSnapshot {
         work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, StoreFailure> {
         let connection = Arc::clone(&self.connection);
-        let read = run(move || Ok(work(&mut connection.lock().unwrap_or_else(PoisonError::into_inner))?));
+        let read = run(move || Ok(work(&mut connection.lock().unwrap_or_else(PoisonError::into_inner).0)?));
         read.await.map_err(|error| error.failure(self.file.path()))
     }
 }

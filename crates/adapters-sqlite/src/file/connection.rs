@@ -24,7 +24,7 @@ pub(super) fn establish(path: &Path, access: Access) -> Result<SqliteConnection,
     let mode = match access {
         Access::Read => "ro",
         // Not `rwc`: SQLite never creates the file.
-        Access::Write => "rw",
+        Access::Write | Access::Migrate => "rw",
     };
     let url = format!("file:{}?mode={mode}", percent_encode(absolute.as_os_str().as_bytes(), ENCODED));
     SqliteConnection::establish(&url).map_err(|error| SqliteFileError::of(path, &error))

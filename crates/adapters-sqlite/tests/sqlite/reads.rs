@@ -4,7 +4,7 @@ use std::{fs, sync::Arc, time::Duration};
 
 use animal_store_app::ports::{PetRepository, StoreFailure};
 use animal_store_domain::{PetId, PetStatus};
-use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
+use diesel::connection::{InstrumentationEvent, set_default_instrumentation};
 
 use crate::{
     sql,
@@ -81,18 +81,16 @@ async fn the_connection_of_a_failed_read_is_replaced() {
 /// The id of a pet whose read panics.
 const PANICS: &str = "424242";
 
-fn panicking_connection() -> Option<Box<dyn Instrumentation>> {
-    Some(Box::new(|event: InstrumentationEvent<'_>| {
-        if let InstrumentationEvent::StartQuery { query, .. } = event {
-            assert!(!query.to_string().contains(PANICS), "a panic of the test");
-        }
-    }))
+fn panic(event: InstrumentationEvent<'_>) {
+    if let InstrumentationEvent::StartQuery { query, .. } = event {
+        assert!(!query.to_string().contains(PANICS), "a panic of the test");
+    }
 }
 
 /// One batch has all of them.
 #[tokio::test]
 async fn a_panic_fails_its_batch_and_no_later_read() {
-    set_default_instrumentation(panicking_connection).expect("set");
+    set_default_instrumentation(|| Some(Box::new(panic))).expect("set");
     let store = Store::new();
     let pet = store.add("Rex").await;
     // More than there are dispatchers.
