@@ -81,7 +81,7 @@ async fn the_connection_of_a_failed_read_is_replaced() {
 /// The id of a pet whose read panics.
 const PANICS: &str = "424242";
 
-fn panic(event: InstrumentationEvent<'_>) {
+fn panic(event: &InstrumentationEvent<'_>) {
     if let InstrumentationEvent::StartQuery { query, .. } = event {
         assert!(!query.to_string().contains(PANICS), "a panic of the test");
     }
@@ -90,7 +90,7 @@ fn panic(event: InstrumentationEvent<'_>) {
 /// One batch has all of them.
 #[tokio::test]
 async fn a_panic_fails_its_batch_and_no_later_read() {
-    set_default_instrumentation(|| Some(Box::new(panic))).expect("set");
+    set_default_instrumentation(|| Some(Box::new(|event: InstrumentationEvent<'_>| panic(&event)))).expect("set");
     let store = Store::new();
     let pet = store.add("Rex").await;
     // More than there are dispatchers.
