@@ -5,7 +5,7 @@
 //!
 //! **Invariant.** Statements run on threads for blocking work ([`Session`]). A failed connection is replaced. A change is
 //! one transaction that holds the write lock from its beginning, so that nothing it has read can change; a file that was
-//! moved gets no commit ([`change`]).
+//! moved gets no commit.
 //!
 //! **Proof.** `tests/sqlite/moved.rs`, `outcomes.rs`, `reads.rs`; the unit tests below.
 
@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_app::ports::StoreFailure;
+use animal_store_app::ports::{Cause, StoreFailure};
 use diesel::{SqliteConnection, connection::SimpleConnection, prelude::*, result::Error};
 use thiserror::Error;
 use tokio::task::{JoinError, spawn_blocking};
@@ -65,8 +65,8 @@ impl AccessError {
 }
 
 /// Returns the error of an invalid row.
-pub(crate) fn corrupt(problem: &impl ToString) -> Error {
-    Error::DeserializationError(problem.to_string().into())
+pub(crate) fn corrupt(problem: impl Into<Cause>) -> Error {
+    Error::DeserializationError(problem.into())
 }
 
 /// A connection that is opened when it is needed, and replaced after a failure.
@@ -117,29 +117,20 @@ impl Session {
         self.run(|session| session.execute(|connection| Ok(connection.transaction(work)?))).await?
     }
 
-    /// Makes a [`change`].
+    /// Makes a change in one commit: all of it, or nothing if it fails, because the connection is closed then. It waits
+    /// for the write lock until the timeout.
     pub(crate) async fn change<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, AccessError> {
         let file = self.file.clone();
-        self.run(move |session| session.execute(|connection| change(&file, connection, work))).await?
+        let change = move |connection: &mut SqliteConnection| {
+            begin(connection, file.timeout())?;
+            let result = work(connection)?;
+            commit(&file, connection).map(|()| result)
+        };
+        self.run(|session| session.execute(change)).await?
     }
-}
-
-/// Makes a change in one commit: all of it, or nothing if it fails. It waits for the write lock until the timeout.
-pub(crate) fn change<T>(
-    file: &SqliteFile,
-    connection: &mut SqliteConnection,
-    work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T>,
-) -> Result<T, AccessError> {
-    begin(connection, file.timeout())?;
-    let result = work(connection);
-    let committed = result.map_err(AccessError::from).and_then(|result| commit(file, connection).map(|()| result));
-    committed.inspect_err(|_| {
-        // If that fails, SQLite has rolled back already.
-        let _ = connection.batch_execute("ROLLBACK");
-    })
 }
 
 /// Commits, if the file is in place. A full disk refuses a part of the log before the end of the commit, so nothing is

@@ -55,7 +55,7 @@ pub(super) fn add(connection: &mut SqliteConnection, records: &[IdempotencyRecor
 }
 
 fn parse((api_key, key_digest, pet_digest, pet_id, expires_at): Row) -> QueryResult<IdempotencyRecord> {
-    let corrupt = |column| corrupt(&format!("table idempotency_keys, API key {api_key:?}, column {column}"));
+    let corrupt = |column| corrupt(format!("table idempotency_keys, API key {api_key:?}, column {column}"));
     let api_key_id = ApiKeyId::parse(&api_key).map_err(|_| corrupt("api_key_id"))?;
     let pet_digest = pet_digest.try_into().map_err(|_| corrupt("pet_digest"))?;
     Ok(IdempotencyRecord {

@@ -96,7 +96,7 @@ fn read_pets(connection: &mut SqliteConnection, after: Option<PetId>, limit: i64
 fn parse((row, created_at): (PetRow, i64)) -> QueryResult<StoredPet> {
     let pet = Pet::try_from(row)?;
     let id = pet.id().get();
-    let invalid = |problem| corrupt(&CorruptRow { column: "created_at", id, problem });
+    let invalid = |problem| corrupt(CorruptRow { column: "created_at", id, problem });
     let created_at = CreationTime::parse(created_at).map_err(|error| invalid(error.to_string()))?;
     Ok(StoredPet { pet, created_at })
 }

@@ -43,7 +43,7 @@ pub(super) enum Select<'a> {
 
 pub(super) fn version(connection: &mut SqliteConnection) -> QueryResult<i64> {
     let version = api_key_state::table.select(api_key_state::version).first(connection).optional()?;
-    version.ok_or_else(|| corrupt(&"table api_key_state has no row"))
+    version.ok_or_else(|| corrupt("table api_key_state has no row"))
 }
 
 /// Reads keys with the tokens that are valid at this time, in the order of their ids. Keys without tokens are included.
@@ -126,7 +126,7 @@ impl KeyRows {
 
     pub(super) fn issued(&self) -> QueryResult<IssuedApiKey> {
         let tokens = self.tokens.iter().map(|token| token.issued(&self.id)).collect::<QueryResult<_>>()?;
-        Ok(IssuedApiKey { key: self.key().map_err(|reason| corrupt(&reason))?, tokens })
+        Ok(IssuedApiKey { key: self.key().map_err(corrupt)?, tokens })
     }
 }
 
@@ -137,7 +137,7 @@ impl TokenRow {
     }
 
     fn issued(&self, id: &str) -> QueryResult<IssuedToken> {
-        let invalid = |problem| corrupt(&format!("API key {id:?}: the {problem} of a token is malformed"));
+        let invalid = |problem| corrupt(format!("API key {id:?}: the {problem} of a token is malformed"));
         if self.last_four.chars().count() > 4 || self.last_four.contains(char::is_control) {
             return Err(invalid("last four characters"));
         }

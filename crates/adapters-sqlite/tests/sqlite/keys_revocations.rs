@@ -14,17 +14,15 @@ use std::{
 use animal_store_adapter_kit::ApiKeySnapshot;
 use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
-    ports::{AddPet, ApiKeyStore, PetRepository, Readiness, StoreFailure},
+    ports::{AddPet, ApiKeyStore, PetRepository, Readiness},
     test_support::new_pet,
 };
-use diesel::connection::SimpleConnection;
 use prometheus_client::registry::Registry;
 use tokio::task::spawn_blocking;
 
 use crate::{
     child,
     keys_support::{Keys, add, find, revoke},
-    sql::{connect, execute},
     store::{Store, TIMEOUT, log_of, open, pause, wait_until},
 };
 
@@ -110,51 +108,6 @@ async fn while_creates_commit_a_key_that_another_process_revokes_is_refused_with
     for create in creates {
         assert!(create.await.expect("no panic") > 0);
     }
-}
-
-/// The tokens are read for longer than they are trusted. Lookups wait meanwhile.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_a_check_takes_longer_than_the_bound_no_revoked_key_is_accepted() {
-    let keys = Keys::new();
-    keys.add("key", "token").await;
-    let directory = Arc::new(keys.directory());
-    let uses = tokio::spawn({
-        let directory = Arc::clone(&directory);
-        async move { last_accepted(&directory, "token").await }
-    });
-    let mut connection = connect(&keys.path());
-    let confirmed = spawn_blocking(move || {
-        let sql = "
-            BEGIN IMMEDIATE;
-            INSERT INTO api_keys VALUES ('other', 'other', 'read', 2);
-            WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers LIMIT 100000)
-            INSERT INTO api_key_tokens SELECT randomblob(32), 'other', 'abcd', number, NULL FROM numbers;
-            DELETE FROM api_key_tokens WHERE api_key_id = 'key';
-            UPDATE api_keys SET version = 2 WHERE id = 'key';
-            UPDATE api_key_state SET version = version + 1;
-            COMMIT";
-        connection.batch_execute(sql).expect("a change");
-        SystemTime::now()
-    });
-    let confirmed = confirmed.await.expect("no panic");
-    assert_within_bound(uses.await.expect("no panic"), confirmed);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_checks_fail_no_key_is_accepted_after_the_bound() {
-    let keys = Keys::new();
-    keys.add("key", "token").await;
-    let directory = keys.directory();
-    assert!(find(&directory, "token").await.expect("found").is_some());
-    execute(&keys.path(), "ALTER TABLE api_key_state RENAME TO hidden");
-    tokio::time::sleep(BOUND).await;
-    assert!(matches!(find(&directory, "token").await, Err(StoreFailure::Unavailable(_))));
-    assert!(directory.check().await.is_err());
-
-    execute(&keys.path(), "ALTER TABLE hidden RENAME TO api_key_state");
-    keys.store.change(revoke("key")).await.expect("revoke");
-    wait_until("checks succeed", async || directory.check().await.is_ok()).await;
-    wait_until("the key is refused", async || find(&directory, "token").await.expect("found").is_none()).await;
 }
 
 /// A file is closed after its last connection.
