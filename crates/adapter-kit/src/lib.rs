@@ -1,12 +1,13 @@
 //! What the adapters of stores share. It knows no store.
 //!
-//! [`queue`] has requests that wait for a batch. [`ApiKeyUseRecord`] writes the uses of API keys. [`Outage`] is a backoff
-//! that logs each reason once. [`SchemaComparison`] compares migrations, and [`PetColumns`] is a row of a table of pets.
+//! [`queue`] has requests that wait for a batch. [`ApiKeySnapshot`] looks API keys up in memory, and [`ApiKeyUseRecord`]
+//! writes their uses. [`Outage`] is a backoff that logs each reason once. [`SchemaComparison`] compares migrations, and [`PetColumns`] is a row of a table of pets.
 //! [`metrics`] registers families of metrics.
 
 #![warn(clippy::future_not_send)]
 
 mod concurrency;
+mod directory;
 pub mod metrics;
 mod outage;
 mod pet_columns;
@@ -14,6 +15,7 @@ pub mod queue;
 mod schema_comparison;
 mod uses;
 
+pub use directory::{ApiKeySnapshot, KeyChanges, KeySource, StoredKey};
 pub use outage::{Outage, OutageLog, backoff};
 pub use pet_columns::{CorruptRow, PetColumns};
 pub use schema_comparison::SchemaComparison;

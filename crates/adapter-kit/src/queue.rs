@@ -10,6 +10,8 @@
 //! **Proof.** `schedules.rs` (orders of steps), `pending/tests.rs` (spans); the tests of the adapters that use it.
 
 mod pending;
+#[cfg(all(test, shuttle))]
+mod schedules;
 
 use std::{
     collections::VecDeque,
@@ -135,23 +137,17 @@ impl<R: Request> Sender<R> {
 }
 
 impl<R: Request> Taker<R> {
-    /// Waits for a request. Returns `false` if the queue is closed and empty.
+    /// Waits for a request. Returns `false` if the queue is closed and empty: the taker has to be dropped.
     pub async fn ready(&self) -> bool {
         loop {
             {
                 let state = self.0.lock();
-                if !state.requests.is_empty() {
-                    return true;
-                }
-                if state.closed {
-                    break;
+                if !state.requests.is_empty() || state.closed {
+                    return !state.requests.is_empty();
                 }
             }
             self.0.changed.notified().await;
         }
-        // Wakes the next taker.
-        self.0.changed.notify_one();
-        false
     }
 
     /// Takes the first requests, up to this number of rows, but at least one if any waits.
@@ -242,6 +238,8 @@ impl<R: Request> Clone for Taker<R> {
 impl<R: Request> Drop for Taker<R> {
     fn drop(&mut self) {
         if self.0.takers.fetch_sub(1, Ordering::AcqRel) > 1 {
+            // This one may have been woken for requests that it has not taken, or for the close.
+            self.0.changed.notify_one();
             return;
         }
         self.0.close();

@@ -7,7 +7,7 @@ use std::{io, os::unix::fs::MetadataExt, path::Path, time::Duration};
 use animal_store_app::Finding;
 use tokio::{task::spawn_blocking, time::timeout};
 
-use crate::{SqliteFile, SqliteFileError, scalar::text};
+use crate::{SqliteFile, SqliteFileError, values::text};
 
 /// The permissions of others than the owner.
 const OTHERS: u32 = 0o077;
@@ -26,10 +26,10 @@ pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
     let opened = SqliteFile::open_read_only(path, wait);
     let file = match &opened {
         Ok(_) => Finding::ok("sqlite.file", path.display().to_string()),
-        Err(error @ SqliteFileError::Pending { .. }) => {
+        Err(error @ SqliteFileError::Pending(..)) => {
             Finding::warning("sqlite.file", error.to_string(), "the next start of the service runs them")
         }
-        Err(error @ SqliteFileError::Missing { .. }) => {
+        Err(error @ SqliteFileError::Missing(_)) => {
             Finding::error("sqlite.file", error.to_string(), "check the path; a start of the service creates the file")
         }
         Err(error) => Finding::error("sqlite.file", error.to_string(), "resolve this: the service does not start"),

@@ -14,51 +14,44 @@
 
 mod checks;
 mod connection;
-mod creation;
+mod error;
 mod identity;
 
 use std::{
-    ops::{Deref, DerefMut},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
 
-use animal_store_app::SchemaComparison;
+use animal_store_adapter_kit::{SchemaComparison, metrics::Count};
 use diesel::SqliteConnection;
 use prometheus_client::registry::Registry;
 
+pub use self::error::SqliteFileError;
+pub(crate) use self::{
+    checks::create,
+    connection::connect_once,
+    error::{FULL, LOCKED, is_corrupt},
+    identity::log_path,
+};
 use self::{
     checks::{check_exists, connect_checked, connect_to_write},
     connection::{configure, establish},
     identity::Identity,
 };
-pub(crate) use self::{connection::connect_once, creation::create, identity::log_path};
-use crate::{SqliteFileError, metrics::Count, schema};
+use crate::schema;
 
 /// An open file with the current schema. It is closed after the last clone, and the last connection, is dropped.
 #[derive(Clone)]
 pub struct SqliteFile(Arc<OpenFile>);
 
-/// A connection to the file. It keeps the file open.
-pub(crate) struct FileConnection {
-    connection: SqliteConnection,
-    /// Dropped after the connection.
-    _file: SqliteFile,
-}
-
-/// How the connections to a file use it.
+/// How a process uses a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
     Write,
-}
-
-/// What to do with pending migrations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pending {
-    Refuse,
-    Run,
+    /// Writes, and runs pending migrations.
+    Migrate,
 }
 
 struct OpenFile {
@@ -78,7 +71,7 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn open(path: &Path, timeout: Duration) -> Result<Self, SqliteFileError> {
-        Ok(Self::open_with(path, timeout, Access::Write, Pending::Refuse)?.0)
+        Ok(Self::open_with(path, timeout, Access::Write)?.0)
     }
 
     /// Opens an existing file with the current schema, without a permission to write it.
@@ -86,7 +79,7 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn open_read_only(path: &Path, timeout: Duration) -> Result<Self, SqliteFileError> {
-        Ok(Self::open_with(path, timeout, Access::Read, Pending::Refuse)?.0)
+        Ok(Self::open_with(path, timeout, Access::Read)?.0)
     }
 
     /// Opens an existing file, and brings its schema up to date. Returns the migrations that were run as well.
@@ -94,7 +87,7 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn migrate(path: &Path, timeout: Duration) -> Result<(Self, Vec<String>), SqliteFileError> {
-        Self::open_with(path, timeout, Access::Write, Pending::Run)
+        Self::open_with(path, timeout, Access::Migrate)
     }
 
     /// Like [`migrate`](Self::migrate), and creates the file with mode 0600 if neither it nor its log exists.
@@ -102,7 +95,7 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn create_or_migrate(path: &Path, timeout: Duration) -> Result<Self, SqliteFileError> {
-        if matches!(check_exists(path), Err(SqliteFileError::Missing { .. })) {
+        if matches!(check_exists(path), Err(SqliteFileError::Missing(_))) {
             create(path)?;
         }
         Ok(Self::migrate(path, timeout)?.0)
@@ -116,26 +109,19 @@ impl SqliteFile {
         Ok(connect_checked(path, Access::Read, Duration::ZERO)?.1.pending)
     }
 
-    fn open_with(
-        path: &Path,
-        timeout: Duration,
-        access: Access,
-        migrations: Pending,
-    ) -> Result<(Self, Vec<String>), SqliteFileError> {
+    fn open_with(path: &Path, timeout: Duration, access: Access) -> Result<(Self, Vec<String>), SqliteFileError> {
         let before = Identity::of(path, access).ok();
         // A connection that may write would write the log into a file that is refused, and remove the log.
         let (checked, compared) = match connect_checked(path, Access::Read, timeout) {
             // A crash may have left a rollback journal, which only a connection that may write can apply.
-            Err(SqliteFileError::NotWritable { .. }) if access == Access::Write => {
-                connect_checked(path, access, timeout)?
-            }
+            Err(SqliteFileError::NotWritable(..)) if access != Access::Read => connect_checked(path, access, timeout)?,
             checked => checked?,
         };
         let SchemaComparison { pending, newer, is_new, .. } = compared;
         // Another process is creating it. One that is empty was left by a start that was killed.
-        let is_created = access == Access::Write && is_new && path.metadata().is_ok_and(|file| file.len() > 0);
-        if !pending.is_empty() && migrations == Pending::Refuse && !is_created {
-            return Err(SqliteFileError::Pending { path: path.to_owned(), migrations: pending });
+        let is_created = access != Access::Read && is_new && path.metadata().is_ok_and(|file| file.len() > 0);
+        if !pending.is_empty() && access != Access::Migrate && !is_created {
+            return Err(SqliteFileError::Pending(path.to_owned(), pending));
         }
         if !newer.is_empty() {
             let migrations = newer.join(", ");
@@ -143,11 +129,11 @@ impl SqliteFile {
         }
         let mut connection = match access {
             Access::Read => checked,
-            Access::Write => connect_to_write(path, timeout)?,
+            Access::Write | Access::Migrate => connect_to_write(path, timeout)?,
         };
-        let identity = Identity::of(path, access).map_err(|error| unavailable(path, &error))?;
+        let identity = Identity::of(path, access).map_err(|error| SqliteFileError::of(path, &error))?;
         if !before.is_some_and(|before| identity.has_file_of(&before)) {
-            return Err(SqliteFileError::Replaced { path: path.to_owned() });
+            return Err(SqliteFileError::Replaced(path.to_owned()));
         }
         let done = if pending.is_empty() { pending } else { schema::migrate(path, &mut connection)? };
         let in_place = Count::default();
@@ -173,7 +159,7 @@ impl SqliteFile {
         let OpenFile { path, access, identity, in_place, .. } = &*self.0;
         let is_in_place = Identity::of(path, *access).is_ok_and(|current| current == *identity);
         let was_in_place = in_place.inner().swap(is_in_place.into(), Ordering::Relaxed) == 1;
-        let error = || SqliteFileError::Replaced { path: path.clone() };
+        let error = || SqliteFileError::Replaced(path.clone());
         match (was_in_place, is_in_place) {
             (true, false) => tracing::error!("{}", error()),
             (false, true) => tracing::info!(file = %path.display(), "the file is back"),
@@ -184,7 +170,7 @@ impl SqliteFile {
 
     /// Whether connections may write.
     pub(crate) fn is_writable(&self) -> bool {
-        self.0.access == Access::Write
+        self.0.access != Access::Read
     }
 
     /// Longest wait for another process.
@@ -192,42 +178,19 @@ impl SqliteFile {
         self.0.timeout
     }
 
-    /// Returns an error about this file.
-    pub(crate) fn unavailable(&self, reason: &impl ToString) -> SqliteFileError {
-        unavailable(self.path(), reason)
-    }
-
-    /// Opens a connection to the file that was opened, and to no other.
-    pub(crate) fn connect(&self) -> Result<FileConnection, SqliteFileError> {
+    /// Opens a connection to the file that was opened, and to no other. It has to be closed before this is dropped.
+    pub(crate) fn connect(&self) -> Result<SqliteConnection, SqliteFileError> {
         self.check_in_place()?;
         let mut connection = establish(self.path(), self.0.access)?;
         // Reading another file with this log could write the log into that file.
         self.check_in_place()?;
         configure(self.path(), &mut connection, self.0.timeout)?;
-        Ok(FileConnection { connection, _file: self.clone() })
+        Ok(connection)
     }
-}
-
-fn unavailable(path: &Path, reason: &impl ToString) -> SqliteFileError {
-    SqliteFileError::Unavailable { path: path.to_owned(), reason: reason.to_string() }
 }
 
 impl std::fmt::Debug for SqliteFile {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_tuple("SqliteFile").field(&self.path()).finish()
-    }
-}
-
-impl Deref for FileConnection {
-    type Target = SqliteConnection;
-
-    fn deref(&self) -> &SqliteConnection {
-        &self.connection
-    }
-}
-
-impl DerefMut for FileConnection {
-    fn deref_mut(&mut self) -> &mut SqliteConnection {
-        &mut self.connection
     }
 }

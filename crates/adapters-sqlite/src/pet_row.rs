@@ -1,7 +1,8 @@
-//! All code that depends on the members of a pet: its row and the decoding of it, and the values of an INSERT.
+//! All code that depends on the members of a pet: the columns of a SELECT and their decoding, and the values of an INSERT.
 
-use animal_store_app::{PetColumns, ports::StoreFailure, status_number};
-use animal_store_domain::{NewPet, Pet, PetName, PetNameError, PetStatus};
+use animal_store_adapter_kit::PetColumns;
+use animal_store_app::status_number;
+use animal_store_domain::{NewPet, Pet, PetName, PetNameError};
 use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
     prelude::*,
@@ -9,7 +10,7 @@ use diesel::{
     sqlite::{Sqlite, SqliteValue},
 };
 
-use crate::schema::tables::pets;
+use crate::{access::corrupt, tables::pets};
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = pets, check_for_backend(Sqlite))]
@@ -20,15 +21,6 @@ pub(crate) struct PetRow {
     status: Option<i16>,
 }
 
-/// A row of a list by status.
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = pets, check_for_backend(Sqlite))]
-pub(crate) struct PetRowWithoutStatus {
-    id: i64,
-    name: StoredName,
-    category_id: i64,
-}
-
 /// What every INSERT writes beside the id: that of a create, and that of a copy.
 #[derive(Insertable)]
 #[diesel(table_name = pets, treat_none_as_default_value = false)]
@@ -37,12 +29,6 @@ pub(crate) struct NewPetRow<'a> {
     category_id: i64,
     status: Option<i16>,
     created_at: i64,
-}
-
-impl PetRowWithoutStatus {
-    pub(crate) fn with_status(self, status: PetStatus) -> PetRow {
-        PetRow { id: self.id, name: self.name, category_id: self.category_id, status: Some(status_number(status)) }
-    }
 }
 
 impl<'a> NewPetRow<'a> {
@@ -58,11 +44,12 @@ impl<'a> NewPetRow<'a> {
 }
 
 impl TryFrom<PetRow> for Pet {
-    type Error = StoreFailure;
+    type Error = diesel::result::Error;
 
-    fn try_from(row: PetRow) -> Result<Self, StoreFailure> {
+    fn try_from(row: PetRow) -> QueryResult<Self> {
         let PetRow { id, name: StoredName(name), category_id, status } = row;
-        Ok(Self::try_from(PetColumns { id, name, category_id, status })?)
+        let pet = Self::try_from(PetColumns { id, name, category_id, status });
+        pet.map_err(corrupt)
     }
 }
 

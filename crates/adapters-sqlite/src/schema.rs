@@ -8,12 +8,128 @@
 //! records the version of a migration, such as `0001expand`, from which an older program derives whether the migration
 //! only expanded the schema, which is harmless, or contracted it.
 //!
-//! **Proof.** `tests/sqlite/migrations.rs`, and the unit tests of `migrations`.
+//! **Proof.** `tests/sqlite/migrations.rs`, and the unit tests below.
 
-mod migrations;
-pub(crate) mod tables;
+use std::path::Path;
 
-pub(crate) use migrations::{check, migrate};
+use animal_store_adapter_kit::SchemaComparison;
+use diesel::{
+    connection::SimpleConnection,
+    dsl::sql,
+    migration::{self, MigrationSource},
+    prelude::*,
+    sql_types::Text,
+    sqlite::Sqlite,
+};
+use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
+
+use crate::{SqliteFileError, values::number};
 
 /// Identifies the files of this program: `anst` in ASCII.
 pub(crate) const APPLICATION_ID: i64 = 0x616e_7374;
+
+const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
+
+/// Compares the migrations of this program with the recorded ones.
+fn compare(connection: &mut SqliteConnection) -> QueryResult<SchemaComparison> {
+    const HAS_RECORDS: &str = "SELECT count(*) FROM sqlite_schema WHERE name = '__diesel_schema_migrations'";
+    let recorded: Vec<String> = match number(connection, HAS_RECORDS)? {
+        0 => Vec::new(),
+        _ => sql::<Text>("SELECT version FROM __diesel_schema_migrations ORDER BY version").load(connection)?,
+    };
+    let migrations = MigrationSource::<Sqlite>::migrations(&MIGRATIONS).expect("embedded migrations can be read");
+    let mut versions: Vec<_> = migrations.iter().map(|migration| migration.name().version().to_string()).collect();
+    versions.sort_unstable();
+    Ok(SchemaComparison::from_versions(versions, &recorded))
+}
+
+/// Returns the comparison if this program works with the schema after the pending migrations.
+pub(crate) fn check(path: &Path, connection: &mut SqliteConnection) -> Result<SchemaComparison, SqliteFileError> {
+    let compared = compare(connection).map_err(|error| SqliteFileError::of(path, &error))?;
+    let path = path.to_owned();
+    if compared.is_older_layout {
+        return Err(SqliteFileError::OlderLayout(path));
+    }
+    if !compared.contracted.is_empty() {
+        return Err(SqliteFileError::Newer(path, compared.contracted));
+    }
+    Ok(compared)
+}
+
+/// Runs the pending migrations, one process at a time, and returns their versions.
+pub(crate) fn migrate(path: &Path, connection: &mut SqliteConnection) -> Result<Vec<String>, SqliteFileError> {
+    if check(path, connection)?.pending.is_empty() {
+        return Ok(Vec::new());
+    }
+    run(connection, MIGRATIONS).map_err(|error| match SqliteFileError::of(path, &error) {
+        // A full disk, for example, is not a failure of the migration itself.
+        SqliteFileError::Unavailable(path, reason) => SqliteFileError::Migration(path, reason),
+        error => error,
+    })
+}
+
+/// SQLite ignores a change of `foreign_keys` within a transaction.
+fn run(connection: &mut SqliteConnection, source: impl MigrationSource<Sqlite>) -> migration::Result<Vec<String>> {
+    connection.batch_execute("PRAGMA foreign_keys = OFF")?;
+    let done = connection.immediate_transaction(|connection| {
+        connection.batch_execute(&format!("PRAGMA application_id = {APPLICATION_ID}"))?;
+        // Another process may have run some of them meanwhile.
+        let done = connection.run_pending_migrations(source)?.iter().map(ToString::to_string).collect();
+        match number(connection, "SELECT count(*) FROM pragma_foreign_key_check")? {
+            0 => Ok(done),
+            rows => Err(format!("{rows} rows would refer to rows that do not exist").into()),
+        }
+    });
+    connection.batch_execute("PRAGMA foreign_keys = ON")?;
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use diesel_migrations::FileBasedMigrations;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const KEY: &str = "INSERT INTO api_keys VALUES ('key', 'label', 'read', 1);
+        INSERT INTO api_key_tokens (digest, api_key_id, last_four, created_at) VALUES (x'00', 'key', 'last', 0);";
+
+    fn database() -> SqliteConnection {
+        let mut connection = SqliteConnection::establish(":memory:").unwrap();
+        connection.batch_execute("PRAGMA foreign_keys = ON").unwrap();
+        run(&mut connection, MIGRATIONS).unwrap();
+        connection.batch_execute(KEY).unwrap();
+        connection
+    }
+
+    /// Runs a migration of another release.
+    fn migrate(connection: &mut SqliteConnection, up: &str) -> migration::Result<Vec<String>> {
+        let folder = TempDir::new().unwrap();
+        let migration = folder.path().join("0002-contract_test");
+        fs::create_dir(&migration).unwrap();
+        fs::write(migration.join("up.sql"), up).unwrap();
+        run(connection, FileBasedMigrations::from_path(folder.path()).unwrap())
+    }
+
+    #[test]
+    fn a_table_that_others_refer_to_can_be_rebuilt() {
+        let mut connection = database();
+        let rebuild = "CREATE TABLE new (id TEXT NOT NULL PRIMARY KEY, label TEXT NOT NULL, scopes TEXT NOT NULL,
+            version INTEGER NOT NULL);
+            INSERT INTO new SELECT * FROM api_keys; DROP TABLE api_keys; ALTER TABLE new RENAME TO api_keys;";
+        assert_eq!(migrate(&mut connection, rebuild).unwrap(), ["0002contract"]);
+        assert_eq!(number(&mut connection, "SELECT count(*) FROM api_key_tokens").unwrap(), 1);
+        assert_eq!(number(&mut connection, "PRAGMA foreign_keys").unwrap(), 1);
+    }
+
+    #[test]
+    fn a_migration_that_breaks_a_reference_changes_nothing() {
+        let mut connection = database();
+        let error = migrate(&mut connection, "DELETE FROM api_keys").unwrap_err();
+        assert!(error.to_string().starts_with("1 rows would refer"), "{error}");
+        assert_eq!(number(&mut connection, "SELECT count(*) FROM api_keys").unwrap(), 1);
+        assert_eq!(compare(&mut connection).unwrap().contracted, Vec::<String>::new());
+    }
+}

@@ -1,46 +1,129 @@
-use std::sync::Arc;
+//! The storage of pets: every request of the service, its settings, its start and its probe.
 
-use animal_store_app::ports::Readiness;
-use prometheus_client::registry::Registry;
-use tokio::{sync::mpsc, task::JoinHandle};
-
-use crate::{
-    SqliteFile, SqliteFileError, SqlitePetRepository, SqliteSettings, creates::Creates, metrics::Metrics,
-    readiness::SqliteReadiness, reads::Reads, threads::Threads,
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
 };
 
-/// Storage of a process: the threads that read and write pets in a file.
-pub struct SqliteStorage(Arc<Threads>);
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, NotReady, PetRepository, Readiness, StoreFailure};
+use animal_store_domain::{Pet, PetId, PetStatus};
+use async_trait::async_trait;
+use diesel::connection::SimpleConnection;
+use prometheus_client::registry::Registry;
+use tokio::{task::JoinHandle, time::timeout};
+
+use crate::{
+    SqliteFile, SqliteFileError,
+    access::{Session, begin},
+    creates::Creates,
+    metrics::Metrics,
+    reads::Reads,
+    values::number,
+};
+
+/// How the adapter uses its file. Every duration is greater than zero.
+#[derive(Debug, Clone)]
+pub struct SqliteSettings {
+    /// Longest time that a request waits in a queue, and longest wait for the lock of another process.
+    pub timeout: Duration,
+    /// Capacity of the queue for reads of each worker.
+    pub max_waiting_reads: usize,
+    /// Capacity of the queue for creates.
+    pub max_waiting_creates: usize,
+    /// How long an idempotency key is kept, in whole milliseconds.
+    pub idempotency_retention: Duration,
+}
+
+/// Storage of a process.
+pub struct SqliteStorage(Arc<Shared>);
+
+/// Repository of one worker, on whose runtime it reads. The writer of creates is that of the process.
+pub struct SqlitePetRepository(Reads);
+
+/// Ready if a pet can be read, a transaction of a create can begin, and the path still names the file. The probe does
+/// not keep the storage from ending.
+struct SqliteReadiness(Weak<Shared>);
+
+/// What the repositories have in common. After it is dropped, the writer ends; before, all connections for reads are
+/// closed.
+pub(crate) struct Shared {
+    pub(crate) file: SqliteFile,
+    pub(crate) settings: SqliteSettings,
+    pub(crate) metrics: Arc<Metrics>,
+    creates: Creates,
+}
 
 impl SqliteStorage {
-    /// Starts the threads, on the current runtime. Metrics are registered with the prefix `sqlite`.
+    /// Starts the writer, on the current runtime. Metrics are registered with the prefix `sqlite`.
     ///
-    /// The returned task ends after this and the last repository are dropped, all queued creates have their outcome,
-    /// and the threads have ended.
+    /// The returned task ends after this and the last repository are dropped, all queued creates have their outcome, and
+    /// the connections are closed.
     ///
     /// # Errors
     /// If a connection to the file cannot be opened.
-    #[expect(clippy::needless_pass_by_value, reason = "the settings of a storage are its own")]
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
     pub fn start(
         file: &SqliteFile,
         settings: SqliteSettings,
         registry: &mut Registry,
     ) -> Result<(Self, JoinHandle<()>), SqliteFileError> {
+        file.connect()?;
         let metrics = Arc::new(Metrics::new(registry.sub_registry_with_prefix("sqlite")));
-        let (running, mut ended) = mpsc::channel(1);
-        let reads = Reads::start(file, &settings, &metrics, &running)?;
-        let creates = Creates::start(file, &settings, &metrics, &running)?;
-        let threads = tokio::spawn(async move { while ended.recv().await.is_some() {} });
-        Ok((Self(Arc::new(Threads { reads, creates })), threads))
+        let (creates, writer) = Creates::start(file, &settings, &metrics);
+        Ok((Self(Arc::new(Shared { file: file.clone(), settings, metrics, creates })), writer))
     }
 
-    /// Returns a repository for any number of workers.
+    /// Returns the repository of one worker.
     pub fn repository(&self) -> SqlitePetRepository {
-        SqlitePetRepository(Arc::clone(&self.0))
+        SqlitePetRepository(Reads::new(&self.0))
     }
 
     /// Returns the probe of reads and creates.
     pub fn readiness(&self) -> Arc<dyn Readiness> {
         Arc::new(SqliteReadiness(Arc::downgrade(&self.0)))
+    }
+}
+
+#[async_trait]
+impl PetRepository for SqlitePetRepository {
+    async fn list(
+        &self,
+        status: Option<PetStatus>,
+        after: Option<PetId>,
+        limit: usize,
+    ) -> Result<Vec<Pet>, StoreFailure> {
+        self.0.list(status, after, limit).await
+    }
+
+    async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
+        self.0.find(id).await
+    }
+
+    async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
+        self.0.shared.creates.add(request).await
+    }
+}
+
+#[async_trait]
+impl Readiness for SqliteReadiness {
+    async fn check(&self) -> Result<(), NotReady> {
+        let shared = self.0.upgrade().ok_or_else(|| NotReady("the storage has ended".into()))?;
+        let (mut session, wait) = (Session::new(&shared.file), shared.settings.timeout);
+        let checked = session.run(move |session| {
+            session.execute(|connection| {
+                number(connection, "SELECT count(*) FROM (SELECT * FROM pets LIMIT 1)")?;
+                begin(connection, wait)?;
+                connection.batch_execute("ROLLBACK")?;
+                Ok(shared.file.check_in_place()?)
+            })
+        });
+        match timeout(wait, checked).await {
+            Ok(Ok(Ok(()))) => Ok(()),
+            Ok(Ok(Err(error))) => Err(NotReady(error.into())),
+            Ok(Err(error)) => Err(NotReady(error.into())),
+            Err(error) => Err(NotReady(error.into())),
+        }
     }
 }

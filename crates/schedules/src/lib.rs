@@ -7,15 +7,15 @@
 
 mod check;
 mod clock;
-mod condvar;
-mod mutex;
 mod notify;
 mod timer;
 
 pub use check::{chance, check, scheduling_point};
 pub use clock::Instant;
-pub use condvar::{Condvar, WaitTimeoutResult};
-pub use mutex::{Mutex, MutexGuard};
 pub use notify::Notify;
-pub use shuttle::{future, rand, sync::atomic, thread};
+pub use shuttle::{
+    future, rand,
+    sync::{Mutex, MutexGuard, atomic},
+    thread,
+};
 pub use timer::{Elapsed, sleep, timeout, timeout_at};

@@ -29,17 +29,23 @@ CREATE TABLE idempotency_keys (
 -- For the sweep.
 CREATE INDEX idempotency_keys_expires_at ON idempotency_keys (expires_at);
 
+-- A key without valid tokens does not exist. The row of a revoked key stays, so that directories see the change.
 CREATE TABLE api_keys (
-    id     TEXT NOT NULL PRIMARY KEY,
-    label  TEXT NOT NULL,
+    id      TEXT    NOT NULL PRIMARY KEY,
+    label   TEXT    NOT NULL,
     -- `read`, `write` or `read,write`.
-    scopes TEXT NOT NULL
+    scopes  TEXT    NOT NULL,
+    -- The version of `api_key_state` after the last change of the key.
+    version INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- For directories, which read the keys that have changed.
+CREATE INDEX api_keys_version ON api_keys (version);
 
 CREATE TABLE api_key_tokens (
     -- SHA-256 of the token.
     digest     BLOB    NOT NULL PRIMARY KEY,
-    api_key_id TEXT    NOT NULL REFERENCES api_keys (id) ON DELETE CASCADE,
+    api_key_id TEXT    NOT NULL REFERENCES api_keys (id),
     last_four  TEXT    NOT NULL,
     -- In milliseconds since 1970.
     created_at INTEGER NOT NULL,
@@ -52,7 +58,7 @@ CREATE INDEX api_key_tokens_api_key_id ON api_key_tokens (api_key_id);
 -- One row.
 CREATE TABLE api_key_state (
     id         INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
-    -- Each change of the API keys increases it: a directory compares it with the version that it has read.
+    -- Each change of an API key increases it: a directory compares it with the version that it has read.
     version    INTEGER NOT NULL,
     -- When the record of uses began, a whole minute, in seconds since 1970; NULL: no use was recorded.
     uses_since INTEGER NULL
@@ -61,7 +67,7 @@ CREATE TABLE api_key_state (
 INSERT INTO api_key_state (id, version) VALUES (1, 0);
 
 CREATE TABLE api_key_uses (
-    api_key_id   TEXT    NOT NULL REFERENCES api_keys (id) ON DELETE CASCADE,
+    api_key_id   TEXT    NOT NULL REFERENCES api_keys (id),
     -- 0 any request, 1 getPet.
     kind         INTEGER NOT NULL,
     -- A whole minute, in seconds since 1970.

@@ -60,7 +60,7 @@ impl NewBackup {
         let written = spawn_blocking(move || -> Result<(), Failure> {
             file::create(&path)?;
             let path = path.to_str().ok_or("the path is not UTF-8")?;
-            sql_query("VACUUM INTO ?").bind::<Text, _>(path).execute(&mut *file.connect()?)?;
+            sql_query("VACUUM INTO ?").bind::<Text, _>(path).execute(&mut file.connect()?)?;
             Ok(())
         });
         written.await.unwrap_or_else(|error| Err(error.into())).map_err(|error| self.error(&*error))

@@ -11,11 +11,10 @@ use diesel::{
     sql_types::{Binary, Bool, Text},
 };
 
-use super::BulkError;
 use crate::{
-    change::AccessError,
-    schema::tables::idempotency_keys,
-    time::{from_milliseconds, milliseconds},
+    access::corrupt,
+    tables::idempotency_keys,
+    values::{from_milliseconds, milliseconds},
 };
 
 /// The columns, in the order of the table.
@@ -27,7 +26,7 @@ pub(super) fn read(
     after: Option<&IdempotencyKey>,
     limit: i64,
     now: SystemTime,
-) -> Result<Vec<IdempotencyRecord>, BulkError> {
+) -> QueryResult<Vec<IdempotencyRecord>> {
     use idempotency_keys::{api_key_id, expires_at, key_digest, table};
     let (api_key, digest) = after.map_or(("", &[][..]), |key| (key.api_key().as_str(), &key.digest()[..]));
     // A comparison of both columns at once is one range of the primary key.
@@ -39,7 +38,7 @@ pub(super) fn read(
 }
 
 /// Adds the records whose keys do not exist, or have expired.
-pub(super) fn add(connection: &mut SqliteConnection, records: &[IdempotencyRecord]) -> Result<(), BulkError> {
+pub(super) fn add(connection: &mut SqliteConnection, records: &[IdempotencyRecord]) -> QueryResult<()> {
     use idempotency_keys::{api_key_id, expires_at, key_digest, pet_digest, pet_id, table};
     let now = milliseconds(SystemTime::now());
     for record in records {
@@ -55,9 +54,8 @@ pub(super) fn add(connection: &mut SqliteConnection, records: &[IdempotencyRecor
     Ok(())
 }
 
-fn parse((api_key, key_digest, pet_digest, pet_id, expires_at): Row) -> Result<IdempotencyRecord, BulkError> {
-    let corrupt =
-        |column| AccessError::Corrupt(format!("table idempotency_keys, API key {api_key:?}, column {column}"));
+fn parse((api_key, key_digest, pet_digest, pet_id, expires_at): Row) -> QueryResult<IdempotencyRecord> {
+    let corrupt = |column| corrupt(format!("table idempotency_keys, API key {api_key:?}, column {column}"));
     let api_key_id = ApiKeyId::parse(&api_key).map_err(|_| corrupt("api_key_id"))?;
     let pet_digest = pet_digest.try_into().map_err(|_| corrupt("pet_digest"))?;
     Ok(IdempotencyRecord {

@@ -1,27 +1,41 @@
-//! The checks of a file before it is used.
+//! The checks of a file before it is used, and its creation.
 
 use std::{
-    fs::File,
+    fs::{File, OpenOptions, Permissions},
     io::{self, ErrorKind},
     mem::ManuallyDrop,
-    os::unix::fs::FileExt,
-    path::Path,
+    os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, absolute},
     time::Duration,
 };
 
-use animal_store_app::SchemaComparison;
+use animal_store_adapter_kit::SchemaComparison;
 use diesel::{SqliteConnection, connection::SimpleConnection};
 
 use super::{
-    Access,
+    Access, SqliteFileError,
     connection::connect,
     identity::{folder_of, log_paths},
 };
 use crate::{
-    SqliteFileError,
-    scalar::{number, text},
     schema::{self, APPLICATION_ID},
+    values::{number, text},
 };
+
+/// The owner may read and write.
+const MODE: u32 = 0o600;
+
+/// Creates an empty file with mode 0600, which SQLite also gives to the files beside it.
+pub(crate) fn create(path: &Path) -> Result<(), SqliteFileError> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
+    // The umask may have removed permissions of the owner.
+    let created = file.and_then(|file| file.set_permissions(Permissions::from_mode(MODE)));
+    match created.and_then(|()| File::open(folder_of(&absolute(path)?))?.sync_all()) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(SqliteFileError::of_creation(path, &error)),
+        // Another process has just created it, or it is a symbolic link to a missing file.
+        _ => Ok(()),
+    }
+}
 
 /// Checks that the file exists and that this program can use it.
 pub(super) fn connect_checked(
@@ -43,23 +57,19 @@ pub(super) fn check_exists(path: &Path) -> Result<(), SqliteFileError> {
     let log = logs.pop().expect("it has that of the path");
     // Before the file: a first start writes the log after the file.
     let size = log.metadata().map(|log| log.len());
-    let path = path.to_owned();
+    let is_missing = |error: &io::Error| error.kind() == ErrorKind::NotFound;
     let lost = match (path.metadata(), size) {
-        (Ok(file), _) if file.is_dir() => return Err(SqliteFileError::IsFolder { path }),
-        (Ok(file), Ok(1..)) if file.len() == 0 || !has_log(&path).unwrap_or(true) => Some(log),
+        (Ok(file), _) if file.is_dir() => return Err(SqliteFileError::IsFolder(path.to_owned())),
+        (Ok(file), Ok(1..)) if file.len() == 0 || !has_log(path).unwrap_or(true) => Some(log),
         // If the log is empty, it is that of a process that still has the file open.
-        (Err(error), Ok(_)) if error.kind() == ErrorKind::NotFound => Some(log),
-        (Err(error), Err(_)) if error.kind() == ErrorKind::NotFound => {
-            let has_folder = folder_of(&path).is_dir();
-            return Err(if has_folder {
-                SqliteFileError::Missing { path }
-            } else {
-                SqliteFileError::NoFolder { path }
-            });
+        (Err(error), Ok(_)) if is_missing(&error) => Some(log),
+        (Err(error), Err(_)) if is_missing(&error) && folder_of(path).is_dir() => {
+            return Err(SqliteFileError::Missing(path.to_owned()));
         }
+        (Err(error), Err(_)) if is_missing(&error) => return Err(SqliteFileError::NoFolder(path.to_owned())),
         _ => logs.into_iter().find(|log| log.metadata().is_ok_and(|log| log.len() > 0)),
     };
-    lost.map_or(Ok(()), |log| Err(SqliteFileError::Lost { path, log }))
+    lost.map_or(Ok(()), |log| Err(SqliteFileError::Lost(path.to_owned(), log)))
 }
 
 /// Whether the format of the file is the one with a log (<https://sqlite.org/fileformat.html>, offset 18); a backup has
@@ -72,16 +82,13 @@ fn has_log(path: &Path) -> io::Result<bool> {
 }
 
 fn check_program(path: &Path, connection: &mut SqliteConnection) -> Result<(), SqliteFileError> {
-    let mut query = |query| {
-        let result = number(connection, query);
-        result.map_err(|error| SqliteFileError::from_message(path, &error.to_string()))
-    };
+    let mut query = |query| number(connection, query).map_err(|error| SqliteFileError::of(path, &error));
     // In this order: another process may run the first migration, which sets the id and creates the tables, meanwhile.
     let (objects, application_id) = (query("SELECT count(*) FROM sqlite_schema")?, query("PRAGMA application_id")?);
     if application_id == APPLICATION_ID || (application_id, objects) == (0, 0) {
         Ok(())
     } else {
-        Err(SqliteFileError::OtherProgram { path: path.to_owned() })
+        Err(SqliteFileError::OtherProgram(path.to_owned()))
     }
 }
 
@@ -92,6 +99,6 @@ pub(super) fn connect_to_write(path: &Path, timeout: Duration) -> Result<SqliteC
     // BEGIN IMMEDIATE alone succeeds without a permission to write.
     let write = format!("BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID}; ROLLBACK;");
     let writable = kept.and_then(|_| connection.batch_execute(&write));
-    writable.map_err(|error| SqliteFileError::from_message(path, &error.to_string()))?;
+    writable.map_err(|error| SqliteFileError::of(path, &error))?;
     Ok(connection)
 }

@@ -7,8 +7,7 @@ use std::{
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
-use super::{Access, unavailable};
-use crate::SqliteFileError;
+use super::{Access, SqliteFileError};
 
 /// Size to which SQLite shortens the log after a checkpoint, in bytes. A burst of creates may leave a larger one.
 const LOG_SIZE_LIMIT: u32 = 64 << 20;
@@ -21,14 +20,14 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'
 
 /// Opens a connection to an existing file, without reading it.
 pub(super) fn establish(path: &Path, access: Access) -> Result<SqliteConnection, SqliteFileError> {
-    let absolute = absolute(path).map_err(|error| unavailable(path, &error))?;
+    let absolute = absolute(path).map_err(|error| SqliteFileError::of(path, &error))?;
     let mode = match access {
         Access::Read => "ro",
         // Not `rwc`: SQLite never creates the file.
-        Access::Write => "rw",
+        Access::Write | Access::Migrate => "rw",
     };
     let url = format!("file:{}?mode={mode}", percent_encode(absolute.as_os_str().as_bytes(), ENCODED));
-    SqliteConnection::establish(&url).map_err(|error| SqliteFileError::from_message(path, &error.to_string()))
+    SqliteConnection::establish(&url).map_err(|error| SqliteFileError::of(path, &error))
 }
 
 /// Applies the settings: a commit of the connection is on the disk when it ends. This reads the file.
@@ -42,7 +41,7 @@ pub(super) fn configure(
          PRAGMA journal_size_limit = {LOG_SIZE_LIMIT}; PRAGMA cache_size = -{CACHE_SIZE};",
         timeout.as_millis()
     );
-    connection.batch_execute(&settings).map_err(|error| SqliteFileError::from_message(path, &error.to_string()))
+    connection.batch_execute(&settings).map_err(|error| SqliteFileError::of(path, &error))
 }
 
 /// Opens a connection to an existing file that no other part of this program uses.

@@ -25,7 +25,7 @@ impl Identity {
         let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
         let log = match access {
             Access::Read => None,
-            Access::Write => log_path(path).metadata().ok().map(identity),
+            Access::Write | Access::Migrate => log_path(path).metadata().ok().map(identity),
         };
         Ok(Self { file: identity(path.metadata()?), log })
     }

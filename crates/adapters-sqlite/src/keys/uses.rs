@@ -1,174 +1,88 @@
-use std::{
-    mem,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+//! The rows of the record of uses.
 
+use std::time::SystemTime;
+
+use animal_store_adapter_kit::{PendingUses, UseStore};
 use animal_store_app::{
-    ApiKeyId, NotedUses, PendingUses,
-    ports::{ApiKeyUse, ApiKeyUses},
+    ApiKeyId,
+    ports::{ApiKeyUse, RecordedUses},
 };
-use prometheus_client::{metrics::counter::Counter, registry::Registry};
-use tokio::{
-    select,
-    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
-    task::JoinHandle,
-    time::{Instant, MissedTickBehavior, interval_at},
+use async_trait::async_trait;
+use diesel::{
+    prelude::*,
+    sql_query,
+    sql_types::{BigInt, SmallInt, Text},
 };
 
-use super::{error::KeyError, metrics::register_series, use_rows};
+use super::SqliteApiKeyStore;
 use crate::{
-    SqliteFile,
-    change::{change, run_blocking},
+    access::Session,
+    tables::{api_key_state, api_key_tokens, api_key_uses},
+    values::{from_milliseconds, milliseconds},
 };
 
-/// Time between two writes.
-const INTERVAL: Duration = Duration::from_mins(1);
-/// Maximum number of keys of each kind in a recorder. It bounds the memory if writes fail.
-const MAX_KEYS: usize = 100_000;
-
-/// Records uses of API keys in the file. A task of the runtime writes what the recorders note.
-#[derive(Clone)]
-pub struct SqliteApiKeyUses {
-    registration: UnboundedSender<Arc<NotedUses>>,
-}
-
-/// Notes the uses of API keys in one worker.
-pub struct SqliteUseRecorder {
-    noted: Arc<NotedUses>,
-    /// The writer ends after all recorders are dropped.
-    _registration: UnboundedSender<Arc<NotedUses>>,
-}
-
-struct Writer {
-    file: SqliteFile,
-    recorders: Vec<Arc<NotedUses>>,
-    pending: PendingUses,
-    written: Counter,
-    failed: Counter,
-    /// Whether the last write failed.
-    failing: bool,
-}
-
-impl SqliteApiKeyUses {
-    /// Starts the writer, and registers its metrics. The handle resolves after the last recorder and the last clone of
-    /// this value are dropped, and the last uses are written or have failed.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
-    pub fn start(file: &SqliteFile, registry: &mut Registry) -> (Self, JoinHandle<()>) {
-        Self::start_with_interval(file, INTERVAL, registry)
+#[async_trait]
+impl UseStore for SqliteApiKeyStore {
+    fn address(&self) -> String {
+        self.file.path().display().to_string()
     }
 
-    /// Like [`Self::start`], with this time between two writes.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
-    pub fn start_with_interval(
-        file: &SqliteFile,
-        interval: Duration,
-        registry: &mut Registry,
-    ) -> (Self, JoinHandle<()>) {
-        let registry = registry.sub_registry_with_prefix("keys");
-        let help = "Batches of last uses of API keys that were written to the file: written or failed";
-        let [written, failed] = register_series(registry, "use_writes", help, "result", ["written", "failed"]);
-        let (recorders, pending) = (Vec::new(), PendingUses::new(MAX_KEYS));
-        let writer = Writer { file: file.clone(), recorders, pending, written, failed, failing: false };
-        let (registration, registrations) = unbounded_channel();
-        let task = tokio::spawn(writer.run(registrations, interval));
-        (Self { registration }, task)
-    }
-
-    /// Creates the recorder of one worker.
-    pub fn recorder(&self) -> SqliteUseRecorder {
-        let (noted, registration) = (Arc::new(NotedUses::new(MAX_KEYS)), self.registration.clone());
-        // Fails if the writer has ended, and then nothing is recorded.
-        let _ = registration.send(Arc::clone(&noted));
-        SqliteUseRecorder { noted, _registration: registration }
+    async fn write(&self, uses: &PendingUses, now: u64) -> Result<(), String> {
+        let uses = uses.clone();
+        let written = Session::new(&self.file).change(move |connection| write(connection, &uses, now)).await;
+        written.map_err(|error| error.to_string())
     }
 }
 
-impl ApiKeyUses for SqliteUseRecorder {
-    fn note(&self, id: &ApiKeyId, kind: ApiKeyUse) {
-        self.noted.note(id, kind);
-    }
-}
-
-impl Writer {
-    async fn run(mut self, mut registrations: UnboundedReceiver<Arc<NotedUses>>, interval: Duration) {
-        let mut ticks = interval_at(Instant::now() + interval, interval);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            select! {
-                registration = registrations.recv() => match registration {
-                    Some(recorder) => self.recorders.push(recorder),
-                    None => return self.write().await,
-                },
-                _ = ticks.tick() => self.write().await,
-            }
+/// Records uses of the keys that exist. No time moves backwards, and the beginning of the record does not change.
+fn write(connection: &mut SqliteConnection, uses: &PendingUses, now: u64) -> QueryResult<()> {
+    let beginning = api_key_state::table.filter(api_key_state::uses_since.is_null());
+    diesel::update(beginning).set(api_key_state::uses_since.eq(seconds(now))).execute(connection)?;
+    for (kind, times) in uses.iter() {
+        for (id, time) in times {
+            let insertion = sql_query(
+                "INSERT INTO api_key_uses (api_key_id, kind, last_used_at)
+                 SELECT DISTINCT api_key_id, ?, ? FROM api_key_tokens WHERE api_key_id = ?
+                 ON CONFLICT DO UPDATE SET last_used_at = max(last_used_at, excluded.last_used_at)",
+            );
+            let insertion = insertion.bind::<SmallInt, _>(kind as i16).bind::<BigInt, _>(seconds(*time));
+            insertion.bind::<Text, _>(id.as_str()).execute(connection)?;
         }
     }
-
-    /// Writes all uses that are noted or pending. If that fails, they stay pending.
-    async fn write(&mut self) {
-        let now = this_minute();
-        // More keys than the bound exist only if some are revoked while writes fail.
-        self.pending.collect(&self.recorders, now);
-        if self.pending.is_empty() {
-            return;
-        }
-        let (file, pending) = (self.file.clone(), self.pending.clone());
-        let written = run_blocking(move || -> Result<(), KeyError> {
-            change(&file, &mut *file.connect()?, |connection| use_rows::write(connection, &pending, now))
-        });
-        let file = self.file.path().display();
-        match written.await {
-            Ok(()) => {
-                self.written.inc();
-                self.pending.clear();
-                if mem::take(&mut self.failing) {
-                    tracing::info!(%file, "the last uses of API keys are written again");
-                }
-            }
-            Err(error) => {
-                self.failed.inc();
-                if !mem::replace(&mut self.failing, true) {
-                    let reason = error.to_string();
-                    tracing::warn!(%file, reason, "the last uses of API keys cannot be written");
-                }
-            }
-        }
-    }
+    Ok(())
 }
 
-/// Returns the current minute, in seconds since 1970.
-fn this_minute() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    now - now % 60
+/// Deletes the uses of a key.
+pub(super) fn delete(connection: &mut SqliteConnection, id: &ApiKeyId) -> QueryResult<()> {
+    let uses = api_key_uses::table.filter(api_key_uses::api_key_id.eq(id.as_str()));
+    diesel::delete(uses).execute(connection).map(drop)
 }
 
-#[cfg(test)]
-mod tests {
-    use diesel::connection::SimpleConnection;
-    use tempfile::TempDir;
-
-    use super::*;
-    use crate::problems::Problems;
-
-    #[tokio::test]
-    async fn writes_that_fail_are_logged_once() {
-        let folder = TempDir::new().unwrap();
-        let file = SqliteFile::create_or_migrate(&folder.path().join("keys.db"), Duration::from_secs(20)).unwrap();
-        file.connect().unwrap().batch_execute("DROP TABLE api_key_uses").unwrap();
-        let noted = NotedUses::new(1);
-        noted.note(&ApiKeyId::new("key"), ApiKeyUse::Request);
-        let (recorders, pending) = (vec![Arc::new(noted)], PendingUses::new(1));
-        let (written, failed) = (Counter::default(), Counter::default());
-        let mut writer = Writer { file, recorders, pending, written, failed, failing: false };
-        let (problems, _guard) = Problems::start();
-        for _ in 0..3 {
-            writer.write().await;
+/// Reads the uses of the keys that have a token that is valid at this time.
+pub(super) fn read(connection: &mut SqliteConnection, now: SystemTime) -> QueryResult<RecordedUses> {
+    use api_key_tokens::{api_key_id, expires_at};
+    let since: Option<i64> = api_key_state::table.select(api_key_state::uses_since).first(connection)?;
+    let valid = api_key_tokens::table.filter(expires_at.is_null().or(expires_at.gt(milliseconds(now))));
+    let valid = api_key_uses::api_key_id.eq_any(valid.select(api_key_id));
+    let rows: Vec<(String, i16, i64)> = api_key_uses::table.filter(valid).load(connection)?;
+    let mut uses = RecordedUses { since: since.map(time), ..RecordedUses::default() };
+    for (id, kind, last_used_at) in rows {
+        let Ok(id) = ApiKeyId::parse(&id) else { continue };
+        let last = uses.by_key.entry(id).or_default();
+        match ApiKeyUse::ALL.into_iter().find(|one| *one as i16 == kind) {
+            Some(ApiKeyUse::Request) => last.request = Some(time(last_used_at)),
+            Some(ApiKeyUse::GetPet) => last.get_pet = Some(time(last_used_at)),
+            // Another release has written it.
+            None => {}
         }
-        assert_eq!((writer.failed.get(), problems.count()), (3, 1));
     }
+    Ok(uses)
+}
+
+fn seconds(since_1970: u64) -> i64 {
+    i64::try_from(since_1970).unwrap_or(i64::MAX)
+}
+
+fn time(seconds: i64) -> SystemTime {
+    from_milliseconds(seconds.saturating_mul(1000))
 }

@@ -8,9 +8,7 @@ use animal_store_app::{
     ports::ApiKeyDirectory,
     test_support::{
         assert_same_results,
-        contract::{
-            api_key_store::Keys as StoreAccess, api_key_uses::Uses, bulk_api_keys::BulkKeys, bulk_storage::BulkAccess,
-        },
+        contract::{api_key_store::Keys as StoreAccess, api_key_uses::Uses, bulk_storage::BulkAccess},
     },
 };
 use secrecy::{ExposeSecret, SecretString};
@@ -58,21 +56,13 @@ async fn uses() -> (Uses, TempDir) {
 
 animal_store_app::api_key_uses_contract!(uses);
 
-async fn bulk_keys() -> (BulkKeys, TempDir) {
-    let keys = Keys::new();
-    let store = Arc::new(keys.store);
-    (BulkKeys { source: store.clone(), target: store.clone(), store }, keys.folder)
-}
-
-animal_store_app::bulk_api_keys_contract!(bulk_keys);
-
 #[test]
 fn sqlite_and_memory_give_the_same_results_to_every_sequence_of_calls() {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let _guard = runtime.enter();
     let store = Store::new();
 
-    assert_same_results(&runtime, &store.repository, async || {
+    assert_same_results(&runtime, &*store.repository, async || {
         sql::execute(&store.path(), "DELETE FROM pets; DELETE FROM sqlite_sequence;");
         MemoryPetRepository::new(settings().idempotency_retention)
     });

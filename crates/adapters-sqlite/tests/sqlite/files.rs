@@ -56,19 +56,19 @@ fn a_file_is_created_for_its_owner_only_under_any_umask() {
 fn a_missing_folder_and_a_folder_instead_of_a_file_are_errors() {
     let folder = TempDir::new().expect("a folder");
     let missing = error(&folder.path().join("missing/pets.db"));
-    assert!(matches!(missing, SqliteFileError::NoFolder { .. }), "{missing}");
+    assert!(matches!(missing, SqliteFileError::NoFolder(..)), "{missing}");
     let is_folder = error(folder.path());
-    assert!(matches!(is_folder, SqliteFileError::IsFolder { .. }), "{is_folder}");
+    assert!(matches!(is_folder, SqliteFileError::IsFolder(..)), "{is_folder}");
 }
 
 pub(crate) fn expect_not_writable(path: &Path) {
     let error = error(path);
-    assert!(matches!(error, SqliteFileError::NotWritable { .. }), "{error}");
+    assert!(matches!(error, SqliteFileError::NotWritable(..)), "{error}");
 }
 
 pub(crate) fn expect_full_disk(path: &Path) {
     let error = error(path);
-    assert!(matches!(error, SqliteFileError::Full { .. }), "{error}");
+    assert!(matches!(error, SqliteFileError::Full(..)), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -90,7 +90,7 @@ fn a_file_that_is_no_database_is_an_error_and_is_not_changed() {
     for content in ["short", &"long".repeat(5000)] {
         fs::write(&path, content).expect("written");
         let error = error(&path);
-        assert!(matches!(error, SqliteFileError::NotADatabase { .. }), "{error}");
+        assert!(matches!(error, SqliteFileError::NotADatabase(..)), "{error}");
         assert_eq!(fs::read_to_string(&path).expect("read"), content);
     }
 }
@@ -103,7 +103,7 @@ fn a_database_of_another_program_is_an_error_and_is_not_changed() {
         sql::execute(&path, statements);
         let content = fs::read(&path).expect("read");
         let error = error(&path);
-        assert!(matches!(error, SqliteFileError::OtherProgram { .. }), "{error}");
+        assert!(matches!(error, SqliteFileError::OtherProgram(..)), "{error}");
         assert_eq!(fs::read(&path).expect("read"), content);
     }
 }
@@ -117,7 +117,7 @@ async fn a_file_with_a_damaged_schema_or_without_its_end_is_an_error() {
     for damaged in [&intact[..intact.len() / 2], &schema] {
         fs::write(&path, damaged).expect("written");
         let error = open(&path).expect_err("damaged");
-        assert!(matches!(error, SqliteFileError::Corrupt { .. }), "{error}");
+        assert!(matches!(error, SqliteFileError::Corrupt(..)), "{error}");
         assert!(fs::read(&path).expect("read") == damaged);
     }
 }
@@ -128,7 +128,7 @@ async fn a_file_that_another_process_locks_is_an_error_after_the_timeout() {
     let mut lock = sql::lock(&path);
     let (start, timeout) = (Instant::now(), Duration::from_millis(300));
     let error = SqliteFile::open(&path, timeout).expect_err("locked");
-    assert!(matches!(error, SqliteFileError::Locked { .. }), "{error}");
+    assert!(matches!(error, SqliteFileError::Locked(..)), "{error}");
     assert!(start.elapsed() >= timeout, "{:?}", start.elapsed());
     lock.batch_execute("ROLLBACK").expect("rolled back");
     drop(open(&path).expect("free"));

@@ -67,19 +67,6 @@ async fn a_request_whose_timeout_passes_in_the_queue_is_not_stored() {
     assert_eq!(store.names().await, ["later"]);
 }
 
-#[tokio::test]
-async fn a_dropped_request_that_waits_is_not_stored() {
-    let store = Store::new();
-    let mut lock = sql::lock(&store.path());
-    let [dropped, kept] = ["dropped", "kept"].map(|name| tokio::spawn(store.try_add(name)));
-    wait_until("2 creates wait", async || store.metric(WAITING) >= 2.0).await;
-    dropped.abort();
-    wait_until("1 creates wait", async || store.metric(WAITING) <= 1.0).await;
-    lock.batch_execute("ROLLBACK").expect("rolled back");
-    kept.await.expect("no panic").expect("added");
-    assert_eq!(store.names().await, ["kept"]);
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_storage_ends_after_every_queued_create_has_its_outcome() {
     let store = Store::new();
@@ -105,9 +92,9 @@ async fn while_another_storage_is_flooded_with_creates_each_create_is_answered()
     let flooded = Store::with(SqliteSettings { max_waiting_creates: 2000, ..settings() });
     let single = Store::on(&flooded.path(), SqliteSettings { timeout: TIMEOUT / 3, ..settings() });
     let stop = Arc::new(AtomicBool::new(false));
-    let (repository, stopped) = (flooded.repository.clone(), Arc::clone(&stop));
+    let (repository, stopped) = (Arc::clone(&flooded.repository), Arc::clone(&stop));
     let flood = join_tasks((0..2000).map(move |task| {
-        let (repository, stop) = (repository.clone(), Arc::clone(&stopped));
+        let (repository, stop) = (Arc::clone(&repository), Arc::clone(&stopped));
         async move {
             let mut count = 0;
             while !stop.load(Ordering::Relaxed) {

@@ -3,18 +3,18 @@
 use std::{
     sync::Barrier,
     thread::{self, ScopedJoinHandle},
-    time::{Duration, UNIX_EPOCH},
+    time::Duration,
 };
 
 use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteFile};
 use animal_store_app::{
-    ApiKeyDigest, ApiKeyId,
-    ports::{ApiKeyRecord, ApiKeyStore, ApiKeyStoreError, ApiKeyTarget, ApiKeyUse, ApiKeyUses},
+    ApiKeyChange, NewToken,
+    ports::{ApiKeyChangeError, ApiKeyStore, ApiKeyUse, ApiKeyUses, StoreFailure},
     test_support::api_key,
 };
 
 use crate::{
-    keys_support::{Keys, new_token},
+    keys_support::{Keys, new_token, revoke},
     sql::{lock, number},
     store::open,
 };
@@ -22,12 +22,11 @@ use crate::{
 #[tokio::test]
 async fn a_change_that_gets_no_write_lock_in_time_changes_nothing() {
     let keys = Keys::new();
-    let key = keys.add("key", "token").await;
+    keys.add("key", "token").await;
     let store = SqliteApiKeyStore::new(SqliteFile::open(&keys.path(), Duration::from_millis(100)).expect("a file"));
     let _other = lock(&keys.path());
-    let revoked = store.revoke(&key.id).await;
-    assert!(matches!(revoked, Err(ApiKeyStoreError::Unavailable(_))), "{revoked:?}");
-    let Err(ApiKeyStoreError::Unavailable(cause)) = revoked else { panic!("unavailable") };
+    let revoked = store.change(revoke("key")).await;
+    let Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(cause))) = revoked else { panic!("{revoked:?}") };
     assert!(cause.to_string().contains("store.db"), "{cause}");
     assert_eq!(store.list().await.expect("list").len(), 1, "a reader needs no lock");
 }
@@ -35,10 +34,10 @@ async fn a_change_that_gets_no_write_lock_in_time_changes_nothing() {
 #[tokio::test]
 async fn after_any_change_no_first_key_is_added() {
     let keys = Keys::new();
-    let key = keys.add("key", "token").await;
-    assert!(!keys.store.add_first(api_key("first"), new_token("first", None)).await.expect("add"));
-    keys.store.revoke(&key.id).await.expect("revoke");
-    assert!(!keys.store.add_first(api_key("first"), new_token("first", None)).await.expect("add"));
+    keys.add("key", "token").await;
+    assert!(!keys.store.add_first(api_key("first"), new_token("first")).await.expect("add"));
+    keys.store.change(revoke("key")).await.expect("revoke");
+    assert!(!keys.store.add_first(api_key("first"), new_token("first")).await.expect("add"));
     assert_eq!(keys.store.list().await.expect("list"), []);
 }
 
@@ -52,7 +51,7 @@ fn of_two_first_keys_at_one_moment_one_is_added() {
             let store = SqliteApiKeyStore::new(open(&keys.path()));
             barrier.wait();
             let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-            runtime.block_on(store.add_first(api_key(id), new_token(id, None))).expect("add")
+            runtime.block_on(store.add_first(api_key(id), new_token(id))).expect("add")
         };
         let added =
             thread::scope(|scope| ["a", "b"].map(|id| scope.spawn(move || add(id))).map(ScopedJoinHandle::join));
@@ -64,36 +63,20 @@ fn of_two_first_keys_at_one_moment_one_is_added() {
     }
 }
 
-/// A rotation replaces the last one.
 #[tokio::test]
-async fn imported_tokens_of_one_second_keep_their_order() {
+async fn expired_tokens_are_deleted_by_the_next_change() {
     let keys = Keys::new();
-    let records = [3, 2, 1].map(|number| ApiKeyRecord {
-        key: api_key("key"),
-        digest: ApiKeyDigest::from_bytes([number; 32]),
-        last_four: number.to_string(),
-        created: UNIX_EPOCH + Duration::from_secs(1),
-        expires: None,
-    });
-    assert_eq!(keys.store.import(records.to_vec()).await.expect("import").added, 3);
-    let listed = keys.store.list().await.expect("list");
-    assert_eq!(listed.iter().map(|token| token.last_four.as_str()).collect::<Vec<_>>(), ["3", "2", "1"]);
-}
-
-#[tokio::test]
-async fn expired_tokens_are_deleted_by_the_next_change_with_their_keys() {
-    let keys = Keys::new();
-    keys.store.add(api_key("a"), new_token("token-a", Some(Duration::from_millis(1)))).await.expect("add");
+    let token = NewToken { lifetime: Some(Duration::from_millis(1)), ..new_token("token-a") };
+    keys.store.change(ApiKeyChange::Add(api_key("a"), token)).await.expect("add");
     tokio::time::sleep(Duration::from_millis(10)).await;
-    assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_keys"), 1);
     keys.add("b", "token-b").await;
     assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_key_tokens"), 1);
-    assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_keys WHERE id = 'b'"), 1);
-    assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_keys"), 1);
+    assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_key_tokens WHERE api_key_id = 'b'"), 1);
 }
 
+/// The row of the key stays, so that directories see the change.
 #[tokio::test]
-async fn a_revocation_deletes_everything_about_the_key() {
+async fn a_revocation_deletes_the_tokens_and_uses_of_the_key() {
     let keys = Keys::new();
     let key = keys.add("key", "token").await;
     let (uses, writer_end) = keys.uses(Duration::from_mins(1));
@@ -101,8 +84,9 @@ async fn a_revocation_deletes_everything_about_the_key() {
     drop(uses);
     writer_end.await.expect("no panic");
     assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_key_uses"), 1);
-    keys.store.revoke(&ApiKeyId::new("key")).await.expect("revoke");
-    for table in ["api_keys", "api_key_tokens", "api_key_uses"] {
+    keys.store.change(revoke("key")).await.expect("revoke");
+    for table in ["api_key_tokens", "api_key_uses"] {
         assert_eq!(number(&keys.path(), &format!("SELECT count(*) FROM {table}")), 0, "{table}");
     }
+    assert_eq!(number(&keys.path(), "SELECT version FROM api_keys"), 2);
 }

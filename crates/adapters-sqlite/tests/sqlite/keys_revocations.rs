@@ -11,19 +11,18 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use animal_store_adapters_sqlite::{SqliteApiKeyDirectory, SqliteApiKeyStore};
+use animal_store_adapter_kit::ApiKeySnapshot;
+use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
-    ports::{AddPet, ApiKeyStore, PetRepository, Readiness, StoreFailure},
-    test_support::{api_key, new_pet},
+    ports::{AddPet, ApiKeyStore, PetRepository, Readiness},
+    test_support::new_pet,
 };
-use diesel::connection::SimpleConnection;
 use prometheus_client::registry::Registry;
 use tokio::task::spawn_blocking;
 
 use crate::{
     child,
-    keys_support::{Keys, find, new_token},
-    sql::{connect, execute},
+    keys_support::{Keys, add, find, revoke},
     store::{Store, TIMEOUT, log_of, open, pause, wait_until},
 };
 
@@ -35,7 +34,7 @@ pub(crate) fn revoke_the_last_key(path: &Path) {
     let store = SqliteApiKeyStore::new(open(path));
     let revocation = async {
         let id = store.list().await.expect("list").pop().expect("a key").key.id;
-        assert!(store.revoke(&id).await.expect("revoke").is_some());
+        store.change(revoke(id.as_str())).await.expect("revoke");
     };
     tokio::runtime::Runtime::new().expect("a runtime").block_on(revocation);
     let confirmed = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
@@ -53,7 +52,7 @@ async fn revoke_in_another_process(path: PathBuf) -> SystemTime {
 }
 
 /// Uses a token until it is refused. Returns when the last accepted lookup began. No lookup fails.
-async fn last_accepted(directory: &SqliteApiKeyDirectory, token: &str) -> SystemTime {
+async fn last_accepted(directory: &ApiKeySnapshot, token: &str) -> SystemTime {
     let start = SystemTime::now();
     let mut last = start;
     loop {
@@ -79,12 +78,11 @@ async fn while_creates_commit_a_key_that_another_process_revokes_is_refused_with
     let store = Store::new();
     let file = open(&store.path());
     let keys = SqliteApiKeyStore::new(file.clone());
-    let directory = SqliteApiKeyDirectory::start(&file, &mut Registry::default());
-    let directory = Arc::new(directory.expect("a directory"));
+    let directory = Arc::new(keys.start_directory(&mut Registry::default()).0);
     let stop = Arc::new(AtomicBool::new(false));
     let creates: Vec<_> = (0..8)
         .map(|_| {
-            let (repository, stop) = (store.repository.clone(), Arc::clone(&stop));
+            let (repository, stop) = (Arc::clone(&store.repository), Arc::clone(&stop));
             tokio::spawn(async move {
                 let mut count = 0;
                 while !stop.load(Ordering::Relaxed) {
@@ -97,7 +95,7 @@ async fn while_creates_commit_a_key_that_another_process_revokes_is_refused_with
         .collect();
     for number in 0..5 {
         let (id, token) = (format!("key-{number}"), format!("token-{number}"));
-        keys.add(api_key(&id), new_token(&token, None)).await.expect("add");
+        keys.change(add(&id, &token)).await.expect("add");
         wait_until("the key is found", async || find(&directory, &token).await.expect("found").is_some()).await;
         let uses = tokio::spawn({
             let directory = Arc::clone(&directory);
@@ -112,58 +110,17 @@ async fn while_creates_commit_a_key_that_another_process_revokes_is_refused_with
     }
 }
 
-/// The tokens are read for longer than they are trusted. Lookups wait meanwhile.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_a_check_takes_longer_than_the_bound_no_revoked_key_is_accepted() {
-    let keys = Keys::new();
-    keys.add("key", "token").await;
-    let directory = Arc::new(keys.directory());
-    let uses = tokio::spawn({
-        let directory = Arc::clone(&directory);
-        async move { last_accepted(&directory, "token").await }
-    });
-    let mut connection = connect(&keys.path());
-    let confirmed = spawn_blocking(move || {
-        let sql = "
-            BEGIN IMMEDIATE;
-            INSERT INTO api_keys VALUES ('other', 'other', 'read');
-            WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers LIMIT 100000)
-            INSERT INTO api_key_tokens SELECT randomblob(32), 'other', 'abcd', number, NULL FROM numbers;
-            DELETE FROM api_keys WHERE id = 'key';
-            UPDATE api_key_state SET version = version + 1;
-            COMMIT";
-        connection.batch_execute(sql).expect("a change");
-        SystemTime::now()
-    });
-    let confirmed = confirmed.await.expect("no panic");
-    assert_within_bound(uses.await.expect("no panic"), confirmed);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_checks_fail_no_key_is_accepted_after_the_bound() {
-    let keys = Keys::new();
-    keys.add("key", "token").await;
-    let directory = keys.directory();
-    assert!(find(&directory, "token").await.expect("found").is_some());
-    execute(&keys.path(), "ALTER TABLE api_key_state RENAME TO hidden");
-    tokio::time::sleep(BOUND).await;
-    assert!(matches!(find(&directory, "token").await, Err(StoreFailure::Unavailable(_))));
-    assert!(directory.check().await.is_err());
-
-    execute(&keys.path(), "DELETE FROM api_keys; ALTER TABLE hidden RENAME TO api_key_state");
-    wait_until("checks succeed", async || directory.check().await.is_ok()).await;
-    assert_eq!(find(&directory, "token").await.expect("found"), None);
-}
-
 /// A file is closed after its last connection.
 #[tokio::test]
 async fn a_directory_that_is_dropped_has_closed_its_connection() {
     let keys = Keys::new();
-    let directory = keys.directory();
+    let (directory, end) = keys.store.start_directory(&mut Registry::default());
+    directory.check().await.expect("ready");
     let log = log_of(&keys.path());
     let Keys { file, store, folder: _folder } = keys;
     drop((file, store));
     assert!(log.exists());
     drop(directory);
+    end.await.expect("no panic");
     assert!(!log.exists());
 }

@@ -2,10 +2,11 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use animal_store_adapters_sqlite::{SqliteApiKeyDirectory, SqliteApiKeyStore, SqliteApiKeyUses, SqliteFile};
+use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord};
+use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteFile};
 use animal_store_app::{
-    ApiKey, ApiKeyDigest, ApiToken,
-    ports::{AddedKey, ApiKeyDirectory, ApiKeyStore, NewToken, StoreFailure},
+    ApiKey, ApiKeyChange, ApiKeyDigest, ApiToken, NewToken,
+    ports::{ApiKeyDirectory, ApiKeyStore, StoreFailure},
     test_support::api_key,
 };
 use prometheus_client::registry::Registry;
@@ -28,13 +29,12 @@ impl Keys {
         Self { store: SqliteApiKeyStore::new(file.clone()), file, folder }
     }
 
-    pub(crate) fn directory(&self) -> SqliteApiKeyDirectory {
-        SqliteApiKeyDirectory::start(&self.file, &mut Registry::default()).expect("a directory")
+    pub(crate) fn directory(&self) -> ApiKeySnapshot {
+        self.store.start_directory(&mut Registry::default()).0
     }
 
-    /// Starts a record of uses with this time between two writes. Returns the end of its writer as well.
-    pub(crate) fn uses(&self, interval: Duration) -> (SqliteApiKeyUses, JoinHandle<()>) {
-        SqliteApiKeyUses::start_with_interval(&self.file, interval, &mut Registry::default())
+    pub(crate) fn uses(&self, interval: Duration) -> (ApiKeyUseRecord, JoinHandle<()>) {
+        ApiKeyUseRecord::start(self.store.clone(), 100, interval, &mut Registry::default())
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -42,16 +42,22 @@ impl Keys {
     }
 
     pub(crate) async fn add(&self, id: &str, token: &str) -> ApiKey {
-        let key = api_key(id);
-        assert_eq!(self.store.add(key.clone(), new_token(token, None)).await.expect("add"), AddedKey::New);
-        key
+        self.store.change(add(id, token)).await.expect("add").after.expect("the key").key
     }
 }
 
-pub(crate) fn new_token(token: &str, lifetime: Option<Duration>) -> NewToken {
-    NewToken::new(&ApiToken::parse(token.into()).expect("a token"), lifetime)
+pub(crate) fn new_token(token: &str) -> NewToken {
+    NewToken::new(&ApiToken::parse(token.into()).expect("a token"), None)
 }
 
-pub(crate) async fn find(directory: &SqliteApiKeyDirectory, token: &str) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
+pub(crate) fn add(id: &str, token: &str) -> ApiKeyChange {
+    ApiKeyChange::Add(api_key(id), new_token(token))
+}
+
+pub(crate) fn revoke(id: &str) -> ApiKeyChange {
+    ApiKeyChange::Revoke(api_key(id).id)
+}
+
+pub(crate) async fn find(directory: &ApiKeySnapshot, token: &str) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
     directory.find(ApiKeyDigest::of(&token.into())).await
 }

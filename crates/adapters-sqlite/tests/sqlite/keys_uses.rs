@@ -25,24 +25,6 @@ async fn note_and_end(keys: &Keys, ids: &[&str]) {
     writer_end.await.expect("the writer does not panic");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_last_uses_are_written_after_the_last_recorder_is_dropped() {
-    let keys = Keys::new();
-    for id in ["a", "b"] {
-        keys.add(id, &format!("token-{id}")).await;
-    }
-    let (uses, writer_end) = keys.uses(HOUR);
-    let recorders = [uses.recorder(), uses.recorder()];
-    drop(uses);
-    for (recorder, id) in recorders.into_iter().zip(["a", "b"]) {
-        assert!(!writer_end.is_finished());
-        recorder.note(&ApiKeyId::new(id), ApiKeyUse::Request);
-    }
-    writer_end.await.expect("the writer does not panic");
-    let uses = keys.store.list_uses().await.expect("list the uses");
-    assert_eq!(uses.by_key.values().filter(|last| last.request.is_some()).count(), 2);
-}
-
 /// The clock can be set back.
 #[tokio::test]
 async fn a_write_moves_no_time_backwards_and_no_beginning() {

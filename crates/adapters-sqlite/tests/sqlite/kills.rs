@@ -5,6 +5,7 @@ use std::{
     io::{self, BufRead, BufReader, Lines, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Stdio},
+    sync::Arc,
 };
 
 use animal_store_app::{
@@ -32,7 +33,7 @@ pub(crate) fn add_until_killed(path: &Path) {
         let store = Store::on(path, settings());
         let first = store.count().await;
         join_tasks((0..16).map(|task| {
-            let repository = store.repository.clone();
+            let repository = Arc::clone(&store.repository);
             async move {
                 for number in 0.. {
                     let name = format!("{first}-{task}-{number}");

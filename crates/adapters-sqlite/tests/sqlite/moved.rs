@@ -7,18 +7,17 @@ use std::{
     time::Duration,
 };
 
-use animal_store_adapters_sqlite::{
-    SqliteApiKeyDirectory, SqliteApiKeyStore, SqliteApiKeyUses, SqliteBulkStorage, SqliteFileError,
-};
+use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord};
+use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteBulkStorage, SqliteFileError};
 use animal_store_app::{
-    ports::{AddPetError, ApiKeyStore, ApiKeyStoreError, ApiKeyUse, ApiKeyUses, BulkStorage, Readiness, StoreFailure},
+    ports::{AddPetError, ApiKeyChangeError, ApiKeyStore, ApiKeyUse, ApiKeyUses, BulkStorage, Readiness, StoreFailure},
     test_support::{api_key, stored_pets},
 };
 use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 
 use crate::{
-    keys_support::{find, new_token},
+    keys_support::{add, find, new_token, revoke},
     kills::{Adder, assert_stored, killed_file},
     sql,
     store::{self, Store, copy_of_crash, files_in, log_of, metric, open_in_each_way, settings, wait_until},
@@ -37,7 +36,7 @@ fn assert_refused(path: &Path, is_expected: fn(&SqliteFileError) -> bool) {
 
 #[track_caller]
 fn assert_lost(path: &Path) {
-    assert_refused(path, |error| matches!(error, SqliteFileError::Lost { .. }));
+    assert_refused(path, |error| matches!(error, SqliteFileError::Lost(..)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -78,9 +77,9 @@ async fn after_a_crash_a_start_with_a_wrong_file_keeps_the_log() {
     };
     // The name of the format, and the id of the program.
     overwrite(0);
-    assert_refused(&path, |error| matches!(error, SqliteFileError::NotADatabase { .. }));
+    assert_refused(&path, |error| matches!(error, SqliteFileError::NotADatabase(..)));
     overwrite(68);
-    assert_refused(&path, |error| matches!(error, SqliteFileError::OtherProgram { .. }));
+    assert_refused(&path, |error| matches!(error, SqliteFileError::OtherProgram(..)));
     fs::write(&path, right).expect("written");
     assert_eq!(Store::at(folder, settings()).names().await, ["Rex", "Tom"]);
 }
@@ -90,8 +89,8 @@ struct Service {
     store: Store,
     bulk: SqliteBulkStorage,
     keys: SqliteApiKeyStore,
-    directory: SqliteApiKeyDirectory,
-    uses: SqliteApiKeyUses,
+    directory: ApiKeySnapshot,
+    uses: ApiKeyUseRecord,
     metrics: Registry,
 }
 
@@ -100,9 +99,9 @@ impl Service {
         let store = Store::new();
         let mut metrics = Registry::default();
         let (bulk, keys) = (SqliteBulkStorage::new(store.file.clone()), SqliteApiKeyStore::new(store.file.clone()));
-        assert!(keys.add_first(api_key("key"), new_token("token", None)).await.expect("add"));
-        let directory = SqliteApiKeyDirectory::start(&store.file, &mut metrics).expect("a directory");
-        let (uses, _) = SqliteApiKeyUses::start_with_interval(&store.file, Duration::from_millis(10), &mut metrics);
+        assert!(keys.add_first(api_key("key"), new_token("token")).await.expect("add"));
+        let directory = keys.start_directory(&mut metrics).0;
+        let (uses, _) = ApiKeyUseRecord::start(keys.clone(), 100, Duration::from_millis(10), &mut metrics);
         let service = Self { store, bulk, keys, directory, uses, metrics };
         service.assert_works().await;
         service
@@ -115,8 +114,8 @@ impl Service {
         self.bulk.check_writable().await.expect("writable");
         wait_until("lookups succeed", async || find(&self.directory, "token").await.is_ok_and(|key| key.is_some()))
             .await;
-        self.keys.add(api_key("other"), new_token("other", None)).await.expect("added");
-        self.keys.revoke(&api_key("other").id).await.expect("revoked").expect("the key");
+        self.keys.change(add("other", "other")).await.expect("added");
+        self.keys.change(revoke("other")).await.expect("revoked");
         assert_gauge(&self.store, 1.0).await;
     }
 
@@ -136,8 +135,8 @@ impl Service {
         let found = find(&self.directory, "token").await;
         assert!(matches!(found, Err(StoreFailure::Unavailable(_))), "{found:?}");
         self.directory.check().await.expect_err("not in place");
-        let added = self.keys.add(api_key("other"), new_token("other", None)).await;
-        assert!(matches!(added, Err(ApiKeyStoreError::Unavailable(_))), "{added:?}");
+        let added = self.keys.change(add("other", "other")).await;
+        assert!(matches!(added, Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))), "{added:?}");
         let added = self.bulk.add_pets(stored_pets([99])).await;
         assert!(matches!(added, Err(StoreFailure::Unavailable(_))), "{added:?}");
 
@@ -308,7 +307,7 @@ async fn a_symbolic_link_to_a_file_is_used_like_the_file() {
 fn a_symbolic_link_to_a_missing_file_is_an_error_that_creates_nothing() {
     let (folder, file, [link, other]) = linked();
     for link in [&link, &other] {
-        assert_refused(link, |error| matches!(error, SqliteFileError::Missing { .. }));
+        assert_refused(link, |error| matches!(error, SqliteFileError::Missing(..)));
     }
     fs::write(log_of(&file), "log").expect("written");
     for link in [&link, &other] {

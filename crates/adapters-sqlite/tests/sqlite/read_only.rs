@@ -4,12 +4,12 @@ use std::{fs, path::Path};
 
 use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteSnapshot, diagnose};
 use animal_store_app::{
-    ports::{AddPetError, ApiKeySource, ApiKeyStore, ApiKeyStoreError, BulkStorage, StorageSnapshot, StoreFailure},
-    test_support::{api_key, stored_pets},
+    ports::{AddPetError, ApiKeyChangeError, ApiKeyStore, BulkStorage, StorageSnapshot, StoreFailure},
+    test_support::stored_pets,
 };
 
 use crate::{
-    keys_support::new_token,
+    keys_support::add,
     kills::{assert_stored, killed_file},
     store::{Store, TIMEOUT, files_in, log_of, mode, settings},
 };
@@ -23,7 +23,6 @@ async fn read(path: &Path) -> usize {
     let snapshot = SqliteSnapshot::open(file.clone()).await.expect("a snapshot");
     assert_eq!(snapshot.pets(None, usize::MAX).await.expect("pets").len(), count);
     snapshot.idempotency_records(None, 10).await.expect("records");
-    snapshot.export().await.expect("exported");
     SqliteApiKeyStore::new(file).list().await.expect("listed");
     diagnose(path, TIMEOUT).await;
     store.close().await;
@@ -36,8 +35,8 @@ async fn try_to_change(path: &Path) {
     let store = Store::over(file.clone(), settings());
     let added = store.try_add("refused").await;
     assert!(matches!(added, Err(AddPetError::Store(_))), "{added:?}");
-    let added = SqliteApiKeyStore::new(file.clone()).add(api_key("key"), new_token("token", None)).await;
-    assert!(matches!(added, Err(ApiKeyStoreError::Unavailable(_))), "{added:?}");
+    let added = SqliteApiKeyStore::new(file.clone()).change(add("key", "token")).await;
+    assert!(matches!(added, Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))), "{added:?}");
     let bulk = SqliteBulkStorage::new(file);
     let added = bulk.add_pets(stored_pets([1_000_000])).await;
     assert!(matches!(added, Err(StoreFailure::Unavailable(_))), "{added:?}");

@@ -77,7 +77,7 @@ pub(crate) fn files_in(folder: &Path) -> Vec<String> {
 
 /// A storage in the file `pets.db` of a folder.
 pub(crate) struct Store {
-    pub(crate) repository: SqlitePetRepository,
+    pub(crate) repository: Arc<SqlitePetRepository>,
     pub(crate) readiness: Arc<dyn Readiness>,
     pub(crate) threads: JoinHandle<()>,
     pub(crate) file: SqliteFile,
@@ -109,7 +109,7 @@ impl Store {
         let mut registry = Registry::default();
         file.register_metrics(&mut registry);
         let (storage, threads) = SqliteStorage::start(&file, settings, &mut registry).expect("a storage");
-        let (repository, readiness) = (storage.repository(), storage.readiness());
+        let (repository, readiness) = (Arc::new(storage.repository()), storage.readiness());
         Self { repository, readiness, threads, file, registry, folder: None }
     }
 
@@ -122,7 +122,7 @@ impl Store {
     }
 
     pub(crate) fn try_add(&self, name: &str) -> impl Future<Output = Result<Pet, AddPetError>> + Send + use<> {
-        let (repository, pet) = (self.repository.clone(), pet_named(name));
+        let (repository, pet) = (Arc::clone(&self.repository), pet_named(name));
         async move { repository.add(AddPet::new(pet)).await.map(|added| added.pet) }
     }
 
@@ -173,5 +173,5 @@ pub(crate) async fn pause() {
 
 pub(crate) async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, TempDir) {
     let Store { repository, folder, .. } = Store::with(SqliteSettings { idempotency_retention, ..settings() });
-    (Arc::new(repository), folder.expect("its own"))
+    (repository, folder.expect("its own"))
 }

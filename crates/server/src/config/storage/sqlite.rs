@@ -18,7 +18,8 @@ keys! {
         "Timeout for the time of a request in the queue, and for each wait for another process that writes to the \
          file. After it, requests get 503.");
     MAX_WAITING_READS: new("storage.sqlite.max_waiting_reads", "2000",
-        "Maximum number of reads that a worker keeps in its queue. Further reads get 503 `overloaded` at once.");
+        "Maximum number of reads that a worker keeps in a queue while earlier reads are in flight. Further reads get 503 \
+         `overloaded` at once.");
     MAX_WAITING_CREATES: new("storage.sqlite.max_waiting_creates", "1000",
         "Maximum number of creates in the queue. Further creates get 503 `overloaded` at once.");
 }

@@ -25,6 +25,7 @@ diesel::table! {
         id -> Text,
         label -> Text,
         scopes -> Text,
+        version -> BigInt,
     }
 }
 
@@ -51,13 +52,6 @@ diesel::table! {
         api_key_id -> Text,
         kind -> SmallInt,
         last_used_at -> BigInt,
-    }
-}
-
-diesel::table! {
-    /// Records of the migrations that were run, in a table of Diesel.
-    __diesel_schema_migrations (version) {
-        version -> Text,
     }
 }
 

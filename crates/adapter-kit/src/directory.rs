@@ -1,0 +1,222 @@
+//! API keys in memory, for stores that notify no process of a change.
+//!
+//! **Problem.** A query for each request would cost more than the request, and other processes change keys.
+//!
+//! **Invariant.** A task compares the version of the keys with that of the store every 50 ms, and reads the changed ones.
+//! A lookup trusts the keys until 100 ms after the beginning of the last successful check, and otherwise waits for the
+//! next one. It compares the deadline itself, so a revoked key is accepted for 100 ms at most, whatever delays the task.
+//!
+//! **Proof.** `schedules.rs` (orders of steps), `tests.rs`; the contract suites of the adapters.
+
+#[cfg(all(test, shuttle))]
+mod schedules;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use animal_store_app::{
+    ApiKey, ApiKeyDigest, ApiKeyId,
+    ports::{ApiKeyDirectory, NotReady, Readiness, StoreFailure},
+};
+use async_trait::async_trait;
+use prometheus_client::{metrics::counter::Counter, registry::Registry};
+use tokio::{select, sync::watch, task::JoinHandle};
+
+use crate::{
+    Outage,
+    concurrency::{Instant, sleep, timeout_at},
+    metrics::{Count, counter, counters},
+};
+
+/// Time between two checks. A check that is late by less than the difference to [`TRUST`] delays no lookup.
+const INTERVAL: Duration = Duration::from_millis(50);
+/// How long the keys are trusted after the beginning of a check: the longest time for which a revoked key is accepted.
+const TRUST: Duration = Duration::from_millis(100);
+
+/// A store whose keys have a version, which each change increases.
+pub trait KeySource: Send + 'static {
+    /// Returns the address of the store, for the log.
+    fn address(&self) -> String;
+
+    /// Returns the keys that have changed since the version `known`, or all keys without it. `None`: nothing has changed.
+    fn changes(&mut self, known: Option<i64>) -> impl Future<Output = Result<Option<KeyChanges>, String>> + Send;
+}
+
+/// Changed keys, of one state of the store.
+pub struct KeyChanges {
+    /// The version of that state.
+    pub version: i64,
+    /// Whether no other key exists.
+    pub all: bool,
+    /// The keys. One without tokens does not exist.
+    pub keys: Vec<StoredKey>,
+}
+
+/// An API key, as a store keeps it.
+pub struct StoredKey {
+    /// The id, which may be malformed.
+    pub id: ApiKeyId,
+    /// The key, or the reason why it is not valid.
+    pub key: Result<ApiKey, String>,
+    /// The digests of its tokens, with their expiry times.
+    pub tokens: Vec<(ApiKeyDigest, Option<SystemTime>)>,
+}
+
+/// A directory of API keys that a task keeps up to date.
+pub struct ApiKeySnapshot {
+    snapshot: watch::Receiver<Snapshot>,
+    /// Longest wait for a check.
+    timeout: Duration,
+    /// Failed lookups: timeout, unavailable or corrupt.
+    failures: [Counter; 3],
+}
+
+/// The keys of the last successful check.
+struct Snapshot {
+    tokens: HashMap<ApiKeyDigest, Token>,
+    trusted_until: Instant,
+    /// Why the last check failed.
+    failure: Option<String>,
+}
+
+struct Token {
+    id: ApiKeyId,
+    key: Result<Arc<ApiKey>, String>,
+    expires: Option<SystemTime>,
+}
+
+impl ApiKeySnapshot {
+    /// Starts the task, and registers its metrics with the prefix `keys`. `timeout`: longest wait of a lookup for a
+    /// check. The handle resolves after the directory and the source are dropped.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start(source: impl KeySource, timeout: Duration, registry: &mut Registry) -> (Self, JoinHandle<()>) {
+        let (directory, checks) = Self::new(source, timeout, registry);
+        (directory, tokio::spawn(checks))
+    }
+
+    fn new<S: KeySource>(
+        source: S,
+        timeout: Duration,
+        registry: &mut Registry,
+    ) -> (Self, impl Future<Output = ()> + Send + use<S>) {
+        let registry = registry.sub_registry_with_prefix("keys");
+        let (help, reasons) =
+            ("Lookups without a result: timeout, unavailable or corrupt", ["timeout", "unavailable", "corrupt"]);
+        let failures = counters(registry, "lookup_failures", help, "reason", reasons);
+        let reloads = counter(registry, "reloads", "Times that API keys were read because they had changed");
+        let tokens = Count::default();
+        registry.register("tokens", "Tokens in memory", tokens.clone());
+        let trusted_until = Instant::now();
+        let (sender, snapshot) = watch::channel(Snapshot { tokens: HashMap::new(), trusted_until, failure: None });
+        (Self { snapshot, timeout, failures }, follow(source, sender, tokens, reloads))
+    }
+
+    /// Reads the keys as soon as they are trusted.
+    async fn read<T: Send>(&self, read: impl FnOnce(&Snapshot) -> T + Send) -> Result<T, StoreFailure> {
+        let deadline = {
+            let (snapshot, now) = (self.snapshot.borrow(), Instant::now());
+            if snapshot.is_trusted() {
+                return Ok(read(&snapshot));
+            }
+            now + self.timeout
+        };
+        let mut checks = self.snapshot.clone();
+        let is_over = |snapshot: &Snapshot| snapshot.failure.is_some() || snapshot.is_trusted();
+        let checked = timeout_at(deadline, checks.wait_for(is_over)).await.map_err(|_| StoreFailure::Timeout)?;
+        let snapshot = checked.map_err(|error| StoreFailure::Unavailable(error.into()))?;
+        match &snapshot.failure {
+            Some(reason) => Err(StoreFailure::Unavailable(reason.clone().into())),
+            None => Ok(read(&snapshot)),
+        }
+    }
+}
+
+#[async_trait]
+impl ApiKeyDirectory for ApiKeySnapshot {
+    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
+        let found = self.read(|snapshot| snapshot.find(&digest)).await.and_then(|found| found);
+        found.inspect_err(|failure| {
+            let [timeout, unavailable, corrupt] = &self.failures;
+            match failure {
+                StoreFailure::Timeout => timeout.inc(),
+                StoreFailure::Corrupt(_) => corrupt.inc(),
+                _ => unavailable.inc(),
+            };
+        })
+    }
+}
+
+/// Ready while checks succeed.
+#[async_trait]
+impl Readiness for ApiKeySnapshot {
+    async fn check(&self) -> Result<(), NotReady> {
+        self.read(|_| ()).await.map_err(|failure| NotReady(failure.into()))
+    }
+}
+
+/// Checks the store until the directory is dropped.
+async fn follow(mut source: impl KeySource, snapshot: watch::Sender<Snapshot>, tokens: Count, reloads: Counter) {
+    let (mut known, mut outage) = (None, Outage::new(&Arc::default()));
+    while snapshot.receiver_count() > 0 {
+        let began = Instant::now();
+        match source.changes(known).await {
+            Ok(changes) => {
+                reloads.inc_by(changes.is_some().into());
+                snapshot.send_modify(|snapshot| {
+                    if let Some(changes) = changes {
+                        known = Some(changes.version);
+                        snapshot.apply(changes);
+                        tokens.set(snapshot.tokens.len() as u64);
+                    }
+                    (snapshot.trusted_until, snapshot.failure) = (began + TRUST, None);
+                });
+                if outage.succeeded() {
+                    tracing::info!(address = source.address(), "API keys can be looked up again");
+                }
+            }
+            Err(reason) => {
+                let address = source.address();
+                outage.failed(reason.clone(), |reason| {
+                    tracing::error!(address, reason, "API keys cannot be read: requests get 503");
+                });
+                snapshot.send_modify(|snapshot| snapshot.failure = Some(reason));
+            }
+        }
+        select! {
+            () = snapshot.closed() => {}
+            () = sleep(INTERVAL.saturating_sub(began.elapsed())) => {}
+        }
+    }
+}
+
+impl Snapshot {
+    fn is_trusted(&self) -> bool {
+        Instant::now() < self.trusted_until
+    }
+
+    /// Returns the key of a token that has not expired.
+    fn find(&self, digest: &ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
+        let Some(Token { key, expires, .. }) = self.tokens.get(digest) else { return Ok(None) };
+        if expires.is_some_and(|expires| expires <= SystemTime::now()) {
+            return Ok(None);
+        }
+        key.clone().map(Some).map_err(|reason| StoreFailure::Corrupt(reason.into()))
+    }
+
+    fn apply(&mut self, KeyChanges { all, keys, .. }: KeyChanges) {
+        let changed: HashSet<_> = keys.iter().map(|key| &key.id).collect();
+        self.tokens.retain(|_, token| !all && !changed.contains(&token.id));
+        for StoredKey { id, key, tokens } in keys {
+            let key = key.map(Arc::new);
+            let token = |(digest, expires)| (digest, Token { id: id.clone(), key: key.clone(), expires });
+            self.tokens.extend(tokens.into_iter().map(token));
+        }
+    }
+}

@@ -1,0 +1,148 @@
+use std::sync::Mutex;
+
+use animal_store_app::test_support::api_key;
+use tokio::{
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    task::yield_now,
+    time::advance,
+};
+
+use super::*;
+
+type Check = Result<Option<KeyChanges>, String>;
+
+/// A store whose checks have the results that a test sends.
+struct Source {
+    results: UnboundedReceiver<Check>,
+    known: Arc<Mutex<Vec<Option<i64>>>>,
+}
+
+impl KeySource for Source {
+    fn address(&self) -> String {
+        "store".to_owned()
+    }
+
+    async fn changes(&mut self, known: Option<i64>) -> Check {
+        self.known.lock().unwrap().push(known);
+        self.results.recv().await.expect("the test has the sender")
+    }
+}
+
+struct Test {
+    directory: Arc<ApiKeySnapshot>,
+    checks: UnboundedSender<Check>,
+    known: Arc<Mutex<Vec<Option<i64>>>>,
+    registry: Registry,
+}
+
+impl Test {
+    fn start() -> Self {
+        let ((checks, results), known) = (unbounded_channel(), Arc::default());
+        let (source, mut registry) = (Source { results, known: Arc::clone(&known) }, Registry::default());
+        let (directory, _) = ApiKeySnapshot::start(source, Duration::from_millis(500), &mut registry);
+        Self { directory: Arc::new(directory), checks, known, registry }
+    }
+
+    /// Ends the current check and waits until the task has seen it.
+    async fn check(&self, result: Check) {
+        self.checks.send(result).unwrap();
+        for _ in 0..3 {
+            yield_now().await;
+        }
+    }
+
+    async fn find(&self, number: u8) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
+        self.directory.find(digest(number)).await
+    }
+
+    async fn id(&self, number: u8) -> Option<String> {
+        self.find(number).await.unwrap().map(|key| key.id.to_string())
+    }
+
+    fn metric(&self, sample: &str) -> u64 {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(sample)).unwrap_or_else(|| panic!("{text}"));
+        line.trim().parse().unwrap()
+    }
+}
+
+fn digest(number: u8) -> ApiKeyDigest {
+    ApiKeyDigest::from_bytes([number; 32])
+}
+
+fn key(id: &str, tokens: &[u8]) -> StoredKey {
+    let tokens = tokens.iter().map(|number| (digest(*number), None)).collect();
+    StoredKey { id: ApiKeyId::new(id), key: Ok(api_key(id)), tokens }
+}
+
+fn changes(version: i64, all: bool, keys: impl Into<Vec<StoredKey>>) -> KeyChanges {
+    KeyChanges { version, all, keys: keys.into() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_changed_keys_are_replaced() {
+    let test = Test::start();
+    test.check(Ok(Some(changes(1, true, [key("a", &[1, 2]), key("b", &[3])])))).await;
+    advance(INTERVAL).await;
+    // A token may move to another key, and a key may be revoked.
+    test.check(Ok(Some(changes(2, false, [key("c", &[2]), key("a", &[1]), key("b", &[])])))).await;
+    assert_eq!([test.id(1).await, test.id(2).await, test.id(3).await], [Some("a".into()), Some("c".into()), None]);
+    advance(INTERVAL).await;
+    test.check(Ok(None)).await;
+    advance(INTERVAL).await;
+    test.check(Ok(Some(changes(1, true, [key("d", &[3])])))).await;
+    assert_eq!([test.id(1).await, test.id(3).await], [None, Some("d".into())]);
+    assert_eq!(*test.known.lock().unwrap(), [None, Some(1), Some(2), Some(2)]);
+    assert_eq!((test.metric("keys_tokens "), test.metric("keys_reloads_total ")), (1, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lookup_trusts_no_check_that_began_too_long_ago() {
+    let test = Test::start();
+    yield_now().await;
+    // The check takes a while.
+    advance(Duration::from_millis(60)).await;
+    test.check(Ok(Some(changes(1, true, [key("a", &[1])])))).await;
+    advance(Duration::from_millis(39)).await;
+    assert_eq!(test.id(1).await.as_deref(), Some("a"));
+    advance(Duration::from_millis(1)).await;
+    assert!(matches!(test.find(1).await, Err(StoreFailure::Timeout)));
+    assert_eq!(test.metric("keys_lookup_failures_total{reason=\"timeout\"}"), 1);
+    Readiness::check(&*test.directory).await.unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lookup_waits_for_the_next_check() {
+    let test = Test::start();
+    let directory = Arc::clone(&test.directory);
+    let lookup = tokio::spawn(async move { directory.find(digest(1)).await });
+    yield_now().await;
+    test.check(Ok(Some(changes(1, true, [key("a", &[1])])))).await;
+    assert!(lookup.await.unwrap().unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_failed_check_lookups_fail_as_soon_as_the_trust_ends_and_until_one_succeeds() {
+    let test = Test::start();
+    test.check(Ok(Some(changes(1, true, [key("a", &[1])])))).await;
+    advance(INTERVAL).await;
+    test.check(Err("no such table".to_owned())).await;
+    assert_eq!(test.id(1).await.as_deref(), Some("a"));
+    advance(INTERVAL).await;
+    let Err(StoreFailure::Unavailable(cause)) = test.find(1).await else { panic!("not trusted") };
+    assert_eq!(cause.to_string(), "no such table");
+    test.check(Ok(None)).await;
+    assert_eq!(test.id(1).await.as_deref(), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invalid_key_fails_the_lookups_of_its_tokens_only_and_an_expired_token_has_none() {
+    let test = Test::start();
+    let invalid = StoredKey { key: Err("the label is malformed".to_owned()), ..key("a", &[1]) };
+    let expired = StoredKey { tokens: vec![(digest(3), Some(SystemTime::now()))], ..key("c", &[]) };
+    test.check(Ok(Some(changes(1, true, [invalid, key("b", &[2]), expired])))).await;
+    assert!(matches!(test.find(1).await, Err(StoreFailure::Corrupt(_))));
+    assert_eq!([test.id(2).await, test.id(3).await], [Some("b".into()), None]);
+    assert_eq!(test.metric("keys_lookup_failures_total{reason=\"corrupt\"}"), 1);
+}

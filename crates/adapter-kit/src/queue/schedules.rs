@@ -1,0 +1,196 @@
+//! Clients and takers of one queue, under controlled schedules.
+
+use std::{
+    collections::HashSet,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use animal_store_schedules::{chance, check, future, scheduling_point};
+use tokio::sync::watch;
+
+use super::*;
+
+const CLIENTS: u32 = 5;
+const CAPACITY: usize = 3;
+const MAX_ROWS: usize = 2;
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What takers have done, and what clients know.
+#[derive(Default)]
+struct World {
+    executed: Ids,
+    /// Requests that were not sent, as their clients know.
+    refused: Ids,
+    /// Requests whose clients have disconnected.
+    abandoned: Ids,
+    /// Requests that exist.
+    held: Ids,
+    /// Whether a taker has dropped requests or itself.
+    disturbed: AtomicBool,
+    /// Whether the next batch stalls until all other requests have ended.
+    stalls: AtomicBool,
+    /// Requests that have ended, or are in a stalled batch.
+    ended: watch::Sender<HashSet<u32>>,
+}
+
+#[derive(Default)]
+struct Ids(std::sync::Mutex<HashSet<u32>>);
+
+impl Ids {
+    fn insert(&self, id: u32) -> bool {
+        self.0.lock().unwrap().insert(id)
+    }
+
+    fn contains(&self, id: u32) -> bool {
+        self.0.lock().unwrap().contains(&id)
+    }
+}
+
+struct Create {
+    id: u32,
+    rows: usize,
+    world: Arc<World>,
+}
+
+impl Request for Create {
+    type Response = u32;
+
+    fn rows(&self) -> usize {
+        self.rows
+    }
+}
+
+impl Drop for Create {
+    fn drop(&mut self) {
+        scheduling_point();
+        self.world.held.0.lock().unwrap().remove(&self.id);
+    }
+}
+
+/// What a taker does besides responding.
+#[derive(Clone, Copy, PartialEq)]
+enum Faults {
+    None,
+    Stall,
+    DropOrEnd,
+}
+
+/// Sends a request. Some clients disconnect before the response.
+async fn client(world: &Arc<World>, sender: &Sender<Create>, id: u32) {
+    world.held.insert(id);
+    let request = Create { id, rows: if chance(4) { 3 } else { 1 }, world: Arc::clone(world) };
+    let response = sender.send(request, TIMEOUT, if chance(2) { TIMEOUT } else { Duration::ZERO });
+    let result = if chance(4) {
+        let Ok(result) = timeout_at(Instant::now() + TIMEOUT * 2, response).await else {
+            world.abandoned.insert(id);
+            return;
+        };
+        result
+    } else {
+        response.await
+    };
+    if result != Err(SendError::NoResponse) {
+        assert!(!world.held.contains(id), "a request exists after its response");
+    }
+    let disturbed = world.disturbed.load(Relaxed);
+    match result {
+        Ok(response) => assert!(response == id && world.executed.contains(id), "the response to another request"),
+        Err(SendError::NoResponse) => {}
+        Err(SendError::Lost) => assert!(disturbed, "a request is lost without a reason"),
+        Err(error) => {
+            assert!(error != SendError::Closed || disturbed, "the queue is closed without a reason");
+            assert!(!world.executed.contains(id), "a request was executed and refused");
+            world.refused.insert(id);
+        }
+    }
+}
+
+async fn take(world: Arc<World>, taker: Taker<Create>, metrics: QueueMetrics, faults: Faults) {
+    while taker.ready().await {
+        let disturbs = faults == Faults::DropOrEnd && chance(4);
+        if disturbs {
+            world.disturbed.store(true, Relaxed);
+        }
+        if disturbs && chance(2) {
+            return;
+        }
+        let abandoned = world.abandoned.0.lock().unwrap().clone();
+        let mut batch = taker.take(MAX_ROWS);
+        let rows: usize = batch.iter().map(|pending| pending.request.rows).sum();
+        assert!(rows <= MAX_ROWS || batch.len() == 1, "a batch is too large");
+        let size = batch.len();
+        for pending in &mut batch {
+            assert!(!abandoned.contains(&pending.request.id), "a request without a client was taken");
+            pending.sent(size, &metrics);
+        }
+        future::yield_now().await;
+        if disturbs {
+            continue;
+        }
+        if size > 0 && world.stalls.swap(false, Relaxed) {
+            world.ended.send_modify(|ended| ended.extend(batch.iter().map(|pending| pending.request.id)));
+            let all = |ended: &HashSet<u32>| ended.len() == CLIENTS as usize;
+            world.ended.subscribe().wait_for(all).await.expect("the world has the sender");
+        }
+        for pending in batch {
+            let id = pending.request.id;
+            assert!(!world.refused.contains(id), "a request was refused and executed");
+            assert!(world.executed.insert(id), "a request was executed twice");
+            scheduling_point();
+            pending.respond(|create| create.id);
+        }
+    }
+}
+
+fn schedule(takers: usize, faults: Faults) {
+    let world = Arc::new(World { stalls: AtomicBool::new(faults == Faults::Stall), ..World::default() });
+    let (refused, wait) = (Counter::default(), Histogram::new([1.0]));
+    let metrics = QueueMetrics { waiting: Count::default(), limit: Count::default(), refused, wait };
+    let (sender, taker) = queue(CAPACITY, metrics.clone());
+    let sender = Arc::new(sender);
+    let tasks: Vec<_> =
+        (0..takers).map(|_| future::spawn(take(Arc::clone(&world), taker.clone(), metrics.clone(), faults))).collect();
+    drop(taker);
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|id| {
+            let (world, sender) = (Arc::clone(&world), Arc::clone(&sender));
+            future::spawn(async move {
+                client(&world, &sender, id).await;
+                assert!(sender.0.lock().requests.len() <= CAPACITY, "the queue has more requests than its capacity");
+                world.ended.send_modify(|ended| _ = ended.insert(id));
+            })
+        })
+        .collect();
+    future::block_on(async {
+        for client in clients {
+            client.await.unwrap();
+        }
+        assert_eq!(metrics.waiting.get(), 0, "the queue is empty without clients");
+        drop(sender);
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    assert!(world.held.0.lock().unwrap().is_empty(), "no request exists at the end");
+    assert_eq!((metrics.waiting.get(), metrics.limit.get()), (0, 0));
+}
+
+#[test]
+fn each_request_is_executed_once_or_refused_by_one_taker() {
+    check("queue: one taker", || schedule(1, Faults::None));
+}
+
+#[test]
+fn each_request_is_executed_once_or_refused_by_several_takers() {
+    check("queue: three takers", || schedule(3, Faults::None));
+}
+
+#[test]
+fn a_stalled_batch_does_not_delay_the_others() {
+    check("queue: a stalled batch", || schedule(3, Faults::Stall));
+}
+
+#[test]
+fn requests_that_takers_drop_and_those_after_the_end_of_all_takers_fail() {
+    check("queue: takers that drop requests or end", || schedule(2, Faults::DropOrEnd));
+}
