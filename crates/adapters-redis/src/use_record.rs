@@ -7,19 +7,23 @@
 
 use std::{
     collections::HashMap,
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use animal_store_adapter_kit::{ApiKeyUseRecord, PendingUses, UseStore};
 use animal_store_app::{
-    ApiKeyId, PendingUses,
+    ApiKeyId,
     ports::{ApiKeyUse, RecordedUses},
 };
-use redis::{Pipeline, RedisResult, pipe};
+use async_trait::async_trait;
+use prometheus_client::registry::Registry;
+use redis::pipe;
+use tokio::task::JoinHandle;
 
 use crate::{
-    connection::Connection,
-    layout::Layout,
-    time::{LAST_SECOND, date},
+    connection::{RedisEndpoint, describe},
+    keyspace::{self, Keyspace},
+    settings::RedisSettings,
 };
 
 /// The members of a sorted set, with their scores.
@@ -29,31 +33,61 @@ type Scores = Vec<(String, f64)>;
 const BEGINNING: &str = "beginning";
 /// Number of keys in a command, so that no command occupies Redis for long.
 const KEYS_PER_COMMAND: usize = 1000;
+/// The last second that can be printed, since 1970.
+const LAST_SECOND: f64 = 253_402_300_799.0;
 
-/// Returns the commands that record these uses.
-pub(crate) fn write(layout: &Layout, uses: &PendingUses, now: u64) -> Pipeline {
-    let mut commands = pipe();
-    commands.cmd("ZADD").arg(layout.uses("since")).arg("NX").arg(now).arg(BEGINNING);
-    for (kind, times) in uses.iter() {
-        let members: Vec<_> = times.iter().map(|(id, time)| (time, id.as_str())).collect();
-        for members in members.chunks(KEYS_PER_COMMAND) {
-            commands.cmd("ZADD").arg(layout.last_uses(kind)).arg("GT").arg(members);
-        }
+/// Uses of API keys in Redis.
+pub struct RedisApiKeyUses(Keyspace);
+
+impl RedisApiKeyUses {
+    /// Starts the record of uses, and registers its metrics. See [`ApiKeyUseRecord::start`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start(
+        endpoint: RedisEndpoint,
+        settings: &RedisSettings,
+        registry: &mut Registry,
+    ) -> (ApiKeyUseRecord, JoinHandle<()>) {
+        let store = Self(Keyspace::new(endpoint, &settings.prefix, settings.timeout));
+        ApiKeyUseRecord::start(store, settings.max_known, settings.use_interval, registry)
     }
-    commands
+}
+
+#[async_trait]
+impl UseStore for RedisApiKeyUses {
+    fn address(&self) -> String {
+        self.0.endpoint.to_string()
+    }
+
+    async fn write(&self, uses: &PendingUses, now: u64) -> Result<(), String> {
+        let keyspace = &self.0;
+        let mut commands = pipe();
+        commands.cmd("ZADD").arg(keyspace.uses("since")).arg("NX").arg(now).arg(BEGINNING);
+        for (kind, times) in uses.iter() {
+            let members: Vec<_> = times.iter().map(|(id, time)| (time, id.as_str())).collect();
+            for members in members.chunks(KEYS_PER_COMMAND) {
+                commands.cmd("ZADD").arg(keyspace.last_uses(kind)).arg("GT").arg(members);
+            }
+        }
+        let mut connection = keyspace.connect(|_| ()).await.map_err(|failure| keyspace.describe(&failure))?;
+        let written = commands.exec_async(&mut connection).await;
+        written.map_err(|error| describe(&keyspace.endpoint, &error, &keyspace.uses("*")))
+    }
 }
 
 /// Reads the last uses of the keys that exist, and deletes those of other keys.
-pub(crate) async fn read(connection: &mut Connection, layout: &Layout) -> RedisResult<RecordedUses> {
-    let names = ApiKeyUse::ALL.map(|kind| layout.last_uses(kind));
+pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> {
+    let mut connection = keyspace.connect(|_| ()).await?;
+    let names = ApiKeyUse::ALL.map(|kind| keyspace.last_uses(kind));
     let mut query = pipe();
-    for name in [&layout.uses("since"), &names[0], &names[1]] {
+    for name in [&keyspace.uses("since"), &names[0], &names[1]] {
         query.cmd("ZRANGE").arg(name).arg(0).arg(-1).arg("WITHSCORES");
     }
     // After the uses: a key that was used is in the index, unless it was revoked or has expired.
-    query.cmd("HGETALL").arg(&layout.index);
+    query.cmd("HGETALL").arg(&keyspace.index);
     let (since, requests, get_pet, index): (Scores, Scores, Scores, HashMap<String, String>) =
-        query.query_async(connection).await?;
+        query.query_async(&mut connection).await?;
 
     let mut uses = RecordedUses { since: since.first().map(|(_, score)| time(*score)), by_key: HashMap::new() };
     let mut deletions = pipe();
@@ -73,11 +107,11 @@ pub(crate) async fn read(connection: &mut Connection, layout: &Layout) -> RedisR
     }
     if !deletions.is_empty() {
         // If that fails, the next call does it.
-        let _ = deletions.exec_async(connection).await;
+        let _ = deletions.exec_async(&mut connection).await;
     }
     Ok(uses)
 }
 
 fn time(score: f64) -> SystemTime {
-    date(Duration::try_from_secs_f64(score.max(0.0)).unwrap_or(LAST_SECOND))
+    UNIX_EPOCH + Duration::from_secs_f64(score.clamp(0.0, LAST_SECOND).floor())
 }

@@ -1,62 +1,129 @@
-use std::sync::Mutex;
+use std::{
+    io,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
-use prometheus_client::encoding::text::encode;
-use tokio::time::sleep;
+use animal_store_app::ports::ApiKeyUse;
+use tracing::subscriber::{DefaultGuard, set_default};
 
 use super::*;
 
-/// A store that fails while it is told to.
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// A store that can be unavailable, and the ids of the keys in each write.
 #[derive(Clone, Default)]
-struct Store {
-    fails: Arc<Mutex<bool>>,
-    /// The number of keys of each write.
-    writes: Arc<Mutex<Vec<usize>>>,
+struct FakeStore {
+    unavailable: Arc<AtomicBool>,
+    writes: Arc<Mutex<Vec<Vec<String>>>>,
 }
 
 #[async_trait]
-impl UseStore for Store {
+impl UseStore for FakeStore {
     fn address(&self) -> String {
-        "store".to_owned()
+        "fake".to_owned()
     }
 
-    async fn write(&self, uses: &PendingUses, _now: u64) -> Result<(), String> {
-        if *self.fails.lock().unwrap() {
-            return Err("not available".to_owned());
+    async fn write(&self, uses: &PendingUses, _: u64) -> Result<(), String> {
+        if self.unavailable.load(Ordering::Relaxed) {
+            return Err("unavailable".to_owned());
         }
-        self.writes.lock().unwrap().push(uses.iter().map(|(_, times)| times.len()).sum());
+        let mut ids: Vec<_> = uses.iter().flat_map(|(_, times)| times.keys().map(ToString::to_string)).collect();
+        ids.sort();
+        self.writes.lock().unwrap().push(ids);
+        Ok(())
+    }
+}
+
+impl FakeStore {
+    /// Starts a record for at most two keys.
+    fn start(&self) -> (ApiKeyUseRecord, JoinHandle<()>) {
+        ApiKeyUseRecord::start(self.clone(), 2, MINUTE, &mut Registry::default())
+    }
+
+    fn writes(&self) -> Vec<Vec<String>> {
+        self.writes.lock().unwrap().clone()
+    }
+}
+
+fn note(recorder: &ApiKeyUseRecorder, id: &str) {
+    recorder.note(&ApiKeyId::new(id), ApiKeyUse::Request);
+}
+
+/// The log of this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn start() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        (log, set_default(tracing_subscriber::fmt().with_writer(move || writer.clone()).finish()))
+    }
+
+    fn count(&self, message: &str) -> usize {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).matches(message).count()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(text)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn uses_are_written_once_in_an_interval_after_a_failure_and_at_the_end() {
-    let (store, mut registry) = (Store::default(), Registry::default());
-    let minute = Duration::from_mins(1);
-    let (record, end) = ApiKeyUseRecord::start(store.clone(), 10, minute, &mut registry);
-    let [one, other] = [record.recorder(), record.recorder()];
+async fn the_last_uses_are_written_after_the_last_recorder_is_dropped() {
+    let store = FakeStore::default();
+    let (record, end) = store.start();
+    let recorders = [record.recorder(), record.recorder()];
     drop(record);
-    // Each check is in the middle between two writes.
-    sleep(minute / 2).await;
-    let tick = async || sleep(minute).await;
-    one.note(&ApiKeyId::new("a"), ApiKeyUse::Request);
-    *store.fails.lock().unwrap() = true;
-    tick().await;
-    tick().await;
-    other.note(&ApiKeyId::new("b"), ApiKeyUse::Request);
-    *store.fails.lock().unwrap() = false;
-    tick().await;
-    tick().await;
-    assert_eq!(*store.writes.lock().unwrap(), [2], "without uses, nothing is written");
-
-    drop(other);
-    one.note(&ApiKeyId::new("a"), ApiKeyUse::GetPet);
-    assert!(!end.is_finished());
-    drop(one);
-    end.await.unwrap();
-    assert_eq!(*store.writes.lock().unwrap(), [2, 1]);
-    let mut text = String::new();
-    encode(&mut text, &registry).unwrap();
-    for (result, count) in [("written", 2), ("failed", 2)] {
-        assert!(text.contains(&format!("keys_use_writes_total{{result=\"{result}\"}} {count}\n")), "{text}");
+    tokio::time::sleep(3 * MINUTE).await;
+    assert!(store.writes().is_empty(), "nothing is written without a use");
+    for (recorder, id) in recorders.into_iter().zip(["a", "b"]) {
+        assert!(!end.is_finished());
+        note(&recorder, id);
     }
+    end.await.unwrap();
+    assert_eq!(store.writes(), [["a", "b"]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn uses_during_an_outage_are_written_after_it_and_each_outage_is_logged_once() {
+    let ((log, _guard), store) = (Log::start(), FakeStore::default());
+    let (record, _end) = store.start();
+    let recorder = record.recorder();
+    for outage in 1..=2 {
+        store.unavailable.store(true, Ordering::Relaxed);
+        note(&recorder, "a");
+        tokio::time::sleep(3 * MINUTE).await;
+        note(&recorder, "b");
+        tokio::time::sleep(3 * MINUTE).await;
+        assert_eq!((log.count("cannot be written"), log.count("written again")), (outage, outage - 1));
+
+        store.unavailable.store(false, Ordering::Relaxed);
+        tokio::time::sleep(3 * MINUTE).await;
+        assert_eq!(store.writes(), vec![["a", "b"]; outage]);
+        assert_eq!((log.count("cannot be written"), log.count("written again")), (outage, outage));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_beyond_the_bound_are_not_recorded_which_is_logged() {
+    let ((log, _guard), store) = (Log::start(), FakeStore::default());
+    let (record, end) = store.start();
+    let recorder = record.recorder();
+    for id in ["a", "b", "a", "c", "b"] {
+        note(&recorder, id);
+    }
+    drop((record, recorder));
+    end.await.unwrap();
+    assert_eq!(store.writes(), [["a", "b"]]);
+    assert_eq!(log.count("were not recorded"), 1);
 }

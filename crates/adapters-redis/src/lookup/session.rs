@@ -3,128 +3,122 @@
 
 use std::{
     convert::Infallible,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    mem,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
+use animal_store_adapter_kit::Outage;
 use animal_store_app::ApiKeyDigest;
-use redis::{Cmd, PushInfo, PushKind, RedisResult, Value, cmd};
+use redis::{Cmd, PushInfo, PushKind, RedisResult, cmd};
 use tokio::{
     sync::Notify,
     time::{sleep, timeout},
 };
 
-use super::{
-    query::{self, LookupError},
-    state::LookupState,
-};
+use super::state::LookupState;
 use crate::{
     concurrency::Instant,
-    connection::{Connection, Retry},
-    layout::Layout,
-    settings::RedisSettings,
+    connection::Connection,
+    keyspace::{self, Keyspace, RedisFailure},
+    token,
 };
 
 struct Session {
     invalidations: Connection,
     lookups: Connection,
-    events: Arc<Events>,
+    /// Notified when either connection is closed.
+    closed: Arc<Notify>,
     state: Arc<LookupState>,
     /// When the last `PING` was sent.
     pinged: Instant,
 }
 
-/// Events that the connections report by push messages.
-#[derive(Default)]
-struct Events {
-    closed: Notify,
-    flushed: AtomicBool,
-}
-
 /// Keeps a session up: retries until a session opens, and opens a new one when it ends.
-pub(crate) async fn supervise(settings: RedisSettings, state: Arc<LookupState>) {
-    let mut retry = Retry::new();
+pub(crate) async fn supervise(lease: Duration, state: Arc<LookupState>) {
+    let mut outage = Outage::new(&Arc::default());
     let mut had_session = false;
     loop {
         let start = Instant::now();
-        let opened = Session::open(settings.timeout, Arc::clone(&state)).await;
+        let opened = Session::open(Arc::clone(&state)).await;
         if opened.is_ok() {
-            tracing::info!(address = %state.endpoint, "connected to Redis: API keys can be looked up");
-            retry.succeeded();
-            if had_session {
+            tracing::info!(address = %state.keyspace.endpoint, "connected to Redis: API keys can be looked up");
+            outage.succeeded();
+            if mem::replace(&mut had_session, true) {
                 state.metrics.reconnects.inc();
             }
-            had_session = true;
             state.metrics.connected.set(1);
         }
         state.attempted.notify_one();
-        let error = match opened {
+        let failure = match opened {
             Ok(session) => {
-                let error = session.run(settings.lease).await;
-                state.end_session(settings.timeout);
+                let failure = session.run(lease).await;
+                state.end_session();
                 state.metrics.connected.set(0);
-                error
+                failure
             }
-            Err(error) => error,
+            Err(failure) => failure,
         };
-        let reason = error.describe(&state.endpoint, &state.layout);
-        if retry.is_new(&reason) {
-            tracing::error!(address = %state.endpoint, reason, "no connection to Redis: requests get 503");
-        }
-        retry.pause(start.elapsed(), settings.timeout).await;
+        outage.failed(state.keyspace.describe(&failure), |reason| {
+            tracing::error!(address = %state.keyspace.endpoint, reason, "no connection to Redis: requests get 503");
+        });
+        sleep(outage.next_pause(start.elapsed(), state.keyspace.timeout)).await;
     }
 }
 
 /// Returns the command after which Redis sends an invalidation for each change of a token.
-pub(crate) fn tracking_command(layout: &Layout) -> Cmd {
+pub(crate) fn tracking_command(keyspace: &Keyspace) -> Cmd {
     let mut tracking = cmd("CLIENT");
-    tracking.arg("TRACKING").arg("ON").arg("BCAST").arg("PREFIX").arg(&layout.tokens);
+    tracking.arg("TRACKING").arg("ON").arg("BCAST").arg("PREFIX").arg(&keyspace.tokens);
     tracking
 }
 
 impl Session {
-    async fn open(timeout: Duration, state: Arc<LookupState>) -> Result<Self, LookupError> {
-        let events = Arc::new(Events::default());
+    async fn open(state: Arc<LookupState>) -> keyspace::Result<Self> {
+        let closed = Arc::new(Notify::new());
+        // Called while a connection is read: an invalidation is applied before any response behind it is returned.
         let on_push = {
-            let (events, state) = (Arc::clone(&events), Arc::clone(&state));
-            move |push: PushInfo| events.handle_push(&push, &state)
+            let (closed, state) = (Arc::clone(&closed), Arc::clone(&state));
+            move |push: PushInfo| match push.kind {
+                PushKind::Disconnection => closed.notify_one(),
+                PushKind::Invalidate => state.invalidate(push.data.first()),
+                _ => {}
+            }
         };
         let mut session = Self {
-            invalidations: state.endpoint.connect(timeout, on_push.clone()).await?,
-            lookups: state.endpoint.connect(timeout, on_push).await?,
-            events,
+            invalidations: state.keyspace.connect(on_push.clone()).await?,
+            lookups: state.keyspace.connect(on_push).await?,
+            closed,
             state,
             pinged: Instant::now(),
         };
-        tracking_command(&session.state.layout).exec_async(&mut session.invalidations).await?;
+        tracking_command(&session.state.keyspace).exec_async(&mut session.invalidations).await?;
         // Tests the commands of a lookup, with a token that does not exist.
-        let unknown = ApiKeyDigest::from_bytes([0; 32]);
-        query::find_token(session.lookups.clone(), &session.state.layout, &unknown).await?;
+        let unknown = session.state.keyspace.token(&ApiKeyDigest::from_bytes([0; 32]));
+        token::find(session.lookups.clone(), &unknown).await?;
         session.log_missing_index().await?;
         session.ping().await?;
-        session.state.connection.begin_session(session.lookups.clone());
+        session.state.begin_session(session.lookups.clone());
         Ok(session)
     }
 
     /// Renews the lease until a connection fails.
-    async fn run(mut self, lease: Duration) -> LookupError {
-        let events = Arc::clone(&self.events);
+    async fn run(mut self, lease: Duration) -> RedisFailure {
+        let closed = Arc::clone(&self.closed);
+        let reason = format!("Redis at {} closed the connection", self.state.keyspace.endpoint);
         tokio::select! {
-            () = events.closed.notified() => LookupError::Closed,
+            () = closed.notified() => RedisFailure::Unavailable(reason),
             Err(error) = self.keep_lease(lease) => error,
         }
     }
 
-    async fn keep_lease(&mut self, lease: Duration) -> Result<Infallible, LookupError> {
+    async fn keep_lease(&mut self, lease: Duration) -> keyspace::Result<Infallible> {
         loop {
             // Counted from the last `PING`: even if its response is slow, the next one is sent before the lease
             // expires.
             sleep((lease / 2).saturating_sub(self.pinged.elapsed())).await;
-            timeout(lease / 2, self.ping()).await.map_err(|_| LookupError::Timeout)??;
-            if self.events.flushed.swap(false, Ordering::Relaxed) {
+            timeout(lease / 2, self.ping()).await.map_err(|_| RedisFailure::Timeout)??;
+            if self.state.flushed.swap(false, Ordering::Relaxed) {
                 self.log_missing_index().await?;
             }
         }
@@ -140,7 +134,7 @@ impl Session {
     }
 
     async fn log_missing_index(&mut self) -> RedisResult<()> {
-        let index = &self.state.layout.index;
+        let index = &self.state.keyspace.index;
         let exists: bool = cmd("EXISTS").arg(index).query_async(&mut self.lookups).await?;
         if !exists {
             tracing::error!(
@@ -150,31 +144,5 @@ impl Session {
             );
         }
         Ok(())
-    }
-}
-
-impl Events {
-    /// Called while the connection is read: an invalidation is applied before any response behind it is returned.
-    fn handle_push(&self, push: &PushInfo, state: &LookupState) {
-        if push.kind == PushKind::Invalidate {
-            state.metrics.invalidations.inc();
-        }
-        match (&push.kind, push.data.first()) {
-            (PushKind::Disconnection, _) => self.closed.notify_one(),
-            (PushKind::Invalidate, Some(Value::Array(names))) => {
-                for name in names {
-                    match name {
-                        Value::BulkString(name) => state.invalidate(name),
-                        _ => state.cache.clear(),
-                    }
-                }
-            }
-            // All data was removed (`FLUSHALL`, `FLUSHDB`).
-            (PushKind::Invalidate, _) => {
-                state.cache.clear();
-                self.flushed.store(true, Ordering::Relaxed);
-            }
-            _ => {}
-        }
     }
 }

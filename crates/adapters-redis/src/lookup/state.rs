@@ -1,52 +1,119 @@
-use std::{sync::Arc, time::Duration};
+//! What the directory and its session share.
+//!
+//! A short interruption delays lookups and does not fail them: a lookup without a session waits for the next one, until
+//! a fixed time after the end of the last session. If Redis is unavailable for longer, lookups fail at once. A lookup
+//! responds with what Redis returned during the session in which it was sent: if that session ends first, the lookup is
+//! sent again in the next one.
 
-use tokio::sync::Notify;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
-use super::{cache::Cache, lease::Lease, lookup_connection::LookupConnection};
+use redis::Value;
+use tokio::{
+    select,
+    sync::{Notify, watch},
+};
+
+use super::{
+    cache::{Cache, LookupOutcome},
+    lease::Lease,
+};
 use crate::{
+    concurrency::time::{Instant, timeout, timeout_at},
     connection::{Connection, RedisEndpoint},
-    layout::Layout,
+    keyspace::{Keyspace, RedisFailure},
     metrics::Metrics,
     settings::RedisSettings,
 };
 
-/// State that the directory and its session share.
+/// State of the lookups over connections of the type `C`.
 pub(crate) struct LookupState<C = Connection> {
-    pub(crate) endpoint: RedisEndpoint,
+    pub(crate) keyspace: Keyspace,
     pub(crate) cache: Arc<Cache>,
     pub(crate) lease: Lease,
-    pub(crate) layout: Layout,
+    pub(crate) metrics: Metrics,
+    /// Whether Redis has removed all data (`FLUSHALL`, `FLUSHDB`), and that was not handled.
+    pub(crate) flushed: AtomicBool,
     /// Notified after each attempt to open a session.
     pub(crate) attempted: Notify,
-    pub(crate) connection: LookupConnection<C>,
-    pub(crate) metrics: Metrics,
+    link: watch::Sender<Link<C>>,
+}
+
+/// The connection for lookups, which each session replaces.
+struct Link<C> {
+    connection: Option<C>,
+    /// Without a connection, lookups wait for one until this moment.
+    wait_until: Instant,
 }
 
 impl<C: Clone + Send + Sync> LookupState<C> {
+    /// Creates the state before the first session: lookups fail at once.
     pub(crate) fn new(endpoint: RedisEndpoint, settings: &RedisSettings, metrics: Metrics) -> Self {
         Self {
-            endpoint,
+            keyspace: Keyspace::new(endpoint, &settings.prefix, settings.timeout),
             cache: Arc::new(Cache::new(settings.max_known, settings.max_unknown, settings.max_lookups)),
             lease: Lease::new(settings.lease),
-            layout: Layout::new(&settings.prefix),
-            attempted: Notify::new(),
-            connection: LookupConnection::new(),
             metrics,
+            flushed: AtomicBool::new(false),
+            attempted: Notify::new(),
+            link: watch::Sender::new(Link { connection: None, wait_until: Instant::now() }),
         }
     }
 
-    /// Ends the session. For this long, lookups wait for the next one.
-    pub(crate) fn end_session(&self, wait: Duration) {
-        self.connection.end_session(wait);
+    pub(crate) fn begin_session(&self, connection: C) {
+        self.link.send_modify(|link| link.connection = Some(connection));
+    }
+
+    /// Ends the session. For one timeout, lookups wait for the next one.
+    pub(crate) fn end_session(&self) {
+        self.link.send_replace(Link { connection: None, wait_until: Instant::now() + self.keyspace.timeout });
         // Lookups of this session were registered before: their results are no longer cached.
         self.cache.clear();
         self.lease.expire();
     }
 
-    /// Invalidates the cache entry of the token with this name in Redis.
-    pub(crate) fn invalidate(&self, name: &[u8]) {
-        if let Some(digest) = self.layout.digest(name) {
-            self.cache.invalidate(&digest);
+    /// Invalidates the cache entries of the tokens with these names in Redis. No array stands for all tokens.
+    pub(crate) fn invalidate(&self, names: Option<&Value>) {
+        self.metrics.invalidations.inc();
+        let Some(Value::Array(names)) = names else {
+            self.flushed.store(true, Ordering::Relaxed);
+            return self.cache.clear();
+        };
+        for name in names {
+            match name {
+                Value::BulkString(name) if let Some(digest) = self.keyspace.digest(name) => {
+                    self.cache.invalidate(&digest);
+                }
+                _ => self.cache.clear(),
+            }
         }
+    }
+
+    /// Runs a lookup. The timeout includes the time for which it waits for a session.
+    pub(crate) async fn look_up<F>(&self, send: impl Fn(C) -> F + Send + Sync) -> LookupOutcome
+    where
+        F: Future<Output = LookupOutcome> + Send,
+    {
+        let in_session = async {
+            let mut link = self.link.subscribe();
+            loop {
+                let wait_until = link.borrow_and_update().wait_until;
+                let up = timeout_at(wait_until, link.wait_for(|link| link.connection.is_some())).await;
+                let connection = up.ok().and_then(Result::ok).and_then(|link| link.connection.clone());
+                let connection = connection.ok_or_else(|| self.keyspace.not_connected())?;
+                select! {
+                    biased;
+                    _ = link.changed() => {}
+                    outcome = send(connection) => match outcome {
+                        // The session ends as well.
+                        Err(failure) if failure.is_disconnection() => _ = link.changed().await,
+                        outcome => return outcome,
+                    },
+                }
+            }
+        };
+        timeout(self.keyspace.timeout, in_session).await.unwrap_or(Err(RedisFailure::Timeout))
     }
 }

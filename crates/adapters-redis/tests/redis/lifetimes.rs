@@ -3,14 +3,10 @@
 use std::time::{Duration, Instant};
 
 use animal_store_adapters_redis::RedisSettings;
-use animal_store_app::{
-    ports::{ApiKeyStore, NewToken},
-    test_support::api_key,
-};
 
 use crate::{
-    requests::{Accepted, Failed, Refused, accepted_for, becomes, pause, use_token, wait_until},
-    setup::{Proxied, TEST_TIMEOUT, is_cached, name, new_token, settings},
+    requests::{Accepted, Failed, Refused, accepted_for, pause, use_token, wait_until},
+    setup::{self, Proxied, TEST_TIMEOUT, is_cached, name, settings},
 };
 
 /// A busy machine uses a token within this time.
@@ -20,8 +16,7 @@ const CLOCK: Duration = Duration::from_millis(50);
 
 /// Adds a token with [`LIFETIME`]. Returns a moment after which it has expired.
 async fn add(proxied: &Proxied) -> Instant {
-    let token = NewToken { lifetime: Some(LIFETIME), ..new_token("token") };
-    proxied.keys.store.add(api_key("key"), token).await.expect("add");
+    proxied.keys.change(setup::add("key", "token", Some(LIFETIME))).await;
     Instant::now() + LIFETIME
 }
 
@@ -54,17 +49,6 @@ async fn an_expiry_that_is_set_by_hand_applies_to_a_cached_token() {
     proxied.server.command(&["PEXPIRE", &name("shop:", "token"), &LIFETIME.as_millis().to_string()]);
     let expired = Instant::now() + LIFETIME;
     expires_between(&proxied, start + LIFETIME, expired).await;
-}
-
-/// The same holds for an expiry that is set to a later time.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_without_its_expiry_is_still_accepted_afterwards() {
-    let proxied = Proxied::new(settings("shop:")).await;
-    let expired = add(&proxied).await;
-    becomes(&proxied.directory, "token", Accepted).await;
-    proxied.server.command(&["PERSIST", &name("shop:", "token")]);
-    accepted_for(&proxied.directory, "token", expired, expired + LIFETIME / 4).await;
-    becomes(&proxied.directory, "token", Accepted).await;
 }
 
 /// Redis sends no invalidation: the cache holds the expiry.

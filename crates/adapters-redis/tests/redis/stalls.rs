@@ -6,19 +6,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_adapters_redis::RedisSettings;
 use animal_store_app::ports::StoreFailure;
 use animal_store_test_servers::{FaultProxy, RedisServer};
 use futures_util::{FutureExt, future::join_all};
+use prometheus_client::registry::Registry;
 use tokio::join;
 
 use crate::{
-    requests::{Accepted, Failed, Refused, becomes, becomes_ready, is_ready, pause, use_token, wait_until},
-    setup::{Keys, Proxied, calls, find, invalidations_client, is_cached, long_timeouts, long_wait, settings},
+    requests::{Accepted, Failed, Refused, becomes, becomes_ready, pause, use_token, wait_until},
+    setup::{Keys, Proxied, calls, find, invalidations_client, long_wait, metric, settings},
 };
 
 async fn session_ends(proxied: &Proxied) {
-    wait_until("the session ends", async || !is_ready(&proxied.directory).await).await;
+    wait_until("the session ends", async || proxied.metric("redis_connected") == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -28,7 +28,8 @@ async fn a_stall_that_ends_the_session_delays_requests_and_fails_none() {
     for number in 0..20 {
         keys.add(&format!("key-{number}"), &format!("token-{number}")).await;
     }
-    let directory = keys.directory().await;
+    let mut metrics = Registry::default();
+    let directory = keys.measured_directory(&mut metrics).await;
     let tokens: Vec<_> = (0..20).map(|number| format!("token-{number}")).collect();
     for token in &tokens {
         becomes(&directory, token, Accepted).await;
@@ -38,7 +39,7 @@ async fn a_stall_that_ends_the_session_delays_requests_and_fails_none() {
     server.pause();
     let over = AtomicBool::new(false);
     let stall = async {
-        wait_until("the session ends", async || !is_ready(&directory).await).await;
+        wait_until("the session ends", async || metric(&metrics, "redis_connected") == "0").await;
         wait_until("requests wait", async || find(&directory, "token-0").now_or_never().is_none()).await;
         server.resume();
         becomes_ready(&directory).await;
@@ -76,20 +77,6 @@ async fn a_request_that_waits_while_its_key_is_revoked_is_refused() {
     );
     assert_eq!((revoked, kept), (vec![Refused; 10], Accepted));
     assert_eq!(use_token(&directory, "revoked").await, Refused);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_result_of_a_lookup_that_waited_is_cached() {
-    let mut proxied = Proxied::new(long_timeouts()).await;
-    proxied.keys.add("key", "token").await;
-    proxied.proxy.refuse();
-    session_ends(&proxied).await;
-    let Proxied { directory, mut proxy, keys: _keys, server: _server, .. } = proxied;
-    let mut waiting = Box::pin(use_token(&directory, "token"));
-    assert!((&mut waiting).now_or_never().is_none());
-    proxy.heal();
-    assert_eq!(waiting.await, Accepted);
-    assert!(is_cached(&directory, "token"));
 }
 
 /// A response over a connection of the session that ended could be older than a revocation.
@@ -139,23 +126,4 @@ async fn if_redis_stays_unavailable_requests_wait_once_and_then_fail_at_once() {
         quickest = quickest.min(sent.elapsed());
     }
     assert!(quickest < timeout / 10, "{quickest:?}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_number_of_tokens_that_wait_is_bounded() {
-    let mut proxied = Proxied::new(RedisSettings { max_lookups: 2, ..long_wait("shop:") }).await;
-    proxied.keys.add("key", "token").await;
-    proxied.proxy.refuse();
-    session_ends(&proxied).await;
-    let Proxied { directory, mut proxy, keys: _keys, server: _server, .. } = proxied;
-    let overload = async {
-        wait_until("a third token is refused", async || {
-            let third = tokio::time::timeout(Duration::from_millis(1), find(&directory, "third")).await;
-            matches!(third, Ok(Err(StoreFailure::Overloaded)))
-        })
-        .await;
-        proxy.heal();
-    };
-    let (known, invented, ()) = join!(use_token(&directory, "token"), use_token(&directory, "invented"), overload);
-    assert_eq!((known, invented), (Accepted, Refused));
 }
