@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use animal_store_adapters_http::UseCases;
 use animal_store_adapters_memory::MemoryApiKeyDirectory;
 use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyStore, RedisApiKeyUses};
-use animal_store_adapters_sqlite::{SqliteApiKeyDirectory, SqliteApiKeyStore, SqliteApiKeyUses};
+use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
     Authenticate, CheckReadiness, CreatePet, GetPet, ListPets, NoteDeprecatedUse,
     ports::{ApiKeyDirectory, ApiKeyStore, ApiKeyUses, NotReady, Readiness},
@@ -33,7 +33,8 @@ pub(crate) struct Adapters {
     pub(crate) readiness: CheckReadiness,
     /// Resolves after the last repository is dropped and all queued creates have their response.
     pub(crate) writer: Option<JoinHandle<()>>,
-    /// Resolves after the last record of uses of API keys is dropped and its last uses are written.
+    /// Resolves after the last record of uses of API keys is dropped and its last uses are written, and no connection
+    /// looks for changes of API keys.
     pub(crate) uses_writer: Option<JoinHandle<()>>,
 }
 
@@ -66,10 +67,11 @@ impl Adapters {
         let mut uses_writer = None;
         let (directory, new_uses): (Arc<dyn ApiKeyDirectory>, NewUses) = match keys {
             KeysConfig::Sqlite(sqlite) => {
-                let file = file.open(&sqlite).await?;
-                let (uses, writer_end) = SqliteApiKeyUses::start(&file, registry);
-                uses_writer = Some(writer_end);
-                let directory = Arc::new(SqliteApiKeyDirectory::start(&file, registry)?);
+                let store = SqliteApiKeyStore::new(file.open(&sqlite).await?);
+                let (uses, writer_end) = store.start_uses(registry);
+                let (directory, follower_end) = store.start_directory(registry);
+                uses_writer = Some(tokio::spawn(async { _ = tokio::join!(writer_end, follower_end) }));
+                let directory = Arc::new(directory);
                 keys_probe = Some(Arc::new(WeakProbe(Arc::downgrade(&directory))));
                 (directory, Arc::new(move || Arc::new(uses.recorder())))
             }
