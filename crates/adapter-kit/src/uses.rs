@@ -4,19 +4,19 @@
 //! workers share would slow them down.
 //!
 //! **Invariant.** Each worker has a recorder with a lock of its own, which otherwise only the writer takes, once in an
-//! interval (`notes`). In each interval, and once more after the last recorder is dropped, the writer writes the notes of
+//! interval. In each interval, and once more after the last recorder is dropped, the writer writes the notes of
 //! all workers in one batch. After a failed write, the uses stay pending for the next one, up to a bound, and the failure
 //! is logged once.
 //!
 //! **Proof.** `tests.rs`; the contract suite `api_key_uses` of each adapter.
 
-mod notes;
 #[cfg(test)]
 mod tests;
 
 use std::{
+    collections::HashMap,
     mem,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -33,9 +33,20 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval_at},
 };
 
-use self::notes::NotedUses;
-pub use self::notes::PendingUses;
 use crate::metrics::counters;
+
+/// Uses of API keys that are not written yet, of a worker or of all.
+#[derive(Debug, Clone)]
+pub struct PendingUses {
+    /// The keys of each kind, with the times of their last uses in seconds since 1970.
+    times: [HashMap<ApiKeyId, u64>; ApiKeyUse::ALL.len()],
+    max_keys: usize,
+    /// Number of uses beyond the bound.
+    dropped: u64,
+}
+
+/// The uses that a worker noted since the last write. Their times are those of the write.
+type Notes = Arc<Mutex<PendingUses>>;
 
 /// A store of uses.
 #[async_trait]
@@ -53,21 +64,21 @@ pub trait UseStore: Send + Sync + 'static {
 /// Records uses of API keys. A task of the runtime writes what the recorders note.
 #[derive(Debug, Clone)]
 pub struct ApiKeyUseRecord {
-    registration: UnboundedSender<Arc<NotedUses>>,
+    registration: UnboundedSender<Notes>,
     max_keys: usize,
 }
 
 /// Notes the uses of API keys in one worker.
 #[derive(Debug)]
 pub struct ApiKeyUseRecorder {
-    noted: Arc<NotedUses>,
+    notes: Notes,
     /// The writer ends after all recorders are dropped.
-    _registration: UnboundedSender<Arc<NotedUses>>,
+    _registration: UnboundedSender<Notes>,
 }
 
 struct Writer<S> {
     store: S,
-    recorders: Vec<Arc<NotedUses>>,
+    recorders: Vec<Notes>,
     /// Uses that are not written yet.
     pending: PendingUses,
     written: Counter,
@@ -103,21 +114,21 @@ impl ApiKeyUseRecord {
 
     /// Creates the recorder of one worker.
     pub fn recorder(&self) -> ApiKeyUseRecorder {
-        let noted = Arc::new(NotedUses::new(self.max_keys));
+        let notes = Arc::new(Mutex::new(PendingUses::new(self.max_keys)));
         // Fails if the writer has ended, and then nothing is recorded.
-        let _ = self.registration.send(Arc::clone(&noted));
-        ApiKeyUseRecorder { noted, _registration: self.registration.clone() }
+        let _ = self.registration.send(Arc::clone(&notes));
+        ApiKeyUseRecorder { notes, _registration: self.registration.clone() }
     }
 }
 
 impl ApiKeyUses for ApiKeyUseRecorder {
     fn note(&self, id: &ApiKeyId, kind: ApiKeyUse) {
-        self.noted.note(id, kind);
+        lock(&self.notes).insert(id, kind, 0);
     }
 }
 
 impl<S: UseStore> Writer<S> {
-    async fn run(mut self, mut registrations: UnboundedReceiver<Arc<NotedUses>>, interval: Duration) {
+    async fn run(mut self, mut registrations: UnboundedReceiver<Notes>, interval: Duration) {
         let mut ticks = interval_at(Instant::now() + interval, interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -131,22 +142,34 @@ impl<S: UseStore> Writer<S> {
         }
     }
 
+    /// Takes the notes of all workers. Returns the number of uses beyond the bounds, which are dropped.
+    fn collect(&mut self, now: u64) -> u64 {
+        for recorder in &self.recorders {
+            let noted = lock(recorder).take();
+            self.pending.dropped += noted.dropped;
+            for (kind, times) in noted.iter() {
+                times.keys().for_each(|id| self.pending.insert(id, kind, now));
+            }
+        }
+        mem::take(&mut self.pending.dropped)
+    }
+
     /// Writes all uses that are noted or pending. If that fails, they stay pending.
     async fn write(&mut self) {
         let now = this_minute();
-        let dropped = self.pending.collect(&self.recorders, now);
+        let dropped = self.collect(now);
         if dropped > 0 && !self.overflowing {
             tracing::warn!(dropped, "uses of API keys were not recorded: too many keys are used");
         }
         self.overflowing = dropped > 0;
-        if self.pending.is_empty() {
+        if self.pending.iter().all(|(_, times)| times.is_empty()) {
             return;
         }
         let (address, result) = (self.store.address(), self.store.write(&self.pending, now).await);
         match result {
             Ok(()) => {
                 self.written.inc();
-                self.pending.clear();
+                self.pending.take();
                 if mem::take(&mut self.failing) {
                     tracing::info!(address, "the last uses of API keys are written again");
                 }
@@ -163,6 +186,38 @@ impl<S: UseStore> Writer<S> {
             }
         }
     }
+}
+
+impl PendingUses {
+    fn new(max_keys: usize) -> Self {
+        Self { times: Default::default(), max_keys, dropped: 0 }
+    }
+
+    fn insert(&mut self, id: &ApiKeyId, kind: ApiKeyUse, now: u64) {
+        let times = &mut self.times[kind as usize];
+        if let Some(time) = times.get_mut(id) {
+            *time = now;
+        } else if times.len() < self.max_keys {
+            times.insert(id.clone(), now);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    fn take(&mut self) -> Self {
+        let empty = Self::new(self.max_keys);
+        mem::replace(self, empty)
+    }
+
+    /// Iterates over the kinds, each with the keys that were used and the times in seconds since 1970.
+    pub fn iter(&self) -> impl Iterator<Item = (ApiKeyUse, &HashMap<ApiKeyId, u64>)> {
+        ApiKeyUse::ALL.into_iter().zip(&self.times)
+    }
+}
+
+fn lock(notes: &Notes) -> MutexGuard<'_, PendingUses> {
+    // A panic under the lock leaves no partial change.
+    notes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the current minute, in seconds since 1970.
