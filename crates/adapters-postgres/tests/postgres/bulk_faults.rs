@@ -106,7 +106,7 @@ async fn without_a_server_every_call_fails() {
     let bulk = bulk_with(&url, settings());
     proxy.refuse();
     let opened = bulk.snapshot().await.map(drop);
-    for result in [opened, bulk.check_writable().await, bulk.add_pets(stored_pets([9])).await] {
+    for result in [opened, bulk.check_writable().await, bulk.add_pets(stored_pets([9])).await.map(drop)] {
         assert!(matches!(result, Err(StoreFailure::Unavailable(_))), "{result:?}");
     }
 }

@@ -37,16 +37,26 @@ async fn stored_in_the_end(proxied: &mut ProxiedStore, name: &str, backends: &[S
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_add_that_does_not_arrive_is_unknown() {
-    in_both_modes(&settings(), async |settings| {
+async fn an_add_that_does_not_arrive_is_unknown_unless_its_transaction_has_a_commit_of_its_own() {
+    for (settings, expected) in both_modes(&settings()).into_iter().zip([Unknown, Unavailable]) {
         let mut proxied = ProxiedStore::new(settings).await;
         let backends = proxied.observer.backends().await;
         proxied.proxy.hold("lost");
         let added = add_and_cut(&proxied, "lost").await;
-        assert_eq!(add_outcome(&added), Unknown);
+        assert_eq!(add_outcome(&added), expected);
         assert_eq!(stored_in_the_end(&mut proxied, "lost", &backends).await, 0);
-    })
-    .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_add_whose_commit_does_not_arrive_is_unknown() {
+    let [_, settings] = both_modes(&settings());
+    let mut proxied = ProxiedStore::new(settings).await;
+    let backends = proxied.observer.backends().await;
+    proxied.proxy.hold("COMMIT\0");
+    let added = add_and_cut(&proxied, "lost").await;
+    assert_eq!(add_outcome(&added), Unknown);
+    assert_eq!(stored_in_the_end(&mut proxied, "lost", &backends).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,20 +91,8 @@ async fn an_add_over_a_frozen_connection_fails_in_time_and_is_stored_at_most_onc
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_add_without_a_response_is_unknown_in_time_and_stored_once() {
-    let mut proxied = ProxiedStore::new(short_timeout()).await;
-    let backends = proxied.observer.backends().await;
-    proxied.proxy.hold("SELECT 1\0");
-    let start = Instant::now();
-    assert_eq!(add_outcome(&add(&proxied.store.repository, "lost").await), Unknown);
-    assert!(start.elapsed() < TIMEOUT + MARGIN);
-    proxied.proxy.cut();
-    assert_eq!(stored_in_the_end(&mut proxied, "lost", &backends).await, 1);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_add_whose_connection_the_server_terminates_is_unknown_at_once() {
-    in_both_modes(&settings(), async |settings| {
+async fn an_add_whose_connection_the_server_terminates_before_a_commit_fails_at_once() {
+    for (settings, expected) in both_modes(&settings()).into_iter().zip([Unknown, Unavailable]) {
         let mut proxied = ProxiedStore::new(settings).await;
         let backends = proxied.observer.backends().await;
         let locking = SqlSession::of(&proxied.database).await;
@@ -105,12 +103,11 @@ async fn an_add_whose_connection_the_server_terminates_is_unknown_at_once() {
             Instant::now()
         };
         let (added, ended) = tokio::join!(add(&proxied.store.repository, "lost"), end);
-        assert_eq!(add_outcome(&added), Unknown);
+        assert_eq!(add_outcome(&added), expected);
         assert!(ended.elapsed() < PROMPT);
         locking.unlock().await;
         assert_eq!(stored_in_the_end(&mut proxied, "lost", &backends).await, 0);
-    })
-    .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

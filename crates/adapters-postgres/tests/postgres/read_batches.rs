@@ -7,9 +7,7 @@ use tokio::time::timeout;
 
 use crate::{
     explain::one_connection,
-    metrics::metrics,
-    outcomes::{Overloaded, PROMPT, Success, eventually, read_outcome},
-    pooled::pooling,
+    outcomes::{Overloaded, PROMPT, Success, read_outcome},
     read_fixture::{Get, KINDS, List, Read, ReadFixture, Response, ids, pet, pets},
     store::{in_both_modes, settings},
 };
@@ -74,88 +72,14 @@ async fn a_batch_has_at_most_500_rows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_get_of_the_same_pet_is_executed() {
+async fn equal_gets_share_a_row() {
     in_both_modes(&one_connection(), async |settings| {
         let mut fixture = ReadFixture::with(settings, pets(10)).await;
         let responses = fixture.read_together(Get(1), &[Get(2), Get(3), Get(2), Get(4), Get(2)]).await;
         assert_eq!(responses.iter().map(response_ids).collect::<Vec<_>>(), [[2], [3], [2], [4], [2]]);
-        assert_eq!(fixture.statement_ids().await, [vec![1], vec![2, 3, 4], vec![2], vec![2]]);
+        assert_eq!(fixture.statement_ids().await, [vec![1], vec![2, 3, 4]]);
     })
     .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_of_several_equal_lists_is_executed() {
-    in_both_modes(&one_connection(), async |settings| {
-        let mut fixture = ReadFixture::with(settings, pets(10)).await;
-        for status in [None, Some(PetStatus::Pending)] {
-            let first = fixture.expected(List(status, 0, 2));
-            let responses = fixture.read_together(List(status, 0, 1), &[List(status, 0, 2); 3]).await;
-            for response in responses {
-                assert_eq!(response.expect("a response"), first);
-            }
-            assert_eq!(row_counts(&mut fixture).await, [1, 6]);
-        }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dropped_read_that_waits_is_never_sent() {
-    in_both_modes(&one_connection(), async |settings| {
-        let mut fixture = ReadFixture::with(settings, pets(100)).await;
-        for kind in KINDS {
-            let first = fixture.block(kind).await;
-            let reads = numbered(kind, (0..9).map(|number| 2 + number * 6));
-            let mut waiting = fixture.begin_all(&reads);
-            let mut kept = reads.clone();
-            // At the end, in the middle and at the front.
-            for index in [8, 4, 0] {
-                drop(waiting.remove(index));
-                kept.remove(index);
-            }
-            // The statement that was sent is completed without its client.
-            drop(first);
-            fixture.observer.unlock().await;
-            let responses = join_all(waiting).await;
-            let expected: Vec<_> = kept.iter().map(|&read| ids(&fixture.expected(read))).collect();
-            assert_eq!(responses.iter().map(response_ids).collect::<Vec<_>>(), expected, "{kind:?}");
-            assert_eq!(fixture.statement_ids().await, [vec![1], expected.concat()], "{kind:?}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn if_all_reads_that_wait_are_dropped_nothing_is_sent() {
-    in_both_modes(&one_connection(), async |settings| {
-        let mut fixture = ReadFixture::with(settings, pets(10)).await;
-        for kind in KINDS {
-            let first = fixture.block(kind).await;
-            drop(fixture.begin_all(&numbered(kind, 2..=7)));
-            fixture.observer.unlock().await;
-            first.await.expect("a response");
-            assert_eq!(fixture.read_together(kind, &[]).await.len(), 0);
-            assert_eq!(fixture.statement_ids().await, [[1], [1]], "{kind:?}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn behind_a_pooler_a_dropped_read_does_not_take_a_turn() {
-    let settings = PostgresSettings { connections_per_worker: 1, ..pooling() };
-    let mut fixture = ReadFixture::with(settings, pets(10)).await;
-    let first = fixture.block(Get(1)).await;
-    let lists = fixture.begin_all(&[List(None, 1, 1), List(Some(PetStatus::Pending), 1, 1)]);
-    // Their batches wait for the end of the transaction.
-    let queued = || ["list", "list_by_status"].map(|kind| metrics(&fixture.store.registry, kind, ["queue_requests"]));
-    eventually("they leave their queues", async || queued() == [[0]; 2]).await;
-    drop(lists);
-    fixture.observer.unlock().await;
-    assert_eq!(response_ids(&first.await), [1]);
-    assert_eq!(response_ids(&fixture.begin(Get(3)).await), [3]);
-    assert_eq!(fixture.statement_ids().await, [[1], [3]]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

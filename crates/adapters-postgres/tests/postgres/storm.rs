@@ -9,7 +9,7 @@ use std::{
 };
 
 use animal_store_adapters_postgres::PgPetRepository;
-use animal_store_app::ports::AddPetError;
+use animal_store_app::ports::{AddPetError, StoreFailure};
 use animal_store_domain::Pet;
 
 use crate::{
