@@ -50,14 +50,12 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
         let is_pooling = settings.transaction_pooling;
         let (set, isolation) =
             if is_pooling { ("SET LOCAL", "transaction_isolation") } else { ("SET", "default_transaction_isolation") };
+        // The wait for the record of another process delays the other creates of the batch.
+        let lock_timeout = (settings.timeout / 20).as_millis().max(1);
+        let lock_timeout = if KEYED { format!("; {set} lock_timeout = {lock_timeout}") } else { String::new() };
         // At a higher level, PostgreSQL refuses a statement that waited for the record of another process, because the
         // record is newer than the statement's snapshot.
-        let mut own_settings = format!("{set} {isolation} = 'read committed'");
-        if KEYED {
-            // The wait for the record of another process delays the other creates of the batch.
-            let lock_timeout = (settings.timeout / 20).as_millis().max(1);
-            own_settings += &format!("; {set} lock_timeout = {lock_timeout}");
-        }
+        let own_settings = format!("{set} {isolation} = 'read committed'{lock_timeout}");
         let execution = if is_pooling {
             let begin = format!("BEGIN; {own_settings}; {}", settings.set_statements(set));
             Execution::InTransaction { begin, statement, types }

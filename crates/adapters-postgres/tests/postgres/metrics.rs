@@ -15,7 +15,6 @@ use animal_store_domain::PetStatus;
 use animal_store_test_servers::PgDatabase;
 use futures_util::{FutureExt, future::join_all};
 use prometheus_client::{encoding::text::encode, registry::Registry};
-use tokio::runtime::Runtime;
 
 use crate::{
     fixture::{Fixture, begin_to_find, poll_once},
@@ -103,30 +102,6 @@ async fn a_batch_is_counted_with_its_size_its_duration_and_the_wait_of_each_requ
         assert_eq!(metrics(registry, "create", ["batch_duration_seconds_count"]), [after[1]]);
     })
     .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_that_leave_the_queue_because_their_worker_ends_are_no_longer_counted() {
-    let fixture = Fixture::with(settings()).await;
-    let (worker, runtime) = (Arc::new(fixture.store.storage.repository()), Runtime::new().expect("a runtime"));
-    let queued = || metrics(&fixture.store.registry, "get", ["queue_requests"]);
-    let reader = Arc::clone(&worker);
-    runtime.spawn(async move { find(&reader, 1).await.expect("a response") }).await.expect("no panic");
-    fixture.store.wait_for_connections().await;
-    fixture.observer.lock().await;
-    let sent = begin_to_find(&worker, 1);
-    fixture.observer.wait_for_table_locks(1).await;
-    // Batches in flight occupy both connections.
-    let also_sent = begin_to_find(&worker, 1);
-    fixture.observer.wait_for_table_locks(2).await;
-    let waiting = begin_to_find(&worker, 1);
-    assert_eq!(queued(), [1]);
-    runtime.shutdown_background();
-    for read in join_all([sent, also_sent, waiting]).await {
-        assert_eq!(read_outcome(&read), Unavailable);
-    }
-    assert_eq!(queued(), [0]);
-    fixture.observer.unlock().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

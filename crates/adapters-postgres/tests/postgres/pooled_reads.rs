@@ -1,6 +1,6 @@
 //! Reads through a pooler that are dropped or wait for each other.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use animal_store_app::ports::PetRepository;
 
@@ -27,20 +27,5 @@ async fn a_dropped_read_leaves_no_transaction_open() {
         observer.unlock().await;
         assert_eq!(repository.find(added.id()).await.expect("found").as_ref(), Some(&added));
     }
-    pooled.leaves_nothing_behind().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reads_can_be_dropped_at_any_moment() {
-    let pooled = Pooled::with(1, pooling()).await;
-    let repository = pooled.repository();
-    let added = adds_and_finds(&repository).await;
-    for number in 0..300 {
-        let read = tokio::time::timeout(Duration::from_micros(number * 10), repository.list(None, None, 10));
-        if let Ok(list) = read.await {
-            assert_eq!(list.expect("a list"), std::slice::from_ref(&added));
-        }
-    }
-    assert_eq!(repository.find(added.id()).await.expect("found"), Some(added));
     pooled.leaves_nothing_behind().await;
 }
