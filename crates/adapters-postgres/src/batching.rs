@@ -1,90 +1,87 @@
-//! Many requests, one statement.
+//! Many requests, one statement, on connections that stay up.
 //!
 //! **Problem.** A statement costs PostgreSQL and this process more than the rows that it reads or writes, and a commit
-//! waits for the disk.
+//! waits for the disk. A connection can end, freeze, or lead to a server that has become read-only, at any moment.
+//! Requests must not wait for its replacement.
 //!
-//! **Invariant.** A request is sent at once if none of its kind is in flight. Otherwise it waits in a bounded queue.
-//! The next batch takes all requests that wait, up to a number of rows: when the response arrives or, if there are
-//! several connections, after a few milliseconds. A pending request leaves the queue when its client disconnects or its
-//! timeout passes, and is never executed then. A request joins a batch before the batch is sent, so a read sees every
-//! pet that was confirmed before it. A request that fails alone does not fail the others of its batch.
+//! **Invariant.** A [`Dispatcher`] owns a connection and executes one batch at a time. A kind of request has one batch in
+//! flight; if that is slow, the next one leaves on another connection. A batch takes all requests that wait, up to a
+//! number of rows, before it is sent: a read sees every pet that was confirmed before it. A request that fails alone does
+//! not fail the others of its batch. A dispatcher replaces a connection that is lost or does not respond, with a backoff;
+//! if no dispatcher of a kind is connected, requests fail at once, except during the first attempt.
 //!
-//! **Proof.** `tests/postgres/group_commit.rs` and `refusals.rs` (creates), `read_batches.rs`, `read_failures.rs` and
-//! `read_your_writes.rs` (reads), `endings.rs` (the end of a dispatcher), `metrics.rs`; `pending/tests.rs` (spans);
-//! `schedules.rs` (orders of steps).
+//! **Proof.** `tests.rs` (connections, panics), and in `tests/postgres`: `group_commit.rs` and `refusals.rs` (creates),
+//! `read_batches.rs`, `read_failures.rs` and `read_your_writes.rs` (reads), `faults.rs` (lost and frozen connections),
+//! `endings.rs` (the end of a dispatcher), `metrics.rs`. The queue is tested in the kit of the adapters.
 
 mod dispatcher;
-mod pending;
-mod queue;
-mod request;
-#[cfg(all(test, shuttle))]
-mod schedules;
+mod session;
+#[cfg(test)]
+mod tests;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use tokio::task::JoinHandle;
+use animal_store_adapter_kit::queue::{Request, Sender, queue};
+use animal_store_app::ports::StoreFailure;
+use tokio::sync::{Mutex, watch};
 
-pub(crate) use self::request::{BatchError, Failure, Request, Split};
-use self::{dispatcher::Dispatcher, pending::Response, queue::Queue};
+use self::dispatcher::Lane;
+pub(crate) use self::{
+    dispatcher::Dispatcher,
+    session::{BatchError, Extent, Failure, NO_RESPONSE, READ_ONLY, Session},
+};
 use crate::{
-    concurrency::{Instant, timeout_at},
-    connection::{ConnectionSettings, Supervisors},
-    metrics::KindMetrics,
+    connection::ConnectionSettings,
+    metrics::{ConnectionMetrics, KindMetrics},
 };
 
-/// Sends requests of one kind in batches. When it is dropped, the dispatchers empty the queue and end.
+/// Sends requests of one kind. When all batchers of its dispatchers are dropped, the dispatchers end.
 pub(crate) struct Batcher<R: Request> {
-    queue: Arc<Queue<R>>,
-    settings: ConnectionSettings,
+    sender: Sender<R>,
+    /// Number of dispatchers that are connected, or connect for the first time.
+    usable: watch::Receiver<usize>,
+    metrics: KindMetrics,
+    /// Further time for the outcome of a request in flight: `None` if requests change nothing.
+    outcome_timeout: Option<Duration>,
 }
 
-impl<R: Request> Batcher<R> {
-    /// Starts as many dispatchers as there are connections, on the current runtime. The queue has this capacity.
-    pub(crate) fn start(
-        settings: &ConnectionSettings,
-        supervisors: &Arc<Supervisors<R::Session>>,
-        capacity: usize,
-        metrics: &KindMetrics,
-    ) -> (Self, Vec<JoinHandle<()>>) {
-        let queue = Arc::new(Queue::new(capacity, metrics.clone()));
-        let batcher = Self { queue, settings: settings.clone() };
-        let dispatchers = (0..supervisors.len()).map(|number| {
-            let (queue, supervisors) = (Arc::clone(&batcher.queue), Arc::clone(supervisors));
-            tokio::spawn(Dispatcher { queue, is_first: number == 0, supervisors, settings: settings.clone() }.run())
-        });
-        let dispatchers = dispatchers.collect();
-        (batcher, dispatchers)
-    }
-
-    /// Sends a request in a batch. Returns `None` if the dispatcher ended before it responded.
-    pub(crate) async fn send(&self, request: R) -> Option<Result<R::Response, R::Error>> {
-        let result = self.response(request).await?;
-        let metrics = &self.queue.metrics;
-        match &result {
-            Err(BatchError::Overloaded) => _ = metrics.refused.inc(),
-            Err(BatchError::Timeout) => _ = metrics.timeouts.inc(),
-            _ => {}
-        }
-        Some(result.unwrap_or_else(|error| Err(error.into())))
-    }
-
-    async fn response(&self, request: R) -> Option<Response<R>> {
-        let now = Instant::now();
-        let (ticket, mut response) = match self.queue.add(request, now) {
-            Ok(queued) => queued,
-            Err(error) => return Some(Err(error)),
-        };
-        match timeout_at(now + self.settings.postgres.timeout, &mut response).await {
-            Ok(response) => response.ok(),
-            // The request is in flight: the timeout of its batch applies.
-            Err(_) if R::OUTCOME_MATTERS && !ticket.withdraw() => response.await.ok(),
-            Err(_) => Some(Err(BatchError::Timeout)),
-        }
-    }
+/// Creates a queue of this capacity for each kind, and dispatchers for all of them, with a connection each.
+pub(crate) fn batching<S: Session, const KINDS: usize>(
+    settings: &ConnectionSettings,
+    kinds: [&KindMetrics; KINDS],
+    capacity: usize,
+    connection_metrics: &ConnectionMetrics,
+    connections: usize,
+) -> ([Batcher<S::Request>; KINDS], Vec<Dispatcher<S>>) {
+    let (usable, receiver) = watch::channel(0);
+    let mut lanes = Vec::new();
+    let batchers = kinds.map(|metrics| {
+        let (sender, taker) = queue(capacity, metrics.queue.clone());
+        lanes.push(Lane { taker, turn: Arc::new(Mutex::default()), metrics: metrics.clone() });
+        // Longer than any batch: two timeouts for its parts, and two attempts of three statements for the last one.
+        let outcome_timeout = S::CHANGES_PETS.then(|| settings.postgres.timeout * 8);
+        Batcher { sender, usable: receiver.clone(), metrics: metrics.clone(), outcome_timeout }
+    });
+    let dispatcher = |_| Dispatcher::new(lanes.clone(), settings.clone(), connection_metrics.clone(), usable.clone());
+    let dispatchers = (0..connections).map(dispatcher).collect();
+    (batchers, dispatchers)
 }
 
-impl<R: Request> Drop for Batcher<R> {
-    fn drop(&mut self) {
-        self.queue.close();
+impl<T: Send + 'static, R: Request<Response = Result<T, StoreFailure>>> Batcher<R> {
+    /// Sends a request in a batch. Its wait in the queue ends after the timeout.
+    pub(crate) async fn send(&self, request: R, timeout: Duration) -> Result<T, StoreFailure> {
+        self.check_connected()?;
+        let sent = self.sender.send(request, timeout, self.outcome_timeout.unwrap_or_default()).await;
+        let response = sent
+            .unwrap_or_else(|error| Err(if self.outcome_timeout.is_some() { error.of_change() } else { error.into() }));
+        if matches!(response, Err(StoreFailure::Timeout)) {
+            self.metrics.timeouts.inc();
+        }
+        response
+    }
+
+    /// Fails if no dispatcher has a connection. The first attempt to open one may be in flight.
+    pub(crate) fn check_connected(&self) -> Result<(), StoreFailure> {
+        if *self.usable.borrow() > 0 { Ok(()) } else { Err(BatchError::not_connected().into()) }
     }
 }

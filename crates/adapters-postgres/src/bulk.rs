@@ -85,7 +85,7 @@ impl BulkStorage for PgBulkStorage {
         Ok(Box::new(PgSnapshot(connection)))
     }
 
-    async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<(), StoreFailure> {
+    async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<bool, StoreFailure> {
         pets::add(&self.connect().await?, &pets).await
     }
 

@@ -1,27 +1,36 @@
-//! Connections that stay up.
+//! Opening connections.
 //!
-//! **Problem.** A connection can end, freeze, or lead to a server that has become read-only, at any moment. Requests
-//! must not wait for its replacement, and an outage must not flood the log.
+//! **Problem.** A connection leads to one of several hosts, with or without encryption, and its URL has secrets.
 //!
-//! **Invariant.** A [`Supervisor`] keeps one session up and hands it out only while it is connected and not marked as
-//! broken; otherwise a request fails at once. It reconnects with backoff. Each reason of an outage is logged once,
-//! across all connections of the process ([`retry::OutageLog`]). No secret of a URL is ever shown.
+//! **Invariant.** Hosts are tried in order, each within its share of the timeout. `sslmode` and `sslrootcert` mean what
+//! they mean in libpq. No secret of a URL is ever shown. `batching` keeps connections up.
 //!
-//! **Proof.** `tests/postgres/faults.rs` cuts, freezes and slows down connections; `tests/postgres/encryption.rs` runs
-//! every `sslmode` against servers; `endpoint/tests.rs` and the tests of `retry.rs` need no server.
+//! **Proof.** `tests/postgres/encryption.rs` runs every `sslmode` against servers, `hosts.rs` several hosts;
+//! `endpoint/tests.rs` needs no server.
 
 mod application_name;
 mod endpoint;
-mod retry;
-mod session;
-mod supervisor;
-mod supervisors;
 mod tls;
+
+use std::sync::Arc;
+
+use animal_store_adapter_kit::OutageLog;
+use tokio::sync::watch;
 
 pub(crate) use application_name::application_name;
 pub(crate) use endpoint::ConnectionTask;
 pub use endpoint::{PgEndpoint, PgEndpointError};
-pub(crate) use retry::Outage;
-pub(crate) use session::{ConnectionSettings, Session};
-pub(crate) use supervisor::{Connection, NO_RESPONSE, READ_ONLY, Supervisor};
-pub(crate) use supervisors::Supervisors;
+
+use crate::{PostgresSettings, metrics::Metrics};
+
+/// Settings and shared state of the connections of a process.
+#[derive(Clone)]
+pub(crate) struct ConnectionSettings {
+    pub(crate) endpoint: PgEndpoint,
+    pub(crate) postgres: PostgresSettings,
+    /// Each reason of an outage is logged once for all connections.
+    pub(crate) outages: Arc<OutageLog>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Whether the schema can be used. No dispatcher connects before it can.
+    pub(crate) schema_ready: watch::Receiver<bool>,
+}

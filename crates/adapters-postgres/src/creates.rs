@@ -4,92 +4,94 @@
 //! process, and creates without a key must not wait for creates with a key.
 //!
 //! **Invariant.** At most one `add` per idempotency key inserts a pet, and its record and its pet are stored by one
-//! statement. In a process, a key is in flight from its `add` until the outcome is known; a second `add` fails with a
-//! conflict. Across processes, PostgreSQL makes the second one wait for the record of the first. Each kind of create
-//! has its own queue and connection.
+//! statement. While a key is in flight, from an `add` until its outcome is known, a second `add` waits within its
+//! timeout: in this process until the key is free, and for another process by retries, because PostgreSQL has locked the
+//! record. Each kind of create has its own queue and connection.
 //!
 //! **Proof.** `tests/postgres/keyed_outcome.rs` (lost connections), `keyed_storm.rs` (two processes, failing links),
 //! `keyed_busy.rs` (keys in flight), `keyed_locks.rs` (locked records), `add_plans.rs` (EXPLAIN).
 
-mod add_request;
-mod batch;
+mod create;
 mod in_flight_keys;
-mod keyed;
-mod plain;
 mod session;
+mod statement;
 
-use std::{panic::resume_unwind, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
-use animal_store_app::ports::{AddPet, AddPetError};
-use futures_util::future::try_join_all;
-use tokio::task::JoinHandle;
+use animal_store_adapter_kit::backoff;
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, StoreFailure};
+use futures_util::future::{join, join_all};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep, timeout_at},
+};
 
 use self::{
-    add_request::{AddRequest, AddResult},
+    create::{Create, Response},
     in_flight_keys::InFlightKeys,
-    keyed::KeyedAdd,
-    plain::PlainAdd,
-    session::AddSession,
+    session::CreateSession,
 };
 use crate::{
-    batching::Batcher,
-    connection::{ConnectionSettings, Supervisors},
-    error::NotConnected,
+    batching::{Batcher, Dispatcher, batching},
+    connection::ConnectionSettings,
 };
+
+/// Pauses between the retries of a create whose record another process has locked.
+const PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(200)];
 
 /// Adds pets, for all workers of the process.
 pub(crate) struct Creates {
-    plain: Batcher<PlainAdd>,
-    keyed: Batcher<KeyedAdd>,
+    plain: Batcher<Create>,
+    keyed: Batcher<Create>,
     in_flight_keys: Arc<InFlightKeys>,
-}
-
-/// The connections of both kinds. Holding them does not keep the dispatchers running.
-pub(crate) struct CreateConnections {
-    plain: Arc<Supervisors<AddSession<PlainAdd>>>,
-    keyed: Arc<Supervisors<AddSession<KeyedAdd>>>,
+    timeout: Duration,
 }
 
 impl Creates {
     /// Starts both kinds on the current runtime, with one connection each: a second one makes the batches smaller. The
-    /// task ends with both dispatchers, or panics with the first that panics.
-    pub(crate) fn start(settings: &ConnectionSettings) -> (Self, CreateConnections, JoinHandle<()>) {
+    /// task ends with the dispatchers.
+    pub(crate) fn start(settings: &ConnectionSettings) -> (Self, JoinHandle<()>) {
         let metrics = &settings.metrics;
-        let connection_metrics = &metrics.create_connections;
-        let connections = CreateConnections {
-            plain: Arc::new(Supervisors::new(settings, PlainAdd::PURPOSE, connection_metrics, 1)),
-            keyed: Arc::new(Supervisors::new(settings, KeyedAdd::PURPOSE, connection_metrics, 1)),
-        };
-        let capacity = settings.postgres.max_waiting_creates;
-        let (plain, plain_writer) = Batcher::start(settings, &connections.plain, capacity, &metrics.creates);
-        let (keyed, keyed_writer) = Batcher::start(settings, &connections.keyed, capacity, &metrics.keyed_creates);
-        let writers = tokio::spawn(async move {
-            if let Err(error) = try_join_all(plain_writer.into_iter().chain(keyed_writer)).await
-                && let Ok(panic) = error.try_into_panic()
-            {
-                resume_unwind(panic);
-            }
-        });
-        (Self { plain, keyed, in_flight_keys: Arc::default() }, connections, writers)
+        let (connections, capacity) = (&metrics.create_connections, settings.postgres.max_waiting_creates);
+        let ([plain], plain_dispatchers) =
+            batching::<CreateSession<false>, 1>(settings, [&metrics.creates], capacity, connections, 1);
+        let ([keyed], keyed_dispatchers) =
+            batching::<CreateSession<true>, 1>(settings, [&metrics.keyed_creates], capacity, connections, 1);
+        let plain_writers = join_all(plain_dispatchers.into_iter().map(Dispatcher::run));
+        let keyed_writers = join_all(keyed_dispatchers.into_iter().map(Dispatcher::run));
+        let writers = tokio::spawn(async { drop(join(plain_writers, keyed_writers).await) });
+        let creates = Self { plain, keyed, in_flight_keys: Arc::default(), timeout: settings.postgres.timeout };
+        (creates, writers)
     }
 
     /// Adds a pet. Returns after its commit.
-    pub(crate) async fn add(&self, AddPet { pet, idempotency_key }: AddPet) -> AddResult {
-        let added = match idempotency_key {
-            None => self.plain.send(PlainAdd { pet }).await,
-            Some(key) => {
-                let in_flight = self.in_flight_keys.insert(key).ok_or(AddPetError::IdempotencyConflict)?;
-                self.keyed.send(KeyedAdd { pet, in_flight }).await
+    pub(crate) async fn add(&self, AddPet { pet, idempotency_key }: AddPet) -> Result<AddedPet, AddPetError> {
+        let deadline = Instant::now() + self.timeout;
+        let mut pauses = backoff(PAUSES[0], PAUSES[1]);
+        let mut is_retry = false;
+        loop {
+            let (batcher, in_flight) = match &idempotency_key {
+                None => (&self.plain, None),
+                Some(key) => {
+                    let in_flight = timeout_at(deadline, self.in_flight_keys.acquire(key.clone())).await;
+                    (&self.keyed, Some(in_flight.map_err(|_| AddPetError::IdempotencyConflict)?))
+                }
+            };
+            let create = Create { pet: pet.clone(), in_flight, is_retry };
+            match batcher.send(create, deadline - Instant::now()).await? {
+                Response::Added(added) => return Ok(added),
+                Response::Mismatch => return Err(AddPetError::IdempotencyMismatch),
+                Response::Locked => is_retry = true,
             }
-        };
-        added.unwrap_or_else(|| Err(AddPetError::Store(StoreFailure::OutcomeUnknown("the writer has stopped".into()))))
+            if timeout_at(deadline, sleep(pauses.next().unwrap_or(PAUSES[1]))).await.is_err() {
+                return Err(AddPetError::IdempotencyConflict);
+            }
+        }
     }
-}
 
-impl CreateConnections {
-    pub(crate) async fn check(&self) -> Result<(), NotConnected> {
-        self.plain.connection().await?;
-        self.keyed.connection().await?;
-        Ok(())
+    /// Fails if one of the connections is not up.
+    pub(crate) fn check_connected(&self) -> Result<(), StoreFailure> {
+        self.plain.check_connected()?;
+        self.keyed.check_connected()
     }
 }

@@ -10,13 +10,12 @@
 //! (an unavailable PostgreSQL, secrets).
 
 use animal_store_app::Finding;
-use tokio::time::timeout;
 use tokio_postgres::{Error, Row};
 
 use crate::{
     MigrationError, Migrations, PgEndpoint, PostgresSettings, SchemaMode,
     connection::application_name,
-    error::ConnectionError,
+    error::{ConnectionError, within},
     permissions::{self, Needed},
 };
 
@@ -59,8 +58,7 @@ pub async fn diagnose(endpoint: &PgEndpoint, direct: &PgEndpoint, settings: &Pos
     }
     for (subject, sql, judge) in checks {
         // Nothing is prepared, so this works through any pooler.
-        let rows = timeout(settings.timeout, client.query_typed(&sql, &[])).await;
-        let rows = rows.map_err(|_| ConnectionError::NoResponse).and_then(|rows| Ok(rows?));
+        let rows = within(settings.timeout, client.query_typed(&sql, &[])).await;
         match rows.and_then(|rows| Ok(judge(&rows)?)) {
             Ok(finding) => findings.push(finding),
             Err(error) if client.is_closed() || matches!(error, ConnectionError::NoResponse) => {

@@ -1,9 +1,9 @@
 //! Failures of PostgreSQL and its driver, as text for the log: never a value of a row, never a secret.
 
-use std::{error::Error, fmt::Write, iter::successors};
+use std::{error::Error, fmt::Write, iter::successors, time::Duration};
 
-use animal_store_app::ports::StoreFailure;
 use thiserror::Error;
+use tokio::time::timeout;
 use tokio_postgres::error::{Severity, SqlState};
 
 /// A connection cannot be opened or was lost.
@@ -33,6 +33,16 @@ fn located(errors: &[(String, ConnectionError)]) -> String {
 }
 
 impl ConnectionError {
+    /// Returns the SQLSTATE if PostgreSQL refused a statement: an ERROR has rolled back the transaction. Anything else,
+    /// such as FATAL "terminating connection", may come after the commit.
+    pub(crate) fn refusal(&self) -> Option<&SqlState> {
+        let Self::Postgres(error) = self else { return None };
+        let db = error.as_db_error().filter(|db| db.parsed_severity() == Some(Severity::Error))?;
+        let is_about_the_connection =
+            db.code().code().starts_with("08") || *db.code() == SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN;
+        (!is_about_the_connection).then_some(db.code())
+    }
+
     /// Whether encryption may be the cause: the server failed at it or refuses encrypted connections.
     pub(crate) fn may_be_about_encryption(&self) -> bool {
         let Self::Postgres(error) = self else { return false };
@@ -48,19 +58,8 @@ impl ConnectionError {
     }
 }
 
-/// No connection is up. Nothing was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("there is no connection to PostgreSQL")]
-pub(crate) struct NotConnected;
-
-impl From<NotConnected> for StoreFailure {
-    fn from(error: NotConnected) -> Self {
-        Self::Unavailable(error.into())
-    }
-}
-
 /// Returns the message with its SQLSTATE, table, column and constraint. The detail is left out: it may repeat the row.
-pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
+fn describe(error: &tokio_postgres::Error) -> String {
     let Some(db) = error.as_db_error() else {
         let sources = successors(error.source(), |&error| error.source());
         return sources.fold(error.to_string(), |text, source| format!("{text}: {source}"));
@@ -74,11 +73,10 @@ pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
     text + ")"
 }
 
-/// Returns the SQLSTATE if PostgreSQL refused a statement: an ERROR has rolled back the transaction. Anything else,
-/// such as FATAL "terminating connection", may come after the commit.
-pub(crate) fn refusal(error: &tokio_postgres::Error) -> Option<&SqlState> {
-    let db = error.as_db_error().filter(|db| db.parsed_severity() == Some(Severity::Error))?;
-    let is_about_the_connection =
-        db.code().code().starts_with("08") || *db.code() == SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN;
-    (!is_about_the_connection).then_some(db.code())
+/// Waits for a response. Fails with [`ConnectionError::NoResponse`] after the timeout.
+pub(crate) async fn within<T, E: Into<ConnectionError>>(
+    limit: Duration,
+    response: impl Future<Output = Result<T, E>>,
+) -> Result<T, ConnectionError> {
+    timeout(limit, response).await.map_err(|_| ConnectionError::NoResponse)?.map_err(Into::into)
 }

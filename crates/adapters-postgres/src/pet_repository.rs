@@ -1,20 +1,44 @@
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
-use crate::{connection::ConnectionSettings, creates::Creates, reads::Reads};
+use crate::{
+    batching::{Batcher, batching},
+    connection::ConnectionSettings,
+    creates::Creates,
+    reads::{List, Read, ReadSession},
+};
 
 /// Repository of one worker. It reads on the worker's own connections and adds through the writers of the process.
 pub struct PgPetRepository {
-    reads: Reads,
+    settings: ConnectionSettings,
     creates: Arc<Creates>,
+    /// Gets, lists, and lists by status. Created by the first read, on the runtime of the worker.
+    reads: OnceLock<[Batcher<Read>; 3]>,
 }
 
 impl PgPetRepository {
-    pub(crate) fn new(connections: ConnectionSettings, creates: Arc<Creates>) -> Self {
-        Self { reads: Reads::new(connections), creates }
+    pub(crate) fn new(settings: ConnectionSettings, creates: Arc<Creates>) -> Self {
+        Self { settings, creates, reads: OnceLock::new() }
+    }
+
+    fn reads(&self) -> &[Batcher<Read>; 3] {
+        self.reads.get_or_init(|| {
+            let (postgres, metrics) = (&self.settings.postgres, &self.settings.metrics);
+            let (batchers, dispatchers) = batching::<ReadSession, 3>(
+                &self.settings,
+                [&metrics.gets, &metrics.lists, &metrics.lists_by_status],
+                postgres.max_waiting_reads,
+                &metrics.read_connections,
+                postgres.connections_per_worker,
+            );
+            for dispatcher in dispatchers {
+                tokio::spawn(dispatcher.run());
+            }
+            batchers
+        })
     }
 }
 
@@ -26,11 +50,14 @@ impl PetRepository for PgPetRepository {
         after: Option<PetId>,
         limit: usize,
     ) -> Result<Vec<Pet>, StoreFailure> {
-        self.reads.list(status, after, limit).await
+        let [_, lists, lists_by_status] = self.reads();
+        let batcher = if status.is_some() { lists_by_status } else { lists };
+        batcher.send(Read::List(List { status, after, limit }), self.settings.postgres.timeout).await
     }
 
     async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
-        self.reads.find(id).await
+        let [gets, ..] = self.reads();
+        Ok(gets.send(Read::Get(id), self.settings.postgres.timeout).await?.pop())
     }
 
     async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {

@@ -5,9 +5,9 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use animal_store_adapter_kit::{CorruptRow, PetColumns};
 use animal_store_app::{
-    CorruptRow, PetColumns,
-    ports::{Cause, StoreFailure, StoredPet},
+    ports::{Cause, StoredPet},
     status_number,
 };
 use animal_store_domain::{CreationTime, CreationTimeError, NewPet, Pet, PetName, PetNameError, PetStatus};
@@ -22,7 +22,14 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
-use crate::schema::tables::pets;
+diesel::table! {
+    pets (id) {
+        id -> BigInt,
+        name -> Text,
+        category_id -> BigInt,
+        status -> Nullable<SmallInt>,
+    }
+}
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = pets, check_for_backend(Pg))]
@@ -76,11 +83,11 @@ pub(crate) fn rows_of(arrays: PetArrays, status: Option<PetStatus>) -> impl Iter
 }
 
 impl TryFrom<PetRow> for Pet {
-    type Error = StoreFailure;
+    type Error = CorruptRow;
 
-    fn try_from(row: PetRow) -> Result<Self, StoreFailure> {
+    fn try_from(row: PetRow) -> Result<Self, CorruptRow> {
         let PetRow { id, name: StoredName(name), category_id, status } = row;
-        Ok(Self::try_from(PetColumns { id, name, category_id, status })?)
+        PetColumns { id, name, category_id, status }.try_into()
     }
 }
 

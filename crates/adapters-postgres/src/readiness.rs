@@ -1,50 +1,100 @@
-use animal_store_app::ports::{Cause, NotReady, Readiness};
+use std::sync::{Arc, Weak};
+
+use animal_store_adapter_kit::queue::Request;
+use animal_store_app::ports::{NotReady, Readiness, StoreFailure};
 use async_trait::async_trait;
+use prometheus_client::registry::Registry;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
 use crate::{
-    connection::{ConnectionSettings, NO_RESPONSE, READ_ONLY, Supervisor},
-    creates::CreateConnections,
+    PostgresSettings,
+    batching::{BatchError, Batcher, Extent, Failure, NO_RESPONSE, READ_ONLY, Session, batching},
+    connection::ConnectionSettings,
+    creates::Creates,
+    error::ConnectionError,
+    metrics::KindMetrics,
 };
 
 /// Reads the table, and checks that it can be written. The statement is not prepared, so it works through any pooler.
 const PROBE: &str = "SELECT current_setting('transaction_read_only'), EXISTS (SELECT FROM pets)";
 
+/// Probes in a batch share a response. More than wait at once are refused.
+const MAX_PROBES: usize = 1000;
+
 /// Probe of PostgreSQL: ready if pets can be read and added.
 pub(crate) struct PgReadiness {
+    probes: Batcher<Probe>,
+    /// Does not keep the dispatchers of creates running.
+    creates: Weak<Creates>,
     settings: ConnectionSettings,
-    supervisor: Supervisor<Client>,
-    creates: CreateConnections,
 }
 
-impl PgReadiness {
-    pub(crate) fn new(settings: ConnectionSettings, creates: CreateConnections) -> Self {
-        let metrics = &settings.metrics.readiness_connections;
-        Self { supervisor: Supervisor::new(settings.clone(), "readiness", metrics), settings, creates }
-    }
+pub(crate) struct Probe;
 
-    async fn probe(&self) -> Result<(), Cause> {
-        self.creates.check().await?;
-        let connection = self.supervisor.connection().await?;
-        let response = connection.session.query_typed_one(PROBE, &[]);
-        let Ok(response) = timeout(self.settings.postgres.timeout, response).await else {
-            connection.mark_broken(NO_RESPONSE);
-            return Err("PostgreSQL did not respond in time".into());
-        };
-        let read_only = response.and_then(|row| row.try_get::<_, String>(0));
-        let read_only = read_only.map_err(|error| self.settings.endpoint.locate(error).to_string())?;
-        if read_only == "on" {
-            connection.mark_broken(READ_ONLY);
-            return Err("PostgreSQL is read-only".into());
+/// A connection for probes.
+struct ProbeSession(Client);
+
+impl PgReadiness {
+    /// Starts its dispatcher on the current runtime.
+    pub(crate) fn start(settings: ConnectionSettings, creates: &Arc<Creates>) -> Self {
+        let [metrics] = KindMetrics::of(["probe"], &mut Registry::default());
+        let connections = &settings.metrics.readiness_connections;
+        let ([probes], dispatchers) = batching::<ProbeSession, 1>(&settings, [&metrics], MAX_PROBES, connections, 1);
+        for dispatcher in dispatchers {
+            tokio::spawn(dispatcher.run());
         }
-        Ok(())
+        Self { probes, creates: Arc::downgrade(creates), settings }
     }
 }
 
 #[async_trait]
 impl Readiness for PgReadiness {
     async fn check(&self) -> Result<(), NotReady> {
-        self.probe().await.map_err(NotReady)
+        let creates = self.creates.upgrade().ok_or_else(|| NotReady("the storage has stopped".into()))?;
+        let connected = creates.check_connected();
+        drop(creates);
+        let probed = match connected {
+            Ok(()) => self.probes.send(Probe, self.settings.postgres.timeout).await,
+            Err(failure) => Err(failure),
+        };
+        probed.map_err(|failure| match failure {
+            StoreFailure::Unavailable(cause) => NotReady(cause),
+            failure => NotReady(failure.into()),
+        })
+    }
+}
+
+impl Request for Probe {
+    type Response = Result<(), StoreFailure>;
+}
+
+impl Session for ProbeSession {
+    type Request = Probe;
+    type Response = ();
+
+    const PURPOSE: &'static str = "readiness";
+    const MAX_ROWS: usize = MAX_PROBES;
+    const CHANGES_PETS: bool = false;
+
+    async fn prepare(client: Client, _: &PostgresSettings) -> Result<Self, ConnectionError> {
+        Ok(Self(client))
+    }
+
+    async fn execute(
+        &mut self,
+        probes: &[&Probe],
+        settings: &ConnectionSettings,
+    ) -> Result<Vec<Result<(), StoreFailure>>, Failure> {
+        let Ok(response) = timeout(settings.postgres.timeout, self.0.query_typed_one(PROBE, &[])).await else {
+            return Err(BatchError::Timeout.of(Extent::Connection(NO_RESPONSE)));
+        };
+        match response.and_then(|row| row.try_get::<_, String>(0)) {
+            Ok(read_only) if read_only == "on" => {
+                Err(BatchError::Unavailable("PostgreSQL is read-only".to_owned()).of(Extent::Connection(READ_ONLY)))
+            }
+            Ok(_) => Ok(probes.iter().map(|_| Ok(())).collect()),
+            Err(error) => Err(BatchError::Unavailable(settings.endpoint.locate(error).to_string()).of(Extent::Batch)),
+        }
     }
 }

@@ -13,7 +13,6 @@
 mod migration_error;
 mod migrations;
 mod preparation;
-pub(crate) mod tables;
 
 pub use migration_error::MigrationError;
 pub use migrations::Migrations;

@@ -4,7 +4,7 @@ use animal_store_app::ports::Readiness;
 use prometheus_client::registry::Registry;
 use tokio::{
     sync::{oneshot, watch},
-    task::{AbortHandle, JoinHandle},
+    task::{JoinHandle, JoinSet},
     time::timeout,
 };
 
@@ -25,7 +25,8 @@ pub struct PgStorage {
     connections: ConnectionSettings,
     creates: Arc<Creates>,
     readiness: Arc<PgReadiness>,
-    background_tasks: [AbortHandle; 2],
+    /// Dropping them ends the tasks.
+    _background_tasks: JoinSet<()>,
 }
 
 impl PgStorage {
@@ -50,7 +51,8 @@ impl PgStorage {
         let (ready, schema_ready) = watch::channel(false);
         let (error_sender, mut start_error) = oneshot::channel();
         let preparation = prepare_schema(migrations, settings.clone(), endpoint.clone(), ready, error_sender);
-        let schema_task = tokio::spawn(preparation).abort_handle();
+        let mut background_tasks = JoinSet::new();
+        background_tasks.spawn(preparation);
         let wait = if settings.required_at_start { Duration::MAX } else { settings.start_timeout };
         let error = if let Ok(sent) = timeout(wait, &mut start_error).await {
             sent.ok()
@@ -64,11 +66,11 @@ impl PgStorage {
         }
         let outages = Arc::default();
         let connections = ConnectionSettings { endpoint, postgres: settings, outages, metrics, schema_ready };
-        let (creates, create_connections, writers) = Creates::start(&connections);
-        let readiness = Arc::new(PgReadiness::new(connections.clone(), create_connections));
-        let sweep_task = tokio::spawn(sweep_periodically(connections.clone())).abort_handle();
-        let background_tasks = [schema_task, sweep_task];
-        Ok((Self { connections, creates: Arc::new(creates), readiness, background_tasks }, writers))
+        let (creates, writers) = Creates::start(&connections);
+        let creates = Arc::new(creates);
+        let readiness = Arc::new(PgReadiness::start(connections.clone(), &creates));
+        background_tasks.spawn(sweep_periodically(connections.clone()));
+        Ok((Self { connections, creates, readiness, _background_tasks: background_tasks }, writers))
     }
 
     /// Returns a repository for one worker.
@@ -79,11 +81,5 @@ impl PgStorage {
     /// Returns the probe of reads and creates.
     pub fn readiness(&self) -> Arc<dyn Readiness> {
         self.readiness.clone()
-    }
-}
-
-impl Drop for PgStorage {
-    fn drop(&mut self) {
-        self.background_tasks.iter().for_each(AbortHandle::abort);
     }
 }

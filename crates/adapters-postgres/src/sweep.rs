@@ -5,13 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use animal_store_adapter_kit::Outage;
 use backon::{BackoffBuilder, ConstantBuilder};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::{
-    connection::{ConnectionSettings, Outage},
-    error::ConnectionError,
+    connection::ConnectionSettings,
+    error::{ConnectionError, within},
 };
 
 /// Longest pause between two sweeps, without the jitter of up to the same duration, by which processes do not sweep at
@@ -53,13 +54,12 @@ pub(crate) async fn sweep_periodically(mut connections: ConnectionSettings) {
 
 /// Deletes all expired records, batch by batch, and returns their number.
 async fn sweep(connections: &ConnectionSettings) -> Result<usize, ConnectionError> {
-    let (client, _task) = connections.open::<Client>().await?;
+    let (client, _task) = connections.endpoint.connect(connections.postgres.connect_timeout).await?;
     let mut from = "-infinity".to_owned();
     let mut records = 0;
     loop {
         let start = Instant::now();
-        let batch = timeout(connections.postgres.timeout, delete_batch(connections, &client, &from)).await;
-        let batch = batch.unwrap_or(Err(ConnectionError::NoResponse));
+        let batch = within(connections.postgres.timeout, delete_batch(connections, &client, &from)).await;
         let (deleted, last) = batch.map_err(|error| connections.endpoint.locate(error))?;
         records += deleted;
         connections.metrics.swept_keys.inc_by(deleted as u64);

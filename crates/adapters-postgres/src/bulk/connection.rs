@@ -1,5 +1,4 @@
 use animal_store_app::ports::StoreFailure;
-use tokio::time::timeout;
 use tokio_postgres::{
     Client, Row,
     error::SqlState,
@@ -9,7 +8,7 @@ use tokio_postgres::{
 use crate::{
     PgEndpoint, PostgresSettings,
     connection::ConnectionTask,
-    error::{ConnectionError, refusal},
+    error::{ConnectionError, within},
 };
 
 /// A parameter of a statement.
@@ -43,20 +42,25 @@ impl BulkConnection {
         self.within_timeout(self.client.query_typed(sql, parameters)).await
     }
 
-    /// Runs a statement without a result. Returns the number of rows that it wrote.
-    pub(super) async fn write(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<u64, StoreFailure> {
-        self.within_timeout(self.client.execute_typed(sql, parameters)).await
+    /// Runs a statement without a result. Returns the number of rows that it wrote, or `None` if a unique index has one
+    /// of them already.
+    pub(super) async fn write(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Option<u64>, StoreFailure> {
+        let written = async {
+            match self.client.execute_typed(sql, parameters).await {
+                Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(None),
+                written => written.map(Some),
+            }
+        };
+        self.within_timeout(written).await
     }
 
     /// Ends the transaction. Only an error that PostgreSQL sends before the commit means that nothing was written.
     pub(super) async fn commit(&self) -> Result<(), StoreFailure> {
-        let error = match timeout(self.settings.timeout, self.client.batch_execute("COMMIT")).await {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) if refusal(&error).is_some() => return Err(self.unavailable(error)),
-            Ok(Err(error)) => error.into(),
-            Err(_) => ConnectionError::NoResponse,
-        };
-        Err(StoreFailure::OutcomeUnknown(self.endpoint.locate(error).into()))
+        let ended = within(self.settings.timeout, self.client.batch_execute("COMMIT")).await;
+        ended.map_err(|error| match error.refusal() {
+            Some(_) => self.unavailable(error),
+            None => StoreFailure::OutcomeUnknown(self.endpoint.locate(error).into()),
+        })
     }
 
     pub(super) fn unavailable(&self, error: impl Into<ConnectionError>) -> StoreFailure {
@@ -72,11 +76,6 @@ impl BulkConnection {
         &self,
         response: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, StoreFailure> {
-        let response = timeout(self.settings.timeout, response).await;
-        response.map_err(|_| self.unavailable(ConnectionError::NoResponse))?.map_err(|error| match error.code() {
-            // No other statement inserts into a unique index.
-            Some(&SqlState::UNIQUE_VIOLATION) => StoreFailure::IdTaken,
-            _ => self.unavailable(error),
-        })
+        within(self.settings.timeout, response).await.map_err(|error| self.unavailable(error))
     }
 }

@@ -24,12 +24,12 @@ pub(super) async fn page(
     rows.iter().map(|row| stored_pet(row).map_err(StoreFailure::Corrupt)).collect()
 }
 
-/// Adds pets with their ids.
+/// Adds pets with their ids. Returns `false` if one of the ids is taken.
 ///
 /// A create locks the table before it takes an id from the sequence, and until its commit. The lock of this transaction
 /// waits for the creates in flight and holds up others until the sequence is beyond the greatest id.
-pub(super) async fn add(connection: &BulkConnection, pets: &[StoredPet]) -> Result<(), StoreFailure> {
-    let Some(greatest) = pets.iter().map(|stored| stored.pet.id().get()).max() else { return Ok(()) };
+pub(super) async fn add(connection: &BulkConnection, pets: &[StoredPet]) -> Result<bool, StoreFailure> {
+    let Some(greatest) = pets.iter().map(|stored| stored.pet.id().get()).max() else { return Ok(true) };
     let columns = [&[("id", Type::INT8_ARRAY), ("created_at", Type::TIMESTAMPTZ_ARRAY)], COLUMNS.as_slice()].concat();
     let (names, given) = (column_names(&columns), unnest(&columns));
     let ids: Vec<_> = pets.iter().map(|stored| stored.pet.id().get()).collect();
@@ -45,8 +45,13 @@ pub(super) async fn add(connection: &BulkConnection, pets: &[StoredPet]) -> Resu
     );
     connection.begin(&reserve_ids).await?;
     let insert = format!("INSERT INTO pets ({names}) SELECT {names} FROM {given}");
-    if connection.write(&insert, &parameters).await? < pets.len() as u64 {
-        return Err(connection.refused("a trigger suppressed a row of table pets"));
+    match connection.write(&insert, &parameters).await? {
+        None => return Ok(false),
+        Some(written) if written < pets.len() as u64 => {
+            return Err(connection.refused("a trigger suppressed a row of table pets"));
+        }
+        Some(_) => {}
     }
-    connection.commit().await
+    connection.commit().await?;
+    Ok(true)
 }

@@ -11,7 +11,6 @@ use tokio_postgres::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use self::url::EndpointUrl;
 pub use self::url::PgEndpointError;
 use super::tls;
 use crate::error::ConnectionError;
@@ -35,7 +34,7 @@ impl PgEndpoint {
     /// # Errors
     /// See [`PgEndpointError`].
     pub fn parse(url: &SecretString) -> Result<Self, PgEndpointError> {
-        let EndpointUrl { configs, certificate_check } = EndpointUrl::parse(url.expose_secret())?;
+        let (configs, certificate_check) = url::parse(url.expose_secret())?;
         let tls = certificate_check.map(tls::connector).transpose().map_err(PgEndpointError::RootCertificates)?;
         Ok(Self { configs, tls })
     }
@@ -46,7 +45,7 @@ impl PgEndpoint {
     /// See [`PgEndpointError`].
     #[cfg(fuzzing)]
     pub fn shown(url: &str) -> Result<[String; 3], PgEndpointError> {
-        let endpoint = Self { configs: EndpointUrl::parse(url)?.configs, tls: None };
+        let endpoint = Self { configs: url::parse(url)?.0, tls: None };
         Ok([endpoint.to_string(), endpoint.login(), format!("{endpoint:?}")])
     }
 
@@ -121,11 +120,15 @@ where
 {
     let (client, connection) = config.connect(tls).await?;
     let encoding = connection.parameter("server_encoding").unwrap_or_default().to_owned();
-    let task = ConnectionTask(tokio::spawn(connection));
+    let task = ConnectionTask::spawn(connection);
     if encoding == "UTF8" { Ok((client, task)) } else { Err(ConnectionError::NotUtf8(encoding)) }
 }
 
 impl ConnectionTask {
+    pub(crate) fn spawn(connection: impl Future<Output = Result<(), tokio_postgres::Error>> + Send + 'static) -> Self {
+        Self(tokio::spawn(connection))
+    }
+
     pub(crate) fn has_ended(&self) -> bool {
         self.0.is_finished()
     }

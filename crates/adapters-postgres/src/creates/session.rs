@@ -1,27 +1,33 @@
-use std::{marker::PhantomData, time::Duration};
+use std::time::Duration;
 
-use tokio::time::timeout;
+use animal_store_app::ports::StoreFailure;
 use tokio_postgres::{
-    CancelToken, Client, Row, Statement,
+    Client, Row, Statement,
+    error::SqlState,
     types::{ToSql, Type},
 };
 
-use super::add_request::AddRequest;
+use super::{
+    create::{Create, Response, responses},
+    statement,
+};
 use crate::{
     PostgresSettings,
-    connection::{NO_RESPONSE, Session},
-    error::{ConnectionError, describe},
+    batching::{BatchError, Extent, Failure, READ_ONLY, Session},
+    connection::ConnectionSettings,
+    error::{ConnectionError, within},
 };
 
-/// Overrides the default of the database. At a higher level, PostgreSQL refuses a statement that waited for the record
-/// of another process, because the record is newer than the statement's snapshot.
-const ISOLATION: &str = "READ COMMITTED";
+type Responses = Vec<Result<Response, StoreFailure>>;
 
-/// A connection that adds batches. It does not use Diesel, which hides the SQLSTATEs that decide about the outcome.
-pub(crate) struct AddSession<R> {
+/// Greatest number of pets in a batch.
+pub(super) const MAX_BATCH: usize = 1000;
+
+/// A connection that adds batches, with or without idempotency keys. It does not use Diesel, which hides the SQLSTATEs
+/// that decide about the outcome.
+pub(super) struct CreateSession<const KEYED: bool> {
     client: Client,
     execution: Execution,
-    request: PhantomData<fn(R)>,
 }
 
 enum Execution {
@@ -31,22 +37,114 @@ enum Execution {
     InTransaction { begin: String, statement: String, types: Vec<Type> },
 }
 
-impl<R: AddRequest> Session for AddSession<R> {
+impl<const KEYED: bool> Session for CreateSession<KEYED> {
+    type Request = Create;
+    type Response = Response;
+
+    const PURPOSE: &'static str = if KEYED { "creates with a key" } else { "creates" };
+    const MAX_ROWS: usize = MAX_BATCH;
+    const CHANGES_PETS: bool = true;
+
     async fn prepare(client: Client, settings: &PostgresSettings) -> Result<Self, ConnectionError> {
-        let statement = R::statement(settings);
-        let types: Vec<_> = R::columns().into_iter().map(|(_, array)| array).collect();
-        let extra = |set| R::setting(settings).map_or_else(String::new, |setting| format!("; {set} {setting}"));
-        let execution = if settings.transaction_pooling {
-            let (set, extra) = (settings.set_statements("SET LOCAL"), extra("SET LOCAL"));
-            let begin = format!("BEGIN ISOLATION LEVEL {ISOLATION}; {set}{extra}");
+        let (statement, types) = if KEYED { statement::keyed(settings) } else { statement::plain() };
+        let is_pooling = settings.transaction_pooling;
+        let (set, isolation) =
+            if is_pooling { ("SET LOCAL", "transaction_isolation") } else { ("SET", "default_transaction_isolation") };
+        // The wait for the record of another process delays the other creates of the batch.
+        let lock_timeout = (settings.timeout / 20).as_millis().max(1);
+        let lock_timeout = if KEYED { format!("; {set} lock_timeout = {lock_timeout}") } else { String::new() };
+        // At a higher level, PostgreSQL refuses a statement that waited for the record of another process, because the
+        // record is newer than the statement's snapshot.
+        let own_settings = format!("{set} {isolation} = 'read committed'{lock_timeout}");
+        let execution = if is_pooling {
+            let begin = format!("BEGIN; {own_settings}; {}", settings.set_statements(set));
             Execution::InTransaction { begin, statement, types }
         } else {
-            let isolation = format!("SET default_transaction_isolation = '{ISOLATION}'");
-            client.batch_execute(&format!("{isolation}{}", extra("SET"))).await?;
+            client.batch_execute(&own_settings).await?;
             Execution::Prepared(client.prepare_typed(&statement, &types).await?)
         };
-        warn_if_not_durable(&client, R::PURPOSE).await?;
-        Ok(Self { client, execution, request: PhantomData })
+        warn_if_not_durable(&client, Self::PURPOSE).await?;
+        Ok(Self { client, execution })
+    }
+
+    /// Retries once after a conflict with another transaction. The timeout applies to each response of the server.
+    async fn execute(&mut self, creates: &[&Create], settings: &ConnectionSettings) -> Result<Responses, Failure> {
+        let limit = settings.postgres.timeout;
+        let mut added = self.add(creates, limit).await;
+        if let Err((error, _)) = &added
+            && let Some(&(SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED)) = error.refusal()
+        {
+            added = self.add(creates, limit).await;
+        }
+        let (error, may_be_committed) = match added {
+            Ok(rows) => {
+                settings.metrics.commits.inc();
+                let invalid = || self.outcome_unknown("the statement returned an invalid row".to_owned(), settings);
+                return responses(&rows, creates).ok_or_else(invalid);
+            }
+            Err(error) => error,
+        };
+        let extent = match error.refusal() {
+            None if may_be_committed => return Err(self.outcome_unknown(error.to_string(), settings)),
+            None => Extent::Connection("the connection failed before a commit"),
+            Some(&SqlState::QUERY_CANCELED) => return Err(BatchError::Timeout.of(Extent::Batch)),
+            Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Extent::Connection(READ_ONLY),
+            Some(&SqlState::LOCK_NOT_AVAILABLE) if KEYED && creates.len() == 1 => {
+                return Ok(vec![Ok(Response::Locked)]);
+            }
+            Some(&SqlState::LOCK_NOT_AVAILABLE) if KEYED => Extent::Request,
+            Some(code) if ["22", "23"].iter().any(|class| code.code().starts_with(class)) => Extent::Request,
+            Some(_) => Extent::Batch,
+        };
+        Err(BatchError::Unavailable(settings.endpoint.locate(error).to_string()).of(extent))
+    }
+}
+
+impl<const KEYED: bool> CreateSession<KEYED> {
+    /// Adds a batch in one commit. Rows may arrive before the commit, but the end of the response does not. With an
+    /// error, returns whether the commit was requested.
+    async fn add(&self, creates: &[&Create], limit: Duration) -> Result<Vec<Row>, (ConnectionError, bool)> {
+        if self.client.is_closed() {
+            return Err((ConnectionError::Closed, false));
+        }
+        let arrays = statement::parameters(creates);
+        let values = arrays.iter().map(|array| &**array as &(dyn ToSql + Sync));
+        match &self.execution {
+            Execution::Prepared(statement) => {
+                let values: Vec<_> = values.collect();
+                within(limit, self.client.query(statement, &values)).await.map_err(|error| (error, true))
+            }
+            Execution::InTransaction { begin, statement, types } => {
+                let typed: Vec<_> = values.zip(types.iter().cloned()).collect();
+                let inserted = async {
+                    within(limit, self.client.batch_execute(begin)).await?;
+                    within(limit, self.client.query_typed(statement, &typed)).await
+                };
+                match inserted.await {
+                    Ok(rows) => {
+                        let committed = within(limit, self.client.batch_execute("COMMIT")).await;
+                        committed.map(|()| rows).map_err(|error| (error, true))
+                    }
+                    Err(error) => {
+                        if error.refusal().is_some() {
+                            // If it fails, so does the next transaction.
+                            let _ = within(limit, self.client.batch_execute("ROLLBACK")).await;
+                        }
+                        Err((error, false))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Cancels the statement. A commit that waits for a standby does not notice that its client has disconnected; such
+    /// commits would use up all connections of the server.
+    fn outcome_unknown(&self, reason: String, settings: &ConnectionSettings) -> Failure {
+        let (endpoint, limit) = (settings.endpoint.clone(), settings.postgres.timeout);
+        let token = self.client.cancel_token();
+        tokio::spawn(async move { endpoint.cancel(token, limit).await });
+        let lost = "the connection did not report the outcome of a commit";
+        BatchError::OutcomeUnknown(reason).of(Extent::Connection(lost))
     }
 }
 
@@ -59,38 +157,4 @@ async fn warn_if_not_durable(client: &Client, purpose: &str) -> Result<(), Conne
         }
     }
     Ok(())
-}
-
-impl<R: AddRequest> AddSession<R> {
-    /// Begins a transaction, unless the statement is one.
-    pub(super) async fn begin(&self, response_timeout: Duration) -> Result<(), String> {
-        if self.client.is_closed() {
-            return Err("the connection was closed".to_owned());
-        }
-        let Execution::InTransaction { begin, .. } = &self.execution else { return Ok(()) };
-        let response = timeout(response_timeout, self.client.batch_execute(begin)).await;
-        response.map_err(|_| NO_RESPONSE.to_owned())?.map_err(|error| describe(&error))
-    }
-
-    /// Adds a batch in one commit, after [`begin`](Self::begin). Rows may arrive before the commit, but the end of the
-    /// response does not.
-    pub(super) async fn add(&self, requests: &[&R]) -> Result<Vec<Row>, tokio_postgres::Error> {
-        let arrays = R::arrays(requests);
-        let arrays = arrays.iter().map(|array| &**array as &(dyn ToSql + Sync));
-        match &self.execution {
-            Execution::Prepared(statement) => self.client.query(statement, &arrays.collect::<Vec<_>>()).await,
-            Execution::InTransaction { statement, types, .. } => {
-                let typed: Vec<_> = arrays.zip(types.iter().cloned()).collect();
-                let inserted = self.client.query_typed(statement, &typed).await;
-                let end = if inserted.is_ok() { "COMMIT" } else { "ROLLBACK" };
-                let ended = self.client.batch_execute(end).await;
-                let rows = inserted?;
-                ended.map(|()| rows)
-            }
-        }
-    }
-
-    pub(super) fn cancel_token(&self) -> CancelToken {
-        self.client.cancel_token()
-    }
 }

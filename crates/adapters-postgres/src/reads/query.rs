@@ -14,12 +14,9 @@ use diesel::{
     sql_types::{Array, BigInt, SmallInt},
 };
 
-use crate::{
-    pet_row::{PetArraysType, PetRow},
-    schema::tables::pets,
-};
+use crate::pet_row::{PetArraysType, PetRow, pets};
 
-/// The pets with these ids. PostgreSQL reads an id once, even if it is given twice.
+/// The pets with these ids.
 #[diesel::dsl::auto_type]
 pub(super) fn gets(ids: Vec<i64>) -> _ {
     let row: AsSelect<PetRow, Pg> = PetRow::as_select();

@@ -1,90 +1,101 @@
-use std::panic::AssertUnwindSafe;
+use std::collections::{BTreeSet, HashMap};
 
-use animal_store_app::ports::StoreFailure;
-use diesel::{
-    QueryResult,
-    result::{
-        DatabaseErrorKind::{ClosedConnection, UnableToSendCommand},
-        Error::{DatabaseError, DeserializationError},
-    },
-};
-use diesel_async::AsyncPgConnection;
-use futures_util::FutureExt;
-use tokio::time::{Instant, timeout};
+use animal_store_adapter_kit::{CorruptRow, queue::Request};
+use animal_store_app::{ports::StoreFailure, status_number};
+use animal_store_domain::{Pet, PetId, PetStatus};
+use diesel::{QueryResult, result::Error::DeserializationError};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
 
-use super::session::ReadSession;
-use crate::{
-    batching::{BatchError, Failure, Request, Split},
-    connection::{Connection, ConnectionSettings, NO_RESPONSE},
-};
+use super::query::{self, Lists};
+use crate::pet_row::{PetArrays, PetRow, rows_of};
 
-/// A kind of read.
-pub(crate) trait Read: Send + Sync + 'static {
-    type Response: Send + 'static;
-
-    /// Greatest number of rows in the response.
-    fn rows(&self) -> usize;
-
-    /// Loads a batch by one statement. Returns the responses in the order of the reads.
-    fn load(
-        reads: &[&Self],
-        connection: &AsyncPgConnection,
-    ) -> impl Future<Output = QueryResult<Vec<Result<Self::Response, StoreFailure>>>> + Send;
+/// A read of pets. A batch has reads of one kind only: gets, lists, or lists by status.
+pub(crate) enum Read {
+    /// Reads one pet, or none.
+    Get(PetId),
+    List(List),
 }
 
-/// A read that shares its statement with others.
-pub(crate) struct Batched<R>(pub(super) R);
+/// Reads the first pets, of every status or of one.
+pub(crate) struct List {
+    pub(crate) status: Option<PetStatus>,
+    pub(crate) after: Option<PetId>,
+    pub(crate) limit: usize,
+}
 
-impl<R: Read> Request for Batched<R> {
-    type Session = ReadSession;
-    /// An invalid row fails the reads that contain it, and no others.
-    type Outcome = Result<R::Response, StoreFailure>;
-    type Response = R::Response;
-    type Error = StoreFailure;
+/// An invalid row fails the reads that contain it, and no others.
+pub(super) type Pets = Result<Vec<Pet>, CorruptRow>;
 
-    /// PostgreSQL executes such a batch in about a millisecond. A larger one costs as much per row.
-    const MAX_ROWS: usize = 500;
-    const OUTCOME_MATTERS: bool = false;
+impl Request for Read {
+    type Response = Result<Vec<Pet>, StoreFailure>;
 
     fn rows(&self) -> usize {
-        self.0.rows()
-    }
-
-    /// If there is no response in time, marks the connection as broken.
-    async fn execute(
-        reads: &[&Self],
-        connection: &Connection<ReadSession>,
-        settings: &ConnectionSettings,
-    ) -> Result<Vec<Self::Outcome>, Failure> {
-        let reads: Vec<_> = reads.iter().map(|read| &read.0).collect();
-        let limit = settings.postgres.timeout;
-        // A panic must not end the dispatcher.
-        let loading = AssertUnwindSafe(connection.load(&reads)).catch_unwind();
-        let start = Instant::now();
-        match timeout(limit, loading).await {
-            Ok(Ok(loaded)) => loaded.map_err(|error| {
-                let is_lost = matches!(error, DatabaseError(ClosedConnection | UnableToSendCommand, _));
-                // After a statement timeout, there is no time left. Diesel does not distinguish it from other errors.
-                let may_be_about_one_read = !is_lost && !connection.is_broken() && start.elapsed() < limit / 2;
-                let error = match error {
-                    DeserializationError(cause) => BatchError::Corrupt(cause.to_string()),
-                    error => BatchError::Unavailable(settings.endpoint.locate(error).to_string()),
-                };
-                let one_by_one = Split { parts: reads.len(), last: false };
-                Failure { error, split: may_be_about_one_read.then_some(one_by_one) }
-            }),
-            Ok(Err(_)) => {
-                connection.mark_broken("a read panicked");
-                Err(BatchError::Corrupt("the read panicked".to_owned()).into())
-            }
-            Err(_) => {
-                connection.mark_broken(NO_RESPONSE);
-                Err(BatchError::Timeout.into())
-            }
+        match self {
+            Self::Get(_) => 1,
+            Self::List(list) => list.limit,
         }
     }
+}
 
-    fn result(self, outcome: Self::Outcome) -> Self::Outcome {
-        outcome
+/// Loads a batch by one statement. Returns the pets in the order of the reads.
+pub(super) async fn load(reads: &[&Read], connection: &mut AsyncPgConnection) -> QueryResult<Vec<Pets>> {
+    let lists: Vec<_> =
+        reads.iter().filter_map(|read| if let Read::List(list) = read { Some(list) } else { None }).collect();
+    match lists[..] {
+        [] => gets(reads, connection).await,
+        [list] => Ok(vec![list.load(connection).await?]),
+        _ => load_lists(&lists, connection).await,
     }
+}
+
+/// Equal gets share a row.
+async fn gets(gets: &[&Read], connection: &mut AsyncPgConnection) -> QueryResult<Vec<Pets>> {
+    let id = |read: &Read| if let Read::Get(id) = read { Some(id.get()) } else { None };
+    let ids: BTreeSet<_> = gets.iter().filter_map(|read| id(read)).collect();
+    let rows = query::gets(ids.into_iter().collect()).load::<PetRow>(connection).await?;
+    let pets: HashMap<_, _> = rows.into_iter().map(|row| (Some(row.id()), pets([row]))).collect();
+    Ok(gets.iter().map(|read| pets.get(&id(read)).cloned().unwrap_or(Ok(Vec::new()))).collect())
+}
+
+async fn load_lists(lists: &[&List], connection: &mut AsyncPgConnection) -> QueryResult<Vec<Pets>> {
+    let batch = Lists {
+        after: lists.iter().map(|list| list.after()).collect(),
+        limits: lists.iter().map(|list| list.limit()).collect(),
+        statuses: lists.iter().map(|list| list.status.map(status_number)).collect(),
+    };
+    let rows: Vec<(i64, PetArrays)> = batch.load(connection).await?;
+    let mut loaded: Vec<_> = lists.iter().map(|_| Ok(Vec::new())).collect();
+    for (position, arrays) in rows {
+        let index = usize::try_from(position - 1).ok().filter(|&index| index < lists.len());
+        let index = index.ok_or_else(|| DeserializationError("the position of a list is invalid".into()))?;
+        loaded[index] = pets(rows_of(arrays, lists[index].status));
+    }
+    Ok(loaded)
+}
+
+impl List {
+    /// A list that is alone has a plain statement, which costs less.
+    async fn load(&self, connection: &mut AsyncPgConnection) -> QueryResult<Pets> {
+        let (after, limit) = (self.after(), self.limit());
+        let rows: Vec<PetRow> = match self.status.map(status_number) {
+            None => query::list(after, limit).load(connection).await?,
+            Some(status) => query::list_by_status(status, after, limit).load(connection).await?,
+        };
+        Ok(pets(rows))
+    }
+
+    fn after(&self) -> i64 {
+        self.after.map_or(0, PetId::get)
+    }
+
+    fn limit(&self) -> i64 {
+        i64::try_from(self.limit).unwrap_or(i64::MAX)
+    }
+}
+
+/// Converts the rows of a read. The order of `array_agg` is not guaranteed.
+fn pets(rows: impl IntoIterator<Item = PetRow>) -> Pets {
+    let mut pets = rows.into_iter().map(Pet::try_from).collect::<Result<Vec<_>, _>>()?;
+    pets.sort_unstable_by_key(Pet::id);
+    Ok(pets)
 }

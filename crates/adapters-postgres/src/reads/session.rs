@@ -1,27 +1,37 @@
 use animal_store_app::ports::StoreFailure;
-use diesel::{QueryResult, connection::CacheSize};
+use animal_store_domain::Pet;
+use diesel::{QueryResult, connection::CacheSize, result::Error::DeserializationError};
 use diesel_async::{AsyncConnection, AsyncPgConnection, SimpleAsyncConnection};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::timeout;
 use tokio_postgres::Client;
 
-use super::read::Read;
+use super::read::{Pets, Read, load};
 use crate::{
     PostgresSettings,
-    connection::{Connection, Session},
+    batching::{BatchError, Extent, Failure, NO_RESPONSE, Session},
+    connection::ConnectionSettings,
     error::ConnectionError,
 };
 
-/// A connection for reads. Batches of several kinds share it: each is sent before the responses to others arrive.
+/// A connection for reads.
 pub(crate) struct ReadSession {
     connection: AsyncPgConnection,
-    /// Behind a pooler, each batch is a transaction: the statements that begin it, and the lock that it holds.
-    transactions: Option<(String, Mutex<()>)>,
+    /// Behind a pooler, each batch is a transaction: the statements that begin it.
+    begin: Option<String>,
 }
 
 impl Session for ReadSession {
+    type Request = Read;
+    type Response = Vec<Pet>;
+
+    const PURPOSE: &'static str = "reads";
+    /// PostgreSQL executes such a batch in about a millisecond. A larger one costs as much per row.
+    const MAX_ROWS: usize = 500;
+    const CHANGES_PETS: bool = false;
+
     async fn prepare(client: Client, settings: &PostgresSettings) -> Result<Self, ConnectionError> {
         if !settings.transaction_pooling {
-            return Ok(Self { connection: AsyncPgConnection::try_from(client).await?, transactions: None });
+            return Ok(Self { connection: AsyncPgConnection::try_from(client).await?, begin: None });
         }
         // Diesel first prepares its own statements: the transaction keeps them on one server connection.
         client.batch_execute("BEGIN").await?;
@@ -29,25 +39,36 @@ impl Session for ReadSession {
         connection.batch_execute("COMMIT").await?;
         connection.set_prepared_statement_cache_size(CacheSize::Disabled);
         let begin = format!("BEGIN READ ONLY; {}", settings.set_statements("SET LOCAL"));
-        Ok(Self { connection, transactions: Some((begin, Mutex::default())) })
+        Ok(Self { connection, begin: Some(begin) })
     }
 
-    async fn turn(&self) -> Option<MutexGuard<'_, ()>> {
-        let (_, lock) = self.transactions.as_ref()?;
-        Some(lock.lock().await)
+    async fn execute(
+        &mut self,
+        reads: &[&Read],
+        settings: &ConnectionSettings,
+    ) -> Result<Vec<Result<Vec<Pet>, StoreFailure>>, Failure> {
+        let Ok(executed) = timeout(settings.postgres.timeout, self.load(reads)).await else {
+            return Err(BatchError::Timeout.of(Extent::Connection(NO_RESPONSE)));
+        };
+        let unavailable = |error| BatchError::Unavailable(settings.endpoint.locate(error).to_string());
+        let unfinished = "the connection could not begin or end a transaction";
+        let loaded = executed.map_err(|error| unavailable(error).of(Extent::Connection(unfinished)))?;
+        let responses = |loaded: Vec<Pets>| loaded.into_iter().map(|pets| Ok(pets?)).collect();
+        loaded.map(responses).map_err(|error| match error {
+            DeserializationError(cause) => BatchError::Corrupt(cause.to_string()).of(Extent::Request),
+            // Diesel hides the SQLSTATE. No statement of a read computes with values, so no error is about a row.
+            error => unavailable(error).of(Extent::Batch),
+        })
     }
 }
 
-impl Connection<ReadSession> {
-    /// Loads a batch. If the future is dropped before it ends, the connection has to be marked as broken.
-    pub(super) async fn load<R: Read>(&self, reads: &[&R]) -> QueryResult<Vec<Result<R::Response, StoreFailure>>> {
-        let mut connection = &self.session.connection;
-        let Some((begin, _)) = &self.session.transactions else { return R::load(reads, connection).await };
-        // After such a failure, the state of the connection is unknown.
-        let mark_broken = |_: &_| self.mark_broken("the connection could not begin or end a transaction");
-        connection.batch_execute(begin).await.inspect_err(mark_broken)?;
-        let loaded = R::load(reads, connection).await;
-        connection.batch_execute("COMMIT").await.inspect_err(mark_broken)?;
-        loaded
+impl ReadSession {
+    /// Loads a batch. The outer error is that of its transaction, after which the state of the connection is unknown.
+    async fn load(&mut self, reads: &[&Read]) -> QueryResult<QueryResult<Vec<Pets>>> {
+        let Some(begin) = &self.begin else { return Ok(load(reads, &mut self.connection).await) };
+        self.connection.batch_execute(begin).await?;
+        let loaded = load(reads, &mut self.connection).await;
+        self.connection.batch_execute("COMMIT").await?;
+        Ok(loaded)
     }
 }

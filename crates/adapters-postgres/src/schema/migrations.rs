@@ -1,22 +1,20 @@
-use std::{error::Error, time::Duration};
+use std::{collections::BTreeMap, error::Error, time::Duration};
 
-use animal_store_app::SchemaComparison;
+use animal_store_adapter_kit::SchemaComparison;
 use diesel::{
-    QueryResult,
     migration::{Migration, MigrationSource},
     pg::Pg,
-    prelude::*,
-    select, sql_types,
 };
-use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
+use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, SimpleAsyncConnection};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
+use tokio_postgres::Client;
 
-use super::{migration_error::MigrationError, tables::__diesel_schema_migrations as records};
+use super::migration_error::MigrationError;
 use crate::{
     PgEndpoint,
-    connection::{ConnectionTask, application_name},
-    error::ConnectionError,
+    connection::application_name,
+    error::{ConnectionError, within},
 };
 
 const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
@@ -63,8 +61,8 @@ impl Migrations {
 
     /// Compares the migrations of this program with the records of the database. Fails as [`pending`](Self::pending).
     pub(crate) async fn comparison(&self) -> Result<SchemaComparison, MigrationError> {
-        let (mut connection, _task) = self.connect().await?;
-        self.compare(&mut connection).await
+        let (client, _task) = self.endpoint.connect(self.timeout).await?;
+        self.compare(&client).await
     }
 
     /// Runs the pending migrations, one process at a time, and returns their versions.
@@ -75,24 +73,29 @@ impl Migrations {
     /// # Panics
     /// On a runtime with a single thread: Diesel blocks the thread that runs migrations.
     pub async fn run(&self) -> Result<Vec<String>, MigrationError> {
-        let (mut connection, task) = self.connect().await?;
-        let mut comparison = self.compare(&mut connection).await?;
+        let (client, task) = self.endpoint.connect(self.timeout).await?;
+        let mut comparison = self.compare(&client).await?;
         if !comparison.pending.is_empty() {
-            if !self.within(self.lock_timeout + self.timeout, self.lock(&mut connection)).await? {
-                return Err(MigrationError::Locked(self.lock_timeout));
-            }
+            self.lock(&client).await?;
             // Another process may have run them meanwhile.
-            comparison = self.compare(&mut connection).await?;
+            comparison = self.compare(&client).await?;
         }
         let SchemaComparison { pending, newer, .. } = comparison;
         warn_about_newer(&newer);
+        if pending.is_empty() {
+            return Ok(pending);
+        }
+        let mut connection = self.within(AsyncPgConnection::try_from(client)).await?;
         for version in &pending {
             tracing::info!(migration = version, "changing the schema");
-            let set = format!("SET lock_timeout = {}", table_lock_timeout(&*embedded(version)).as_millis());
-            self.within(self.timeout, connection.batch_execute(&set)).await?;
+            let is_transaction = migrations()[version].metadata().run_in_transaction();
+            // Outside of a transaction, a statement builds an index concurrently. No query queues behind it.
+            let lock_timeout = if is_transaction { TABLE_LOCK_TIMEOUT } else { Duration::ZERO };
+            let set = format!("SET lock_timeout = {}", lock_timeout.as_millis());
+            self.within(connection.batch_execute(&set)).await?;
             let mut harness = AsyncMigrationHarness::new(connection);
             // This creates the table of records.
-            let ran = harness.applied_migrations().and_then(|_| harness.run_migration(&*embedded(version)));
+            let ran = harness.applied_migrations().and_then(|_| harness.run_migration(&*migrations()[version]));
             ran.map_err(|error| self.failure(version, &*error, task.has_ended()))?;
             connection = harness.into_inner();
         }
@@ -112,14 +115,9 @@ impl Migrations {
         }
     }
 
-    async fn connect(&self) -> Result<(AsyncPgConnection, ConnectionTask), MigrationError> {
-        let (client, task) = self.endpoint.connect(self.timeout).await?;
-        Ok((self.within(self.timeout, AsyncPgConnection::try_from(client)).await?, task))
-    }
-
-    async fn compare(&self, connection: &mut AsyncPgConnection) -> Result<SchemaComparison, MigrationError> {
-        let recorded = self.within(self.timeout, recorded_versions(connection)).await?;
-        let comparison = SchemaComparison::from_versions(versions(), &recorded);
+    async fn compare(&self, client: &Client) -> Result<SchemaComparison, MigrationError> {
+        let recorded = self.within(recorded_versions(client)).await?;
+        let comparison = SchemaComparison::from_versions(migrations().into_keys().collect(), &recorded);
         if comparison.is_older_layout {
             return Err(MigrationError::OlderLayout);
         }
@@ -130,60 +128,43 @@ impl Migrations {
     }
 
     /// Keeps other processes from changing the schema until the connection ends. It polls: an index that is built
-    /// concurrently waits for every running statement, including one that waits for this lock. Returns whether this
-    /// process has the lock.
-    async fn lock(&self, connection: &mut AsyncPgConnection) -> QueryResult<bool> {
-        diesel::define_sql_function! { fn pg_try_advisory_lock(key: sql_types::BigInt) -> sql_types::Bool; }
+    /// concurrently waits for every running statement, including one that waits for this lock.
+    async fn lock(&self, client: &Client) -> Result<(), MigrationError> {
+        let lock = format!("SELECT pg_try_advisory_lock({LOCK_KEY})");
         let start = Instant::now();
-        while !select(pg_try_advisory_lock(LOCK_KEY)).get_result::<bool>(connection).await? {
+        loop {
+            if self.within(client.query_typed_one(&lock, &[])).await?.get(0) {
+                return Ok(());
+            }
             if start.elapsed() > self.lock_timeout {
-                return Ok(false);
+                return Err(MigrationError::Locked(self.lock_timeout));
             }
             sleep(LOCK_PAUSE).await;
         }
-        Ok(true)
     }
 
     async fn within<T, E: Into<ConnectionError>>(
         &self,
-        limit: Duration,
-        work: impl Future<Output = Result<T, E>>,
+        response: impl Future<Output = Result<T, E>>,
     ) -> Result<T, MigrationError> {
-        let result = timeout(limit, work).await.map_err(|_| ConnectionError::NoResponse);
-        let result = result.and_then(|result| result.map_err(Into::into));
-        result.map_err(|error| self.endpoint.locate(error).into())
+        within(self.timeout, response).await.map_err(|error| self.endpoint.locate(error).into())
     }
 }
 
-/// Returns the versions of the migrations of this program, in the order in which they are run.
-fn versions() -> Vec<String> {
-    let mut versions: Vec<_> = all().iter().map(|migration| migration.name().version().to_string()).collect();
-    versions.sort();
-    versions
-}
-
-fn embedded(version: &str) -> Box<dyn Migration<Pg>> {
-    let mut all = all().into_iter();
-    all.find(|migration| migration.name().version().to_string() == version).expect("a migration of this program")
-}
-
-fn all() -> Vec<Box<dyn Migration<Pg>>> {
-    EMBEDDED.migrations().expect("embedded migrations can be read")
-}
-
-/// Outside of a transaction, a statement builds an index concurrently. It may wait longer: no query queues behind it.
-fn table_lock_timeout(migration: &dyn Migration<Pg>) -> Duration {
-    if migration.metadata().run_in_transaction() { TABLE_LOCK_TIMEOUT } else { Duration::ZERO }
+/// Returns the migrations of this program by their versions, in the order in which they are run.
+fn migrations() -> BTreeMap<String, Box<dyn Migration<Pg>>> {
+    let migrations: Vec<Box<dyn Migration<Pg>>> = EMBEDDED.migrations().expect("embedded migrations can be read");
+    migrations.into_iter().map(|migration| (migration.name().version().to_string(), migration)).collect()
 }
 
 /// Returns no versions if the table of records does not exist, and does not create it.
-async fn recorded_versions(connection: &mut AsyncPgConnection) -> QueryResult<Vec<String>> {
-    diesel::define_sql_function! { fn to_regclass(name: sql_types::Text) -> sql_types::Nullable<sql_types::Oid>; }
-    let table: Option<u32> = select(to_regclass("__diesel_schema_migrations")).get_result(connection).await?;
-    match table {
-        None => Ok(Vec::new()),
-        Some(_) => records::table.select(records::version).order(records::version).load(connection).await,
+async fn recorded_versions(client: &Client) -> Result<Vec<String>, tokio_postgres::Error> {
+    let exists = "SELECT to_regclass('__diesel_schema_migrations') IS NOT NULL";
+    if !client.query_typed_one(exists, &[]).await?.try_get::<_, bool>(0)? {
+        return Ok(Vec::new());
     }
+    let rows = client.query_typed("SELECT version FROM __diesel_schema_migrations ORDER BY version", &[]).await?;
+    rows.iter().map(|row| row.try_get(0)).collect()
 }
 
 fn warn_about_newer(migrations: &[String]) {

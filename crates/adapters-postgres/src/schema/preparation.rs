@@ -1,12 +1,13 @@
 use std::{sync::Arc, time::Duration};
 
+use animal_store_adapter_kit::Outage;
 use tokio::{
     sync::{oneshot, watch},
-    time::sleep,
+    time::{Instant, sleep},
 };
 
 use super::{migration_error::MigrationError, migrations::Migrations};
-use crate::{PgEndpoint, PostgresSettings, SchemaMode, connection::Outage};
+use crate::{PgEndpoint, PostgresSettings, SchemaMode};
 
 /// Pause after an error that a retry is unlikely to resolve.
 const LONG_PAUSE: Duration = Duration::from_secs(10);
@@ -25,7 +26,9 @@ pub(crate) async fn prepare_schema(
 ) {
     let mut start_error = Some(start_error);
     let mut outage = Outage::new(&Arc::default());
-    while let Err(mut error) = attempt(&migrations, settings.schema).await {
+    loop {
+        let start = Instant::now();
+        let Err(mut error) = attempt(&migrations, settings.schema).await else { break };
         if !matches!(error, MigrationError::Locked(_) | MigrationError::TablesInUse(_))
             && let Some(start_error) = start_error.take()
             && (error.is_final() || settings.required_at_start)
@@ -42,7 +45,11 @@ pub(crate) async fn prepare_schema(
             _ if starting => tracing::warn!(address = %endpoint, reason, "the start waits for the schema"),
             _ => tracing::error!(address = %endpoint, reason, "the schema cannot be used: requests get 503"),
         });
-        let pause = if error.is_temporary() { outage.next_pause() } else { LONG_PAUSE };
+        let pause = if error.is_temporary() {
+            outage.next_pause(start.elapsed(), settings.connect_timeout)
+        } else {
+            LONG_PAUSE
+        };
         sleep(pause).await;
     }
     tracing::info!(address = %endpoint, "pets are kept in PostgreSQL");

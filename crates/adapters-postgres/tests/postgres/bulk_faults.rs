@@ -15,7 +15,7 @@ use crate::{
     fixture::Fixture,
     outcomes::{eventually, reason},
     sql_session::SqlSession,
-    store::{MARGIN, TIMEOUT, in_both_modes, proxy_to, settings, short_timeout},
+    store::{MARGIN, TIMEOUT, in_both_modes, proxy_to, short_timeout},
 };
 
 async fn proxied() -> (PgDatabase, FaultProxy, String) {
@@ -98,15 +98,4 @@ async fn every_call_over_a_frozen_connection_ends_in_time() {
         assert!(start.elapsed() < TIMEOUT + MARGIN, "{:?}", start.elapsed());
     })
     .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_server_every_call_fails() {
-    let (_database, mut proxy, url) = proxied().await;
-    let bulk = bulk_with(&url, settings());
-    proxy.refuse();
-    let opened = bulk.snapshot().await.map(drop);
-    for result in [opened, bulk.check_writable().await, bulk.add_pets(stored_pets([9])).await] {
-        assert!(matches!(result, Err(StoreFailure::Unavailable(_))), "{result:?}");
-    }
 }

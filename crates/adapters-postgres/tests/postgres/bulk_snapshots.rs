@@ -5,7 +5,7 @@ use animal_store_domain::PetId;
 use serde_json::Value;
 
 use crate::{
-    bulk_fixture::{bulk, bulk_with},
+    bulk_fixture::bulk_with,
     explain::{empty_tables, explain, session, settings_and_statement},
     outcomes::{eventually, reason},
     sql_session::SqlSession,
@@ -34,16 +34,6 @@ async fn a_pause_between_two_pages_ends_no_snapshot() {
     })
     .await;
     assert_eq!(snapshot.pets(after(2), 1).await.expect("a page").len(), 0);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dropped_snapshot_ends_its_transaction() {
-    let database = empty_tables().await;
-    let observer = SqlSession::of(&database).await;
-    let snapshot = bulk(database.url()).snapshot().await.expect("a snapshot");
-    observer.wait_for_backends(1).await;
-    drop(snapshot);
-    observer.wait_for_backends(0).await;
 }
 
 /// A view in place of a table, which reports the statement that reads it.

@@ -130,14 +130,6 @@ async fn the_advice_about_missing_permissions_grants_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_missing_table_is_an_error_if_no_migration_is_pending() {
-    let database = migrated().await;
-    database.sql("DROP TABLE idempotency_keys");
-    let found = findings(database.url(), &settings()).await;
-    assert_finding(&found, "postgres.permissions", Error, "idempotency_keys is not found");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_refuses_writes_is_found() {
     let database = migrated().await;
     database.sql(&format!("ALTER DATABASE {} SET default_transaction_read_only = on", database.name()));

@@ -74,7 +74,10 @@ async fn without_a_privilege_the_storage_is_unavailable_until_it_is_granted() {
     sql("CREATE ROLE keeper LOGIN");
     let url = server.url("postgres").replace("postgres@", "keeper@");
     let error = Migrations::new(endpoint(&url), TEST_TIMEOUT).pending().await.expect_err("refused").to_string();
-    assert!(error.starts_with("keeper@") && error.ends_with(" table __diesel_schema_migrations"), "{error}");
+    assert!(
+        error.starts_with("keeper@") && error.ends_with(" table __diesel_schema_migrations (SQLSTATE 42501)"),
+        "{error}"
+    );
     sql("GRANT SELECT ON __diesel_schema_migrations TO keeper");
     let store = Store::at(&url, PostgresSettings { schema: SchemaMode::Check, ..settings() }).await;
     wait_for_outcome(&store.repository, Unavailable, PROMPT).await;

@@ -48,12 +48,6 @@ fn key(text: &str) -> IdempotencyKey {
     IdempotencyKey::new(ApiKeyId::new("shop"), text)
 }
 
-/// Sorts names in the order in which the records of a batch are locked.
-pub(crate) fn in_lock_order(mut names: Vec<String>) -> Vec<String> {
-    names.sort_by_key(|name| key(name));
-    names
-}
-
 /// Adds a pet with the key of another one.
 pub(crate) async fn add_with_key(repository: &PgPetRepository, text: &str, name: &str) -> Keyed {
     match repository.add(AddPet { pet: pet_named(name), idempotency_key: Some(key(text)) }).await {

@@ -1,96 +1,36 @@
-//! A key is in flight in its process until the outcome of its first request is known, and free afterwards.
+//! A key is in flight until the outcome of its first request is known. Other requests with it wait meanwhile.
 
 use futures_util::FutureExt;
 
 use crate::{
     fixture::Fixture,
-    keyed::{Conflict, Failed, Mismatch, New, Replayed, add_keyed, add_keyed_until_stored, add_with_key},
-    outcomes::{Outcome, Timeout, Unavailable, a_moment},
+    keyed::{Failed, Mismatch, New, Replayed, add_keyed, add_with_key},
+    outcomes::{Timeout, a_moment},
     store::{Store, in_both_modes, settings},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_is_in_flight_until_the_outcome_is_known_even_if_its_request_was_dropped() {
+async fn in_one_process_a_request_waits_for_its_key_even_if_the_first_one_was_dropped() {
     in_both_modes(&settings(), async |settings| {
         let fixture = Fixture::keyed(settings).await;
-        fixture.observer.lock().await;
-        let first = fixture.begin_keyed("one");
-        fixture.observer.wait_for_table_locks(1).await;
-        assert_eq!(fixture.begin_keyed("one").now_or_never(), Some(Conflict));
-        drop(first);
+        let first = fixture.block_keyed().await;
+        let mut again = fixture.begin_keyed("first");
+        // The key of a request that leaves the queue is free.
+        let [dropped, mut waiting] = [(); 2].map(|()| fixture.begin_keyed("one"));
+        drop((first, dropped));
         a_moment().await;
-        assert_eq!(fixture.begin_keyed("one").now_or_never(), Some(Conflict), "it was sent");
+        assert!((&mut again).now_or_never().is_none(), "the first request was sent");
+        assert!((&mut waiting).now_or_never().is_none());
         fixture.observer.unlock().await;
-        assert!(matches!(add_keyed_until_stored(&fixture.store.repository, "one").await, Replayed(_)));
-        assert_eq!(fixture.observer.named("one").await, 1);
+        assert!(matches!(again.await, Replayed(_)));
+        assert!(matches!(waiting.await, New(_)));
+        assert_eq!((fixture.observer.named("first").await, fixture.observer.named("one").await), (1, 1));
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_whose_request_left_the_queue_is_free() {
-    let fixture = Fixture::keyed(settings()).await;
-    let first = fixture.block_keyed().await;
-    for _ in 0..3 {
-        let waiting = fixture.begin_keyed("one");
-        assert_eq!(fixture.begin_keyed("one").now_or_never(), Some(Conflict));
-        drop(waiting);
-    }
-    let last = fixture.begin_keyed("one");
-    fixture.observer.unlock().await;
-    first.await;
-    assert!(matches!(last.await, New(_)));
-    assert_eq!(fixture.observer.named("one").await, 1);
-}
-
-/// A client may retry as soon as it gets a failure.
-async fn is_free_after(fixture: &Fixture, failure: Outcome) {
-    for _ in 0..50 {
-        assert_eq!(add_keyed(&fixture.store.repository, "bad").await, Failed(failure));
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_is_free_as_soon_as_its_request_has_a_response() {
-    let fixture = Fixture::keyed(settings()).await;
-    let repository = &fixture.store.repository;
-    let New(id) = add_keyed(repository, "good").await else { panic!("it is new") };
-    for _ in 0..50 {
-        assert_eq!(add_keyed(repository, "good").await, Replayed(id));
-    }
-    fixture.trigger("IF NEW.name = 'bad' THEN RAISE 'bad' USING ERRCODE = '22000'; END IF").await;
-    is_free_after(&fixture, Unavailable).await;
-    fixture.observer.run("DROP TRIGGER spoil ON pets").await;
-    fixture
-        .observer
-        .run("CREATE TRIGGER spoil BEFORE INSERT ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION spoil()")
-        .await;
-    fixture
-        .observer
-        .run("CREATE OR REPLACE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
-        .await;
-    is_free_after(&fixture, Unavailable).await;
-    fixture.observer.run("DROP TRIGGER spoil ON idempotency_keys").await;
-    assert!(matches!(add_keyed(repository, "bad").await, New(_)));
-    assert_eq!(fixture.observer.named("bad").await, 1);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_is_free_after_a_timeout_and_nothing_is_stored() {
-    let fixture = Fixture::keyed(settings()).await;
-    fixture.observer.lock().await;
-    for _ in 0..3 {
-        let late = add_keyed(&fixture.store.repository, "late");
-        let (late, ()) = tokio::join!(late, fixture.observer.cancel_waiting("relation", 1));
-        assert_eq!(late, Failed(Timeout));
-    }
-    fixture.observer.unlock().await;
-    assert!(matches!(add_keyed_until_stored(&fixture.store.repository, "late").await, New(_)));
-    assert_eq!(fixture.observer.named("late").await, 1);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_processes_wait_for_a_key_that_is_in_flight() {
+async fn a_request_waits_for_other_requests_with_its_key_in_any_process() {
     in_both_modes(&settings(), async |settings| {
         let fixture = Fixture::keyed(settings.clone()).await;
         let other_store = Store::at(fixture.database.url(), settings.clone()).await;
@@ -105,10 +45,8 @@ async fn other_processes_wait_for_a_key_that_is_in_flight() {
             fixture.observer.wait_for_locks("advisory", 1).await;
             let (again, another) = (other_store.repository.clone(), third.repository.clone());
             let again = tokio::spawn(async move { add_keyed(&again, "slow").await });
-            fixture.observer.wait_for_locks("transactionid", 1).await;
             let another = tokio::spawn(async move { add_with_key(&another, "slow", "another").await });
             fixture.observer.wait_for_locks("%", 3).await;
-            assert_eq!(fixture.begin_keyed("slow").now_or_never(), Some(Conflict));
             if commits {
                 fixture.observer.run("SELECT pg_advisory_unlock(7)").await;
                 let New(id) = first.await else { panic!("it is new") };

@@ -1,22 +1,17 @@
-//! Records that another transaction has locked: requests for them fail, and no others.
+//! Records that another transaction has locked: requests for them wait within the timeout, and no others.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use animal_store_adapters_postgres::PostgresSettings;
 use futures_util::future::join_all;
 
 use crate::{
     fixture::Fixture,
-    keyed::{Failed, Keyed, New, Replayed, add_keyed, in_lock_order},
-    outcomes::{PROMPT, Unavailable, add},
+    keyed::{Conflict, Keyed, New, Replayed, add_keyed},
+    outcomes::{PROMPT, add},
     sql_session::SqlSession,
-    store::{in_both_modes, settings},
+    store::{few_seconds, in_both_modes, settings},
 };
-
-/// A request waits for a record for a quarter of the timeout.
-fn six_seconds() -> PostgresSettings {
-    PostgresSettings { timeout: Duration::from_secs(6), ..settings() }
-}
 
 /// Adds these pets with their keys in one batch, while the insert of the first pet is held in PostgreSQL. Unlike the
 /// wait for a lock, it has the whole timeout of a statement.
@@ -42,32 +37,34 @@ async fn make_record(fixture: &Fixture, name: &str) -> SqlSession {
     session
 }
 
-/// Names in the order of a batch.
 fn names(count: usize) -> Vec<String> {
-    in_lock_order((0..count).map(|number| number.to_string()).collect())
+    (0..count).map(|number| number.to_string()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_for_a_locked_record_fails_alone() {
-    in_both_modes(&six_seconds(), async |settings| {
+async fn a_request_for_a_locked_record_waits_alone_and_conflicts_after_its_timeout() {
+    in_both_modes(&few_seconds(), async |settings| {
+        let timeout = settings.timeout;
         let fixture = Fixture::keyed(settings).await;
         let names = names(8);
         let locking = make_record(&fixture, &names[2]).await;
+        let start = Instant::now();
         let results = add_together(&fixture, "first", &names).await;
         for (index, result) in results.iter().enumerate() {
             assert_eq!(matches!(result, New(_)), index != 2, "{results:?}");
         }
-        assert_eq!(results[2], Failed(Unavailable));
+        assert!(results[2] == Conflict && start.elapsed() >= timeout * 9 / 10, "{:?}", start.elapsed());
         assert_eq!(fixture.observer.named(&names[2]).await, 0);
         locking.run("ROLLBACK").await;
         let New(id) = add_keyed(&fixture.store.repository, &names[2]).await else { panic!("it is new") };
 
         locking.run(&format!("BEGIN; SELECT FROM idempotency_keys WHERE pet_id = {id} FOR UPDATE")).await;
-        let results = add_together(&fixture, "second", &names).await;
-        assert_eq!(results[2], Failed(Unavailable));
-        assert!(results.iter().enumerate().all(|(index, result)| matches!(result, Replayed(_)) == (index != 2)));
+        let waiting = fixture.begin_keyed(&names[2]);
+        fixture.observer.wait_for_locks("transactionid", 1).await;
+        fixture.observer.wait_for_locks("transactionid", 0).await;
+        assert!(matches!(fixture.begin_keyed("other").await, New(_)), "it does not wait for the retries");
         locking.run("COMMIT").await;
-        assert_eq!(add_keyed(&fixture.store.repository, &names[2]).await, Replayed(id));
+        assert_eq!(waiting.await, Replayed(id));
     })
     .await;
 }
@@ -93,11 +90,10 @@ async fn requests_without_a_key_do_not_wait_for_records() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_for_a_locked_record_fails_alone_in_the_largest_batch() {
-    let fixture = Fixture::keyed(PostgresSettings { max_waiting_creates: 2000, ..six_seconds() }).await;
+    let fixture = Fixture::keyed(PostgresSettings { max_waiting_creates: 2000, ..few_seconds() }).await;
     let names = names(1000);
     let _locking = make_record(&fixture, &names[0]).await;
     let results = add_together(&fixture, "first", &names).await;
-    assert_eq!(results[0], Failed(Unavailable));
-    let failed = results.iter().filter(|result| !matches!(result, New(_))).count();
-    assert_eq!(failed, 1, "of {}", results.len());
+    assert_eq!(results[0], Conflict);
+    assert!(results[1..].iter().all(|result| matches!(result, New(_))), "{results:?}");
 }

@@ -6,12 +6,8 @@ use animal_store_adapters_postgres::PostgresSettings;
 
 use crate::{
     keyed::{Failed, Keyed, New, Replayed, add_keyed, add_keyed_until_stored},
-    outcomes::{Success, TEST_TIMEOUT, Unavailable, Unknown, eventually, wait_for_outcome},
-    sql_session::SqlSession,
-    store::{
-        MARGIN, ProxiedStore, ServedStore, Store, TIMEOUT, both_modes, few_seconds, in_both_modes, settings,
-        short_timeout,
-    },
+    outcomes::{TEST_TIMEOUT, Unknown, eventually},
+    store::{ProxiedStore, ServedStore, Store, both_modes, few_seconds, in_both_modes, settings, short_timeout},
 };
 
 /// Adds a pet, and cuts the connections as soon as the proxy holds data.
@@ -38,22 +34,6 @@ async fn is_stored_once(proxied: &ProxiedStore, name: &str, results: &[Keyed]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_retry_of_a_request_that_did_not_arrive_is_new() {
-    in_both_modes(&settings(), async |settings| {
-        let mut proxied = keyed_store(settings).await;
-        let backends = proxied.observer.backends().await;
-        proxied.proxy.hold("lost");
-        assert_eq!(add_and_cut(&proxied, "lost").await, Failed(Unknown));
-        proxied.proxy.heal();
-        proxied.observer.wait_until_ended(&backends).await;
-        let first = add_keyed_until_stored(&proxied.store.repository, "lost").await;
-        assert!(matches!(first, New(_)));
-        is_stored_once(&proxied, "lost", &[first, add_keyed(&proxied.store.repository, "lost").await]).await;
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retry_of_a_request_whose_response_was_lost_is_a_replay() {
     for (settings, done) in both_modes(&settings()).into_iter().zip(["SELECT 1\0", "COMMIT\0Z"]) {
         let mut proxied = keyed_store(settings).await;
@@ -64,44 +44,6 @@ async fn a_retry_of_a_request_whose_response_was_lost_is_a_replay() {
         assert!(matches!(again, Replayed(_)), "it was stored: {again:?}");
         is_stored_once(&proxied, "lost", &[again]).await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn over_a_frozen_connection_a_request_fails_in_time_and_its_retry_adds_once() {
-    for (settings, outcome) in both_modes(&short_timeout()).into_iter().zip([Unknown, Unavailable]) {
-        let mut proxied = keyed_store(settings).await;
-        proxied.proxy.freeze();
-        let start = Instant::now();
-        assert_eq!(add_keyed(&proxied.store.repository, "lost").await, Failed(outcome));
-        assert!(start.elapsed() < TIMEOUT + MARGIN);
-        assert_eq!(add_keyed(&proxied.store.repository, "lost").await, Failed(Unavailable), "its key is free");
-        // The first request arrives now, possibly together with its retry.
-        proxied.proxy.heal();
-        let first = add_keyed_until_stored(&proxied.store.repository, "lost").await;
-        wait_for_outcome(&proxied.store.repository, Success, TEST_TIMEOUT).await;
-        is_stored_once(&proxied, "lost", &[first, add_keyed_until_stored(&proxied.store.repository, "lost").await])
-            .await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_retry_of_a_request_whose_connection_the_server_terminated_is_new() {
-    in_both_modes(&settings(), async |settings| {
-        let proxied = keyed_store(settings).await;
-        let locking = SqlSession::of(&proxied.database).await;
-        locking.lock().await;
-        let end = async {
-            proxied.observer.wait_for_table_locks(1).await;
-            proxied.observer.terminate_backends().await;
-        };
-        let (lost, ()) = tokio::join!(add_keyed(&proxied.store.repository, "lost"), end);
-        assert_eq!(lost, Failed(Unknown));
-        locking.unlock().await;
-        let first = add_keyed_until_stored(&proxied.store.repository, "lost").await;
-        assert!(matches!(first, New(_)));
-        is_stored_once(&proxied, "lost", &[first]).await;
-    })
-    .await;
 }
 
 /// The server does not notice that the client has disconnected, and ends the transaction after its own timeout.

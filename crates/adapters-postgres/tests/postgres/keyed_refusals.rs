@@ -75,25 +75,3 @@ async fn a_pet_whose_record_a_trigger_suppresses_fails_alone() {
     })
     .await;
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_any_other_failure_nothing_of_the_batch_is_stored() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::keyed(settings).await;
-        let before = fixture.observer.column("SELECT pet_id FROM idempotency_keys").await.len();
-        for late in [false, true] {
-            if late {
-                fixture.trigger_at_commit(&raise("P0001")).await;
-            } else {
-                fixture.trigger(&raise("P0001")).await;
-            }
-            assert_eq!(fixture.add_keyed_together(&NAMES).await, [Failed(Unavailable); NAMES.len()]);
-            assert_eq!(fixture.names().await, [""; 0]);
-            // The record of the batch before.
-            assert_eq!(fixture.observer.count("idempotency_keys").await, before + 1);
-        }
-        fixture.observer.run(UNDO).await;
-        assert!(fixture.add_keyed_together(&NAMES).await.iter().all(|result| matches!(result, New(_))));
-    })
-    .await;
-}

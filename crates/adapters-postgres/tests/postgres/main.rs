@@ -48,7 +48,6 @@ mod refusals;
 mod sql_session;
 mod starts;
 mod store;
-mod storm;
 mod sweep;
 mod timeouts;
 mod unix_socket;

@@ -15,16 +15,13 @@ use animal_store_domain::PetStatus;
 use animal_store_test_servers::PgDatabase;
 use futures_util::{FutureExt, future::join_all};
 use prometheus_client::{encoding::text::encode, registry::Registry};
-use tokio::runtime::Runtime;
 
 use crate::{
     fixture::{Fixture, begin_to_find, poll_once},
     keyed::add_keyed,
     outcomes::{
-        Overloaded, PROMPT, Success, Timeout, Unavailable, Unknown, add, add_outcome, eventually, find, read_outcome,
-        wait_for_outcome, wait_until_ready,
+        Success, Timeout, Unavailable, Unknown, add, add_outcome, eventually, find, read_outcome, wait_until_ready,
     },
-    pooled::pooling,
     store::{ProxiedStore, ServedStore, Store, in_both_modes, settings, short_timeout},
 };
 
@@ -108,53 +105,6 @@ async fn a_batch_is_counted_with_its_size_its_duration_and_the_wait_of_each_requ
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_in_a_queue_and_requests_that_it_refuses_are_counted() {
-    let fixture = Fixture::with(PostgresSettings { max_waiting_creates: 2, ..settings() }).await;
-    let registry = &fixture.store.registry;
-    let counts = || metrics(registry, "create", ["queue_requests", "queue_limit", "queue_refused_total"]);
-    assert_eq!(counts(), [0, 2, 0]);
-    let first = fixture.block().await;
-    assert_eq!(counts(), [0, 2, 0]);
-    let waiting = [fixture.begin("one"), fixture.begin("two")];
-    assert_eq!(counts(), [2, 2, 0]);
-    let refused = fixture.begin("refused").now_or_never().expect("at once");
-    assert_eq!(add_outcome(&refused), Overloaded);
-    assert_eq!(counts(), [2, 2, 1]);
-    drop(waiting);
-    assert_eq!(counts(), [0, 2, 1]);
-    let waiting = fixture.begin("three");
-    assert_eq!(counts(), [1, 2, 1]);
-    fixture.observer.unlock().await;
-    first.await.expect("added");
-    waiting.await.expect("added");
-    assert_eq!(counts(), [0, 2, 1]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_that_leave_the_queue_because_their_worker_ends_are_no_longer_counted() {
-    let fixture = Fixture::with(settings()).await;
-    let (worker, runtime) = (Arc::new(fixture.store.storage.repository()), Runtime::new().expect("a runtime"));
-    let queued = || metrics(&fixture.store.registry, "get", ["queue_requests"]);
-    let reader = Arc::clone(&worker);
-    runtime.spawn(async move { find(&reader, 1).await.expect("a response") }).await.expect("no panic");
-    fixture.store.wait_for_connections().await;
-    fixture.observer.lock().await;
-    let sent = begin_to_find(&worker, 1);
-    fixture.observer.wait_for_table_locks(1).await;
-    // Batches in flight occupy both connections.
-    let also_sent = begin_to_find(&worker, 1);
-    fixture.observer.wait_for_table_locks(2).await;
-    let waiting = begin_to_find(&worker, 1);
-    assert_eq!(queued(), [1]);
-    runtime.shutdown_background();
-    for read in join_all([sent, also_sent, waiting]).await {
-        assert_eq!(read_outcome(&read), Unavailable);
-    }
-    assert_eq!(queued(), [0]);
-    fixture.observer.unlock().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_is_split_is_counted_as_retried() {
     let fixture = Fixture::new().await;
     let registry = &fixture.store.registry;
@@ -167,26 +117,6 @@ async fn a_batch_that_is_split_is_counted_as_retried() {
     // The first pet alone, then four pets, two times two, and two times one. Each request waited once.
     assert_eq!([0, 1, 2, 3].map(|index| after[index] - before[index]), [2, 6, 11, 5]);
     assert_eq!(metric(registry, "commits_total"), commits + 3);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_of_clients_that_have_disconnected_is_not_counted() {
-    let fixture = Fixture::with(PostgresSettings { connections_per_worker: 1, ..pooling() }).await;
-    let (repository, registry) = (&fixture.store.repository, &fixture.store.registry);
-    wait_for_outcome(repository, Success, PROMPT).await;
-    let before = metrics(registry, "list", REQUESTS_AND_BATCHES);
-    fixture.observer.lock().await;
-    let get = begin_to_find(repository, 1);
-    fixture.observer.wait_for_table_locks(1).await;
-    let reader = Arc::clone(repository);
-    let list = poll_once(async move { reader.list(None, None, 1).await }.boxed());
-    // It waits for the end of the transaction of the get.
-    eventually("it leaves the queue", async || metrics(registry, "list", ["queue_requests"]) == [0]).await;
-    drop(list);
-    fixture.observer.unlock().await;
-    get.await.expect("a response");
-    find(repository, 1).await.expect("a response");
-    assert_eq!(metrics(registry, "list", REQUESTS_AND_BATCHES), before);
 }
 
 /// The numbers of gets and creates without a response in time, and of unknown outcomes.

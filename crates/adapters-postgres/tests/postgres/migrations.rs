@@ -99,15 +99,13 @@ async fn a_check_reports_pending_migrations() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_contraction_by_a_newer_program_is_an_error() {
-    for name in ["9999contract", "9999", "00000000000000"] {
-        let database = after_newer_program(name).await;
-        for schema in [SchemaMode::Check, SchemaMode::Migrate] {
-            let reason = start(&database, schema).await.expect_err(name);
-            assert!(reason.contains("a newer program") && reason.contains(name), "{reason}");
-        }
-        for result in [migrations(&database).run().await, migrations(&database).pending().await] {
-            assert!(matches!(result, Err(MigrationError::Contracted(names)) if names == [name]));
-        }
+    let database = after_newer_program("9999contract").await;
+    for schema in [SchemaMode::Check, SchemaMode::Migrate] {
+        let reason = start(&database, schema).await.expect_err("a contraction");
+        assert!(reason.contains("a newer program") && reason.contains("9999contract"), "{reason}");
+    }
+    for result in [migrations(&database).run().await, migrations(&database).pending().await] {
+        assert!(matches!(result, Err(MigrationError::Contracted(names)) if names == ["9999contract"]));
     }
 }
 

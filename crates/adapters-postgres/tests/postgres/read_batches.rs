@@ -1,15 +1,11 @@
 //! Which reads share a statement, and which reads are never sent.
 
-use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_domain::PetStatus;
-use futures_util::{FutureExt, future::join_all};
 use tokio::time::timeout;
 
 use crate::{
     explain::one_connection,
-    metrics::metrics,
-    outcomes::{Overloaded, PROMPT, Success, eventually, read_outcome},
-    pooled::pooling,
+    outcomes::PROMPT,
     read_fixture::{Get, KINDS, List, Read, ReadFixture, Response, ids, pet, pets},
     store::{in_both_modes, settings},
 };
@@ -74,140 +70,12 @@ async fn a_batch_has_at_most_500_rows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_get_of_the_same_pet_is_executed() {
+async fn equal_gets_share_a_row() {
     in_both_modes(&one_connection(), async |settings| {
         let mut fixture = ReadFixture::with(settings, pets(10)).await;
         let responses = fixture.read_together(Get(1), &[Get(2), Get(3), Get(2), Get(4), Get(2)]).await;
         assert_eq!(responses.iter().map(response_ids).collect::<Vec<_>>(), [[2], [3], [2], [4], [2]]);
-        assert_eq!(fixture.statement_ids().await, [vec![1], vec![2, 3, 4], vec![2], vec![2]]);
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_of_several_equal_lists_is_executed() {
-    in_both_modes(&one_connection(), async |settings| {
-        let mut fixture = ReadFixture::with(settings, pets(10)).await;
-        for status in [None, Some(PetStatus::Pending)] {
-            let first = fixture.expected(List(status, 0, 2));
-            let responses = fixture.read_together(List(status, 0, 1), &[List(status, 0, 2); 3]).await;
-            for response in responses {
-                assert_eq!(response.expect("a response"), first);
-            }
-            assert_eq!(row_counts(&mut fixture).await, [1, 6]);
-        }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dropped_read_that_waits_is_never_sent() {
-    in_both_modes(&one_connection(), async |settings| {
-        let mut fixture = ReadFixture::with(settings, pets(100)).await;
-        for kind in KINDS {
-            let first = fixture.block(kind).await;
-            let reads = numbered(kind, (0..9).map(|number| 2 + number * 6));
-            let mut waiting = fixture.begin_all(&reads);
-            let mut kept = reads.clone();
-            // At the end, in the middle and at the front.
-            for index in [8, 4, 0] {
-                drop(waiting.remove(index));
-                kept.remove(index);
-            }
-            // The statement that was sent is completed without its client.
-            drop(first);
-            fixture.observer.unlock().await;
-            let responses = join_all(waiting).await;
-            let expected: Vec<_> = kept.iter().map(|&read| ids(&fixture.expected(read))).collect();
-            assert_eq!(responses.iter().map(response_ids).collect::<Vec<_>>(), expected, "{kind:?}");
-            assert_eq!(fixture.statement_ids().await, [vec![1], expected.concat()], "{kind:?}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn if_all_reads_that_wait_are_dropped_nothing_is_sent() {
-    in_both_modes(&one_connection(), async |settings| {
-        let mut fixture = ReadFixture::with(settings, pets(10)).await;
-        for kind in KINDS {
-            let first = fixture.block(kind).await;
-            drop(fixture.begin_all(&numbered(kind, 2..=7)));
-            fixture.observer.unlock().await;
-            first.await.expect("a response");
-            assert_eq!(fixture.read_together(kind, &[]).await.len(), 0);
-            assert_eq!(fixture.statement_ids().await, [[1], [1]], "{kind:?}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn behind_a_pooler_a_dropped_read_does_not_take_a_turn() {
-    let settings = PostgresSettings { connections_per_worker: 1, ..pooling() };
-    let mut fixture = ReadFixture::with(settings, pets(10)).await;
-    let first = fixture.block(Get(1)).await;
-    let lists = fixture.begin_all(&[List(None, 1, 1), List(Some(PetStatus::Pending), 1, 1)]);
-    // Their batches wait for the end of the transaction.
-    let queued = || ["list", "list_by_status"].map(|kind| metrics(&fixture.store.registry, kind, ["queue_requests"]));
-    eventually("they leave their queues", async || queued() == [[0]; 2]).await;
-    drop(lists);
-    fixture.observer.unlock().await;
-    assert_eq!(response_ids(&first.await), [1]);
-    assert_eq!(response_ids(&fixture.begin(Get(3)).await), [3]);
-    assert_eq!(fixture.statement_ids().await, [[1], [3]]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dropped_read_in_flight_does_not_disturb_its_batch() {
-    in_both_modes(&one_connection(), async |settings| {
-        let slow = pet(11, "slow", Some(PetStatus::Pending));
-        let mut fixture = ReadFixture::with(settings, [pets(10), vec![slow]].concat()).await;
-        for kind in KINDS {
-            let first = fixture.block(kind).await;
-            let reads = [numbered(kind, 2..=6), numbered(kind, 11..=11)].concat();
-            let mut in_flight = fixture.begin_all(&reads);
-            fixture.hold().await;
-            fixture.observer.unlock().await;
-            first.await.expect("a response");
-            fixture.wait_for_held(1).await;
-            // The slow one, and one that the server has read.
-            drop([in_flight.remove(5), in_flight.remove(0)]);
-            let waiting = fixture.begin_all(&numbered(kind, 2..=2));
-            fixture.release().await;
-            let responses = join_all(in_flight.into_iter().chain(waiting)).await;
-            let expected = |read: &Read| ids(&fixture.expected(*read));
-            let right: Vec<_> = reads[1..5].iter().chain(&numbered(kind, 2..=2)).map(expected).collect();
-            assert_eq!(responses.iter().map(response_ids).collect::<Vec<_>>(), right, "{kind:?}");
-            let mut batch: Vec<_> = reads.iter().flat_map(expected).collect();
-            batch.sort_unstable();
-            let last = expected(&numbered(kind, 2..=2)[0]);
-            assert_eq!(fixture.statement_ids().await, [vec![1], batch, last], "{kind:?}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_queue_refuses_reads_of_its_kind() {
-    in_both_modes(&PostgresSettings { max_waiting_reads: 2, ..one_connection() }, async |settings| {
-        let fixture = ReadFixture::with(settings, pets(10)).await;
-        for kind in KINDS {
-            let first = fixture.block(kind).await;
-            let mut waiting = fixture.begin_all(&[kind; 2]);
-            let refused = fixture.begin(kind).now_or_never().expect("at once");
-            assert_eq!(read_outcome(&refused), Overloaded);
-            // A dropped read makes room, and the other kinds have queues of their own.
-            drop(waiting.pop());
-            waiting.extend(fixture.begin_all(&KINDS));
-            let refused = fixture.begin(kind).now_or_never().expect("at once");
-            assert_eq!(read_outcome(&refused), Overloaded);
-            fixture.observer.unlock().await;
-            for response in join_all(waiting.into_iter().chain([first])).await {
-                assert_eq!(response_ids(&response), [1]);
-            }
-            assert_eq!(read_outcome(&fixture.begin(kind).await), Success);
-        }
+        assert_eq!(fixture.statement_ids().await, [vec![1], vec![2, 3, 4]]);
     })
     .await;
 }

@@ -1,4 +1,4 @@
-//! Reads that fail: the others of their batch succeed.
+//! Reads that fail: because of a row alone, otherwise with their batch.
 
 use std::time::Instant;
 
@@ -8,6 +8,7 @@ use animal_store_domain::PetStatus;
 
 use crate::{
     explain::one_connection,
+    metrics::metrics,
     outcomes::{PROMPT, reason},
     read_fixture::{Get, KINDS, List, Read, ReadFixture, pet, pets},
     store::{STATEMENT_TIMEOUT, in_both_modes},
@@ -63,15 +64,22 @@ fn is_corrupt(error: &StoreFailure, text: &str) -> bool {
     matches!(error, StoreFailure::Corrupt(cause) if reason(&**cause).contains(text))
 }
 
+/// Diesel hides the SQLSTATE.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_with_a_statement_error_fails_alone() {
+async fn a_statement_that_postgresql_refuses_fails_its_batch_and_is_sent_once() {
     in_both_modes(&one_connection(), async |settings| {
         let fixture = with_a_pet(settings, "bad").await;
-        only_reads_of_the_bad_pet_fail(
-            &fixture,
-            |error| matches!(error, StoreFailure::Unavailable(cause) if reason(&**cause).contains("this pet is bad")),
-        )
-        .await;
+        let backends = fixture.observer.backends().await;
+        for kind in KINDS {
+            for response in fixture.read_together(kind, &reads(kind)).await {
+                let Err(StoreFailure::Unavailable(cause)) = response else { panic!("{kind:?}: {response:?}") };
+                assert!(reason(&*cause).contains("this pet is bad"), "{cause}");
+            }
+        }
+        for kind in ["get", "list", "list_by_status"] {
+            assert_eq!(metrics(&fixture.store.registry, kind, ["batch_retries_total"]), [0]);
+        }
+        assert_eq!(fixture.observer.backends().await, backends);
     })
     .await;
 }
@@ -98,8 +106,8 @@ async fn an_invalid_row_fails_only_the_reads_that_contain_it() {
         fixture.observer.run(&format!("UPDATE pets SET name = ' ' WHERE id = {BAD}")).await;
         let place = format!("table pets, column name, id {BAD}");
         only_reads_of_the_bad_pet_fail(&fixture, |error| is_corrupt(error, &place)).await;
-        // A lone read, and all others in one statement: gets of the same pet are in two.
-        assert_eq!(fixture.statements().await.len(), 3 + 2 + 2);
+        // Of each kind a lone read, and all others in one statement.
+        assert_eq!(fixture.statements().await.len(), 2 * KINDS.len());
     })
     .await;
 }
@@ -127,7 +135,6 @@ async fn a_slow_read_does_not_fail_later_reads() {
         let slow = fixture.read_together(Get(1), &[Get(BAD), Get(2)]).await;
         assert!(matches!(slow[0], Err(StoreFailure::Timeout | StoreFailure::Unavailable(_))), "{slow:?}");
         assert!(start.elapsed() < STATEMENT_TIMEOUT + PROMPT);
-        // The slow read is executed again, alone, and the server ends it again.
         assert_eq!(fixture.begin(Get(2)).await.expect("a response"), fixture.expected(Get(2)));
         fixture.release().await;
         assert_eq!(fixture.begin(Get(BAD)).await.expect("a response"), fixture.expected(Get(BAD)));

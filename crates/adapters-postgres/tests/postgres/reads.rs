@@ -1,67 +1,16 @@
-//! Reads that share connections: each gets its own response, even if others are dropped or held up.
+//! Reads whose connection does not respond.
 
 use std::sync::Arc;
 
-use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
+use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_app::ports::PetRepository;
-use animal_store_domain::PetId;
-use futures_util::{FutureExt, future::join_all};
-use tokio::task::yield_now;
+use futures_util::future::join_all;
 
 use crate::{
     fixture::Fixture,
     outcomes::{Success, Timeout, Unavailable, eventually, find, read_outcome},
     store::{ProxiedStore, few_seconds, in_both_modes, settings},
 };
-
-const PETS: i64 = 100;
-
-/// A read that is dropped if it has no response after this number of polls.
-async fn find_briefly(repository: Arc<PgPetRepository>, id: i64, polls: i64) {
-    let mut read = Box::pin(find(&repository, id));
-    for _ in 0..polls {
-        if let Some(found) = (&mut read).now_or_never() {
-            assert_eq!(found.expect("a response").expect("a pet").id().get(), id);
-            return;
-        }
-        yield_now().await;
-    }
-}
-
-async fn find_and_list(repository: Arc<PgPetRepository>, id: i64) {
-    let found = find(&repository, id).await.expect("a response").expect("a pet");
-    assert_eq!((found.id().get(), found.new_pet().name().as_str()), (id, format!("pet {id}").as_str()));
-    let after = PetId::parse(id).expect("an id");
-    let listed = repository.list(None, Some(after), 3).await.expect("a response");
-    let ids: Vec<_> = listed.iter().map(|pet| pet.id().get()).collect();
-    assert_eq!(ids, (id + 1..=PETS).take(3).collect::<Vec<_>>());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dropped_read_does_not_take_the_response_of_another() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::with(PostgresSettings { connections_per_worker: 1, ..settings }).await;
-        let pets = format!("SELECT 'pet ' || id, 1 FROM generate_series(2, {PETS}) id ORDER BY id");
-        fixture
-            .observer
-            .run(&format!("UPDATE pets SET name = 'pet 1'; INSERT INTO pets (name, category_id) {pets}"))
-            .await;
-        let reads = (0..600).map(|number| {
-            let repository = Arc::clone(&fixture.store.repository);
-            let id = 1 + number * 7 % PETS;
-            // The first reads are dropped while the statement is prepared.
-            if number % 3 == 0 {
-                tokio::spawn(find_and_list(repository, id))
-            } else {
-                tokio::spawn(find_briefly(repository, id, number % 11))
-            }
-        });
-        for read in join_all(reads.collect::<Vec<_>>()).await {
-            read.expect("the right response");
-        }
-    })
-    .await;
-}
 
 /// Diesel does not distinguish the end of a statement by the server from other failures.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

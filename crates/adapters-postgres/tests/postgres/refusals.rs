@@ -61,13 +61,6 @@ async fn a_row_that_violates_a_constraint_fails_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_with_an_invalid_value_fails_alone() {
-    let fixture = Fixture::new().await;
-    fixture.trigger(&raise("22000", "a bad value")).await;
-    fails_alone(&fixture, "a bad value (SQLSTATE 22000)").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_that_is_refused_at_commit_fails_alone() {
     in_both_modes(&settings(), async |settings| {
         let fixture = Fixture::with(settings).await;
@@ -75,13 +68,6 @@ async fn a_row_that_is_refused_at_commit_fails_alone() {
         fails_alone(&fixture, "at commit (SQLSTATE 23514)").await;
     })
     .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn if_every_row_is_refused_none_is_stored() {
-    let fixture = Fixture::new().await;
-    fixture.observer.run("ALTER TABLE pets ADD CHECK (name IN ('Rex', 'first', 'later', 'still later'))").await;
-    fails_together(&fixture, Unavailable).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::{
     outcomes::{
-        PROMPT, Success, TEST_TIMEOUT, Unavailable, eventually, list_find_add, not_ready, reason, wait_for_outcome,
+        PROMPT, Success, TEST_TIMEOUT, Unavailable, list_find_add, not_ready, reason, wait_for_outcome,
         wait_until_ready,
     },
     sql_session::SqlSession,
@@ -117,17 +117,4 @@ async fn over_a_frozen_connection_a_start_fails_in_time() {
         assert!(text.contains("no response in time"), "{text}");
         proxy.heal();
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_check_of_the_schema_without_a_response_is_retried() {
-    let database = PgDatabase::new();
-    let (mut proxy, url) = proxy_to(database.url());
-    proxy.hold("to_regclass");
-    let settings = PostgresSettings { connect_timeout: Duration::from_millis(300), ..not_required() };
-    let repair = async || {
-        eventually("two retries", async || proxy.held() >= 3).await;
-        proxy.heal();
-    };
-    starts_and_recovers(&url, settings, repair).await;
 }

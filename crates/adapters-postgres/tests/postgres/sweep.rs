@@ -100,23 +100,6 @@ async fn locked_records_are_skipped_until_they_are_unlocked() {
     wait_for_records(&observer, 0).await;
 }
 
-/// The first process that sweeps waits in the middle of a batch.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn records_that_another_process_is_deleting_are_skipped() {
-    let database = PgDatabase::new();
-    let _stores = [Store::at(database.url(), sweeping()).await, Store::at(database.url(), sweeping()).await];
-    let observer = SqlSession::of(&database).await;
-    let body = "BEGIN IF pg_try_advisory_xact_lock(1) THEN PERFORM pg_advisory_xact_lock(2); END IF; RETURN OLD; END";
-    observer.run(&format!("CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS '{body}'")).await;
-    observer.run("CREATE TRIGGER wait BEFORE DELETE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION wait()").await;
-    observer.run("SELECT pg_advisory_lock(2)").await;
-    records(&observer, 4500, EXPIRED).await;
-    wait_for_records(&observer, 1000).await;
-    observer.wait_for_locks("advisory", 1).await;
-    observer.run("SELECT pg_advisory_unlock(2)").await;
-    wait_for_records(&observer, 0).await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_any_failure_sweeps_go_on() {
     in_both_modes(&sweeping(), async |settings| {

@@ -1,6 +1,8 @@
 //! Timeouts that pass while a request waits for others. The test moves the clock of the adapter, and PostgreSQL ends no
 //! statement by itself meanwhile: a machine that stalls for a few seconds changes no outcome.
 
+use std::time::Duration;
+
 use animal_store_adapters_postgres::{PostgresSettings, SchemaMode};
 use animal_store_app::ports::PetRepository;
 use animal_store_domain::PetStatus;
@@ -10,10 +12,16 @@ use tokio::{join, runtime::Builder, time};
 use crate::{
     explain::empty_tables,
     fixture::{Fixture, begin_to_find, poll_once},
-    outcomes::{Success, Timeout, Unavailable, add, add_outcome, find, read_outcome},
+    keyed::{Conflict, Failed, New},
+    outcomes::{Success, Timeout, Unavailable, add, find, read_outcome},
     sql_session::SqlSession,
-    store::settings,
+    store,
 };
+
+/// The twentieth part of this timeout, for which a request with a key waits for a lock, is longer than a machine stalls.
+fn settings() -> PostgresSettings {
+    PostgresSettings { timeout: Duration::from_mins(20), ..store::settings() }
+}
 
 /// Runs a test on one thread, which is the only one whose clock can be moved.
 fn with_movable_clock(settings: &PostgresSettings, test: impl AsyncFnOnce(Fixture)) {
@@ -34,7 +42,7 @@ async fn two_thirds_of_the_timeout() {
 }
 
 #[test]
-fn a_request_whose_timeout_passes_in_the_queue_is_not_stored() {
+fn a_request_whose_timeout_passes_in_the_queue_or_while_its_key_is_in_flight_is_not_stored() {
     with_movable_clock(&settings(), async |fixture| {
         // The batch before it is tried twice. Each attempt waits for the lock with its number.
         let body = "PERFORM pg_advisory_xact_lock(nextval('attempts')); RAISE 'again' USING ERRCODE = '40001'";
@@ -47,19 +55,19 @@ fn a_request_whose_timeout_passes_in_the_queue_is_not_stored() {
             let waiting = format!("pg_locks WHERE NOT granted AND objid = {lock} AND {this_database}");
             fixture.observer.wait_for_rows(&waiting, 1).await;
         };
-        let mut first = fixture.begin("first");
+        let mut first = fixture.begin_keyed("first");
         waiting_for(1).await;
-        let waiting = fixture.begin("waiting");
+        let (waiting, again) = (fixture.begin_keyed("waiting"), fixture.begin_keyed("first"));
         two_thirds_of_the_timeout().await;
         locking.run("SELECT pg_advisory_unlock(1)").await;
         waiting_for(2).await;
         two_thirds_of_the_timeout().await;
 
-        assert_eq!(add_outcome(&waiting.await), Timeout);
+        assert_eq!((waiting.await, again.await), (Failed(Timeout), Conflict));
         assert!((&mut first).now_or_never().is_none(), "the batch before it is in flight");
         locking.run("SELECT pg_advisory_unlock(2)").await;
-        assert_eq!(add_outcome(&first.await), Unavailable);
-        assert_eq!(add_outcome(&fixture.begin("later").await), Success);
+        assert_eq!(first.await, Failed(Unavailable));
+        assert!(matches!(fixture.begin_keyed("later").await, New(_)));
         assert_eq!(fixture.names().await, ["later"]);
     });
 }

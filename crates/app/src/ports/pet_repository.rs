@@ -13,8 +13,9 @@ use crate::IdempotencyKey;
 ///   as durable as the storage of the adapter.
 /// - Pets are returned exactly as they were added.
 /// - At most one `add` per idempotency key inserts a pet. Others return that pet or fail with
-///   [`AddPetError::IdempotencyConflict`] or [`AddPetError::IdempotencyMismatch`]. A failed `add`
-///   leaves the key free. After its retention, a setting of the adapter, a key is free again.
+///   [`AddPetError::IdempotencyMismatch`]. While the first one is in flight, they wait for it within their timeout, and
+///   then fail with [`AddPetError::IdempotencyConflict`]. A failed `add` leaves the key free. After its retention, a
+///   setting of the adapter, a key is free again.
 /// - Every call ends: each wait of an adapter has a timeout.
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
 #[async_trait]
@@ -79,7 +80,8 @@ pub enum AddPetError {
     /// it may have been stored.
     #[error(transparent)]
     Store(#[from] StoreFailure),
-    /// An earlier request with the same idempotency key is in flight. This request did not add the pet.
+    /// An earlier request with the same idempotency key was in flight until the timeout. This request did not add the
+    /// pet.
     #[error("an earlier request with this idempotency key is in flight")]
     IdempotencyConflict,
     /// The idempotency key was used for another pet. This request did not add the pet.

@@ -44,19 +44,19 @@ fn an_endpoint_is_shown_as_its_hosts_and_its_database() {
 
 #[test]
 fn a_text_that_is_not_the_url_of_a_database_is_refused_by_its_wrong_part() {
-    use PgEndpointError::{AtSign, Database, Host, Port, Scheme, User};
+    use PgEndpointError::{AtSign, Form, Scheme};
 
     for (expected, urls) in [
         (Scheme, &["", "top-secret", "host=localhost dbname=top-secret", "mysql://top-secret@localhost/animals"][..]),
         (Scheme, &["POSTGRES://localhost/animals"]),
         (AtSign, &["postgres://shop:top@secret@localhost/animals", "postgres://shop:1/secret?user=@localhost/animals"]),
         (AtSign, &["postgres://shop:top@secret/animals@localhost/animals"]),
-        (User, &["postgres://%ff:secret@localhost/animals"]),
-        (Host, &["postgres://", "postgres:///animals", "postgres://:5432/animals", "postgres://a,,b/animals"]),
-        (Host, &["postgres://[::1/animals", "postgres://%ff:5432/animals", "postgres://shop:secret@/animals"]),
-        (Port, &["postgres://localhost:x/animals", "postgres://localhost:99999/animals", "postgres://a:0/animals"]),
-        (Port, &["postgres://[::1]5432/animals", "postgres://shop:secret", "postgres://localhost/animals?port=7"]),
-        (Database, &["postgres://localhost", "postgres://localhost/", "postgres://localhost/%ff"]),
+        (Form, &["postgres://%ff:secret@localhost/animals"]),
+        (Form, &["postgres://", "postgres:///animals", "postgres://:5432/animals", "postgres://a,,b/animals"]),
+        (Form, &["postgres://[::1/animals", "postgres://%ff:5432/animals", "postgres://shop:secret@/animals"]),
+        (Form, &["postgres://localhost:x/animals", "postgres://localhost:99999/animals", "postgres://a:0/animals"]),
+        (Form, &["postgres://[::1]5432/animals", "postgres://shop:secret", "postgres://localhost/animals?port=7"]),
+        (Form, &["postgres://localhost", "postgres://localhost/", "postgres://localhost/%ff"]),
     ] {
         for url in urls {
             assert_eq!(endpoint(url).unwrap_err(), expected, "{url}");
@@ -136,7 +136,7 @@ fn encryption_has_the_modes_of_libpq() {
     for (option, checks_name) in [("sslmode=verify-ca", false), ("sslmode=verify-full", true)] {
         let url = format!("postgres://localhost/animals?{option}{root}");
         assert_eq!(mode(&url), SslMode::Require);
-        let check = EndpointUrl::parse(&url).unwrap().certificate_check.unwrap();
+        let check = url::parse(&url).unwrap().1.unwrap();
         assert_eq!(check.name, checks_name, "{option}");
     }
     for option in ["sslmode=disable", "sslmode=prefer", "sslmode=require", "sslmode=verify-ca"] {

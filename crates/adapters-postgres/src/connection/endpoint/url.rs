@@ -26,18 +26,12 @@ pub enum PgEndpointError {
         "must have one @ at most, before its host; within a user, password or option, @ is written %40 and ? is %3F"
     )]
     AtSign,
-    /// The user is not UTF-8.
-    #[error("has a user that is not UTF-8 after percent-decoding")]
-    User,
-    /// There is no host, or an invalid one.
-    #[error("has no valid host; the folder of a Unix socket is given as its option host")]
-    Host,
-    /// A port is invalid, or their number differs from that of the hosts.
-    #[error("has an invalid port: it must be a number from 1 to 65535, once for each host at most")]
-    Port,
-    /// There is no database, or its name is not UTF-8.
-    #[error("has no valid database: it must have the form postgres://[user[:password]@]host[:port]/database")]
-    Database,
+    /// The user, a host, a port or the database is missing or invalid.
+    #[error(
+        "must have the form postgres://[user[:password]@]host[:port][,...]/database, with ports from 1 to 65535 and \
+         percent-encoded UTF-8; the folder of a Unix socket is given as its option host"
+    )]
+    Form,
     /// The option of this name or number is not supported.
     #[error("has the unknown option {0}; docs/operations.md lists the supported ones")]
     UnknownOption(String),
@@ -55,12 +49,6 @@ pub enum PgEndpointError {
     RootCertificates(String),
 }
 
-pub(super) struct EndpointUrl {
-    pub(super) configs: Vec<Config>,
-    /// `None` if no connection is encrypted.
-    pub(super) certificate_check: Option<CertificateCheck>,
-}
-
 /// An option of the URL, decoded and in its original form.
 struct UrlOption<'a> {
     name: String,
@@ -68,32 +56,29 @@ struct UrlOption<'a> {
     text: &'a str,
 }
 
-impl EndpointUrl {
-    pub(super) fn parse(url: &str) -> Result<Self, PgEndpointError> {
-        let after = |scheme| url.strip_prefix(scheme);
-        let rest = after("postgres://").or_else(|| after("postgresql://")).ok_or(PgEndpointError::Scheme)?;
-        let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
-        // Otherwise the text after the first @ would be shown as hosts and database.
-        if rest.matches('@').count() > 1 || query.contains('@') {
-            return Err(PgEndpointError::AtSign);
-        }
-        let bases = split_hosts(base)?;
-        let options: Vec<_> = query.split('&').filter(|text| !text.is_empty()).map(UrlOption::from_text).collect();
-        check_options(&options)?;
-        let (tls_options, options): (Vec<_>, Vec<_>) = options.into_iter().partition(UrlOption::is_about_tls);
-        let mut configs = bases.iter().map(|base| config(base, &options)).collect::<Result<Vec<_>, _>>()?;
-
-        let last = |name| tls_options.iter().rfind(|option| option.name == name).map(|option| &*option.value);
-        let (ssl_mode, certificate_check) = encryption(last("sslmode"), last("sslrootcert"))?;
-        let mut encrypts = false;
-        for config in &mut configs {
-            // As in libpq, a Unix socket is never encrypted.
-            let local = config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
-            config.ssl_mode(if local { SslMode::Disable } else { ssl_mode });
-            encrypts |= config.get_ssl_mode() != SslMode::Disable;
-        }
-        Ok(Self { configs, certificate_check: encrypts.then_some(certificate_check) })
+/// Returns the configuration of each host. The check is `None` if no connection is encrypted.
+pub(super) fn parse(url: &str) -> Result<(Vec<Config>, Option<CertificateCheck>), PgEndpointError> {
+    let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| url.strip_prefix(scheme));
+    let rest = rest.ok_or(PgEndpointError::Scheme)?;
+    let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
+    // Otherwise the text after the first @ would be shown as hosts and database.
+    if rest.matches('@').count() > 1 || query.contains('@') {
+        return Err(PgEndpointError::AtSign);
     }
+    let options: Vec<_> = query.split('&').filter(|text| !text.is_empty()).map(UrlOption::from_text).collect();
+    check_options(&options)?;
+    let (tls_options, options): (Vec<_>, Vec<_>) = options.into_iter().partition(UrlOption::is_about_tls);
+    let mut configs = split_hosts(base).iter().map(|base| config(base, &options)).collect::<Result<Vec<_>, _>>()?;
+
+    let last = |name| tls_options.iter().rfind(|option| option.name == name).map(|option| &*option.value);
+    let (ssl_mode, certificate_check) = encryption(last("sslmode"), last("sslrootcert"))?;
+    for config in &mut configs {
+        // As in libpq, a Unix socket is never encrypted.
+        let local = config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
+        config.ssl_mode(if local { SslMode::Disable } else { ssl_mode });
+    }
+    let encrypts = configs.iter().any(|config| config.get_ssl_mode() != SslMode::Disable);
+    Ok((configs, encrypts.then_some(certificate_check)))
 }
 
 impl<'a> UrlOption<'a> {
@@ -109,28 +94,10 @@ impl<'a> UrlOption<'a> {
 }
 
 /// Returns the URL before its options, once per host.
-fn split_hosts(base: &str) -> Result<Vec<String>, PgEndpointError> {
-    let (login, rest) = base.rsplit_once('@').unwrap_or(("", base));
+fn split_hosts(base: &str) -> Vec<String> {
+    let (login, rest) = base.split_at(base.rfind('@').map_or(0, |at| at + 1));
     let (hosts, database) = rest.split_once('/').unwrap_or((rest, ""));
-    let is_utf8 = |text| percent_decode_str(text).decode_utf8().is_ok();
-    if !login.split(':').next().is_none_or(is_utf8) {
-        return Err(PgEndpointError::User);
-    }
-    for host in hosts.split(',') {
-        let end = if host.starts_with('[') { host.find(']').map(|end| end + 1) } else { host.find(':') };
-        let is_valid = |host| format!("postgres://{host}").parse::<Config>().is_ok();
-        if !is_valid(&host[..end.unwrap_or(host.len())]) {
-            return Err(PgEndpointError::Host);
-        }
-        if !is_valid(host) {
-            return Err(PgEndpointError::Port);
-        }
-    }
-    if !is_utf8(database) {
-        return Err(PgEndpointError::Database);
-    }
-    let at = if login.is_empty() { "" } else { "@" };
-    Ok(hosts.split(',').map(|host| format!("postgres://{login}{at}{host}/{database}")).collect())
+    hosts.split(',').map(|host| format!("postgres://{login}{host}/{database}")).collect()
 }
 
 /// Checks each option alone, because the error of a whole URL does not name the option.
@@ -152,18 +119,14 @@ fn check_options(options: &[UrlOption<'_>]) -> Result<(), PgEndpointError> {
 
 fn config(base: &str, options: &[UrlOption<'_>]) -> Result<Config, PgEndpointError> {
     let query = options.iter().map(|option| option.text).collect::<Vec<_>>().join("&");
-    // Each part was checked before.
-    let mut config: Config = format!("{base}?{query}").parse().map_err(|_| PgEndpointError::Host)?;
+    // Each option was checked before.
+    let mut config: Config = format!("{base}?{query}").parse().map_err(|_| PgEndpointError::Form)?;
     let is_named = |host: &Host| !matches!(host, Host::Tcp(name) if name.is_empty());
-    if config.get_hosts().is_empty() || !config.get_hosts().iter().all(is_named) {
-        return Err(PgEndpointError::Host);
-    }
-    let ports = config.get_ports();
-    if ports.contains(&0) || (ports.len() > 1 && ports.len() != config.get_hosts().len()) {
-        return Err(PgEndpointError::Port);
-    }
-    if config.get_dbname().is_none() {
-        return Err(PgEndpointError::Database);
+    let (hosts, ports) = (config.get_hosts(), config.get_ports());
+    let has_hosts = !hosts.is_empty() && hosts.iter().all(is_named);
+    let has_ports = !ports.contains(&0) && (ports.len() <= 1 || ports.len() == hosts.len());
+    if !has_hosts || !has_ports || config.get_dbname().is_none() {
+        return Err(PgEndpointError::Form);
     }
     // A dead peer is noticed even if no response is pending, unless the URL has its own settings.
     if !options.iter().any(|option| option.name.starts_with("keepalives")) {

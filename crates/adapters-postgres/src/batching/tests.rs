@@ -1,0 +1,249 @@
+//! Dispatchers without a server: each attempt to connect and each batch ends as the test says. The clock is paused.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+    future::pending,
+};
+
+use futures_util::FutureExt;
+use prometheus_client::registry::Registry;
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+use tokio_postgres::Client;
+
+use super::*;
+use crate::{
+    PgEndpoint, PostgresSettings, SchemaMode,
+    connection::ConnectionTask,
+    error::ConnectionError,
+    metrics::{ConnectionState, Metrics},
+};
+
+const TIMEOUT: Duration = Duration::from_secs(1);
+const A_MOMENT: Duration = Duration::from_millis(1);
+/// Longer than the pause after the first failed attempt.
+const AFTER_A_PAUSE: Duration = Duration::from_millis(30);
+
+thread_local! {
+    // Each test has a thread, on which all of its tasks run.
+    static ATTEMPTS: RefCell<VecDeque<Attempt>> = const { RefCell::new(VecDeque::new()) };
+    static ATTEMPTS_MADE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// An attempt to connect.
+#[derive(Clone, Copy)]
+enum Attempt {
+    Fails,
+    Hangs,
+    Succeeds,
+    /// The connection is lost after a moment.
+    IsLost,
+}
+
+/// A request, by the end of its batch.
+#[derive(Clone, Copy)]
+enum Ask {
+    Answer,
+    Hang,
+    Panic,
+}
+
+use Ask::{Answer, Hang, Panic};
+use Attempt::{Fails, Hangs, IsLost, Succeeds};
+
+impl Request for Ask {
+    type Response = Result<(), StoreFailure>;
+}
+
+struct Fake<const CHANGES_PETS: bool>;
+
+impl<const CHANGES_PETS: bool> Session for Fake<CHANGES_PETS> {
+    type Request = Ask;
+    type Response = ();
+
+    const PURPOSE: &'static str = "tests";
+    const MAX_ROWS: usize = 10;
+    const CHANGES_PETS: bool = CHANGES_PETS;
+
+    async fn open(_: &ConnectionSettings) -> Result<(Self, ConnectionTask), ConnectionError> {
+        ATTEMPTS_MADE.set(ATTEMPTS_MADE.get() + 1);
+        match ATTEMPTS.with_borrow_mut(VecDeque::pop_front) {
+            Some(Fails) => Err(ConnectionError::Closed),
+            Some(Hangs) => pending().await,
+            Some(Succeeds) | None => Ok((Self, ConnectionTask::spawn(pending()))),
+            Some(IsLost) => Ok((Self, ConnectionTask::spawn(sleep(A_MOMENT).map(Ok)))),
+        }
+    }
+
+    async fn prepare(_: Client, _: &PostgresSettings) -> Result<Self, ConnectionError> {
+        unreachable!("there is no server")
+    }
+
+    async fn execute(
+        &mut self,
+        batch: &[&Ask],
+        _: &ConnectionSettings,
+    ) -> Result<Vec<Result<(), StoreFailure>>, Failure> {
+        for ask in batch {
+            match ask {
+                Answer => {}
+                Hang => pending().await,
+                Panic => panic!("the test wants it"),
+            }
+        }
+        Ok(batch.iter().map(|_| Ok(())).collect())
+    }
+}
+
+struct World {
+    batcher: Batcher<Ask>,
+    settings: ConnectionSettings,
+    schema: watch::Sender<bool>,
+    dispatchers: Vec<JoinHandle<()>>,
+}
+
+impl World {
+    fn start<const CHANGES_PETS: bool>(connections: usize, attempts: &[Attempt]) -> Self {
+        ATTEMPTS.set(attempts.iter().copied().collect());
+        let (schema, schema_ready) = watch::channel(true);
+        let settings = ConnectionSettings {
+            endpoint: PgEndpoint::parse(&"postgres://user@127.0.0.1/pets?sslmode=disable".into()).unwrap(),
+            postgres: PostgresSettings {
+                schema: SchemaMode::Check,
+                required_at_start: true,
+                start_timeout: TIMEOUT,
+                connections_per_worker: connections,
+                transaction_pooling: false,
+                connect_timeout: TIMEOUT,
+                timeout: TIMEOUT,
+                max_waiting_reads: 10,
+                max_waiting_creates: 10,
+                idempotency_retention: TIMEOUT,
+            },
+            outages: Arc::default(),
+            metrics: Arc::new(Metrics::new(&mut Registry::default())),
+            schema_ready,
+        };
+        let metrics = Arc::clone(&settings.metrics);
+        let connection_metrics = &metrics.read_connections;
+        let ([batcher], dispatchers) =
+            batching::<Fake<CHANGES_PETS>, 1>(&settings, [&metrics.gets], 10, connection_metrics, connections);
+        let dispatchers = dispatchers.into_iter().map(|dispatcher| tokio::spawn(dispatcher.run())).collect();
+        Self { batcher, settings, schema, dispatchers }
+    }
+
+    async fn send(&self, ask: Ask) -> Result<(), StoreFailure> {
+        self.batcher.send(ask, TIMEOUT).await
+    }
+
+    fn connected(&self) -> u64 {
+        self.settings.metrics.read_connections.count(ConnectionState::Connected).get()
+    }
+}
+
+fn is_unavailable(result: &Result<(), StoreFailure>) -> bool {
+    matches!(result, Err(StoreFailure::Unavailable(_)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_fails_its_batch_and_the_dispatcher_goes_on_with_another_connection() {
+    let reads = World::start::<false>(1, &[]);
+    for replaced in 1..=2 {
+        assert!(is_unavailable(&reads.send(Panic).await));
+        assert_eq!(reads.connected(), 0);
+        sleep(AFTER_A_PAUSE * 2).await;
+        reads.send(Answer).await.unwrap();
+        assert_eq!((reads.connected(), reads.settings.metrics.read_connections.reconnects.get()), (1, replaced));
+    }
+    assert_eq!(reads.settings.metrics.unknown_outcomes.get(), 0);
+
+    let creates = World::start::<true>(1, &[]);
+    let lost = creates.send(Panic).await;
+    assert!(matches!(lost, Err(StoreFailure::OutcomeUnknown(_))), "{lost:?}");
+    assert_eq!(creates.settings.metrics.unknown_outcomes.get(), 1);
+    sleep(AFTER_A_PAUSE).await;
+    creates.send(Answer).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_connection_requests_fail_at_once_but_wait_for_the_first_attempt() {
+    let world = World::start::<false>(1, &[Fails, Hangs]);
+    let mut first = Box::pin(world.send(Answer));
+    assert!((&mut first).now_or_never().is_none());
+    assert!(is_unavailable(&first.await), "the first attempt failed");
+    // During the pause, and during the next attempt.
+    for _ in 0..2 {
+        assert!(is_unavailable(&world.send(Answer).now_or_never().expect("at once")));
+        sleep(AFTER_A_PAUSE).await;
+    }
+    assert_eq!(ATTEMPTS_MADE.get(), 2);
+
+    let connected = World::start::<false>(1, &[]);
+    connected.send(Answer).await.expect("the first attempt succeeds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_one_dispatcher_is_connected_requests_succeed() {
+    let world = World::start::<false>(2, &[Succeeds, Fails, Fails, Fails, Hangs]);
+    for _ in 0..20 {
+        world.send(Answer).await.unwrap();
+        sleep(AFTER_A_PAUSE).await;
+    }
+    assert_eq!((world.connected(), ATTEMPTS_MADE.get()), (1, 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_lost_while_it_is_idle_is_replaced() {
+    let world = World::start::<false>(1, &[IsLost]);
+    world.send(Answer).await.unwrap();
+    sleep(A_MOMENT + AFTER_A_PAUSE).await;
+    assert_eq!((world.connected(), world.settings.metrics.read_connections.reconnects.get()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_batch_leaves_on_another_connection_only_if_a_batch_is_slow() {
+    let world = World::start::<false>(2, &[]);
+    world.send(Answer).await.unwrap();
+    let slow = world.send(Hang);
+    let behind = async {
+        sleep(A_MOMENT).await;
+        let start = Instant::now();
+        world.send(Answer).await.unwrap();
+        assert!((A_MOMENT * 3..AFTER_A_PAUSE).contains(&start.elapsed()), "{:?}", start.elapsed());
+        for _ in 0..10 {
+            world.send(Answer).await.unwrap();
+        }
+        assert!(start.elapsed() < AFTER_A_PAUSE, "the other connection is free");
+    };
+    let (slow, ()) = tokio::join!(slow, behind);
+    assert!(matches!(slow, Err(StoreFailure::Timeout)), "{slow:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_connects_before_the_schema_is_ready() {
+    let mut world = World::start::<false>(1, &[]);
+    world.schema.send_replace(false);
+    for _ in 0..2 {
+        sleep(AFTER_A_PAUSE).await;
+        assert!(is_unavailable(&world.send(Answer).now_or_never().expect("at once")));
+    }
+    assert_eq!(ATTEMPTS_MADE.get(), 0);
+    world.schema.send_replace(true);
+    sleep(AFTER_A_PAUSE).await;
+    world.send(Answer).await.unwrap();
+    drop(world.batcher);
+    world.dispatchers.remove(0).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dispatcher_ends_with_its_batchers_even_if_it_connects() {
+    for attempts in [&[Hangs][..], &[Fails, Hangs], &[Fails; 9]] {
+        let mut world = World::start::<true>(1, attempts);
+        sleep(AFTER_A_PAUSE).await;
+        drop(world.batcher);
+        world.dispatchers.remove(0).await.unwrap();
+    }
+}
