@@ -11,36 +11,39 @@ use redis::{InfoDict, RedisResult, Value, cmd, from_redis_value};
 
 use crate::{
     connection::{Connection, RedisEndpoint},
+    keyspace::{Keyspace, RedisFailure},
     layout::Layout,
-    lookup::{LookupError, find_token, tracking_command},
+    lookup::tracking_command,
     settings::RedisSettings,
+    token::find_token,
 };
 
-type Inspected = Result<Finding, LookupError>;
+type Inspected = Result<Finding, RedisFailure>;
 
 /// Examines a Redis server. The number of commands is fixed, and each has the timeout of the settings.
 pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec<Finding> {
     let advice = "check keys.redis.url, and whether Redis runs and accepts the user";
-    let connection = match endpoint.connect(settings.timeout, |_| ()).await {
+    let keyspace = Keyspace::new(endpoint.clone(), &settings.prefix, settings.timeout);
+    let connection = match keyspace.connect(|_| ()).await {
         Ok(connection) => connection,
-        Err(error) => return vec![Finding::error("redis.connection", error.to_string(), advice)],
+        Err(failure) => return vec![Finding::error("redis.connection", keyspace.describe(&failure), advice)],
     };
-    let layout = Layout::new(&settings.prefix);
+    let layout = &keyspace.layout;
     let mut findings = vec![Finding::ok("redis.connection", endpoint.to_string())];
     let inspections: [(&'static str, BoxFuture<'_, Inspected>); 5] = [
         ("redis.mode", Box::pin(inspect_mode(connection.clone()))),
-        ("redis.permissions", Box::pin(inspect_permissions(connection.clone(), &layout))),
-        ("redis.index", Box::pin(inspect_index(connection.clone(), &layout))),
+        ("redis.permissions", Box::pin(inspect_permissions(connection.clone(), layout))),
+        ("redis.index", Box::pin(inspect_index(connection.clone(), layout))),
         ("redis.persistence", Box::pin(inspect_persistence(connection.clone()))),
         ("redis.eviction", Box::pin(inspect_eviction(connection))),
     ];
     for (subject, inspection) in inspections {
         match inspection.await {
             Ok(finding) => findings.push(finding),
-            Err(error) => {
+            Err(failure) => {
                 let advice = "see \"Users of Redis\" and \"What happens when Redis …\" in docs/operations.md";
-                findings.push(Finding::error(subject, error.describe(endpoint, &layout), advice));
-                if error.is_disconnection() || matches!(error, LookupError::Timeout) {
+                findings.push(Finding::error(subject, keyspace.describe(&failure), advice));
+                if failure.is_disconnection() || matches!(failure, RedisFailure::Timeout) {
                     break;
                 }
             }

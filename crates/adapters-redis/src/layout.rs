@@ -1,9 +1,9 @@
 use animal_store_app::{ApiKeyDigest, ports::ApiKeyUse};
 
 /// Names in Redis. Each contains the version of the layout, so that programs with different layouts share no entry.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    /// Prefix of the names of tokens. Each token is a hash, see `token_hash`.
+    /// Prefix of the names of tokens. Each token is a hash, see `token` and `admin/stored_key`.
     pub(crate) tokens: String,
     /// Name of the index, a hash: for each API key id, the digests of its tokens, oldest first, separated by spaces.
     pub(crate) index: String,
@@ -27,6 +27,11 @@ impl Layout {
         self.tokens.clone() + &hex::encode(digest.as_bytes())
     }
 
+    /// Returns the digest of the token with this name.
+    pub(crate) fn digest(&self, name: &[u8]) -> Option<ApiKeyDigest> {
+        parse_digest(name.strip_prefix(self.tokens.as_bytes())?)
+    }
+
     /// Returns the name of a part of the record of uses.
     pub(crate) fn uses(&self, part: &str) -> String {
         self.uses.clone() + part
@@ -39,12 +44,13 @@ impl Layout {
             ApiKeyUse::GetPet => "get-pet",
         })
     }
+}
 
-    pub(crate) fn digest(&self, name: &[u8]) -> Option<ApiKeyDigest> {
-        let mut digest = [0; 32];
-        hex::decode_to_slice(name.strip_prefix(self.tokens.as_bytes())?, &mut digest).ok()?;
-        Some(ApiKeyDigest::from_bytes(digest))
-    }
+/// Parses a digest as the names of tokens and the index have it.
+pub(crate) fn parse_digest(hex: &[u8]) -> Option<ApiKeyDigest> {
+    let mut digest = [0; 32];
+    hex::decode_to_slice(hex, &mut digest).ok()?;
+    Some(ApiKeyDigest::from_bytes(digest))
 }
 
 #[cfg(test)]

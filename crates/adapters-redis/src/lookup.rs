@@ -7,8 +7,7 @@
 //! 1. A lookup registers its token before it queries Redis. An invalidation of the token removes the entry and the
 //!    registration, so that nothing that was read before a change is cached after it (`cache`).
 //! 2. A session, a pair of connections, begins when Redis has confirmed that it will send invalidations, and with an
-//!    empty cache: when a session ends, the cache is cleared, and lookups wait for the next one (`session`,
-//!    `lookup_connection`).
+//!    empty cache: when a session ends, the cache is cleared, and lookups wait for the next one (`session`, `state`).
 //! 3. Entries are valid until one lease (`keys.redis.lease`) after the last answered `PING` was sent. Redis sends a
 //!    `PONG` behind the invalidations of every change that was acknowledged before the `PING` (`lease`).
 //!
@@ -17,13 +16,9 @@
 
 mod cache;
 mod directory;
-mod gauges;
 mod lease;
-mod lookup_connection;
-mod query;
 mod session;
 mod state;
 
 pub use directory::RedisApiKeyDirectory;
-pub(crate) use query::{LookupError, find_token};
 pub(crate) use session::tracking_command;

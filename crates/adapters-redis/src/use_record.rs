@@ -7,19 +7,24 @@
 
 use std::{
     collections::HashMap,
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use animal_store_adapter_kit::{ApiKeyUseRecord, PendingUses, UseStore};
 use animal_store_app::{
-    ApiKeyId, PendingUses,
+    ApiKeyId,
     ports::{ApiKeyUse, RecordedUses},
 };
-use redis::{Pipeline, RedisResult, pipe};
+use async_trait::async_trait;
+use prometheus_client::registry::Registry;
+use redis::{RedisResult, pipe};
+use tokio::task::JoinHandle;
 
 use crate::{
-    connection::Connection,
+    connection::{Connection, RedisEndpoint, describe},
+    keyspace::Keyspace,
     layout::Layout,
-    time::{LAST_SECOND, date},
+    settings::RedisSettings,
 };
 
 /// The members of a sorted set, with their scores.
@@ -29,18 +34,47 @@ type Scores = Vec<(String, f64)>;
 const BEGINNING: &str = "beginning";
 /// Number of keys in a command, so that no command occupies Redis for long.
 const KEYS_PER_COMMAND: usize = 1000;
+/// The last second that can be printed, since 1970.
+const LAST_SECOND: f64 = 253_402_300_799.0;
 
-/// Returns the commands that record these uses.
-pub(crate) fn write(layout: &Layout, uses: &PendingUses, now: u64) -> Pipeline {
-    let mut commands = pipe();
-    commands.cmd("ZADD").arg(layout.uses("since")).arg("NX").arg(now).arg(BEGINNING);
-    for (kind, times) in uses.iter() {
-        let members: Vec<_> = times.iter().map(|(id, time)| (time, id.as_str())).collect();
-        for members in members.chunks(KEYS_PER_COMMAND) {
-            commands.cmd("ZADD").arg(layout.last_uses(kind)).arg("GT").arg(members);
-        }
+/// Uses of API keys in Redis.
+pub struct RedisApiKeyUses(Keyspace);
+
+impl RedisApiKeyUses {
+    /// Starts the record of uses, and registers its metrics. See [`ApiKeyUseRecord::start`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start(
+        endpoint: RedisEndpoint,
+        settings: &RedisSettings,
+        registry: &mut Registry,
+    ) -> (ApiKeyUseRecord, JoinHandle<()>) {
+        let store = Self(Keyspace::new(endpoint, &settings.prefix, settings.timeout));
+        ApiKeyUseRecord::start(store, settings.max_known, settings.use_interval, registry)
     }
-    commands
+}
+
+#[async_trait]
+impl UseStore for RedisApiKeyUses {
+    fn address(&self) -> String {
+        self.0.endpoint.to_string()
+    }
+
+    async fn write(&self, uses: &PendingUses, now: u64) -> Result<(), String> {
+        let Keyspace { endpoint, layout, .. } = &self.0;
+        let mut commands = pipe();
+        commands.cmd("ZADD").arg(layout.uses("since")).arg("NX").arg(now).arg(BEGINNING);
+        for (kind, times) in uses.iter() {
+            let members: Vec<_> = times.iter().map(|(id, time)| (time, id.as_str())).collect();
+            for members in members.chunks(KEYS_PER_COMMAND) {
+                commands.cmd("ZADD").arg(layout.last_uses(kind)).arg("GT").arg(members);
+            }
+        }
+        let mut connection = self.0.connect(|_| ()).await.map_err(|failure| self.0.describe(&failure))?;
+        let written = commands.exec_async(&mut connection).await;
+        written.map_err(|error| describe(endpoint, &error, &layout.uses("*")))
+    }
 }
 
 /// Reads the last uses of the keys that exist, and deletes those of other keys.
@@ -79,5 +113,5 @@ pub(crate) async fn read(connection: &mut Connection, layout: &Layout) -> RedisR
 }
 
 fn time(score: f64) -> SystemTime {
-    date(Duration::try_from_secs_f64(score.max(0.0)).unwrap_or(LAST_SECOND))
+    UNIX_EPOCH + Duration::from_secs_f64(score.clamp(0.0, LAST_SECOND).floor())
 }

@@ -1,26 +1,19 @@
 use std::{convert::Infallible, time::Duration};
 
-use redis::{AsyncConnectionConfig, PushInfo, RedisResult, aio::MultiplexedConnection, cmd};
-use thiserror::Error;
+use redis::{AsyncConnectionConfig, ErrorKind, PushInfo, RedisError, RedisResult, aio::MultiplexedConnection, cmd};
 
-use super::{
-    endpoint::{CLIENT_NAME, RedisEndpoint},
-    failure::describe_connect,
-};
+use super::endpoint::{CLIENT_NAME, RedisEndpoint};
 
-/// A connection could not be opened.
-#[derive(Debug, Clone, Error)]
-#[error("{0}")]
-pub(crate) struct ConnectError(String);
+const SEE_USERS: &str = "docs/operations.md lists the permissions that it needs";
 
 impl RedisEndpoint {
-    /// Opens a connection. `timeout` bounds opening it, and each response. `on_push` is called for each push message,
-    /// in the order in which pushes and responses arrive.
+    /// Opens a connection, or returns why it could not be opened. `timeout` bounds opening it, and each response.
+    /// `on_push` is called for each push message, in the order in which pushes and responses arrive.
     pub(crate) async fn connect(
         &self,
         timeout: Duration,
         on_push: impl Fn(PushInfo) + Send + Sync + 'static,
-    ) -> Result<MultiplexedConnection, ConnectError> {
+    ) -> Result<MultiplexedConnection, String> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(timeout))
             .set_response_timeout(Some(timeout))
@@ -33,7 +26,7 @@ impl RedisEndpoint {
             set_name(&mut connection).await?;
             Ok(connection)
         };
-        opened.await.map_err(|error| ConnectError(describe_connect(self, &error)))
+        opened.await.map_err(|error| describe_connect(self, &error))
     }
 }
 
@@ -43,5 +36,54 @@ async fn set_name(connection: &mut MultiplexedConnection) -> RedisResult<()> {
         // A connection without a name works.
         Err(error) if error.code().is_some() => Ok(()),
         outcome => outcome,
+    }
+}
+
+/// Describes why a command failed. `names` is the pattern of the names to which the user needs access.
+pub(crate) fn describe(endpoint: &RedisEndpoint, error: &RedisError, names: &str) -> String {
+    let (text, user) = (text(error), endpoint.user());
+    if text.contains("has no permissions to access") {
+        format!("Redis at {endpoint} refused the user {user:?} access to the names {names}: {text}; {SEE_USERS}")
+    } else if text.contains("has no permissions") || text.contains("The user executing the script can't") {
+        format!("Redis at {endpoint} refused a command of the user {user:?}: {text}; {SEE_USERS}")
+    } else if text.starts_with("NOAUTH") {
+        format!("Redis at {endpoint} requires a password, and the URL contains none")
+    } else if text.starts_with("WRONGPASS") {
+        let advice = "check the user and the password in the URL";
+        format!("Redis at {endpoint} refused the login of the user {user:?} (WRONGPASS); {advice}")
+    } else if error.is_timeout() {
+        format!("Redis at {endpoint} did not respond in time")
+    } else if error.is_connection_dropped() && !error.is_connection_refusal() {
+        format!("Redis at {endpoint} closed the connection")
+    } else {
+        format!("Redis at {endpoint}: {text}")
+    }
+}
+
+fn describe_connect(endpoint: &RedisEndpoint, error: &RedisError) -> String {
+    let hint = match error.kind() {
+        ErrorKind::RESP3NotSupported => {
+            return format!("Redis at {endpoint} does not support RESP3: version 6.0 or later is required");
+        }
+        ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
+            return format!("the server at {endpoint} does not respond like Redis: check the address");
+        }
+        _ if error.is_timeout() && endpoint.uses_tls() => "; if it does not use TLS, the URL must begin with redis://",
+        _ if error.is_connection_dropped() && !error.is_connection_refusal() && !endpoint.uses_tls() => {
+            "; if it requires TLS, the URL must begin with rediss://"
+        }
+        _ if error.to_string().contains("peer certificate") => "; check keys.redis.tls_ca_file and the host in the URL",
+        _ if error.to_string().contains("fatal alert") => "; check keys.redis.tls_cert_file",
+        _ => "",
+    };
+    describe(endpoint, error, "") + hint
+}
+
+/// Returns the first error reply in the words of Redis, otherwise the words of the driver or the system.
+fn text(error: &RedisError) -> String {
+    let replies = error.clone().into_server_errors().unwrap_or_default();
+    match replies.first() {
+        Some((_, reply)) => format!("{} {}", reply.code(), reply.details().unwrap_or_default()).trim_end().to_owned(),
+        None => error.detail().map_or_else(|| error.to_string(), str::to_owned),
     }
 }

@@ -1,23 +1,59 @@
 use std::{fmt, sync::Arc};
 
-use redis::{Client, ConnectionAddr, ProtocolVersion, io::tcp::TcpSettings};
+use redis::{Client, ClientTlsConfig, ConnectionAddr, ProtocolVersion, TlsCertificates, io::tcp::TcpSettings};
+use rustls::{
+    Error as TlsError, RootCertStore,
+    crypto::ring::default_provider,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    sign::CertifiedKey,
+};
 use secrecy::{ExposeSecret, SecretString};
+use thiserror::Error;
 
-mod error;
-mod tls;
-mod url;
-
-pub use error::RedisEndpointError;
-pub use tls::RedisTls;
+use self::RedisEndpointError::{Authority, Certificate, NoTls, PrivateKey, Url};
+use super::url;
 
 /// Name of each connection and of its library in `CLIENT LIST`.
 pub(super) const CLIENT_NAME: &str = "animal-store";
 /// The driver refused what the checks of the URL and of the certificates accept.
-const UNSUPPORTED: RedisEndpointError = RedisEndpointError::Url("cannot be used");
+const UNSUPPORTED: RedisEndpointError = Url("cannot be used");
+const INVALID_CERTIFICATE: &str = "contains a certificate that is not valid";
 
 /// A Redis server and how to connect to it.
 #[derive(Clone)]
 pub struct RedisEndpoint(Arc<Client>);
+
+/// Certificates for TLS, in PEM.
+#[derive(Debug, Default)]
+pub struct RedisTls {
+    /// Authorities that may have signed the server's certificate. `None`: the authorities of the system.
+    pub authority: Option<String>,
+    /// The client's certificate and its private key, for a server that requires them.
+    pub client: Option<(String, SecretString)>,
+}
+
+/// The endpoint is not valid. The messages follow the name of a setting, and contain no secret.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub enum RedisEndpointError {
+    /// This part of the URL is wrong.
+    #[error(
+        "{0}; it must be redis://[user:password@]host[:port][/database], rediss://… for TLS, or \
+         unix:///path[?db=number&user=name&pass=password]"
+    )]
+    Url(&'static str),
+    /// Certificates are given for a connection without TLS.
+    #[error("must begin with rediss:// if certificates are given")]
+    NoTls,
+    /// The certificate authorities cannot be used.
+    #[error("{0}")]
+    Authority(&'static str),
+    /// The client's certificate cannot be used.
+    #[error("{0}")]
+    Certificate(&'static str),
+    /// The private key of the client's certificate cannot be used.
+    #[error("{0}")]
+    PrivateKey(&'static str),
+}
 
 impl RedisEndpoint {
     /// Parses a URL and the certificates.
@@ -25,7 +61,7 @@ impl RedisEndpoint {
     /// # Errors
     /// See [`RedisEndpointError`].
     pub fn parse(url: &SecretString, tls: RedisTls) -> Result<Self, RedisEndpointError> {
-        let info = url::parse(url.expose_secret())?;
+        let info = url::parse(url.expose_secret()).map_err(Url)?;
         let login = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let login = login.set_lib_name(CLIENT_NAME, env!("CARGO_PKG_VERSION"));
         // With Nagle's algorithm, a lookup may wait 40 ms for the acknowledgement of the lookup before it.
@@ -33,14 +69,14 @@ impl RedisEndpoint {
         let info = info.set_redis_settings(login).set_tcp_settings(tcp);
         let client = if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
             // If another part of the process installed a provider first, that one is used.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-            Client::build_with_tls(info, tls.certificates()?).map_err(|_| UNSUPPORTED)?
-        } else if tls.is_empty() {
-            Client::open(info).map_err(|_| UNSUPPORTED)?
+            let _ = default_provider().install_default();
+            Client::build_with_tls(info, tls.certificates()?)
+        } else if tls.authority.is_none() && tls.client.is_none() {
+            Client::open(info)
         } else {
-            return Err(RedisEndpointError::NoTls);
+            return Err(NoTls);
         };
-        Ok(Self(Arc::new(client)))
+        Ok(Self(Arc::new(client.map_err(|_| UNSUPPORTED)?)))
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -67,6 +103,56 @@ impl fmt::Debug for RedisEndpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "RedisEndpoint({self})")
     }
+}
+
+impl RedisTls {
+    /// Checks the certificates, also if there is no URL to use them with. The driver reports an unusable certificate
+    /// when it connects, or not at all.
+    ///
+    /// # Errors
+    /// The first one that cannot be used.
+    pub fn check(&self) -> Result<(), RedisEndpointError> {
+        if let Some(authority) = &self.authority {
+            let mut store = RootCertStore::empty();
+            for certificate in certificates(authority).map_err(Authority)? {
+                store.add(certificate).map_err(|_| Authority(INVALID_CERTIFICATE))?;
+            }
+        }
+        match &self.client {
+            Some((certificate, key)) => check_client(certificate, key),
+            None => Ok(()),
+        }
+    }
+
+    fn certificates(self) -> Result<TlsCertificates, RedisEndpointError> {
+        self.check()?;
+        let client_tls = self.client.map(|(certificate, key)| ClientTlsConfig {
+            client_cert: certificate.into_bytes(),
+            client_key: key.expose_secret().as_bytes().to_vec(),
+        });
+        Ok(TlsCertificates { root_cert: self.authority.map(String::into_bytes), client_tls })
+    }
+}
+
+fn check_client(certificate: &str, key: &SecretString) -> Result<(), RedisEndpointError> {
+    let chain = certificates(certificate).map_err(Certificate)?;
+    let key = PrivateKeyDer::from_pem_slice(key.expose_secret().as_bytes()).map_err(|_| {
+        PrivateKey("contains no private key in PEM format; a key that is protected by a password is not supported")
+    })?;
+    let key = default_provider().key_provider.load_private_key(key);
+    let key = key.map_err(|_| PrivateKey("contains a private key that is not valid, or not of a supported kind"))?;
+    match CertifiedKey::new(chain, key).keys_match() {
+        Ok(()) => Ok(()),
+        Err(TlsError::InconsistentKeys(_)) => Err(PrivateKey("contains the private key of another certificate")),
+        Err(_) => Err(Certificate(INVALID_CERTIFICATE)),
+    }
+}
+
+/// Returns the certificates in a text: at least one. The parser's own messages repeat parts of the text.
+fn certificates(text: &str) -> Result<Vec<CertificateDer<'static>>, &'static str> {
+    let certificates = CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let certificates = certificates.map_err(|_| INVALID_CERTIFICATE)?;
+    if certificates.is_empty() { Err("contains no certificate in PEM format") } else { Ok(certificates) }
 }
 
 #[cfg(test)]

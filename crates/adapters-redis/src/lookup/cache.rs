@@ -4,10 +4,17 @@ use std::{
 };
 
 use animal_store_app::ApiKeyDigest;
+#[cfg(not(all(test, shuttle)))]
+use quick_cache::sync::Cache as BoundedCache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, watch};
 
-use super::query::{LookupOutcome, TokenRecord};
-use crate::concurrency::{BoundedCache, Instant, Mutex, MutexGuard};
+#[cfg(all(test, shuttle))]
+use self::schedules::BoundedCache;
+use crate::{
+    concurrency::{Instant, Mutex, MutexGuard},
+    keyspace::RedisFailure,
+    token::TokenRecord,
+};
 
 /// Cached tokens, and the lookups in flight: at most one for each token.
 ///
@@ -23,6 +30,8 @@ pub(crate) struct Cache {
     max_lookups: usize,
 }
 
+/// The outcome of a lookup, for each request that waits for it.
+pub(crate) type LookupOutcome = Result<TokenRecord, RedisFailure>;
 pub(crate) type OutcomeReceiver = watch::Receiver<Option<LookupOutcome>>;
 
 /// A registered lookup that has to query Redis. If it is dropped unfinished, the requests that joined it fail.

@@ -1,27 +1,33 @@
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest,
     ports::{ApiKeyDirectory, NotReady, Readiness, StoreFailure},
 };
 use async_trait::async_trait;
-use prometheus_client::registry::Registry;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeGaugeValue},
+    metrics::MetricType,
+    registry::Registry,
+};
 use tokio::{runtime::Handle, task::AbortHandle, time::timeout};
 
-use super::{
-    gauges::LookupGauges,
-    query::{self, LookupError, TokenRecord},
-    session,
-    state::LookupState,
+use super::{session, state::LookupState};
+use crate::{
+    concurrency::Instant,
+    connection::RedisEndpoint,
+    keyspace::RedisFailure,
+    metrics::Metrics,
+    settings::RedisSettings,
+    token::{TokenRecord, find_token},
 };
-use crate::{concurrency::Instant, connection::RedisEndpoint, metrics::Metrics, settings::RedisSettings};
 
 /// Looks API keys up in a cache that Redis invalidates, and in Redis if the cache has no entry.
 pub struct RedisApiKeyDirectory {
     state: Arc<LookupState>,
     /// Runs the lookups: they continue when the request that started them is cancelled.
     runtime: Handle,
-    timeout: Duration,
     session: AbortHandle,
 }
 
@@ -36,9 +42,8 @@ impl RedisApiKeyDirectory {
         let registry = registry.sub_registry_with_prefix("keys");
         let state = Arc::new(LookupState::new(endpoint, &settings, Metrics::register(registry)));
         registry.register_collector(Box::new(LookupGauges(Arc::clone(&state))));
-        let session = tokio::spawn(session::supervise(settings.clone(), Arc::clone(&state)));
-        let directory =
-            Self { state, runtime: Handle::current(), timeout: settings.timeout, session: session.abort_handle() };
+        let session = tokio::spawn(session::supervise(settings.lease, Arc::clone(&state)));
+        let directory = Self { state, runtime: Handle::current(), session: session.abort_handle() };
         // Without a session, each lookup fails with the reason.
         let _ = timeout(settings.timeout * 2, directory.state.attempted.notified()).await;
         directory
@@ -46,14 +51,15 @@ impl RedisApiKeyDirectory {
 
     /// Queries Redis, or waits for the lookup of the same token that is in flight.
     async fn query(&self, digest: ApiKeyDigest) -> Result<TokenRecord, StoreFailure> {
+        let keyspace = &self.state.keyspace;
         let started = self.state.cache.start_lookup(digest);
         let (mut outcome, pending) = started.map_err(|_| StoreFailure::Overloaded)?;
         if let Some(pending) = pending {
-            let (state, limit) = (Arc::clone(&self.state), self.timeout);
+            let state = Arc::clone(&self.state);
             self.runtime.spawn(async move {
-                let send = |connection| query::find_token(connection, &state.layout, &digest);
+                let send = |connection| find_token(connection, &state.keyspace.layout, &digest);
                 let start = Instant::now();
-                let outcome = state.connection.run(limit, send).await;
+                let outcome = state.look_up(send).await;
                 if outcome.is_ok() {
                     state.metrics.lookup_duration.observe(start.elapsed().as_secs_f64());
                 }
@@ -61,12 +67,11 @@ impl RedisApiKeyDirectory {
             });
         }
         // The lookup has a timeout. This one applies if the runtime is too busy to enforce that, or is shut down.
-        let outcome = match timeout(self.timeout * 5 / 4, outcome.wait_for(Option::is_some)).await {
-            Ok(Ok(outcome)) => outcome.clone().unwrap_or(Err(LookupError::NotConnected)),
-            Ok(Err(_)) => Err(LookupError::NotConnected),
-            Err(_) => Err(LookupError::Timeout),
+        let outcome = match timeout(keyspace.timeout * 5 / 4, outcome.wait_for(Option::is_some)).await {
+            Ok(outcome) => outcome.ok().and_then(|outcome| outcome.clone()),
+            Err(_) => Some(Err(RedisFailure::Timeout)),
         };
-        outcome.map_err(|error| error.into_directory_error(&self.state.endpoint, &self.state.layout))
+        outcome.unwrap_or_else(|| Err(keyspace.not_connected())).map_err(|failure| keyspace.store_failure(&failure))
     }
 }
 
@@ -92,13 +97,38 @@ impl ApiKeyDirectory for RedisApiKeyDirectory {
 impl Readiness for RedisApiKeyDirectory {
     async fn check(&self) -> Result<(), NotReady> {
         let ready = self.state.lease.is_valid(Instant::now());
-        let reason = || LookupError::NotConnected.describe(&self.state.endpoint, &self.state.layout);
-        if ready { Ok(()) } else { Err(NotReady(reason().into())) }
+        let keyspace = &self.state.keyspace;
+        if ready { Ok(()) } else { Err(NotReady(keyspace.describe(&keyspace.not_connected()).into())) }
     }
 }
 
 impl Drop for RedisApiKeyDirectory {
     fn drop(&mut self) {
         self.session.abort();
+    }
+}
+
+/// The gauges that are computed when the metrics are read.
+struct LookupGauges(Arc<LookupState>);
+
+impl Collector for LookupGauges {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let LookupState { cache, lease, .. } = &*self.0;
+        encode(&mut encoder, "cache_entries", "Tokens in the cache", &cache.entries())?;
+        let help = "Lookups in Redis that have no response yet";
+        encode(&mut encoder, "lookups_in_flight", help, &cache.lookups_in_flight())?;
+        let help = "Time for which cached API keys are still accepted if Redis sends nothing more";
+        let remaining = lease.remaining(Instant::now()).as_secs_f64();
+        encode(&mut encoder, "lease_remaining_seconds", help, &remaining)
+    }
+}
+
+fn encode(encoder: &mut DescriptorEncoder, name: &str, help: &str, value: &impl EncodeGaugeValue) -> fmt::Result {
+    encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(value)
+}
+
+impl fmt::Debug for LookupGauges {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("LookupGauges")
     }
 }

@@ -3,6 +3,7 @@
 
 use std::{
     convert::Infallible,
+    mem,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -10,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use animal_store_adapter_kit::Outage;
 use animal_store_app::ApiKeyDigest;
 use redis::{Cmd, PushInfo, PushKind, RedisResult, Value, cmd};
 use tokio::{
@@ -17,16 +19,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{
-    query::{self, LookupError},
-    state::LookupState,
-};
-use crate::{
-    concurrency::Instant,
-    connection::{Connection, Retry},
-    layout::Layout,
-    settings::RedisSettings,
-};
+use super::state::LookupState;
+use crate::{concurrency::Instant, connection::Connection, keyspace::RedisFailure, layout::Layout, token::find_token};
 
 struct Session {
     invalidations: Connection,
@@ -45,36 +39,34 @@ struct Events {
 }
 
 /// Keeps a session up: retries until a session opens, and opens a new one when it ends.
-pub(crate) async fn supervise(settings: RedisSettings, state: Arc<LookupState>) {
-    let mut retry = Retry::new();
+pub(crate) async fn supervise(lease: Duration, state: Arc<LookupState>) {
+    let mut outage = Outage::new(&Arc::default());
     let mut had_session = false;
     loop {
         let start = Instant::now();
-        let opened = Session::open(settings.timeout, Arc::clone(&state)).await;
+        let opened = Session::open(Arc::clone(&state)).await;
         if opened.is_ok() {
-            tracing::info!(address = %state.endpoint, "connected to Redis: API keys can be looked up");
-            retry.succeeded();
-            if had_session {
+            tracing::info!(address = %state.keyspace.endpoint, "connected to Redis: API keys can be looked up");
+            outage.succeeded();
+            if mem::replace(&mut had_session, true) {
                 state.metrics.reconnects.inc();
             }
-            had_session = true;
             state.metrics.connected.set(1);
         }
         state.attempted.notify_one();
-        let error = match opened {
+        let failure = match opened {
             Ok(session) => {
-                let error = session.run(settings.lease).await;
-                state.end_session(settings.timeout);
+                let failure = session.run(lease).await;
+                state.end_session();
                 state.metrics.connected.set(0);
-                error
+                failure
             }
-            Err(error) => error,
+            Err(failure) => failure,
         };
-        let reason = error.describe(&state.endpoint, &state.layout);
-        if retry.is_new(&reason) {
-            tracing::error!(address = %state.endpoint, reason, "no connection to Redis: requests get 503");
-        }
-        retry.pause(start.elapsed(), settings.timeout).await;
+        outage.failed(state.keyspace.describe(&failure), |reason| {
+            tracing::error!(address = %state.keyspace.endpoint, reason, "no connection to Redis: requests get 503");
+        });
+        sleep(outage.next_pause(start.elapsed(), state.keyspace.timeout)).await;
     }
 }
 
@@ -86,44 +78,45 @@ pub(crate) fn tracking_command(layout: &Layout) -> Cmd {
 }
 
 impl Session {
-    async fn open(timeout: Duration, state: Arc<LookupState>) -> Result<Self, LookupError> {
+    async fn open(state: Arc<LookupState>) -> Result<Self, RedisFailure> {
         let events = Arc::new(Events::default());
         let on_push = {
             let (events, state) = (Arc::clone(&events), Arc::clone(&state));
             move |push: PushInfo| events.handle_push(&push, &state)
         };
         let mut session = Self {
-            invalidations: state.endpoint.connect(timeout, on_push.clone()).await?,
-            lookups: state.endpoint.connect(timeout, on_push).await?,
+            invalidations: state.keyspace.connect(on_push.clone()).await?,
+            lookups: state.keyspace.connect(on_push).await?,
             events,
             state,
             pinged: Instant::now(),
         };
-        tracking_command(&session.state.layout).exec_async(&mut session.invalidations).await?;
+        tracking_command(&session.state.keyspace.layout).exec_async(&mut session.invalidations).await?;
         // Tests the commands of a lookup, with a token that does not exist.
         let unknown = ApiKeyDigest::from_bytes([0; 32]);
-        query::find_token(session.lookups.clone(), &session.state.layout, &unknown).await?;
+        find_token(session.lookups.clone(), &session.state.keyspace.layout, &unknown).await?;
         session.log_missing_index().await?;
         session.ping().await?;
-        session.state.connection.begin_session(session.lookups.clone());
+        session.state.begin_session(session.lookups.clone());
         Ok(session)
     }
 
     /// Renews the lease until a connection fails.
-    async fn run(mut self, lease: Duration) -> LookupError {
+    async fn run(mut self, lease: Duration) -> RedisFailure {
         let events = Arc::clone(&self.events);
+        let closed = format!("Redis at {} closed the connection", self.state.keyspace.endpoint);
         tokio::select! {
-            () = events.closed.notified() => LookupError::Closed,
+            () = events.closed.notified() => RedisFailure::Unavailable(closed),
             Err(error) = self.keep_lease(lease) => error,
         }
     }
 
-    async fn keep_lease(&mut self, lease: Duration) -> Result<Infallible, LookupError> {
+    async fn keep_lease(&mut self, lease: Duration) -> Result<Infallible, RedisFailure> {
         loop {
             // Counted from the last `PING`: even if its response is slow, the next one is sent before the lease
             // expires.
             sleep((lease / 2).saturating_sub(self.pinged.elapsed())).await;
-            timeout(lease / 2, self.ping()).await.map_err(|_| LookupError::Timeout)??;
+            timeout(lease / 2, self.ping()).await.map_err(|_| RedisFailure::Timeout)??;
             if self.events.flushed.swap(false, Ordering::Relaxed) {
                 self.log_missing_index().await?;
             }
@@ -140,7 +133,7 @@ impl Session {
     }
 
     async fn log_missing_index(&mut self) -> RedisResult<()> {
-        let index = &self.state.layout.index;
+        let index = &self.state.keyspace.layout.index;
         let exists: bool = cmd("EXISTS").arg(index).query_async(&mut self.lookups).await?;
         if !exists {
             tracing::error!(

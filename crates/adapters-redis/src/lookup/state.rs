@@ -1,43 +1,69 @@
-use std::{sync::Arc, time::Duration};
+//! What the directory and its session share.
+//!
+//! A short interruption delays lookups and does not fail them: a lookup without a session waits for the next one, until
+//! a fixed time after the end of the last session. If Redis is unavailable for longer, lookups fail at once. A lookup
+//! responds with what Redis returned during the session in which it was sent: if that session ends first, the lookup is
+//! sent again in the next one.
 
-use tokio::sync::Notify;
+use std::sync::Arc;
 
-use super::{cache::Cache, lease::Lease, lookup_connection::LookupConnection};
+use tokio::{
+    select,
+    sync::{Notify, watch},
+};
+
+use super::{
+    cache::{Cache, LookupOutcome},
+    lease::Lease,
+};
 use crate::{
+    concurrency::time::{Instant, timeout, timeout_at},
     connection::{Connection, RedisEndpoint},
-    layout::Layout,
+    keyspace::{Keyspace, RedisFailure},
     metrics::Metrics,
     settings::RedisSettings,
 };
 
-/// State that the directory and its session share.
+/// State of the lookups over connections of the type `C`.
 pub(crate) struct LookupState<C = Connection> {
-    pub(crate) endpoint: RedisEndpoint,
+    pub(crate) keyspace: Keyspace,
     pub(crate) cache: Arc<Cache>,
     pub(crate) lease: Lease,
-    pub(crate) layout: Layout,
+    pub(crate) metrics: Metrics,
     /// Notified after each attempt to open a session.
     pub(crate) attempted: Notify,
-    pub(crate) connection: LookupConnection<C>,
-    pub(crate) metrics: Metrics,
+    link: watch::Sender<Link<C>>,
+}
+
+/// The connection for lookups, which each session replaces.
+#[derive(Clone)]
+enum Link<C> {
+    /// Lookups use this connection.
+    Up(C),
+    /// Lookups wait for the next session until this moment.
+    Down(Instant),
 }
 
 impl<C: Clone + Send + Sync> LookupState<C> {
+    /// Creates the state before the first session: lookups fail at once.
     pub(crate) fn new(endpoint: RedisEndpoint, settings: &RedisSettings, metrics: Metrics) -> Self {
         Self {
-            endpoint,
+            keyspace: Keyspace::new(endpoint, &settings.prefix, settings.timeout),
             cache: Arc::new(Cache::new(settings.max_known, settings.max_unknown, settings.max_lookups)),
             lease: Lease::new(settings.lease),
-            layout: Layout::new(&settings.prefix),
-            attempted: Notify::new(),
-            connection: LookupConnection::new(),
             metrics,
+            attempted: Notify::new(),
+            link: watch::Sender::new(Link::Down(Instant::now())),
         }
     }
 
-    /// Ends the session. For this long, lookups wait for the next one.
-    pub(crate) fn end_session(&self, wait: Duration) {
-        self.connection.end_session(wait);
+    pub(crate) fn begin_session(&self, connection: C) {
+        self.link.send_replace(Link::Up(connection));
+    }
+
+    /// Ends the session. For one timeout, lookups wait for the next one.
+    pub(crate) fn end_session(&self) {
+        self.link.send_replace(Link::Down(Instant::now() + self.keyspace.timeout));
         // Lookups of this session were registered before: their results are no longer cached.
         self.cache.clear();
         self.lease.expire();
@@ -45,8 +71,48 @@ impl<C: Clone + Send + Sync> LookupState<C> {
 
     /// Invalidates the cache entry of the token with this name in Redis.
     pub(crate) fn invalidate(&self, name: &[u8]) {
-        if let Some(digest) = self.layout.digest(name) {
+        if let Some(digest) = self.keyspace.layout.digest(name) {
             self.cache.invalidate(&digest);
+        }
+    }
+
+    /// Runs a lookup. The timeout includes the time for which it waits for a session.
+    pub(crate) async fn look_up<F>(&self, send: impl Fn(C) -> F) -> LookupOutcome
+    where
+        F: Future<Output = LookupOutcome>,
+    {
+        timeout(self.keyspace.timeout, self.look_up_in_session(send)).await.unwrap_or(Err(RedisFailure::Timeout))
+    }
+
+    async fn look_up_in_session<F>(&self, send: impl Fn(C) -> F) -> LookupOutcome
+    where
+        F: Future<Output = LookupOutcome>,
+    {
+        let mut link = self.link.subscribe();
+        loop {
+            let connection = self.next_connection(&mut link).await?;
+            select! {
+                biased;
+                _ = link.changed() => {}
+                outcome = send(connection) => match outcome {
+                    // The session ends as well.
+                    Err(failure) if failure.is_disconnection() => _ = link.changed().await,
+                    outcome => return outcome,
+                },
+            }
+        }
+    }
+
+    /// Returns the connection of the session, or of the next session if it begins in time.
+    async fn next_connection(&self, link: &mut watch::Receiver<Link<C>>) -> Result<C, RedisFailure> {
+        let wait_until = match &*link.borrow_and_update() {
+            Link::Up(connection) => return Ok(connection.clone()),
+            Link::Down(end) => *end,
+        };
+        let up = link.wait_for(|link| matches!(link, Link::Up(_)));
+        match timeout_at(wait_until, up).await.map(|link| link.map(|link| link.clone())) {
+            Ok(Ok(Link::Up(connection))) => Ok(connection),
+            _ => Err(self.keyspace.not_connected()),
         }
     }
 }

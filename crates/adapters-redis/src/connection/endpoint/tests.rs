@@ -25,6 +25,7 @@ fn an_invalid_url_is_refused_with_its_wrong_part_and_without_its_password() {
         ("redis://app:hunter2@localhost/0?foo=1", "has an option that is not supported"),
         ("rediss://app:hunter2@localhost?protocol=2", "has an option that is not supported"),
         ("redis://app:hunter2@localhost/0#1", "has a part after #"),
+        ("rediss://app:hunter2@localhost/#insecure", "ends in #insecure"),
         ("rediss://app:hunter2@localhost#verify", "has a part after #"),
         ("redis://app:hunter2%FF@localhost", "has a user or a password that is not UTF-8"),
         ("redis://hunter2@localhost", "has a user without a password"),
@@ -64,10 +65,4 @@ fn an_endpoint_prints_its_address_and_no_password() {
     assert_eq!(shown("redis://app:hunter2@localhost:1234/3"), "localhost:1234 RedisEndpoint(localhost:1234)");
     let socket = shown("unix:///run/redis.sock?user=app&pass=hunter2");
     assert_eq!(socket, "/run/redis.sock RedisEndpoint(/run/redis.sock)");
-}
-
-#[test]
-fn tls_without_verification_is_refused() {
-    let error = RedisEndpoint::parse(&"rediss://app:hunter2@localhost/#insecure".into(), RedisTls::default());
-    assert!(matches!(error, Err(RedisEndpointError::Insecure)), "{error:?}");
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     future::pending,
+    hash::Hash,
     sync::{
         LazyLock,
         atomic::{AtomicU64, Ordering},
@@ -13,11 +14,12 @@ use std::{
 use animal_store_app::{ApiKey, ApiKeyId, ApiKeyLabel, Scopes};
 use animal_store_schedules::{chance, check, future, scheduling_point, sleep};
 use prometheus_client::registry::Registry;
+use quick_cache::sync::Cache as QuickCache;
 
 use super::*;
 use crate::{
     connection::{RedisEndpoint, RedisTls},
-    lookup::{query::LookupError, state::LookupState},
+    lookup::state::LookupState,
     metrics::Metrics,
     settings::RedisSettings,
 };
@@ -29,6 +31,39 @@ const DIGEST: ApiKeyDigest = ApiKeyDigest::from_bytes([7; 32]);
 
 static ENDPOINT: LazyLock<RedisEndpoint> =
     LazyLock::new(|| RedisEndpoint::parse(&"redis://127.0.0.1".into(), RedisTls::default()).unwrap());
+
+/// The bounded cache, with a scheduling point before each operation.
+pub(super) struct BoundedCache<K, V>(QuickCache<K, V>);
+
+impl<K: Eq + Hash, V: Clone> BoundedCache<K, V> {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self(QuickCache::new(capacity))
+    }
+
+    pub(super) fn get(&self, key: &K) -> Option<V> {
+        scheduling_point();
+        self.0.get(key)
+    }
+
+    pub(super) fn insert(&self, key: K, value: V) {
+        scheduling_point();
+        self.0.insert(key, value);
+    }
+
+    pub(super) fn remove(&self, key: &K) {
+        scheduling_point();
+        self.0.remove(key);
+    }
+
+    pub(super) fn clear(&self) {
+        scheduling_point();
+        self.0.clear();
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
 
 /// A token in Redis: its version, and what the current session has not read yet.
 struct Redis {
@@ -126,7 +161,7 @@ impl World {
             }
             self.ping();
             while self.handle_event() {}
-            self.state.connection.begin_session(session);
+            self.state.begin_session(session);
             for _ in 0..4 {
                 if chance(3) {
                     self.ping();
@@ -144,7 +179,7 @@ impl World {
                 }
                 pause().await;
                 let version = self.redis().changes.len();
-                self.state.end_session(TIMEOUT);
+                self.state.end_session();
                 self.redis().session = None;
                 self.invalidated.fetch_max(version as u64, Ordering::Relaxed);
             }
@@ -163,7 +198,7 @@ impl World {
         let event = self.redis().events.pop_front();
         match &event {
             Some(Event::Invalidation { version }) => {
-                self.state.invalidate(self.state.layout.token(&DIGEST).as_bytes());
+                self.state.invalidate(self.state.keyspace.layout.token(&DIGEST).as_bytes());
                 self.invalidated.fetch_max(*version as u64, Ordering::Relaxed);
             }
             Some(Event::Pong { sent }) => self.state.lease.renew(*sent),
@@ -207,7 +242,7 @@ impl World {
         if let Some(pending) = pending {
             let world = Arc::clone(self);
             future::spawn(async move {
-                let outcome = world.state.connection.run(TIMEOUT, |session| world.query(session)).await;
+                let outcome = world.state.look_up(|session| world.query(session)).await;
                 pause().await;
                 // A lookup can end without an outcome if its runtime is shut down.
                 if !chance(8) {
@@ -217,7 +252,7 @@ impl World {
         }
         match outcome.wait_for(Option::is_some).await.map(|outcome| outcome.clone().unwrap()) {
             Ok(Ok(record)) => assert!(version(&record) >= invalidated, "a lookup is older than an invalidation"),
-            Ok(Err(error)) => assert!(matches!(error, LookupError::NotConnected | LookupError::Timeout)),
+            Ok(Err(error)) => assert!(matches!(error, RedisFailure::Unavailable(_) | RedisFailure::Timeout)),
             Err(_) => {}
         }
     }

@@ -4,21 +4,26 @@
 use redis::{ConnectionInfo, IntoConnectionInfo};
 use url::{ParseError, Url};
 
-use super::error::RedisEndpointError;
-
 /// Parses a URL. The messages of errors do not repeat any part of it: a password with a special character may be in
 /// each.
-pub(super) fn parse(text: &str) -> Result<ConnectionInfo, RedisEndpointError> {
-    let url = Url::parse(text).map_err(|error| RedisEndpointError::Url(malformed(error)))?;
-    if url.scheme() == "rediss" && url.fragment() == Some("insecure") {
-        return Err(RedisEndpointError::Insecure);
+pub(super) fn parse(text: &str) -> Result<ConnectionInfo, &'static str> {
+    let url = Url::parse(text).map_err(malformed)?;
+    match url.scheme() {
+        "redis" | "rediss" | "valkey" | "valkeys" => check_tcp(&url)?,
+        "unix" | "redis+unix" | "valkey+unix" => check_socket(&url)?,
+        _ => return Err("does not begin with redis://, rediss:// or unix://"),
     }
-    let check = match url.scheme() {
-        "redis" | "rediss" | "valkey" | "valkeys" => check_tcp,
-        "unix" | "redis+unix" | "valkey+unix" => check_socket,
-        _ => return Err(RedisEndpointError::Url("does not begin with redis://, rediss:// or unix://")),
-    };
-    check(&url).and_then(|()| check_parts(url)).map_err(RedisEndpointError::Url)
+    match url.fragment() {
+        None => {}
+        Some("insecure") => return Err("ends in #insecure: the server's certificate would not be verified"),
+        Some(_) => return Err("has a part after # (a # in a password is written %23)"),
+    }
+    let info = url.into_connection_info().map_err(|_| "has a user or a password that is not UTF-8")?;
+    let login = info.redis_settings();
+    if login.username().is_some() && login.password().is_none() {
+        return Err("has a user without a password");
+    }
+    Ok(info)
 }
 
 const fn malformed(error: ParseError) -> &'static str {
@@ -71,16 +76,4 @@ fn check_socket(url: &Url) -> Result<(), &'static str> {
 
 fn check_database(text: &str) -> Result<(), &'static str> {
     text.parse::<u32>().map(drop).map_err(|_| "has a database that is not a number from 0")
-}
-
-fn check_parts(url: Url) -> Result<ConnectionInfo, &'static str> {
-    if url.fragment().is_some() {
-        return Err("has a part after # (a # in a password is written %23)");
-    }
-    let info = url.into_connection_info().map_err(|_| "has a user or a password that is not UTF-8")?;
-    let login = info.redis_settings();
-    if login.username().is_some() && login.password().is_none() {
-        return Err("has a user without a password");
-    }
-    Ok(info)
 }

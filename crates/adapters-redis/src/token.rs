@@ -1,0 +1,52 @@
+//! The hash that Redis holds for a token, as a lookup reads it: the API key, and the time until the token expires.
+
+use std::{sync::Arc, time::Duration};
+
+use animal_store_app::{ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel};
+use redis::pipe;
+
+use crate::{concurrency::Instant, connection::Connection, keyspace::RedisFailure, layout::Layout};
+
+/// The fields that describe the API key of a token.
+pub(crate) const KEY_FIELDS: [&str; 3] = ["id", "label", "scopes"];
+
+/// The result of a lookup.
+#[derive(Debug, Clone)]
+pub(crate) struct TokenRecord {
+    /// The key that the token belongs to, if any.
+    pub(crate) key: Option<Arc<ApiKey>>,
+    /// When the token expires, if it does.
+    pub(crate) expires: Option<Instant>,
+}
+
+/// Queries Redis for a token, within the timeout of the connection.
+pub(crate) async fn find_token(
+    mut connection: Connection,
+    layout: &Layout,
+    digest: &ApiKeyDigest,
+) -> Result<TokenRecord, RedisFailure> {
+    let name = layout.token(digest);
+    // The time to live is counted from before the query: an entry expires early, never late.
+    let sent = Instant::now();
+    let mut query = pipe();
+    query.cmd("HMGET").arg(&name).arg(&KEY_FIELDS).cmd("PTTL").arg(&name);
+    let (fields, ttl): ([Option<String>; 3], i64) = query.query_async(&mut connection).await?;
+    // -1: the token does not expire. -2: it does not exist.
+    let key = if ttl == -2 { None } else { parse_key(fields)? };
+    let expires = u64::try_from(ttl).ok().map(|milliseconds| sent + Duration::from_millis(milliseconds));
+    Ok(TokenRecord { key: key.map(Arc::new), expires })
+}
+
+/// Parses the values of [`KEY_FIELDS`]. `None`: there is no such token. Unknown scopes are left out.
+pub(crate) fn parse_key(fields: [Option<String>; 3]) -> Result<Option<ApiKey>, RedisFailure> {
+    let (id, label, scopes) = match fields {
+        [None, None, None] => return Ok(None),
+        [Some(id), Some(label), Some(scopes)] => (id, label, scopes),
+        _ => return Err(RedisFailure::corrupt("the id, the label or the scopes are missing")),
+    };
+    Ok(Some(ApiKey {
+        id: ApiKeyId::parse(&id).map_err(|_| RedisFailure::corrupt("the id is malformed"))?,
+        label: ApiKeyLabel::parse(&label).map_err(|_| RedisFailure::corrupt("the label is malformed"))?,
+        scopes: scopes.split(',').filter_map(|scope| scope.parse().ok()).collect(),
+    }))
+}
