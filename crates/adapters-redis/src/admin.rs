@@ -5,9 +5,9 @@
 //!
 //! **Invariant.** Changes and lists are transactions that watch the index, which each change of a key writes
 //! (`transaction`). If another change comes first, they are retried; if a command is not permitted, none is applied. A
-//! revocation is a script, because a full Redis refuses transactions: in one step, it deletes the tokens and the entry
-//! of the index, if the entry is the one that was read (`store`). An error reply means that nothing was applied; after
-//! any other failure of a write the outcome is unknown.
+//! revocation ends with a script, because a full Redis refuses commands in a transaction: in one step, it deletes the
+//! tokens and the entry of the index, if the entry is the one that was read (`stored_key`). An error reply means that
+//! nothing was applied; after any other failure of a write the outcome is unknown.
 //!
 //! **Proof.** The contract suite `api_key_store` (concurrent changes), and in `tests/redis`: `revocations.rs` (changes
 //! between two steps), `refusals.rs`, `permissions.rs` and `corrupt.rs`.

@@ -11,14 +11,14 @@ use redis::{InfoDict, RedisResult, Value, cmd, from_redis_value};
 
 use crate::{
     connection::{Connection, RedisEndpoint},
-    keyspace::{Keyspace, RedisFailure},
-    layout::Layout,
+    failure::{self, RedisFailure},
+    keyspace::Keyspace,
     lookup::tracking_command,
     settings::RedisSettings,
-    token::find_token,
+    token,
 };
 
-type Inspected = Result<Finding, RedisFailure>;
+type Inspected = failure::Result<Finding>;
 
 /// Examines a Redis server. The number of commands is fixed, and each has the timeout of the settings.
 pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec<Finding> {
@@ -28,12 +28,11 @@ pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec
         Ok(connection) => connection,
         Err(failure) => return vec![Finding::error("redis.connection", keyspace.describe(&failure), advice)],
     };
-    let layout = &keyspace.layout;
     let mut findings = vec![Finding::ok("redis.connection", endpoint.to_string())];
     let inspections: [(&'static str, BoxFuture<'_, Inspected>); 5] = [
         ("redis.mode", Box::pin(inspect_mode(connection.clone()))),
-        ("redis.permissions", Box::pin(inspect_permissions(connection.clone(), layout))),
-        ("redis.index", Box::pin(inspect_index(connection.clone(), layout))),
+        ("redis.permissions", Box::pin(inspect_permissions(connection.clone(), &keyspace))),
+        ("redis.index", Box::pin(inspect_index(connection.clone(), &keyspace))),
         ("redis.persistence", Box::pin(inspect_persistence(connection.clone()))),
         ("redis.eviction", Box::pin(inspect_eviction(connection))),
     ];
@@ -66,20 +65,20 @@ async fn inspect_mode(mut connection: Connection) -> Inspected {
     })
 }
 
-async fn inspect_permissions(mut connection: Connection, layout: &Layout) -> Inspected {
-    tracking_command(layout).exec_async(&mut connection).await?;
+async fn inspect_permissions(mut connection: Connection, keyspace: &Keyspace) -> Inspected {
+    tracking_command(keyspace).exec_async(&mut connection).await?;
     cmd("PING").exec_async(&mut connection).await?;
-    find_token(connection, layout, &ApiKeyDigest::from_bytes([0; 32])).await?;
+    token::find(connection, &keyspace.token(&ApiKeyDigest::from_bytes([0; 32]))).await?;
     Ok(Finding::ok("redis.permissions", "API keys can be looked up, and revoked keys are reported at once"))
 }
 
-async fn inspect_index(mut connection: Connection, layout: &Layout) -> Inspected {
-    if cmd("EXISTS").arg(&layout.index).query_async(&mut connection).await? {
-        return Ok(Finding::ok("redis.index", layout.index.as_str()));
+async fn inspect_index(mut connection: Connection, keyspace: &Keyspace) -> Inspected {
+    if cmd("EXISTS").arg(&keyspace.index).query_async(&mut connection).await? {
+        return Ok(Finding::ok("redis.index", keyspace.index.as_str()));
     }
     let advice = "create a key with `animal-store keys create`; if there were keys, check keys.redis.prefix, the \
                   database in keys.redis.url, and whether Redis has lost its data";
-    Ok(Finding::warning("redis.index", format!("{} does not exist: every request gets 401", layout.index), advice))
+    Ok(Finding::warning("redis.index", format!("{} does not exist: every request gets 401", keyspace.index), advice))
 }
 
 async fn inspect_persistence(mut connection: Connection) -> Inspected {

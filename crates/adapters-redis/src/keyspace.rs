@@ -1,48 +1,68 @@
-//! The API keys of one Redis, and why a call of it failed.
-
 use std::time::Duration;
 
-use animal_store_app::ports::StoreFailure;
-use redis::{ErrorKind, PushInfo, RedisError};
+use animal_store_app::{
+    ApiKeyDigest,
+    ports::{ApiKeyUse, StoreFailure},
+};
+use redis::PushInfo;
 
 use crate::{
     connection::{Connection, RedisEndpoint, describe},
-    layout::Layout,
+    failure::{self, RedisFailure},
 };
 
-/// A Redis server, and the names that begin with one prefix.
+/// API keys in Redis: the server, and the names. Each name contains the version of the layout, so that programs with
+/// different layouts share no entry.
 #[derive(Debug, Clone)]
 pub(crate) struct Keyspace {
     pub(crate) endpoint: RedisEndpoint,
-    pub(crate) layout: Layout,
     /// Timeout for opening a connection, and for each response.
     pub(crate) timeout: Duration,
-}
-
-/// A call of Redis failed. It can be cloned for each request that waits for its outcome.
-#[derive(Debug, Clone)]
-pub(crate) enum RedisFailure {
-    /// There is no connection, or too many changes interrupt each other.
-    Unavailable(String),
-    Timeout,
-    /// A command was refused, or the connection was lost.
-    Command(RedisError),
-    /// The connection was lost after a change was sent.
-    Unconfirmed(RedisError),
-    /// The value under the name of a token is not a token.
-    Corrupt(String),
+    /// Prefix of the names of tokens. Each token is a hash, see `token` and `admin::stored_key`.
+    pub(crate) tokens: String,
+    /// Name of the index, a hash: for each API key id, the digests of its tokens, oldest first, separated by spaces.
+    pub(crate) index: String,
+    /// Prefix of the names of the record of uses, see `use_record`.
+    uses: String,
+    /// Pattern of all names, as in the rules for a Redis user.
+    names: String,
 }
 
 impl Keyspace {
+    /// `prefix`: that of every name.
     pub(crate) fn new(endpoint: RedisEndpoint, prefix: &str, timeout: Duration) -> Self {
-        Self { endpoint, layout: Layout::new(prefix), timeout }
+        let [tokens, index, uses, names] = ["token:", "index", "uses:", "*"].map(|part| format!("{prefix}v1:{part}"));
+        Self { endpoint, timeout, tokens, index, uses, names }
+    }
+
+    /// Returns the name of the token with this digest.
+    pub(crate) fn token(&self, digest: &ApiKeyDigest) -> String {
+        self.tokens.clone() + &hex::encode(digest.as_bytes())
+    }
+
+    /// Returns the digest of the token with this name.
+    pub(crate) fn digest(&self, name: &[u8]) -> Option<ApiKeyDigest> {
+        parse_digest(name.strip_prefix(self.tokens.as_bytes())?)
+    }
+
+    /// Returns the name of a part of the record of uses.
+    pub(crate) fn uses(&self, part: &str) -> String {
+        self.uses.clone() + part
+    }
+
+    /// Returns the name of the sorted set of the last uses of this kind.
+    pub(crate) fn last_uses(&self, kind: ApiKeyUse) -> String {
+        self.uses(match kind {
+            ApiKeyUse::Request => "request",
+            ApiKeyUse::GetPet => "get-pet",
+        })
     }
 
     /// Opens a connection. `on_push` is called for each push message.
     pub(crate) async fn connect(
         &self,
         on_push: impl Fn(PushInfo) + Send + Sync + 'static,
-    ) -> Result<Connection, RedisFailure> {
+    ) -> failure::Result<Connection> {
         self.endpoint.connect(self.timeout, on_push).await.map_err(RedisFailure::Unavailable)
     }
 
@@ -56,7 +76,7 @@ impl Keyspace {
             RedisFailure::Unavailable(reason) | RedisFailure::Corrupt(reason) => reason.clone(),
             RedisFailure::Timeout => format!("Redis at {} did not respond in time", self.endpoint),
             RedisFailure::Command(error) | RedisFailure::Unconfirmed(error) => {
-                describe(&self.endpoint, error, &self.layout.names)
+                describe(&self.endpoint, error, &self.names)
             }
         }
     }
@@ -72,33 +92,56 @@ impl Keyspace {
     }
 }
 
-impl RedisFailure {
-    /// The value that Redis holds for a token is not a token, for this reason.
-    pub(crate) fn corrupt(reason: &str) -> Self {
-        Self::Corrupt(format!("the value that Redis holds for a token is not valid: {reason}"))
-    }
-
-    /// Converts the error of a change. An error reply means that nothing was applied.
-    pub(crate) fn of_change(error: RedisError) -> Self {
-        if error.code().is_some() { Self::Command(error) } else { Self::Unconfirmed(error) }
-    }
-
-    /// Returns whether the connection was lost.
-    pub(crate) fn is_disconnection(&self) -> bool {
-        matches!(self, Self::Command(error) if error.is_connection_dropped())
-    }
+/// Parses a digest as the names of tokens and the index have it.
+pub(crate) fn parse_digest(hex: &[u8]) -> Option<ApiKeyDigest> {
+    let mut digest = [0; 32];
+    hex::decode_to_slice(hex, &mut digest).ok()?;
+    Some(ApiKeyDigest::from_bytes(digest))
 }
 
-impl From<RedisError> for RedisFailure {
-    fn from(error: RedisError) -> Self {
-        // The error of a pipeline has no code; the errors of its commands have.
-        let replies = error.clone().into_server_errors().unwrap_or_default();
-        let wrong_type = !replies.is_empty() && replies.iter().all(|(_, reply)| reply.code() == "WRONGTYPE");
-        match error.kind() {
-            _ if wrong_type => Self::corrupt("it is not a hash"),
-            ErrorKind::UnexpectedReturnType | ErrorKind::Parse => Self::corrupt("a field is not text"),
-            _ if error.is_timeout() => Self::Timeout,
-            _ => Self::Command(error),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::RedisTls;
+
+    fn shop() -> Keyspace {
+        let endpoint = RedisEndpoint::parse(&"redis://localhost".into(), RedisTls::default()).expect("an endpoint");
+        Keyspace::new(endpoint, "shop:", Duration::ZERO)
+    }
+
+    #[test]
+    fn the_name_of_a_token_ends_with_the_sha_256_of_its_text() {
+        let keyspace = shop();
+        let digest = ApiKeyDigest::of(&"abc".into());
+        let name = keyspace.token(&digest);
+
+        assert_eq!(name, "shop:v1:token:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(keyspace.digest(name.as_bytes()), Some(digest));
+        assert_eq!(keyspace.index, "shop:v1:index");
+        assert_eq!(keyspace.names, "shop:v1:*");
+    }
+
+    #[test]
+    fn no_invalidation_follows_the_record_of_uses() {
+        let keyspace = shop();
+        let names = [ApiKeyUse::Request, ApiKeyUse::GetPet].map(|kind| keyspace.last_uses(kind));
+        assert_eq!(names, ["shop:v1:uses:request", "shop:v1:uses:get-pet"]);
+        assert!(!names.iter().any(|name| name.starts_with(&keyspace.tokens)));
+    }
+
+    #[test]
+    fn any_other_name_is_not_the_name_of_a_token() {
+        let keyspace = shop();
+        let digits = "0".repeat(64);
+        for name in [
+            "shop:v1:token:".to_owned(),
+            format!("shop:v1:token:{}", &digits[1..]),
+            format!("shop:v1:token:{digits}0"),
+            format!("shop:v1:token:x{}", &digits[1..]),
+            format!("shop:v2:token:{digits}"),
+            digits,
+        ] {
+            assert_eq!(keyspace.digest(name.as_bytes()), None, "{name}");
         }
     }
 }

@@ -2,10 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use animal_store_app::{ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel};
+use animal_store_app::{ApiKey, ApiKeyId, ApiKeyLabel};
 use redis::pipe;
 
-use crate::{concurrency::Instant, connection::Connection, keyspace::RedisFailure, layout::Layout};
+use crate::{
+    concurrency::Instant,
+    connection::Connection,
+    failure::{self, RedisFailure},
+};
 
 /// The fields that describe the API key of a token.
 pub(crate) const KEY_FIELDS: [&str; 3] = ["id", "label", "scopes"];
@@ -19,17 +23,12 @@ pub(crate) struct TokenRecord {
     pub(crate) expires: Option<Instant>,
 }
 
-/// Queries Redis for a token, within the timeout of the connection.
-pub(crate) async fn find_token(
-    mut connection: Connection,
-    layout: &Layout,
-    digest: &ApiKeyDigest,
-) -> Result<TokenRecord, RedisFailure> {
-    let name = layout.token(digest);
+/// Queries Redis for the token with this name, within the timeout of the connection.
+pub(crate) async fn find(mut connection: Connection, name: &str) -> failure::Result<TokenRecord> {
     // The time to live is counted from before the query: an entry expires early, never late.
     let sent = Instant::now();
     let mut query = pipe();
-    query.cmd("HMGET").arg(&name).arg(&KEY_FIELDS).cmd("PTTL").arg(&name);
+    query.cmd("HMGET").arg(name).arg(&KEY_FIELDS).cmd("PTTL").arg(name);
     let (fields, ttl): ([Option<String>; 3], i64) = query.query_async(&mut connection).await?;
     // -1: the token does not expire. -2: it does not exist.
     let key = if ttl == -2 { None } else { parse_key(fields)? };
@@ -38,7 +37,7 @@ pub(crate) async fn find_token(
 }
 
 /// Parses the values of [`KEY_FIELDS`]. `None`: there is no such token. Unknown scopes are left out.
-pub(crate) fn parse_key(fields: [Option<String>; 3]) -> Result<Option<ApiKey>, RedisFailure> {
+pub(crate) fn parse_key(fields: [Option<String>; 3]) -> failure::Result<Option<ApiKey>> {
     let (id, label, scopes) = match fields {
         [None, None, None] => return Ok(None),
         [Some(id), Some(label), Some(scopes)] => (id, label, scopes),

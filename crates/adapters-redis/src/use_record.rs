@@ -17,13 +17,13 @@ use animal_store_app::{
 };
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
-use redis::{RedisResult, pipe};
+use redis::pipe;
 use tokio::task::JoinHandle;
 
 use crate::{
-    connection::{Connection, RedisEndpoint, describe},
+    connection::{RedisEndpoint, describe},
+    failure,
     keyspace::Keyspace,
-    layout::Layout,
     settings::RedisSettings,
 };
 
@@ -62,32 +62,33 @@ impl UseStore for RedisApiKeyUses {
     }
 
     async fn write(&self, uses: &PendingUses, now: u64) -> Result<(), String> {
-        let Keyspace { endpoint, layout, .. } = &self.0;
+        let keyspace = &self.0;
         let mut commands = pipe();
-        commands.cmd("ZADD").arg(layout.uses("since")).arg("NX").arg(now).arg(BEGINNING);
+        commands.cmd("ZADD").arg(keyspace.uses("since")).arg("NX").arg(now).arg(BEGINNING);
         for (kind, times) in uses.iter() {
             let members: Vec<_> = times.iter().map(|(id, time)| (time, id.as_str())).collect();
             for members in members.chunks(KEYS_PER_COMMAND) {
-                commands.cmd("ZADD").arg(layout.last_uses(kind)).arg("GT").arg(members);
+                commands.cmd("ZADD").arg(keyspace.last_uses(kind)).arg("GT").arg(members);
             }
         }
-        let mut connection = self.0.connect(|_| ()).await.map_err(|failure| self.0.describe(&failure))?;
+        let mut connection = keyspace.connect(|_| ()).await.map_err(|failure| keyspace.describe(&failure))?;
         let written = commands.exec_async(&mut connection).await;
-        written.map_err(|error| describe(endpoint, &error, &layout.uses("*")))
+        written.map_err(|error| describe(&keyspace.endpoint, &error, &keyspace.uses("*")))
     }
 }
 
 /// Reads the last uses of the keys that exist, and deletes those of other keys.
-pub(crate) async fn read(connection: &mut Connection, layout: &Layout) -> RedisResult<RecordedUses> {
-    let names = ApiKeyUse::ALL.map(|kind| layout.last_uses(kind));
+pub(crate) async fn read(keyspace: &Keyspace) -> failure::Result<RecordedUses> {
+    let mut connection = keyspace.connect(|_| ()).await?;
+    let names = ApiKeyUse::ALL.map(|kind| keyspace.last_uses(kind));
     let mut query = pipe();
-    for name in [&layout.uses("since"), &names[0], &names[1]] {
+    for name in [&keyspace.uses("since"), &names[0], &names[1]] {
         query.cmd("ZRANGE").arg(name).arg(0).arg(-1).arg("WITHSCORES");
     }
     // After the uses: a key that was used is in the index, unless it was revoked or has expired.
-    query.cmd("HGETALL").arg(&layout.index);
+    query.cmd("HGETALL").arg(&keyspace.index);
     let (since, requests, get_pet, index): (Scores, Scores, Scores, HashMap<String, String>) =
-        query.query_async(connection).await?;
+        query.query_async(&mut connection).await?;
 
     let mut uses = RecordedUses { since: since.first().map(|(_, score)| time(*score)), by_key: HashMap::new() };
     let mut deletions = pipe();
@@ -107,7 +108,7 @@ pub(crate) async fn read(connection: &mut Connection, layout: &Layout) -> RedisR
     }
     if !deletions.is_empty() {
         // If that fails, the next call does it.
-        let _ = deletions.exec_async(connection).await;
+        let _ = deletions.exec_async(&mut connection).await;
     }
     Ok(uses)
 }

@@ -8,70 +8,52 @@ use async_trait::async_trait;
 use redis::{cmd, pipe};
 
 use super::{
-    stored_key::{Index, join_tokens, parse_digests, read_clock, read_entries, read_entry, read_tokens, replace},
-    transaction::{Decision, retry, transact, watch},
+    stored_key::{Index, read_clock},
+    transaction::Decision,
 };
 use crate::{
     connection::{Connection, RedisEndpoint},
-    keyspace::{Keyspace, RedisFailure},
+    failure::RedisFailure,
+    keyspace::Keyspace,
     use_record,
 };
-
-/// Deletes a key if its entry in the index is the one that was read, in one step that a full Redis executes as well.
-///
-/// `KEYS`: the index, and the tokens of the entry. `ARGV`: the id and the entry. The first `HDEL` changes nothing: it
-/// fails if the last one would, before any token is deleted. A token of the entry may have expired and belong to
-/// another key of the index now. A value that is not a token is deleted.
-const DELETE_KEY: &str = "
-    if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
-    redis.call('HDEL', KEYS[1], '')
-    for i = 2, #KEYS do
-        local owner = redis.pcall('HGET', KEYS[i], 'id')
-        local moved = type(owner) == 'string' and owner ~= ARGV[1] and redis.call('HGET', KEYS[1], owner)
-        if not moved then redis.call('DEL', KEYS[i]) end
-    end
-    redis.call('HDEL', KEYS[1], ARGV[1])
-    return 1";
 
 /// Adds, lists, rotates and revokes API keys in Redis.
 #[derive(Debug)]
 pub struct RedisApiKeyStore(Keyspace);
 
-/// The result of a change that did not fail.
-type Outcome = Result<ChangedApiKey, ApiKeyRefusal>;
-
 #[async_trait]
 impl ApiKeyStore for RedisApiKeyStore {
     async fn change(&self, change: ApiKeyChange) -> Result<ChangedApiKey, ApiKeyChangeError> {
-        let outcome = if matches!(change, ApiKeyChange::Revoke(_)) {
-            retry(|| self.revoke(&change)).await
-        } else {
-            transact(&self.0, |connection| self.decide(connection, &change)).await
-        };
-        Ok(outcome.map_err(|failure| self.failed(failure))??)
+        let changed = self.0.transact(|connection| async {
+            let (mut commands, changed) = self.decide(connection, &change).await?;
+            // A full Redis refuses commands in a transaction, and the one of a revocation is a step by itself.
+            if !matches!(change, ApiKeyChange::Revoke(_)) {
+                commands.atomic();
+            }
+            Ok((commands, changed))
+        });
+        Ok(changed.await.map_err(|failure| self.failed(failure))??)
     }
 
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
-        let listed = match transact(&self.0, |connection| self.read_keys(connection, true)).await {
+        let listed = match self.0.transact(|connection| self.read_all(connection, true)).await {
             // A full Redis, or one that does not permit `HDEL`, keeps the ids of expired keys.
-            Err(RedisFailure::Command(_) | RedisFailure::Unconfirmed(_)) => {
-                transact(&self.0, |connection| self.read_keys(connection, false)).await
-            }
+            Err(RedisFailure::Command(_)) => self.0.transact(|connection| self.read_all(connection, false)).await,
             listed => listed,
         };
         listed.map_err(|failure| self.failed(failure))
     }
 
     async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
-        let uses = async { Ok(use_record::read(&mut self.0.connect(|_| ()).await?, &self.0.layout).await?) };
-        uses.await.map_err(|failure| self.failed(failure))
+        use_record::read(&self.0).await.map_err(|failure| self.failed(failure))
     }
 
     /// Queues the commands of an import without `EXEC`: Redis checks the permissions and its memory when a command is
     /// queued. The end of the connection discards them; `DISCARD` would need a permission of its own.
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         let queued = async {
-            let mut connection = watch(&self.0).await?;
+            let mut connection = self.0.watch().await?;
             let (commands, _) = self.decide(connection.clone(), &sample()).await?;
             cmd("MULTI").exec_async(&mut connection).await?;
             Ok(commands.exec_async(&mut connection).await?)
@@ -87,53 +69,43 @@ impl RedisApiKeyStore {
     }
 
     /// Applies the rules to what Redis holds, and returns the commands that write the result.
-    async fn decide(&self, mut connection: Connection, change: &ApiKeyChange) -> Decision<Outcome> {
-        let layout = &self.0.layout;
-        let index = read_entry(&mut connection, layout, change.id()).await?;
-        let before = join_tokens(read_entries(&mut connection, layout, &index).await?)?.pop();
-        let given = read_tokens(&mut connection, layout, &change.digests()).await?.into_iter().flatten();
-        let owner = join_tokens(given)?.into_iter().map(|owner| owner.key).find(|owner| owner.id != *change.id());
+    async fn decide(
+        &self,
+        mut connection: Connection,
+        change: &ApiKeyChange,
+    ) -> Decision<Result<ChangedApiKey, ApiKeyRefusal>> {
+        let (keyspace, id, revokes) = (&self.0, change.id(), matches!(change, ApiKeyChange::Revoke(_)));
+        let entry: Option<String> =
+            cmd("HGET").arg(&keyspace.index).arg(id.as_str()).query_async(&mut connection).await?;
+        let entry = entry.unwrap_or_default();
+        let index = Index::from([(id.as_str().to_owned(), entry.clone())]);
+        let before = match keyspace.read_keys(&mut connection, &index).await {
+            Err(RedisFailure::Corrupt(_)) if revokes => Some(IssuedApiKey::unreadable(id.clone())),
+            keys => keys?.pop(),
+        };
+        let given: Vec<_> = change.digests().into_iter().map(|digest| (id.as_str(), digest)).collect();
+        let mut owners = keyspace.read_tokens(&mut connection, &given).await?.into_iter().map(|(_, owner)| owner.key);
+        let owner = owners.find(|owner| owner.id != *id);
         let at = read_clock(&mut connection).await?;
         Ok(match change.apply(before.as_ref(), owner.as_ref(), at) {
+            Ok(_) if revokes => (keyspace.delete(id, &entry), Ok(ChangedApiKey { before, after: None, at })),
             Ok(after) => {
-                let commands = replace(layout, change.id(), before.as_ref(), after.as_ref());
+                let commands = keyspace.replace(id, before.as_ref(), after.as_ref());
                 (commands, Ok(ChangedApiKey { before, after, at }))
             }
             Err(refusal) => (pipe(), Err(refusal)),
         })
     }
 
-    /// Revokes a key, even if its tokens are not valid. `None`: the entry of the index was changed meanwhile. Not a
-    /// transaction, which a full Redis would refuse.
-    async fn revoke(&self, change: &ApiKeyChange) -> Result<Option<Outcome>, RedisFailure> {
-        let (layout, id) = (&self.0.layout, change.id());
-        let mut connection = self.0.connect(|_| ()).await?;
-        let index = read_entry(&mut connection, layout, id).await?;
-        let found = read_entries(&mut connection, layout, &index).await?;
-        let unreadable = (!found.is_empty()).then(|| IssuedApiKey::unreadable(id.clone()));
-        let before = join_tokens(found.into_iter().filter(Result::is_ok))?.pop().or(unreadable);
-        let at = read_clock(&mut connection).await?;
-        if let Err(refusal) = change.apply(before.as_ref(), None, at) {
-            return Ok(Some(Err(refusal)));
-        }
-        let entry = &index[id.as_str()];
-        let names: Vec<_> = parse_digests(entry).map(|digest| layout.token(&digest)).collect();
-        let mut command = cmd("EVAL");
-        command.arg(DELETE_KEY).arg(1 + names.len()).arg(&layout.index).arg(names).arg(id.as_str()).arg(entry);
-        let deleted: bool = command.query_async(&mut connection).await.map_err(RedisFailure::of_change)?;
-        Ok(deleted.then_some(Ok(ChangedApiKey { before, after: None, at })))
-    }
-
     /// Reads all keys. With `clean`, returns the command that removes the ids of expired keys from the index.
-    async fn read_keys(&self, mut connection: Connection, clean: bool) -> Decision<Vec<IssuedApiKey>> {
-        let layout = &self.0.layout;
-        let index: Index = cmd("HGETALL").arg(&layout.index).query_async(&mut connection).await?;
-        let keys = join_tokens(read_entries(&mut connection, layout, &index).await?)?;
+    async fn read_all(&self, mut connection: Connection, clean: bool) -> Decision<Vec<IssuedApiKey>> {
+        let index: Index = cmd("HGETALL").arg(&self.0.index).query_async(&mut connection).await?;
+        let keys = self.0.read_keys(&mut connection, &index).await?;
         let ids: HashSet<_> = keys.iter().map(|key| key.key.id.as_str()).collect();
         let expired: Vec<_> = index.keys().filter(|id| clean && !ids.contains(id.as_str())).collect();
         let mut commands = pipe();
         if !expired.is_empty() {
-            commands.cmd("HDEL").arg(&layout.index).arg(expired).ignore();
+            commands.atomic().cmd("HDEL").arg(&self.0.index).arg(expired).ignore();
         }
         Ok((commands, keys))
     }

@@ -10,8 +10,8 @@ use redis::{Pipeline, RedisResult, Value, cmd, from_redis_value, pipe};
 
 use crate::{
     connection::Connection,
-    keyspace::RedisFailure,
-    layout::{Layout, parse_digest},
+    failure::{self, RedisFailure},
+    keyspace::{Keyspace, parse_digest},
     token::{KEY_FIELDS, parse_key},
 };
 
@@ -22,75 +22,126 @@ const LAST_TIME: u64 = 253_402_300_799_999;
 /// Number of tokens that are read in one message.
 const TOKENS_PER_MESSAGE: usize = 500;
 
+/// Deletes a key if its entry in the index is the one that was read, in one step that a full Redis executes as well.
+///
+/// `KEYS`: the index, and the tokens of the entry. `ARGV`: the id and the entry. The first `HDEL` changes nothing: it
+/// fails if the last one would, before any token is deleted. A token of the entry may have expired and belong to
+/// another key of the index now. A value that is not a token is deleted.
+const DELETE_KEY: &str = "
+    if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return nil end
+    redis.call('HDEL', KEYS[1], '')
+    for i = 2, #KEYS do
+        local owner = redis.pcall('HGET', KEYS[i], 'id')
+        local moved = type(owner) == 'string' and owner ~= ARGV[1] and redis.call('HGET', KEYS[1], owner)
+        if not moved then redis.call('DEL', KEYS[i]) end
+    end
+    redis.call('HDEL', KEYS[1], ARGV[1])
+    return 1";
+
 /// Entries of the index: for each key, by id, the digests of its tokens, oldest first. They may have expired.
 pub(super) type Index = BTreeMap<String, String>;
 
-/// A key with one of its tokens, or the reason why the token is not valid.
-pub(super) type FoundToken = Result<IssuedApiKey, RedisFailure>;
+impl Keyspace {
+    /// Reads the keys of these entries. Leaves out tokens that now belong to another key. The newest token of a key has
+    /// its properties.
+    pub(super) async fn read_keys(
+        &self,
+        connection: &mut Connection,
+        index: &Index,
+    ) -> failure::Result<Vec<IssuedApiKey>> {
+        let listed = index.iter().flat_map(|(id, entry)| parse_entry(entry).map(move |digest| (id.as_str(), digest)));
+        let mut keys = Vec::<IssuedApiKey>::new();
+        for (id, mut newer) in self.read_tokens(connection, &listed.collect::<Vec<_>>()).await? {
+            if newer.key.id.as_str() == id {
+                if let Some(older) = keys.pop_if(|older| older.key.id == newer.key.id) {
+                    newer.tokens.splice(0..0, older.tokens);
+                }
+                keys.push(newer);
+            }
+        }
+        Ok(keys)
+    }
 
-/// Reads the entry of a key, if there is one.
-pub(super) async fn read_entry(
-    connection: &mut Connection,
-    layout: &Layout,
-    id: &ApiKeyId,
-) -> Result<Index, RedisFailure> {
-    let digests: Option<String> = cmd("HGET").arg(&layout.index).arg(id.as_str()).query_async(connection).await?;
-    Ok(digests.map(|digests| (id.as_str().to_owned(), digests)).into_iter().collect())
-}
+    /// Reads tokens, of each key one by one. Leaves out those that do not exist. An error names the id that is given
+    /// for a token.
+    pub(super) async fn read_tokens<'a>(
+        &self,
+        connection: &mut Connection,
+        listed: &[(&'a str, ApiKeyDigest)],
+    ) -> failure::Result<Vec<(&'a str, IssuedApiKey)>> {
+        let mut tokens = Vec::new();
+        for listed in listed.chunks(TOKENS_PER_MESSAGE) {
+            let mut query = pipe();
+            for (_, digest) in listed {
+                query.cmd("HMGET").arg(self.token(digest)).arg(&FIELDS);
+            }
+            let responses: Vec<RedisResult<Value>> = query.ignore_errors().query_async(connection).await?;
+            for (response, (id, digest)) in responses.into_iter().zip(listed) {
+                let fields = response.and_then(|fields| Ok(from_redis_value(fields)?)).map_err(RedisFailure::from);
+                let token = fields.and_then(|fields| parse_token(*digest, fields)).map_err(|failure| match failure {
+                    RedisFailure::Corrupt(reason) => RedisFailure::Corrupt(format!("API key {id}: {reason}")),
+                    failure => failure,
+                });
+                tokens.extend(token?.map(|token| (*id, token)));
+            }
+        }
+        Ok(tokens)
+    }
 
-/// Reads the clock of Redis.
-pub(super) async fn read_clock(connection: &mut Connection) -> Result<SystemTime, RedisFailure> {
-    let (seconds, microseconds): (u64, u32) = cmd("TIME").query_async(connection).await?;
-    Ok(UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_micros(microseconds.into()))
+    /// Returns the commands that replace a key by another state of it.
+    pub(super) fn replace(
+        &self,
+        id: &ApiKeyId,
+        before: Option<&IssuedApiKey>,
+        after: Option<&IssuedApiKey>,
+    ) -> Pipeline {
+        let mut commands = pipe();
+        if before == after {
+            return commands;
+        }
+        let [old, new] = [before, after].map(|key| key.map_or(&[][..], |key| &key.tokens));
+        for token in old.iter().filter(|old| new.iter().all(|new| new.digest != old.digest)) {
+            commands.cmd("DEL").arg(self.token(&token.digest)).ignore();
+        }
+        if let Some(after) = after {
+            for token in new.iter().filter(|token| !old.contains(token)) {
+                self.set_token(&mut commands, &after.key, token);
+            }
+        }
+        // The next list removes an entry without digests.
+        let digests: Vec<_> = new.iter().map(|token| hex::encode(token.digest.as_bytes())).collect();
+        commands.cmd("HSET").arg(&self.index).arg(id.as_str()).arg(digests.join(" ")).ignore();
+        commands
+    }
+
+    /// Adds the commands that store a token, or another expiry of it.
+    fn set_token(&self, commands: &mut Pipeline, key: &ApiKey, token: &IssuedToken) {
+        let name = self.token(&token.digest);
+        let [id, label, scopes, last_four, created, expiry] = FIELDS;
+        commands.cmd("HSET").arg(&name).arg(id).arg(key.id.as_str()).arg(label).arg(key.label.as_str());
+        commands.arg(scopes).arg(key.scopes.to_string()).arg(last_four).arg(&token.last_four);
+        commands.arg(created).arg(milliseconds(token.created)).ignore();
+        if let Some(expires) = token.expires.map(milliseconds) {
+            commands.arg(expiry).arg(expires).cmd("PEXPIREAT").arg(name).arg(expires).ignore();
+        }
+    }
+
+    /// Returns the command that deletes a key with this entry.
+    pub(super) fn delete(&self, id: &ApiKeyId, entry: &str) -> Pipeline {
+        let tokens: Vec<_> = parse_entry(entry).map(|digest| self.token(&digest)).collect();
+        let mut command = pipe();
+        command.cmd("EVAL").arg(DELETE_KEY).arg(1 + tokens.len()).arg(&self.index).arg(tokens);
+        command.arg(id.as_str()).arg(entry);
+        command
+    }
 }
 
 /// Returns the digests of an entry.
-pub(super) fn parse_digests(entry: &str) -> impl Iterator<Item = ApiKeyDigest> {
+fn parse_entry(entry: &str) -> impl Iterator<Item = ApiKeyDigest> {
     entry.split_whitespace().filter_map(|digest| parse_digest(digest.as_bytes()))
 }
 
-/// Reads the existing tokens of these entries, in their order. Leaves out tokens that now belong to another key.
-pub(super) async fn read_entries(
-    connection: &mut Connection,
-    layout: &Layout,
-    index: &Index,
-) -> Result<Vec<FoundToken>, RedisFailure> {
-    let (ids, digests): (Vec<_>, Vec<_>) =
-        index.iter().flat_map(|(id, entry)| parse_digests(entry).map(move |digest| (id, digest))).unzip();
-    let tokens = read_tokens(connection, layout, &digests).await?.into_iter().zip(ids);
-    let found = tokens.filter_map(|(token, id)| match token? {
-        Err(RedisFailure::Corrupt(reason)) => Some(Err(RedisFailure::Corrupt(format!("API key {id}: {reason}")))),
-        token => Some(token).filter(|token| token.as_ref().is_ok_and(|token| token.key.id.as_str() == id)),
-    });
-    Ok(found.collect())
-}
-
-/// Reads the tokens with these digests. `None`: there is no such token.
-pub(super) async fn read_tokens(
-    connection: &mut Connection,
-    layout: &Layout,
-    digests: &[ApiKeyDigest],
-) -> Result<Vec<Option<FoundToken>>, RedisFailure> {
-    let mut tokens = Vec::with_capacity(digests.len());
-    for digests in digests.chunks(TOKENS_PER_MESSAGE) {
-        let mut query = pipe();
-        for digest in digests {
-            query.cmd("HMGET").arg(layout.token(digest)).arg(&FIELDS);
-        }
-        let responses: Vec<RedisResult<Value>> = query.ignore_errors().query_async(connection).await?;
-        for (response, digest) in responses.into_iter().zip(digests) {
-            let fields = response.and_then(|fields| Ok(from_redis_value(fields)?)).map_err(RedisFailure::from);
-            match fields.and_then(|fields| parse_token(*digest, fields)) {
-                // The permission is missing, for example.
-                Err(failure @ RedisFailure::Command(_)) => return Err(failure),
-                token => tokens.push(token.transpose()),
-            }
-        }
-    }
-    Ok(tokens)
-}
-
-fn parse_token(digest: ApiKeyDigest, fields: [Option<String>; 6]) -> Result<Option<IssuedApiKey>, RedisFailure> {
+fn parse_token(digest: ApiKeyDigest, fields: [Option<String>; 6]) -> failure::Result<Option<IssuedApiKey>> {
     let [id, label, scopes, last_four, created, expires] = fields;
     let Some(key) = parse_key([id, label, scopes])? else { return Ok(None) };
     let last_four = last_four.unwrap_or_default();
@@ -102,70 +153,19 @@ fn parse_token(digest: ApiKeyDigest, fields: [Option<String>; 6]) -> Result<Opti
     Ok(Some(IssuedApiKey { key, tokens: vec![token] }))
 }
 
-fn parse_time(field: Option<String>) -> Result<Option<SystemTime>, RedisFailure> {
+fn parse_time(field: Option<String>) -> failure::Result<Option<SystemTime>> {
     let Some(text) = field else { return Ok(None) };
     let time = text.parse().ok().filter(|time| *time <= LAST_TIME);
     let time = time.ok_or_else(|| RedisFailure::corrupt("the time of the creation or of the expiry is malformed"))?;
     Ok(Some(UNIX_EPOCH + Duration::from_millis(time)))
 }
 
-/// Joins the tokens of each key, oldest first. The newest one has the properties of the key.
-pub(super) fn join_tokens(tokens: impl IntoIterator<Item = FoundToken>) -> Result<Vec<IssuedApiKey>, RedisFailure> {
-    let mut keys = Vec::<IssuedApiKey>::new();
-    for newer in tokens {
-        let mut newer = newer?;
-        if let Some(older) = keys.pop_if(|older| older.key.id == newer.key.id) {
-            newer.tokens.splice(0..0, older.tokens);
-        }
-        keys.push(newer);
-    }
-    Ok(keys)
+fn milliseconds(time: SystemTime) -> u64 {
+    u64::try_from(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(LAST_TIME)
 }
 
-/// Returns the commands that replace a key by another state of it.
-pub(super) fn replace(
-    layout: &Layout,
-    id: &ApiKeyId,
-    before: Option<&IssuedApiKey>,
-    after: Option<&IssuedApiKey>,
-) -> Pipeline {
-    let mut commands = pipe();
-    if before == after {
-        return commands;
-    }
-    let [old, new] = [before, after].map(|key| key.map_or(&[][..], |key| &key.tokens));
-    for token in old.iter().filter(|old| new.iter().all(|new| new.digest != old.digest)) {
-        commands.cmd("DEL").arg(layout.token(&token.digest)).ignore();
-    }
-    let Some(after) = after else {
-        commands.cmd("HDEL").arg(&layout.index).arg(id.as_str()).ignore();
-        return commands;
-    };
-    for token in new.iter().filter(|token| !old.contains(token)) {
-        set_token(&mut commands, &layout.token(&token.digest), &after.key, token);
-    }
-    let digests: Vec<_> = new.iter().map(|token| hex::encode(token.digest.as_bytes())).collect();
-    commands.cmd("HSET").arg(&layout.index).arg(id.as_str()).arg(digests.join(" ")).ignore();
-    commands
-}
-
-/// Adds the commands that store a token, or another expiry of it.
-fn set_token(commands: &mut Pipeline, name: &str, key: &ApiKey, token: &IssuedToken) {
-    let expires = token.expires.map(milliseconds);
-    let values = [
-        key.id.as_str().to_owned(),
-        key.label.as_str().to_owned(),
-        key.scopes.to_string(),
-        token.last_four.clone(),
-        milliseconds(token.created),
-    ];
-    let fields: Vec<_> = FIELDS.into_iter().zip(values.into_iter().chain(expires.clone())).collect();
-    commands.cmd("HSET").arg(name).arg(fields).ignore();
-    if let Some(expires) = expires {
-        commands.cmd("PEXPIREAT").arg(name).arg(expires).ignore();
-    }
-}
-
-fn milliseconds(time: SystemTime) -> String {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis().to_string()
+/// Reads the clock of Redis.
+pub(super) async fn read_clock(connection: &mut Connection) -> failure::Result<SystemTime> {
+    let (seconds, microseconds): (u64, u32) = cmd("TIME").query_async(connection).await?;
+    Ok(UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_micros(microseconds.into()))
 }

@@ -139,12 +139,11 @@ fn check_client(certificate: &str, key: &SecretString) -> Result<(), RedisEndpoi
     let key = PrivateKeyDer::from_pem_slice(key.expose_secret().as_bytes()).map_err(|_| {
         PrivateKey("contains no private key in PEM format; a key that is protected by a password is not supported")
     })?;
-    let key = default_provider().key_provider.load_private_key(key);
-    let key = key.map_err(|_| PrivateKey("contains a private key that is not valid, or not of a supported kind"))?;
-    match CertifiedKey::new(chain, key).keys_match() {
-        Ok(()) => Ok(()),
+    match CertifiedKey::from_der(chain, key, &default_provider()) {
+        Ok(_) => Ok(()),
         Err(TlsError::InconsistentKeys(_)) => Err(PrivateKey("contains the private key of another certificate")),
-        Err(_) => Err(Certificate(INVALID_CERTIFICATE)),
+        Err(TlsError::InvalidCertificate(_)) => Err(Certificate(INVALID_CERTIFICATE)),
+        Err(_) => Err(PrivateKey("contains a private key that is not valid, or not of a supported kind")),
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, watch};
 use self::schedules::BoundedCache;
 use crate::{
     concurrency::{Instant, Mutex, MutexGuard},
-    keyspace::RedisFailure,
+    failure,
     token::TokenRecord,
 };
 
@@ -31,7 +31,7 @@ pub(crate) struct Cache {
 }
 
 /// The outcome of a lookup, for each request that waits for it.
-pub(crate) type LookupOutcome = Result<TokenRecord, RedisFailure>;
+pub(crate) type LookupOutcome = failure::Result<TokenRecord>;
 pub(crate) type OutcomeReceiver = watch::Receiver<Option<LookupOutcome>>;
 
 /// A registered lookup that has to query Redis. If it is dropped unfinished, the requests that joined it fail.
@@ -108,8 +108,8 @@ impl Cache {
 impl PendingLookup {
     /// Sends the outcome to each request that waits, and caches the record unless the token was invalidated meanwhile.
     pub(crate) fn finish(self, outcome: LookupOutcome) {
-        let mut in_flight = self.cache.in_flight();
-        if self.deregister(&mut in_flight)
+        let in_flight = self.cache.in_flight();
+        if self.is_registered(&in_flight)
             && let Ok(record) = &outcome
         {
             let Cache { known, unknown, .. } = &*self.cache;
@@ -121,20 +121,18 @@ impl PendingLookup {
         self.outcome.send_replace(Some(outcome));
     }
 
-    /// Returns whether the lookup was still registered: another one of the same token may be registered by now.
-    fn deregister(&self, in_flight: &mut HashMap<ApiKeyDigest, OutcomeReceiver>) -> bool {
-        let registered = in_flight.get(&self.digest);
-        let registered = registered.is_some_and(|receiver| receiver.same_channel(&self.outcome.subscribe()));
-        if registered {
-            in_flight.remove(&self.digest);
-        }
-        registered
+    /// Another lookup of the same token may be registered by now.
+    fn is_registered(&self, in_flight: &HashMap<ApiKeyDigest, OutcomeReceiver>) -> bool {
+        in_flight.get(&self.digest).is_some_and(|receiver| receiver.same_channel(&self.outcome.subscribe()))
     }
 }
 
 impl Drop for PendingLookup {
     fn drop(&mut self) {
-        self.deregister(&mut self.cache.in_flight());
+        let mut in_flight = self.cache.in_flight();
+        if self.is_registered(&in_flight) {
+            in_flight.remove(&self.digest);
+        }
     }
 }
 

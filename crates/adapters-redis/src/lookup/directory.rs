@@ -17,10 +17,10 @@ use super::{session, state::LookupState};
 use crate::{
     concurrency::Instant,
     connection::RedisEndpoint,
-    keyspace::RedisFailure,
+    failure::RedisFailure,
     metrics::Metrics,
     settings::RedisSettings,
-    token::{TokenRecord, find_token},
+    token::{self, TokenRecord},
 };
 
 /// Looks API keys up in a cache that Redis invalidates, and in Redis if the cache has no entry.
@@ -52,14 +52,13 @@ impl RedisApiKeyDirectory {
     /// Queries Redis, or waits for the lookup of the same token that is in flight.
     async fn query(&self, digest: ApiKeyDigest) -> Result<TokenRecord, StoreFailure> {
         let keyspace = &self.state.keyspace;
-        let started = self.state.cache.start_lookup(digest);
-        let (mut outcome, pending) = started.map_err(|_| StoreFailure::Overloaded)?;
+        let started = self.state.cache.start_lookup(digest).map_err(|_| StoreFailure::Overloaded);
+        let (mut outcome, pending) = started?;
         if let Some(pending) = pending {
             let state = Arc::clone(&self.state);
             self.runtime.spawn(async move {
-                let send = |connection| find_token(connection, &state.keyspace.layout, &digest);
-                let start = Instant::now();
-                let outcome = state.look_up(send).await;
+                let (name, start) = (state.keyspace.token(&digest), Instant::now());
+                let outcome = state.look_up(|connection| token::find(connection, &name)).await;
                 if outcome.is_ok() {
                     state.metrics.lookup_duration.observe(start.elapsed().as_secs_f64());
                 }

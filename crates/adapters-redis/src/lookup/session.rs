@@ -20,7 +20,13 @@ use tokio::{
 };
 
 use super::state::LookupState;
-use crate::{concurrency::Instant, connection::Connection, keyspace::RedisFailure, layout::Layout, token::find_token};
+use crate::{
+    concurrency::Instant,
+    connection::Connection,
+    failure::{self, RedisFailure},
+    keyspace::Keyspace,
+    token,
+};
 
 struct Session {
     invalidations: Connection,
@@ -71,14 +77,14 @@ pub(crate) async fn supervise(lease: Duration, state: Arc<LookupState>) {
 }
 
 /// Returns the command after which Redis sends an invalidation for each change of a token.
-pub(crate) fn tracking_command(layout: &Layout) -> Cmd {
+pub(crate) fn tracking_command(keyspace: &Keyspace) -> Cmd {
     let mut tracking = cmd("CLIENT");
-    tracking.arg("TRACKING").arg("ON").arg("BCAST").arg("PREFIX").arg(&layout.tokens);
+    tracking.arg("TRACKING").arg("ON").arg("BCAST").arg("PREFIX").arg(&keyspace.tokens);
     tracking
 }
 
 impl Session {
-    async fn open(state: Arc<LookupState>) -> Result<Self, RedisFailure> {
+    async fn open(state: Arc<LookupState>) -> failure::Result<Self> {
         let events = Arc::new(Events::default());
         let on_push = {
             let (events, state) = (Arc::clone(&events), Arc::clone(&state));
@@ -91,10 +97,10 @@ impl Session {
             state,
             pinged: Instant::now(),
         };
-        tracking_command(&session.state.keyspace.layout).exec_async(&mut session.invalidations).await?;
+        tracking_command(&session.state.keyspace).exec_async(&mut session.invalidations).await?;
         // Tests the commands of a lookup, with a token that does not exist.
-        let unknown = ApiKeyDigest::from_bytes([0; 32]);
-        find_token(session.lookups.clone(), &session.state.keyspace.layout, &unknown).await?;
+        let unknown = session.state.keyspace.token(&ApiKeyDigest::from_bytes([0; 32]));
+        token::find(session.lookups.clone(), &unknown).await?;
         session.log_missing_index().await?;
         session.ping().await?;
         session.state.begin_session(session.lookups.clone());
@@ -111,7 +117,7 @@ impl Session {
         }
     }
 
-    async fn keep_lease(&mut self, lease: Duration) -> Result<Infallible, RedisFailure> {
+    async fn keep_lease(&mut self, lease: Duration) -> failure::Result<Infallible> {
         loop {
             // Counted from the last `PING`: even if its response is slow, the next one is sent before the lease
             // expires.
@@ -133,7 +139,7 @@ impl Session {
     }
 
     async fn log_missing_index(&mut self) -> RedisResult<()> {
-        let index = &self.state.keyspace.layout.index;
+        let index = &self.state.keyspace.index;
         let exists: bool = cmd("EXISTS").arg(index).query_async(&mut self.lookups).await?;
         if !exists {
             tracing::error!(

@@ -19,7 +19,8 @@ use super::{
 use crate::{
     concurrency::time::{Instant, timeout, timeout_at},
     connection::{Connection, RedisEndpoint},
-    keyspace::{Keyspace, RedisFailure},
+    failure::RedisFailure,
+    keyspace::Keyspace,
     metrics::Metrics,
     settings::RedisSettings,
 };
@@ -36,12 +37,10 @@ pub(crate) struct LookupState<C = Connection> {
 }
 
 /// The connection for lookups, which each session replaces.
-#[derive(Clone)]
-enum Link<C> {
-    /// Lookups use this connection.
-    Up(C),
-    /// Lookups wait for the next session until this moment.
-    Down(Instant),
+struct Link<C> {
+    connection: Option<C>,
+    /// Without a connection, lookups wait for one until this moment.
+    wait_until: Instant,
 }
 
 impl<C: Clone + Send + Sync> LookupState<C> {
@@ -53,17 +52,17 @@ impl<C: Clone + Send + Sync> LookupState<C> {
             lease: Lease::new(settings.lease),
             metrics,
             attempted: Notify::new(),
-            link: watch::Sender::new(Link::Down(Instant::now())),
+            link: watch::Sender::new(Link { connection: None, wait_until: Instant::now() }),
         }
     }
 
     pub(crate) fn begin_session(&self, connection: C) {
-        self.link.send_replace(Link::Up(connection));
+        self.link.send_modify(|link| link.connection = Some(connection));
     }
 
     /// Ends the session. For one timeout, lookups wait for the next one.
     pub(crate) fn end_session(&self) {
-        self.link.send_replace(Link::Down(Instant::now() + self.keyspace.timeout));
+        self.link.send_replace(Link { connection: None, wait_until: Instant::now() + self.keyspace.timeout });
         // Lookups of this session were registered before: their results are no longer cached.
         self.cache.clear();
         self.lease.expire();
@@ -71,48 +70,34 @@ impl<C: Clone + Send + Sync> LookupState<C> {
 
     /// Invalidates the cache entry of the token with this name in Redis.
     pub(crate) fn invalidate(&self, name: &[u8]) {
-        if let Some(digest) = self.keyspace.layout.digest(name) {
+        if let Some(digest) = self.keyspace.digest(name) {
             self.cache.invalidate(&digest);
         }
     }
 
     /// Runs a lookup. The timeout includes the time for which it waits for a session.
-    pub(crate) async fn look_up<F>(&self, send: impl Fn(C) -> F) -> LookupOutcome
+    pub(crate) async fn look_up<F>(&self, send: impl Fn(C) -> F + Send + Sync) -> LookupOutcome
     where
-        F: Future<Output = LookupOutcome>,
+        F: Future<Output = LookupOutcome> + Send,
     {
-        timeout(self.keyspace.timeout, self.look_up_in_session(send)).await.unwrap_or(Err(RedisFailure::Timeout))
-    }
-
-    async fn look_up_in_session<F>(&self, send: impl Fn(C) -> F) -> LookupOutcome
-    where
-        F: Future<Output = LookupOutcome>,
-    {
-        let mut link = self.link.subscribe();
-        loop {
-            let connection = self.next_connection(&mut link).await?;
-            select! {
-                biased;
-                _ = link.changed() => {}
-                outcome = send(connection) => match outcome {
-                    // The session ends as well.
-                    Err(failure) if failure.is_disconnection() => _ = link.changed().await,
-                    outcome => return outcome,
-                },
+        let in_session = async {
+            let mut link = self.link.subscribe();
+            loop {
+                let wait_until = link.borrow_and_update().wait_until;
+                let up = timeout_at(wait_until, link.wait_for(|link| link.connection.is_some())).await;
+                let connection = up.ok().and_then(Result::ok).and_then(|link| link.connection.clone());
+                let connection = connection.ok_or_else(|| self.keyspace.not_connected())?;
+                select! {
+                    biased;
+                    _ = link.changed() => {}
+                    outcome = send(connection) => match outcome {
+                        // The session ends as well.
+                        Err(failure) if failure.is_disconnection() => _ = link.changed().await,
+                        outcome => return outcome,
+                    },
+                }
             }
-        }
-    }
-
-    /// Returns the connection of the session, or of the next session if it begins in time.
-    async fn next_connection(&self, link: &mut watch::Receiver<Link<C>>) -> Result<C, RedisFailure> {
-        let wait_until = match &*link.borrow_and_update() {
-            Link::Up(connection) => return Ok(connection.clone()),
-            Link::Down(end) => *end,
         };
-        let up = link.wait_for(|link| matches!(link, Link::Up(_)));
-        match timeout_at(wait_until, up).await.map(|link| link.map(|link| link.clone())) {
-            Ok(Ok(Link::Up(connection))) => Ok(connection),
-            _ => Err(self.keyspace.not_connected()),
-        }
+        timeout(self.keyspace.timeout, in_session).await.unwrap_or(Err(RedisFailure::Timeout))
     }
 }

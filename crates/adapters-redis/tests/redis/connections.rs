@@ -3,7 +3,7 @@
 use std::fs;
 
 use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint, RedisEndpointError, RedisTls};
-use animal_store_app::ports::{ApiKeyStore, ApiKeyStoreError};
+use animal_store_app::ports::{ApiKeyStore, StoreFailure};
 use animal_store_test_servers::{Certificates, RedisServer};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -29,7 +29,7 @@ async fn does_not_work(endpoint: RedisEndpoint) {
     assert!(!is_ready(&directory).await);
     assert_eq!(use_token(&directory, "token").await, Failed);
     let list = RedisApiKeyStore::new(endpoint, "shop:", TIMEOUT).list().await;
-    assert!(matches!(list, Err(ApiKeyStoreError::Unavailable(_))), "{list:?}");
+    assert!(matches!(list, Err(StoreFailure::Unavailable(_))), "{list:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,74 +1,42 @@
-//! The contracts of `ApiKeyDirectory`, `ApiKeyStore`, `ApiKeySource`, `ApiKeyTarget` and `ApiKeyUses`.
+//! The contracts of `ApiKeyDirectory`, `ApiKeyStore` and `ApiKeyUses`.
 
-mod directory {
-    use std::sync::Arc;
+use std::sync::Arc;
 
-    use animal_store_app::ports::ApiKeyDirectory;
-    use animal_store_test_servers::RedisSpace;
-    use secrecy::{ExposeSecret, SecretString};
+use animal_store_adapters_redis::RedisSettings;
+use animal_store_app::{
+    ports::ApiKeyDirectory,
+    test_support::contract::{api_key_store, api_key_uses::Uses},
+};
+use animal_store_test_servers::RedisSpace;
+use prometheus_client::registry::Registry;
+use secrecy::{ExposeSecret, SecretString};
 
-    use crate::setup::{Keys, long_wait};
+use crate::setup::{Keys, frequent_writes, long_wait};
 
-    async fn setup(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, RedisSpace) {
-        let space = RedisSpace::new();
-        let keys = Keys::at(space.url(), long_wait(space.prefix()));
-        for (token, number) in tokens.iter().zip(1..) {
-            keys.add(&format!("key-{number}"), token.expose_secret()).await;
-        }
-        (Arc::new(keys.directory().await), space)
-    }
-
-    animal_store_app::api_key_directory_contract!(setup);
+fn keys(settings: fn(&str) -> RedisSettings) -> (Keys, RedisSpace) {
+    let space = RedisSpace::new();
+    (Keys::at(space.url(), settings(space.prefix())), space)
 }
 
-mod store {
-    use std::sync::Arc;
-
-    use animal_store_app::test_support::contract::api_key_store::Keys as Contract;
-    use animal_store_test_servers::RedisSpace;
-
-    use crate::setup::{Keys, long_wait};
-
-    async fn setup() -> (Contract, RedisSpace) {
-        let space = RedisSpace::new();
-        let keys = Keys::at(space.url(), long_wait(space.prefix()));
-        (Contract { directory: Arc::new(keys.directory().await), store: Arc::new(keys.store) }, space)
+async fn directory(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, RedisSpace) {
+    let (keys, space) = keys(long_wait);
+    for (token, number) in tokens.iter().zip(1..) {
+        keys.add(&format!("key-{number}"), token.expose_secret()).await;
     }
-
-    animal_store_app::api_key_store_contract!(setup);
+    (Arc::new(keys.directory().await), space)
 }
 
-mod bulk {
-    use std::sync::Arc;
-
-    use animal_store_app::test_support::contract::bulk_api_keys::BulkKeys;
-    use animal_store_test_servers::RedisSpace;
-
-    use crate::setup::{Keys, long_wait};
-
-    async fn setup() -> (BulkKeys, RedisSpace) {
-        let space = RedisSpace::new();
-        let store = || Arc::new(Keys::at(space.url(), long_wait(space.prefix())).store);
-        (BulkKeys { source: store(), target: store(), store: store() }, space)
-    }
-
-    animal_store_app::bulk_api_keys_contract!(setup);
+async fn store() -> (api_key_store::Keys, RedisSpace) {
+    let (keys, space) = keys(long_wait);
+    (api_key_store::Keys { directory: Arc::new(keys.directory().await), store: Arc::new(keys.store) }, space)
 }
 
-mod uses {
-    use std::sync::Arc;
-
-    use animal_store_app::test_support::contract::api_key_uses::Uses;
-    use animal_store_test_servers::RedisSpace;
-
-    use crate::setup::{Keys, frequent_writes};
-
-    async fn setup() -> (Uses, RedisSpace) {
-        let space = RedisSpace::new();
-        let keys = Keys::at(space.url(), frequent_writes(space.prefix()));
-        let instances = [(); 2].map(|()| Arc::new(keys.uses().recorder()) as Arc<_>);
-        (Uses { instances, store: Arc::new(keys.store) }, space)
-    }
-
-    animal_store_app::api_key_uses_contract!(setup);
+async fn uses() -> (Uses, RedisSpace) {
+    let (keys, space) = keys(frequent_writes);
+    let instances = [(); 2].map(|()| Arc::new(keys.uses(&mut Registry::default()).0.recorder()) as Arc<_>);
+    (Uses { instances, store: Arc::new(keys.store) }, space)
 }
+
+animal_store_app::api_key_directory_contract!(directory);
+animal_store_app::api_key_store_contract!(store);
+animal_store_app::api_key_uses_contract!(uses);

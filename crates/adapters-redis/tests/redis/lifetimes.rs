@@ -3,14 +3,10 @@
 use std::time::{Duration, Instant};
 
 use animal_store_adapters_redis::RedisSettings;
-use animal_store_app::{
-    ports::{ApiKeyStore, NewToken},
-    test_support::api_key,
-};
 
 use crate::{
     requests::{Accepted, Failed, Refused, accepted_for, becomes, pause, use_token, wait_until},
-    setup::{Proxied, TEST_TIMEOUT, is_cached, name, new_token, settings},
+    setup::{self, Proxied, TEST_TIMEOUT, is_cached, name, settings},
 };
 
 /// A busy machine uses a token within this time.
@@ -20,8 +16,7 @@ const CLOCK: Duration = Duration::from_millis(50);
 
 /// Adds a token with [`LIFETIME`]. Returns a moment after which it has expired.
 async fn add(proxied: &Proxied) -> Instant {
-    let token = NewToken { lifetime: Some(LIFETIME), ..new_token("token") };
-    proxied.keys.store.add(api_key("key"), token).await.expect("add");
+    proxied.keys.change(setup::add("key", "token", Some(LIFETIME))).await;
     Instant::now() + LIFETIME
 }
 

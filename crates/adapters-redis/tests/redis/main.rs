@@ -1,6 +1,5 @@
 //! The adapters over real Redis servers, and over connections that fail.
 
-mod bulk;
 mod cache;
 mod connections;
 mod contract;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint, RedisTls};
-use animal_store_app::ports::{ApiKeyStore, ApiKeyStoreError, StoreFailure};
+use animal_store_app::ports::{ApiKeyStore, StoreFailure};
 use animal_store_test_servers::RedisServer;
 
 use crate::setup::{Keys, MARGIN, TIMEOUT, endpoint, find, long_timeouts};
@@ -21,7 +21,7 @@ async fn cause(endpoint: RedisEndpoint) -> String {
 
 async fn cause_within(endpoint: RedisEndpoint, timeout: Duration) -> String {
     let error = RedisApiKeyStore::new(endpoint, "shop:", timeout).list().await.expect_err("unavailable");
-    assert!(matches!(error, ApiKeyStoreError::Unavailable(_)), "{error:?}");
+    assert!(matches!(error, StoreFailure::Unavailable(_)), "{error:?}");
     let cause = error.source().expect("a cause").to_string();
     assert!(!format!("{error:?} {cause}").contains("hunter2"), "{error:?}");
     cause

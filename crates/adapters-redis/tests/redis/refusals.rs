@@ -5,14 +5,13 @@ use std::{sync::Arc, time::Duration};
 use animal_store_adapters_redis::RedisApiKeyDirectory;
 use animal_store_app::{
     ApiKey,
-    ports::{ApiKeyStore, ApiKeyStoreError, ApiKeyTarget},
-    test_support::api_key,
+    ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
 };
 use animal_store_test_servers::RedisServer;
 
 use crate::{
     requests::{Accepted, Failed, Outcome, Refused, becomes, changes_to, is_ready, use_token, wait_until},
-    setup::{Keys, name, new_token, settings},
+    setup::{Keys, add, name, revoke, rotate, settings},
 };
 
 struct Refusing {
@@ -55,24 +54,24 @@ impl Refusing {
         for (token, outcome) in [("used", Accepted), ("unused", Accepted), ("invented", Refused)] {
             becomes(&self.directory, token, outcome).await;
         }
-        assert_eq!(self.keys.store.list().await.expect("list").len(), 2, "a key was changed");
+        assert_eq!(self.keys.listed().await, ["key", "unused-key"], "a key was changed");
     }
 
     async fn no_key_can_be_made(&self) {
-        let store = &self.keys.store;
-        unavailable(&store.add(api_key("new"), new_token("new")).await);
-        unavailable(&store.rotate(&self.key.id, new_token("new"), Duration::ZERO).await);
-        unavailable(&store.check_writable().await);
+        unavailable(self.keys.store.change(add("new", "new", None)).await);
+        unavailable(self.keys.store.change(rotate("key", "new", Duration::ZERO)).await);
+        unavailable(self.keys.store.check_writable().await);
     }
 
     async fn the_store_fails(&self) {
         self.no_key_can_be_made().await;
-        unavailable(&self.keys.store.revoke(&self.key.id).await);
+        unavailable(self.keys.store.change(revoke("key")).await);
     }
 }
 
-fn unavailable<T: std::fmt::Debug>(outcome: &Result<T, ApiKeyStoreError>) {
-    assert!(matches!(outcome, Err(ApiKeyStoreError::Unavailable(_))), "{outcome:?}");
+fn unavailable<T: std::fmt::Debug>(outcome: Result<T, impl Into<ApiKeyChangeError>>) {
+    let error = outcome.expect_err("it is unavailable").into();
+    assert!(matches!(error, ApiKeyChangeError::Store(StoreFailure::Unavailable(_))), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -123,7 +122,7 @@ async fn in_a_full_redis_keys_are_looked_up_listed_and_revoked_but_none_can_be_m
     refusing.recovers().await;
     refusing.keys.revoke(&refusing.key).await;
     changes_to(&refusing.directory, "used", Refused).await;
-    assert_eq!(refusing.keys.store.list().await.expect("list").len(), 1);
+    assert_eq!(refusing.keys.listed().await, ["unused-key"]);
     assert_eq!(refusing.server.command(&["HEXISTS", "shop:v1:index", "key"]), "0");
 }
 
@@ -151,11 +150,12 @@ async fn without_the_right_password_requests_fail_and_nothing_is_changed() {
         for token in ["token", "invented"] {
             assert_eq!(use_token(&directory, token).await, Failed, "{login}, {token}");
         }
-        unavailable(&wrong.store.add(api_key("new"), new_token("new")).await);
-        unavailable(&wrong.store.list().await);
-        unavailable(&wrong.store.revoke(&api_key("key").id).await);
+        unavailable(wrong.store.list().await);
+        for change in [add("new", "new", None), revoke("key")] {
+            unavailable(wrong.store.change(change).await);
+        }
     }
-    assert_eq!(right.store.list().await.expect("list").len(), 1);
+    assert_eq!(right.listed().await, ["key"]);
     // The server may also get a password later.
     server.command(&["CONFIG", "SET", "requirepass", "another"]);
     assert_eq!(use_token(&keys_as("").directory().await, "token").await, Failed, "without a password");

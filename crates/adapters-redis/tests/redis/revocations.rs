@@ -3,16 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use animal_store_app::{
-    ApiKey,
-    ports::{ApiKeySource, ApiKeyStore, ApiKeyStoreError, ApiKeyTarget, NewToken},
-    test_support::api_key,
+    ApiKeyChange, IssuedApiKey,
+    ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, StoreFailure},
 };
 use animal_store_test_servers::{FaultProxy, RedisServer};
 use tokio::task::JoinHandle;
 
 use crate::{
     requests::{Refused, becomes, wait_until},
-    setup::{Keys, long_timeouts, name, new_token},
+    setup::{Keys, add, long_timeouts, name, revoke, rotate},
 };
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -54,16 +53,19 @@ impl Interrupted {
     async fn start_revocation(
         &self,
         command: &'static str,
-        key: &ApiKey,
-    ) -> JoinHandle<Result<Option<ApiKey>, ApiKeyStoreError>> {
-        let id = key.id.clone();
-        self.start(command, |keys| async move { keys.store.revoke(&id).await }).await
+        id: &'static str,
+    ) -> JoinHandle<Result<ChangedApiKey, ApiKeyChangeError>> {
+        self.start(command, async move |keys| keys.store.change(revoke(id)).await).await
+    }
+
+    async fn listed(&self) -> Vec<IssuedApiKey> {
+        self.keys.store.list().await.expect("list")
     }
 
     /// A token that no list shows could not be revoked.
     async fn every_token_is_listed(&self) {
         let stored = self.server.command(&["--scan", "--pattern", "shop:v1:token:*"]);
-        let listed = self.keys.store.list().await.expect("list");
+        let listed = self.keys.listed().await;
         assert_eq!(stored.lines().count(), listed.len(), "{stored} {listed:?}");
     }
 }
@@ -71,13 +73,13 @@ impl Interrupted {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_is_imported_during_its_revocation_is_listed_or_revoked() {
     let mut interrupted = Interrupted::new();
-    let key = interrupted.keys.add("key", "token").await;
-    let backup = interrupted.keys.store.export().await.expect("export");
-    let revocation = interrupted.start_revocation(REMOVAL, &key).await;
-    interrupted.keys.store.import(backup).await.expect("import");
+    interrupted.keys.add("key", "token").await;
+    let backup = interrupted.listed().await.remove(0);
+    let revocation = interrupted.start_revocation(REMOVAL, "key").await;
+    interrupted.keys.change(ApiKeyChange::Import(backup)).await;
     interrupted.proxy.heal();
 
-    assert_eq!(revocation.await.expect("no panic").expect("revoke"), Some(key));
+    revocation.await.expect("no panic").expect("revoke");
     interrupted.every_token_is_listed().await;
 }
 
@@ -85,13 +87,12 @@ async fn a_key_that_is_imported_during_its_revocation_is_listed_or_revoked() {
 async fn a_token_that_a_key_gets_during_its_revocation_is_revoked() {
     for (command, grace) in [(READ, Duration::ZERO), (READ, HOUR), (REMOVAL, Duration::ZERO), (REMOVAL, HOUR)] {
         let mut interrupted = Interrupted::new();
-        let key = interrupted.keys.add("key", "token").await;
-        let revocation = interrupted.start_revocation(command, &key).await;
-        let rotated = interrupted.keys.store.rotate(&key.id, new_token("new"), grace).await.expect("rotate");
-        assert!(rotated.is_some(), "{command} {grace:?}");
+        interrupted.keys.add("key", "token").await;
+        let revocation = interrupted.start_revocation(command, "key").await;
+        interrupted.keys.change(rotate("key", "new", grace)).await;
         interrupted.proxy.heal();
 
-        assert_eq!(revocation.await.expect("no panic").expect("revoke"), Some(key), "{command} {grace:?}");
+        revocation.await.expect("no panic").expect("revoke");
         let directory = interrupted.keys.directory().await;
         for token in ["token", "new"] {
             becomes(&directory, token, Refused).await;
@@ -104,45 +105,58 @@ async fn a_token_that_a_key_gets_during_its_revocation_is_revoked() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_that_moves_to_another_key_during_a_revocation_is_not_revoked() {
     let mut interrupted = Interrupted::new();
-    let old = interrupted.keys.add("old", "moving").await;
-    interrupted.keys.store.rotate(&old.id, new_token("new"), HOUR).await.expect("rotate").expect("the key exists");
-    let revocation = interrupted.start_revocation(REMOVAL, &old).await;
+    interrupted.keys.add("old", "moving").await;
+    interrupted.keys.change(rotate("old", "new", HOUR)).await;
+    let revocation = interrupted.start_revocation(REMOVAL, "old").await;
     interrupted.server.command(&["DEL", &name("shop:", "moving")]);
-    let other = interrupted.keys.add("other", "moving").await;
+    interrupted.keys.add("other", "moving").await;
     interrupted.proxy.heal();
 
-    assert_eq!(revocation.await.expect("no panic").expect("revoke"), Some(old));
-    let listed = interrupted.keys.store.list().await.expect("list");
-    assert_eq!(listed.iter().map(|entry| &entry.key).collect::<Vec<_>>(), [&other]);
+    revocation.await.expect("no panic").expect("revoke");
+    assert_eq!(interrupted.keys.listed().await, ["other"]);
     interrupted.every_token_is_listed().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_is_imported_while_a_list_removes_its_id_stays_listed() {
     let mut interrupted = Interrupted::new();
-    let limited = NewToken { lifetime: Some(HOUR), ..new_token("token") };
-    interrupted.keys.store.add(api_key("key"), limited).await.expect("add");
-    let backup = interrupted.keys.store.export().await.expect("export");
+    interrupted.keys.change(add("key", "token", Some(HOUR))).await;
+    let backup = interrupted.listed().await.remove(0);
     // As if it had expired.
     interrupted.server.command(&["DEL", &name("shop:", "token")]);
-    let list = interrupted.start(REMOVAL, |keys| async move { keys.store.list().await.expect("list") }).await;
-    interrupted.keys.store.import(backup).await.expect("import");
+    let list = interrupted.start(REMOVAL, async move |keys| keys.listed().await).await;
+    interrupted.keys.change(ApiKeyChange::Import(backup.clone())).await;
     interrupted.proxy.heal();
 
     list.await.expect("no panic");
-    assert_eq!(interrupted.keys.store.list().await.expect("list").len(), 1);
+    assert_eq!(interrupted.listed().await, [backup]);
     interrupted.every_token_is_listed().await;
+}
+
+/// The index was lost, for example.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_is_missing_in_the_index_is_not_given_to_another_key() {
+    let Interrupted { keys, server, .. } = Interrupted::new();
+    keys.add("a", "token").await;
+    server.command(&["DEL", "shop:v1:index"]);
+    let before = server.command(&["DUMP", &name("shop:", "token")]);
+    let added = keys.store.change(add("b", "token", None)).await;
+    assert!(matches!(added, Err(ApiKeyChangeError::Refused(_))), "{added:?}");
+    assert_eq!(server.command(&["DUMP", &name("shop:", "token")]), before);
+    assert_eq!(keys.listed().await, [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn if_the_connection_is_lost_the_outcome_of_a_revocation_is_unknown_only_after_its_removal_was_sent() {
     for (command, is_unknown) in [(READ, false), (REMOVAL, true)] {
         let interrupted = Interrupted::new();
-        let key = interrupted.keys.add("key", "token").await;
-        let revocation = interrupted.start_revocation(command, &key).await;
+        interrupted.keys.add("key", "token").await;
+        let revocation = interrupted.start_revocation(command, "key").await;
         interrupted.proxy.cut();
-        let error = revocation.await.expect("no panic").expect_err("the connection is lost");
-        assert_eq!(matches!(error, ApiKeyStoreError::OutcomeUnknown(_)), is_unknown, "{command}: {error:?}");
-        assert_eq!(matches!(error, ApiKeyStoreError::Unavailable(_)), !is_unknown, "{command}: {error:?}");
+        match revocation.await.expect("no panic").expect_err("the connection is lost") {
+            ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_)) => assert!(is_unknown, "{command}"),
+            ApiKeyChangeError::Store(StoreFailure::Unavailable(_)) => assert!(!is_unknown, "{command}"),
+            error => panic!("{command}: {error:?}"),
+        }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use animal_store_adapter_kit::ApiKeyUseRecord;
 use animal_store_adapters_redis::{
     RedisApiKeyDirectory, RedisApiKeyStore, RedisApiKeyUses, RedisEndpoint, RedisSettings, RedisTls, diagnose,
 };
 use animal_store_app::{
-    ApiKey, ApiKeyDigest, ApiToken, Finding,
-    ports::{AddedKey, ApiKeyDirectory, ApiKeyStore, NewToken, StoreFailure},
+    ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiToken, Finding, NewToken,
+    ports::{ApiKeyDirectory, ApiKeyStore, ChangedApiKey, StoreFailure},
     test_support::api_key,
 };
 use animal_store_test_servers::{FaultProxy, RedisServer};
@@ -88,33 +89,48 @@ impl Keys {
         RedisApiKeyDirectory::connect(self.endpoint.clone(), self.settings.clone(), registry).await
     }
 
-    /// Starts a record of uses.
-    pub(crate) fn uses(&self) -> RedisApiKeyUses {
-        self.measured_uses(&mut Registry::default()).0
-    }
-
     /// Starts a record of uses that registers its metrics here. Returns the end of its writer as well.
-    pub(crate) fn measured_uses(&self, registry: &mut Registry) -> (RedisApiKeyUses, JoinHandle<()>) {
+    pub(crate) fn uses(&self, registry: &mut Registry) -> (ApiKeyUseRecord, JoinHandle<()>) {
         RedisApiKeyUses::start(self.endpoint.clone(), &self.settings, registry)
     }
 
+    pub(crate) async fn change(&self, change: ApiKeyChange) -> ChangedApiKey {
+        self.store.change(change).await.expect("the change is applied")
+    }
+
     pub(crate) async fn add(&self, id: &str, token: &str) -> ApiKey {
-        let key = api_key(id);
-        assert_eq!(self.store.add(key.clone(), new_token(token)).await.expect("add"), AddedKey::New);
-        key
+        self.change(add(id, token, None)).await.after.expect("the key exists").key
     }
 
     pub(crate) async fn revoke(&self, key: &ApiKey) {
-        assert!(self.store.revoke(&key.id).await.expect("revoke").is_some());
+        self.change(revoke(key.id.as_str())).await;
     }
+
+    /// The ids of the listed keys, one for each token.
+    pub(crate) async fn listed(&self) -> Vec<String> {
+        let keys = self.store.list().await.expect("list");
+        keys.iter().flat_map(|key| key.tokens.iter().map(|_| key.key.id.to_string())).collect()
+    }
+}
+
+pub(crate) fn add(id: &str, token: &str, lifetime: Option<Duration>) -> ApiKeyChange {
+    ApiKeyChange::Add(api_key(id), new_token(token, lifetime))
+}
+
+pub(crate) fn rotate(id: &str, token: &str, grace: Duration) -> ApiKeyChange {
+    ApiKeyChange::Rotate(ApiKeyId::new(id), new_token(token, None), grace)
+}
+
+pub(crate) fn revoke(id: &str) -> ApiKeyChange {
+    ApiKeyChange::Revoke(ApiKeyId::new(id))
+}
+
+fn new_token(token: &str, lifetime: Option<Duration>) -> NewToken {
+    NewToken::new(&ApiToken::parse(token.into()).expect("a token"), lifetime)
 }
 
 pub(crate) fn endpoint(url: &str) -> RedisEndpoint {
     RedisEndpoint::parse(&url.into(), RedisTls::default()).expect("an endpoint")
-}
-
-pub(crate) fn new_token(token: &str) -> NewToken {
-    NewToken::new(&ApiToken::parse(token.into()).expect("a token"), None)
 }
 
 /// Returns the name of a token in Redis.

@@ -198,7 +198,7 @@ impl World {
         let event = self.redis().events.pop_front();
         match &event {
             Some(Event::Invalidation { version }) => {
-                self.state.invalidate(self.state.keyspace.layout.token(&DIGEST).as_bytes());
+                self.state.invalidate(self.state.keyspace.token(&DIGEST).as_bytes());
                 self.invalidated.fetch_max(*version as u64, Ordering::Relaxed);
             }
             Some(Event::Pong { sent }) => self.state.lease.renew(*sent),
