@@ -42,7 +42,7 @@ impl From<RedisError> for RedisFailure {
         let wrong_type = !replies.is_empty() && replies.iter().all(|(_, reply)| reply.code() == "WRONGTYPE");
         match error.kind() {
             _ if wrong_type => Self::corrupt("it is not a hash"),
-            ErrorKind::UnexpectedReturnType | ErrorKind::Parse => Self::corrupt("a field is not text"),
+            ErrorKind::UnexpectedReturnType | ErrorKind::Parse => Self::corrupt("a field is malformed"),
             _ if error.is_timeout() => Self::Timeout,
             _ => Self::Command(error),
         }

@@ -1,4 +1,7 @@
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::HashSet,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, IssuedApiKey, NewToken, Scopes,
@@ -7,10 +10,7 @@ use animal_store_app::{
 use async_trait::async_trait;
 use redis::{cmd, pipe};
 
-use super::{
-    stored_key::{Index, read_clock},
-    transaction::Decision,
-};
+use super::{stored_key::Index, transaction::Decision};
 use crate::{
     connection::{Connection, RedisEndpoint},
     failure::RedisFailure,
@@ -33,7 +33,7 @@ impl ApiKeyStore for RedisApiKeyStore {
             }
             Ok((commands, changed))
         });
-        Ok(changed.await.map_err(|failure| self.failed(failure))??)
+        Ok(changed.await.map_err(|failure| self.0.store_failure(&failure))??)
     }
 
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
@@ -42,11 +42,11 @@ impl ApiKeyStore for RedisApiKeyStore {
             Err(RedisFailure::Command(_)) => self.0.transact(|connection| self.read_all(connection, false)).await,
             listed => listed,
         };
-        listed.map_err(|failure| self.failed(failure))
+        listed.map_err(|failure| self.0.store_failure(&failure))
     }
 
     async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
-        use_record::read(&self.0).await.map_err(|failure| self.failed(failure))
+        use_record::read(&self.0).await.map_err(|failure| self.0.store_failure(&failure))
     }
 
     /// Queues the commands of an import without `EXEC`: Redis checks the permissions and its memory when a command is
@@ -58,7 +58,7 @@ impl ApiKeyStore for RedisApiKeyStore {
             cmd("MULTI").exec_async(&mut connection).await?;
             Ok(commands.exec_async(&mut connection).await?)
         };
-        queued.await.map_err(|failure| self.failed(failure))
+        queued.await.map_err(|failure| self.0.store_failure(&failure))
     }
 }
 
@@ -86,7 +86,8 @@ impl RedisApiKeyStore {
         let given: Vec<_> = change.digests().into_iter().map(|digest| (id.as_str(), digest)).collect();
         let mut owners = keyspace.read_tokens(&mut connection, &given).await?.into_iter().map(|(_, owner)| owner.key);
         let owner = owners.find(|owner| owner.id != *id);
-        let at = read_clock(&mut connection).await?;
+        let (seconds, microseconds): (u64, u32) = cmd("TIME").query_async(&mut connection).await?;
+        let at = UNIX_EPOCH + Duration::new(seconds, 1000 * microseconds);
         Ok(match change.apply(before.as_ref(), owner.as_ref(), at) {
             Ok(_) if revokes => (keyspace.delete(id, &entry), Ok(ChangedApiKey { before, after: None, at })),
             Ok(after) => {
@@ -108,14 +109,6 @@ impl RedisApiKeyStore {
             commands.atomic().cmd("HDEL").arg(&self.0.index).arg(expired).ignore();
         }
         Ok((commands, keys))
-    }
-
-    fn failed(&self, failure: RedisFailure) -> StoreFailure {
-        match failure {
-            // The cause names the server.
-            RedisFailure::Timeout => StoreFailure::Unavailable(self.0.describe(&failure).into()),
-            failure => self.0.store_failure(&failure),
-        }
     }
 }
 

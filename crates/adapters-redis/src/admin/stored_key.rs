@@ -6,7 +6,7 @@ use std::{
 };
 
 use animal_store_app::{ApiKey, ApiKeyDigest, ApiKeyId, IssuedApiKey, IssuedToken};
-use redis::{Pipeline, RedisResult, Value, cmd, from_redis_value, pipe};
+use redis::{Pipeline, RedisResult, Value, from_redis_value, pipe};
 
 use crate::{
     connection::Connection,
@@ -17,6 +17,8 @@ use crate::{
 
 /// The fields of a token. The times are milliseconds since 1970; without `expires`, the token does not expire.
 const FIELDS: [&str; 6] = [KEY_FIELDS[0], KEY_FIELDS[1], KEY_FIELDS[2], "last4", "created", "expires"];
+/// The values of [`FIELDS`].
+type Fields = (Option<String>, Option<String>, Option<String>, Option<String>, Option<u64>, Option<u64>);
 /// The last millisecond that can be printed, since 1970.
 const LAST_TIME: u64 = 253_402_300_799_999;
 /// Number of tokens that are read in one message.
@@ -141,31 +143,19 @@ fn parse_entry(entry: &str) -> impl Iterator<Item = ApiKeyDigest> {
     entry.split_whitespace().filter_map(|digest| parse_digest(digest.as_bytes()))
 }
 
-fn parse_token(digest: ApiKeyDigest, fields: [Option<String>; 6]) -> failure::Result<Option<IssuedApiKey>> {
-    let [id, label, scopes, last_four, created, expires] = fields;
+fn parse_token(digest: ApiKeyDigest, fields: Fields) -> failure::Result<Option<IssuedApiKey>> {
+    let (id, label, scopes, last_four, created, expires) = fields;
     let Some(key) = parse_key([id, label, scopes])? else { return Ok(None) };
     let last_four = last_four.unwrap_or_default();
     if last_four.chars().count() > 4 || last_four.contains(char::is_control) {
         return Err(RedisFailure::corrupt("the last four characters are malformed"));
     }
-    let [created, expires] = [parse_time(created)?, parse_time(expires)?];
-    let token = IssuedToken { digest, last_four, created: created.unwrap_or(UNIX_EPOCH), expires };
+    let time = |milliseconds: u64| UNIX_EPOCH + Duration::from_millis(milliseconds.min(LAST_TIME));
+    let (created, expires) = (time(created.unwrap_or_default()), expires.map(time));
+    let token = IssuedToken { digest, last_four, created, expires };
     Ok(Some(IssuedApiKey { key, tokens: vec![token] }))
-}
-
-fn parse_time(field: Option<String>) -> failure::Result<Option<SystemTime>> {
-    let Some(text) = field else { return Ok(None) };
-    let time = text.parse().ok().filter(|time| *time <= LAST_TIME);
-    let time = time.ok_or_else(|| RedisFailure::corrupt("the time of the creation or of the expiry is malformed"))?;
-    Ok(Some(UNIX_EPOCH + Duration::from_millis(time)))
 }
 
 fn milliseconds(time: SystemTime) -> u64 {
     u64::try_from(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(LAST_TIME)
-}
-
-/// Reads the clock of Redis.
-pub(super) async fn read_clock(connection: &mut Connection) -> failure::Result<SystemTime> {
-    let (seconds, microseconds): (u64, u32) = cmd("TIME").query_async(connection).await?;
-    Ok(UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_micros(microseconds.into()))
 }

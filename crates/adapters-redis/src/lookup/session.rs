@@ -4,16 +4,13 @@
 use std::{
     convert::Infallible,
     mem,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use animal_store_adapter_kit::Outage;
 use animal_store_app::ApiKeyDigest;
-use redis::{Cmd, PushInfo, PushKind, RedisResult, Value, cmd};
+use redis::{Cmd, PushInfo, PushKind, RedisResult, cmd};
 use tokio::{
     sync::Notify,
     time::{sleep, timeout},
@@ -31,17 +28,11 @@ use crate::{
 struct Session {
     invalidations: Connection,
     lookups: Connection,
-    events: Arc<Events>,
+    /// Notified when either connection is closed.
+    closed: Arc<Notify>,
     state: Arc<LookupState>,
     /// When the last `PING` was sent.
     pinged: Instant,
-}
-
-/// Events that the connections report by push messages.
-#[derive(Default)]
-struct Events {
-    closed: Notify,
-    flushed: AtomicBool,
 }
 
 /// Keeps a session up: retries until a session opens, and opens a new one when it ends.
@@ -85,15 +76,20 @@ pub(crate) fn tracking_command(keyspace: &Keyspace) -> Cmd {
 
 impl Session {
     async fn open(state: Arc<LookupState>) -> failure::Result<Self> {
-        let events = Arc::new(Events::default());
+        let closed = Arc::new(Notify::new());
+        // Called while a connection is read: an invalidation is applied before any response behind it is returned.
         let on_push = {
-            let (events, state) = (Arc::clone(&events), Arc::clone(&state));
-            move |push: PushInfo| events.handle_push(&push, &state)
+            let (closed, state) = (Arc::clone(&closed), Arc::clone(&state));
+            move |push: PushInfo| match push.kind {
+                PushKind::Disconnection => closed.notify_one(),
+                PushKind::Invalidate => state.invalidate(push.data.first()),
+                _ => {}
+            }
         };
         let mut session = Self {
             invalidations: state.keyspace.connect(on_push.clone()).await?,
             lookups: state.keyspace.connect(on_push).await?,
-            events,
+            closed,
             state,
             pinged: Instant::now(),
         };
@@ -109,10 +105,10 @@ impl Session {
 
     /// Renews the lease until a connection fails.
     async fn run(mut self, lease: Duration) -> RedisFailure {
-        let events = Arc::clone(&self.events);
-        let closed = format!("Redis at {} closed the connection", self.state.keyspace.endpoint);
+        let closed = Arc::clone(&self.closed);
+        let reason = format!("Redis at {} closed the connection", self.state.keyspace.endpoint);
         tokio::select! {
-            () = events.closed.notified() => RedisFailure::Unavailable(closed),
+            () = closed.notified() => RedisFailure::Unavailable(reason),
             Err(error) = self.keep_lease(lease) => error,
         }
     }
@@ -123,7 +119,7 @@ impl Session {
             // expires.
             sleep((lease / 2).saturating_sub(self.pinged.elapsed())).await;
             timeout(lease / 2, self.ping()).await.map_err(|_| RedisFailure::Timeout)??;
-            if self.events.flushed.swap(false, Ordering::Relaxed) {
+            if self.state.flushed.swap(false, Ordering::Relaxed) {
                 self.log_missing_index().await?;
             }
         }
@@ -149,31 +145,5 @@ impl Session {
             );
         }
         Ok(())
-    }
-}
-
-impl Events {
-    /// Called while the connection is read: an invalidation is applied before any response behind it is returned.
-    fn handle_push(&self, push: &PushInfo, state: &LookupState) {
-        if push.kind == PushKind::Invalidate {
-            state.metrics.invalidations.inc();
-        }
-        match (&push.kind, push.data.first()) {
-            (PushKind::Disconnection, _) => self.closed.notify_one(),
-            (PushKind::Invalidate, Some(Value::Array(names))) => {
-                for name in names {
-                    match name {
-                        Value::BulkString(name) => state.invalidate(name),
-                        _ => state.cache.clear(),
-                    }
-                }
-            }
-            // All data was removed (`FLUSHALL`, `FLUSHDB`).
-            (PushKind::Invalidate, _) => {
-                state.cache.clear();
-                self.flushed.store(true, Ordering::Relaxed);
-            }
-            _ => {}
-        }
     }
 }

@@ -5,8 +5,12 @@
 //! responds with what Redis returned during the session in which it was sent: if that session ends first, the lookup is
 //! sent again in the next one.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
+use redis::Value;
 use tokio::{
     select,
     sync::{Notify, watch},
@@ -31,6 +35,8 @@ pub(crate) struct LookupState<C = Connection> {
     pub(crate) cache: Arc<Cache>,
     pub(crate) lease: Lease,
     pub(crate) metrics: Metrics,
+    /// Whether Redis has removed all data (`FLUSHALL`, `FLUSHDB`), and that was not handled.
+    pub(crate) flushed: AtomicBool,
     /// Notified after each attempt to open a session.
     pub(crate) attempted: Notify,
     link: watch::Sender<Link<C>>,
@@ -51,6 +57,7 @@ impl<C: Clone + Send + Sync> LookupState<C> {
             cache: Arc::new(Cache::new(settings.max_known, settings.max_unknown, settings.max_lookups)),
             lease: Lease::new(settings.lease),
             metrics,
+            flushed: AtomicBool::new(false),
             attempted: Notify::new(),
             link: watch::Sender::new(Link { connection: None, wait_until: Instant::now() }),
         }
@@ -68,10 +75,20 @@ impl<C: Clone + Send + Sync> LookupState<C> {
         self.lease.expire();
     }
 
-    /// Invalidates the cache entry of the token with this name in Redis.
-    pub(crate) fn invalidate(&self, name: &[u8]) {
-        if let Some(digest) = self.keyspace.digest(name) {
-            self.cache.invalidate(&digest);
+    /// Invalidates the cache entries of the tokens with these names in Redis. No array stands for all tokens.
+    pub(crate) fn invalidate(&self, names: Option<&Value>) {
+        self.metrics.invalidations.inc();
+        let Some(Value::Array(names)) = names else {
+            self.flushed.store(true, Ordering::Relaxed);
+            return self.cache.clear();
+        };
+        for name in names {
+            match name {
+                Value::BulkString(name) if let Some(digest) = self.keyspace.digest(name) => {
+                    self.cache.invalidate(&digest);
+                }
+                _ => self.cache.clear(),
+            }
         }
     }
 

@@ -1,70 +1,50 @@
 //! The contents of the cache, and their lifetimes.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisSettings};
-use animal_store_app::test_support::join_tasks;
-use animal_store_test_servers::RedisServer;
+use animal_store_adapters_redis::RedisSettings;
 use futures_util::future::join_all;
 
 use crate::{
     requests::{Accepted, Refused, becomes, changes_to, use_token},
-    setup::{Keys, Proxied, calls, long_timeouts, name},
+    setup::{Proxied, long_timeouts, name},
 };
 
-struct Cached {
-    directory: Arc<RedisApiKeyDirectory>,
-    keys: Keys,
-    server: RedisServer,
+/// Number of executions of each command except `PING`.
+fn counts(proxied: &Proxied) -> String {
+    let counts = proxied.server.command_counts();
+    counts.lines().filter(|count| !count.starts_with("cmdstat_ping:")).collect::<Vec<_>>().join("\n")
 }
 
-impl Cached {
-    async fn with(settings: RedisSettings) -> Self {
-        let server = RedisServer::start();
-        let keys = Keys::at(&server.url(), settings);
-        Self { directory: Arc::new(keys.directory().await), keys, server }
-    }
-
-    async fn new() -> Self {
-        Self::with(long_timeouts()).await
-    }
-
-    /// Number of executions of each command except `PING`.
-    fn counts(&self) -> String {
-        let counts = self.server.command_counts();
-        counts.lines().filter(|count| !count.starts_with("cmdstat_ping:")).collect::<Vec<_>>().join("\n")
-    }
-
-    /// Uses a token until it is cached: a lookup during the invalidation of an earlier change is not cached.
-    async fn cache(&self, token: &str) {
-        loop {
-            let before = self.counts();
-            use_token(&self.directory, token).await;
-            if self.counts() == before {
-                return;
-            }
+/// Uses a token until it is cached: a lookup during the invalidation of an earlier change is not proxied.
+async fn cache(proxied: &Proxied, token: &str) {
+    loop {
+        let before = counts(proxied);
+        use_token(&proxied.directory, token).await;
+        if counts(proxied) == before {
+            return;
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cached_token_sends_nothing_to_redis() {
-    let cached = Cached::new().await;
-    cached.keys.add("key", "token").await;
+    let proxied = Proxied::new(long_timeouts()).await;
+    proxied.keys.add("key", "token").await;
     for (token, outcome) in [("token", Accepted), ("invented", Refused)] {
-        cached.cache(token).await;
-        let before = cached.counts();
+        cache(&proxied, token).await;
+        let before = counts(&proxied);
         for _ in 0..1000 {
-            assert_eq!(use_token(&cached.directory, token).await, outcome);
+            assert_eq!(use_token(&proxied.directory, token).await, outcome);
         }
-        assert_eq!(cached.counts(), before, "{token}");
+        assert_eq!(counts(&proxied), before, "{token}");
     }
 }
 
 /// An operator may change or delete a token without this program.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_that_is_deleted_by_hand_is_refused() {
-    let cached = Cached::new().await;
+    let proxied = Proxied::new(long_timeouts()).await;
     for (number, words) in [
         "DEL {}",
         "UNLINK {}",
@@ -79,62 +59,48 @@ async fn a_token_that_is_deleted_by_hand_is_refused() {
     .enumerate()
     {
         let token = format!("token-{number}");
-        cached.keys.add(&format!("key-{number}"), &token).await;
-        cached.cache(&token).await;
+        proxied.keys.add(&format!("key-{number}"), &token).await;
+        cache(&proxied, &token).await;
         let words = words.replace("{}", &name("shop:", &token));
-        cached.server.command(&words.split(' ').collect::<Vec<_>>());
-        changes_to(&cached.directory, &token, Refused).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unknown_token_is_accepted_after_it_was_added() {
-    let cached = Cached::new().await;
-    for number in 0..10 {
-        let token = format!("token-{number}");
-        cached.cache(&token).await;
-        cached.keys.add(&format!("key-{number}"), &token).await;
-        changes_to(&cached.directory, &token, Accepted).await;
+        proxied.server.command(&words.split(' ').collect::<Vec<_>>());
+        changes_to(&proxied.directory, &token, Refused).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invented_tokens_do_not_evict_those_of_keys() {
-    let cached = Cached::with(RedisSettings { max_known: 100, max_unknown: 100, ..long_timeouts() }).await;
-    cached.keys.add("key", "token").await;
-    cached.cache("token").await;
-    let before = calls(&cached.server, "hmget");
-    join_tasks((0..50).map(|task| {
-        let directory = Arc::clone(&cached.directory);
-        async move {
-            for number in 0..100 {
-                assert_eq!(use_token(&directory, &format!("invented-{task}-{number}")).await, Refused);
-            }
+    let proxied = Proxied::new(RedisSettings { max_known: 100, max_unknown: 100, ..long_timeouts() }).await;
+    proxied.keys.add("key", "token").await;
+    cache(&proxied, "token").await;
+    let before = proxied.lookups();
+    join_all((0..50).map(async |task| {
+        for number in 0..100 {
+            assert_eq!(use_token(&proxied.directory, &format!("invented-{task}-{number}")).await, Refused);
         }
     }))
     .await;
-    assert_eq!(calls(&cached.server, "hmget") - before, 5000);
+    assert_eq!(proxied.lookups() - before, 5000);
 
-    let before = cached.counts();
-    assert_eq!(use_token(&cached.directory, "token").await, Accepted);
-    assert_eq!(cached.counts(), before, "it was evicted");
+    let before = counts(&proxied);
+    assert_eq!(use_token(&proxied.directory, "token").await, Accepted);
+    assert_eq!(counts(&proxied), before, "it was evicted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_beyond_the_capacity_are_looked_up_and_not_cached() {
     const TOKENS: u32 = 100;
-    let cached = Cached::with(RedisSettings { max_known: 10, max_unknown: 10, ..long_timeouts() }).await;
+    let proxied = Proxied::new(RedisSettings { max_known: 10, max_unknown: 10, ..long_timeouts() }).await;
     for number in 0..TOKENS {
-        cached.keys.add(&format!("key-{number}"), &format!("known-{number}")).await;
+        proxied.keys.add(&format!("key-{number}"), &format!("known-{number}")).await;
     }
     for (kind, outcome) in [("known", Accepted), ("unknown", Refused)] {
-        cached.cache(&format!("{kind}-0")).await;
+        cache(&proxied, &format!("{kind}-0")).await;
         for _ in 0..3 {
-            let before = calls(&cached.server, "hmget");
+            let before = proxied.lookups();
             for number in 0..TOKENS {
-                assert_eq!(use_token(&cached.directory, &format!("{kind}-{number}")).await, outcome);
+                assert_eq!(use_token(&proxied.directory, &format!("{kind}-{number}")).await, outcome);
             }
-            let lookups = calls(&cached.server, "hmget") - before;
+            let lookups = proxied.lookups() - before;
             assert!(lookups >= TOKENS - 10, "{kind}: only {lookups} of {TOKENS} were looked up");
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use animal_store_adapters_redis::RedisSettings;
 
 use crate::{
-    requests::{Accepted, Failed, Refused, accepted_for, becomes, pause, use_token, wait_until},
+    requests::{Accepted, Failed, Refused, accepted_for, pause, use_token, wait_until},
     setup::{self, Proxied, TEST_TIMEOUT, is_cached, name, settings},
 };
 
@@ -49,17 +49,6 @@ async fn an_expiry_that_is_set_by_hand_applies_to_a_cached_token() {
     proxied.server.command(&["PEXPIRE", &name("shop:", "token"), &LIFETIME.as_millis().to_string()]);
     let expired = Instant::now() + LIFETIME;
     expires_between(&proxied, start + LIFETIME, expired).await;
-}
-
-/// The same holds for an expiry that is set to a later time.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_without_its_expiry_is_still_accepted_afterwards() {
-    let proxied = Proxied::new(settings("shop:")).await;
-    let expired = add(&proxied).await;
-    becomes(&proxied.directory, "token", Accepted).await;
-    proxied.server.command(&["PERSIST", &name("shop:", "token")]);
-    accepted_for(&proxied.directory, "token", expired, expired + LIFETIME / 4).await;
-    becomes(&proxied.directory, "token", Accepted).await;
 }
 
 /// Redis sends no invalidation: the cache holds the expiry.

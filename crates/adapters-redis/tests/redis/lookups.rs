@@ -3,7 +3,6 @@
 use std::{
     sync::{Arc, mpsc},
     thread,
-    time::Duration,
 };
 
 use animal_store_adapters_redis::RedisSettings;
@@ -15,10 +14,6 @@ use crate::{
     requests::{Accepted, Failed, Refused, becomes, use_token, wait_until},
     setup::{MARGIN, Proxied, calls, find, long_timeouts},
 };
-
-async fn over_a_slow_connection(settings: RedisSettings) -> Proxied {
-    Proxied::with_proxy(settings, |proxy| proxy.delay(Duration::from_millis(50))).await
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lookups_beyond_the_bound_are_refused_at_once_and_no_others_are() {
@@ -91,20 +86,4 @@ async fn a_lookup_continues_for_others_after_the_runtime_that_started_it_was_shu
     worker.join().expect("the worker does not panic");
     proxy.heal();
     assert_eq!(second.await, Accepted);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cancelled_lookups_return_their_permits() {
-    let proxied = over_a_slow_connection(RedisSettings { max_lookups: 3, ..long_timeouts() }).await;
-    let directory = &proxied.directory;
-    for round in 0..3 {
-        let mut cancelled =
-            join_all((0..3).map(|number| async move { find(directory, &format!("token-{round}-{number}")).await }));
-        assert!((&mut cancelled).now_or_never().is_none());
-        drop(cancelled);
-        wait_until("a permit is free", async || {
-            !matches!(find(directory, &format!("later-{round}")).await, Err(StoreFailure::Overloaded))
-        })
-        .await;
-    }
 }

@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_adapters_redis::RedisSettings;
 use animal_store_app::ports::StoreFailure;
 use animal_store_test_servers::{FaultProxy, RedisServer};
 use futures_util::{FutureExt, future::join_all};
@@ -139,23 +138,4 @@ async fn if_redis_stays_unavailable_requests_wait_once_and_then_fail_at_once() {
         quickest = quickest.min(sent.elapsed());
     }
     assert!(quickest < timeout / 10, "{quickest:?}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_number_of_tokens_that_wait_is_bounded() {
-    let mut proxied = Proxied::new(RedisSettings { max_lookups: 2, ..long_wait("shop:") }).await;
-    proxied.keys.add("key", "token").await;
-    proxied.proxy.refuse();
-    session_ends(&proxied).await;
-    let Proxied { directory, mut proxy, keys: _keys, server: _server, .. } = proxied;
-    let overload = async {
-        wait_until("a third token is refused", async || {
-            let third = tokio::time::timeout(Duration::from_millis(1), find(&directory, "third")).await;
-            matches!(third, Ok(Err(StoreFailure::Overloaded)))
-        })
-        .await;
-        proxy.heal();
-    };
-    let (known, invented, ()) = join!(use_token(&directory, "token"), use_token(&directory, "invented"), overload);
-    assert_eq!((known, invented), (Accepted, Refused));
 }

@@ -34,24 +34,18 @@ async fn over_a_healthy_or_slow_connection_a_key_is_accepted_until_its_invalidat
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn over_a_frozen_connection_a_key_is_accepted_for_one_lease_at_most() {
+async fn over_a_frozen_or_too_slow_connection_a_key_is_accepted_for_one_lease_at_most() {
+    let faults: [fn(&FaultProxy); 2] = [FaultProxy::freeze, |proxy| proxy.delay(LEASE)];
     // At several moments between two `PING`s.
-    join_all([0, 60, 120, 180].map(Duration::from_millis).map(|wait| async move {
+    let moments = [0, 60, 120, 180].map(Duration::from_millis);
+    join_all(moments.into_iter().flat_map(|wait| faults.map(|fault| (wait, fault))).map(async |(wait, fault)| {
         let proxied = Proxied::new(settings("shop:")).await;
         let key = proxied.add_and_cache("key", "token").await;
         accepted_for(&proxied.directory, "token", Instant::now(), Instant::now() + wait).await;
-        proxied.proxy.freeze();
+        fault(&proxied.proxy);
         is_accepted_for_one_lease_at_most(proxied, key).await;
     }))
     .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn over_a_connection_that_delays_invalidations_a_key_is_accepted_for_one_lease_at_most() {
-    let proxied = Proxied::new(settings("shop:")).await;
-    let key = proxied.add_and_cache("key", "token").await;
-    proxied.proxy.delay(LEASE);
-    is_accepted_for_one_lease_at_most(proxied, key).await;
 }
 
 async fn is_accepted_for_one_lease_at_most(mut proxied: Proxied, key: ApiKey) {

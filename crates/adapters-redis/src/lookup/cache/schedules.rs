@@ -15,6 +15,7 @@ use animal_store_app::{ApiKey, ApiKeyId, ApiKeyLabel, Scopes};
 use animal_store_schedules::{chance, check, future, scheduling_point, sleep};
 use prometheus_client::registry::Registry;
 use quick_cache::sync::Cache as QuickCache;
+use redis::Value;
 
 use super::*;
 use crate::{
@@ -198,7 +199,8 @@ impl World {
         let event = self.redis().events.pop_front();
         match &event {
             Some(Event::Invalidation { version }) => {
-                self.state.invalidate(self.state.keyspace.token(&DIGEST).as_bytes());
+                let name = Value::BulkString(self.state.keyspace.token(&DIGEST).into());
+                self.state.invalidate(Some(&Value::Array(vec![name])));
                 self.invalidated.fetch_max(*version as u64, Ordering::Relaxed);
             }
             Some(Event::Pong { sent }) => self.state.lease.renew(*sent),
