@@ -37,12 +37,8 @@ impl ApiKeyStore for RedisApiKeyStore {
     }
 
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
-        let listed = match self.0.transact(|connection| self.read_all(connection, true)).await {
-            // A full Redis, or one that does not permit `HDEL`, keeps the ids of expired keys.
-            Err(RedisFailure::Command(_)) => self.0.transact(|connection| self.read_all(connection, false)).await,
-            listed => listed,
-        };
-        listed.map_err(|failure| self.0.store_failure(&failure))
+        let keys = self.0.transact(|connection| self.read_all(connection)).await;
+        keys.map_err(|failure| self.0.store_failure(&failure))
     }
 
     async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
@@ -89,7 +85,9 @@ impl RedisApiKeyStore {
         let (seconds, microseconds): (u64, u32) = cmd("TIME").query_async(&mut connection).await?;
         let at = UNIX_EPOCH + Duration::new(seconds, 1000 * microseconds);
         Ok(match change.apply(before.as_ref(), owner.as_ref(), at) {
-            Ok(_) if revokes => (keyspace.delete(id, &entry), Ok(ChangedApiKey { before, after: None, at })),
+            Ok(_) if revokes => {
+                (keyspace.delete(id.as_str(), &entry, ""), Ok(ChangedApiKey { before, after: None, at }))
+            }
             Ok(after) => {
                 let commands = keyspace.replace(id, before.as_ref(), after.as_ref());
                 (commands, Ok(ChangedApiKey { before, after, at }))
@@ -98,17 +96,16 @@ impl RedisApiKeyStore {
         })
     }
 
-    /// Reads all keys. With `clean`, returns the command that removes the ids of expired keys from the index.
-    async fn read_all(&self, mut connection: Connection, clean: bool) -> Decision<Vec<IssuedApiKey>> {
+    /// Reads all keys, and removes the ids of expired keys from the index.
+    async fn read_all(&self, mut connection: Connection) -> Decision<Vec<IssuedApiKey>> {
         let index: Index = cmd("HGETALL").arg(&self.0.index).query_async(&mut connection).await?;
         let keys = self.0.read_keys(&mut connection, &index).await?;
         let ids: HashSet<_> = keys.iter().map(|key| key.key.id.as_str()).collect();
-        let expired: Vec<_> = index.keys().filter(|id| clean && !ids.contains(id.as_str())).collect();
-        let mut commands = pipe();
-        if !expired.is_empty() {
-            commands.atomic().cmd("HDEL").arg(&self.0.index).arg(expired).ignore();
+        for (id, entry) in index.iter().filter(|(id, _)| !ids.contains(id.as_str())) {
+            // If that fails, for example without a permission, the next list does it.
+            let _ = self.0.delete(id, entry, "expired").exec_async(&mut connection).await;
         }
-        Ok((commands, keys))
+        Ok((pipe(), keys))
     }
 }
 

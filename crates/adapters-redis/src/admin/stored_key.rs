@@ -26,14 +26,16 @@ const TOKENS_PER_MESSAGE: usize = 500;
 
 /// Deletes a key if its entry in the index is the one that was read, in one step that a full Redis executes as well.
 ///
-/// `KEYS`: the index, and the tokens of the entry. `ARGV`: the id and the entry. The first `HDEL` changes nothing: it
-/// fails if the last one would, before any token is deleted. A token of the entry may have expired and belong to
-/// another key of the index now. A value that is not a token is deleted.
+/// `KEYS`: the index, and the tokens of the entry. `ARGV`: the id, the entry, and `expired` if nothing is to be deleted
+/// from a key that has a token. The first `HDEL` changes nothing: it fails if the last one would, before any token is
+/// deleted. A token of the entry may have expired and belong to another key of the index now. A value that is not a
+/// token is deleted.
 const DELETE_KEY: &str = "
     if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return nil end
     redis.call('HDEL', KEYS[1], '')
     for i = 2, #KEYS do
         local owner = redis.pcall('HGET', KEYS[i], 'id')
+        if owner == ARGV[1] and ARGV[3] == 'expired' then return nil end
         local moved = type(owner) == 'string' and owner ~= ARGV[1] and redis.call('HGET', KEYS[1], owner)
         if not moved then redis.call('DEL', KEYS[i]) end
     end
@@ -129,11 +131,11 @@ impl Keyspace {
     }
 
     /// Returns the command that deletes a key with this entry.
-    pub(super) fn delete(&self, id: &ApiKeyId, entry: &str) -> Pipeline {
+    pub(super) fn delete(&self, id: &str, entry: &str, condition: &str) -> Pipeline {
         let tokens: Vec<_> = parse_entry(entry).map(|digest| self.token(&digest)).collect();
         let mut command = pipe();
         command.cmd("EVAL").arg(DELETE_KEY).arg(1 + tokens.len()).arg(&self.index).arg(tokens);
-        command.arg(id.as_str()).arg(entry);
+        command.arg(id).arg(entry).arg(condition);
         command
     }
 }

@@ -108,8 +108,8 @@ impl Cache {
 impl PendingLookup {
     /// Sends the outcome to each request that waits, and caches the record unless the token was invalidated meanwhile.
     pub(crate) fn finish(self, outcome: LookupOutcome) {
-        let in_flight = self.cache.in_flight();
-        if self.is_registered(&in_flight)
+        let mut in_flight = self.cache.in_flight();
+        if self.deregister(&mut in_flight)
             && let Ok(record) = &outcome
         {
             let Cache { known, unknown, .. } = &*self.cache;
@@ -121,18 +121,16 @@ impl PendingLookup {
         self.outcome.send_replace(Some(outcome));
     }
 
-    /// Another lookup of the same token may be registered by now.
-    fn is_registered(&self, in_flight: &HashMap<ApiKeyDigest, OutcomeReceiver>) -> bool {
-        in_flight.get(&self.digest).is_some_and(|receiver| receiver.same_channel(&self.outcome.subscribe()))
+    /// Returns whether the lookup was still registered: another one of the same token may be registered by now.
+    fn deregister(&self, in_flight: &mut HashMap<ApiKeyDigest, OutcomeReceiver>) -> bool {
+        let is_own = |receiver: &OutcomeReceiver| receiver.same_channel(&self.outcome.subscribe());
+        in_flight.get(&self.digest).is_some_and(is_own) && in_flight.remove(&self.digest).is_some()
     }
 }
 
 impl Drop for PendingLookup {
     fn drop(&mut self) {
-        let mut in_flight = self.cache.in_flight();
-        if self.is_registered(&in_flight) {
-            in_flight.remove(&self.digest);
-        }
+        self.deregister(&mut self.cache.in_flight());
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     requests::{Accepted, Failed, Refused, becomes, use_token, wait_until},
-    setup::{MARGIN, Proxied, calls, find, long_timeouts},
+    setup::{MARGIN, Proxied, find, long_timeouts},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -41,26 +41,7 @@ async fn lookups_beyond_the_bound_are_refused_at_once_and_no_others_are() {
     becomes(&proxied.directory, "token-3", Refused).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lookup_continues_for_others_after_the_request_that_started_it_was_cancelled() {
-    let proxied = Proxied::new(long_timeouts()).await;
-    proxied.keys.add("key", "token").await;
-    becomes(&proxied.directory, "earlier", Refused).await;
-    let before = proxied.lookups();
-    let Proxied { directory, mut proxy, server, .. } = proxied;
-
-    proxy.freeze();
-    let mut first = Box::pin(find(&directory, "token"));
-    assert!((&mut first).now_or_never().is_none());
-    let mut second = Box::pin(use_token(&directory, "token"));
-    assert!((&mut second).now_or_never().is_none());
-    drop(first);
-    proxy.heal();
-    assert_eq!(second.await, Accepted);
-    assert_eq!(calls(&server, "hmget"), before + 1);
-}
-
-/// Each worker of the HTTP server has its own runtime.
+/// Each worker of the HTTP server has its own runtime. The request is cancelled as well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lookup_continues_for_others_after_the_runtime_that_started_it_was_shut_down() {
     let Proxied { directory, keys, mut proxy, server: _server, .. } = Proxied::new(long_timeouts()).await;
@@ -68,7 +49,6 @@ async fn a_lookup_continues_for_others_after_the_runtime_that_started_it_was_shu
     becomes(&directory, "earlier", Refused).await;
     proxy.freeze();
 
-    let directory = Arc::new(directory);
     let other = Arc::clone(&directory);
     let (started, is_started) = oneshot::channel();
     let (joined, is_joined) = mpsc::channel::<()>();

@@ -123,7 +123,7 @@ async fn in_a_full_redis_keys_are_looked_up_listed_and_revoked_but_none_can_be_m
     refusing.keys.revoke(&refusing.key).await;
     changes_to(&refusing.directory, "used", Refused).await;
     assert_eq!(refusing.keys.listed().await, ["unused-key"]);
-    assert_eq!(refusing.server.command(&["HEXISTS", "shop:v1:index", "key"]), "0");
+    assert_eq!(refusing.server.command(&["HKEYS", "shop:v1:index"]), "unused-key", "the others were removed");
 }
 
 /// Starts a server with a user `app` whose password is `right`. Returns a function that makes keys for a login.

@@ -149,7 +149,7 @@ pub(crate) fn is_cached(directory: &RedisApiKeyDirectory, token: &str) -> bool {
 
 /// A server, a store, and a directory that reaches the server through a proxy.
 pub(crate) struct Proxied {
-    pub(crate) directory: RedisApiKeyDirectory,
+    pub(crate) directory: Arc<RedisApiKeyDirectory>,
     /// The store does not use the proxy.
     pub(crate) keys: Keys,
     pub(crate) metrics: Registry,
@@ -170,7 +170,7 @@ impl Proxied {
         let keys = Keys::at(&server.url(), settings.clone());
         let mut metrics = Registry::default();
         let proxied = Keys::at(&format!("redis://{}", proxy.address()), settings);
-        let directory = proxied.measured_directory(&mut metrics).await;
+        let directory = Arc::new(proxied.measured_directory(&mut metrics).await);
         Self { directory, keys, metrics, proxy, server }
     }
 

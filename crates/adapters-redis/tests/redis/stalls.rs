@@ -13,7 +13,7 @@ use tokio::join;
 
 use crate::{
     requests::{Accepted, Failed, Refused, becomes, becomes_ready, is_ready, pause, use_token, wait_until},
-    setup::{Keys, Proxied, calls, find, invalidations_client, is_cached, long_timeouts, long_wait, settings},
+    setup::{Keys, Proxied, calls, find, invalidations_client, long_wait, settings},
 };
 
 async fn session_ends(proxied: &Proxied) {
@@ -75,20 +75,6 @@ async fn a_request_that_waits_while_its_key_is_revoked_is_refused() {
     );
     assert_eq!((revoked, kept), (vec![Refused; 10], Accepted));
     assert_eq!(use_token(&directory, "revoked").await, Refused);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_result_of_a_lookup_that_waited_is_cached() {
-    let mut proxied = Proxied::new(long_timeouts()).await;
-    proxied.keys.add("key", "token").await;
-    proxied.proxy.refuse();
-    session_ends(&proxied).await;
-    let Proxied { directory, mut proxy, keys: _keys, server: _server, .. } = proxied;
-    let mut waiting = Box::pin(use_token(&directory, "token"));
-    assert!((&mut waiting).now_or_never().is_none());
-    proxy.heal();
-    assert_eq!(waiting.await, Accepted);
-    assert!(is_cached(&directory, "token"));
 }
 
 /// A response over a connection of the session that ended could be older than a revocation.
