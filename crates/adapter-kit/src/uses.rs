@@ -8,9 +8,11 @@
 //! all workers in one batch. After a failed write, the uses stay pending for the next one, up to a bound, and the failure
 //! is logged once.
 //!
-//! **Proof.** The contract suite `api_key_uses` of each adapter.
+//! **Proof.** The unit tests, and the contract suite `api_key_uses` of each adapter.
 
 mod notes;
+#[cfg(test)]
+mod tests;
 
 use std::{
     mem,
