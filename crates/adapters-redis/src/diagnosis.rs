@@ -11,14 +11,13 @@ use redis::{InfoDict, RedisResult, Value, cmd, from_redis_value};
 
 use crate::{
     connection::{Connection, RedisEndpoint},
-    failure::{self, RedisFailure},
-    keyspace::Keyspace,
+    keyspace::{self, Keyspace, RedisFailure},
     lookup::tracking_command,
     settings::RedisSettings,
     token,
 };
 
-type Inspected = failure::Result<Finding>;
+type Inspected = keyspace::Result<Finding>;
 
 /// Examines a Redis server. The number of commands is fixed, and each has the timeout of the settings.
 pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec<Finding> {

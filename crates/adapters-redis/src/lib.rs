@@ -11,7 +11,6 @@ mod admin;
 mod concurrency;
 mod connection;
 mod diagnosis;
-mod failure;
 mod keyspace;
 mod lookup;
 mod metrics;

@@ -8,7 +8,7 @@ use redis::pipe;
 use crate::{
     concurrency::Instant,
     connection::Connection,
-    failure::{self, RedisFailure},
+    keyspace::{self, RedisFailure},
 };
 
 /// The fields that describe the API key of a token.
@@ -24,7 +24,7 @@ pub(crate) struct TokenRecord {
 }
 
 /// Queries Redis for the token with this name, within the timeout of the connection.
-pub(crate) async fn find(mut connection: Connection, name: &str) -> failure::Result<TokenRecord> {
+pub(crate) async fn find(mut connection: Connection, name: &str) -> keyspace::Result<TokenRecord> {
     // The time to live is counted from before the query: an entry expires early, never late.
     let sent = Instant::now();
     let mut query = pipe();
@@ -37,7 +37,7 @@ pub(crate) async fn find(mut connection: Connection, name: &str) -> failure::Res
 }
 
 /// Parses the values of [`KEY_FIELDS`]. `None`: there is no such token. Unknown scopes are left out.
-pub(crate) fn parse_key(fields: [Option<String>; 3]) -> failure::Result<Option<ApiKey>> {
+pub(crate) fn parse_key(fields: [Option<String>; 3]) -> keyspace::Result<Option<ApiKey>> {
     let (id, label, scopes) = match fields {
         [None, None, None] => return Ok(None),
         [Some(id), Some(label), Some(scopes)] => (id, label, scopes),

@@ -22,8 +22,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     connection::{RedisEndpoint, describe},
-    failure,
-    keyspace::Keyspace,
+    keyspace::{self, Keyspace},
     settings::RedisSettings,
 };
 
@@ -78,7 +77,7 @@ impl UseStore for RedisApiKeyUses {
 }
 
 /// Reads the last uses of the keys that exist, and deletes those of other keys.
-pub(crate) async fn read(keyspace: &Keyspace) -> failure::Result<RecordedUses> {
+pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> {
     let mut connection = keyspace.connect(|_| ()).await?;
     let names = ApiKeyUse::ALL.map(|kind| keyspace.last_uses(kind));
     let mut query = pipe();

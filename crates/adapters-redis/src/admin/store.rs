@@ -13,8 +13,7 @@ use redis::{cmd, pipe};
 use super::{stored_key::Index, transaction::Decision};
 use crate::{
     connection::{Connection, RedisEndpoint},
-    failure::RedisFailure,
-    keyspace::Keyspace,
+    keyspace::{Keyspace, RedisFailure},
     use_record,
 };
 

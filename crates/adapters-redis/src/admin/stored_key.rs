@@ -10,8 +10,7 @@ use redis::{Pipeline, RedisResult, Value, from_redis_value, pipe};
 
 use crate::{
     connection::Connection,
-    failure::{self, RedisFailure},
-    keyspace::{Keyspace, parse_digest},
+    keyspace::{self, Keyspace, RedisFailure, parse_digest},
     token::{KEY_FIELDS, parse_key},
 };
 
@@ -52,7 +51,7 @@ impl Keyspace {
         &self,
         connection: &mut Connection,
         index: &Index,
-    ) -> failure::Result<Vec<IssuedApiKey>> {
+    ) -> keyspace::Result<Vec<IssuedApiKey>> {
         let listed = index.iter().flat_map(|(id, entry)| parse_entry(entry).map(move |digest| (id.as_str(), digest)));
         let mut keys = Vec::<IssuedApiKey>::new();
         for (id, mut newer) in self.read_tokens(connection, &listed.collect::<Vec<_>>()).await? {
@@ -72,7 +71,7 @@ impl Keyspace {
         &self,
         connection: &mut Connection,
         listed: &[(&'a str, ApiKeyDigest)],
-    ) -> failure::Result<Vec<(&'a str, IssuedApiKey)>> {
+    ) -> keyspace::Result<Vec<(&'a str, IssuedApiKey)>> {
         let mut tokens = Vec::new();
         for listed in listed.chunks(TOKENS_PER_MESSAGE) {
             let mut query = pipe();
@@ -145,7 +144,7 @@ fn parse_entry(entry: &str) -> impl Iterator<Item = ApiKeyDigest> {
     entry.split_whitespace().filter_map(|digest| parse_digest(digest.as_bytes()))
 }
 
-fn parse_token(digest: ApiKeyDigest, fields: Fields) -> failure::Result<Option<IssuedApiKey>> {
+fn parse_token(digest: ApiKeyDigest, fields: Fields) -> keyspace::Result<Option<IssuedApiKey>> {
     let (id, label, scopes, last_four, created, expires) = fields;
     let Some(key) = parse_key([id, label, scopes])? else { return Ok(None) };
     let last_four = last_four.unwrap_or_default();

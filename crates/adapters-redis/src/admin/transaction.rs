@@ -6,8 +6,7 @@ use tokio::time::sleep;
 
 use crate::{
     connection::Connection,
-    failure::{self, RedisFailure},
-    keyspace::Keyspace,
+    keyspace::{self, Keyspace, RedisFailure},
 };
 
 /// Maximum number of attempts at a change that other changes interrupt.
@@ -16,11 +15,11 @@ const MIN_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 /// The commands that apply a change, in one step, and its result.
-pub(super) type Decision<T> = failure::Result<(Pipeline, T)>;
+pub(super) type Decision<T> = keyspace::Result<(Pipeline, T)>;
 
 impl Keyspace {
     /// Opens a connection that watches the index.
-    pub(super) async fn watch(&self) -> failure::Result<Connection> {
+    pub(super) async fn watch(&self) -> keyspace::Result<Connection> {
         let mut connection = self.connect(|_| ()).await?;
         // Without the permission for MULTI, Redis would apply each command of a transaction by itself. The driver does
         // not detect that, so it is tested first.
@@ -32,7 +31,7 @@ impl Keyspace {
 
     /// Runs a transaction: `decide` reads, and decides what to write. Retries if another change came first, even if
     /// there is nothing to write, so that all reads show the same state.
-    pub(super) async fn transact<T, F>(&self, decide: impl Fn(Connection) -> F + Send + Sync) -> failure::Result<T>
+    pub(super) async fn transact<T, F>(&self, decide: impl Fn(Connection) -> F + Send + Sync) -> keyspace::Result<T>
     where
         T: Send,
         F: Future<Output = Decision<T>> + Send,

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, watch};
 use self::schedules::BoundedCache;
 use crate::{
     concurrency::{Instant, Mutex, MutexGuard},
-    failure,
+    keyspace,
     token::TokenRecord,
 };
 
@@ -31,7 +31,7 @@ pub(crate) struct Cache {
 }
 
 /// The outcome of a lookup, for each request that waits for it.
-pub(crate) type LookupOutcome = failure::Result<TokenRecord>;
+pub(crate) type LookupOutcome = keyspace::Result<TokenRecord>;
 pub(crate) type OutcomeReceiver = watch::Receiver<Option<LookupOutcome>>;
 
 /// A registered lookup that has to query Redis. If it is dropped unfinished, the requests that joined it fail.

@@ -17,7 +17,7 @@ use super::{session, state::LookupState};
 use crate::{
     concurrency::Instant,
     connection::RedisEndpoint,
-    failure::RedisFailure,
+    keyspace::RedisFailure,
     metrics::Metrics,
     settings::RedisSettings,
     token::{self, TokenRecord},

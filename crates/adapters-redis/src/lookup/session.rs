@@ -20,8 +20,7 @@ use super::state::LookupState;
 use crate::{
     concurrency::Instant,
     connection::Connection,
-    failure::{self, RedisFailure},
-    keyspace::Keyspace,
+    keyspace::{self, Keyspace, RedisFailure},
     token,
 };
 
@@ -75,7 +74,7 @@ pub(crate) fn tracking_command(keyspace: &Keyspace) -> Cmd {
 }
 
 impl Session {
-    async fn open(state: Arc<LookupState>) -> failure::Result<Self> {
+    async fn open(state: Arc<LookupState>) -> keyspace::Result<Self> {
         let closed = Arc::new(Notify::new());
         // Called while a connection is read: an invalidation is applied before any response behind it is returned.
         let on_push = {
@@ -113,7 +112,7 @@ impl Session {
         }
     }
 
-    async fn keep_lease(&mut self, lease: Duration) -> failure::Result<Infallible> {
+    async fn keep_lease(&mut self, lease: Duration) -> keyspace::Result<Infallible> {
         loop {
             // Counted from the last `PING`: even if its response is slow, the next one is sent before the lease
             // expires.

@@ -23,8 +23,7 @@ use super::{
 use crate::{
     concurrency::time::{Instant, timeout, timeout_at},
     connection::{Connection, RedisEndpoint},
-    failure::RedisFailure,
-    keyspace::Keyspace,
+    keyspace::{Keyspace, RedisFailure},
     metrics::Metrics,
     settings::RedisSettings,
 };

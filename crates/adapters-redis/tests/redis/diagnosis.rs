@@ -71,9 +71,13 @@ async fn each_missing_permission_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_without_keys_is_found() {
+async fn a_server_without_keys_a_replica_and_a_cluster_are_found() {
     let server = RedisServer::start();
     assert_finding(&admin(&server).diagnose().await, "redis.index", Warning, "shop:v1:index");
+    server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    assert_finding(&admin(&server).diagnose().await, "redis.mode", Warning, "replica");
+    let cluster = RedisServer::with(&["--cluster-enabled", "yes"]);
+    assert_finding(&admin(&cluster).diagnose().await, "redis.mode", Error, "cluster");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -95,19 +99,6 @@ async fn settings_with_which_keys_can_be_lost_are_found() {
         server.command(&["CONFIG", "SET", "maxmemory", limit, "maxmemory-policy", policy]);
         assert_finding(&keys.diagnose().await, "redis.eviction", verdict, "");
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_replica_is_found() {
-    let server = RedisServer::start();
-    server.command(&["REPLICAOF", "127.0.0.1", "1"]);
-    assert_finding(&admin(&server).diagnose().await, "redis.mode", Warning, "replica");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_is_found() {
-    let server = RedisServer::with(&["--cluster-enabled", "yes"]);
-    assert_finding(&admin(&server).diagnose().await, "redis.mode", Error, "cluster");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

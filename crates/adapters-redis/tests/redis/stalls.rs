@@ -9,15 +9,16 @@ use std::{
 use animal_store_app::ports::StoreFailure;
 use animal_store_test_servers::{FaultProxy, RedisServer};
 use futures_util::{FutureExt, future::join_all};
+use prometheus_client::registry::Registry;
 use tokio::join;
 
 use crate::{
-    requests::{Accepted, Failed, Refused, becomes, becomes_ready, is_ready, pause, use_token, wait_until},
-    setup::{Keys, Proxied, calls, find, invalidations_client, long_wait, settings},
+    requests::{Accepted, Failed, Refused, becomes, becomes_ready, pause, use_token, wait_until},
+    setup::{Keys, Proxied, calls, find, invalidations_client, long_wait, metric, settings},
 };
 
 async fn session_ends(proxied: &Proxied) {
-    wait_until("the session ends", async || !is_ready(&proxied.directory).await).await;
+    wait_until("the session ends", async || proxied.metric("redis_connected") == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -27,7 +28,8 @@ async fn a_stall_that_ends_the_session_delays_requests_and_fails_none() {
     for number in 0..20 {
         keys.add(&format!("key-{number}"), &format!("token-{number}")).await;
     }
-    let directory = keys.directory().await;
+    let mut metrics = Registry::default();
+    let directory = keys.measured_directory(&mut metrics).await;
     let tokens: Vec<_> = (0..20).map(|number| format!("token-{number}")).collect();
     for token in &tokens {
         becomes(&directory, token, Accepted).await;
@@ -37,7 +39,7 @@ async fn a_stall_that_ends_the_session_delays_requests_and_fails_none() {
     server.pause();
     let over = AtomicBool::new(false);
     let stall = async {
-        wait_until("the session ends", async || !is_ready(&directory).await).await;
+        wait_until("the session ends", async || metric(&metrics, "redis_connected") == "0").await;
         wait_until("requests wait", async || find(&directory, "token-0").now_or_never().is_none()).await;
         server.resume();
         becomes_ready(&directory).await;

@@ -20,7 +20,7 @@ use redis::Value;
 use super::*;
 use crate::{
     connection::{RedisEndpoint, RedisTls},
-    failure::RedisFailure,
+    keyspace::RedisFailure,
     lookup::state::LookupState,
     metrics::Metrics,
     settings::RedisSettings,
