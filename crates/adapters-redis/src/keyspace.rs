@@ -110,9 +110,10 @@ impl RedisFailure {
         Self::Corrupt(format!("the value that Redis holds for a token is not valid: {reason}"))
     }
 
-    /// Converts the error of a change. An error reply means that nothing was applied.
-    pub(crate) fn of_change(error: RedisError) -> Self {
-        if error.code().is_some() { Self::Command(error) } else { Self::Unconfirmed(error) }
+    /// Converts the error of a change. If Redis refused a transaction or a script, nothing was applied.
+    pub(crate) fn of_change(error: RedisError, is_transaction: bool) -> Self {
+        let is_refusal = error.code().is_some() || !is_transaction && error.clone().into_server_errors().is_some();
+        if is_refusal { Self::Command(error) } else { Self::Unconfirmed(error) }
     }
 
     /// Returns whether the connection was lost.

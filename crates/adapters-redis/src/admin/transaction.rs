@@ -43,7 +43,8 @@ impl Keyspace {
                 // Even a full Redis accepts a transaction without commands.
                 pipe().cmd("MULTI").ignore().cmd("EXEC").query_async(&mut connection).await?
             } else {
-                commands.query_async(&mut connection).await.map_err(RedisFailure::of_change)?
+                let executed = commands.query_async(&mut connection).await;
+                executed.map_err(|error| RedisFailure::of_change(error, commands.is_transaction()))?
             };
             if executed != Value::Nil && executed != Value::Array(vec![Value::Nil]) {
                 return Ok(result);

@@ -104,11 +104,13 @@ async fn on_a_replica_that_lost_its_master_and_must_not_serve_stale_data_request
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_a_replica_keys_are_looked_up_but_cannot_be_changed() {
-    let refusing = Refusing::with(&[]).await;
-    refusing.server.command(&["REPLICAOF", "127.0.0.1", "1"]);
-    refusing.the_store_fails().await;
-    refusing.recovers().await;
+async fn on_a_replica_or_without_the_replicas_it_needs_keys_are_looked_up_but_cannot_be_changed() {
+    for command in ["REPLICAOF 127.0.0.1 1", "CONFIG SET min-replicas-to-write 1"] {
+        let refusing = Refusing::with(&[]).await;
+        refusing.server.command(&command.split(' ').collect::<Vec<_>>());
+        refusing.the_store_fails().await;
+        refusing.recovers().await;
+    }
 }
 
 /// A leaked token has to be revoked at once, even if Redis is full.
