@@ -221,6 +221,6 @@ fn since_1970(time: SystemTime) -> Duration {
 
 /// Rounds down to a millisecond, at most the last one that can be printed.
 fn time(since_1970: Duration) -> SystemTime {
-    let submillisecond = Duration::from_nanos(u64::from(since_1970.subsec_nanos() % 1_000_000));
-    UNIX_EPOCH + (since_1970 - submillisecond).min(LAST)
+    let milliseconds = u64::try_from(since_1970.min(LAST).as_millis()).expect("15 digits");
+    UNIX_EPOCH + Duration::from_millis(milliseconds)
 }
