@@ -8,14 +8,8 @@
 //! all workers in one batch. After a failed write, the uses stay pending for the next one, up to a bound, and the failure
 //! is logged once.
 //!
-<<<<<<< HEAD
 //! **Proof.** `tests.rs`; the contract suite `api_key_uses` of each adapter.
 
-=======
-//! **Proof.** The unit tests, and the contract suite `api_key_uses` of each adapter.
-
-mod notes;
->>>>>>> wt-rd
 #[cfg(test)]
 mod tests;
 

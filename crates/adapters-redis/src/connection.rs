@@ -5,13 +5,8 @@
 //! **Invariant.** An endpoint that was parsed is usable as configured. Opening a connection and each response have a
 //! timeout. The reason for a failure names the server, says what to do, and contains no password.
 //!
-<<<<<<< HEAD
-//! **Proof.** `endpoint/tests.rs`; in `tests/redis`: `connections.rs` for endpoints, `messages.rs` for reasons, `links.rs`
-//! for timeouts.
-=======
 //! **Proof.** `endpoint/tests.rs`; in `tests/redis`: `connections.rs` for endpoints, `messages.rs` for reasons, and
 //! `links.rs` for timeouts.
->>>>>>> wt-rd
 
 mod connect;
 mod endpoint;
