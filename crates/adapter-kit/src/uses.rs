@@ -148,7 +148,9 @@ impl<S: UseStore> Writer<S> {
             let noted = lock(recorder).take();
             self.pending.dropped += noted.dropped;
             for (kind, times) in noted.iter() {
-                times.keys().for_each(|id| self.pending.insert(id, kind, now));
+                for id in times.keys() {
+                    self.pending.insert(id, kind, now);
+                }
             }
         }
         mem::take(&mut self.pending.dropped)

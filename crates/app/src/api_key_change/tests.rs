@@ -106,10 +106,10 @@ fn a_new_token_is_the_newest_even_if_the_clock_was_set_back() {
 
 #[test]
 fn times_are_whole_milliseconds_that_can_be_printed() {
-    let now = at(5_000) + Duration::from_nanos(300_000);
+    let now = at(5_000) + Duration::from_micros(300);
     for (lifetime, expires) in [
         (Duration::from_nanos(1), at(5_001)),
-        (Duration::from_nanos(700_000), at(5_001)),
+        (Duration::from_micros(700), at(5_001)),
         (Duration::from_nanos(700_001), at(5_002)),
         (Duration::MAX, UNIX_EPOCH + LAST),
     ] {

@@ -194,10 +194,8 @@ fn api_key_store(ids: &[&str], is_writable: bool) -> Arc<MockApiKeyStore> {
     let keys: Vec<_> = ids.iter().map(key).collect();
     let mut store = MockApiKeyStore::new();
     store.expect_list().returning(move || Ok(keys.clone()));
-    store.expect_check_writable().returning(move || match is_writable {
-        true => Ok(()),
-        false => Err(StoreFailure::Unavailable("not permitted".into())),
-    });
+    let refusal = || Err(StoreFailure::Unavailable("not permitted".into()));
+    store.expect_check_writable().returning(move || if is_writable { Ok(()) } else { refusal() });
     store.expect_change().returning(|change| {
         let after = change.apply(None, None, SystemTime::UNIX_EPOCH)?;
         Ok(ChangedApiKey { before: None, after, at: SystemTime::UNIX_EPOCH })
