@@ -20,7 +20,7 @@ mod identity;
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, atomic::Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use animal_store_adapter_kit::{SchemaComparison, metrics::Count};
@@ -110,6 +110,17 @@ impl SqliteFile {
     }
 
     fn open_with(path: &Path, timeout: Duration, access: Access) -> Result<(Self, Vec<String>), SqliteFileError> {
+        let start = Instant::now();
+        loop {
+            match Self::try_open(path, timeout, access) {
+                // SQLite does not always wait for a process that creates the file.
+                Err(SqliteFileError::Locked(_)) if start.elapsed() < timeout => {}
+                opened => return opened,
+            }
+        }
+    }
+
+    fn try_open(path: &Path, timeout: Duration, access: Access) -> Result<(Self, Vec<String>), SqliteFileError> {
         let before = Identity::of(path, access).ok();
         // A connection that may write would write the log into a file that is refused, and remove the log.
         let (checked, compared) = match connect_checked(path, Access::Read, timeout) {

@@ -2,9 +2,10 @@
 //!
 //! **Problem.** Other processes change keys while this one serves requests, and SQLite notifies no process of a change.
 //!
-//! **Invariant.** A change is one transaction, which increases the version of all keys and records it in the
-//! row of the key. So a directory reads one number to find that nothing has changed, and otherwise the changed keys. The row of a revoked key stays for them, without tokens; a key without valid
-//! tokens exists for no reader (`rows`). A use is noted in memory, and written once a minute (`uses`).
+//! **Invariant.** A change is one transaction, which increases the version of all keys and records it in the row of the
+//! key. So a directory reads one number to find that nothing has changed, and otherwise the changed keys only. The row of
+//! a revoked key stays for them, without tokens; a key without valid tokens exists for no reader (`rows`). A use is noted
+//! in memory, and written once a minute (`uses`).
 //!
 //! **Proof.** The contract suites `api_key_directory`, `api_key_store` and `api_key_uses`; in `tests/sqlite`:
 //! `keys_revocations.rs`, `keys_changes.rs`, `keys_corrupt.rs` and `keys_uses.rs`.
@@ -179,7 +180,7 @@ fn read_changes(connection: &mut SqliteConnection, known: Option<i64>) -> QueryR
     if known == Some(version) {
         return Ok(None);
     }
-    // The file may have been replaced by an older one before it was opened again.
+    // A backup may have been restored into the file.
     let known = known.filter(|known| *known < version);
     let keys = rows::read(connection, Select::ChangedSince(known.unwrap_or(i64::MIN)), SystemTime::now())?;
     let keys = keys.into_iter().map(StoredKey::from).collect();

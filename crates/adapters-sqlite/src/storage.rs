@@ -14,7 +14,7 @@ use tokio::{task::JoinHandle, time::timeout};
 
 use crate::{
     SqliteFile, SqliteFileError,
-    access::{Session, begin},
+    access::{AccessError, Session, begin},
     creates::Creates,
     metrics::Metrics,
     reads::Reads,
@@ -111,7 +111,7 @@ impl Readiness for SqliteReadiness {
     async fn check(&self) -> Result<(), NotReady> {
         let shared = self.0.upgrade().ok_or_else(|| NotReady("the storage has ended".into()))?;
         let (mut session, wait) = (Session::new(&shared.file), shared.settings.timeout);
-        let checked = session.run(move |session| {
+        let check = session.run(move |session| {
             session.execute(|connection| {
                 number(connection, "SELECT count(*) FROM (SELECT * FROM pets LIMIT 1)")?;
                 begin(connection, wait)?;
@@ -119,11 +119,7 @@ impl Readiness for SqliteReadiness {
                 Ok(shared.file.check_in_place()?)
             })
         });
-        match timeout(wait, checked).await {
-            Ok(Ok(Ok(()))) => Ok(()),
-            Ok(Ok(Err(error))) => Err(NotReady(error.into())),
-            Ok(Err(error)) => Err(NotReady(error.into())),
-            Err(error) => Err(NotReady(error.into())),
-        }
+        let checked = timeout(wait, check).await.map_err(|error| NotReady(error.into()))?;
+        checked.map_err(AccessError::from).flatten().map_err(|error| NotReady(error.into()))
     }
 }

@@ -39,14 +39,15 @@ impl SqliteSnapshot {
     /// If the file cannot be read.
     pub async fn open(file: SqliteFile) -> Result<Self, StoreFailure> {
         let opening = file.clone();
-        let opened = run(move || {
+        let opened = spawn_blocking(move || {
             let mut connection = opening.connect()?;
             // The first read, and not BEGIN, decides which state the transaction shows.
             let begin = format!("PRAGMA cache_size = -{CACHE_SIZE}; BEGIN; SELECT id FROM pets LIMIT 1");
             connection.batch_execute(&begin)?;
             Ok((connection, opening))
         });
-        let connection = opened.await.map_err(|error| error.failure(file.path()))?;
+        let opened = opened.await.map_err(AccessError::from).flatten();
+        let connection = opened.map_err(|error| error.failure(file.path()))?;
         Ok(Self { file, connection: Arc::new(Mutex::new(connection)), opened: SystemTime::now() })
     }
 
@@ -56,15 +57,9 @@ impl SqliteSnapshot {
         work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, StoreFailure> {
         let connection = Arc::clone(&self.connection);
-        let read = run(move || Ok(work(&mut connection.lock().unwrap_or_else(PoisonError::into_inner).0)?));
-        read.await.map_err(|error| error.failure(self.file.path()))
+        let read = spawn_blocking(move || Ok(work(&mut connection.lock().unwrap_or_else(PoisonError::into_inner).0)?));
+        read.await.map_err(AccessError::from).flatten().map_err(|error| error.failure(self.file.path()))
     }
-}
-
-async fn run<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, AccessError> + Send + 'static,
-) -> Result<T, AccessError> {
-    spawn_blocking(work).await?
 }
 
 #[async_trait]
