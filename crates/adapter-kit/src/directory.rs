@@ -2,9 +2,10 @@
 //!
 //! **Problem.** A query for each request would cost more than the request, and other processes change keys.
 //!
-//! **Invariant.** A task compares the version of the keys with that of the store every 50 ms, and reads the changed ones.
-//! A lookup trusts the keys until 100 ms after the beginning of the last successful check, and otherwise waits for the
-//! next one. It compares the deadline itself, so a revoked key is accepted for 100 ms at most, whatever delays the task.
+//! **Invariant.** A task compares the version of the keys with that of the store every 50 ms, and reads the changed
+//! ones. A lookup trusts the keys until 100 ms after the beginning of the last successful check, and otherwise waits
+//! for the next one. It compares the deadline itself, so a revoked key is accepted for 100 ms at most, whatever delays
+//! the task.
 //!
 //! **Proof.** `schedules.rs` (orders of steps), `tests.rs`; the contract suites of the adapters.
 
@@ -43,7 +44,8 @@ pub trait KeySource: Send + 'static {
     /// Returns the address of the store, for the log.
     fn address(&self) -> String;
 
-    /// Returns the keys that have changed since the version `known`, or all keys without it. `None`: nothing has changed.
+    /// Returns the keys that have changed since the version `known`, or all keys without it. `None`: nothing has
+    /// changed.
     fn changes(&mut self, known: Option<i64>) -> impl Future<Output = Result<Option<KeyChanges>, String>> + Send;
 }
 

@@ -1,8 +1,8 @@
 //! What the adapters of stores share. It knows no store.
 //!
-//! [`queue`] has requests that wait for a batch. [`ApiKeySnapshot`] looks API keys up in memory, and [`ApiKeyUseRecord`]
-//! writes their uses. [`Outage`] is a backoff that logs each reason once. [`SchemaComparison`] compares migrations, and [`PetColumns`] is a row of a table of pets.
-//! [`metrics`] registers families of metrics.
+//! [`queue`] has requests that wait for a batch. [`ApiKeySnapshot`] looks API keys up in memory, and
+//! [`ApiKeyUseRecord`] writes their uses. [`Outage`] is a backoff that logs each reason once. [`SchemaComparison`]
+//! compares migrations, and [`PetColumns`] is a row of a table of pets. [`metrics`] registers families of metrics.
 
 #![warn(clippy::future_not_send)]
 

@@ -3,9 +3,9 @@
 //! **Problem.** Diesel is synchronous, a statement may wait for the disk, and a connection whose statement failed or
 //! panicked may have an open transaction.
 //!
-//! **Invariant.** Statements run on threads for blocking work ([`Session`]). A failed connection is replaced. A change is
-//! one transaction that holds the write lock from its beginning, so that nothing it has read can change; a file that was
-//! moved gets no commit.
+//! **Invariant.** Statements run on threads for blocking work ([`Session`]). A failed connection is replaced. A change
+//! is one transaction that holds the write lock from its beginning, so that nothing it has read can change; a file that
+//! was moved gets no commit.
 //!
 //! **Proof.** `tests/sqlite/moved.rs`, `outcomes.rs`, `reads.rs`; the unit tests below.
 
@@ -134,8 +134,8 @@ impl Session {
 }
 
 /// Commits, if the file is in place. A full disk refuses a part of the log before the end of the commit, so nothing is
-/// stored. After another failure, such as one of fsync, the commit may be complete in the log: this process does not see
-/// it, and a process that starts after a crash would.
+/// stored. After another failure, such as one of fsync, the commit may be complete in the log: this process does not
+/// see it, and a process that starts after a crash would.
 pub(crate) fn commit(file: &SqliteFile, connection: &mut SqliteConnection) -> Result<(), AccessError> {
     file.check_in_place()?;
     connection.batch_execute("COMMIT").map_err(commit_error)

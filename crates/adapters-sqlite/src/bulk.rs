@@ -2,8 +2,9 @@
 //!
 //! **Problem.** A copy takes minutes, and pets are added meanwhile. It may be interrupted at any moment.
 //!
-//! **Invariant.** A snapshot is one read transaction, so each of its pages shows the same state (`snapshot`). Pets and records that are added are one commit each. A backup gets its name when it is
-//! complete (`backup`). Calls hold at most one page in memory.
+//! **Invariant.** A snapshot is one read transaction, so each of its pages shows the same state (`snapshot`). Pets and
+//! records that are added are one commit each. A backup gets its name when it is complete (`backup`). Calls hold at
+//! most one page in memory.
 //!
 //! **Proof.** The contract suite `bulk_storage`, and `tests/sqlite/bulk.rs`.
 

@@ -1,7 +1,7 @@
 //! Pets and API keys in one SQLite file.
 //!
-//! [`SqliteFile`] checks the file and keeps it open. [`SqliteStorage`] exists once per process, with the writer of pets;
-//! each worker has a [`SqlitePetRepository`] of its own. [`SqliteApiKeyStore`] changes API keys, and starts their
+//! [`SqliteFile`] checks the file and keeps it open. [`SqliteStorage`] exists once per process, with the writer of
+//! pets; each worker has a [`SqlitePetRepository`] of its own. [`SqliteApiKeyStore`] changes API keys, and starts their
 //! directory.
 //!
 //! `storage` shows every request. `access` is the way from asynchronous code to the file. Each other module solves one

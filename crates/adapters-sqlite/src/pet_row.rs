@@ -1,4 +1,5 @@
-//! All code that depends on the members of a pet: the columns of a SELECT and their decoding, and the values of an INSERT.
+//! All code that depends on the members of a pet: the columns of a SELECT and their decoding, and the values of an
+//! INSERT.
 
 use animal_store_adapter_kit::PetColumns;
 use animal_store_app::status_number;

@@ -1,12 +1,12 @@
 //! Reads, in batches of each worker.
 //!
-//! **Problem.** A read of a page that is not in memory waits for the disk; on the thread of an HTTP worker, all requests
-//! of that worker would wait. A change of threads costs more than most reads.
+//! **Problem.** A read of a page that is not in memory waits for the disk; on the thread of an HTTP worker, all
+//! requests of that worker would wait. A change of threads costs more than most reads.
 //!
-//! **Invariant.** A dispatcher takes all reads that wait, and a thread for blocking work executes them. So two changes of
-//! threads serve a batch, and a read that waits for the disk delays at most the reads of its batch. A batch begins after
-//! its reads were taken, so a read sees each pet that was confirmed before it. The queue is bounded. A failed connection
-//! is replaced, and the other reads go on; a panic fails its batch.
+//! **Invariant.** A dispatcher takes all reads that wait, and a thread for blocking work executes them. So two changes
+//! of threads serve a batch, and a read that waits for the disk delays at most the reads of its batch. A batch begins
+//! after its reads were taken, so a read sees each pet that was confirmed before it. The queue is bounded. A failed
+//! connection is replaced, and the other reads go on; a panic fails its batch.
 //!
 //! **Proof.** `tests/sqlite/reads.rs`.
 

@@ -56,8 +56,8 @@ pub(crate) struct Shared {
 impl SqliteStorage {
     /// Starts the writer, on the current runtime. Metrics are registered with the prefix `sqlite`.
     ///
-    /// The returned task ends after this and the last repository are dropped, all queued creates have their outcome, and
-    /// the connections are closed.
+    /// The returned task ends after this and the last repository are dropped, all queued creates have their outcome,
+    /// and the connections are closed.
     ///
     /// # Errors
     /// If a connection to the file cannot be opened.

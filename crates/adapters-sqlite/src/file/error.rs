@@ -23,8 +23,8 @@ pub enum SqliteFileError {
     Missing(PathBuf),
     /// There is no file, or an empty one, or one without a log, but the log of another one.
     #[error(
-        "{0}: the file of the log {1} is missing, empty or replaced: the last pets may be in the log. Put the file back \
-         beside its log; to use another file, or to make a new one, move the log away first"
+        "{0}: the file of the log {1} is missing, empty or replaced: the last pets may be in the log. Put the file \
+         back beside its log; to use another file, or to make a new one, move the log away first"
     )]
     Lost(PathBuf, PathBuf),
     /// The folder does not exist.
@@ -75,9 +75,9 @@ pub enum SqliteFileError {
     Locked(PathBuf),
     /// The path no longer names the file that this process has opened.
     #[error(
-        "{0}: the file or its log was moved, removed or replaced while this process uses it: creates and lookups of API \
-         keys get 503 until it is back. Move it back; to use another file, stop the service, move the log (-wal) away, \
-         and start it again"
+        "{0}: the file or its log was moved, removed or replaced while this process uses it: creates and lookups of \
+         API keys get 503 until it is back. Move it back; to use another file, stop the service, move the log (-wal) \
+         away, and start it again"
     )]
     Replaced(PathBuf),
     /// The disk is full.
