@@ -12,8 +12,9 @@ use super::{Access, SqliteFileError};
 /// Size to which SQLite shortens the log after a checkpoint, in bytes. A burst of creates may leave a larger one.
 const LOG_SIZE_LIMIT: u32 = 64 << 20;
 
-/// Size of the page cache of a connection, in KiB.
-const CACHE_SIZE: u32 = 8 << 10;
+/// Size of the page cache of a connection, in KiB. A larger one costs memory, and saves nothing that the cache of the
+/// operating system does not.
+const CACHE_SIZE: u32 = 2 << 10;
 
 /// Every byte that could have a meaning in a URI.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
