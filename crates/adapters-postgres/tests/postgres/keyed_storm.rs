@@ -40,8 +40,13 @@ async fn add_all(repository: Arc<PgPetRepository>, client: usize, stored: Arc<At
     results
 }
 
-/// Makes connections fail in different ways until every pet is stored.
-async fn fail_repeatedly(proxied: &mut ProxiedStore, other_proxy: &FaultProxy, stored: &AtomicUsize) {
+/// Makes connections fail in different ways until every pet is stored. `done` is in the response to each commit.
+async fn fail_repeatedly(
+    proxied: &mut ProxiedStore,
+    other_proxy: &FaultProxy,
+    done: &'static str,
+    stored: &AtomicUsize,
+) {
     const ALL: usize = 2 * CLIENTS * PETS;
     for failure in 1..ALL.div_ceil(INTERVAL) {
         eventually("more pets", async || stored.load(Ordering::Relaxed) >= failure * INTERVAL).await;
@@ -49,7 +54,7 @@ async fn fail_repeatedly(proxied: &mut ProxiedStore, other_proxy: &FaultProxy, s
             0 => drop(proxied.observer.terminate_backends().await),
             1 => {
                 // The response to a batch is lost.
-                proxied.proxy.hold("SELECT ");
+                proxied.proxy.hold(done);
                 let lost = async || proxied.proxy.held() > 0 || stored.load(Ordering::Relaxed) == ALL;
                 eventually("a response is held", lost).await;
                 proxied.proxy.cut();
@@ -70,6 +75,7 @@ async fn fail_repeatedly(proxied: &mut ProxiedStore, other_proxy: &FaultProxy, s
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_key_adds_one_pet_despite_many_failures_and_retries() {
     in_both_modes(&settings(), async |settings| {
+        let done = if settings.transaction_pooling { "COMMIT\0Z" } else { "SELECT " };
         let mut proxied = ProxiedStore::new(settings.clone()).await;
         let (elsewhere_proxy, url) = proxy_to(proxied.database.url());
         let other_store = Store::at(&url, settings).await;
@@ -79,7 +85,7 @@ async fn each_key_adds_one_pet_despite_many_failures_and_retries() {
             .flat_map(|store| (0..CLIENTS).map(|client| (Arc::clone(&store.repository), client)))
             .map(|(repository, client)| tokio::spawn(add_all(repository, client, Arc::clone(&stored))))
             .collect();
-        fail_repeatedly(&mut proxied, &elsewhere_proxy, &stored).await;
+        fail_repeatedly(&mut proxied, &elsewhere_proxy, done, &stored).await;
         let mut results = Results::new();
         for client in clients {
             results.extend(client.await.expect("no panic"));
