@@ -4,8 +4,8 @@
 //! waits for the disk. A connection can end, freeze, or lead to a server that has become read-only, at any moment.
 //! Requests must not wait for its replacement.
 //!
-//! **Invariant.** A [`Dispatcher`] owns a connection and executes one batch at a time. A kind of request has one batch in
-//! flight; if that is slow, the next one leaves on another connection. A batch takes all requests that wait, up to a
+//! **Invariant.** A [`Dispatcher`] owns a connection and executes one batch at a time. One of the
+//! dispatchers takes batches; if its batch is slow, the next one leaves on another connection. A batch takes all requests that wait, up to a
 //! number of rows, before it is sent: a read sees every pet that was confirmed before it. A request that fails alone does
 //! not fail the others of its batch. A dispatcher replaces a connection that is lost or does not respond, with a backoff;
 //! if no dispatcher of a kind is connected, requests fail at once, except during the first attempt.
@@ -23,7 +23,7 @@ use std::{sync::Arc, time::Duration};
 
 use animal_store_adapter_kit::queue::{Request, Sender, queue};
 use animal_store_app::ports::StoreFailure;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 
 use self::dispatcher::Lane;
 pub(crate) use self::{
@@ -57,12 +57,16 @@ pub(crate) fn batching<S: Session, const KINDS: usize>(
     let mut lanes = Vec::new();
     let batchers = kinds.map(|metrics| {
         let (sender, taker) = queue(capacity, metrics.queue.clone());
-        lanes.push(Lane { taker, turn: Arc::new(Mutex::default()), metrics: metrics.clone() });
+        lanes.push(Lane { taker, metrics: metrics.clone() });
         // Longer than any batch: two timeouts for its parts, and two attempts of three statements for the last one.
         let outcome_timeout = S::CHANGES_PETS.then(|| settings.postgres.timeout * 8);
         Batcher { sender, usable: receiver.clone(), metrics: metrics.clone(), outcome_timeout }
     });
-    let dispatcher = |_| Dispatcher::new(lanes.clone(), settings.clone(), connection_metrics.clone(), usable.clone());
+    let turn = Arc::default();
+    let dispatcher = |_| {
+        let (lanes, turn, usable) = (lanes.clone(), Arc::clone(&turn), usable.clone());
+        Dispatcher::new(lanes, turn, settings.clone(), connection_metrics.clone(), usable)
+    };
     let dispatchers = (0..connections).map(dispatcher).collect();
     (batchers, dispatchers)
 }

@@ -18,14 +18,16 @@ use crate::{
     metrics::{ConnectionMetrics, ConnectionState, Count, KindMetrics},
 };
 
-/// After this time, the next batch of a kind leaves on another connection. A batch takes less, unless PostgreSQL or the
-/// connection is slow. Two batches of a kind in flight at any time would be smaller, and so cost more.
+/// After this time, the next batch leaves on another connection. A batch takes less, unless PostgreSQL or the connection
+/// is slow. Several batches in flight at any time would be smaller, and so cost more.
 const SLOW: Duration = Duration::from_millis(5);
 
 /// Owns a connection, replaces it if necessary, and executes batches on it, one at a time.
 pub(crate) struct Dispatcher<S: Session> {
     /// In the order in which they are served.
     lanes: Vec<Lane<S::Request>>,
+    /// The dispatcher that takes the next batch has the turn, until its batch is slow or its connection is lost.
+    turn: Arc<Mutex<()>>,
     settings: ConnectionSettings,
     metrics: ConnectionMetrics,
     usable: watch::Sender<usize>,
@@ -36,8 +38,6 @@ pub(crate) struct Dispatcher<S: Session> {
 /// The requests of one kind. Dispatchers share it.
 pub(super) struct Lane<R: Request> {
     pub(super) taker: Taker<R>,
-    /// The dispatcher that takes the next batch has the turn, until the batch has ended or is slow.
-    pub(super) turn: Arc<Mutex<()>>,
     pub(super) metrics: KindMetrics,
 }
 
@@ -51,13 +51,14 @@ struct InState {
 impl<S: Session> Dispatcher<S> {
     pub(super) fn new(
         lanes: Vec<Lane<S::Request>>,
+        turn: Arc<Mutex<()>>,
         settings: ConnectionSettings,
         metrics: ConnectionMetrics,
         usable: watch::Sender<usize>,
     ) -> Self {
         let state = InState::new(&metrics, &usable, ConnectionState::Connecting);
         let outage = Outage::new(&settings.outages);
-        Self { lanes, settings, metrics, usable, state, outage }
+        Self { lanes, turn, settings, metrics, usable, state, outage }
     }
 
     /// Runs until the batchers are dropped and the batch in flight has ended.
@@ -120,11 +121,12 @@ impl<S: Session> Dispatcher<S> {
     /// Executes batches until the connection has to be replaced, and returns the reason. `None`: the batchers are
     /// dropped.
     async fn serve(&mut self, mut session: S, mut task: ConnectionTask) -> Option<String> {
+        let mut turn = None;
         loop {
-            let (index, turn) = select! {
+            let index = select! {
                 biased;
                 error = task.ended() => return Some(error.to_string()),
-                next = next_lane(&self.lanes) => next?,
+                next = self.next_lane(&mut turn) => next?,
             };
             // Other kinds are served first the next time.
             self.lanes.rotate_left(index + 1);
@@ -133,13 +135,22 @@ impl<S: Session> Dispatcher<S> {
             let executed = if let Ok(executed) = timeout(SLOW, &mut execution).await {
                 executed
             } else {
-                drop(turn);
+                turn = None;
                 execution.await
             };
             if let Err(reason) = executed {
                 return Some(reason.to_owned());
             }
         }
+    }
+
+    /// Waits for the turn, and then for requests of any kind. `None` after the batchers are dropped.
+    async fn next_lane(&self, turn: &mut Option<OwnedMutexGuard<()>>) -> Option<usize> {
+        if turn.is_none() {
+            *turn = Some(Arc::clone(&self.turn).lock_owned().await);
+        }
+        let (is_open, index, _) = select_all(self.lanes.iter().map(|lane| lane.taker.ready().boxed())).await;
+        is_open.then_some(index)
     }
 
     /// Executes a batch, and smaller ones in its place if one of its requests may have failed the others. Fails if the
@@ -221,22 +232,9 @@ where
     }
 }
 
-/// Waits for requests of any kind. `None` after the batchers are dropped.
-async fn next_lane<R: Request>(lanes: &[Lane<R>]) -> Option<(usize, OwnedMutexGuard<()>)> {
-    let (turn, index, _) = select_all(lanes.iter().map(|lane| lane.turn().boxed())).await;
-    Some((index, turn?))
-}
-
-impl<R: Request> Lane<R> {
-    async fn turn(&self) -> Option<OwnedMutexGuard<()>> {
-        let turn = Arc::clone(&self.turn).lock_owned().await;
-        self.taker.ready().await.then_some(turn)
-    }
-}
-
 impl<R: Request> Clone for Lane<R> {
     fn clone(&self) -> Self {
-        Self { taker: self.taker.clone(), turn: Arc::clone(&self.turn), metrics: self.metrics.clone() }
+        Self { taker: self.taker.clone(), metrics: self.metrics.clone() }
     }
 }
 
