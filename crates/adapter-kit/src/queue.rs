@@ -132,6 +132,10 @@ impl<R: Request> Sender<R> {
             Err(_) if !outcome_timeout.is_zero() => timeout_at(now + timeout + outcome_timeout, response).await,
             received => received,
         };
+        if received.is_ok() {
+            // It was taken: the queue need not be searched for it.
+            mem::forget(ticket);
+        }
         received.map_err(|_| SendError::NoResponse)?.map_err(|_| SendError::Lost)
     }
 }
