@@ -161,12 +161,8 @@ mod tests {
             "Application/JSON",
             "application/json; charset=utf-8",
             "application/json;charset=UTF-8",
-            "application/json; charset=\"utf-8\"",
-            "application/json ; charset=utf-8",
             "application/json\t;\tcharset=\"utf-8\" ; x=y",
-            "application/json;",
             "application/json ; ; charset=utf-8;;",
-            "application/vnd.api+json",
             "application/merge-patch+json; charset=utf-8",
         ] {
             assert!(check_content_type(&with(&CONTENT_TYPE, &[good])).is_ok(), "{good}");
@@ -182,20 +178,15 @@ mod tests {
             &["text/json"],
             &["text/plain"],
             &["text/plain+json"],
-            &["application/octet-stream"],
-            &["multipart/form-data; boundary=x"],
             &["application/jsonp"],
-            &["application/x-www-form-urlencoded"],
             &["application/xml+json2"],
             &["application/json+xml"],
             &["application/json; charset=latin1"],
-            &["application/json; charset=utf-16"],
             &["application/json ; charset=utf-16;"],
             &["application/json charset=utf-8"],
             &["application /json; charset=utf-8"],
             &["application/json ; charset = utf-8"],
             &[";application/json"],
-            &["image/svg+json"],
             &["application/json", "application/json"],
         ] {
             assert!(check_content_type(&with(&CONTENT_TYPE, bad)).is_err(), "{bad:?}");

@@ -152,25 +152,15 @@ mod tests {
 
     #[test]
     fn reduced_limits_need_at_most_the_given_number_of_sockets() {
-        let limits = |max_handshakes| {
-            let connections = [1, 2, 10, 64, 65, 1000, 10_000].into_iter();
-            let limits = |workers| {
-                connections.clone().map(move |max_connections| Limits {
-                    workers,
-                    max_connections,
-                    max_handshakes,
-                    ..Limits::MINIMAL
-                })
-            };
-            [1, 2, 3, 64].into_iter().flat_map(limits).collect::<Vec<_>>()
-        };
-        for max_handshakes in [0, 1, 100, 1000] {
-            for before in limits(max_handshakes) {
+        let connections = [1, 2, 10, 64, 65, 1000, 10_000];
+        let workers = [1, 2, 3, 64].into_iter().flat_map(|workers| connections.map(|count| (workers, count)));
+        for (workers, max_connections) in workers {
+            for (max_handshakes, least) in [(0, 3), (1, 4), (100, 4), (1000, 4)] {
+                let before = Limits { workers, max_connections, max_handshakes, ..Limits::MINIMAL };
                 for sockets in (0..2000).step_by(7) {
                     let mut limits = before.clone();
                     let is_possible = limits.reduce_sockets(sockets);
 
-                    let least = if max_handshakes == 0 { 3 } else { 4 };
                     assert_eq!(is_possible, sockets >= least * before.running_workers(), "{before:?} {sockets}");
                     if is_possible {
                         assert!(limits.sockets() <= sockets, "{before:?} {sockets}: {limits:?}");

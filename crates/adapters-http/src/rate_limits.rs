@@ -84,6 +84,7 @@ mod tests {
         assert_eq!((keys.entries(), failures.entries()), (2, 2));
         sleep(EVICTION_INTERVAL + Duration::from_secs(1)).await;
         assert_eq!((keys.entries(), failures.entries()), (1, 1));
+        assert_eq!(keys.take(&ApiKeyId::new("busy")), Some(0), "its earlier request counts");
         failures.count([192, 0, 2, 2].into());
         assert!(failures.check([192, 0, 2, 2].into()).is_err(), "both of its failures count");
 

@@ -1,13 +1,11 @@
-use std::{
-    io,
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
 };
 
 use animal_store_app::ports::ApiKeyUse;
 use tracing::subscriber::{DefaultGuard, set_default};
+use tracing_subscriber::fmt::MakeWriter;
 
 use super::*;
 
@@ -53,28 +51,17 @@ fn note(recorder: &ApiKeyUseRecorder, id: &str) {
 }
 
 /// The log of this thread.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+struct Log(&'static Mutex<Vec<u8>>);
 
 impl Log {
     fn start() -> (Self, DefaultGuard) {
-        let log = Self::default();
-        let writer = log.clone();
-        (log, set_default(tracing_subscriber::fmt().with_writer(move || writer.clone()).finish()))
+        let log: &Mutex<_> = Box::leak(Box::default());
+        let subscriber = tracing_subscriber::fmt().with_writer(move || log.make_writer());
+        (Self(log), set_default(subscriber.finish()))
     }
 
     fn count(&self, message: &str) -> usize {
         String::from_utf8_lossy(&self.0.lock().unwrap()).matches(message).count()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(text)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -68,21 +68,13 @@ impl From<AuthenticateError> for ApiError {
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn assert_code(error: impl Into<ApiError>, code: &str) {
-        assert_eq!(error.into().response().code, code);
-    }
-
     #[test]
-    fn an_error_of_the_key_directory_is_never_a_401() {
-        assert_code(AuthenticateError::UnknownKey, "invalid_api_key");
+    fn only_an_unknown_key_is_a_401_and_an_invalid_entry_of_the_directory_is_a_500() {
         for (error, code) in [
-            (StoreFailure::Unavailable("no connection".into()), "unavailable"),
-            (StoreFailure::Timeout, "unavailable"),
-            (StoreFailure::Overloaded, "overloaded"),
-            (StoreFailure::Corrupt("no id".into()), "internal_error"),
+            (AuthenticateError::UnknownKey, "invalid_api_key"),
+            (StoreFailure::Corrupt("no id".into()).into(), "internal_error"),
         ] {
-            assert_code(AuthenticateError::from(error), code);
+            assert_eq!(ApiError::from(error).response().code, code);
         }
     }
 }

@@ -42,22 +42,10 @@ mod tests {
 
     #[test]
     fn any_other_id_is_replaced() {
-        let too_long = "x".repeat(129);
-        for bad in [
-            &b""[..],
-            b"a b",
-            b"a\tb",
-            b"a,b",
-            b"a:b",
-            b"a@b",
-            b"{}",
-            b"<script>",
-            b"a\xff",
-            "ü".as_bytes(),
-            too_long.as_bytes(),
-        ] {
-            assert_eq!(id_for(bad).len(), 36, "{bad:?}");
+        for bad in ["", "a b", "a\tb", "a,b", "a:b", "a@b", "{}", "<script>", "ü", &"x".repeat(129)] {
+            assert_eq!(id_for(bad.as_bytes()).len(), 36, "{bad:?}");
         }
+        assert_eq!(id_for(b"a\xff").len(), 36);
     }
 
     #[test]

@@ -90,15 +90,12 @@ mod tests {
         for bad in [
             &[""][..],
             &["\"\""],
-            &["\""],
             &["a b"],
             &["\"a b\""],
             &["a\tb"],
             &["é"],
-            &["\"é\""],
             &["\"a"],
             &[r#""a"b"#],
-            &[r#""a" b"#],
             &[r#""a","#],
             &[r#""a\""#],
             &["a, b"],
@@ -108,7 +105,6 @@ mod tests {
             &[&long],
             &[&format!("\"{long}\"")],
             &["a", "a"],
-            &["a", ""],
         ] {
             let values: Vec<_> = bad.iter().map(|value| value.as_bytes()).collect();
             assert!(matches!(parse(&values), Err(ApiError::InvalidHeader(_))), "{bad:?}");

@@ -103,15 +103,6 @@ mod tests {
     }
 
     #[test]
-    fn a_check_counts_no_failure() {
-        let (limiter, _) = limiter(1);
-        for _ in 0..100 {
-            assert_eq!(wait(&limiter, "192.0.2.1"), None);
-        }
-        assert_eq!(limiter.entries(), 0);
-    }
-
-    #[test]
     fn a_network_of_64_bits_counts_as_one_ipv6_address() {
         let (limiter, _) = limiter(1);
         fail(&limiter, "2001:db8:0:1::1");
@@ -123,6 +114,7 @@ mod tests {
         for other in ["2001:db8::1", "2001:db8:0:2::1", "192.0.2.2", "::1"] {
             assert_eq!(wait(&limiter, other), None, "{other}");
         }
+        assert_eq!(limiter.entries(), 2, "a check counts no failure");
     }
 
     #[test]

@@ -127,21 +127,6 @@ mod tests {
         assert_eq!(admitted, 1000);
     }
 
-    #[test]
-    fn the_memory_of_idle_keys_is_released() {
-        let (limiter, clock) = limiter(10, 10);
-        for number in 0..10_000 {
-            limiter.take(&ApiKeyId::new(&number.to_string()));
-        }
-        let busy = ApiKeyId::new("busy");
-        (0..10).for_each(|_| _ = limiter.take(&busy));
-        clock.advance(Duration::from_millis(900));
-
-        limiter.evict_idle();
-        assert_eq!(limiter.entries(), 1);
-        assert_eq!(limiter.take(&busy), Some(8));
-    }
-
     /// Parses a list of one item with two parameters, and returns its name and the parameters.
     fn parse(headers: &HeaderMap, name: &HeaderName) -> (String, [(String, u64); 2]) {
         let value = headers.get(name).expect("the field");

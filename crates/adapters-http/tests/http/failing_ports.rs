@@ -87,29 +87,34 @@ fn a_failed_create_has_the_code_of_its_cause() {
 }
 
 #[test]
-fn an_unavailable_directory_is_a_503_never_a_401() {
-    for (error, code) in [
-        (|| StoreFailure::Unavailable(SECRET.into()), "unavailable"),
-        (|| StoreFailure::Timeout, "unavailable"),
-        (|| StoreFailure::Overloaded, "overloaded"),
-    ] as [(fn() -> StoreFailure, &str); 3]
+fn an_unavailable_directory_is_a_503_never_a_401_and_its_refusals_are_counted_as_shed() {
+    for (error, code, shed) in [
+        (|| StoreFailure::Unavailable(SECRET.into()), "unavailable", 0),
+        (|| StoreFailure::Timeout, "unavailable", 0),
+        (|| StoreFailure::Overloaded, "overloaded", 3),
+    ] as [(fn() -> StoreFailure, &str, u32); 3]
     {
         let message = format!("the service is {code}; retry later");
         let service = with_failing_directory(error);
         for _ in 0..3 {
             assert_failure(&service.get(""), Some("1"), 503, code, &message);
         }
+        service.assert_metrics(&[&format!("http_requests_shed_total{{reason=\"key_lookups\"}} {shed}")]);
     }
 }
 
 #[test]
-fn a_panic_is_a_500_and_the_service_goes_on() {
+fn a_panic_is_a_500_which_is_counted_and_the_service_goes_on() {
     let service = with_repository(|repository| {
         repository.expect_find().once().returning(|_| panic!("{SECRET}"));
         repository.expect_list().returning(|_, _, _| Ok(vec![pet(1)]));
     });
 
     assert_failure(&service.get("/1"), None, 500, "internal_error", "internal error");
+    service.assert_metrics(&[
+        r#"http_requests_total{operation="getPet",method="GET",status="500"} 1"#,
+        r#"http_request_duration_seconds_count{operation="getPet"} 1"#,
+    ]);
     service.get("").assert_status(200);
 }
 

@@ -1,46 +1,28 @@
 //! The log lines of requests.
 
-use std::{
-    io::{self, Write},
-    num::NonZeroU32,
-    sync::{Arc, Mutex},
-};
+use std::{num::NonZeroU32, sync::Mutex};
 
 use animal_store_adapters_http::RateLimit;
 use animal_store_app::ports::{MockPetRepository, StoreFailure};
 use serde_json::Value;
+use tracing_subscriber::fmt::MakeWriter;
 
 use crate::service::{Service, any_key};
 
-/// A log in memory.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+/// The log in memory.
+static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("not poisoned").write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    /// The line of the request with this id.
-    #[track_caller]
-    fn line(&self, request_id: &str) -> Value {
-        let log = self.0.lock().expect("not poisoned").clone();
-        let mut lines = log.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-        lines.find(|line: &Value| line["request_id"] == request_id).expect("a line of the request")
-    }
+/// The line of the request with this id.
+#[track_caller]
+fn line_of(request_id: &str) -> Value {
+    let log = LOG.lock().expect("not poisoned").clone();
+    let mut lines = log.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    lines.find(|line: &Value| line["request_id"] == request_id).expect("a line of the request")
 }
 
 #[test]
 fn a_log_line_explains_a_failure() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(move || writer.clone()).finish();
+    let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(|| LOG.make_writer()).finish();
     tracing::subscriber::set_global_default(subscriber).expect("the only one");
     let mut repository = MockPetRepository::new();
     repository.expect_find().withf(|id| id.get() == 71).returning(|_| Err(StoreFailure::Corrupt("status 7".into())));
@@ -53,7 +35,7 @@ fn a_log_line_explains_a_failure() {
         request.header("X-Forwarded-For", "192.0.2.1, 203.0.113.7").send().assert_status(status);
     }
 
-    let failed = log.line("71");
+    let failed = line_of("71");
     assert_eq!((&failed["level"], &failed["status"]), (&"ERROR".into(), &500.into()), "{failed}");
     assert_eq!(failed["cause"], "the store contains an invalid entry: status 7", "{failed}");
     assert_eq!((&failed["api_key"], &failed["deprecated"]), (&"key".into(), &true.into()), "{failed}");
@@ -61,13 +43,13 @@ fn a_log_line_explains_a_failure() {
 
     assert_eq!((&failed["code"], &failed["client"]), (&"internal_error".into(), &"203.0.113.7".into()), "{failed}");
 
-    let panicked = log.line("72");
+    let panicked = line_of("72");
     assert_eq!((&panicked["level"], &panicked["status"]), (&"ERROR".into(), &500.into()), "{panicked}");
     assert_eq!((&panicked["method"], &panicked["path"]), (&"GET".into(), &"/v1/pets/72".into()), "{panicked}");
 
     assert_eq!((&panicked["code"], &panicked["client"]), (&"internal_error".into(), &"203.0.113.7".into()));
 
-    let refused = log.line("73");
+    let refused = line_of("73");
     assert_eq!((&refused["level"], refused.get("cause")), (&"INFO".into(), None), "{refused}");
     assert_eq!((&refused["code"], refused.get("user_agent")), (&"pet_not_found".into(), None), "{refused}");
 
@@ -82,7 +64,7 @@ fn a_log_line_explains_a_failure() {
     ] {
         let request = service.request("GET", "/73").header("X-Request-Id", id).header("User-Agent", given);
         request.send().assert_status(404);
-        let line = log.line(id);
+        let line = line_of(id);
         assert_eq!((line["user_agent"].as_str(), &line["client"]), (logged, &"127.0.0.1".into()), "{line}");
     }
 
@@ -94,13 +76,13 @@ fn a_log_line_explains_a_failure() {
     let mut ids = (0..100).map(|number| format!("limited-{number}"));
     let refused =
         ids.find(|id| limited.request("GET", "/abc").header("X-Request-Id", id).send().status == 429).expect("a 429");
-    let line = log.line(&refused);
+    let line = line_of(&refused);
     assert_eq!((&line["level"], &line["code"]), (&"INFO".into(), &"rate_limited".into()), "{line}");
     assert_eq!((&line["api_key"], &line["api_key_label"]), (&"key".into(), &"label of key".into()), "{line}");
 
     limited.anonymous("GET", "").send().assert_status(401);
     limited.request("GET", "").header("X-Request-Id", "91").send().assert_status(429);
-    let line = log.line("91");
+    let line = line_of("91");
     assert_eq!((&line["code"], &line["client"]), (&"rate_limited".into(), &"127.0.0.1".into()), "{line}");
     assert_eq!(line.get("api_key"), None, "{line}");
 }

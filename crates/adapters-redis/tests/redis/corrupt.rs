@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Commands that store a value that is not a valid token.
-const CORRUPTIONS: [&str; 10] = [
+const CORRUPTIONS: [&str; 8] = [
     "redis.call('SET', KEYS[1], 'token')",
     "redis.call('RPUSH', KEYS[1], 'id', 'label', 'scopes')",
     "redis.call('HSET', KEYS[1], 'id', 'key')",
@@ -22,8 +22,6 @@ const CORRUPTIONS: [&str; 10] = [
     "redis.call('HSET', KEYS[1], 'label', 'label', 'scopes', 'read,write')",
     "redis.call('HSET', KEYS[1], 'id', 'not an id', 'label', 'label', 'scopes', 'read,write')",
     "redis.call('HSET', KEYS[1], 'id', 'key', 'label', ' ', 'scopes', 'read,write')",
-    "redis.call('HSET', KEYS[1], 'id', 'key', 'label', 'a\\nb', 'scopes', 'read,write')",
-    "redis.call('HSET', KEYS[1], 'id', 'key', 'label', string.rep('x', 65), 'scopes', 'read,write')",
     "redis.call('HSET', KEYS[1], 'id', 'key', 'label', '\\255\\254', 'scopes', 'read,write')",
 ];
 
@@ -78,19 +76,10 @@ async fn a_value_that_is_not_a_token_is_an_error() {
 async fn a_token_is_found_by_id_label_and_scopes_alone() {
     let corrupted = Corrupted::new();
     let directory = corrupted.keys.directory().await;
-    for (number, (scopes, expected)) in [
-        ("", &[][..]),
-        ("admin", &[]),
-        ("READ, write", &[]),
-        ("read write", &[]),
-        ("read,admin", &[Scope::Read]),
-        ("*,write,\\0", &[Scope::Write]),
-        (",read,,write,", &Scope::ALL),
-    ]
-    .into_iter()
-    .enumerate()
+    for (scopes, expected) in
+        [("", &[][..]), ("READ, write", &[]), ("*,write,\\0", &[Scope::Write]), (",read,,write,", &Scope::ALL)]
     {
-        let token = format!("token-{number}");
+        let token = format!("token of {scopes}");
         let fields = format!("'id', 'key', 'label', 'label', 'scopes', '{scopes}'");
         corrupted.corrupt(&token, &format!("redis.call('HSET', KEYS[1], {fields})"));
         let key = find(&directory, &token).await.expect("find").expect("a key");

@@ -34,14 +34,6 @@ async fn expires_between(proxied: &Proxied, earliest: Instant, latest: Instant) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_is_accepted_until_it_expires() {
-    let proxied = Proxied::new(settings("shop:")).await;
-    let start = Instant::now();
-    let expired = add(&proxied).await;
-    expires_between(&proxied, start + LIFETIME, expired).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_expiry_that_is_set_by_hand_applies_to_a_cached_token() {
     let proxied = Proxied::new(settings("shop:")).await;
     proxied.add_and_cache("key", "token").await;

@@ -128,47 +128,17 @@ async fn in_a_full_redis_keys_are_looked_up_listed_and_revoked_but_none_can_be_m
     assert_eq!(refusing.server.command(&["HKEYS", "shop:v1:index"]), "unused-key", "the others were removed");
 }
 
-/// Starts a server with a user `app` whose password is `right`. Returns a function that makes keys for a login.
-fn server_with_user() -> (RedisServer, impl Fn(&str) -> Keys) {
-    let server = RedisServer::start();
-    create_user(&server);
-    let port = server.port();
-    (server, move |login: &str| Keys::at(&format!("redis://{login}localhost:{port}"), settings("shop:")))
-}
-
+/// Gives the user `app` all permissions, and the password `right`.
 fn create_user(server: &RedisServer) {
     server.command(&["ACL", "SETUSER", "app", "on", ">right", "~*", "&*", "+@all"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_the_right_password_requests_fail_and_nothing_is_changed() {
-    let (server, keys_as) = server_with_user();
-    let right = keys_as("app:right@");
-    right.add("key", "token").await;
-    for login in ["app:wrong@", "other:right@"] {
-        let wrong = keys_as(login);
-        let directory = wrong.directory().await;
-        assert!(!is_ready(&directory).await, "{login}");
-        for token in ["token", "invented"] {
-            assert_eq!(use_token(&directory, token).await, Failed, "{login}, {token}");
-        }
-        unavailable(wrong.store.list().await);
-        for change in [add("new", "new", None), revoke("key")] {
-            unavailable(wrong.store.change(change).await);
-        }
-    }
-    assert_eq!(right.listed().await, ["key"]);
-    // The server may also get a password later.
-    server.command(&["CONFIG", "SET", "requirepass", "another"]);
-    assert_eq!(use_token(&keys_as("").directory().await, "token").await, Failed, "without a password");
-    becomes(&right.directory().await, "token", Accepted).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_its_user_or_a_permission_requests_fail_until_they_are_back() {
     for command in ["ACL DELUSER app", "ACL SETUSER app -hmget", "ACL SETUSER app -pttl", "ACL SETUSER app -ping"] {
-        let (server, keys_as) = server_with_user();
-        let keys = keys_as("app:right@");
+        let server = RedisServer::start();
+        create_user(&server);
+        let keys = Keys::at(&format!("redis://app:right@localhost:{}", server.port()), settings("shop:"));
         keys.add("key", "token").await;
         let directory = keys.directory().await;
         becomes(&directory, "token", Accepted).await;

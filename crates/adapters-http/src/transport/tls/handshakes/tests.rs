@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpSocket,
-    task::{JoinHandle, LocalSet, spawn_local, yield_now},
+    task::{JoinHandle, spawn_local, yield_now},
     time::Instant,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
@@ -91,113 +91,95 @@ fn error(result: Result<io::Result<ClientStream>, tokio::task::JoinError>) -> St
     result.unwrap().err().expect("no connection").to_string()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "local")]
 async fn http_1_1_is_the_only_protocol() {
-    let scenario = async {
-        let worker = Worker::new();
-        let (client, _server) = worker.connect().await;
-        assert_eq!(client.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
+    let worker = Worker::new();
+    let (client, _server) = worker.connect().await;
+    assert_eq!(client.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
 
-        let (client, accepted) = worker.accept().await;
-        assert!(connect(client, worker.folder.path(), &[b"h2"]).await.is_err());
-        assert!(error(accepted.await).contains("protocol"), "refused by ALPN");
-        let (client, accepted) = worker.accept().await;
-        let _client = connect(client, worker.folder.path(), &[]).await.unwrap();
-        assert!(accepted.await.unwrap().is_ok(), "a client without ALPN");
-    };
-    LocalSet::new().run_until(scenario).await;
+    let (client, accepted) = worker.accept().await;
+    assert!(connect(client, worker.folder.path(), &[b"h2"]).await.is_err());
+    assert!(error(accepted.await).contains("protocol"), "refused by ALPN");
+    let (client, accepted) = worker.accept().await;
+    let _client = connect(client, worker.folder.path(), &[]).await.unwrap();
+    assert!(accepted.await.unwrap().is_ok(), "a client without ALPN");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "local")]
 async fn one_more_handshake_closes_the_oldest() {
-    let scenario = async {
-        let worker = Worker::new();
-        let (_first_client, first) = worker.accept().await;
-        yield_now().await;
-        let (_second_client, second) = worker.accept().await;
-        yield_now().await;
+    let worker = Worker::new();
+    let (_first_client, first) = worker.accept().await;
+    yield_now().await;
+    let (_second_client, second) = worker.accept().await;
+    yield_now().await;
 
-        worker.connect().await;
-        assert_eq!(error(first.await), "closed to make room for others");
-        assert!(!second.is_finished());
-        worker.connect().await;
-        assert!(!second.is_finished(), "a handshake that is complete has made room");
-    };
-    LocalSet::new().run_until(scenario).await;
+    worker.connect().await;
+    assert_eq!(error(first.await), "closed to make room for others");
+    assert!(!second.is_finished());
+    worker.connect().await;
+    assert!(!second.is_finished(), "a handshake that is complete has made room");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(flavor = "local", start_paused = true)]
 async fn a_handshake_has_a_timeout() {
-    let scenario = async {
-        let worker = Worker::new();
-        let (_client, accepted) = worker.accept().await;
-        let start = Instant::now();
-        assert_eq!((error(accepted.await), start.elapsed()), ("timeout".to_owned(), TIMEOUT));
-    };
-    LocalSet::new().run_until(scenario).await;
+    let worker = Worker::new();
+    let (_client, accepted) = worker.accept().await;
+    let start = Instant::now();
+    assert_eq!((error(accepted.await), start.elapsed()), ("timeout".to_owned(), TIMEOUT));
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(flavor = "local", start_paused = true)]
 async fn a_handshake_under_way_has_the_idle_grace_of_a_stop() {
-    let scenario = async {
-        let worker = Worker::new();
-        let (_client, accepted) = worker.accept().await;
-        let (client, completed) = worker.accept().await;
-        yield_now().await;
-        let start = Instant::now();
-        worker.stage.send_replace(Stage::Stopping { idle_grace: IDLE_GRACE });
+    let worker = Worker::new();
+    let (_client, accepted) = worker.accept().await;
+    let (client, completed) = worker.accept().await;
+    yield_now().await;
+    let start = Instant::now();
+    worker.stage.send_replace(Stage::Stopping { idle_grace: IDLE_GRACE });
 
-        let _client = connect(client, worker.folder.path(), &[]).await.unwrap();
-        assert!(completed.await.unwrap().is_ok(), "in time");
-        assert_eq!((error(accepted.await), start.elapsed()), ("the server stops".to_owned(), IDLE_GRACE));
+    let _client = connect(client, worker.folder.path(), &[]).await.unwrap();
+    assert!(completed.await.unwrap().is_ok(), "in time");
+    assert_eq!((error(accepted.await), start.elapsed()), ("the server stops".to_owned(), IDLE_GRACE));
 
-        let (_client, accepted) = worker.accept().await;
-        yield_now().await;
-        worker.stage.send_replace(Stage::Aborting);
-        error(accepted.await);
-        assert_eq!(start.elapsed(), IDLE_GRACE, "at once");
-        let counts = &worker.handshakes.metrics.handshakes;
-        let count = |result: HandshakeResult| counts[result as usize].get();
-        assert_eq!((count(HandshakeResult::Stopped), count(HandshakeResult::Evicted)), (2, 0));
-    };
-    LocalSet::new().run_until(scenario).await;
+    let (_client, accepted) = worker.accept().await;
+    yield_now().await;
+    worker.stage.send_replace(Stage::Aborting);
+    error(accepted.await);
+    assert_eq!(start.elapsed(), IDLE_GRACE, "at once");
+    let counts = &worker.handshakes.metrics.handshakes;
+    let count = |result: HandshakeResult| counts[result as usize].get();
+    assert_eq!((count(HandshakeResult::Stopped), count(HandshakeResult::Evicted)), (2, 0));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "local")]
 async fn a_connection_that_ends_without_a_closing_message_is_the_end_of_the_input() {
-    let scenario = async {
-        let (mut client, mut server) = Worker::new().connect().await;
-        client.write_all(b"bytes").await.unwrap();
-        client.flush().await.unwrap();
-        client.get_mut().0.shutdown().await.unwrap();
+    let (mut client, mut server) = Worker::new().connect().await;
+    client.write_all(b"bytes").await.unwrap();
+    client.flush().await.unwrap();
+    client.get_mut().0.shutdown().await.unwrap();
 
-        let mut text = String::new();
-        server.read_to_string(&mut text).await.unwrap();
-        assert_eq!(text, "bytes");
-    };
-    LocalSet::new().run_until(scenario).await;
+    let mut text = String::new();
+    server.read_to_string(&mut text).await.unwrap();
+    assert_eq!(text, "bytes");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(flavor = "local", start_paused = true)]
 async fn closing_a_connection_waits_for_its_client_until_the_write_timeout() {
-    let scenario = async {
-        let (mut client, server) = Worker::new().connect().await;
-        let mut server = WriteTimeoutStream::new(server, TIMEOUT);
-        let mut sent = 0;
-        while let Poll::Ready(count) =
-            poll_fn(|context| Poll::Ready(Pin::new(&mut server).poll_write(context, &[b'x'; 8 * 1024]))).await
-        {
-            sent += count.unwrap();
-        }
-        let start = Instant::now();
-        assert_eq!(server.flush().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert_eq!(server.shutdown().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert_eq!(start.elapsed(), TIMEOUT);
+    let (mut client, server) = Worker::new().connect().await;
+    let mut server = WriteTimeoutStream::new(server, TIMEOUT);
+    let mut sent = 0;
+    while let Poll::Ready(count) =
+        poll_fn(|context| Poll::Ready(Pin::new(&mut server).poll_write(context, &[b'x'; 8 * 1024]))).await
+    {
+        sent += count.unwrap();
+    }
+    let start = Instant::now();
+    assert_eq!(server.flush().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    assert_eq!(server.shutdown().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    assert_eq!(start.elapsed(), TIMEOUT);
 
-        let mut received = vec![0; sent];
-        drop(server);
-        let complete = client.read_exact(&mut received).await;
-        assert!(complete.is_err(), "the rest was in the buffer of TLS");
-    };
-    LocalSet::new().run_until(scenario).await;
+    let mut received = vec![0; sent];
+    drop(server);
+    let complete = client.read_exact(&mut received).await;
+    assert!(complete.is_err(), "the rest was in the buffer of TLS");
 }
