@@ -49,5 +49,4 @@ mod sql_session;
 mod starts;
 mod store;
 mod sweep;
-mod timeouts;
 mod unix_socket;
