@@ -8,7 +8,7 @@
 //! that leaves nothing on the server's connection.
 //!
 //! **Proof.** `tests/postgres/read_responses.rs` (each response, as a property), `read_batches.rs`, `reads.rs` (held
-//! responses), `read_plans.rs` (EXPLAIN on empty, small, skewed and large tables), `pooled_reads.rs` (PgBouncer).
+//! responses), `read_plans.rs` (EXPLAIN on empty, small, skewed and large tables), `pooler.rs` (PgBouncer).
 
 mod query;
 mod read;

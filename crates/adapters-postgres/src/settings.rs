@@ -63,10 +63,10 @@ impl PostgresSettings {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    const SETTINGS: PostgresSettings = PostgresSettings {
+    pub(crate) const SETTINGS: PostgresSettings = PostgresSettings {
         schema: SchemaMode::Check,
         required_at_start: true,
         start_timeout: Duration::from_secs(1),

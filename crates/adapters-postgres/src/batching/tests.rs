@@ -16,10 +16,11 @@ use tokio_postgres::Client;
 
 use super::*;
 use crate::{
-    PgEndpoint, PostgresSettings, SchemaMode,
+    PgEndpoint, PostgresSettings,
     connection::ConnectionTask,
     error::ConnectionError,
     metrics::{ConnectionState, Metrics},
+    settings::tests::SETTINGS,
 };
 
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -39,8 +40,6 @@ enum Attempt {
     Fails,
     Hangs,
     Succeeds,
-    /// The connection is lost after a moment.
-    IsLost,
 }
 
 /// A request, by the end of its batch.
@@ -52,7 +51,7 @@ enum Ask {
 }
 
 use Ask::{Answer, Hang, Panic};
-use Attempt::{Fails, Hangs, IsLost, Succeeds};
+use Attempt::{Fails, Hangs, Succeeds};
 
 impl Request for Ask {
     type Response = Result<(), StoreFailure>;
@@ -74,7 +73,6 @@ impl<const CHANGES_PETS: bool> Session for Fake<CHANGES_PETS> {
             Some(Fails) => Err(ConnectionError::Closed),
             Some(Hangs) => pending().await,
             Some(Succeeds) | None => Ok((Self, ConnectionTask::spawn(pending()))),
-            Some(IsLost) => Ok((Self, ConnectionTask::spawn(sleep(A_MOMENT).map(Ok)))),
         }
     }
 
@@ -111,18 +109,7 @@ impl World {
         let (schema, schema_ready) = watch::channel(true);
         let settings = ConnectionSettings {
             endpoint: PgEndpoint::parse(&"postgres://user@127.0.0.1/pets?sslmode=disable".into()).unwrap(),
-            postgres: PostgresSettings {
-                schema: SchemaMode::Check,
-                required_at_start: true,
-                start_timeout: TIMEOUT,
-                connections_per_worker: connections,
-                transaction_pooling: false,
-                connect_timeout: TIMEOUT,
-                timeout: TIMEOUT,
-                max_waiting_reads: 10,
-                max_waiting_creates: 10,
-                idempotency_retention: TIMEOUT,
-            },
+            postgres: PostgresSettings { connect_timeout: TIMEOUT, timeout: TIMEOUT, ..SETTINGS },
             outages: Arc::default(),
             metrics: Arc::new(Metrics::new(&mut Registry::default())),
             schema_ready,
@@ -193,14 +180,6 @@ async fn while_one_dispatcher_is_connected_requests_succeed() {
         sleep(AFTER_A_PAUSE).await;
     }
     assert_eq!((world.connected(), ATTEMPTS_MADE.get()), (1, 5));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_connection_that_is_lost_while_it_is_idle_is_replaced() {
-    let world = World::start::<false>(1, &[IsLost]);
-    world.send(Answer).await.unwrap();
-    sleep(A_MOMENT + AFTER_A_PAUSE).await;
-    assert_eq!((world.connected(), world.settings.metrics.read_connections.reconnects.get()), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]

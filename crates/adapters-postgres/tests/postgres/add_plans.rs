@@ -7,11 +7,10 @@ use animal_store_app::{
     test_support::new_pet,
 };
 use animal_store_test_servers::PgDatabase;
-use serde_json::Value;
 use tokio_postgres::Client;
 
 use crate::{
-    explain::{PLAN_SETTINGS, empty_tables, explain, one_connection, session, settings_and_statement, trapped},
+    explain::{PLAN_SETTINGS, empty_tables, explain, nodes, one_connection, session, settings_and_statement, trapped},
     outcomes::reason,
 };
 
@@ -54,11 +53,6 @@ fn execute(from: usize, count: usize) -> String {
     let names = array(&|number| format!("n{number}"));
     let shop = array(&|_| "shop".to_owned());
     format!("EXECUTE keyed ({names}, {one}, {one}, {shop}, {digests}, {digests})")
-}
-
-fn nodes(plan: &Value) -> Vec<&Value> {
-    let below = plan["Plans"].as_array().into_iter().flatten();
-    [plan].into_iter().chain(below.flat_map(nodes)).collect()
 }
 
 /// Adds a batch, and replays it.

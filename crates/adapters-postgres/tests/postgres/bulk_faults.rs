@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use animal_store_adapters_postgres::{PgBulkStorage, PostgresSettings};
+use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_app::{
     ports::{BulkStorage, StoreFailure},
     test_support::stored_pets,
@@ -13,9 +13,9 @@ use crate::{
     bulk_fixture::{bulk, bulk_with},
     explain::empty_tables,
     fixture::Fixture,
-    outcomes::{eventually, reason},
+    outcomes::reason,
     sql_session::SqlSession,
-    store::{MARGIN, TIMEOUT, in_both_modes, proxy_to, short_timeout},
+    store::{MARGIN, TIMEOUT, cut_when_held, in_both_modes, proxy_to, short_timeout},
 };
 
 async fn proxied() -> (PgDatabase, FaultProxy, String) {
@@ -24,22 +24,13 @@ async fn proxied() -> (PgDatabase, FaultProxy, String) {
     (database, proxy, url)
 }
 
-/// Adds a pet, and cuts the connection as soon as the proxy holds data.
-async fn add_and_cut(bulk: &PgBulkStorage, proxy: &FaultProxy) -> StoreFailure {
-    let meanwhile = async {
-        eventually("something is held", async || proxy.held() > 0).await;
-        proxy.cut();
-    };
-    tokio::join!(bulk.add_pets(stored_pets([9])), meanwhile).0.expect_err("it was cut")
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_is_cut_before_its_commit_was_sent_was_not_written() {
     for text in ["LOCK TABLE", "INSERT INTO pets"] {
         let (database, mut proxy, url) = proxied().await;
         let bulk = bulk(&url);
         proxy.hold(text);
-        let error = add_and_cut(&bulk, &proxy).await;
+        let error = cut_when_held(&proxy, bulk.add_pets(stored_pets([9]))).await.expect_err("it was cut");
         assert!(matches!(error, StoreFailure::Unavailable(_)), "{text}: {error:?}");
         proxy.heal();
         assert_eq!(database.sql("SELECT count(*) FROM pets"), "0");
@@ -53,8 +44,9 @@ async fn a_batch_whose_commit_has_no_response_has_an_unknown_outcome() {
     for (text, stored) in [("COMMIT\0", 0), ("COMMIT\0Z", 1)] {
         let (database, mut proxy, url) = proxied().await;
         let observer = SqlSession::of(&database).await;
+        let bulk = bulk(&url);
         proxy.hold(text);
-        let error = add_and_cut(&bulk(&url), &proxy).await;
+        let error = cut_when_held(&proxy, bulk.add_pets(stored_pets([9]))).await.expect_err("it was cut");
         assert!(matches!(error, StoreFailure::OutcomeUnknown(_)), "{error:?}");
         proxy.heal();
         observer.wait_for_backends(0).await;
@@ -62,24 +54,21 @@ async fn a_batch_whose_commit_has_no_response_has_an_unknown_outcome() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_that_is_refused_at_commit_was_not_written() {
-    let fixture = Fixture::new().await;
-    fixture.trigger_at_commit("IF NEW.id = 9 THEN RAISE 'at commit' USING ERRCODE = '23514'; END IF").await;
+/// Adds two pets, the second of which PostgreSQL refuses.
+async fn is_not_written(fixture: &Fixture, expected: &str) {
     let error = bulk(fixture.database.url()).add_pets(stored_pets([8, 9])).await.expect_err("refused");
     assert!(matches!(error, StoreFailure::Unavailable(_)), "{error:?}");
-    assert!(reason(&error).contains("at commit (SQLSTATE 23514)"), "{error:?}");
+    assert!(reason(&error).contains(expected), "{error:?}");
     assert_eq!(fixture.observer.count("pets WHERE id IN (8, 9)").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_with_a_row_that_a_trigger_suppresses_is_not_written() {
+async fn a_batch_with_a_row_that_is_refused_at_commit_or_that_a_trigger_suppresses_is_not_written() {
     let fixture = Fixture::new().await;
+    fixture.trigger_at_commit("IF NEW.id = 9 THEN RAISE 'at commit' USING ERRCODE = '23514'; END IF").await;
+    is_not_written(&fixture, "at commit (SQLSTATE 23514)").await;
     fixture.trigger("IF NEW.id = 9 THEN RETURN NULL; END IF").await;
-    let error = bulk(fixture.database.url()).add_pets(stored_pets([8, 9])).await.expect_err("refused");
-    assert!(matches!(error, StoreFailure::Unavailable(_)), "{error:?}");
-    assert!(reason(&error).contains("a trigger suppressed a row of table pets"), "{error:?}");
-    assert_eq!(fixture.observer.count("pets WHERE id IN (8, 9)").await, 0);
+    is_not_written(&fixture, "a trigger suppressed a row of table pets").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

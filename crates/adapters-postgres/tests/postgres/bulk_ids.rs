@@ -8,28 +8,9 @@ use futures_util::FutureExt;
 use crate::{
     bulk_fixture::bulk,
     fixture::Fixture,
-    outcomes::add,
     sql_session::SqlSession,
     store::{in_both_modes, settings},
 };
-
-async fn next_id(fixture: &Fixture) -> i64 {
-    add(&fixture.store.repository, "next").await.expect("added").id().get()
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn later_creates_get_greater_ids_and_the_sequence_never_moves_backwards() {
-    let fixture = Fixture::new().await;
-    let bulk = bulk(fixture.database.url());
-    for (given, expected) in [(2, 3), (10, 11), (5, 12), (13, 14), (1_000_000, 1_000_001)] {
-        bulk.add_pets(stored_pets([given])).await.expect("added");
-        assert_eq!(next_id(&fixture).await, expected);
-    }
-    // The sequence of an empty table was never used.
-    fixture.observer.run("TRUNCATE pets RESTART IDENTITY").await;
-    bulk.add_pets(stored_pets([1])).await.expect("added");
-    assert_eq!(next_id(&fixture).await, 2);
-}
 
 /// The create has taken its id from the sequence, and its row is not inserted yet.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use animal_store_app::{
-    ports::{BulkStorage, StoreFailure, StoredPet},
-    test_support::stored_pet,
-};
+use animal_store_app::ports::{BulkStorage, StoreFailure, StoredPet};
 use animal_store_domain::{CategoryId, CreationTime, NewPet, Pet, PetId, PetName, PetStatus};
 use proptest::{collection::btree_map, option, prelude::*, sample::select, test_runner::TestRunner};
 use tokio::runtime::Builder;
@@ -51,18 +48,6 @@ fn pets_with_any_ids_names_and_times_are_read_as_they_were_written() {
         Ok(())
     });
     tested.unwrap_or_else(|error| panic!("{error}"));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_creation_time_is_stored_to_the_microsecond() {
-    let database = empty_tables().await;
-    let mut pets = vec![stored_pet(1), stored_pet(2)];
-    for (pet, micros) in pets.iter_mut().zip([5, LAST_MICROSECOND]) {
-        pet.created_at = CreationTime::parse(micros).expect("a time");
-    }
-    bulk(database.url()).add_pets(pets).await.expect("added");
-    let rows = database.sql("SELECT id, extract(epoch FROM created_at) FROM pets ORDER BY id");
-    assert_eq!(rows, "1|0.000005\n2|253402300799.999999");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,14 +2,13 @@
 
 use animal_store_app::{ports::BulkStorage, test_support::stored_pets};
 use animal_store_domain::PetId;
-use serde_json::Value;
 
 use crate::{
     bulk_fixture::bulk_with,
-    explain::{empty_tables, explain, session, settings_and_statement},
+    explain::{empty_tables, explain, nodes, session, settings_and_statement},
     outcomes::{eventually, reason},
     sql_session::SqlSession,
-    store::{few_seconds, settings},
+    store::{few_seconds, settings, with_option},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -46,11 +45,6 @@ fn trap(table: &str) -> String {
     )
 }
 
-fn scans<'a>(node: &'a Value, found: &mut Vec<&'a str>) {
-    found.extend(node["Node Type"].as_str());
-    node["Plans"].as_array().into_iter().flatten().for_each(|plan| scans(plan, found));
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_page_is_an_index_scan() {
     let database = empty_tables().await;
@@ -64,8 +58,7 @@ async fn every_page_is_an_index_scan() {
         [("pets", "bigint, bigint", "5000, 10"), ("idempotency_keys", "text, bytea, bigint", "'shop', '\\x00', 10")]
     {
         database.sql(&trap(table));
-        let url = format!("{}?options=-c%20search_path%3Dtrap,public", database.url());
-        let trapped = bulk_with(&url, settings());
+        let trapped = bulk_with(&with_option(database.url(), "options=-c%20search_path%3Dtrap,public"), settings());
         let snapshot = trapped.snapshot().await.expect("a snapshot");
         let error = match table {
             "pets" => snapshot.pets(None, 10).await.expect_err("trapped"),
@@ -75,8 +68,7 @@ async fn every_page_is_an_index_scan() {
         let client = session(&database).await;
         client.batch_execute(&format!("PREPARE page ({parameters}) AS {statement}")).await.expect("prepared");
         let plan = explain(&client, &format!("EXECUTE page ({values})")).await;
-        let mut found = Vec::new();
-        scans(&plan["Plan"], &mut found);
+        let found: Vec<_> = nodes(&plan["Plan"]).iter().filter_map(|node| node["Node Type"].as_str()).collect();
         assert_eq!(found, ["Limit", "Index Scan"], "{plan:#}");
         assert_eq!(plan["Plan"]["Plans"][0]["Actual Rows"].as_f64(), Some(10.0), "{plan:#}");
     }

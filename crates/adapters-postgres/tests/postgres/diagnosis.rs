@@ -1,8 +1,6 @@
 //! Each finding about PostgreSQL, with a server or a database that has this one problem.
 
-use std::time::Duration;
-
-use animal_store_adapters_postgres::{Migrations, PostgresSettings, SchemaMode, diagnose};
+use animal_store_adapters_postgres::{PostgresSettings, SchemaMode, diagnose};
 use animal_store_app::{
     Finding,
     Verdict::{self, Error, Ok, Unknown, Warning},
@@ -10,23 +8,14 @@ use animal_store_app::{
 use animal_store_test_servers::{PgDatabase, PostgresServer};
 
 use crate::{
+    explain::empty_tables,
     outcomes::{adds_and_finds, eventually},
     pooled::{Pooled, pooling},
-    store::{Store, endpoint, proxy_to, settings, short_timeout},
+    store::{Store, endpoint, migrations, proxy_to, settings, short_timeout},
 };
 
 async fn findings(url: &str, settings: &PostgresSettings) -> Vec<Finding> {
     diagnose(&endpoint(url), &endpoint(url), settings).await
-}
-
-async fn migrate(url: &str) {
-    Migrations::new(endpoint(url), Duration::from_secs(10)).run().await.expect("migrated");
-}
-
-async fn migrated() -> PgDatabase {
-    let database = PgDatabase::new();
-    migrate(database.url()).await;
-    database
 }
 
 #[track_caller]
@@ -65,7 +54,7 @@ async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     assert_eq!(conspicuous(&findings(&url, &settings()).await)[0], "postgres.migrations");
     assert_eq!(contents(&server), "");
 
-    migrate(&url).await;
+    migrations(&url).run().await.expect("migrated");
     server.sql("postgres", "INSERT INTO pets (name, category_id) VALUES ('Rex', 1)");
     let before = contents(&server);
     let found = findings(&url, &settings()).await;
@@ -95,7 +84,7 @@ async fn pending_newer_and_older_migrations_are_found() {
     let check = PostgresSettings { schema: SchemaMode::Check, ..settings() };
     assert_finding(&findings(database.url(), &check).await, "postgres.migrations", Error, "animal-store migrate");
 
-    migrate(database.url()).await;
+    migrations(database.url()).run().await.expect("migrated");
     for (version, verdict, text) in [
         ("9998expand", Warning, "9998expand"),
         ("9999contract", Error, "9999contract"),
@@ -108,7 +97,7 @@ async fn pending_newer_and_older_migrations_are_found() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_advice_about_missing_permissions_grants_them() {
-    let database = migrated().await;
+    let database = empty_tables().await;
     let role = format!("store_{}", database.name());
     database.sql(&format!("CREATE ROLE {role} LOGIN; GRANT SELECT ON pets TO {role}"));
     let url = database.url().replace("postgres@", &format!("{role}@"));
@@ -131,7 +120,7 @@ async fn the_advice_about_missing_permissions_grants_them() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_refuses_writes_is_found() {
-    let database = migrated().await;
+    let database = empty_tables().await;
     database.sql(&format!("ALTER DATABASE {} SET default_transaction_read_only = on", database.name()));
     assert_finding(&findings(database.url(), &settings()).await, "postgres.role", Error, "read-only");
 }
@@ -148,7 +137,7 @@ async fn without_a_usable_connection_there_is_no_other_finding() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_before() {
-    let database = migrated().await;
+    let database = empty_tables().await;
     let (proxy, url) = proxy_to(database.url());
     proxy.hold("synchronous_commit");
     let found = findings(&url, &short_timeout()).await;

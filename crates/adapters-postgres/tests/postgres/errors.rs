@@ -40,12 +40,9 @@ async fn is_reported(fixture: &Fixture, row: &str, column: &str) {
 async fn an_invalid_row_is_reported_by_its_place() {
     let fixture = Fixture::new().await;
     is_reported(&fixture, "(repeat('secret', 50), 1, NULL)", "name").await;
-    is_reported(&fixture, "(' ', 1, 3)", "name").await;
     is_reported(&fixture, r"(E'secret\u0007', 1, 3)", "name").await;
-    is_reported(&fixture, "('', 1, 3)", "name").await;
     fixture.observer.run("ALTER TABLE pets DROP CONSTRAINT pets_status_known").await;
     is_reported(&fixture, "('secret', 1, 9)", "status").await;
-    is_reported(&fixture, "('secret', 1, 0)", "status").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,15 +1,13 @@
 //! The statements of the adapter and their plans.
 
-use std::time::Duration;
-
-use animal_store_adapters_postgres::{Migrations, PostgresSettings};
+use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_test_servers::PgDatabase;
 use serde_json::Value;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::{
     sql_session::client,
-    store::{Store, endpoint, settings},
+    store::{Store, migrations, settings, with_option},
 };
 
 /// The settings of every session of the adapter that plans depend on.
@@ -42,8 +40,8 @@ pub(crate) async fn trapped(database: &PgDatabase, settings: PostgresSettings) -
 
 /// A store that finds its tables in this schema first.
 pub(crate) async fn with_schema(database: &PgDatabase, schema: &str, settings: PostgresSettings) -> Store {
-    let separator = if database.url().contains('?') { '&' } else { '?' };
-    Store::at(&format!("{}{separator}options=-c%20search_path%3D{schema},public", database.url()), settings).await
+    let option = format!("options=-c%20search_path%3D{schema},public");
+    Store::at(&with_option(database.url(), &option), settings).await
 }
 
 /// The plan settings and the statement that an error of a [`trapped`] store reports.
@@ -56,7 +54,7 @@ pub(crate) fn settings_and_statement(error: &str) -> (String, String) {
 /// A database with empty tables that no background process analyzes.
 pub(crate) async fn empty_tables() -> PgDatabase {
     let database = PgDatabase::new();
-    Migrations::new(endpoint(database.url()), Duration::from_secs(10)).run().await.expect("migrated");
+    migrations(database.url()).run().await.expect("migrated");
     for table in ["pets", "idempotency_keys"] {
         database.sql(&format!("ALTER TABLE {table} SET (autovacuum_enabled = off)"));
     }
@@ -79,6 +77,12 @@ pub(crate) async fn explain(client: &Client, statement: &str) -> Value {
         _ => None,
     });
     serde_json::from_str::<Value>(row.expect("a plan")).expect("JSON")[0].clone()
+}
+
+/// A node of a plan and all nodes below it.
+pub(crate) fn nodes(plan: &Value) -> Vec<&Value> {
+    let below = plan["Plans"].as_array().into_iter().flatten();
+    [plan].into_iter().chain(below.flat_map(nodes)).collect()
 }
 
 /// Settings with one connection for reads. Each kind of read has one batch in flight at most.

@@ -78,7 +78,7 @@ impl Fixture {
         self.create_trigger(body, trigger).await;
     }
 
-    async fn create_trigger(&self, body: &str, trigger: &str) {
+    pub(crate) async fn create_trigger(&self, body: &str, trigger: &str) {
         let function = "CREATE OR REPLACE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql";
         let drop = "DROP TRIGGER IF EXISTS spoil ON pets";
         let trigger = format!("CREATE {trigger} FOR EACH ROW EXECUTE FUNCTION spoil()");

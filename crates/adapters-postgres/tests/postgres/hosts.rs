@@ -1,4 +1,4 @@
-//! URLs with several hosts, and with options.
+//! URLs with several hosts, with the folder of a Unix socket, and with options.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
 
 use crate::{
     outcomes::adds_and_finds,
-    store::{Store, settings},
+    store::{Store, settings, with_option},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,10 +45,7 @@ async fn a_host_that_does_not_respond_leaves_time_for_the_next_one() {
 async fn options_of_the_url_are_used_beside_those_of_the_adapter() {
     let database = PgDatabase::new();
     database.sql("CREATE SCHEMA other");
-    let separator = if database.url().contains('?') { '&' } else { '?' };
-    let url = format!("{}{separator}options=-c%20search_path%3Dother", database.url());
-
-    let store = Store::at(&url, settings()).await;
+    let store = Store::at(&with_option(database.url(), "options=-c%20search_path%3Dother"), settings()).await;
     adds_and_finds(&store.repository).await;
     assert_eq!(store.repository.list(None, None, 2).await.expect("a list").len(), 1);
     assert_eq!(database.sql("SELECT count(*) FROM other.pets"), "1");
@@ -59,4 +56,28 @@ async fn options_of_the_url_are_used_beside_those_of_the_adapter() {
         std::process::id()
     );
     assert_eq!(database.sql(&named), "t");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_folder_of_a_unix_socket_is_a_host() {
+    let server = PostgresServer::start();
+    let (folder, port) = (server.socket_directory().to_str().expect("UTF-8"), server.port());
+    let encoded = folder.replace('/', "%2F");
+    for (number, url) in [
+        format!("postgres:///postgres?host={folder}&port={port}&user=postgres"),
+        format!("postgres:///postgres?host={encoded}&port={port}&user=postgres"),
+        format!("postgres://postgres@{encoded}:{port}/postgres"),
+        // Nothing is encrypted.
+        format!("postgres://postgres@{encoded}:{port}/postgres?sslmode=require"),
+        format!("postgres://postgres@{encoded}:{port}/postgres?sslmode=verify-full&sslrootcert=/nowhere"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let name = format!("socket-{number}");
+        let store = Store::at(&with_option(url, &format!("application_name={name}")), settings()).await;
+        adds_and_finds(&store.repository).await;
+        let activity = format!("FROM pg_stat_activity WHERE application_name = '{name}'");
+        assert_eq!(server.sql("postgres", &format!("SELECT bool_and(client_port = -1) {activity}")), "t", "{url}");
+    }
 }

@@ -20,7 +20,8 @@ async fn add_together(fixture: &Fixture, first: &str, names: &[String]) -> Vec<K
     let is_held = format!("NEW.name = '{first}' AND EXISTS (SELECT FROM gate)");
     fixture.trigger(&format!("WHILE {is_held} LOOP PERFORM pg_sleep(0.01); END LOOP")).await;
     let first = fixture.begin_keyed(first);
-    fixture.observer.wait_for_sleep().await;
+    let sleeping = "pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
+    fixture.observer.wait_for_rows(sleeping, 1).await;
     let batch: Vec<_> = names.iter().map(|name| fixture.begin_keyed(name)).collect();
     fixture.observer.run("DELETE FROM gate").await;
     assert!(matches!(first.await, New(_)));

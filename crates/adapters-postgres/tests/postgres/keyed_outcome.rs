@@ -7,17 +7,11 @@ use animal_store_adapters_postgres::PostgresSettings;
 use crate::{
     keyed::{Failed, Keyed, New, Replayed, add_keyed, add_keyed_until_stored},
     outcomes::{TEST_TIMEOUT, Unknown, eventually},
-    store::{ProxiedStore, ServedStore, Store, both_modes, few_seconds, in_both_modes, settings, short_timeout},
+    store::{
+        ProxiedStore, ServedStore, Store, both_modes, cut_when_held, few_seconds, in_both_modes, settings,
+        short_timeout,
+    },
 };
-
-/// Adds a pet, and cuts the connections as soon as the proxy holds data.
-async fn add_and_cut(proxied: &ProxiedStore, name: &str) -> Keyed {
-    let meanwhile = async {
-        eventually("something is held", async || proxied.proxy.held() > 0).await;
-        proxied.proxy.cut();
-    };
-    tokio::join!(add_keyed(&proxied.store.repository, name), meanwhile).0
-}
 
 /// A storage with an open connection for keys.
 async fn keyed_store(settings: PostgresSettings) -> ProxiedStore {
@@ -38,7 +32,8 @@ async fn a_retry_of_a_request_whose_response_was_lost_is_a_replay() {
     for (settings, done) in both_modes(&settings()).into_iter().zip(["SELECT 1\0", "COMMIT\0Z"]) {
         let mut proxied = keyed_store(settings).await;
         proxied.proxy.hold(done);
-        assert_eq!(add_and_cut(&proxied, "lost").await, Failed(Unknown));
+        let lost = cut_when_held(&proxied.proxy, add_keyed(&proxied.store.repository, "lost")).await;
+        assert_eq!(lost, Failed(Unknown));
         proxied.proxy.heal();
         let again = add_keyed_until_stored(&proxied.store.repository, "lost").await;
         assert!(matches!(again, Replayed(_)), "it was stored: {again:?}");

@@ -2,14 +2,8 @@
 
 pub(crate) mod connections;
 
-use std::{
-    fmt::Debug,
-    str::FromStr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{fmt::Debug, str::FromStr, sync::Arc, time::Instant};
 
-use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_app::ports::PetRepository;
 use animal_store_domain::PetStatus;
 use animal_store_test_servers::PgDatabase;
@@ -17,12 +11,10 @@ use futures_util::{FutureExt, future::join_all};
 use prometheus_client::{encoding::text::encode, registry::Registry};
 
 use crate::{
-    fixture::{Fixture, begin_to_find, poll_once},
+    fixture::{Fixture, poll_once},
     keyed::add_keyed,
-    outcomes::{
-        Success, Timeout, Unavailable, Unknown, add, add_outcome, eventually, find, read_outcome, wait_until_ready,
-    },
-    store::{ProxiedStore, ServedStore, Store, in_both_modes, settings, short_timeout},
+    outcomes::{Success, Timeout, Unavailable, Unknown, add, add_outcome, eventually, find, read_outcome},
+    store::{ProxiedStore, Store, in_both_modes, settings, short_timeout},
 };
 
 /// The value of a series, without the prefix of its name.
@@ -37,7 +29,7 @@ fn value<T: FromStr<Err: Debug>>(registry: &Registry, series: &str) -> T {
 }
 
 #[track_caller]
-fn metric(registry: &Registry, series: &str) -> u64 {
+pub(crate) fn metric(registry: &Registry, series: &str) -> u64 {
     value(registry, series)
 }
 
@@ -121,7 +113,7 @@ async fn a_batch_that_is_split_is_counted_as_retried() {
 
 /// The numbers of gets and creates without a response in time, and of unknown outcomes.
 #[track_caller]
-fn timeouts(registry: &Registry) -> [u64; 3] {
+pub(crate) fn timeouts(registry: &Registry) -> [u64; 3] {
     let [get, create] = ["get", "create"].map(|kind| metrics(registry, kind, ["timeouts_total"])[0]);
     [get, create, metric(registry, "unknown_outcomes_total")]
 }
@@ -143,19 +135,6 @@ async fn requests_without_a_response_in_time_are_counted_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_add_that_the_server_ends_in_time_is_counted_as_a_timeout() {
-    let fixture = Fixture::new().await;
-    let Store { repository, registry, .. } = &fixture.store;
-    fixture.observer.lock().await;
-    let (added, ()) = tokio::join!(add(repository, "never"), fixture.observer.cancel_waiting("relation", 1));
-    assert_eq!(add_outcome(&added), Timeout);
-    fixture.observer.unlock().await;
-    assert_eq!(timeouts(registry), [0, 1, 0]);
-    assert_eq!(add_outcome(&add(repository, "Rex").await), Success);
-    assert_eq!(timeouts(registry), [0, 1, 0]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unknown_outcome_is_counted_even_if_the_client_has_disconnected() {
     let proxied = ProxiedStore::new(short_timeout()).await;
     let ProxiedStore { store, proxy, .. } = &proxied;
@@ -165,16 +144,4 @@ async fn an_unknown_outcome_is_counted_even_if_the_client_has_disconnected() {
     eventually("it is sent", async || proxy.held() > 0).await;
     drop(lost);
     eventually("it is counted", async || metric(&store.registry, "unknown_outcomes_total") == 1).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn swept_idempotency_keys_are_counted() {
-    let database = PgDatabase::new();
-    let sweeping = PostgresSettings { idempotency_retention: Duration::from_millis(40), ..settings() };
-    let store = Store::at(database.url(), sweeping).await;
-    for name in ["a", "b", "c"] {
-        add_keyed(&store.repository, name).await;
-    }
-    eventually("they are swept", async || metric(&store.registry, "swept_idempotency_keys_total") == 3).await;
-    wait_until_ready(&store.storage).await;
 }

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use animal_store_adapters_postgres::{MigrationError, Migrations};
+use animal_store_adapters_postgres::MigrationError;
 use animal_store_test_servers::PgDatabase;
 
 use crate::{
     outcomes::PROMPT,
     sql_session::SqlSession,
-    store::{endpoint, settings, start_storage},
+    store::{endpoint, migrations, settings, start_storage},
 };
 
 /// The migration that creates `pets` also changes the table `other`, as a migration of a later release would.
@@ -31,13 +31,9 @@ async fn while_a_session_reads() -> (PgDatabase, SqlSession) {
     (database, reading)
 }
 
-fn migrations(database: &PgDatabase) -> Migrations {
-    Migrations::new(endpoint(database.url()), Duration::from_secs(10))
-}
-
 /// Runs the migrations, and reads the table again and again meanwhile. Returns the longest read.
 async fn longest_read(database: &PgDatabase, reads: &SqlSession) -> Duration {
-    let migrations = migrations(database);
+    let migrations = migrations(database.url());
     let run = tokio::spawn(async move { migrations.run().await });
     let mut longest = Duration::ZERO;
     while !run.is_finished() {
@@ -65,7 +61,7 @@ async fn a_migration_that_waits_for_a_table_delays_reads_by_less_than_a_second()
     assert_eq!(database.sql("SELECT to_regclass('pets') IS NULL"), "t");
 
     reading.unlock().await;
-    assert_eq!(migrations(&database).run().await.expect("the table is free"), ["0001expand"]);
+    assert_eq!(migrations(database.url()).run().await.expect("the table is free"), ["0001expand"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

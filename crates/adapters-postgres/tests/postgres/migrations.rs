@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_adapters_postgres::{MigrationError, Migrations, PostgresSettings, SchemaMode};
+use animal_store_adapters_postgres::{MigrationError, PostgresSettings, SchemaMode};
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::PgDatabase;
 use tokio::task::JoinSet;
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use crate::{
     outcomes::{eventually, reason},
     sql_session::client,
-    store::{Store, endpoint, settings, start_storage},
+    store::{Store, endpoint, migrations, settings, start_storage},
 };
 
 /// The versions of all migrations.
@@ -22,10 +22,6 @@ const ALL: [&str; 1] = ["0001expand"];
 
 /// The key of the lock, which all releases have in common.
 const LOCK: i64 = 4_715_830_265_918_527_103;
-
-fn migrations(database: &PgDatabase) -> Migrations {
-    Migrations::new(endpoint(database.url()), Duration::from_secs(10))
-}
 
 fn tables(database: &PgDatabase) -> String {
     database.sql("SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1")
@@ -38,7 +34,7 @@ fn history(database: &PgDatabase) -> String {
 /// A database with the record of one more migration.
 async fn after_newer_program(migration: &str) -> PgDatabase {
     let database = PgDatabase::new();
-    migrations(&database).run().await.expect("the migrations run");
+    migrations(database.url()).run().await.expect("the migrations run");
     database.sql(&format!("INSERT INTO __diesel_schema_migrations (version) VALUES ('{migration}')"));
     database
 }
@@ -50,24 +46,17 @@ async fn start(database: &PgDatabase, schema: SchemaMode) -> Result<(), String> 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn migrations_run_once_and_are_recorded_by_their_versions() {
+async fn migrations_are_pending_until_they_run_once_and_are_recorded_by_their_versions() {
     let database = PgDatabase::new();
-    assert_eq!(migrations(&database).run().await.expect("the migrations run"), ALL);
+    assert_eq!(migrations(database.url()).pending().await.expect("the names"), ALL);
+    assert_eq!(tables(&database), "", "reading them changes nothing");
+    assert_eq!(migrations(database.url()).run().await.expect("the migrations run"), ALL);
     assert_eq!(history(&database), ALL.join("\n"));
     let made = tables(&database);
 
-    assert_eq!(migrations(&database).run().await.expect("nothing to do"), [""; 0]);
+    assert_eq!(migrations(database.url()).pending().await.expect("no names"), [""; 0]);
+    assert_eq!(migrations(database.url()).run().await.expect("nothing to do"), [""; 0]);
     assert_eq!((history(&database), tables(&database)), (ALL.join("\n"), made));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reading_the_pending_migrations_changes_nothing() {
-    let database = PgDatabase::new();
-    assert_eq!(migrations(&database).pending().await.expect("the names"), ALL);
-    assert_eq!(tables(&database), "");
-
-    migrations(&database).run().await.expect("the migrations run");
-    assert_eq!(migrations(&database).pending().await.expect("no names"), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -93,7 +82,7 @@ async fn a_check_reports_pending_migrations() {
     assert!(reason.contains("these migrations are pending: 0001expand; run `animal-store migrate`"), "{reason}");
     assert_eq!(tables(&database), "");
 
-    migrations(&database).run().await.expect("the migrations run");
+    migrations(database.url()).run().await.expect("the migrations run");
     start(&database, SchemaMode::Check).await.expect("the storage starts");
 }
 
@@ -104,7 +93,7 @@ async fn a_contraction_by_a_newer_program_is_an_error() {
         let reason = start(&database, schema).await.expect_err("a contraction");
         assert!(reason.contains("a newer program") && reason.contains("9999contract"), "{reason}");
     }
-    for result in [migrations(&database).run().await, migrations(&database).pending().await] {
+    for result in [migrations(database.url()).run().await, migrations(database.url()).pending().await] {
         assert!(matches!(result, Err(MigrationError::Contracted(names)) if names == ["9999contract"]));
     }
 }
@@ -115,7 +104,7 @@ async fn an_expansion_by_a_newer_program_is_accepted() {
     for schema in [SchemaMode::Check, SchemaMode::Migrate] {
         start(&database, schema).await.expect("the storage starts");
     }
-    assert_eq!(migrations(&database).run().await.expect("nothing to do"), [""; 0]);
+    assert_eq!(migrations(database.url()).run().await.expect("nothing to do"), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -125,15 +114,15 @@ async fn while_another_process_changes_the_schema_nothing_is_changed() {
     client.batch_execute(&format!("SELECT pg_advisory_lock({LOCK})")).await.expect("the lock");
 
     let start = Instant::now();
-    let waiting = migrations(&database).with_lock_timeout(Duration::from_millis(500));
+    let waiting = migrations(database.url()).with_lock_timeout(Duration::from_millis(500));
     let error = waiting.run().await.expect_err("it is locked");
     assert!(matches!(&error, MigrationError::Locked(_)) && !error.is_final(), "{error}");
     assert!(start.elapsed() >= Duration::from_millis(500), "{:?}", start.elapsed());
     assert_eq!(tables(&database), "");
-    assert_eq!(migrations(&database).pending().await.expect("the names"), ALL);
+    assert_eq!(migrations(database.url()).pending().await.expect("the names"), ALL);
 
     client.batch_execute(&format!("SELECT pg_advisory_unlock({LOCK})")).await.expect("unlocked");
-    assert_eq!(migrations(&database).run().await.expect("the migrations run"), ALL);
+    assert_eq!(migrations(database.url()).run().await.expect("the migrations run"), ALL);
 }
 
 /// The index waits for every running statement, including one that waits for the lock.
@@ -143,7 +132,7 @@ async fn while_other_processes_wait_an_index_can_be_built_concurrently() {
     database.sql("CREATE TABLE other (id bigint)");
     let client = client(database.url()).await;
     client.batch_execute(&format!("SELECT pg_advisory_lock({LOCK})")).await.expect("the lock");
-    let migrations = migrations(&database);
+    let migrations = migrations(database.url());
     let waiting = tokio::spawn(async move { migrations.run().await });
     let waits = "SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND application_name LIKE 'animal-store %' AND query LIKE '%advisory_lock%'";
@@ -159,14 +148,14 @@ async fn while_other_processes_wait_an_index_can_be_built_concurrently() {
 async fn a_migration_that_fails_leaves_nothing_behind() {
     let database = PgDatabase::new();
     database.sql("CREATE TABLE other (id bigint); CREATE INDEX pets_status_id ON other (id)");
-    let error = migrations(&database).run().await.expect_err("the name is taken");
+    let error = migrations(database.url()).run().await.expect_err("the name is taken");
     assert!(!error.is_final() && error.to_string().contains("pets_status_id"), "{error}");
     assert!(matches!(&error, MigrationError::Failed { name, .. } if name == ALL[0]), "{error}");
     assert_eq!(database.sql("SELECT to_regclass('pets') IS NULL"), "t");
     assert_eq!(history(&database), "");
 
     database.sql("DROP TABLE other");
-    assert_eq!(migrations(&database).run().await.expect("the migrations run"), ALL);
+    assert_eq!(migrations(database.url()).run().await.expect("the migrations run"), ALL);
 }
 
 /// It recorded whole names, also of migrations that the next program of that layout contained.
@@ -180,7 +169,7 @@ async fn a_database_of_a_program_from_before_the_first_release_is_refused_unchan
         let reason = start(&database, schema).await.expect_err("an older layout");
         assert!(reason.contains("from before version 0.1.0") && reason.contains("pets export"), "{reason}");
     }
-    let error = migrations(&database).run().await.expect_err("an older layout");
+    let error = migrations(database.url()).run().await.expect_err("an older layout");
     assert!(matches!(error, MigrationError::OlderLayout) && error.is_final(), "{error}");
     assert_eq!((tables(&database), history(&database)), before);
 }

@@ -4,26 +4,17 @@
 use std::time::Instant;
 
 use animal_store_app::ports::{AddPetError, StoreFailure};
-use animal_store_domain::Pet;
 
 use crate::{
     fixture::Fixture,
+    metrics::timeouts,
     outcomes::{
         PROMPT, Success, TEST_TIMEOUT, Timeout, Unavailable, Unknown, add, add_outcome, eventually, reason,
         wait_for_outcome,
     },
     sql_session::SqlSession,
-    store::{ProxiedStore, ServedStore, both_modes, few_seconds, in_both_modes, settings},
+    store::{ProxiedStore, ServedStore, both_modes, cut_when_held, few_seconds, in_both_modes, settings},
 };
-
-/// Adds a pet, and cuts the connections as soon as the proxy holds data.
-async fn add_and_cut(proxied: &ProxiedStore, name: &str) -> Result<Pet, AddPetError> {
-    let meanwhile = async {
-        eventually("something is held", async || proxied.proxy.held() > 0).await;
-        proxied.proxy.cut();
-    };
-    tokio::join!(add(&proxied.store.repository, name), meanwhile).0
-}
 
 /// The number of pets with this name, after all of these backends have ended.
 async fn stored_in_the_end(proxied: &mut ProxiedStore, name: &str, backends: &[String]) -> usize {
@@ -34,38 +25,23 @@ async fn stored_in_the_end(proxied: &mut ProxiedStore, name: &str, backends: &[S
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_add_that_does_not_arrive_is_unknown_unless_its_transaction_has_a_commit_of_its_own() {
-    for (settings, expected) in both_modes(&settings()).into_iter().zip([Unknown, Unavailable]) {
-        let mut proxied = ProxiedStore::new(settings).await;
+async fn an_add_whose_connection_is_cut_is_unknown_unless_its_commit_was_not_requested() {
+    let [plain, pooling] = both_modes(&settings());
+    // What does not arrive: the add, the commit, or the end of PostgreSQL's response after the commit. An add has a
+    // commit of its own only in a transaction.
+    for (settings, held, expected, stored) in [
+        (&plain, "lost", Unknown, 0),
+        (&pooling, "lost", Unavailable, 0),
+        (&pooling, "COMMIT\0", Unknown, 0),
+        (&plain, "SELECT 1\0", Unknown, 1),
+        (&pooling, "COMMIT\0Z", Unknown, 1),
+    ] {
+        let mut proxied = ProxiedStore::new(settings.clone()).await;
         let backends = proxied.observer.backends().await;
-        proxied.proxy.hold("lost");
-        let added = add_and_cut(&proxied, "lost").await;
-        assert_eq!(add_outcome(&added), expected);
-        assert_eq!(stored_in_the_end(&mut proxied, "lost", &backends).await, 0);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_add_whose_commit_does_not_arrive_is_unknown() {
-    let [_, settings] = both_modes(&settings());
-    let mut proxied = ProxiedStore::new(settings).await;
-    let backends = proxied.observer.backends().await;
-    proxied.proxy.hold("COMMIT\0");
-    let added = add_and_cut(&proxied, "lost").await;
-    assert_eq!(add_outcome(&added), Unknown);
-    assert_eq!(stored_in_the_end(&mut proxied, "lost", &backends).await, 0);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_add_whose_response_is_lost_is_unknown_and_stored_once() {
-    // The end of PostgreSQL's response, after the commit.
-    for (settings, done) in both_modes(&settings()).into_iter().zip(["SELECT 1\0", "COMMIT\0Z"]) {
-        let mut proxied = ProxiedStore::new(settings).await;
-        let backends = proxied.observer.backends().await;
-        proxied.proxy.hold(done);
-        let added = add_and_cut(&proxied, "lost").await;
-        assert_eq!(add_outcome(&added), Unknown);
-        assert_eq!(stored_in_the_end(&mut proxied, "lost", &backends).await, 1);
+        proxied.proxy.hold(held);
+        let added = cut_when_held(&proxied.proxy, add(&proxied.store.repository, "lost")).await;
+        assert_eq!(add_outcome(&added), expected, "{held:?}");
+        assert_eq!(stored_in_the_end(&mut proxied, "lost", &backends).await, stored, "{held:?}");
     }
 }
 
@@ -90,16 +66,18 @@ async fn an_add_whose_connection_the_server_terminates_before_a_commit_fails_at_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_add_that_the_server_ends_in_time_is_not_stored_and_costs_no_connection() {
+async fn an_add_that_the_server_ends_in_time_is_counted_and_not_stored_and_costs_no_connection() {
     in_both_modes(&settings(), async |settings| {
         let proxied = ProxiedStore::new(settings).await;
-        let backends = proxied.observer.backends().await;
+        let registry = &proxied.store.registry;
+        let (backends, [get, create, unknown]) = (proxied.observer.backends().await, timeouts(registry));
         let locking = SqlSession::of(&proxied.database).await;
         locking.lock().await;
-        let (added, ()) = tokio::join!(add(&proxied.store.repository, "never"), locking.cancel_waiting("relation", 1));
+        let (added, ()) = tokio::join!(add(&proxied.store.repository, "never"), locking.cancel_waiting());
         assert_eq!(add_outcome(&added), Timeout);
         locking.unlock().await;
         assert_eq!(add_outcome(&add(&proxied.store.repository, "later").await), Success);
+        assert_eq!(timeouts(registry), [get, create + 1, unknown]);
         assert_eq!(proxied.observer.backends().await, backends);
         assert_eq!(proxied.observer.named("never").await, 0);
     })

@@ -25,12 +25,11 @@ pub(crate) enum Outcome {
     Success,
     Unavailable,
     Timeout,
-    Overloaded,
     /// Of adds only.
     Unknown,
 }
 
-pub(crate) use Outcome::{Overloaded, Success, Timeout, Unavailable, Unknown};
+pub(crate) use Outcome::{Success, Timeout, Unavailable, Unknown};
 
 pub(crate) async fn add(repository: &PgPetRepository, name: &str) -> Result<Pet, AddPetError> {
     repository.add(AddPet::new(pet_named(name))).await.map(|added| added.pet)
@@ -52,7 +51,6 @@ pub(crate) fn read_outcome<T>(result: &Result<T, StoreFailure>) -> Outcome {
         Ok(_) => Success,
         Err(StoreFailure::Unavailable(_)) => Unavailable,
         Err(StoreFailure::Timeout) => Timeout,
-        Err(StoreFailure::Overloaded) => Overloaded,
         Err(error) => panic!("{error:?}"),
     }
 }
@@ -63,7 +61,6 @@ pub(crate) fn add_outcome(result: &Result<Pet, AddPetError>) -> Outcome {
         Err(AddPetError::Store(StoreFailure::OutcomeUnknown(_))) => Unknown,
         Err(AddPetError::Store(StoreFailure::Unavailable(_))) => Unavailable,
         Err(AddPetError::Store(StoreFailure::Timeout)) => Timeout,
-        Err(AddPetError::Store(StoreFailure::Overloaded)) => Overloaded,
         Err(error) => panic!("{error:?}"),
     }
 }

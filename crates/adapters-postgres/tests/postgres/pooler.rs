@@ -5,16 +5,18 @@ use std::{sync::Arc, time::Duration};
 use animal_store_adapters_postgres::{PgStorage, PostgresSettings};
 use animal_store_app::{
     pet_repository_contract,
-    ports::{AddPet, PetRepository},
-    test_support::new_pet,
+    ports::{AddPet, BulkStorage, PetRepository},
+    test_support::{new_pet, stored_pets},
 };
 use animal_store_domain::{Pet, PetStatus};
 use animal_store_test_servers::{PgBouncer, PgDatabase, PostgresServer};
 use tokio::task::JoinSet;
 
 use crate::{
+    bulk_fixture::{bulk_with, record},
     outcomes::adds_and_finds,
     pooled::{Pooled, pooling},
+    sql_session::SqlSession,
     store::{Store, endpoint, parts, settings, start_storage},
 };
 
@@ -75,4 +77,39 @@ async fn a_pooler_in_session_mode_needs_no_setting() {
     let added = adds_and_finds(&store.repository).await;
     assert_eq!(store.repository.list(added.new_pet().status(), None, 10).await.expect("a list"), [added]);
     store.storage.readiness().check().await.expect("ready");
+}
+
+/// With one connection, an open transaction would block everything else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dropped_read_leaves_no_transaction_open() {
+    let pooled = Pooled::with(1, pooling()).await;
+    let repository = pooled.repository();
+    let added = adds_and_finds(&repository).await;
+    let observer = SqlSession::at(&pooled.server.url("postgres")).await;
+    for _ in 0..20 {
+        observer.lock().await;
+        let reader = Arc::clone(&repository);
+        let read = tokio::spawn(async move { reader.list(None, None, 10).await });
+        observer.wait_for_table_locks(1).await;
+        read.abort();
+        assert!(read.await.expect_err("it was dropped").is_cancelled());
+        observer.unlock().await;
+        assert_eq!(repository.find(added.id()).await.expect("found").as_ref(), Some(&added));
+    }
+    pooled.leaves_nothing_behind().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bulk_access_through_a_pooler_leaves_nothing_behind() {
+    let pooled = Pooled::with(3, pooling()).await;
+    let bulk = bulk_with(&pooled.url(), pooling());
+    bulk.check_writable().await.expect("writable");
+    bulk.add_pets(stored_pets([7, 8])).await.expect("added");
+    bulk.add_idempotency_records(vec![record("1", 7, Duration::from_hours(1))]).await.expect("added");
+    let snapshot = bulk.snapshot().await.expect("a snapshot");
+    bulk.add_pets(stored_pets([9])).await.expect("added");
+    assert_eq!(snapshot.pets(None, 10).await.expect("pets"), stored_pets([7, 8]));
+    assert_eq!(snapshot.idempotency_records(None, 10).await.expect("records").len(), 1);
+    drop(snapshot);
+    pooled.leaves_nothing_behind().await;
 }

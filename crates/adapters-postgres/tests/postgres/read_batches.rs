@@ -1,13 +1,11 @@
-//! Which reads share a statement, and which reads are never sent.
+//! Which reads share a statement.
 
 use animal_store_domain::PetStatus;
-use tokio::time::timeout;
 
 use crate::{
     explain::one_connection,
-    outcomes::PROMPT,
-    read_fixture::{Get, KINDS, List, Read, ReadFixture, Response, ids, pet, pets},
-    store::{in_both_modes, settings},
+    read_fixture::{Get, KINDS, List, Read, ReadFixture, Response, ids, pets},
+    store::in_both_modes,
 };
 
 /// The ids in the response.
@@ -30,31 +28,15 @@ async fn row_counts(fixture: &mut ReadFixture) -> Vec<usize> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reads_that_wait_for_a_response_share_the_next_statement() {
+async fn reads_that_wait_for_a_response_share_the_next_statement_up_to_500_rows() {
     in_both_modes(&one_connection(), async |settings| {
-        let mut fixture = ReadFixture::with(settings, pets(300)).await;
+        let mut fixture = ReadFixture::with(settings, pets(1000)).await;
         for kind in KINDS {
-            let reads = numbered(kind, 2..=250);
+            let reads = numbered(kind, 2..=602);
             let responses = fixture.read_together(kind, &reads).await;
             for (read, response) in reads.iter().zip(responses) {
                 assert_eq!(response.expect("a response"), fixture.expected(*read), "{read:?}");
             }
-            assert_eq!(row_counts(&mut fixture).await, [1, 249], "{kind:?}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_has_at_most_500_rows() {
-    in_both_modes(&one_connection(), async |settings| {
-        let mut fixture = ReadFixture::with(settings, pets(1000)).await;
-        for kind in KINDS {
-            fixture
-                .read_together(kind, &numbered(kind, 2..=602))
-                .await
-                .iter()
-                .for_each(|read| drop(response_ids(read)));
             assert_eq!(row_counts(&mut fixture).await, [1, 500, 101], "{kind:?}");
         }
         for status in [None, Some(PetStatus::Pending)] {
@@ -76,26 +58,6 @@ async fn equal_gets_share_a_row() {
         let responses = fixture.read_together(Get(1), &[Get(2), Get(3), Get(2), Get(4), Get(2)]).await;
         assert_eq!(responses.iter().map(response_ids).collect::<Vec<_>>(), [[2], [3], [2], [4], [2]]);
         assert_eq!(fixture.statement_ids().await, [vec![1], vec![2, 3, 4]]);
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_in_flight_does_not_hold_up_gets() {
-    in_both_modes(&settings(), async |settings| {
-        let slow = pet(200, "slow", Some(PetStatus::Pending));
-        let fixture = ReadFixture::with(settings, [pets(199), vec![slow]].concat()).await;
-        for list in [List(None, 100, 100), List(Some(PetStatus::Pending), 100, 100)] {
-            fixture.hold().await;
-            let held = fixture.begin(list);
-            fixture.wait_for_held(1).await;
-            for id in 1..=20 {
-                let get = timeout(PROMPT, fixture.begin(Get(id))).await.expect("a get on the other connection");
-                assert_eq!(response_ids(&get), [id]);
-            }
-            fixture.release().await;
-            assert_eq!(held.await.expect("a list"), fixture.expected(list));
-        }
     })
     .await;
 }

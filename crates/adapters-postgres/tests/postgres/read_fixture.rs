@@ -173,20 +173,6 @@ impl ReadFixture {
         timeout(TEST_TIMEOUT, join_all(batch)).await.expect("responses")
     }
 
-    /// Makes statements that read a slow pet wait, until [`release`](Self::release).
-    pub(crate) async fn hold(&self) {
-        self.observer.run("SELECT pg_advisory_lock(1)").await;
-    }
-
-    pub(crate) async fn release(&self) {
-        self.observer.run("SELECT pg_advisory_unlock(1)").await;
-    }
-
-    /// Waits until this number of statements wait for [`release`](Self::release).
-    pub(crate) async fn wait_for_held(&self, expected: usize) {
-        self.observer.wait_for_locks("advisory", expected).await;
-    }
-
     /// Returns the statements that have read rows since the last call, in the order of their commits.
     pub(crate) async fn statements(&mut self) -> Vec<Statement> {
         self.observer.run("NOTIFY rows, 'end'").await;

@@ -4,37 +4,11 @@ use std::sync::Arc;
 
 use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_app::ports::PetRepository;
-use futures_util::future::join_all;
 
 use crate::{
-    fixture::Fixture,
-    outcomes::{Success, Timeout, Unavailable, eventually, find, read_outcome},
-    store::{ProxiedStore, few_seconds, in_both_modes, settings},
+    outcomes::{Success, Timeout, eventually, find, read_outcome},
+    store::{ProxiedStore, few_seconds},
 };
-
-/// Diesel does not distinguish the end of a statement by the server from other failures.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_that_the_server_ends_in_time_costs_no_connection() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::with(settings).await;
-        let repository = &fixture.store.repository;
-        assert_eq!(
-            join_all([find(repository, 1), find(repository, 1)]).await.iter().map(read_outcome).collect::<Vec<_>>(),
-            [Success; 2]
-        );
-        fixture.observer.wait_for_backends(5).await;
-        let backends = fixture.observer.backends().await;
-        fixture.observer.lock().await;
-        let (found, ()) = tokio::join!(find(repository, 1), fixture.observer.cancel_waiting("relation", 1));
-        assert!([Timeout, Unavailable].contains(&read_outcome(&found)), "{found:?}");
-        fixture.observer.unlock().await;
-        for _ in 0..10 {
-            assert_eq!(read_outcome(&find(repository, 1).await), Success);
-        }
-        assert_eq!(fixture.observer.backends().await, backends);
-    })
-    .await;
-}
 
 /// The proxy holds the response with this pet, and all later responses on its connection.
 async fn with_a_held_response(connections_per_worker: usize) -> (ProxiedStore, i64) {

@@ -51,19 +51,12 @@ fn raise(code: &str, message: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_violates_a_constraint_fails_alone() {
+async fn a_row_that_violates_a_constraint_or_is_refused_at_commit_fails_alone() {
     in_both_modes(&settings(), async |settings| {
         let fixture = Fixture::with(settings).await;
         fixture.observer.run("ALTER TABLE pets ADD CONSTRAINT no_bad_ones CHECK (name <> 'bad')").await;
         fails_alone(&fixture, "SQLSTATE 23514, table pets, constraint no_bad_ones").await;
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_is_refused_at_commit_fails_alone() {
-    in_both_modes(&settings(), async |settings| {
-        let fixture = Fixture::with(settings).await;
+        fixture.observer.run("DELETE FROM pets; ALTER TABLE pets DROP CONSTRAINT no_bad_ones").await;
         fixture.trigger_at_commit(&raise("23514", "at commit")).await;
         fails_alone(&fixture, "at commit (SQLSTATE 23514)").await;
     })
@@ -72,8 +65,9 @@ async fn a_row_that_is_refused_at_commit_fails_alone() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_other_failure_is_that_of_the_whole_batch() {
-    // Disk full, exception of a trigger, insufficient privilege, completion unknown.
-    for (code, outcome) in [("53100", Unavailable), ("P0001", Unavailable), ("42501", Unavailable), ("40003", Unknown)]
+    // Disk full, exception of a trigger, insufficient privilege, cancelled statement, completion unknown.
+    for (code, outcome) in
+        [("53100", Unavailable), ("P0001", Unavailable), ("42501", Unavailable), ("57014", Timeout), ("40003", Unknown)]
     {
         let fixture = Fixture::new().await;
         fixture.trigger(&raise(code, "all")).await;
@@ -81,15 +75,6 @@ async fn any_other_failure_is_that_of_the_whole_batch() {
         fixture.trigger_at_commit(&raise(code, "all")).await;
         fails_together(&fixture, outcome).await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancelled_statement_is_a_timeout() {
-    let fixture = Fixture::new().await;
-    fixture
-        .trigger("IF NEW.name = 'bad' THEN PERFORM pg_cancel_backend(pg_backend_pid()); PERFORM pg_sleep(9); END IF")
-        .await;
-    fails_together(&fixture, Timeout).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,6 +8,10 @@ use tokio_postgres::{AsyncMessage, Client, NoTls, SimpleQueryMessage};
 
 use crate::outcomes::eventually;
 
+/// Statements that wait for the lock of the table.
+const WAITING: &str = "pg_locks WHERE NOT granted AND relation = 'pets'::regclass \
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+
 pub(crate) struct SqlSession(Client);
 
 impl SqlSession {
@@ -66,9 +70,7 @@ impl SqlSession {
 
     /// Waits until this number of statements wait for the lock of the table.
     pub(crate) async fn wait_for_table_locks(&self, expected: usize) {
-        let waiting = "pg_locks WHERE NOT granted AND relation = 'pets'::regclass \
-            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-        self.wait_for_rows(waiting, expected).await;
+        self.wait_for_rows(WAITING, expected).await;
     }
 
     /// Waits until this number of statements wait for locks of this kind.
@@ -77,21 +79,11 @@ impl SqlSession {
         self.wait_for_rows(&format!("{activity} AND wait_event LIKE '{kind}'"), expected).await;
     }
 
-    /// Waits until a statement sleeps.
-    pub(crate) async fn wait_for_sleep(&self) {
-        let sleeping = "pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
-        self.wait_for_rows(sleeping, 1).await;
-    }
-
-    /// Waits for this number of statements that wait for a lock of this type, and ends them. Their error is that of the
-    /// statement timeout (SQLSTATE 57014).
-    pub(crate) async fn cancel_waiting(&self, lock: &str, expected: usize) {
-        let waiting = format!(
-            "pg_locks WHERE NOT granted AND locktype = '{lock}' \
-            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-        );
-        self.wait_for_rows(&waiting, expected).await;
-        self.column(&format!("SELECT pg_cancel_backend(pid) FROM {waiting}")).await;
+    /// Ends the statement that waits for the lock of the table. Its error is that of the statement timeout (SQLSTATE
+    /// 57014).
+    pub(crate) async fn cancel_waiting(&self) {
+        self.wait_for_table_locks(1).await;
+        self.column(&format!("SELECT pg_cancel_backend(pid) FROM {WAITING}")).await;
     }
 
     /// Returns the process ids of the server's processes for the storage.

@@ -1,4 +1,4 @@
-//! Starts without a database, or with one that refuses connections.
+//! Starts without a database, or with one that refuses connections or cannot store pets.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::{
         wait_until_ready,
     },
     sql_session::SqlSession,
-    store::{MARGIN, Store, endpoint, proxy_to, settings, start_storage},
+    store::{MARGIN, Store, endpoint, migrations, proxy_to, settings, start_storage},
 };
 
 fn not_required() -> PostgresSettings {
@@ -116,5 +116,23 @@ async fn over_a_frozen_connection_a_start_fails_in_time() {
         assert!(start.elapsed() < connect_timeout * 2 + MARGIN, "{stuck}: {:?}", start.elapsed());
         assert!(text.contains("no response in time"), "{text}");
         proxy.heal();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_cannot_store_every_name_is_refused() {
+    for encoding in ["LATIN1", "SQL_ASCII"] {
+        let database = PgDatabase::encoded(encoding);
+        let migrations = migrations(database.url());
+        for result in [migrations.run().await, migrations.pending().await] {
+            let error = result.expect_err("it is refused");
+            assert!(matches!(&error, MigrationError::Encoding(text) if text.contains(encoding)), "{error}");
+            assert!(error.is_final());
+        }
+        for settings in [settings(), not_required()] {
+            let text = reason(&start_error(database.url(), settings).await);
+            assert!(text.contains(encoding) && text.contains("UTF8"), "{text}");
+        }
+        assert_eq!(database.sql("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"), "0");
     }
 }

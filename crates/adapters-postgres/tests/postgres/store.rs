@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use animal_store_adapters_postgres::{
-    MigrationError, PgEndpoint, PgPetRepository, PgStorage, PostgresSettings, SchemaMode,
+    MigrationError, Migrations, PgEndpoint, PgPetRepository, PgStorage, PostgresSettings, SchemaMode,
 };
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::{FaultProxy, PgDatabase, PostgresServer};
@@ -76,6 +76,16 @@ pub(crate) fn endpoint(url: &str) -> PgEndpoint {
     PgEndpoint::parse(&url.into()).expect("a URL")
 }
 
+/// Adds an option to a URL.
+pub(crate) fn with_option(url: &str, option: &str) -> String {
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}{option}")
+}
+
+pub(crate) fn migrations(url: &str) -> Migrations {
+    Migrations::new(endpoint(url), Duration::from_secs(10))
+}
+
 /// Starts a storage that has no metrics.
 pub(crate) async fn start_storage(
     endpoint: PgEndpoint,
@@ -137,6 +147,15 @@ pub(crate) fn proxy_to(url: &str) -> (FaultProxy, String) {
     let proxy = FaultProxy::to(port);
     let url = format!("{user}@{}/{database}", proxy.address());
     (proxy, url)
+}
+
+/// Makes a call, and cuts the connections as soon as the proxy holds data.
+pub(crate) async fn cut_when_held<T>(proxy: &FaultProxy, call: impl Future<Output = T>) -> T {
+    let meanwhile = async {
+        eventually("something is held", async || proxy.held() > 0).await;
+        proxy.cut();
+    };
+    join(call, meanwhile).await.0
 }
 
 /// Scheme and user, port, and database of a URL.

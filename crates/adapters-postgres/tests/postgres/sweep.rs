@@ -13,6 +13,7 @@ use animal_store_test_servers::PgDatabase;
 
 use crate::{
     keyed::{Conflict, New, Replayed, add_keyed},
+    metrics::metric,
     outcomes::{PROMPT, Unavailable, eventually, wait_for_outcome},
     sql_session::SqlSession,
     store::{ProxiedStore, Store, in_both_modes, settings},
@@ -31,13 +32,8 @@ async fn records(session: &SqlSession, count: usize, end: &str) {
 
 const EXPIRED: &str = "now() - interval '1 second' * n";
 
-async fn wait_for_records(session: &SqlSession, expected: usize) {
-    let what = format!("{expected} records");
-    eventually(&what, async || session.count("idempotency_keys").await == expected).await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_expired_records_are_found_by_the_index_and_deleted_and_no_others() {
+async fn all_expired_records_are_found_by_the_index_deleted_and_counted_and_no_others() {
     in_both_modes(&sweeping(), async |settings| {
         let database = PgDatabase::new();
         let store = Store::at(database.url(), settings).await;
@@ -49,9 +45,11 @@ async fn all_expired_records_are_found_by_the_index_and_deleted_and_no_others() 
         records(&observer, 3500, EXPIRED).await;
         // More records with the same expiry than one batch of the sweep deletes.
         records(&observer, 2500, "now() - interval '1 hour'").await;
-        wait_for_records(&observer, 20).await;
+        observer.wait_for_rows("idempotency_keys", 20).await;
         records(&observer, 1, EXPIRED).await;
-        wait_for_records(&observer, 20).await;
+        observer.wait_for_rows("idempotency_keys", 20).await;
+        let swept = "swept_idempotency_keys_total";
+        eventually("they are counted", async || metric(&store.registry, swept) == 6001).await;
         // A session reports its statistics at its end.
         drop(store);
         observer.wait_for_backends(0).await;
@@ -79,7 +77,7 @@ async fn the_next_batch_continues_after_the_last_one_however_the_database_writes
         let trigger = "AFTER DELETE ON idempotency_keys REFERENCING OLD TABLE AS deleted EXECUTE FUNCTION note()";
         observer.run(&format!("CREATE TRIGGER note {trigger}")).await;
         records(&observer, 2500, EXPIRED).await;
-        wait_for_records(&observer, 0).await;
+        observer.wait_for_rows("idempotency_keys", 0).await;
         let sweeps = observer.column("SELECT DISTINCT pid FROM fixture WHERE records > 0").await.len();
         assert_eq!(sweeps, 1, "{zone}");
         drop(store);
@@ -95,9 +93,9 @@ async fn locked_records_are_skipped_until_they_are_unlocked() {
     locking.run("BEGIN; SELECT FROM idempotency_keys FOR UPDATE").await;
     eventually("all expired", async || observer.count("idempotency_keys WHERE expires_at > now()").await == 0).await;
     records(&observer, 1500, "now() - interval '1 microsecond'").await;
-    wait_for_records(&observer, 1200).await;
+    observer.wait_for_rows("idempotency_keys", 1200).await;
     locking.run("COMMIT").await;
-    wait_for_records(&observer, 0).await;
+    observer.wait_for_rows("idempotency_keys", 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -119,7 +117,7 @@ async fn after_any_failure_sweeps_go_on() {
         proxied.observer.run("DROP TRIGGER refuse ON idempotency_keys").await;
         assert_eq!(proxied.observer.count("idempotency_keys").await, 10);
         proxied.proxy.heal();
-        wait_for_records(&proxied.observer, 0).await;
+        proxied.observer.wait_for_rows("idempotency_keys", 0).await;
     })
     .await;
 }
@@ -158,5 +156,5 @@ async fn while_records_are_swept_every_new_pet_is_stored_once() {
     }
     assert_eq!(observer.count("pets").await, new);
     assert_eq!(observer.count("(SELECT DISTINCT id FROM pets) pets").await, new);
-    wait_for_records(&observer, 0).await;
+    observer.wait_for_rows("idempotency_keys", 0).await;
 }

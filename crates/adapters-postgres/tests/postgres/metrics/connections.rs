@@ -1,6 +1,11 @@
 //! Metrics of connections.
 
+use std::time::Duration;
+
+use animal_store_adapters_postgres::PostgresSettings;
+
 use super::*;
+use crate::{fixture::begin_to_find, store::ServedStore};
 
 /// Numbers of connections that are connecting, connected and unavailable, and of reconnects.
 pub(crate) fn connections(registry: &Registry, purpose: &str) -> [u64; 4] {
