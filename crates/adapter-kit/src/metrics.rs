@@ -1,6 +1,7 @@
 //! Families of metrics.
 //!
-//! Every handle is made when an adapter starts: each series exists from then on, and no request needs a lookup by labels.
+//! Every handle is made when an adapter starts: each series exists from then on, and no request needs a lookup by
+//! labels.
 
 use std::sync::atomic::AtomicU64;
 

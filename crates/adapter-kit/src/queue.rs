@@ -113,8 +113,8 @@ pub fn queue<R: Request>(capacity: usize, metrics: QueueMetrics) -> (Sender<R>, 
 }
 
 impl<R: Request> Sender<R> {
-    /// Sends a request and waits for its response. If `timeout` passes while it is in the queue, it is never taken. After
-    /// it was taken, the wait ends after `timeout` and `outcome_timeout`.
+    /// Sends a request and waits for its response. If `timeout` passes while it is in the queue, it is never taken.
+    /// After it was taken, the wait ends after `timeout` and `outcome_timeout`.
     ///
     /// # Errors
     /// See [`SendError`].

@@ -2,9 +2,9 @@
 
 /// Versions of the migrations of a program, compared with those that a storage records.
 ///
-/// Diesel records the version of a migration: the name of its folder up to the first `_`, without `-`. A folder is named
-/// `0001-expand_…` or `0001-contract_…`, so that an older program can derive from the version whether a migration only
-/// expanded the schema, which is harmless, or contracted it.
+/// Diesel records the version of a migration: the name of its folder up to the first `_`, without `-`. A folder is
+/// named `0001-expand_…` or `0001-contract_…`, so that an older program can derive from the version whether a migration
+/// only expanded the schema, which is harmless, or contracted it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaComparison {
     /// Migrations of this program that are not recorded, in their order.

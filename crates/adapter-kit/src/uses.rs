@@ -5,8 +5,8 @@
 //!
 //! **Invariant.** Each worker has a recorder with a lock of its own, which otherwise only the writer takes, once in an
 //! interval. In each interval, and once more after the last recorder is dropped, the writer writes the notes of
-//! all workers in one batch. After a failed write, the uses stay pending for the next one, up to a bound, and the failure
-//! is logged once.
+//! all workers in one batch. After a failed write, the uses stay pending for the next one, up to a bound, and the
+//! failure is logged once.
 //!
 //! **Proof.** `tests.rs`; the contract suite `api_key_uses` of each adapter.
 
@@ -90,9 +90,9 @@ struct Writer<S> {
 }
 
 impl ApiKeyUseRecord {
-    /// Starts the writer, which writes once in an interval, and registers its metrics. `max_keys`: maximum number of keys
-    /// of each kind in a recorder, and in the writer. The handle resolves after the last recorder and the last clone of
-    /// this value are dropped, and the last uses are written or have failed.
+    /// Starts the writer, which writes once in an interval, and registers its metrics. `max_keys`: maximum number of
+    /// keys of each kind in a recorder, and in the writer. The handle resolves after the last recorder and the last
+    /// clone of this value are dropped, and the last uses are written or have failed.
     ///
     /// # Panics
     /// Outside of a tokio runtime.

@@ -5,8 +5,8 @@
 //!
 //! **Invariant.** At most one `add` per idempotency key inserts a pet, and its record and its pet are stored by one
 //! statement. While a key is in flight, from an `add` until its outcome is known, a second `add` waits within its
-//! timeout: in this process until the key is free, and for another process by retries, because PostgreSQL has locked the
-//! record. Each kind of create has its own queue and connection.
+//! timeout: in this process until the key is free, and for another process by retries, because PostgreSQL has locked
+//! the record. Each kind of create has its own queue and connection.
 //!
 //! **Proof.** `tests/postgres/keyed_outcome.rs` (lost connections), `keyed_storm.rs` (two processes, failing links),
 //! `keyed_busy.rs` (keys in flight), `keyed_locks.rs` (locked records), `add_plans.rs` (EXPLAIN).

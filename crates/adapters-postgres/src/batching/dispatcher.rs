@@ -18,8 +18,8 @@ use crate::{
     metrics::{ConnectionMetrics, ConnectionState, Count, KindMetrics},
 };
 
-/// After this time, the next batch leaves on another connection. A batch takes less, unless PostgreSQL or the connection
-/// is slow. Several batches in flight at any time would be smaller, and so cost more.
+/// After this time, the next batch leaves on another connection. A batch takes less, unless PostgreSQL or the
+/// connection is slow. Several batches in flight at any time would be smaller, and so cost more.
 const SLOW: Duration = Duration::from_millis(5);
 
 /// Owns a connection, replaces it if necessary, and executes batches on it, one at a time.

@@ -44,8 +44,8 @@ pub(super) fn plain() -> (String, Vec<Type>) {
     (statement, COLUMNS.map(|(_, array)| array).to_vec())
 }
 
-/// Inserts the records, then the pets of new records. Every process locks records in the same order, so that no two wait
-/// for each other.
+/// Inserts the records, then the pets of new records. Every process locks records in the same order, so that no two
+/// wait for each other.
 pub(super) fn keyed(settings: &PostgresSettings) -> (String, Vec<Type>) {
     let columns = [COLUMNS.as_slice(), &RECORD_COLUMNS].concat();
     let (pet, given) = (column_names(&COLUMNS), unnest(&columns));

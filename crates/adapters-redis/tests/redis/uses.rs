@@ -16,7 +16,8 @@ use crate::{
 
 const REQUESTS: &str = "shop:v1:uses:request";
 
-/// Notes a request of these keys, and waits until the writer has ended. Returns the numbers of writes and failed writes.
+/// Notes a request of these keys, and waits until the writer has ended. Returns the numbers of writes and failed
+/// writes.
 pub(crate) async fn note(keys: &Keys, ids: &[&str]) -> [u64; 2] {
     let mut metrics = Registry::default();
     let (uses, writer_end) = keys.uses(&mut metrics);

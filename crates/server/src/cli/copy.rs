@@ -76,8 +76,8 @@ pub(super) fn back_up(args: &BackupArgs, config: Config) -> anyhow::Result<()> {
     })
 }
 
-/// Reads a configuration file, or makes the configuration of an SQLite file. The environment is ignored: it would change
-/// both sides.
+/// Reads a configuration file, or makes the configuration of an SQLite file. The environment is ignored: it would
+/// change both sides.
 fn load(path: &Path) -> anyhow::Result<Config> {
     let sources = if path.extension().is_some_and(|extension| extension == "toml") {
         Sources { file: Some(path.to_owned()), ..Sources::default() }

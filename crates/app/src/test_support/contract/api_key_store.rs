@@ -1,5 +1,5 @@
-//! The contract of [`ApiKeyStore`], and of a directory that follows the store. The unit tests of `ApiKeyChange` have the
-//! rules of the changes.
+//! The contract of [`ApiKeyStore`], and of a directory that follows the store. The unit tests of `ApiKeyChange` have
+//! the rules of the changes.
 #![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
 
 use std::{
@@ -117,7 +117,8 @@ pub async fn an_empty_store_lists_nothing(keys: Keys) {
     assert_eq!(keys.find("token-a").await, None);
 }
 
-/// The result has the key and the time of the store. The directory finds it even if it was queried for the token before.
+/// The result has the key and the time of the store. The directory finds it even if it was queried for the token
+/// before.
 pub async fn an_added_key_is_found_and_listed(keys: Keys) {
     assert_eq!(keys.find("token-a").await, None);
     let before = SystemTime::now();

@@ -48,7 +48,8 @@ fn the_location_leads_to_the_pet() {
 fn a_name_is_kept_exactly_and_an_escaped_one_decoded() {
     let app = TestApp::start();
 
-    // Composed and decomposed letters are different names. The scalar values count, not the characters of their escapes.
+    // Composed and decomposed letters are different names. The scalar values count, not the characters of their
+    // escapes.
     let (escaped, longest) = (format!("\"{}\"", r"\ud83d\uDE3A".repeat(255)), "\u{1f63a}".repeat(255));
     for (written, name) in [
         ("\" e\u{301}\u{212b}\u{202e}\u{feff} \"", " e\u{301}\u{212b}\u{202e}\u{feff} "),
