@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from observe.dashboard import Panel
-from observe.prometheus import Prometheus, QueryError, Series
+from observe.prometheus import Panel, Prometheus, Series
 
 METRIC = re.compile(r"\b(up|process_\w+|animal_store_\w+)(\{[^}]*\})?")
 ALTERNATIVES = re.compile(r'=~"([^"]*\|[^"]*)"')
@@ -55,14 +54,15 @@ def scrapes(prometheus: Prometheus, at: float) -> Iterator[str]:
         yield f"scrapes of {series.labels['instance']} failed"
 
 
-def panel(panel: Panel, series: list[list[Series]]) -> Iterator[str]:
-    """A query of the panel has no data, or its legend names a label that a series does not have."""
-    for target, found in zip(panel.targets, series):
+def panel(prometheus: Prometheus, panel: Panel, series: list[list[Series]]) -> Iterator[str]:
+    """A query of the panel has no data, or names something that does not exist."""
+    for (expression, legend), found in zip(panel.targets.items(), series):
         if not any(each.points for each in found):
-            yield f"panel {panel.title}: no data for {target.expression}"
-        for label in re.findall(r"\{\{\s*(\w+)\s*\}\}", target.legend):
+            yield f"panel {panel.title}: no data for {expression}"
+        for label in re.findall(r"\{\{\s*(\w+)\s*\}\}", legend):
             if any(label not in each.labels for each in found):
-                yield f"panel {panel.title}: a series has no label {label}: {target.expression}"
+                yield f"panel {panel.title}: a series has no label {label}: {expression}"
+        yield from selectors(prometheus, f"panel {panel.title}", expression)
 
 
 def selectors(prometheus: Prometheus, subject: str, expression: str) -> Iterator[str]:

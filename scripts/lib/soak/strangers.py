@@ -4,10 +4,9 @@ import asyncio
 import contextlib
 import time
 
-from soak.client import Client
-from soak.creators import create_request
-from soak.http_client import Connection, Request
-from soak.timeline import Exchange
+from harness.client import Client
+from harness.creators import create_request
+from harness.http_client import Connection, Exchange, Request
 
 UNAUTHORIZED = frozenset({401})
 # Seconds of `http.head_timeout`, and what the response to it may take longer.
