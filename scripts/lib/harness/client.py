@@ -29,7 +29,6 @@ class Load:
     def __init__(self, instances: dict[str, Server], commands: KeyCommands, tokens: list[str], seed: int = 1):
         self.instances, self.commands, self.tokens, self.seed = instances, commands, tokens, seed
         self.reader_token: str | None = None  # of a key with the scope `read`
-        self.revoked_token: str | None = None  # of a key that is revoked during the load
         self.timeline = Timeline()
         self.journal = Journal(self.timeline)
         self.ledger = Ledger(random.Random(seed), instances)

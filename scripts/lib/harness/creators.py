@@ -1,7 +1,6 @@
 """Clients that create pets, with and without an Idempotency-Key."""
 
 import asyncio
-import json
 import time
 import uuid
 
@@ -93,23 +92,3 @@ async def replay(client: Client, create: Create) -> None:
     exchange = await attempt(client, create, create_request(create, client.token, operation="replay"))
     if exchange and exchange.response.headers.get("idempotency-replayed") != "true":
         client.violate("replay without Idempotency-Replayed", exchange)
-
-
-async def create_invalid(client: Client) -> None:
-    """Sends creates that must be refused: invalid members, malformed JSON, a key without the scope."""
-    load = client.load
-    while load.running:
-        create = load.ledger.new()
-        request = create_request(create, client.token, frozenset({400}), "invalid create")
-        request.uses = frozenset({"keys"})
-        match client.rng.randrange(4):
-            case 0:
-                request.body = json.dumps(create.members() | {"status": "eaten"}).encode()
-            case 1:
-                request.body = json.dumps({"name": create.name}).encode()
-            case 2:
-                request.body = request.body[:-1]
-            case 3:
-                request.token, request.expected = load.reader_token, frozenset({403})
-        await attempt(client, create, request)
-        await client.pause(0.3)

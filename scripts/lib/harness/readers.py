@@ -50,14 +50,6 @@ async def get(client: Client, identity: int, expected: frozenset, instance: str 
     return bool(pet)
 
 
-async def get_unknown(client: Client) -> None:
-    """Gets pets that do not exist, and unknown routes."""
-    while client.load.running:
-        target, uses = client.rng.choice((("/v1/pets/9223372036854775807", USES), ("/v1/dogs", frozenset({"keys"}))))
-        await client.send(Request("get unknown", "GET", target, frozenset({404}), uses, client.token))
-        await client.pause(0.5)
-
-
 async def list_pets(client: Client) -> None:
     while client.load.running:
         await list_once(client)

@@ -75,7 +75,7 @@ class Server:
         async with asyncio.timeout(timeout):
             return await self.process.wait()
 
-    def freeze(self) -> None:
+    async def freeze(self) -> None:
         """Suspends the process, then its children."""
         os.kill(self.pid, signal.SIGSTOP)
         self.frozen = [self.pid]
@@ -83,7 +83,7 @@ class Server:
             os.kill(child, signal.SIGSTOP)
             self.frozen.append(child)
 
-    def thaw(self) -> None:
+    async def thaw(self) -> None:
         for process in reversed(self.frozen):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGCONT)
@@ -91,7 +91,7 @@ class Server:
 
     async def discard(self) -> None:
         """Ends the process at once, whatever its state."""
-        self.thaw()
+        await self.thaw()
         if self.process and self.process.returncode is None:
             self.process.send_signal(self.last_signal)
             await self.process.wait()
@@ -127,11 +127,11 @@ class Postgres(Server):
         psql = [self.programs / "psql", "-d", self.url(database=database), "-qAtX", "-v", "ON_ERROR_STOP=1"]
         return await run(*psql, *commands)
 
-    async def terminate_sessions(self) -> None:
+    async def end_sessions(self) -> None:
         sessions = "pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
         await self.sql(f"SELECT pg_terminate_backend(pid) FROM {sessions}")
 
-    async def lock_pets(self, seconds: float, mode: str = "ACCESS EXCLUSIVE") -> None:
+    async def lock(self, seconds: float, mode: str = "ACCESS EXCLUSIVE") -> None:
         """Holds a lock of the table."""
         await self.sql(f"BEGIN; LOCK TABLE pets IN {mode} MODE", f"SELECT pg_sleep({seconds})", "COMMIT")
 

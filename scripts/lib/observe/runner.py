@@ -40,7 +40,6 @@ async def observe(folder: Path, program: Path, seconds: float) -> Results:
         await stage.start()
         load = Load(stage.instances, stage.commands, [await stage.commands.create(f"writer-{n}") for n in range(4)])
         load.reader_token = await stage.commands.create("reader", "--scopes", "read")
-        load.revoked_token = await stage.commands.create("revoked")
         for instance in stage.instances.values():
             await instance.start()
         await prometheus.start()

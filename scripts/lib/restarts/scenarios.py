@@ -145,7 +145,7 @@ async def locked_file(file: Path):
 
 @contextlib.asynccontextmanager
 async def locked_table(postgres: Postgres):
-    lock = asyncio.create_task(postgres.lock_pets(3, "EXCLUSIVE"))
+    lock = asyncio.create_task(postgres.lock(3, "EXCLUSIVE"))
     held = "SELECT count(*) FROM pg_locks WHERE relation = 'pets'::regclass AND mode = 'ExclusiveLock' AND granted"
     async with asyncio.timeout(START_TIMEOUT):
         while await postgres.sql(held) != "1\n":

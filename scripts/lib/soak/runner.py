@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness import creators, readers
 from harness.client import Client, Load, clients
+from harness.errors import be_refused
 from harness.ledger import Comparison, compare
 from harness.servers import Instance
 from soak import revocations, strangers
@@ -19,10 +20,9 @@ from soak.stages import FileStage, SharedStage
 
 PROGRESS = 10.0
 BEHAVIOURS = {
-    creators.create_without_key: 4, creators.create_with_key: 4, creators.create_invalid: 1,
-    readers.read_acknowledged: 5, readers.get_newest: 2, readers.follow: 2, readers.list_pets: 3, readers.walk: 1,
-    readers.get_unknown: 1, strangers.use_wrong_tokens: 1, strangers.read_slowly: 2, strangers.vanish: 2,
-    strangers.send_nothing: 2, revocations.revoke_keys: 1,
+    creators.create_without_key: 4, creators.create_with_key: 4, be_refused: 2, readers.read_acknowledged: 5,
+    readers.get_newest: 2, readers.follow: 2, readers.list_pets: 3, readers.walk: 1, strangers.read_slowly: 2,
+    strangers.vanish: 2, strangers.send_nothing: 2, revocations.revoke_keys: 1,
 }
 
 

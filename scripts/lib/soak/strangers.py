@@ -1,4 +1,4 @@
-"""Clients with invalid API keys, and clients that do not read, do not send, or vanish."""
+"""Clients that do not read, do not send, or vanish."""
 
 import asyncio
 import contextlib
@@ -8,25 +8,8 @@ from harness.client import Client
 from harness.creators import create_request
 from harness.http_client import Connection, Exchange, Request
 
-UNAUTHORIZED = frozenset({401})
 # Seconds of `http.head_timeout`, and what the response to it may take longer.
 HEAD_TIMEOUT, LATENESS = 5.0, 2.0
-
-
-async def use_wrong_tokens(client: Client) -> None:
-    """Sends tokens that belong to no key, malformed ones, and none, and creates with them."""
-    while client.load.running:
-        lookup = f"unknown-{client.rng.randrange(10**12)}"
-        token, uses = client.rng.choice(
-            ((lookup, {"keys"}), ("animalstore_wrongchecksum", {"keys"}), ("two words", set()), (None, set()))
-        )
-        if client.rng.random() < 0.5:
-            request = create_request(client.load.ledger.new(), token, UNAUTHORIZED, "wrong token")
-        else:
-            request = Request("wrong token", "GET", "/v1/pets", UNAUTHORIZED, frozenset(), token)
-        request.uses, request.create = frozenset(uses), None  # no attempt: it can have no effect
-        await client.send(request)
-        await client.pause(0.3)
 
 
 async def connect(client: Client, **options) -> Connection:
