@@ -84,6 +84,6 @@ apt-get install -y -qq --no-install-recommends ${missing_packages[*]}")
     # These packages start servers on well-known ports if systemd is running.
     for command in prometheus haproxy nginx caddy; do
         [[ ! -d /run/systemd/system || " ${missing_packages[*]} " != *" $command "* ]] ||
-            ${sudo}systemctl disable --now --quiet "$command"
+            bash -c "${sudo}systemctl disable --now --quiet $command"
     done
 }
