@@ -72,14 +72,13 @@ async fn serve(
 async fn start_and_run(
     mut config: Config,
     options: &Options,
-    manager: ServiceManager,
+    mut manager: ServiceManager,
     dropped_log_lines: Counter,
     signals: &Signals,
 ) -> anyhow::Result<()> {
     let limits = &mut config.http.limits;
     reserve_files(limits, config.storage.connections(limits.workers))?;
-    let is_managed = manager.is_present();
-    let ServiceManager { socket, notifier } = manager;
+    let (is_managed, socket) = (manager.is_present(), manager.socket.take());
     let shutdown_timeout = config.shutdown.timeout;
     let mut quickstart = Quickstart::new(&config, options);
     let start = async {
@@ -110,14 +109,14 @@ async fn start_and_run(
         application = start => application.map(Some),
     };
     let Ok(Some(application)) = started else {
-        notifier.stopping(shutdown_timeout);
+        manager.stopping(shutdown_timeout);
         quickstart.withdraw().await;
         return started.map(drop);
     };
-    notifier.ready(application.address());
+    manager.ready(application.address());
     let stop = async {
         let request = signals.first().await;
-        notifier.stopping(shutdown_timeout);
+        manager.stopping(shutdown_timeout);
         request
     };
     application.run_until(stop, signals.second()).await
