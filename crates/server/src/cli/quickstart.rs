@@ -84,13 +84,15 @@ impl Quickstart {
             KeysConfig::Redis(_) => return Ok(()),
         };
         let kept = if let StorageConfig::Sqlite(_) = config.storage { "Pets and API keys" } else { "API keys" };
-        let (path, program) = (sqlite.path.display().to_string(), options.program(&sqlite.path));
-        let for_root = || if is_managed { as_service_user() } else { String::new() };
+        let path = sqlite.path.display().to_string();
+        let program = if is_managed { as_service_user() } else { String::new() } + &options.program(&sqlite.path);
         let mut advice = format!("To create an API key: {program} keys create --label NAME");
         let store = wiring::sqlite_api_key_store(sqlite, file).await?;
         match store.list().await {
             Ok(keys) if keys.is_empty() => {
-                if let Some(id) = self.create_first_key(store).await? {
+                if self.prints
+                    && let Some(id) = self.create_first_key(store).await?
+                {
                     advice = format!("The key below stays valid. To revoke it: {program} keys revoke {id}");
                 } else {
                     let listen = config.http.listen;
@@ -99,7 +101,7 @@ impl Quickstart {
                         "{path} has no API key, and other machines can connect to {listen} (http.listen): create a key \
                          first, with {program} keys create --label NAME"
                     );
-                    let command = format!("{}{program} keys create --label NAME", for_root());
+                    let command = format!("{program} keys create --label NAME");
                     tracing::warn!(
                         command,
                         "there is no API key: every request gets 401 until this command creates one"
@@ -109,7 +111,7 @@ impl Quickstart {
             Ok(_) => {}
             // The other keys are valid.
             Err(StoreFailure::Corrupt(cause)) => {
-                let command = format!("{}{program} keys revoke ID", for_root());
+                let command = format!("{program} keys revoke ID");
                 tracing::warn!(reason = %cause, command, "an API key is not valid: this command revokes it");
             }
             Err(error) => return Err(error.into()),
@@ -118,12 +120,8 @@ impl Quickstart {
         Ok(())
     }
 
-    /// Returns `None` if it cannot be printed, if the file had keys before, or if another process has just added the
-    /// first one.
+    /// Returns `None` if the file had keys before, or if another process has just added the first one.
     async fn create_first_key(&mut self, store: Arc<SqliteApiKeyStore>) -> anyhow::Result<Option<ApiKeyId>> {
-        if !self.prints {
-            return Ok(None);
-        }
         let id = ApiKeyId::from_random(&random_bits()?);
         let key = ApiKey { id: id.clone(), label: ApiKeyLabel::parse("quickstart")?, scopes: Scopes::ALL };
         let token = ApiToken::from_random(&random_bits()?);
