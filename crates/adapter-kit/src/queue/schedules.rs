@@ -97,9 +97,7 @@ async fn client(world: &Arc<World>, sender: &Sender<Create>, id: u32) {
             true
         }
         Err(StoreFailure::Timeout) if outcome_timeout.is_none() => false,
-        Err(StoreFailure::OutcomeUnknown(cause)) | Err(StoreFailure::Unavailable(cause))
-            if cause.to_string() == LOST =>
-        {
+        Err(StoreFailure::OutcomeUnknown(cause) | StoreFailure::Unavailable(cause)) if cause.to_string() == LOST => {
             assert!(disturbed, "a request is lost without a reason");
             true
         }
