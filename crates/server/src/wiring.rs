@@ -10,7 +10,7 @@ use animal_store_adapters_memory::MemoryApiKeyDirectory;
 use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyStore, RedisApiKeyUses};
 use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
-    Authenticate, CheckReadiness, CreatePet, GetPet, ListPets, NoteDeprecatedUse,
+    Authenticate, CheckReadiness, CreatePet, GetPet, ListPets,
     ports::{ApiKeyDirectory, ApiKeyStore, ApiKeyUses, NotReady, Readiness},
 };
 use async_trait::async_trait;
@@ -37,8 +37,7 @@ pub(crate) struct Adapters {
 /// The source of API keys.
 struct Keys {
     directory: Arc<dyn ApiKeyDirectory>,
-    /// Creates the record of uses of one worker.
-    new_uses: Box<dyn Fn() -> Arc<dyn ApiKeyUses> + Send + Sync>,
+    uses: Arc<dyn ApiKeyUses>,
     /// `None`: always ready.
     readiness: Option<Arc<dyn Readiness>>,
     /// See [`Adapters::uses_writer`].
@@ -55,22 +54,21 @@ pub(crate) async fn start(
     serves_get_pet: bool,
 ) -> anyhow::Result<(impl Fn() -> UseCases + Clone + Send + 'static, Adapters)> {
     let (pets, api_keys) = (storage.to_string(), keys.to_string());
-    let storage = Storage::start(storage, &mut file, registry).await?;
-    let keys = Keys::start(keys, &mut file, registry).await?;
+    let Storage { new_repository, readiness: storage_probe, writer } =
+        Storage::start(storage, &mut file, registry).await?;
+    let Keys { directory, uses, readiness: keys_probe, writer: uses_writer } =
+        Keys::start(keys, &mut file, registry).await?;
     file.register_metrics(registry);
     tracing::info!(pets, api_keys, "storage selected");
-    let readiness = CheckReadiness::new(storage.readiness, keys.readiness);
-    let adapters = Adapters { readiness, writer: storage.writer, uses_writer: keys.writer };
-    let new = Arc::new((keys.directory, keys.new_uses, storage.new_repository));
+    let adapters = Adapters { readiness: CheckReadiness::new(storage_probe, keys_probe), writer, uses_writer };
     let use_cases = move || {
-        let (directory, new_uses, new_repository) = &*new;
-        let (repository, uses) = (new_repository(), new_uses());
+        let repository = new_repository();
         UseCases {
-            authenticate: Authenticate::new(Arc::clone(directory), Arc::clone(&uses)),
+            authenticate: Authenticate::new(Arc::clone(&directory), Arc::clone(&uses)),
             list_pets: ListPets::new(Arc::clone(&repository)),
             create_pet: CreatePet::new(Arc::clone(&repository)),
             get_pet: serves_get_pet.then(|| GetPet::new(repository)),
-            note_deprecated_use: NoteDeprecatedUse::new(uses),
+            uses: Arc::clone(&uses),
         }
     };
     Ok((use_cases, adapters))
@@ -87,25 +85,19 @@ impl Keys {
                 Self {
                     readiness: Some(Arc::new(WeakProbe(Arc::downgrade(&directory)))),
                     directory,
-                    new_uses: Box::new(move || Arc::new(uses.recorder())),
+                    uses: Arc::new(uses),
                     writer: Some(tokio::spawn(async { _ = tokio::join!(writer_end, follower_end) })),
                 }
             }
             KeysConfig::Memory { tokens } => {
                 let directory = Arc::new(MemoryApiKeyDirectory::new(&tokens));
-                let uses = directory.clone();
-                Self { directory, new_uses: Box::new(move || uses.clone()), readiness: None, writer: None }
+                Self { uses: directory.clone(), directory, readiness: None, writer: None }
             }
             KeysConfig::Redis(redis) => {
                 let (uses, writer) = RedisApiKeyUses::start(redis.endpoint.clone(), &redis.directory, registry);
                 let directory = RedisApiKeyDirectory::connect(redis.endpoint, redis.directory, registry).await;
                 let directory = Arc::new(directory);
-                Self {
-                    readiness: Some(directory.clone()),
-                    directory,
-                    new_uses: Box::new(move || Arc::new(uses.recorder())),
-                    writer: Some(writer),
-                }
+                Self { readiness: Some(directory.clone()), directory, uses: Arc::new(uses), writer: Some(writer) }
             }
         })
     }
