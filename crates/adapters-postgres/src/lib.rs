@@ -14,12 +14,12 @@
 
 mod batching;
 mod bulk;
+mod checks;
 mod connection;
 mod creates;
 mod diagnosis;
 mod error;
 mod metrics;
-mod permissions;
 mod pet_repository;
 mod pet_row;
 mod readiness;

@@ -27,17 +27,9 @@ impl PgPetRepository {
     fn reads(&self) -> &[Batcher<Read>; 3] {
         self.reads.get_or_init(|| {
             let (postgres, metrics) = (&self.settings.postgres, &self.settings.metrics);
-            let (batchers, dispatchers) = batching::<ReadSession, 3>(
-                &self.settings,
-                [&metrics.gets, &metrics.lists, &metrics.lists_by_status],
-                postgres.max_waiting_reads,
-                &metrics.read_connections,
-                postgres.connections_per_worker,
-            );
-            for dispatcher in dispatchers {
-                tokio::spawn(dispatcher.run());
-            }
-            batchers
+            let kinds = [&metrics.gets, &metrics.lists, &metrics.lists_by_status];
+            let (capacity, connections) = (postgres.max_waiting_reads, postgres.connections_per_worker);
+            batching::<ReadSession, 3>(&self.settings, kinds, capacity, &metrics.read_connections, connections).0
         })
     }
 }

@@ -4,20 +4,19 @@ use animal_store_adapter_kit::queue::Request;
 use animal_store_app::ports::{NotReady, Readiness, StoreFailure};
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
-use tokio::time::timeout;
 use tokio_postgres::Client;
 
 use crate::{
     PostgresSettings,
-    batching::{BatchError, Batcher, Extent, Failure, NO_RESPONSE, READ_ONLY, Session, batching},
+    batching::{Batcher, Extent, Failure, READ_ONLY, Session, batching},
     connection::ConnectionSettings,
     creates::Creates,
-    error::ConnectionError,
+    error::{ConnectionError, within},
     metrics::KindMetrics,
 };
 
 /// Reads the table, and checks that it can be written. The statement is not prepared, so it works through any pooler.
-const PROBE: &str = "SELECT current_setting('transaction_read_only'), EXISTS (SELECT FROM pets)";
+const PROBE: &str = "SELECT current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM pets)";
 
 /// Probes in a batch share a response. More than wait at once are refused.
 const MAX_PROBES: usize = 1000;
@@ -40,10 +39,7 @@ impl PgReadiness {
     pub(crate) fn start(settings: ConnectionSettings, creates: &Arc<Creates>) -> Self {
         let [metrics] = KindMetrics::of(["probe"], &mut Registry::default());
         let connections = &settings.metrics.readiness_connections;
-        let ([probes], dispatchers) = batching::<ProbeSession, 1>(&settings, [&metrics], MAX_PROBES, connections, 1);
-        for dispatcher in dispatchers {
-            tokio::spawn(dispatcher.run());
-        }
+        let ([probes], _) = batching::<ProbeSession, 1>(&settings, [&metrics], MAX_PROBES, connections, 1);
         Self { probes, creates: Arc::downgrade(creates), settings }
     }
 }
@@ -86,15 +82,12 @@ impl Session for ProbeSession {
         probes: &[&Probe],
         settings: &ConnectionSettings,
     ) -> Result<Vec<Result<(), StoreFailure>>, Failure> {
-        let Ok(response) = timeout(settings.postgres.timeout, self.0.query_typed_one(PROBE, &[])).await else {
-            return Err(BatchError::Timeout.of(Extent::Connection(NO_RESPONSE)));
-        };
-        match response.and_then(|row| row.try_get::<_, String>(0)) {
-            Ok(read_only) if read_only == "on" => {
-                Err(BatchError::Unavailable("PostgreSQL is read-only".to_owned()).of(Extent::Connection(READ_ONLY)))
-            }
-            Ok(_) => Ok(probes.iter().map(|_| Ok(())).collect()),
-            Err(error) => Err(BatchError::Unavailable(settings.endpoint.locate(error).to_string()).of(Extent::Batch)),
+        let response = within(settings.postgres.timeout, self.0.query_typed_one(PROBE, &[])).await;
+        let is_read_only: Result<bool, _> = response.and_then(|row| Ok(row.try_get(0)?));
+        if is_read_only.map_err(|error| Failure::unchanged(error, Extent::Batch, settings))? {
+            let reason = "PostgreSQL is read-only".to_owned();
+            return Err(Failure { error: StoreFailure::Unavailable, reason, extent: Extent::Connection(READ_ONLY) });
         }
+        Ok(probes.iter().map(|_| Ok(())).collect())
     }
 }

@@ -1,5 +1,5 @@
 use animal_store_adapter_kit::queue::Request;
-use animal_store_app::ports::StoreFailure;
+use animal_store_app::ports::{Cause, StoreFailure};
 use tokio_postgres::Client;
 
 use crate::{
@@ -7,9 +7,6 @@ use crate::{
     connection::{ConnectionSettings, ConnectionTask},
     error::{ConnectionError, within},
 };
-
-/// Reason to replace a connection that does not respond: later responses would be delayed as well.
-pub(crate) const NO_RESPONSE: &str = "the server did not respond in time";
 
 /// Reason to replace a connection to a read-only server: after a fail-over, another server accepts writes.
 pub(crate) const READ_ONLY: &str = "the server is read-only";
@@ -61,7 +58,9 @@ pub(crate) trait Session: Sized + Send + 'static {
 
 /// A batch was not executed, or its outcome is unknown.
 pub(crate) struct Failure {
-    pub(crate) error: BatchError,
+    /// The error of each request, of this reason.
+    pub(crate) error: fn(Cause) -> StoreFailure,
+    pub(crate) reason: String,
     pub(crate) extent: Extent,
 }
 
@@ -74,32 +73,24 @@ pub(crate) enum Extent {
     Connection(&'static str),
 }
 
-/// The error of each request of a batch.
-#[derive(Clone)]
-pub(crate) enum BatchError {
-    Timeout,
-    Unavailable(String),
-    Corrupt(String),
-    OutcomeUnknown(String),
-}
-
-impl BatchError {
-    pub(crate) fn not_connected() -> Self {
-        Self::Unavailable("there is no connection to PostgreSQL".to_owned())
+impl Failure {
+    pub(crate) fn timeout(extent: Extent) -> Self {
+        Self { error: |_| StoreFailure::Timeout, reason: String::new(), extent }
     }
 
-    pub(crate) const fn of(self, extent: Extent) -> Failure {
-        Failure { error: self, extent }
-    }
-}
-
-impl From<BatchError> for StoreFailure {
-    fn from(error: BatchError) -> Self {
-        match error {
-            BatchError::Timeout => Self::Timeout,
-            BatchError::Unavailable(reason) => Self::Unavailable(reason.into()),
-            BatchError::Corrupt(cause) => Self::Corrupt(cause.into()),
-            BatchError::OutcomeUnknown(reason) => Self::OutcomeUnknown(reason.into()),
+    /// The failure of a batch that changed nothing. Without a response, it is about the connection.
+    pub(crate) fn unchanged(error: ConnectionError, extent: Extent, settings: &ConnectionSettings) -> Self {
+        if matches!(error, ConnectionError::NoResponse) {
+            return Self::timeout(Extent::Connection("the server did not respond in time"));
         }
+        Self { error: StoreFailure::Unavailable, reason: settings.endpoint.locate(error).to_string(), extent }
     }
+
+    pub(super) fn error(&self) -> StoreFailure {
+        (self.error)(self.reason.clone().into())
+    }
+}
+
+pub(super) fn not_connected() -> StoreFailure {
+    StoreFailure::Unavailable("there is no connection to PostgreSQL".into())
 }

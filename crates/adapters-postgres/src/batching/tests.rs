@@ -4,14 +4,12 @@ use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
     future::pending,
+    sync::Arc,
 };
 
 use futures_util::FutureExt;
 use prometheus_client::registry::Registry;
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
 use super::*;
@@ -118,7 +116,6 @@ impl World {
         let connection_metrics = &metrics.read_connections;
         let ([batcher], dispatchers) =
             batching::<Fake<CHANGES_PETS>, 1>(&settings, [&metrics.gets], 10, connection_metrics, connections);
-        let dispatchers = dispatchers.into_iter().map(|dispatcher| tokio::spawn(dispatcher.run())).collect();
         Self { batcher, settings, schema, dispatchers }
     }
 

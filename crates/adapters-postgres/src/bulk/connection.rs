@@ -7,8 +7,10 @@ use tokio_postgres::{
 
 use crate::{
     PgEndpoint, PostgresSettings,
+    checks::problems,
     connection::ConnectionTask,
     error::{ConnectionError, within},
+    pet_row::Array,
 };
 
 /// A parameter of a statement.
@@ -42,11 +44,23 @@ impl BulkConnection {
         self.within_timeout(self.client.query_typed(sql, parameters)).await
     }
 
-    /// Runs a statement without a result. Returns the number of rows that it wrote, or `None` if a unique index has one
-    /// of them already.
-    pub(super) async fn write(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Option<u64>, StoreFailure> {
+    /// Runs a query of [`checks`](crate::checks).
+    pub(super) async fn problems(&self, query: &str) -> Result<Vec<String>, StoreFailure> {
+        self.within_timeout(problems(&self.client, query)).await
+    }
+
+    /// Runs a statement on the values of these columns. Returns the number of rows that it wrote, or `None` if a unique
+    /// index has one of them already.
+    pub(super) async fn write(
+        &self,
+        sql: &str,
+        columns: &[(&str, Type)],
+        values: &[Array<'_>],
+    ) -> Result<Option<u64>, StoreFailure> {
+        let values = values.iter().map(|array| &**array as &(dyn ToSql + Sync));
+        let parameters: Vec<_> = values.zip(columns.iter().map(|(_, array)| array.clone())).collect();
         let written = async {
-            match self.client.execute_typed(sql, parameters).await {
+            match self.client.execute_typed(sql, &parameters).await {
                 Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(None),
                 written => written.map(Some),
             }
@@ -63,7 +77,7 @@ impl BulkConnection {
         })
     }
 
-    pub(super) fn unavailable(&self, error: impl Into<ConnectionError>) -> StoreFailure {
+    fn unavailable(&self, error: impl Into<ConnectionError>) -> StoreFailure {
         StoreFailure::Unavailable(self.endpoint.locate(error).into())
     }
 
@@ -72,9 +86,9 @@ impl BulkConnection {
         StoreFailure::Unavailable(format!("{}: {reason}", self.endpoint.login()).into())
     }
 
-    async fn within_timeout<T>(
+    async fn within_timeout<T, E: Into<ConnectionError>>(
         &self,
-        response: impl Future<Output = Result<T, tokio_postgres::Error>>,
+        response: impl Future<Output = Result<T, E>>,
     ) -> Result<T, StoreFailure> {
         within(self.settings.timeout, response).await.map_err(|error| self.unavailable(error))
     }

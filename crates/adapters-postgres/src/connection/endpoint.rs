@@ -35,7 +35,9 @@ impl PgEndpoint {
     /// See [`PgEndpointError`].
     pub fn parse(url: &SecretString) -> Result<Self, PgEndpointError> {
         let (configs, certificate_check) = url::parse(url.expose_secret())?;
-        let tls = certificate_check.map(tls::connector).transpose().map_err(PgEndpointError::RootCertificates)?;
+        let tls = certificate_check.as_ref().map(tls::connector).transpose();
+        let tls =
+            tls.map_err(|error| PgEndpointError::new(format!("has an sslrootcert that cannot be used: {error}")))?;
         Ok(Self { configs, tls })
     }
 

@@ -3,7 +3,10 @@ use animal_store_app::ports::{AddedPet, StoreFailure};
 use animal_store_domain::{NewPet, Pet, PetId};
 use tokio_postgres::Row;
 
-use super::{in_flight_keys::InFlightKey, session::MAX_BATCH};
+use super::in_flight_keys::InFlightKey;
+
+/// Greatest number of pets in a batch.
+pub(super) const MAX_BATCH: usize = 1000;
 
 /// A pet to add.
 pub(crate) struct Create {

@@ -2,15 +2,14 @@ use animal_store_app::ports::StoreFailure;
 use animal_store_domain::Pet;
 use diesel::{QueryResult, connection::CacheSize, result::Error::DeserializationError};
 use diesel_async::{AsyncConnection, AsyncPgConnection, SimpleAsyncConnection};
-use tokio::time::timeout;
 use tokio_postgres::Client;
 
 use super::read::{Pets, Read, load};
 use crate::{
     PostgresSettings,
-    batching::{BatchError, Extent, Failure, NO_RESPONSE, Session},
+    batching::{Extent, Failure, Session},
     connection::ConnectionSettings,
-    error::ConnectionError,
+    error::{ConnectionError, within},
 };
 
 /// A connection for reads.
@@ -47,18 +46,16 @@ impl Session for ReadSession {
         reads: &[&Read],
         settings: &ConnectionSettings,
     ) -> Result<Vec<Result<Vec<Pet>, StoreFailure>>, Failure> {
-        let Ok(executed) = timeout(settings.postgres.timeout, self.load(reads)).await else {
-            return Err(BatchError::Timeout.of(Extent::Connection(NO_RESPONSE)));
-        };
-        let unavailable = |error| BatchError::Unavailable(settings.endpoint.locate(error).to_string());
-        let unfinished = "the connection could not begin or end a transaction";
-        let loaded = executed.map_err(|error| unavailable(error).of(Extent::Connection(unfinished)))?;
-        let responses = |loaded: Vec<Pets>| loaded.into_iter().map(|pets| Ok(pets?)).collect();
-        loaded.map(responses).map_err(|error| match error {
-            DeserializationError(cause) => BatchError::Corrupt(cause.to_string()).of(Extent::Request),
+        let unfinished = Extent::Connection("the connection could not begin or end a transaction");
+        let loaded = within(settings.postgres.timeout, self.load(reads)).await;
+        match loaded.map_err(|error| Failure::unchanged(error, unfinished, settings))? {
+            Ok(pets) => Ok(pets.into_iter().map(|pets| Ok(pets?)).collect()),
+            Err(DeserializationError(cause)) => {
+                Err(Failure { error: StoreFailure::Corrupt, reason: cause.to_string(), extent: Extent::Request })
+            }
             // Diesel hides the SQLSTATE. No statement of a read computes with values, so no error is about a row.
-            error => unavailable(error).of(Extent::Batch),
-        })
+            Err(error) => Err(Failure::unchanged(error.into(), Extent::Batch, settings)),
+        }
     }
 }
 

@@ -22,37 +22,35 @@ const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
 /// Key of the advisory lock of a process that changes the schema: a random number that all releases have in common.
 const LOCK_KEY: i64 = 4_715_830_265_918_527_103;
 
+/// Timeout for another process that changes the schema.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Pause between two attempts to get the advisory lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Limit for each wait of a migration for a lock of a table. Queries queue behind a statement that waits for one.
 const TABLE_LOCK_TIMEOUT: Duration = Duration::from_millis(200);
 
+const OLDER_LAYOUT: &str = "a program from before version 0.1.0 made the tables of this database: export the pets with that program \
+     (animal-store pets export --output FILE), and import FILE into an empty database with this one \
+     (animal-store pets import FILE)";
+
 /// The migrations of one database. They are reported by their versions, such as `0001expand`.
 pub struct Migrations {
     endpoint: PgEndpoint,
     timeout: Duration,
-    lock_timeout: Duration,
 }
 
 impl Migrations {
     /// The timeout applies to opening a connection and to each response, but not to a migration.
     pub fn new(endpoint: PgEndpoint, timeout: Duration) -> Self {
-        let endpoint = endpoint.with_application_name(&application_name(false));
-        Self { endpoint, timeout, lock_timeout: Duration::from_secs(5) }
-    }
-
-    /// Sets the timeout for another process that changes the schema. The default is 5 seconds.
-    #[must_use]
-    pub fn with_lock_timeout(self, lock_timeout: Duration) -> Self {
-        Self { lock_timeout, ..self }
+        Self { endpoint: endpoint.with_application_name(&application_name(false)), timeout }
     }
 
     /// Returns the versions of the pending migrations, in the order in which they are run.
     ///
     /// # Errors
-    /// [`MigrationError::Unavailable`], [`MigrationError::Encoding`], [`MigrationError::OlderLayout`],
-    /// [`MigrationError::Contracted`].
+    /// [`MigrationError::Unavailable`], [`MigrationError::Unusable`].
     pub async fn pending(&self) -> Result<Vec<String>, MigrationError> {
         let SchemaComparison { pending, newer, .. } = self.comparison().await?;
         warn_about_newer(&newer);
@@ -111,7 +109,7 @@ impl Migrations {
             // Diesel does not pass the SQLSTATE on (55P03). In another language, the migration failed.
             MigrationError::TablesInUse(reason)
         } else {
-            MigrationError::Failed { name: version.to_owned(), reason }
+            MigrationError::Failed(format!("migration {version} failed: {reason}"))
         }
     }
 
@@ -119,10 +117,14 @@ impl Migrations {
         let recorded = self.within(recorded_versions(client)).await?;
         let comparison = SchemaComparison::from_versions(migrations().into_keys().collect(), &recorded);
         if comparison.is_older_layout {
-            return Err(MigrationError::OlderLayout);
+            return Err(MigrationError::Unusable(OLDER_LAYOUT.to_owned()));
         }
         if !comparison.contracted.is_empty() {
-            return Err(MigrationError::Contracted(comparison.contracted));
+            let contracted = comparison.contracted.join(", ");
+            return Err(MigrationError::Unusable(format!(
+                "a newer program has made changes that this one cannot work with: {contracted}; use its release, or \
+                 restore a backup"
+            )));
         }
         Ok(comparison)
     }
@@ -136,8 +138,8 @@ impl Migrations {
             if self.within(client.query_typed_one(&lock, &[])).await?.get(0) {
                 return Ok(());
             }
-            if start.elapsed() > self.lock_timeout {
-                return Err(MigrationError::Locked(self.lock_timeout));
+            if start.elapsed() > LOCK_TIMEOUT {
+                return Err(MigrationError::Locked(LOCK_TIMEOUT));
             }
             sleep(LOCK_PAUSE).await;
         }

@@ -31,7 +31,7 @@ pub(crate) async fn prepare_schema(
         let Err(mut error) = attempt(&migrations, settings.schema).await else { break };
         if !matches!(error, MigrationError::Locked(_) | MigrationError::TablesInUse(_))
             && let Some(start_error) = start_error.take()
-            && (error.is_final() || settings.required_at_start)
+            && (settings.required_at_start || matches!(error, MigrationError::Unusable(_)))
         {
             match start_error.send(error) {
                 Ok(()) => return,
@@ -45,12 +45,13 @@ pub(crate) async fn prepare_schema(
             _ if starting => tracing::warn!(address = %endpoint, reason, "the start waits for the schema"),
             _ => tracing::error!(address = %endpoint, reason, "the schema cannot be used: requests get 503"),
         });
-        let pause = if error.is_temporary() {
-            outage.next_pause(start.elapsed(), settings.connect_timeout)
-        } else {
-            LONG_PAUSE
-        };
-        sleep(pause).await;
+        sleep(match error {
+            MigrationError::Unavailable(_) | MigrationError::Locked(_) => {
+                outage.next_pause(start.elapsed(), settings.connect_timeout)
+            }
+            _ => LONG_PAUSE,
+        })
+        .await;
     }
     tracing::info!(address = %endpoint, "pets are kept in PostgreSQL");
     ready.send_replace(true);
@@ -61,7 +62,13 @@ async fn attempt(migrations: &Migrations, mode: SchemaMode) -> Result<(), Migrat
         SchemaMode::Migrate => migrations.run().await.map(drop),
         SchemaMode::Check => {
             let pending = migrations.pending().await?;
-            if pending.is_empty() { Ok(()) } else { Err(MigrationError::Pending(pending)) }
+            if pending.is_empty() {
+                return Ok(());
+            }
+            let pending = pending.join(", ");
+            Err(MigrationError::Unusable(format!(
+                "these migrations are pending: {pending}; run `animal-store migrate`"
+            )))
         }
     }
 }

@@ -44,42 +44,47 @@ fn an_endpoint_is_shown_as_its_hosts_and_its_database() {
 
 #[test]
 fn a_text_that_is_not_the_url_of_a_database_is_refused_by_its_wrong_part() {
-    use PgEndpointError::{AtSign, Form, Scheme};
-
+    let [scheme, at_sign, form] = ["must begin with postgres://", "must have one @ at most", "must have the form"];
     for (expected, urls) in [
-        (Scheme, &["", "top-secret", "host=localhost dbname=top-secret", "mysql://top-secret@localhost/animals"][..]),
-        (Scheme, &["POSTGRES://localhost/animals"]),
-        (AtSign, &["postgres://shop:top@secret@localhost/animals", "postgres://shop:1/secret?user=@localhost/animals"]),
-        (AtSign, &["postgres://shop:top@secret/animals@localhost/animals"]),
-        (Form, &["postgres://%ff:secret@localhost/animals"]),
-        (Form, &["postgres://", "postgres:///animals", "postgres://:5432/animals", "postgres://a,,b/animals"]),
-        (Form, &["postgres://[::1/animals", "postgres://%ff:5432/animals", "postgres://shop:secret@/animals"]),
-        (Form, &["postgres://localhost:x/animals", "postgres://localhost:99999/animals", "postgres://a:0/animals"]),
-        (Form, &["postgres://[::1]5432/animals", "postgres://shop:secret", "postgres://localhost/animals?port=7"]),
-        (Form, &["postgres://localhost", "postgres://localhost/", "postgres://localhost/%ff"]),
+        (scheme, &["", "top-secret", "host=localhost dbname=top-secret", "mysql://top-secret@localhost/animals"][..]),
+        (scheme, &["POSTGRES://localhost/animals"]),
+        (
+            at_sign,
+            &["postgres://shop:top@secret@localhost/animals", "postgres://shop:1/secret?user=@localhost/animals"],
+        ),
+        (at_sign, &["postgres://shop:top@secret/animals@localhost/animals"]),
+        (form, &["postgres://%ff:secret@localhost/animals"]),
+        (form, &["postgres://", "postgres:///animals", "postgres://:5432/animals", "postgres://a,,b/animals"]),
+        (form, &["postgres://[::1/animals", "postgres://%ff:5432/animals", "postgres://shop:secret@/animals"]),
+        (form, &["postgres://localhost:x/animals", "postgres://localhost:99999/animals", "postgres://a:0/animals"]),
+        (form, &["postgres://[::1]5432/animals", "postgres://shop:secret", "postgres://localhost/animals?port=7"]),
+        (form, &["postgres://localhost", "postgres://localhost/", "postgres://localhost/%ff"]),
     ] {
         for url in urls {
-            assert_eq!(endpoint(url).unwrap_err(), expected, "{url}");
+            let error = endpoint(url).unwrap_err().to_string();
+            assert!(error.starts_with(expected) && !error.contains("secret"), "{url}: {error}");
         }
     }
 }
 
 #[test]
 fn options_that_cannot_be_used_are_refused_by_their_name() {
-    for (options, expected) in [
-        ("x=top-secret", r#"has the unknown option "x"; docs/operations.md lists the supported ones"#),
-        ("port=7&sslkey=top-secret", r#"has the unknown option "sslkey"; docs/operations.md lists the supported ones"#),
-        ("=", r#"has the unknown option ""; docs/operations.md lists the supported ones"#),
-        ("connect_timeout=top-secret", r#"has an invalid value of its option "connect_timeout""#),
-        ("target_session_attrs=top-secret", r#"has an invalid value of its option "target_session_attrs""#),
-        ("application_name=%ff", r#"has an invalid value of its option "application_name""#),
-        ("port=1&options", r#"has an invalid value of its option "options""#),
+    for (options, shown) in [
+        ("x=top-secret", r#""x""#),
+        ("port=7&sslkey=top-secret", r#""sslkey""#),
+        ("=", r#""""#),
+        ("connect_timeout=top-secret", r#""connect_timeout""#),
+        ("target_session_attrs=top-secret", r#""target_session_attrs""#),
+        ("application_name=%ff", r#""application_name""#),
+        ("port=1&options", r#""options""#),
         // The name may be part of the password.
-        ("password=top&secret=1", "has the unknown option number 2; docs/operations.md lists the supported ones"),
-        ("sslmode=disable&password=top&secret", "has an invalid value of its option number 3"),
+        ("password=top&secret=1", "number 2"),
+        ("sslmode=disable&password=top&secret", "number 3"),
+        ("p%61ssword=top&secret", "number 2"),
     ] {
-        let error = endpoint(&format!("postgres://localhost/animals?{options}")).unwrap_err();
-        assert_eq!(error.to_string(), expected, "{options}");
+        let error = endpoint(&format!("postgres://localhost/animals?{options}")).unwrap_err().to_string();
+        let expected = format!("has the option {shown}, which is unknown or has an invalid value; docs/operations.md");
+        assert!(error.starts_with(&expected), "{options}: {error}");
     }
 }
 
@@ -137,15 +142,15 @@ fn encryption_has_the_modes_of_libpq() {
         let url = format!("postgres://localhost/animals?{option}{root}");
         assert_eq!(mode(&url), SslMode::Require);
         let check = url::parse(&url).unwrap().1.unwrap();
-        assert_eq!(check.name, checks_name, "{option}");
+        assert_eq!(check.checks_name, checks_name, "{option}");
     }
     for option in ["sslmode=disable", "sslmode=prefer", "sslmode=require", "sslmode=verify-ca"] {
         let error = endpoint(&format!("postgres://localhost/animals?{option}&sslrootcert=system")).unwrap_err();
-        assert_eq!(error, PgEndpointError::WeakWithSystem, "{option}");
+        assert!(error.to_string().starts_with("must have sslmode=verify-full"), "{option}: {error}");
     }
     for option in ["sslmode=", "sslmode=allow", "sslmode=Require", "sslmode=top-secret"] {
         let error = endpoint(&format!("postgres://localhost/animals?{option}")).unwrap_err();
-        assert_eq!(error, PgEndpointError::SslMode, "{option}");
+        assert!(error.to_string().starts_with("must have an sslmode of disable, "), "{option}: {error}");
     }
 }
 
@@ -163,8 +168,9 @@ fn authorities_that_cannot_be_read_are_an_error() {
     std::fs::write(other.path(), "top-secret").unwrap();
     for (file, reason) in [("/nowhere", "No such file"), (other.path().to_str().unwrap(), "no certificate")] {
         let url = format!("postgres://localhost/animals?sslmode=verify-ca&sslrootcert={file}");
-        let Err(PgEndpointError::RootCertificates(text)) = endpoint(&url) else { panic!("{file}") };
-        assert!(text.starts_with(file) && text.contains(reason) && !text.contains("top-secret"), "{text}");
+        let text = endpoint(&url).unwrap_err().to_string();
+        let expected = format!("has an sslrootcert that cannot be used: {file}");
+        assert!(text.starts_with(&expected) && text.contains(reason) && !text.contains("top-secret"), "{text}");
     }
 }
 
