@@ -26,9 +26,7 @@ use self::{
 use crate::{
     PgEndpoint, PostgresSettings,
     checks::{READ_ONLY, missing_permissions},
-    connection::application_name,
-    pet_row::{Array, COLUMNS, arrays},
-    unnest::{column_names, unnest},
+    pet_row::{Array, COLUMNS, arrays, column_names, unnest},
 };
 
 /// The lock of [`PgBulkStorage::add_pets`] needs UPDATE on the table.
@@ -48,8 +46,7 @@ pub struct PgBulkStorage {
 impl PgBulkStorage {
     /// Creates the storage. Of the settings, it uses the timeouts and `transaction_pooling`.
     pub fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
-        let endpoint = endpoint.with_application_name(&application_name(settings.transaction_pooling));
-        Self { endpoint, settings }
+        Self { endpoint: endpoint.named(settings.transaction_pooling), settings }
     }
 
     async fn connect(&self) -> Result<BulkConnection, StoreFailure> {

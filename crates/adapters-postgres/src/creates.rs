@@ -14,7 +14,6 @@
 mod create;
 mod in_flight_keys;
 mod session;
-mod statement;
 
 use std::{sync::Arc, time::Duration};
 

@@ -14,7 +14,6 @@ use animal_store_app::Finding;
 use crate::{
     MigrationError, Migrations, PgEndpoint, PostgresSettings, SchemaMode,
     checks::{NOT_DURABLE, READ_ONLY, missing_permissions, problems},
-    connection::application_name,
     error::{ConnectionError, within},
 };
 
@@ -31,7 +30,7 @@ const NEEDED: [(&str, &str); 3] =
 /// Examines a database for an instance. `direct` leads to the same database for migrations. The number of statements is
 /// fixed, and each ends within the timeouts of the settings.
 pub async fn diagnose(endpoint: &PgEndpoint, direct: &PgEndpoint, settings: &PostgresSettings) -> Vec<Finding> {
-    let named = endpoint.clone().with_application_name(&application_name(settings.transaction_pooling));
+    let named = endpoint.clone().named(settings.transaction_pooling);
     let (client, _task) = match named.connect(settings.connect_timeout).await {
         Ok(connected) => connected,
         Err(error) => return vec![connection_finding(&error)],

@@ -59,6 +59,8 @@ impl Metrics {
         let [gets, lists, lists_by_status, creates, keyed_creates] = KindMetrics::of(kinds, registry);
         let [read_connections, create_connections, readiness_connections] =
             ConnectionMetrics::of(["reads", "creates", "readiness"], registry);
+        let unknown = "Creates that PostgreSQL did not confirm: the pet may have been added";
+        let swept = "Expired idempotency keys that this instance deleted";
         Self {
             gets,
             lists,
@@ -69,16 +71,8 @@ impl Metrics {
             create_connections,
             readiness_connections,
             commits: counter(registry, "commits", "Transactions of creates that were committed"),
-            unknown_outcomes: counter(
-                registry,
-                "unknown_outcomes",
-                "Creates that PostgreSQL did not confirm: the pet may have been added",
-            ),
-            swept_keys: counter(
-                registry,
-                "swept_idempotency_keys",
-                "Expired idempotency keys that this instance deleted",
-            ),
+            unknown_outcomes: counter(registry, "unknown_outcomes", unknown),
+            swept_keys: counter(registry, "swept_idempotency_keys", swept),
         }
     }
 }

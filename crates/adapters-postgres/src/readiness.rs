@@ -84,7 +84,7 @@ impl Session for ProbeSession {
     ) -> Result<Vec<Result<(), StoreFailure>>, Failure> {
         let response = within(settings.postgres.timeout, self.0.query_typed_one(PROBE, &[])).await;
         let is_read_only: Result<bool, _> = response.and_then(|row| Ok(row.try_get(0)?));
-        if is_read_only.map_err(|error| Failure::unchanged(error, Extent::Batch, settings))? {
+        if is_read_only.map_err(|error| Failure::of_read(error, Extent::Batch, settings))? {
             let reason = "PostgreSQL is read-only".to_owned();
             return Err(Failure { error: StoreFailure::Unavailable, reason, extent: Extent::Connection(READ_ONLY) });
         }

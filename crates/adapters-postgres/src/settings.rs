@@ -7,8 +7,6 @@ pub struct PostgresSettings {
     pub schema: SchemaMode,
     /// Whether the start fails if PostgreSQL cannot be reached.
     pub required_at_start: bool,
-    /// How long the start waits for the schema if PostgreSQL is not required.
-    pub start_timeout: Duration,
     /// Connections for reads per worker, 1 or more. The process has three more: two for creates, one for readiness.
     pub connections_per_worker: usize,
     /// Whether a pooler assigns a server connection to each transaction. Then no state stays on a connection.
@@ -69,7 +67,6 @@ pub(crate) mod tests {
     pub(crate) const SETTINGS: PostgresSettings = PostgresSettings {
         schema: SchemaMode::Check,
         required_at_start: true,
-        start_timeout: Duration::from_secs(1),
         connections_per_worker: 4,
         transaction_pooling: false,
         connect_timeout: Duration::from_secs(1),

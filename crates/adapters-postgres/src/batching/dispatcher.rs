@@ -36,6 +36,7 @@ struct Dispatcher<S: Session> {
     usable: watch::Sender<usize>,
     state: InState,
     outage: Outage,
+    last_attempt: Option<Instant>,
 }
 
 /// A connection in a state, as metrics and clients see it until this is dropped.
@@ -62,6 +63,7 @@ pub(super) fn start<S: Session>(
         usable: usable.clone(),
         state: InState::new(metrics, usable, ConnectionState::Connecting),
         outage: Outage::new(&settings.outages),
+        last_attempt: None,
     };
     (0..connections).map(|_| tokio::spawn(dispatcher().run())).collect()
 }
@@ -70,48 +72,47 @@ impl<S: Session> Dispatcher<S> {
     /// Runs until the batchers are dropped and the batch in flight has ended.
     async fn run(mut self) {
         let batchers = self.usable.clone();
-        select! {
-            is_ready = self.schema_is_ready() => if !is_ready { return },
-            () = batchers.closed() => return,
-        }
         let mut is_replacement = false;
         loop {
-            let start = Instant::now();
-            let opened = select! {
-                opened = S::open(&self.settings) => opened,
+            let connected = select! {
+                connected = self.connect() => connected,
                 () = batchers.closed() => return,
             };
+            let Some((session, task)) = connected else { return };
+            self.metrics.reconnects.inc_by(is_replacement.into());
+            is_replacement = true;
+            self.enter(ConnectionState::Connected);
+            let Some(reason) = self.serve(session, task).await else { return };
             let address = &self.settings.endpoint;
-            match opened {
-                Ok((session, task)) => {
-                    if self.outage.succeeded() {
-                        tracing::info!(%address, "connected to PostgreSQL again");
-                    }
-                    self.metrics.reconnects.inc_by(is_replacement.into());
-                    is_replacement = true;
-                    self.enter(ConnectionState::Connected);
-                    let Some(reason) = self.serve(session, task).await else { return };
-                    let address = &self.settings.endpoint;
-                    tracing::warn!(%address, purpose = S::PURPOSE, reason, "a connection to PostgreSQL was lost");
-                }
-                Err(error) => self.outage.failed(error.to_string(), |reason| address.log_unavailable(reason)),
-            }
-            self.enter(ConnectionState::Unavailable);
-            let pause = self.outage.next_pause(start.elapsed(), self.settings.postgres.connect_timeout);
-            select! {
-                () = sleep(pause) => {}
-                () = batchers.closed() => return,
-            }
+            tracing::warn!(%address, purpose = S::PURPOSE, reason, "a connection to PostgreSQL was lost");
         }
     }
 
-    /// Waits until the schema can be used. Returns `false` if it never can.
-    async fn schema_is_ready(&mut self) -> bool {
-        let mut ready = self.settings.schema_ready.clone();
-        if !*ready.borrow() {
+    /// Opens a connection, after a pause if there was one before or an attempt failed. `None` if the schema can never be
+    /// used.
+    async fn connect(&mut self) -> Option<(S, ConnectionTask)> {
+        let mut schema_ready = self.settings.schema_ready.clone();
+        if !*schema_ready.borrow() {
             self.enter(ConnectionState::Unavailable);
         }
-        ready.wait_for(|&ready| ready).await.is_ok()
+        schema_ready.wait_for(|&ready| ready).await.ok()?;
+        let address = self.settings.endpoint.clone();
+        loop {
+            if let Some(attempt) = self.last_attempt {
+                self.enter(ConnectionState::Unavailable);
+                sleep(self.outage.next_pause(attempt.elapsed(), self.settings.postgres.connect_timeout)).await;
+            }
+            self.last_attempt = Some(Instant::now());
+            match S::open(&self.settings).await {
+                Ok(connected) => {
+                    if self.outage.succeeded() {
+                        tracing::info!(%address, "connected to PostgreSQL again");
+                    }
+                    return Some(connected);
+                }
+                Err(error) => self.outage.failed(error.to_string(), |reason| address.log_unavailable(reason)),
+            }
+        }
     }
 
     /// Without any connection, pending requests fail.

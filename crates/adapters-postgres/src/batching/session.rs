@@ -78,12 +78,17 @@ impl Failure {
         Self { error: |_| StoreFailure::Timeout, reason: String::new(), extent }
     }
 
-    /// The failure of a batch that changed nothing. Without a response, it is about the connection.
-    pub(crate) fn unchanged(error: ConnectionError, extent: Extent, settings: &ConnectionSettings) -> Self {
-        if matches!(error, ConnectionError::NoResponse) {
-            return Self::timeout(Extent::Connection("the server did not respond in time"));
-        }
+    pub(crate) fn unavailable(error: ConnectionError, extent: Extent, settings: &ConnectionSettings) -> Self {
         Self { error: StoreFailure::Unavailable, reason: settings.endpoint.locate(error).to_string(), extent }
+    }
+
+    /// The failure of a batch that changes nothing.
+    pub(crate) fn of_read(error: ConnectionError, extent: Extent, settings: &ConnectionSettings) -> Self {
+        match error {
+            // Later responses would be delayed as well.
+            ConnectionError::NoResponse => Self::timeout(Extent::Connection("the server did not respond in time")),
+            error => Self::unavailable(error, extent, settings),
+        }
     }
 
     pub(super) fn error(&self) -> StoreFailure {

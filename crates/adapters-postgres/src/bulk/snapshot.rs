@@ -9,10 +9,7 @@ use async_trait::async_trait;
 use tokio_postgres::{Row, types::Type};
 
 use super::connection::BulkConnection;
-use crate::{
-    pet_row::{STORED_COLUMNS, stored_pet},
-    unnest::column_names,
-};
+use crate::pet_row::{STORED_COLUMNS, column_names, stored_pet};
 
 /// The columns of the table `idempotency_keys`, each with the type of an array of its values.
 pub(super) const RECORD_COLUMNS: [(&str, Type); 5] = [

@@ -7,10 +7,7 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
-use super::{
-    create::{Create, MAX_BATCH, Response, responses},
-    statement,
-};
+use super::create::{self, Create, MAX_BATCH, Response};
 use crate::{
     PostgresSettings,
     batching::{Extent, Failure, READ_ONLY, Session},
@@ -44,7 +41,7 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
     const CHANGES_PETS: bool = true;
 
     async fn prepare(client: Client, settings: &PostgresSettings) -> Result<Self, ConnectionError> {
-        let (statement, types) = if KEYED { statement::keyed(settings) } else { statement::plain() };
+        let (statement, types) = if KEYED { create::keyed_statement(settings) } else { create::plain_statement() };
         let is_pooling = settings.transaction_pooling;
         let (set, isolation) =
             if is_pooling { ("SET LOCAL", "transaction_isolation") } else { ("SET", "default_transaction_isolation") };
@@ -81,7 +78,7 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
             Ok(rows) => {
                 settings.metrics.commits.inc();
                 let invalid = || self.outcome_unknown("the statement returned an invalid row".to_owned(), settings);
-                return responses(&rows, creates).ok_or_else(invalid);
+                return create::responses(&rows, creates).ok_or_else(invalid);
             }
             Err(error) => error,
         };
@@ -97,7 +94,7 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
             Some(code) if ["22", "23"].iter().any(|class| code.code().starts_with(class)) => Extent::Request,
             Some(_) => Extent::Batch,
         };
-        Err(Failure::unchanged(error, extent, settings))
+        Err(Failure::unavailable(error, extent, settings))
     }
 }
 
@@ -108,7 +105,7 @@ impl<const KEYED: bool> CreateSession<KEYED> {
         if self.client.is_closed() {
             return Err((ConnectionError::Closed, false));
         }
-        let arrays = statement::parameters(creates);
+        let arrays = create::parameters(creates);
         let values = arrays.iter().map(|array| &**array as &(dyn ToSql + Sync));
         match &self.execution {
             Execution::Prepared(statement) => {

@@ -10,10 +10,8 @@ use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
-use super::migration_error::MigrationError;
 use crate::{
-    PgEndpoint,
-    connection::application_name,
+    MigrationError, PgEndpoint,
     error::{ConnectionError, within},
 };
 
@@ -44,7 +42,7 @@ pub struct Migrations {
 impl Migrations {
     /// The timeout applies to opening a connection and to each response, but not to a migration.
     pub fn new(endpoint: PgEndpoint, timeout: Duration) -> Self {
-        Self { endpoint: endpoint.with_application_name(&application_name(false)), timeout }
+        Self { endpoint: endpoint.named(false), timeout }
     }
 
     /// Returns the versions of the pending migrations, in the order in which they are run.
@@ -52,9 +50,20 @@ impl Migrations {
     /// # Errors
     /// [`MigrationError::Unavailable`], [`MigrationError::Unusable`].
     pub async fn pending(&self) -> Result<Vec<String>, MigrationError> {
-        let SchemaComparison { pending, newer, .. } = self.comparison().await?;
-        warn_about_newer(&newer);
-        Ok(pending)
+        Ok(self.comparison().await?.pending)
+    }
+
+    /// Fails if migrations are pending.
+    ///
+    /// # Errors
+    /// As [`pending`](Self::pending); [`MigrationError::Unusable`] has the versions.
+    pub async fn check(&self) -> Result<(), MigrationError> {
+        let pending = self.pending().await?;
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let pending = pending.join(", ");
+        Err(MigrationError::Unusable(format!("these migrations are pending: {pending}; run `animal-store migrate`")))
     }
 
     /// Compares the migrations of this program with the records of the database. Fails as [`pending`](Self::pending).
@@ -72,17 +81,12 @@ impl Migrations {
     /// On a runtime with a single thread: Diesel blocks the thread that runs migrations.
     pub async fn run(&self) -> Result<Vec<String>, MigrationError> {
         let (client, task) = self.endpoint.connect(self.timeout).await?;
-        let mut comparison = self.compare(&client).await?;
-        if !comparison.pending.is_empty() {
-            self.lock(&client).await?;
-            // Another process may have run them meanwhile.
-            comparison = self.compare(&client).await?;
+        if self.compare(&client).await?.pending.is_empty() {
+            return Ok(Vec::new());
         }
-        let SchemaComparison { pending, newer, .. } = comparison;
-        warn_about_newer(&newer);
-        if pending.is_empty() {
-            return Ok(pending);
-        }
+        self.lock(&client).await?;
+        // Another process may have run them meanwhile.
+        let pending = self.compare(&client).await?.pending;
         let mut connection = self.within(AsyncPgConnection::try_from(client)).await?;
         for version in &pending {
             tracing::info!(migration = version, "changing the schema");
@@ -126,6 +130,9 @@ impl Migrations {
                  restore a backup"
             )));
         }
+        if !comparison.newer.is_empty() {
+            tracing::warn!(migrations = comparison.newer.join(", "), "a newer program has expanded the schema");
+        }
         Ok(comparison)
     }
 
@@ -167,10 +174,4 @@ async fn recorded_versions(client: &Client) -> Result<Vec<String>, tokio_postgre
     }
     let rows = client.query_typed("SELECT version FROM __diesel_schema_migrations ORDER BY version", &[]).await?;
     rows.iter().map(|row| row.try_get(0)).collect()
-}
-
-fn warn_about_newer(migrations: &[String]) {
-    if !migrations.is_empty() {
-        tracing::warn!(migrations = migrations.join(", "), "a newer program has expanded the schema");
-    }
 }

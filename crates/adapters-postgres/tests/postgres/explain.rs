@@ -85,6 +85,38 @@ pub(crate) fn nodes(plan: &Value) -> Vec<&Value> {
     [plan].into_iter().chain(below.flat_map(nodes)).collect()
 }
 
+/// Newer servers have decimals for some numbers.
+#[expect(clippy::cast_possible_truncation, reason = "rows and buffers are counted")]
+pub(crate) fn number(plan: &Value, name: &str) -> i64 {
+    plan[name].as_f64().unwrap_or_default() as i64
+}
+
+pub(crate) fn rows_read(scan: &Value) -> i64 {
+    ["Actual Rows", "Rows Removed by Filter", "Rows Removed by Index Recheck"]
+        .iter()
+        .map(|name| number(scan, name))
+        .sum()
+}
+
+pub(crate) fn below(plan: &Value) -> &[Value] {
+    plan["Plans"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The nodes below the limit of a list, and below the aggregate that collects its rows if there is one. A plan with a
+/// sort or a bitmap has more than one.
+pub(crate) fn scans(plan: &Value) -> Vec<&Value> {
+    if ["Aggregate", "Limit"].iter().any(|node| plan["Node Type"] == *node) {
+        below(plan).iter().flat_map(scans).collect()
+    } else {
+        [plan].into_iter().chain(below(plan)).collect()
+    }
+}
+
+/// Number of pages that a statement used.
+pub(crate) fn buffers(plan: &Value) -> i64 {
+    number(plan, "Shared Hit Blocks") + number(plan, "Shared Read Blocks")
+}
+
 /// Settings with one connection for reads. Each kind of read has one batch in flight at most.
 pub(crate) fn one_connection() -> PostgresSettings {
     PostgresSettings { connections_per_worker: 1, ..settings() }

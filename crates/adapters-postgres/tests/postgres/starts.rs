@@ -94,8 +94,7 @@ async fn the_error_of_a_start_names_each_host_that_was_tried() {
 async fn a_server_that_does_not_respond_delays_the_start_by_the_start_timeout() {
     let server = PostgresServer::start();
     server.pause();
-    let settings = PostgresSettings { start_timeout: Duration::from_millis(300), ..not_required() };
-    starts_and_recovers(&server.url("postgres"), settings, async || server.resume()).await;
+    starts_and_recovers(&server.url("postgres"), not_required(), async || server.resume()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,10 +9,7 @@ fn endpoint(url: &str) -> Result<PgEndpoint, PgEndpointError> {
 }
 
 fn mode(url: &str) -> SslMode {
-    let endpoint = endpoint(url).unwrap();
-    let mode = endpoint.configs[0].get_ssl_mode();
-    assert_eq!(endpoint.tls.is_some(), mode != SslMode::Disable, "{url}");
-    mode
+    endpoint(url).unwrap().configs[0].get_ssl_mode()
 }
 
 /// All texts that are shown of a URL.
@@ -92,13 +89,29 @@ fn options_that_cannot_be_used_are_refused_by_their_name() {
 fn options_are_used() {
     let config = |options: &str| {
         let endpoint = endpoint(&format!("postgres://localhost/animals{options}")).unwrap();
-        endpoint.with_application_name("other").configs.remove(0)
+        endpoint.named(true).configs.remove(0)
     };
     let given = config("?application_name=a%20b&options=-c%20x%3Dy");
     assert_eq!((given.get_application_name(), given.get_options()), (Some("a b"), Some("-c x=y")));
 
     let plain = config("");
-    assert_eq!((plain.get_application_name(), plain.get_options()), (Some("other"), None));
+    assert_eq!((plain.get_application_name(), plain.get_options()), (Some("animal-store"), None));
+}
+
+#[test]
+fn an_instance_has_the_name_of_its_host_and_process() {
+    assert_eq!(name_of_process("store-1.example\n", 4711), "animal-store store-1.example 4711");
+    assert_eq!(name_of_process(" böse\0", 1), "animal-store bse 1");
+    assert_eq!(name_of_process(&"h".repeat(64), u32::MAX).len(), MAX_LEN);
+    let pid = process::id().to_string();
+    let name = application_name(false);
+    assert!(name.split(' ').eq(["animal-store", &*this_host(), &*pid]), "{name}");
+    assert_eq!(application_name(true), "animal-store");
+}
+
+fn this_host() -> String {
+    let output = process::Command::new("uname").arg("-n").output().expect("uname runs");
+    String::from_utf8(output.stdout).expect("ASCII").trim().to_owned()
 }
 
 #[test]
@@ -141,7 +154,7 @@ fn encryption_has_the_modes_of_libpq() {
     for (option, checks_name) in [("sslmode=verify-ca", false), ("sslmode=verify-full", true)] {
         let url = format!("postgres://localhost/animals?{option}{root}");
         assert_eq!(mode(&url), SslMode::Require);
-        let check = url::parse(&url).unwrap().1.unwrap();
+        let check = url::parse(&url).unwrap().1;
         assert_eq!(check.checks_name, checks_name, "{option}");
     }
     for option in ["sslmode=disable", "sslmode=prefer", "sslmode=require", "sslmode=verify-ca"] {

@@ -18,25 +18,23 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 /// not percent-encoded makes a part of the password the value of another part.
 #[derive(Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub struct PgEndpointError(String);
+pub struct PgEndpointError(pub(super) String);
 
-impl PgEndpointError {
-    pub(super) fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+impl From<&str> for PgEndpointError {
+    fn from(message: &str) -> Self {
+        Self(message.to_owned())
     }
 }
 
-/// Returns the configuration of each host. The check is `None` if no connection is encrypted.
-pub(super) fn parse(url: &str) -> Result<(Vec<Config>, Option<CertificateCheck>), PgEndpointError> {
+/// Returns the configuration of each host.
+pub(super) fn parse(url: &str) -> Result<(Vec<Config>, CertificateCheck), PgEndpointError> {
     let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| url.strip_prefix(scheme));
-    let rest = rest.ok_or_else(|| PgEndpointError::new("must begin with postgres:// or postgresql://"))?;
+    let rest = rest.ok_or("must begin with postgres:// or postgresql://")?;
     let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
     // Otherwise the text after the first @ would be shown as hosts and database.
     if rest.matches('@').count() > 1 || query.contains('@') {
-        return Err(PgEndpointError::new(
-            "must have one @ at most, before its host; within a user, password or option, @ is written %40 and ? is \
-             %3F",
-        ));
+        Err("must have one @ at most, before its host; within a user, password or option, @ is written %40 and ? is \
+             %3F")?;
     }
     let (mut ssl_mode, mut root_certificates, mut options) = (None, None, String::new());
     let (mut has_password, mut has_keepalives) = (false, false);
@@ -61,17 +59,15 @@ pub(super) fn parse(url: &str) -> Result<(Vec<Config>, Option<CertificateCheck>)
             }
         }
     }
-    let (ssl_mode, certificate_check) = encryption(ssl_mode.as_deref(), root_certificates.as_deref())?;
+    let (ssl_mode, mut certificate_check) = encryption(ssl_mode.as_deref(), root_certificates.as_deref())?;
     let (login, rest) = base.split_at(base.rfind('@').map_or(0, |at| at + 1));
     let (hosts, database) = rest.split_once('/').unwrap_or((rest, ""));
-    let configs = hosts.split(',').map(|host| {
-        let url = format!("postgres://{login}{host}/{database}?{options}");
-        let mut config = config(&url).ok_or_else(|| {
-            PgEndpointError::new(
-                "must have the form postgres://[user[:password]@]host[:port][,...]/database, with ports from 1 to \
-                 65535 and percent-encoded UTF-8; the folder of a Unix socket is given as its option host",
-            )
-        })?;
+    let mut configs = Vec::new();
+    for host in hosts.split(',') {
+        let mut config = config(&format!("postgres://{login}{host}/{database}?{options}")).ok_or(
+            "must have the form postgres://[user[:password]@]host[:port][,...]/database, with ports from 1 to 65535 and \
+             percent-encoded UTF-8; the folder of a Unix socket is given as its option host",
+        )?;
         // As in libpq, a Unix socket is never encrypted.
         let is_local = config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
         config.ssl_mode(if is_local { SslMode::Disable } else { ssl_mode });
@@ -79,11 +75,12 @@ pub(super) fn parse(url: &str) -> Result<(Vec<Config>, Option<CertificateCheck>)
         if !has_keepalives {
             config.keepalives_idle(KEEPALIVE).keepalives_interval(KEEPALIVE / 3).keepalives_retries(3);
         }
-        Ok(config)
-    });
-    let configs = configs.collect::<Result<Vec<_>, _>>()?;
-    let encrypts = configs.iter().any(|config| config.get_ssl_mode() != SslMode::Disable);
-    Ok((configs, encrypts.then_some(certificate_check)))
+        configs.push(config);
+    }
+    // A file that has no effect is not read.
+    let is_encrypted = configs.iter().any(|config| config.get_ssl_mode() != SslMode::Disable);
+    certificate_check.roots.take_if(|_| !is_encrypted);
+    Ok((configs, certificate_check))
 }
 
 /// Parses a URL with one host, or none beside those of its options.
@@ -102,16 +99,13 @@ fn encryption(mode: Option<&str>, roots: Option<&str>) -> Result<(SslMode, Certi
         "disable" => SslMode::Disable,
         "prefer" => SslMode::Prefer,
         "require" | "verify-ca" | "verify-full" => SslMode::Require,
-        _ => {
-            let text = "must have an sslmode of disable, prefer, require, verify-ca or verify-full";
-            return Err(PgEndpointError::new(text));
-        }
+        _ => Err("must have an sslmode of disable, prefer, require, verify-ca or verify-full")?,
     };
     let checks_name = mode == "verify-full";
     let roots = roots.or((checks_name || mode == "verify-ca").then_some("system"));
     // The authorities of the system sign for every name.
     if roots == Some("system") && !checks_name {
-        return Err(PgEndpointError::new("must have sslmode=verify-full, or an sslrootcert that is a file"));
+        Err("must have sslmode=verify-full, or an sslrootcert that is a file")?;
     }
     Ok((ssl_mode, CertificateCheck { roots: roots.map(str::to_owned), checks_name }))
 }
