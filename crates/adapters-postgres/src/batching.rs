@@ -4,12 +4,11 @@
 //! waits for the disk. A connection can end, freeze, or lead to a server that has become read-only, at any moment.
 //! Requests must not wait for its replacement.
 //!
-//! **Invariant.** A **dispatcher** owns a connection and executes one batch at a time. One of the
-//! dispatchers takes batches; if its batch is slow, the next one leaves on another connection. A batch takes all
-//! requests that wait, up to a number of rows, before it is sent: a read sees every pet that was confirmed before it. A
-//! request that fails alone does not fail the others of its batch. A dispatcher replaces a connection that is lost or
-//! does not respond, with a backoff; if no dispatcher of a kind is connected, requests fail at once, except during the
-//! first attempt.
+//! **Invariant.** A **dispatcher** owns a connection and executes one batch at a time. One of the dispatchers takes
+//! batches; if its batch is slow, the next one leaves on another connection. A batch takes all requests that wait, up
+//! to a number of rows, before it is sent: a read sees every pet that was confirmed before it. A request that fails
+//! alone does not fail the others of its batch. A dispatcher replaces a connection that is lost or does not respond,
+//! with a backoff; if no dispatcher of a kind is connected, requests fail at once, except during the first attempt.
 //!
 //! **Proof.** `tests.rs` (connections, panics), and in `tests/postgres`: `group_commit.rs` and `refusals.rs` (creates),
 //! `read_batches.rs`, `read_failures.rs` and `read_your_writes.rs` (reads), `faults.rs` (lost and frozen connections),
@@ -44,8 +43,8 @@ pub(crate) struct Batcher<R: Request> {
     outcome_timeout: Option<Duration>,
 }
 
-/// Creates a queue of this capacity for each kind, and starts dispatchers for all of them on the current runtime, with a
-/// connection each.
+/// Creates a queue of this capacity for each kind, and starts dispatchers for all of them on the current runtime, with
+/// a connection each.
 pub(crate) fn batching<S: Session, const KINDS: usize>(
     settings: &ConnectionSettings,
     kinds: [&KindMetrics; KINDS],

@@ -50,7 +50,7 @@ impl PgBulkStorage {
     }
 
     async fn connect(&self) -> Result<BulkConnection, StoreFailure> {
-        BulkConnection::open(&self.endpoint, &self.settings).await
+        BulkConnection::open(self.endpoint.clone(), self.settings.clone()).await
     }
 }
 

@@ -83,22 +83,20 @@ async fn schema_finding(migrations: &Migrations, mode: SchemaMode) -> (Finding, 
             return (Finding::error(MIGRATIONS, error.to_string(), advice), false);
         }
     };
-    let pending = format!("these migrations are pending: {}", comparison.pending.join(", "));
-    let is_pending = !comparison.pending.is_empty();
-    let finding = match (is_pending, mode, comparison.newer.is_empty()) {
-        (true, SchemaMode::Migrate, _) => {
-            Finding::warning(MIGRATIONS, pending, "the next start runs them; so does `animal-store migrate`")
-        }
-        (true, SchemaMode::Check, _) => {
-            Finding::error(MIGRATIONS, pending + "; the service does not start", "run `animal-store migrate`")
-        }
-        (false, _, false) => {
-            let found = format!("a newer program has expanded the schema: {}", comparison.newer.join(", "));
-            Finding::warning(MIGRATIONS, found, "upgrade this program when the rolling restart allows it")
-        }
-        (false, _, true) => Finding::ok(MIGRATIONS, "none is pending"),
+    let [pending, newer] = [&comparison.pending, &comparison.newer].map(|versions| versions.join(", "));
+    let finding = if !pending.is_empty() && mode == SchemaMode::Migrate {
+        let found = format!("these migrations are pending: {pending}");
+        Finding::warning(MIGRATIONS, found, "the next start runs them; so does `animal-store migrate`")
+    } else if !pending.is_empty() {
+        let found = format!("these migrations are pending: {pending}; the service does not start");
+        Finding::error(MIGRATIONS, found, "run `animal-store migrate`")
+    } else if !newer.is_empty() {
+        let found = format!("a newer program has expanded the schema: {newer}");
+        Finding::warning(MIGRATIONS, found, "upgrade this program when the rolling restart allows it")
+    } else {
+        Finding::ok(MIGRATIONS, "none is pending")
     };
-    (finding, is_pending)
+    (finding, !pending.is_empty())
 }
 
 fn finding(subject: &'static str, problems: &[String]) -> Finding {

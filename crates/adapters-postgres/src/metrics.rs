@@ -39,17 +39,11 @@ pub(crate) struct KindMetrics {
 /// Metrics of the connections with one purpose.
 #[derive(Clone)]
 pub(crate) struct ConnectionMetrics {
-    /// Connections in each [`ConnectionState`].
-    counts: [Count; 3],
-    pub(crate) reconnects: Counter,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ConnectionState {
     /// The first attempt is in flight.
-    Connecting,
-    Connected,
-    Unavailable,
+    pub(crate) connecting: Count,
+    pub(crate) connected: Count,
+    pub(crate) unavailable: Count,
+    pub(crate) reconnects: Counter,
 }
 
 impl Metrics {
@@ -120,15 +114,10 @@ impl ConnectionMetrics {
         let reconnects = "Connections that were opened in place of one that was lost";
         let reconnects = family(registry, "reconnects", reconnects, Counter::default);
         purposes.map(|purpose| {
-            let in_state = |state| connections.get_or_create_owned(&[("purpose", purpose), ("state", state)]);
-            Self {
-                counts: ["connecting", "connected", "unavailable"].map(in_state),
-                reconnects: reconnects.get_or_create_owned(&[("purpose", purpose)]),
-            }
+            let [connecting, connected, unavailable] = ["connecting", "connected", "unavailable"]
+                .map(|state| connections.get_or_create_owned(&[("purpose", purpose), ("state", state)]));
+            let reconnects = reconnects.get_or_create_owned(&[("purpose", purpose)]);
+            Self { connecting, connected, unavailable, reconnects }
         })
-    }
-
-    pub(crate) fn count(&self, state: ConnectionState) -> &Count {
-        &self.counts[state as usize]
     }
 }

@@ -34,7 +34,7 @@ diesel::table! {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = pets, check_for_backend(Pg))]
 pub(crate) struct PetRow {
-    id: i64,
+    pub(crate) id: i64,
     name: StoredName,
     category_id: i64,
     status: Option<i16>,
@@ -76,12 +76,6 @@ pub(crate) fn column_names(columns: &[(&str, Type)]) -> String {
 pub(crate) fn unnest(columns: &[(&str, Type)]) -> String {
     let parameters: Vec<_> = (1..).zip(columns).map(|(number, (_, array))| format!("${number}::{array}")).collect();
     format!("unnest({}) WITH ORDINALITY AS given ({}, ordinal)", parameters.join(", "), column_names(columns))
-}
-
-impl PetRow {
-    pub(crate) const fn id(&self) -> i64 {
-        self.id
-    }
 }
 
 /// Returns the rows of a list. A list by status has that `status`.

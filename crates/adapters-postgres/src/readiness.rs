@@ -1,4 +1,7 @@
-use std::sync::{Arc, Weak};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use animal_store_adapter_kit::queue::Request;
 use animal_store_app::ports::{NotReady, Readiness, StoreFailure};
@@ -26,7 +29,7 @@ pub(crate) struct PgReadiness {
     probes: Batcher<Probe>,
     /// Does not keep the dispatchers of creates running.
     creates: Weak<Creates>,
-    settings: ConnectionSettings,
+    timeout: Duration,
 }
 
 pub(crate) struct Probe;
@@ -36,22 +39,21 @@ struct ProbeSession(Client);
 
 impl PgReadiness {
     /// Starts its dispatcher on the current runtime.
-    pub(crate) fn start(settings: ConnectionSettings, creates: &Arc<Creates>) -> Self {
+    pub(crate) fn start(settings: &ConnectionSettings, creates: &Arc<Creates>) -> Self {
         let [metrics] = KindMetrics::of(["probe"], &mut Registry::default());
         let connections = &settings.metrics.readiness_connections;
-        let ([probes], _) = batching::<ProbeSession, 1>(&settings, [&metrics], MAX_PROBES, connections, 1);
-        Self { probes, creates: Arc::downgrade(creates), settings }
+        let ([probes], _) = batching::<ProbeSession, 1>(settings, [&metrics], MAX_PROBES, connections, 1);
+        Self { probes, creates: Arc::downgrade(creates), timeout: settings.postgres.timeout }
     }
 }
 
 #[async_trait]
 impl Readiness for PgReadiness {
     async fn check(&self) -> Result<(), NotReady> {
-        let creates = self.creates.upgrade().ok_or_else(|| NotReady("the storage has stopped".into()))?;
-        let connected = creates.check_connected();
-        drop(creates);
+        let stopped = || Err(StoreFailure::Unavailable("the storage has stopped".into()));
+        let connected = self.creates.upgrade().map_or_else(stopped, |creates| creates.check_connected());
         let probed = match connected {
-            Ok(()) => self.probes.send(Probe, self.settings.postgres.timeout).await,
+            Ok(()) => self.probes.send(Probe, self.timeout).await,
             Err(failure) => Err(failure),
         };
         probed.map_err(|failure| match failure {

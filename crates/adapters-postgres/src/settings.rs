@@ -32,30 +32,23 @@ pub enum SchemaMode {
     Check,
 }
 
-/// Forces the plans that `reads/query.rs` and the statements of `creates` are written for: index scans for reads, hash
-/// joins for creates. A plan lives as long as its connection, and on a small table PostgreSQL would choose plans that
-/// are wrong for a large one. JIT compilation takes longer than any statement of this crate.
-const PLAN_SETTINGS: [&str; 6] = [
-    "plan_cache_mode = force_generic_plan",
-    "enable_seqscan = off",
-    "enable_bitmapscan = off",
-    "enable_sort = off",
-    "enable_nestloop = off",
-    "jit = off",
-];
-
 impl PostgresSettings {
     /// The settings of every transaction, as statements that begin with `set`: `SET` or `SET LOCAL`.
     ///
     /// PostgreSQL ends a slow statement before the timeout for its response, so that it does not cost the connection.
     /// It also ends a transaction that this process abandoned, because other transactions may wait for its locks.
+    ///
+    /// The others force the plans that `reads/query.rs` and the statements of `creates` are written for: index scans
+    /// for reads, hash joins for creates. A plan lives as long as its connection, and on a small table PostgreSQL would
+    /// choose plans that are wrong for a large one. JIT compilation takes longer than any statement of this crate.
     pub(crate) fn set_statements(&self, set: &str) -> String {
         let statement_timeout = (self.timeout * 3 / 4).as_millis().max(1);
         let idle_timeout = self.timeout.as_millis().max(1);
-        let plans = PLAN_SETTINGS.map(|setting| format!("; {set} {setting}")).concat();
         format!(
             "{set} statement_timeout = {statement_timeout}; \
-             {set} idle_in_transaction_session_timeout = {idle_timeout}{plans}"
+             {set} idle_in_transaction_session_timeout = {idle_timeout}; \
+             {set} plan_cache_mode = force_generic_plan; {set} enable_seqscan = off; {set} enable_bitmapscan = off; \
+             {set} enable_sort = off; {set} enable_nestloop = off; {set} jit = off"
         )
     }
 }

@@ -66,7 +66,7 @@ impl PgStorage {
         let connections = ConnectionSettings { endpoint, postgres: settings, outages, metrics, schema_ready };
         let (creates, writers) = Creates::start(&connections);
         let creates = Arc::new(creates);
-        let readiness = Arc::new(PgReadiness::start(connections.clone(), &creates));
+        let readiness = Arc::new(PgReadiness::start(&connections, &creates));
         background_tasks.spawn(sweep_periodically(connections.clone()));
         Ok((Self { connections, creates, readiness, _background_tasks: background_tasks }, writers))
     }

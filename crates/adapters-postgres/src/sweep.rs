@@ -5,16 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_adapter_kit::Outage;
-use backon::{BackoffBuilder, ConstantBuilder};
+use animal_store_adapter_kit::{Outage, backoff};
 use tokio::time::sleep;
 use tokio_postgres::SimpleQueryMessage;
 
-use crate::{
-    PostgresSettings,
-    connection::ConnectionSettings,
-    error::{ConnectionError, within},
-};
+use crate::{PostgresSettings, connection::ConnectionSettings, error::ConnectionError};
 
 /// Longest pause between two sweeps, without the jitter of up to the same duration, by which processes do not sweep at
 /// the same time.
@@ -32,9 +27,8 @@ pub(crate) async fn sweep_periodically(mut connections: ConnectionSettings) {
         return;
     }
     let pause = MAX_PAUSE.min(connections.postgres.idempotency_retention / 4);
-    let pauses = ConstantBuilder::new().with_delay(pause).without_max_times().with_jitter().build();
     let mut outage = Outage::new(&Arc::default());
-    for pause in pauses {
+    for pause in backoff(pause, pause) {
         sleep(pause).await;
         match sweep(&connections).await {
             Ok(records) => {
@@ -60,8 +54,7 @@ async fn sweep(connections: &ConnectionSettings) -> Result<usize, ConnectionErro
     loop {
         let start = Instant::now();
         let batch = delete_batch(&connections.postgres, &from);
-        let messages = within(connections.postgres.timeout, client.simple_query(&batch)).await;
-        let messages = messages.map_err(|error| connections.endpoint.locate(error))?;
+        let messages = connections.endpoint.within(connections.postgres.timeout, client.simple_query(&batch)).await?;
         let mut rows = messages.iter().filter_map(|message| match message {
             SimpleQueryMessage::Row(row) => Some((row.get(0)?.parse::<usize>().ok()?, row.get(1))),
             _ => None,

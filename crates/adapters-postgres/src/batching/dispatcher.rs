@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     connection::{ConnectionSettings, ConnectionTask},
-    metrics::{ConnectionMetrics, ConnectionState, Count, KindMetrics},
+    metrics::{ConnectionMetrics, Count, KindMetrics},
 };
 
 /// After this time, the next batch leaves on another connection. A batch takes less, unless PostgreSQL or the
@@ -61,7 +61,7 @@ pub(super) fn start<S: Session>(
         settings: settings.clone(),
         metrics: metrics.clone(),
         usable: usable.clone(),
-        state: InState::new(metrics, usable, ConnectionState::Connecting),
+        state: InState::new(&metrics.connecting, Some(usable)),
         outage: Outage::new(&settings.outages),
         last_attempt: None,
     };
@@ -81,25 +81,25 @@ impl<S: Session> Dispatcher<S> {
             let Some((session, task)) = connected else { return };
             self.metrics.reconnects.inc_by(is_replacement.into());
             is_replacement = true;
-            self.enter(ConnectionState::Connected);
+            self.state = InState::new(&self.metrics.connected, Some(&self.usable));
             let Some(reason) = self.serve(session, task).await else { return };
             let address = &self.settings.endpoint;
             tracing::warn!(%address, purpose = S::PURPOSE, reason, "a connection to PostgreSQL was lost");
         }
     }
 
-    /// Opens a connection, after a pause if there was one before or an attempt failed. `None` if the schema can never be
-    /// used.
+    /// Opens a connection, after a pause if there was one before or an attempt failed. `None` if the schema can never
+    /// be used.
     async fn connect(&mut self) -> Option<(S, ConnectionTask)> {
         let mut schema_ready = self.settings.schema_ready.clone();
         if !*schema_ready.borrow() {
-            self.enter(ConnectionState::Unavailable);
+            self.disconnect();
         }
         schema_ready.wait_for(|&ready| ready).await.ok()?;
         let address = self.settings.endpoint.clone();
         loop {
             if let Some(attempt) = self.last_attempt {
-                self.enter(ConnectionState::Unavailable);
+                self.disconnect();
                 sleep(self.outage.next_pause(attempt.elapsed(), self.settings.postgres.connect_timeout)).await;
             }
             self.last_attempt = Some(Instant::now());
@@ -116,8 +116,8 @@ impl<S: Session> Dispatcher<S> {
     }
 
     /// Without any connection, pending requests fail.
-    fn enter(&mut self, state: ConnectionState) {
-        self.state = InState::new(&self.metrics, &self.usable, state);
+    fn disconnect(&mut self) {
+        self.state = InState::new(&self.metrics.unavailable, None);
         if *self.usable.borrow() == 0 {
             for (taker, _) in &self.lanes {
                 fail(taker.take(usize::MAX), not_connected);
@@ -162,14 +162,12 @@ impl<S: Session> Dispatcher<S> {
 }
 
 impl InState {
-    fn new(metrics: &ConnectionMetrics, usable: &watch::Sender<usize>, state: ConnectionState) -> Self {
-        let count = metrics.count(state).clone();
+    fn new(count: &Count, usable: Option<&watch::Sender<usize>>) -> Self {
         count.inc();
-        let usable = (state != ConnectionState::Unavailable).then(|| usable.clone());
-        if let Some(usable) = &usable {
+        if let Some(usable) = usable {
             usable.send_modify(|usable| *usable += 1);
         }
-        Self { count, usable }
+        Self { count: count.clone(), usable: usable.cloned() }
     }
 }
 

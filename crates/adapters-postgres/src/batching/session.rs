@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 use crate::{
     PostgresSettings,
     connection::{ConnectionSettings, ConnectionTask},
-    error::{ConnectionError, within},
+    error::ConnectionError,
 };
 
 /// Reason to replace a connection to a read-only server: after a fail-over, another server accepts writes.
@@ -38,7 +38,7 @@ pub(crate) trait Session: Sized + Send + 'static {
                 }
                 Self::prepare(client, postgres).await
             };
-            let session = within(connect_timeout, preparing).await.map_err(|error| settings.endpoint.locate(error))?;
+            let session = settings.endpoint.within(connect_timeout, preparing).await?;
             Ok((session, task))
         }
     }

@@ -14,10 +14,7 @@ use tokio_postgres::Client;
 
 use super::*;
 use crate::{
-    PgEndpoint, PostgresSettings,
-    connection::ConnectionTask,
-    error::ConnectionError,
-    metrics::{ConnectionState, Metrics},
+    PgEndpoint, PostgresSettings, connection::ConnectionTask, error::ConnectionError, metrics::Metrics,
     settings::tests::SETTINGS,
 };
 
@@ -124,7 +121,7 @@ impl World {
     }
 
     fn connected(&self) -> u64 {
-        self.settings.metrics.read_connections.count(ConnectionState::Connected).get()
+        self.settings.metrics.read_connections.connected.get()
     }
 }
 

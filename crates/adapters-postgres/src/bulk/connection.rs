@@ -26,10 +26,10 @@ pub(super) struct BulkConnection {
 }
 
 impl BulkConnection {
-    pub(super) async fn open(endpoint: &PgEndpoint, settings: &PostgresSettings) -> Result<Self, StoreFailure> {
+    pub(super) async fn open(endpoint: PgEndpoint, settings: PostgresSettings) -> Result<Self, StoreFailure> {
         let opened = endpoint.connect(settings.connect_timeout).await;
-        let (client, task) = opened.map_err(|error| StoreFailure::Unavailable(error.into()))?;
-        Ok(Self { client, _task: task, endpoint: endpoint.clone(), settings: settings.clone() })
+        let (client, _task) = opened.map_err(|error| StoreFailure::Unavailable(error.into()))?;
+        Ok(Self { client, _task, endpoint, settings })
     }
 
     /// Begins a transaction with these statements. At a higher isolation level, PostgreSQL refuses a write that waited
@@ -72,13 +72,9 @@ impl BulkConnection {
     pub(super) async fn commit(&self) -> Result<(), StoreFailure> {
         let ended = within(self.settings.timeout, self.client.batch_execute("COMMIT")).await;
         ended.map_err(|error| match error.refusal() {
-            Some(_) => self.unavailable(error),
+            Some(_) => StoreFailure::Unavailable(self.endpoint.locate(error).into()),
             None => StoreFailure::OutcomeUnknown(self.endpoint.locate(error).into()),
         })
-    }
-
-    fn unavailable(&self, error: impl Into<ConnectionError>) -> StoreFailure {
-        StoreFailure::Unavailable(self.endpoint.locate(error).into())
     }
 
     /// The error of a call that this adapter refuses.
@@ -90,6 +86,7 @@ impl BulkConnection {
         &self,
         response: impl Future<Output = Result<T, E>>,
     ) -> Result<T, StoreFailure> {
-        within(self.settings.timeout, response).await.map_err(|error| self.unavailable(error))
+        let response = self.endpoint.within(self.settings.timeout, response).await;
+        response.map_err(|error| StoreFailure::Unavailable(error.into()))
     }
 }

@@ -12,7 +12,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub use self::url::PgEndpointError;
 use super::tls;
-use crate::error::ConnectionError;
+use crate::error::{ConnectionError, within};
 
 /// Name of a connection that does not name its instance.
 const APPLICATION_NAME: &str = "animal-store";
@@ -79,6 +79,15 @@ impl PgEndpoint {
     /// not the user who lacks it.
     pub(crate) fn locate(&self, error: impl Into<ConnectionError>) -> ConnectionError {
         ConnectionError::Located(vec![(self.login(), error.into())])
+    }
+
+    /// Waits for a response. An error has user, hosts and database.
+    pub(crate) async fn within<T, E: Into<ConnectionError>>(
+        &self,
+        limit: Duration,
+        response: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, ConnectionError> {
+        within(limit, response).await.map_err(|error| self.locate(error))
     }
 
     /// Returns user, hosts and database.
@@ -171,8 +180,9 @@ fn address(configs: &[Config]) -> String {
     format!("{}/{}", hosts.join(","), configs[0].get_dbname().unwrap_or_default())
 }
 
-/// Returns the name of a connection in `pg_stat_activity`: the program, this host and the id of this process. Behind a transaction pooler,
-/// only the program: a pooler sets the name again for each transaction that follows one of another instance.
+/// Returns the name of a connection in `pg_stat_activity`: the program, this host and the id of this process. Behind a
+/// transaction pooler, only the program: a pooler sets the name again for each transaction that follows one of another
+/// instance.
 fn application_name(transaction_pooling: bool) -> String {
     if transaction_pooling {
         return APPLICATION_NAME.to_owned();

@@ -1,5 +1,5 @@
-//! Creates, and the statements that add a batch of them. A parameter of a statement has the values of a column. The rows
-//! of its result are position, id, whether the pet is new, and whether it is the same pet.
+//! Creates, and the statements that add a batch of them. A parameter of a statement has the values of a column. The
+//! rows of its result are position, id, whether the pet is new, and whether it is the same pet.
 
 use animal_store_adapter_kit::queue::Request;
 use animal_store_app::{

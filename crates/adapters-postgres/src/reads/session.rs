@@ -118,7 +118,7 @@ async fn gets(gets: &[&Read], connection: &mut AsyncPgConnection) -> QueryResult
     let id = |read: &Read| if let Read::Get(id) = read { Some(*id) } else { None };
     let ids: BTreeSet<_> = gets.iter().filter_map(|read| id(read)).collect();
     let rows = query::gets(ids.into_iter().collect()).load::<PetRow>(connection).await?;
-    let pets: HashMap<_, _> = rows.into_iter().map(|row| (Some(row.id()), pets([row]))).collect();
+    let pets: HashMap<_, _> = rows.into_iter().map(|row| (Some(row.id), pets([row]))).collect();
     Ok(gets.iter().map(|read| pets.get(&id(read)).cloned().unwrap_or(Ok(Vec::new()))).collect())
 }
 

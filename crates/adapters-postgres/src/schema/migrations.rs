@@ -10,10 +10,7 @@ use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
-use crate::{
-    MigrationError, PgEndpoint,
-    error::{ConnectionError, within},
-};
+use crate::{MigrationError, PgEndpoint};
 
 const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
 
@@ -29,9 +26,9 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// Limit for each wait of a migration for a lock of a table. Queries queue behind a statement that waits for one.
 const TABLE_LOCK_TIMEOUT: Duration = Duration::from_millis(200);
 
-const OLDER_LAYOUT: &str = "a program from before version 0.1.0 made the tables of this database: export the pets with that program \
-     (animal-store pets export --output FILE), and import FILE into an empty database with this one \
-     (animal-store pets import FILE)";
+const OLDER_LAYOUT: &str = "a program from before version 0.1.0 made the tables of this database: export the pets \
+    with that program (animal-store pets export --output FILE), and import FILE into an empty database with this one \
+    (animal-store pets import FILE)";
 
 /// The migrations of one database. They are reported by their versions, such as `0001expand`.
 pub struct Migrations {
@@ -58,15 +55,14 @@ impl Migrations {
     /// # Errors
     /// As [`pending`](Self::pending); [`MigrationError::Unusable`] has the versions.
     pub async fn check(&self) -> Result<(), MigrationError> {
-        let pending = self.pending().await?;
-        if pending.is_empty() {
-            return Ok(());
+        match self.pending().await?.join(", ") {
+            pending if pending.is_empty() => Ok(()),
+            pending => Err(MigrationError::Unusable(format!(
+                "these migrations are pending: {pending}; run `animal-store migrate`"
+            ))),
         }
-        let pending = pending.join(", ");
-        Err(MigrationError::Unusable(format!("these migrations are pending: {pending}; run `animal-store migrate`")))
     }
 
-    /// Compares the migrations of this program with the records of the database. Fails as [`pending`](Self::pending).
     pub(crate) async fn comparison(&self) -> Result<SchemaComparison, MigrationError> {
         let (client, _task) = self.endpoint.connect(self.timeout).await?;
         self.compare(&client).await
@@ -87,14 +83,14 @@ impl Migrations {
         self.lock(&client).await?;
         // Another process may have run them meanwhile.
         let pending = self.compare(&client).await?.pending;
-        let mut connection = self.within(AsyncPgConnection::try_from(client)).await?;
+        let mut connection = self.endpoint.within(self.timeout, AsyncPgConnection::try_from(client)).await?;
         for version in &pending {
             tracing::info!(migration = version, "changing the schema");
             let is_transaction = migrations()[version].metadata().run_in_transaction();
             // Outside of a transaction, a statement builds an index concurrently. No query queues behind it.
             let lock_timeout = if is_transaction { TABLE_LOCK_TIMEOUT } else { Duration::ZERO };
             let set = format!("SET lock_timeout = {}", lock_timeout.as_millis());
-            self.within(connection.batch_execute(&set)).await?;
+            self.endpoint.within(self.timeout, connection.batch_execute(&set)).await?;
             let mut harness = AsyncMigrationHarness::new(connection);
             // This creates the table of records.
             let ran = harness.applied_migrations().and_then(|_| harness.run_migration(&*migrations()[version]));
@@ -118,7 +114,7 @@ impl Migrations {
     }
 
     async fn compare(&self, client: &Client) -> Result<SchemaComparison, MigrationError> {
-        let recorded = self.within(recorded_versions(client)).await?;
+        let recorded = self.endpoint.within(self.timeout, recorded_versions(client)).await?;
         let comparison = SchemaComparison::from_versions(migrations().into_keys().collect(), &recorded);
         if comparison.is_older_layout {
             return Err(MigrationError::Unusable(OLDER_LAYOUT.to_owned()));
@@ -142,7 +138,7 @@ impl Migrations {
         let lock = format!("SELECT pg_try_advisory_lock({LOCK_KEY})");
         let start = Instant::now();
         loop {
-            if self.within(client.query_typed_one(&lock, &[])).await?.get(0) {
+            if self.endpoint.within(self.timeout, client.query_typed_one(&lock, &[])).await?.get(0) {
                 return Ok(());
             }
             if start.elapsed() > LOCK_TIMEOUT {
@@ -150,13 +146,6 @@ impl Migrations {
             }
             sleep(LOCK_PAUSE).await;
         }
-    }
-
-    async fn within<T, E: Into<ConnectionError>>(
-        &self,
-        response: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, MigrationError> {
-        within(self.timeout, response).await.map_err(|error| self.endpoint.locate(error).into())
     }
 }
 

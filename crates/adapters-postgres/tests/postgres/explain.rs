@@ -14,27 +14,31 @@ use crate::{
 pub(crate) const PLAN_SETTINGS: &str = "plan_cache_mode=force_generic_plan enable_seqscan=off enable_bitmapscan=off \
     enable_sort=off enable_nestloop=off jit=off";
 
-/// A view that takes the place of the table. Every statement that uses it fails with the plan settings and its own
-/// text.
-const TRAP: &str = "
-    CREATE SCHEMA trap;
-    CREATE FUNCTION trap.report() RETURNS text LANGUAGE plpgsql AS $$
-    BEGIN
-        RAISE '<<%|%>>', (
-            SELECT string_agg(name || '=' || current_setting(name), ' ' ORDER BY ordinal)
-            FROM unnest('{plan_cache_mode,enable_seqscan,enable_bitmapscan,enable_sort,enable_nestloop,jit}'::text[])
-                WITH ORDINALITY AS setting (name, ordinal)
-        ), current_query();
-    END $$;
-    CREATE FUNCTION trap.rows() RETURNS SETOF public.pets LANGUAGE plpgsql AS
-        'BEGIN PERFORM trap.report(); END';
-    CREATE VIEW trap.pets AS SELECT * FROM trap.rows();
-    CREATE FUNCTION trap.insert() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM trap.report(); END';
-    CREATE TRIGGER insert INSTEAD OF INSERT ON trap.pets FOR EACH ROW EXECUTE FUNCTION trap.insert();";
+/// A view that takes the place of a table. Every statement that uses it fails with the plan settings and its own text.
+pub(crate) fn trap(table: &str) -> String {
+    format!(
+        "CREATE SCHEMA IF NOT EXISTS trap;
+        CREATE OR REPLACE FUNCTION trap.report() RETURNS text LANGUAGE plpgsql AS $$
+        BEGIN
+            RAISE '<<%|%>>', (
+                SELECT string_agg(name || '=' || current_setting(name), ' ' ORDER BY ordinal)
+                FROM unnest(string_to_array(
+                    'plan_cache_mode enable_seqscan enable_bitmapscan enable_sort enable_nestloop jit', ' '
+                )) WITH ORDINALITY AS setting (name, ordinal)
+            ), current_query();
+        END $$;
+        CREATE FUNCTION trap.{table}() RETURNS SETOF public.{table} LANGUAGE plpgsql AS
+            'BEGIN PERFORM trap.report(); END';
+        CREATE VIEW trap.{table} AS SELECT * FROM trap.{table}();
+        CREATE FUNCTION trap.insert_{table}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM trap.report(); END';
+        CREATE TRIGGER insert INSTEAD OF INSERT ON trap.{table} FOR EACH ROW
+            EXECUTE FUNCTION trap.insert_{table}();"
+    )
+}
 
 /// A store that has the trap in place of its table.
 pub(crate) async fn trapped(database: &PgDatabase, settings: PostgresSettings) -> Store {
-    database.sql(TRAP);
+    database.sql(&trap("pets"));
     with_schema(database, "trap", settings).await
 }
 

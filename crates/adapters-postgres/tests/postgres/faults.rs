@@ -17,7 +17,7 @@ use crate::{
         wait_for_outcome, wait_until_ready,
     },
     sql_session::SqlSession,
-    store::{MARGIN, ProxiedStore, ServedStore, TIMEOUT, both_modes, in_both_modes, settings, short_timeout},
+    store::{MARGIN, ProxiedStore, TIMEOUT, both_modes, in_both_modes, settings, short_timeout},
 };
 
 /// A call may wait for two responses: an add waits for the commit of the batch before it.
@@ -71,17 +71,6 @@ async fn over_a_frozen_connection_every_call_fails_in_time_and_later_ones_at_onc
         proxy.heal();
         wait_for_outcome(&store.repository, Success, IN_TIME).await;
         wait_until_ready(&store.storage).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn if_the_server_freezes_every_call_fails_in_time_and_later_ones_at_once() {
-    let ServedStore { store, server } = ServedStore::new(short_timeout()).await;
-    for _ in 0..2 {
-        server.pause();
-        fails_in_time_then_at_once(&store.repository, Unknown).await;
-        server.resume();
-        wait_for_outcome(&store.repository, Success, IN_TIME).await;
     }
 }
 

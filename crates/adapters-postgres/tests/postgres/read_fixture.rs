@@ -197,9 +197,4 @@ impl ReadFixture {
         }
         statements
     }
-
-    /// The ids of the rows of each statement since the last call.
-    pub(crate) async fn statement_ids(&mut self) -> Vec<Vec<i64>> {
-        self.statements().await.into_iter().map(|statement| statement.ids).collect()
-    }
 }

@@ -65,8 +65,8 @@ pub(super) fn parse(url: &str) -> Result<(Vec<Config>, CertificateCheck), PgEndp
     let mut configs = Vec::new();
     for host in hosts.split(',') {
         let mut config = config(&format!("postgres://{login}{host}/{database}?{options}")).ok_or(
-            "must have the form postgres://[user[:password]@]host[:port][,...]/database, with ports from 1 to 65535 and \
-             percent-encoded UTF-8; the folder of a Unix socket is given as its option host",
+            "must have the form postgres://[user[:password]@]host[:port][,...]/database, with ports from 1 to 65535 \
+             and percent-encoded UTF-8; the folder of a Unix socket is given as its option host",
         )?;
         // As in libpq, a Unix socket is never encrypted.
         let is_local = config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
