@@ -28,8 +28,8 @@ pub(super) struct BulkConnection {
 impl BulkConnection {
     pub(super) async fn open(endpoint: PgEndpoint, settings: PostgresSettings) -> Result<Self, StoreFailure> {
         let opened = endpoint.connect(settings.connect_timeout).await;
-        let (client, _task) = opened.map_err(|error| StoreFailure::Unavailable(error.into()))?;
-        Ok(Self { client, _task, endpoint, settings })
+        let (client, task) = opened.map_err(|error| StoreFailure::Unavailable(error.into()))?;
+        Ok(Self { client, _task: task, endpoint, settings })
     }
 
     /// Begins a transaction with these statements. At a higher isolation level, PostgreSQL refuses a write that waited
