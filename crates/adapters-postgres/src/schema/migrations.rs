@@ -47,7 +47,7 @@ impl Migrations {
     /// # Errors
     /// [`MigrationError::Unavailable`], [`MigrationError::Unusable`].
     pub async fn pending(&self) -> Result<Vec<String>, MigrationError> {
-        Ok(self.comparison().await?.pending)
+        Ok(pending(self.comparison().await?))
     }
 
     /// Fails if migrations are pending.
@@ -77,12 +77,16 @@ impl Migrations {
     /// On a runtime with a single thread: Diesel blocks the thread that runs migrations.
     pub async fn run(&self) -> Result<Vec<String>, MigrationError> {
         let (client, task) = self.endpoint.connect(self.timeout).await?;
-        if self.compare(&client).await?.pending.is_empty() {
-            return Ok(Vec::new());
+        let mut comparison = self.compare(&client).await?;
+        if !comparison.pending.is_empty() {
+            self.lock(&client).await?;
+            // Another process may have run them meanwhile.
+            comparison = self.compare(&client).await?;
         }
-        self.lock(&client).await?;
-        // Another process may have run them meanwhile.
-        let pending = self.compare(&client).await?.pending;
+        let pending = pending(comparison);
+        if pending.is_empty() {
+            return Ok(pending);
+        }
         let mut connection = self.endpoint.within(self.timeout, AsyncPgConnection::try_from(client)).await?;
         for version in &pending {
             tracing::info!(migration = version, "changing the schema");
@@ -126,9 +130,6 @@ impl Migrations {
                  restore a backup"
             )));
         }
-        if !comparison.newer.is_empty() {
-            tracing::warn!(migrations = comparison.newer.join(", "), "a newer program has expanded the schema");
-        }
         Ok(comparison)
     }
 
@@ -153,6 +154,14 @@ impl Migrations {
 fn migrations() -> BTreeMap<String, Box<dyn Migration<Pg>>> {
     let migrations: Vec<Box<dyn Migration<Pg>>> = EMBEDDED.migrations().expect("embedded migrations can be read");
     migrations.into_iter().map(|migration| (migration.name().version().to_string(), migration)).collect()
+}
+
+/// Returns the pending migrations, and logs those of a newer program.
+fn pending(comparison: SchemaComparison) -> Vec<String> {
+    if !comparison.newer.is_empty() {
+        tracing::warn!(migrations = comparison.newer.join(", "), "a newer program has expanded the schema");
+    }
+    comparison.pending
 }
 
 /// Returns no versions if the table of records does not exist, and does not create it.
