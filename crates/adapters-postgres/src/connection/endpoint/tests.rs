@@ -80,7 +80,8 @@ fn options_that_cannot_be_used_are_refused_by_their_name() {
         ("p%61ssword=top&secret", "number 2"),
     ] {
         let error = endpoint(&format!("postgres://localhost/animals?{options}")).unwrap_err().to_string();
-        let expected = format!("has the option {shown}, which is unknown or has an invalid value; docs/operations.md");
+        let expected =
+            format!("has the option {shown}, which is unknown or has an invalid value; docs/operations/postgresql.md");
         assert!(error.starts_with(&expected), "{options}: {error}");
     }
 }
