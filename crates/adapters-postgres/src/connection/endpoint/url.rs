@@ -53,8 +53,8 @@ pub(super) fn parse(url: &str) -> Result<(Vec<Config>, CertificateCheck), PgEndp
                 // After a password, the name may be part of it, behind an & that is not percent-encoded.
                 let shown = if has_password { format!("number {number}") } else { format!("{name:?}") };
                 return Err(PgEndpointError(format!(
-                    "has the option {shown}, which is unknown or has an invalid value; docs/operations/postgresql.md lists the \
-                     supported ones"
+                    "has the option {shown}, which is unknown or has an invalid value; \
+                     docs/operations/postgresql.md lists the supported ones"
                 )));
             }
         }
