@@ -28,7 +28,8 @@ use tokio::task::JoinHandle;
 use self::rows::Select;
 use crate::{
     SqliteFile,
-    access::{Session, corrupt},
+    error::corrupt,
+    session::Session,
     tables::{api_key_state, api_key_tokens},
     values::milliseconds,
 };
@@ -85,16 +86,14 @@ impl SqliteApiKeyStore {
         &self,
         work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, StoreFailure> {
-        let changed = Session::new(&self.file).change(work).await;
-        changed.map_err(|error| error.failure(self.file.path()))
+        Ok(Session::new(&self.file).change(work).await?)
     }
 
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut SqliteConnection, SystemTime) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, StoreFailure> {
-        let read = Session::new(&self.file).read(|connection| work(connection, SystemTime::now())).await;
-        read.map_err(|error| error.failure(self.file.path()))
+        Ok(Session::new(&self.file).read(|connection| work(connection, SystemTime::now())).await?)
     }
 }
 
@@ -166,12 +165,13 @@ impl KeySource for Session {
     }
 
     async fn changes(&mut self, known: Option<i64>) -> Result<Option<KeyChanges>, String> {
-        let file = self.file.clone();
         let changes = self.run(move |session| {
-            file.check_in_place()?;
-            session.execute(|connection| Ok(connection.transaction(|connection| read_changes(connection, known))?))
+            session.execute(|connection| {
+                session.file.check_in_place()?;
+                Ok(connection.transaction(|connection| read_changes(connection, known))?)
+            })
         });
-        changes.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+        changes.await.map_err(|error| error.to_string())
     }
 }
 

@@ -16,7 +16,7 @@ use diesel::{
 
 use super::SqliteApiKeyStore;
 use crate::{
-    access::Session,
+    session::Session,
     tables::{api_key_state, api_key_tokens, api_key_uses},
     values::{from_milliseconds, milliseconds},
 };

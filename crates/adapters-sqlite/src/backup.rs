@@ -4,6 +4,7 @@ use std::{
     error::Error,
     fs::{File, hard_link},
     path::{Path, PathBuf, absolute},
+    time::Duration,
 };
 
 use diesel::{RunQueryDsl, connection::SimpleConnection, sql_query, sql_types::Text};
@@ -11,7 +12,7 @@ use tempfile::{Builder, TempDir};
 use thiserror::Error;
 use tokio::task::spawn_blocking;
 
-use crate::{SqliteFile, file};
+use crate::{FileUse, SqliteFile, file};
 
 /// The backup was not written.
 #[derive(Debug, Error)]
@@ -35,15 +36,16 @@ impl NewBackup {
     /// # Errors
     /// If the target or its log exists, or if the folder of the target cannot be written.
     pub fn create(target: &Path) -> Result<Self, BackupError> {
-        let failed = |reason: String| BackupError { target: target.to_owned(), reason };
-        if target.symlink_metadata().is_ok() || file::log_path(target).exists() {
-            return Err(failed("a file with this name, or a log (-wal) beside it, exists".to_owned()));
-        }
-        let absolute = absolute(target).map_err(|error| failed(error.to_string()))?;
-        let parent = absolute.parent().ok_or_else(|| failed("it is a folder".to_owned()))?;
-        let prefix = format!(".{}.partial-", absolute.file_name().unwrap_or_default().to_string_lossy());
-        let folder = Builder::new().prefix(&prefix).tempdir_in(parent).map_err(|error| failed(error.to_string()))?;
-        Ok(Self { target: absolute, folder })
+        let create = || -> Result<Self, Failure> {
+            if target.symlink_metadata().is_ok() || file::log_path(target).exists() {
+                return Err("a file with this name, or a log (-wal) beside it, exists".into());
+            }
+            let target = absolute(target)?;
+            let prefix = format!(".{}.partial-", target.file_name().unwrap_or_default().to_string_lossy());
+            let folder = Builder::new().prefix(&prefix).tempdir_in(target.parent().ok_or("it is a folder")?)?;
+            Ok(Self { target, folder })
+        };
+        create().map_err(|error| failed(target, &*error))
     }
 
     /// The file before it is complete. It does not exist yet.
@@ -57,13 +59,14 @@ impl NewBackup {
     /// If the file cannot be read, or the backup cannot be written.
     pub async fn vacuum_from(&self, file: SqliteFile) -> Result<(), BackupError> {
         let path = self.path();
-        let written = spawn_blocking(move || -> Result<(), Failure> {
+        let write = move || -> Result<(), Failure> {
             file::create(&path)?;
             let path = path.to_str().ok_or("the path is not UTF-8")?;
             sql_query("VACUUM INTO ?").bind::<Text, _>(path).execute(&mut file.connect()?)?;
             Ok(())
-        });
-        written.await.unwrap_or_else(|error| Err(error.into())).map_err(|error| self.error(&*error))
+        };
+        let written = spawn_blocking(write).await.unwrap_or_else(|error| Err(error.into()));
+        written.map_err(|error| failed(&self.target, &*error))
     }
 
     /// Writes the backup to the disk, as one file, and gives it its name. No connection to it may be open.
@@ -71,19 +74,21 @@ impl NewBackup {
     /// # Errors
     /// If it cannot be written, or if a file with its name exists by now.
     pub fn finish(self) -> Result<(), BackupError> {
-        let written = || -> Result<(), Failure> {
+        let write = || -> Result<(), Failure> {
             let path = self.path();
-            // A log would be a second file. The connection is closed before the file is opened.
-            file::connect_once(&path)?.batch_execute("PRAGMA journal_mode = DELETE")?;
+            let mut connection = file::connect(&path, FileUse::Write, Duration::ZERO)?;
+            // A log would be a second file.
+            connection.batch_execute("PRAGMA journal_mode = DELETE")?;
+            drop(connection);
             File::open(&path)?.sync_all()?;
             // Unlike a renaming, this replaces no file.
             hard_link(&path, &self.target)?;
             Ok(File::open(self.target.parent().unwrap_or(Path::new("/")))?.sync_all()?)
         };
-        written().map_err(|error| self.error(&*error))
+        write().map_err(|error| failed(&self.target, &*error))
     }
+}
 
-    fn error(&self, error: &dyn Error) -> BackupError {
-        BackupError { target: self.target.clone(), reason: error.to_string() }
-    }
+fn failed(target: &Path, error: &dyn Error) -> BackupError {
+    BackupError { target: target.to_owned(), reason: error.to_string() }
 }
