@@ -1,7 +1,6 @@
 //! A backup: a new file that gets its name when it is complete, and that is a store of its own.
 
 use std::{
-    error::Error,
     fs::{File, hard_link},
     path::{Path, PathBuf, absolute},
     time::Duration,
@@ -9,20 +8,9 @@ use std::{
 
 use diesel::{RunQueryDsl, connection::SimpleConnection, sql_query, sql_types::Text};
 use tempfile::{Builder, TempDir};
-use thiserror::Error;
 use tokio::task::spawn_blocking;
 
-use crate::{FileUse, SqliteFile, file};
-
-/// The backup was not written.
-#[derive(Debug, Error)]
-#[error("the backup {target} cannot be written: {reason}")]
-pub struct BackupError {
-    target: PathBuf,
-    reason: String,
-}
-
-type Failure = Box<dyn Error + Send + Sync>;
+use crate::{FileUse, SqliteFile, SqliteFileError, error::Problem, file};
 
 /// A backup that is not complete. It is in a temporary folder beside its target, which is removed if this is dropped.
 pub struct NewBackup {
@@ -35,17 +23,17 @@ impl NewBackup {
     ///
     /// # Errors
     /// If the target or its log exists, or if the folder of the target cannot be written.
-    pub fn create(target: &Path) -> Result<Self, BackupError> {
-        let create = || -> Result<Self, Failure> {
+    pub fn create(target: &Path) -> Result<Self, SqliteFileError> {
+        let create = || {
             if target.symlink_metadata().is_ok() || file::log_path(target).exists() {
-                return Err("a file with this name, or a log (-wal) beside it, exists".into());
+                return Err(Problem::Exists);
             }
             let target = absolute(target)?;
             let prefix = format!(".{}.partial-", target.file_name().unwrap_or_default().to_string_lossy());
-            let folder = Builder::new().prefix(&prefix).tempdir_in(target.parent().ok_or("it is a folder")?)?;
+            let folder = Builder::new().prefix(&prefix).tempdir_in(target.parent().ok_or(Problem::IsFolder)?)?;
             Ok(Self { target, folder })
         };
-        create().map_err(|error| failed(target, &*error))
+        create().map_err(|problem| problem.at(target))
     }
 
     /// The file before it is complete. It does not exist yet.
@@ -57,24 +45,24 @@ impl NewBackup {
     ///
     /// # Errors
     /// If the file cannot be read, or the backup cannot be written.
-    pub async fn vacuum_from(&self, file: SqliteFile) -> Result<(), BackupError> {
+    pub async fn vacuum_from(&self, file: SqliteFile) -> Result<(), SqliteFileError> {
         let path = self.path();
-        let write = move || -> Result<(), Failure> {
+        let write = move || {
             file::create(&path)?;
-            let path = path.to_str().ok_or("the path is not UTF-8")?;
+            let path = path.to_str().ok_or_else(|| Problem::Unavailable("the path is not UTF-8".to_owned()))?;
             sql_query("VACUUM INTO ?").bind::<Text, _>(path).execute(&mut file.connect()?)?;
             Ok(())
         };
-        let written = spawn_blocking(write).await.unwrap_or_else(|error| Err(error.into()));
-        written.map_err(|error| failed(&self.target, &*error))
+        let written = spawn_blocking(write).await.unwrap_or_else(|panic| Err(Problem::Unavailable(panic.to_string())));
+        written.map_err(|problem| problem.at(&self.target))
     }
 
     /// Writes the backup to the disk, as one file, and gives it its name. No connection to it may be open.
     ///
     /// # Errors
     /// If it cannot be written, or if a file with its name exists by now.
-    pub fn finish(self) -> Result<(), BackupError> {
-        let write = || -> Result<(), Failure> {
+    pub fn finish(self) -> Result<(), SqliteFileError> {
+        let write = || {
             let path = self.path();
             let mut connection = file::connect(&path, FileUse::Write, Duration::ZERO)?;
             // A log would be a second file.
@@ -85,10 +73,6 @@ impl NewBackup {
             hard_link(&path, &self.target)?;
             Ok(File::open(self.target.parent().unwrap_or(Path::new("/")))?.sync_all()?)
         };
-        write().map_err(|error| failed(&self.target, &*error))
+        write().map_err(|problem: Problem| problem.at(&self.target))
     }
-}
-
-fn failed(target: &Path, error: &dyn Error) -> BackupError {
-    BackupError { target: target.to_owned(), reason: error.to_string() }
 }

@@ -1,4 +1,4 @@
-//! The statements of a batch of creates.
+//! The statements of a batch of creates, in a transaction of the caller's.
 
 use std::time::{Duration, SystemTime};
 
@@ -17,48 +17,41 @@ use crate::{idempotency, pet_row::NewPetRow, tables::pets};
 /// The id of a pet, and whether an earlier request added it.
 pub(crate) type Added = (PetId, bool);
 
-/// Inserts pets, in a transaction of the caller's.
-pub(crate) struct Batch<'a> {
-    pub(crate) connection: &'a mut SqliteConnection,
-    pub(crate) now: SystemTime,
-    /// How long an idempotency key is kept.
-    pub(crate) retention: Duration,
+/// Adds a pet, or finds the pet of its idempotency key, which is kept for `retention`. The outer error is that of the
+/// batch, which has to be rolled back.
+pub(crate) fn add(
+    connection: &mut SqliteConnection,
+    request: &AddPet,
+    now: SystemTime,
+    retention: Duration,
+) -> QueryResult<Result<Added, AddPetError>> {
+    let AddPet { pet, idempotency_key } = request;
+    let Some(key) = idempotency_key else { return Ok(insert(connection, pet, now)?.map(|id| (id, false))) };
+    let pet_digest = PetDigest::from_pet(pet);
+    Ok(match idempotency::find(connection, key, now)? {
+        Some((recorded, id)) if recorded == pet_digest.as_bytes() => parse(id).map(|id| (id, true)),
+        Some(_) => Err(AddPetError::IdempotencyMismatch),
+        None => {
+            let inserted = insert(connection, pet, now)?;
+            if let Ok(pet_id) = inserted {
+                let record = IdempotencyRecord { key: key.clone(), pet_digest, pet_id, expires_at: now + retention };
+                idempotency::add(connection, &record, now)?;
+            }
+            inserted.map(|id| (id, false))
+        }
+    })
 }
 
-impl Batch<'_> {
-    /// Adds a pet, or finds the pet of its idempotency key. The outer error is that of the batch, which has to be
-    /// rolled back.
-    pub(crate) fn add(&mut self, request: &AddPet) -> QueryResult<Result<Added, AddPetError>> {
-        let AddPet { pet, idempotency_key } = request;
-        let Some(key) = idempotency_key else { return Ok(self.insert(pet)?.map(|id| (id, false))) };
-        let pet_digest = PetDigest::from_pet(pet);
-        Ok(match idempotency::find(self.connection, key, self.now)? {
-            Some((recorded, id)) if recorded == pet_digest.as_bytes() => parse(id).map(|id| (id, true)),
-            Some(_) => Err(AddPetError::IdempotencyMismatch),
-            None => {
-                let inserted = self.insert(pet)?;
-                if let Ok(pet_id) = inserted {
-                    let expires_at = self.now + self.retention;
-                    let record = IdempotencyRecord { key: key.clone(), pet_digest, pet_id, expires_at };
-                    idempotency::add(self.connection, &record, self.now)?;
-                }
-                inserted.map(|id| (id, false))
-            }
-        })
-    }
-
-    /// The inner error is that of the row alone.
-    fn insert(&mut self, pet: &NewPet) -> QueryResult<Result<PetId, AddPetError>> {
-        let since_1970 = self.now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let row = NewPetRow::from_pet(pet, i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX));
-        let id = diesel::insert_into(pets::table).values(row).returning(pets::id).get_result(self.connection);
-        let refused = |reason: String| Ok(Err(StoreFailure::Unavailable(reason.into()).into()));
-        match id {
-            Ok(id) => Ok(parse(id)),
-            Err(Error::NotFound) => refused("a trigger suppressed the row".to_owned()),
-            Err(error) if is_about_one_row(&error) => refused(error.to_string()),
-            Err(error) => Err(error),
-        }
+/// The inner error is that of the row alone.
+fn insert(connection: &mut SqliteConnection, pet: &NewPet, now: SystemTime) -> QueryResult<Result<PetId, AddPetError>> {
+    let since_1970 = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let row = NewPetRow::from_pet(pet, i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX));
+    let refused = |reason: String| Ok(Err(StoreFailure::Unavailable(reason.into()).into()));
+    match diesel::insert_into(pets::table).values(row).returning(pets::id).get_result(connection) {
+        Ok(id) => Ok(parse(id)),
+        Err(Error::NotFound) => refused("a trigger suppressed the row".to_owned()),
+        Err(error) if is_about_one_row(&error) => refused(error.to_string()),
+        Err(error) => Err(error),
     }
 }
 

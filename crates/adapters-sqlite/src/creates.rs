@@ -25,7 +25,7 @@ use tokio::{
 
 use crate::{
     SqliteFile, SqliteSettings,
-    batch::{Added, Batch},
+    batch::{self, Added},
     error::Problem,
     idempotency::{self, SWEEP_SIZE},
     metrics::Metrics,
@@ -54,6 +54,7 @@ impl Request for Create {
 }
 
 /// The task that writes.
+#[derive(Clone)]
 struct Writer {
     session: Session,
     taker: Taker<Create>,
@@ -95,11 +96,65 @@ impl Writer {
     }
 
     async fn write(&self) {
-        let (taker, metrics, retention) = (self.taker.clone(), Arc::clone(&self.metrics), self.retention);
-        let written = self.session.run(move |session| Ok(write(session, &taker, &metrics, retention))).await;
+        let writer = self.clone();
+        let written = self.session.run(move |_| Ok(writer.write_batch())).await;
         if written.is_ok_and(|duration| duration > LONG_TRANSACTION) {
             sleep(PAUSE).await;
         }
+    }
+
+    /// Writes the creates that wait, in one transaction. They are taken after the transaction began: a create whose
+    /// timeout passes while another process writes is still in the queue. Returns the duration of the transaction.
+    fn write_batch(&self) -> Duration {
+        let (mut start, mut batch) = (Instant::now(), Vec::new());
+        let results = self.session.execute(|connection| {
+            let began = begin(connection, self.session.file.timeout());
+            (start, batch) = (Instant::now(), self.taker.take(MAX_BATCH));
+            began?;
+            let batch_size = batch.len();
+            for pending in &mut batch {
+                pending.sent(batch_size, &self.metrics.creates);
+            }
+            self.store(connection, &batch)
+        });
+        match results {
+            Ok(results) => {
+                for (pending, result) in batch.into_iter().zip(results) {
+                    let added = |pet, (id, replayed)| AddedPet { pet: Pet::new(id, pet), replayed };
+                    pending.respond(|Create(request)| result.map(|result| added(request.pet, result)));
+                }
+            }
+            Err(error) => {
+                // If no connection can be opened, none was taken yet.
+                batch.append(&mut self.taker.take(MAX_BATCH - batch.len()));
+                for pending in batch {
+                    pending.respond(|_| Err(error.failure().into()));
+                }
+            }
+        }
+        start.elapsed()
+    }
+
+    /// Adds pets and commits.
+    fn store(
+        &self,
+        connection: &mut SqliteConnection,
+        batch: &[Pending<Create>],
+    ) -> Result<Vec<Result<Added, AddPetError>>, Problem> {
+        if batch.is_empty() {
+            connection.batch_execute("ROLLBACK")?;
+            return Ok(Vec::new());
+        }
+        let now = SystemTime::now();
+        let add = |pending: &Pending<Create>| batch::add(connection, &pending.request.0, now, self.retention);
+        let results = batch.iter().map(add).collect::<QueryResult<_>>()?;
+        let start = Instant::now();
+        let committed = commit(&self.session.file, connection);
+        self.metrics.batch_size.observe(u32::try_from(batch.len()).unwrap_or(u32::MAX).into());
+        self.metrics.commit_duration.observe(start.elapsed().as_secs_f64());
+        committed?;
+        self.metrics.commits.inc();
+        Ok(results)
     }
 
     /// Returns the number of deleted records.
@@ -120,62 +175,6 @@ impl Writer {
             }
         }
     }
-}
-
-/// Writes the creates that wait, in one transaction. They are taken after the transaction began: a create whose timeout
-/// passes while another process writes is still in the queue. Returns the duration of the transaction.
-fn write(session: &Session, taker: &Taker<Create>, metrics: &Metrics, retention: Duration) -> Duration {
-    let file = &session.file;
-    let (mut start, mut batch) = (Instant::now(), Vec::new());
-    let results = session.execute(|connection| {
-        let began = begin(connection, file.timeout());
-        (start, batch) = (Instant::now(), taker.take(MAX_BATCH));
-        began?;
-        let batch_size = batch.len();
-        for pending in &mut batch {
-            pending.sent(batch_size, &metrics.creates);
-        }
-        store(file, connection, &batch, metrics, retention)
-    });
-    match results {
-        Ok(results) => {
-            for (pending, result) in batch.into_iter().zip(results) {
-                let added = |pet, (id, replayed)| AddedPet { pet: Pet::new(id, pet), replayed };
-                pending.respond(|Create(request)| result.map(|result| added(request.pet, result)));
-            }
-        }
-        Err(error) => {
-            // If no connection can be opened, none was taken yet.
-            batch.append(&mut taker.take(MAX_BATCH - batch.len()));
-            for pending in batch {
-                pending.respond(|_| Err(error.failure().into()));
-            }
-        }
-    }
-    start.elapsed()
-}
-
-/// Adds pets and commits.
-fn store(
-    file: &SqliteFile,
-    connection: &mut SqliteConnection,
-    batch: &[Pending<Create>],
-    metrics: &Metrics,
-    retention: Duration,
-) -> Result<Vec<Result<Added, AddPetError>>, Problem> {
-    if batch.is_empty() {
-        connection.batch_execute("ROLLBACK")?;
-        return Ok(Vec::new());
-    }
-    let mut inserts = Batch { connection, now: SystemTime::now(), retention };
-    let results = batch.iter().map(|pending| inserts.add(&pending.request.0)).collect::<QueryResult<_>>()?;
-    let start = Instant::now();
-    let committed = commit(file, connection);
-    metrics.batch_size.observe(u32::try_from(batch.len()).unwrap_or(u32::MAX).into());
-    metrics.commit_duration.observe(start.elapsed().as_secs_f64());
-    committed?;
-    metrics.commits.inc();
-    Ok(results)
 }
 
 fn sweep_pause(retention: Duration) -> Duration {

@@ -6,20 +6,8 @@ use std::{
 };
 
 use animal_store_app::ports::{Cause, StoreFailure};
-use diesel::{
-    ConnectionError,
-    result::{DatabaseErrorKind, Error},
-};
+use diesel::result::{DatabaseErrorKind, Error};
 use thiserror::Error;
-use tokio::task::JoinError;
-
-// The messages of `sqlite3_errstr` that decide about something.
-const NOT_A_DATABASE: &str = "file is not a database";
-const MALFORMED: [&str; 2] = ["database disk image is malformed", "malformed database schema"];
-const FULL: &str = "database or disk is full";
-const LOCKED: &str = "database is locked";
-const READ_ONLY: &str = "attempt to write a readonly database";
-const CANNOT_OPEN: &str = "unable to open database file";
 
 /// The file cannot be used. The message names it, and says what to do.
 #[derive(Debug, Error)]
@@ -85,6 +73,8 @@ pub(crate) enum Problem {
     Replaced,
     #[error("the disk is full: free some space")]
     Full,
+    #[error("a file with this name, or a log (-wal) beside it, exists")]
+    Exists,
     #[error("{0}")]
     InvalidRow(String),
     #[error("a row with the same key exists")]
@@ -101,16 +91,22 @@ impl Problem {
         SqliteFileError { path: path.to_owned(), problem: self }
     }
 
-    /// Classifies a message of SQLite.
-    pub(crate) fn of_message(message: String) -> Self {
+    /// Classifies an error by the message of `sqlite3_errstr` that it contains.
+    pub(crate) fn of_message(error: &impl ToString) -> Self {
+        let message = error.to_string();
         let has = |text| message.contains(text);
-        match () {
-            () if has(NOT_A_DATABASE) => Self::NotADatabase,
-            () if MALFORMED.into_iter().any(has) => Self::Corrupt(message),
-            () if has(LOCKED) => Self::Locked,
-            () if has(READ_ONLY) || has(CANNOT_OPEN) => Self::NotWritable(message),
-            () if has(FULL) => Self::Full,
-            () => Self::Unavailable(message),
+        if has("file is not a database") {
+            Self::NotADatabase
+        } else if has("database disk image is malformed") || has("malformed database schema") {
+            Self::Corrupt(message)
+        } else if has("database is locked") {
+            Self::Locked
+        } else if has("attempt to write a readonly database") || has("unable to open database file") {
+            Self::NotWritable(message)
+        } else if has("database or disk is full") {
+            Self::Full
+        } else {
+            Self::Unavailable(message)
         }
     }
 }
@@ -123,14 +119,8 @@ impl From<Error> for Problem {
                 None => Self::InvalidRow(problem.to_string()),
             },
             Error::DatabaseError(DatabaseErrorKind::UniqueViolation, _) => Self::Duplicate,
-            error => Self::of_message(error.to_string()),
+            error => Self::of_message(error),
         }
-    }
-}
-
-impl From<ConnectionError> for Problem {
-    fn from(error: ConnectionError) -> Self {
-        Self::of_message(error.to_string())
     }
 }
 
@@ -141,13 +131,6 @@ impl From<io::Error> for Problem {
             ErrorKind::StorageFull => Self::Full,
             _ => Self::Unavailable(error.to_string()),
         }
-    }
-}
-
-/// The work panicked.
-impl From<JoinError> for Problem {
-    fn from(error: JoinError) -> Self {
-        Self::Unavailable(error.to_string())
     }
 }
 
@@ -185,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_message_of_sqlite_decides_what_a_failure_means() {
-        let failure = |message: &str| Problem::of_message(message.to_owned()).at(Path::new("pets.db")).failure();
+        let failure = |message: &str| Problem::of_message(&message).at(Path::new("pets.db")).failure();
         let damaged = failure("database disk image is malformed");
         assert!(matches!(damaged, StoreFailure::Corrupt(_)), "{damaged:?}");
         for (message, text) in [

@@ -29,7 +29,7 @@ mod storage;
 mod tables;
 mod values;
 
-pub use backup::{BackupError, NewBackup};
+pub use backup::NewBackup;
 pub use bulk::SqliteBulkStorage;
 pub use diagnosis::diagnose;
 pub use error::SqliteFileError;

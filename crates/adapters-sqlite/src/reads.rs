@@ -44,37 +44,29 @@ impl Request for Read {
     }
 }
 
-/// Executes batches.
-struct Dispatcher {
-    session: Session,
-    taker: Taker<Read>,
-    /// Dropped after the connection.
-    shared: Arc<Shared>,
-}
-
 /// Starts the dispatchers of a worker, on the current runtime. They end after the sender is dropped.
 pub(crate) fn start(shared: &Arc<Shared>) -> Sender<Read> {
     let (sender, taker) = queue(shared.settings.max_waiting_reads, shared.metrics.reads.clone());
     for _ in 0..DISPATCHERS {
-        let (session, taker, shared) = (Session::new(&shared.file), taker.clone(), Arc::clone(shared));
-        tokio::spawn(Dispatcher { session, taker, shared }.run());
+        tokio::spawn(dispatch(Arc::clone(shared), taker.clone()));
     }
     sender
 }
 
-impl Dispatcher {
-    async fn run(self) {
-        while self.taker.ready().await {
-            let mut batch = self.taker.take(MAX_ROWS);
-            let size = batch.len();
-            for pending in &mut batch {
-                pending.sent(size, &self.shared.metrics.reads);
-            }
-            // A panic drops the batch, which fails its reads.
-            let Ok(executed) = self.session.run(|session| Ok(execute_all(session, batch))).await else { continue };
-            for (pending, rows) in executed {
-                pending.respond(|_| rows);
-            }
+/// Executes batches.
+async fn dispatch(shared: Arc<Shared>, taker: Taker<Read>) {
+    // Closed before the end of the storage.
+    let session = Session::new(&shared.file);
+    while taker.ready().await {
+        let mut batch = taker.take(MAX_ROWS);
+        let size = batch.len();
+        for pending in &mut batch {
+            pending.sent(size, &shared.metrics.reads);
+        }
+        // A panic drops the batch, which fails its reads.
+        let Ok(executed) = session.run(|session| Ok(execute_all(session, batch))).await else { continue };
+        for (pending, rows) in executed {
+            pending.respond(|_| rows);
         }
     }
 }

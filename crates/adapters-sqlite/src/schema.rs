@@ -58,7 +58,7 @@ pub(crate) fn migrate(connection: &mut SqliteConnection) -> Result<Vec<String>, 
     if check(connection)?.pending.is_empty() {
         return Ok(Vec::new());
     }
-    run(connection, MIGRATIONS).map_err(|error| match Problem::of_message(error.to_string()) {
+    run(connection, MIGRATIONS).map_err(|error| match Problem::of_message(&error) {
         // A full disk, for example, is not a failure of the migration itself.
         Problem::Unavailable(reason) => Problem::Migration(reason),
         problem => problem,

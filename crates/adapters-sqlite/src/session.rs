@@ -55,15 +55,21 @@ impl Session {
     ) -> Result<T, SqliteFileError> {
         let session = self.clone();
         let done = spawn_blocking(move || work(&session)).await;
-        done.unwrap_or_else(|panic| Err(Problem::from(panic).at(self.file.path())))
+        done.unwrap_or_else(|panic| Err(Problem::Unavailable(panic.to_string()).at(self.file.path())))
     }
 
-    /// Reads one state of the file.
+    /// Reads one state of the file, if it is in place.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, SqliteFileError> {
-        self.run(|session| session.execute(|connection| Ok(connection.transaction(work)?))).await
+        let read = |session: &Self| {
+            session.execute(|connection| {
+                session.file.check_in_place()?;
+                Ok(connection.transaction(work)?)
+            })
+        };
+        self.run(read).await
     }
 
     /// Makes a change in one commit: all of it, or nothing if it fails, because the connection is closed then. It waits

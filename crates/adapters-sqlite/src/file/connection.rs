@@ -18,7 +18,7 @@ const LOG_SIZE_LIMIT: u32 = 64 << 20;
 const CACHE_SIZE: u32 = 2 << 10;
 
 /// Every byte that could have a meaning in a URI.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/');
 
 /// Opens a connection to an existing file, without reading it.
 pub(super) fn establish(path: &Path, usage: FileUse) -> Result<SqliteConnection, Problem> {
@@ -26,7 +26,7 @@ pub(super) fn establish(path: &Path, usage: FileUse) -> Result<SqliteConnection,
     let mode = if usage == FileUse::Read { "ro" } else { "rw" };
     let absolute = absolute(path)?;
     let url = format!("file:{}?mode={mode}", percent_encode(absolute.as_os_str().as_bytes(), ENCODED));
-    Ok(SqliteConnection::establish(&url)?)
+    SqliteConnection::establish(&url).map_err(|error| Problem::of_message(&error))
 }
 
 /// Applies the settings: a commit of the connection is on the disk when it ends. This reads the file.

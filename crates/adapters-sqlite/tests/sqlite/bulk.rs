@@ -2,7 +2,9 @@
 
 use std::{fs, time::Duration};
 
-use animal_store_adapters_sqlite::{BackupError, FileUse, NewBackup, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile};
+use animal_store_adapters_sqlite::{
+    FileUse, NewBackup, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteFileError,
+};
 use animal_store_app::{
     ports::{ApiKeyStore, BulkStorage, StoreFailure, StoredPet},
     test_support::{api_key, stored_pets},
@@ -54,7 +56,7 @@ async fn an_invalid_row_is_reported_with_its_id() {
 }
 
 /// Makes a backup of a file that is in use, in a folder of its own.
-async fn back_up(file: SqliteFile) -> (TempDir, Result<(), BackupError>) {
+async fn back_up(file: SqliteFile) -> (TempDir, Result<(), SqliteFileError>) {
     let folder = TempDir::new().expect("a folder");
     let backup = NewBackup::create(&folder.path().join("backup.db")).expect("a backup");
     backup.vacuum_from(file).await.expect("written");
