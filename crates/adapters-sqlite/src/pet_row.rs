@@ -49,8 +49,7 @@ impl TryFrom<PetRow> for Pet {
 
     fn try_from(row: PetRow) -> QueryResult<Self> {
         let PetRow { id, name: StoredName(name), category_id, status } = row;
-        let pet = Self::try_from(PetColumns { id, name, category_id, status });
-        pet.map_err(corrupt)
+        Self::try_from(PetColumns { id, name, category_id, status }).map_err(corrupt)
     }
 }
 

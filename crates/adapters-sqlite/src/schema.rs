@@ -55,9 +55,7 @@ pub(crate) fn check(connection: &mut SqliteConnection) -> Result<SchemaCompariso
 
 /// Runs the pending migrations, one process at a time, and returns their versions.
 pub(crate) fn migrate(connection: &mut SqliteConnection) -> Result<Vec<String>, Problem> {
-    if check(connection)?.pending.is_empty() {
-        return Ok(Vec::new());
-    }
+    check(connection)?;
     run(connection, MIGRATIONS).map_err(|error| match Problem::of_message(&error) {
         // A full disk, for example, is not a failure of the migration itself.
         Problem::Unavailable(reason) => Problem::Migration(reason),

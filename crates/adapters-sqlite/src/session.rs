@@ -63,13 +63,13 @@ impl Session {
         &self,
         work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, SqliteFileError> {
-        let read = |session: &Self| {
+        self.run(|session| {
             session.execute(|connection| {
                 session.file.check_in_place()?;
                 Ok(connection.transaction(work)?)
             })
-        };
-        self.run(read).await
+        })
+        .await
     }
 
     /// Makes a change in one commit: all of it, or nothing if it fails, because the connection is closed then. It waits
@@ -78,15 +78,14 @@ impl Session {
         &self,
         work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, SqliteFileError> {
-        let change = |session: &Self| {
+        self.run(|session| {
             session.execute(|connection| {
                 begin(connection, session.file.timeout())?;
                 let result = work(connection)?;
-                commit(&session.file, connection)?;
-                Ok(result)
+                commit(&session.file, connection).map(|()| result)
             })
-        };
-        self.run(change).await
+        })
+        .await
     }
 }
 
