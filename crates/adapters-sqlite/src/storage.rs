@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use animal_store_adapter_kit::queue::{SendError, Sender};
+use animal_store_adapter_kit::queue::Sender;
 use animal_store_app::ports::{AddPet, AddPetError, AddedPet, NotReady, PetRepository, Readiness, StoreFailure};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
@@ -109,10 +109,10 @@ impl PetRepository for SqlitePetRepository {
     async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
         let Shared { creates, settings, metrics, .. } = &*self.shared;
         // After the timeout, a create whose transaction began waits for the disk only.
-        let sent = creates.send(Create(request), settings.timeout, settings.timeout).await;
-        let result = sent.unwrap_or_else(|error| {
-            metrics.create_timeouts.inc_by(matches!(error, SendError::NotSent).into());
-            Err(error.of_change().into())
+        let sent = creates.send(Create(request), settings.timeout, Some(settings.timeout)).await;
+        let result = sent.unwrap_or_else(|failure| {
+            metrics.create_timeouts.inc_by(matches!(failure, StoreFailure::Timeout).into());
+            Err(failure.into())
         });
         if matches!(result, Err(AddPetError::Store(StoreFailure::OutcomeUnknown(_)))) {
             metrics.unknown_outcomes.inc();
@@ -124,9 +124,9 @@ impl PetRepository for SqlitePetRepository {
 impl SqlitePetRepository {
     async fn read(&self, read: Read, timeouts: &Counter) -> Result<Vec<Pet>, StoreFailure> {
         let reads = self.reads.get_or_init(|| reads::start(&self.shared));
-        reads.send(read, self.shared.settings.timeout, Duration::ZERO).await.unwrap_or_else(|error| {
-            timeouts.inc_by(matches!(error, SendError::NotSent | SendError::NoResponse).into());
-            Err(error.into())
+        reads.send(read, self.shared.settings.timeout, None).await.unwrap_or_else(|failure| {
+            timeouts.inc_by(matches!(failure, StoreFailure::Timeout).into());
+            Err(failure)
         })
     }
 }
