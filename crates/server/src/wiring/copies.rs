@@ -9,8 +9,7 @@ use anyhow::Context;
 
 use super::{
     api_key_store,
-    shared_file::{FileUse, SharedFile},
-    storage::in_memory,
+    storage::{FileUse, SharedFile, in_memory},
 };
 use crate::config::{KeysConfig, PostgresConfig, StorageConfig};
 
