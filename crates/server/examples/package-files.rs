@@ -1,24 +1,11 @@
-//! Writes the files of the packages that are made from the code:
-//!
-//!     package-files FOLDER DATE
-//!
-//! They are a man page per command, completions for bash, zsh and fish, and `animal-store.toml`, which has every key of
-//! the configuration as a comment. DATE, such as 2026-11-22, is the date of the man pages. `scripts/package` runs it.
+//! Prints the configuration file of the packages, which has every key as a comment. `scripts/package` runs it.
 
 use std::{
-    env,
-    fmt::Write,
-    fs, io,
-    path::{Path, PathBuf},
+    fmt::Write as _,
+    io::{self, Write},
 };
 
-use animal_store_server::{
-    Config, command,
-    config::{DEFAULT_FILE, Key},
-};
-use clap::Command;
-use clap_complete::{Shell, generate_to};
-use clap_mangen::Man;
+use animal_store_server::{Config, config::Key};
 
 /// Width of the comments in the configuration file.
 const WIDTH: usize = 100;
@@ -33,30 +20,7 @@ const HEAD: &str = "\
 ";
 
 fn main() -> io::Result<()> {
-    let arguments: Vec<_> = env::args().collect();
-    let [_, folder, date] = arguments.as_slice() else {
-        return Err(io::Error::other("usage: package-files FOLDER DATE"));
-    };
-    let folder = Path::new(folder);
-    let [man, completions] = ["man", "completions"].map(|name| folder.join(name));
-    fs::create_dir_all(&man)?;
-    fs::create_dir_all(&completions)?;
-    let mut command = command().disable_help_subcommand(true);
-    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        generate_to(shell, &mut command, "animal-store", &completions)?;
-    }
-    command.build();
-    let source = format!("animal-store {}", command.get_version().unwrap_or_default());
-    write_man_pages(&command, &man, date, &source)?;
-    fs::write(folder.join(DEFAULT_FILE), configuration())
-}
-
-/// Writes the page of a command and those of its subcommands.
-fn write_man_pages(command: &Command, folder: &Path, date: &str, source: &str) -> io::Result<PathBuf> {
-    for subcommand in command.get_subcommands() {
-        write_man_pages(subcommand, folder, date, source)?;
-    }
-    Man::new(command.clone()).date(date).source(source).manual("Animal store").generate_to(folder)
+    io::stdout().write_all(configuration().as_bytes())
 }
 
 fn configuration() -> String {

@@ -9,11 +9,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::{future::pending, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use animal_store_adapters_http::{ApiSettings, HttpServer, InFlight, TraceSettings, serve_api, serve_management};
-use animal_store_app::CheckReadiness;
-use anyhow::{anyhow, bail};
+use anyhow::{anyhow, ensure};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use tokio::{
     task::{JoinError, JoinHandle},
@@ -25,7 +24,7 @@ use crate::{
     listeners::Listeners,
     process_metrics,
     shutdown::ShutdownRequest,
-    wiring::{Adapters, FileUse, SharedFile},
+    wiring::{self, Adapters, FileUse, SharedFile},
 };
 
 /// Timeout for closing connections that are cut off, and for the batch that is being committed. The end of the process
@@ -35,13 +34,10 @@ const ABORT_TIMEOUT: Duration = Duration::from_millis(100);
 /// The service, bound to its addresses. Connections are accepted; they are served once it runs.
 pub struct Application {
     address: SocketAddr,
-    management_address: Option<SocketAddr>,
     api: HttpServer,
-    management: Option<HttpServer>,
+    management: Option<(SocketAddr, HttpServer)>,
     in_flight: InFlight,
-    readiness: CheckReadiness,
-    writer: Option<JoinHandle<()>>,
-    uses_writer: Option<JoinHandle<()>>,
+    adapters: Adapters,
     shutdown: ShutdownConfig,
     drain_delay: Duration,
 }
@@ -64,44 +60,28 @@ impl Application {
         file: SharedFile,
         dropped_log_lines: Counter,
     ) -> anyhow::Result<Self> {
-        let drain_delay = config.shutdown.drain_delay(listener.is_inherited());
+        let Config { http, storage, keys, log, traces, shutdown, .. } = config;
+        let drain_delay = shutdown.drain_delay(listener.is_inherited());
         let mut registry = Registry::default();
         let prefixed = process_metrics::register(&mut registry, dropped_log_lines);
-        let adapters = Adapters::start(config.storage, config.keys, file, prefixed).await?;
-        let http = config.http;
-        let use_cases = adapters.use_cases(http.serves_get_pet);
-        let traces = TraceSettings { sample_ratio: config.traces.sampled() };
+        let (use_cases, adapters) = wiring::start(storage, keys, file, prefixed, http.serves_get_pet).await?;
         let settings = ApiSettings {
-            limits: http.limits,
+            limits: http.limits.clone(),
             tls: http.tls.map(|tls| tls.identity),
             origins: http.cors_origins,
             proxies: http.trusted_proxies,
-            traces,
-            logged: config.log.requests,
+            traces: TraceSettings { sample_ratio: traces.sampled() },
+            logged: log.requests,
         };
-        let limits = settings.limits.clone();
         let (api, in_flight) = serve_api(listener, settings, prefixed, use_cases)?;
-        let Adapters { readiness, writer, uses_writer, .. } = adapters;
-        let registry = Arc::new(registry);
-        let (management_address, management) = match management {
+        let management = match management {
             Some((address, listener)) => {
-                (Some(address), Some(serve_management(listener, &limits, &readiness, registry)?))
+                let registry = Arc::new(registry);
+                Some((address, serve_management(listener, &http.limits, &adapters.readiness, registry)?))
             }
-            None => (None, None),
+            None => None,
         };
-        let shutdown = config.shutdown;
-        Ok(Self {
-            address,
-            management_address,
-            api,
-            management,
-            in_flight,
-            readiness,
-            writer,
-            uses_writer,
-            shutdown,
-            drain_delay,
-        })
+        Ok(Self { address, api, management, in_flight, adapters, shutdown, drain_delay })
     }
 
     /// Address of the API.
@@ -110,8 +90,8 @@ impl Application {
     }
 
     /// Address of the management listener.
-    pub const fn management_address(&self) -> Option<SocketAddr> {
-        self.management_address
+    pub fn management_address(&self) -> Option<SocketAddr> {
+        self.management.as_ref().map(|(address, _)| *address)
     }
 
     /// Serves until `stop` resolves, then shuts down gracefully. `stop_now` ends the shutdown early.
@@ -123,13 +103,13 @@ impl Application {
         stop: impl Future<Output = ShutdownRequest>,
         stop_now: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
-        let api_handle = self.api.handle();
-        let management_handle = self.management.as_ref().map(HttpServer::handle);
+        let management = self.management.map(|(_, server)| server);
+        let (api_handle, management_handle) = (self.api.handle(), management.as_ref().map(HttpServer::handle));
         let mut tasks = Tasks {
             api: tokio::spawn(self.api.run()),
-            management: self.management.map(|server| tokio::spawn(server.run())),
-            writer: self.writer,
-            uses_writer: self.uses_writer,
+            management: management.map(|server| tokio::spawn(server.run())),
+            writer: self.adapters.writer,
+            uses_writer: self.adapters.uses_writer,
         };
         let request = tokio::select! {
             biased;
@@ -137,7 +117,7 @@ impl Application {
             error = tasks.stopped_unexpectedly() => return Err(error),
         };
 
-        self.readiness.start_draining();
+        self.adapters.readiness.start_draining();
         api_handle.announce_close();
         tracing::info!(in_flight = self.in_flight.count(), "shutting down");
         let drain_delay = if request.drain { self.drain_delay } else { Duration::ZERO };
@@ -146,16 +126,7 @@ impl Application {
                 return Err(error);
             }
             api_handle.stop(self.shutdown.idle_grace).await;
-            match (&mut tasks.api).await {
-                Ok(Ok(())) => {
-                    let result = end_of_writer(tasks.writer.as_mut()).await;
-                    if let Some(uses_writer) = &mut tasks.uses_writer {
-                        let _ = uses_writer.await;
-                    }
-                    result
-                }
-                result => Err(server_error("the HTTP server", result)),
-            }
+            tasks.complete().await
         };
         let result = tokio::select! {
             result = complete => result.map(|()| tracing::info!("all requests were completed")),
@@ -169,12 +140,9 @@ impl Application {
                     management.abort().await;
                 }
             });
-            for writer in [tasks.writer, tasks.uses_writer].into_iter().flatten() {
-                if !writer.is_finished() {
-                    let _ = writer.await;
-                }
-            }
+            tasks.finish_writers().await
         };
+        // If requests were cut off, the end of a writer changes nothing.
         let _ = timeout(ABORT_TIMEOUT, close).await;
         result
     }
@@ -195,40 +163,44 @@ impl Tasks {
     async fn stopped_unexpectedly(&mut self) -> anyhow::Error {
         tokio::select! {
             biased;
-            result = &mut self.api => server_error("the HTTP server", result),
-            result = or_pending(self.management.as_mut()) => server_error("the management server", result),
-            result = or_pending(self.writer.as_mut()) => server_error(WRITER, result.map(Ok)),
+            result = &mut self.api => server_error(API, result),
+            Some(result) = ended(&mut self.management) => server_error("the management server", result),
+            Some(result) = ended(&mut self.writer) => server_error(WRITER, result.map(Ok)),
         }
     }
-}
 
-const WRITER: &str = "the writer of the storage";
+    /// Waits until all requests and all writes are completed.
+    async fn complete(&mut self) -> anyhow::Result<()> {
+        match (&mut self.api).await {
+            Ok(Ok(())) => self.finish_writers().await,
+            result => Err(server_error(API, result)),
+        }
+    }
 
-/// Waits for the end of the writer.
-async fn end_of_writer(writer: Option<&mut JoinHandle<()>>) -> anyhow::Result<()> {
-    match writer {
-        Some(writer) => writer.await.map_err(|error| server_error(WRITER, Err(error))),
-        None => Ok(()),
+    /// Waits for the ends of the writers. They have dropped what they keep open: the file is closed.
+    async fn finish_writers(&mut self) -> anyhow::Result<()> {
+        let writer = ended(&mut self.writer).await;
+        ended(&mut self.uses_writer).await;
+        writer.unwrap_or(Ok(())).map_err(|error| server_error(WRITER, Err(error)))
     }
 }
+
+const API: &str = "the HTTP server";
+const WRITER: &str = "the writer of the storage";
 
 /// Returns the outcome of a shutdown that ends early. A client that only reads its response does not count, nor does a
 /// create of a client that has disconnected.
 fn cut_off(reason: &str, in_flight: usize) -> anyhow::Result<()> {
-    match in_flight {
-        0 => tracing::info!(reason, "open connections were closed: no request was in flight"),
-        1 => bail!("{reason}: 1 request in flight was cut off"),
-        count => bail!("{reason}: {count} requests in flight were cut off"),
-    }
+    ensure!(in_flight == 0, "{reason}: requests in flight that were cut off: {in_flight}");
+    tracing::info!(reason, "open connections were closed: no request was in flight");
     Ok(())
 }
 
-/// Waits for a future. Without one, waits forever.
-async fn or_pending<F: Future>(future: Option<F>) -> F::Output {
-    match future {
-        Some(future) => future.await,
-        None => pending().await,
-    }
+/// Waits for the end of a task, if there is one that has not ended.
+async fn ended<T>(task: &mut Option<JoinHandle<T>>) -> Option<Result<T, JoinError>> {
+    let result = task.as_mut()?.await;
+    *task = None;
+    Some(result)
 }
 
 /// Describes a server, or the writer, that stopped unexpectedly.

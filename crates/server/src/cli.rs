@@ -11,15 +11,12 @@
 
 mod copy;
 mod doctor;
-mod file_limit;
 mod health;
 mod keys;
 mod migrate;
-mod missing_key;
 mod options;
 mod pets;
 mod quickstart;
-mod random;
 mod serve;
 mod transfer;
 
@@ -29,6 +26,7 @@ use std::{
 };
 
 use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use thiserror::Error;
 
 use self::{options::Options, transfer::ClosedOutput};
@@ -67,6 +65,11 @@ enum Command {
     Pets(pets::Command),
     /// Copies pets, idempotency keys and API keys from one store to another. The environment is ignored.
     Copy(copy::CopyArgs),
+    /// Prints the completions of the command line for a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
     /// Copies pets, idempotency keys and API keys into a new SQLite file, which is a store of its own.
     Backup(copy::BackupArgs),
 }
@@ -75,11 +78,6 @@ enum Command {
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct InvalidConfig(pub(crate) String);
-
-/// Returns the command line, for its man pages and completions.
-pub fn command() -> clap::Command {
-    Cli::command()
-}
 
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
@@ -106,7 +104,14 @@ pub fn run() -> ExitCode {
             return fail("options before copy have no effect: --from and --to name its stores", 2);
         }
         Command::Copy(args) => return exit_code(copy::run(args)),
-        Command::OpenApi => return exit_code(print_openapi()),
+        Command::OpenApi => return exit_code(print(animal_store_adapters_http::openapi_document().as_bytes())),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            // The completions name every command: those of `help` would repeat them.
+            let mut command = Cli::command().disable_help_subcommand(true);
+            clap_complete::generate(*shell, &mut command, "animal-store", &mut script);
+            return exit_code(print(&script));
+        }
     };
     let config = match load(cli.options.join(options)) {
         Ok(config) => config,
@@ -120,7 +125,9 @@ pub fn run() -> ExitCode {
         Command::Migrate(args) => migrate::run(&args, config),
         Command::Doctor(args) => doctor::run(&args, &config),
         Command::Health(args) => health::run(&args, &config),
-        Command::Serve(_) | Command::OpenApi | Command::Copy(_) => unreachable!("it returned above"),
+        Command::Serve(_) | Command::OpenApi | Command::Completions { .. } | Command::Copy(_) => {
+            unreachable!("it returned above")
+        }
     })
 }
 
@@ -140,8 +147,8 @@ fn print_config(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print_openapi() -> anyhow::Result<()> {
-    io::stdout().write_all(animal_store_adapters_http::openapi_document().as_bytes())?;
+fn print(text: &[u8]) -> anyhow::Result<()> {
+    io::stdout().write_all(text)?;
     Ok(())
 }
 
@@ -164,6 +171,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        command().debug_assert();
+        Cli::command().debug_assert();
     }
 }

@@ -17,6 +17,6 @@ mod version;
 mod wiring;
 
 pub use application::Application;
-pub use cli::{command, run};
+pub use cli::run;
 pub use config::Config;
 pub use shutdown::ShutdownRequest;

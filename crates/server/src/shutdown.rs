@@ -2,12 +2,19 @@
 //!
 //! The first SIGTERM or SIGINT starts a graceful shutdown, or ends the start. A second one ends the shutdown at once,
 //! unless it arrives within a second of the first: `timeout` and some supervisors send a signal twice. From
-//! [`Signals::listen`] on, none of these signals kills the process.
+//! [`Signals::listen`] on, none of these signals kills the process. For a server, SIGHUP is the first signal if its
+//! terminal has gone, and a reload otherwise.
 
-use std::{future::pending, io, time::Duration};
+use std::{
+    future::pending,
+    io::{self, IsTerminal},
+    os::fd::AsFd,
+    time::Duration,
+};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tokio::{
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     sync::watch,
     time::Instant,
 };
@@ -42,24 +49,29 @@ impl SignalState {
 }
 
 /// Receives SIGTERM and SIGINT.
-pub(crate) struct Signals(watch::Receiver<SignalState>);
+#[derive(Clone)]
+pub(crate) struct Signals(watch::Sender<SignalState>);
 
 impl Signals {
     /// Installs the signal handlers on the current runtime.
     pub(crate) fn listen() -> io::Result<Self> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let (sender, receiver) = watch::channel(SignalState::default());
+        let signals = Self(watch::Sender::new(SignalState::default()));
+        let received = signals.clone();
         tokio::spawn(async move {
             loop {
-                let drain = tokio::select! {
-                    _ = terminate.recv() => true,
-                    _ = interrupt.recv() => false,
-                };
-                sender.send_modify(|state| state.add(ShutdownRequest { arrived_at: Instant::now(), drain }));
+                tokio::select! {
+                    _ = terminate.recv() => received.add(true),
+                    _ = interrupt.recv() => received.add(false),
+                }
             }
         });
-        Ok(Self(receiver))
+        Ok(signals)
+    }
+
+    fn add(&self, drain: bool) {
+        self.0.send_modify(|state| state.add(ShutdownRequest { arrived_at: Instant::now(), drain }));
     }
 
     /// Returns the request of the first signal, if it has arrived.
@@ -78,15 +90,44 @@ impl Signals {
     }
 
     async fn wait_for<T>(&self, choose: impl Fn(&SignalState) -> Option<T>) -> T {
-        let mut receiver = self.0.clone();
-        if let Ok(state) = receiver.wait_for(|state| choose(state).is_some()).await
-            && let Some(chosen) = choose(&state)
-        {
-            return chosen;
+        let mut receiver = self.0.subscribe();
+        let state = receiver.wait_for(|state| choose(state).is_some()).await.expect("the sender is in self");
+        choose(&state).expect("as the condition")
+    }
+}
+
+/// Receives SIGHUP.
+pub(crate) struct HangUps {
+    signal: Signal,
+    /// Whether the process was started on a terminal. One that has hung up is no terminal any more.
+    on_terminal: bool,
+    shutdown: Signals,
+}
+
+impl HangUps {
+    /// Installs the signal handler on the current runtime.
+    pub(crate) fn listen(shutdown: Signals) -> io::Result<Self> {
+        let on_terminal = io::stdin().is_terminal();
+        Ok(Self { signal: signal(SignalKind::hangup())?, on_terminal, shutdown })
+    }
+
+    /// Waits for a SIGHUP that asks for a reload. If the terminal has gone, the process shuts down.
+    pub(crate) async fn next(&mut self) {
+        while self.signal.recv().await.is_some() {
+            if !(self.on_terminal && has_hung_up(&io::stdin())) {
+                return;
+            }
+            self.shutdown.add(false);
         }
         // The runtime is shutting down, and this future with it.
-        pending().await
+        pending::<()>().await;
     }
+}
+
+fn has_hung_up(terminal: &impl AsFd) -> bool {
+    let mut polled = [PollFd::new(terminal.as_fd(), PollFlags::empty())];
+    poll(&mut polled, PollTimeout::ZERO).is_ok()
+        && polled[0].revents().is_some_and(|events| events.contains(PollFlags::POLLHUP))
 }
 
 #[cfg(test)]

@@ -3,32 +3,45 @@
 //! **Problem.** The reader of standard output can be slower than the service, and a system call per line costs more CPU
 //! than the line itself.
 //!
-//! **Invariant.** A request never waits for the log. A thread writes the lines in batches ([`batched_writer`]). If its
-//! queue is full, lines are dropped and counted, and the count is logged at the end. The end of the process waits for
-//! the log only until its deadline ([`service_log`]). An error of standard output is reported on standard error, once.
-//! Commands use standard output for their result, so they log to standard error, and fail if a line is lost
-//! ([`command_log`]). Audit events, and those of a reload, pass every filter, and no filter logs a span ([`traces`]).
+//! **Invariant.** A request never waits for the log. A thread writes the lines in batches ([`log_writer`]). If its queue
+//! is full, lines are dropped and counted, and the count is logged at the end. The end of the process waits for the log
+//! only until its deadline. An error of standard output is reported on standard error, once. Commands use standard
+//! output for their result, so they log to standard error, and fail if a line is lost ([`CommandLog`]). Audit events,
+//! and those of a reload, pass every filter, and no filter logs a span ([`traces`]).
 //!
 //! **Proof.** `log.rs`, `traces.rs`, `unread_output.rs` and `keys_refused.rs` in `crates/server/tests/process`.
 
-mod batched_writer;
-mod command_log;
 mod json_line;
-mod log_filter;
-mod service_log;
+mod log_writer;
 mod traces;
 
 use std::{
     fs::File,
-    io::{self, IsTerminal},
+    io::{self, IsTerminal, Write},
     os::fd::AsFd,
     panic,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use tracing_subscriber::{Layer, fmt::MakeWriter, layer::SubscriberExt, util::SubscriberInitExt};
+use anyhow::ensure;
+use tracing::Level;
+use tracing_subscriber::{
+    Layer, Registry,
+    filter::{LevelFilter, Targets},
+    fmt::MakeWriter,
+    layer::SubscriberExt,
+    reload,
+    util::SubscriberInitExt,
+};
 
-pub(crate) use self::{command_log::CommandLog, log_filter::LogFilter, service_log::ServiceLog, traces::Traces};
-use self::{json_line::JsonLine, traces::SpanLayer};
+use self::json_line::JsonLine;
+pub(crate) use self::{
+    log_writer::ServiceLog,
+    traces::{SpanLayer, Traces},
+};
 use crate::{
     config::{LogConfig, LogFormat},
     stderr,
@@ -43,14 +56,64 @@ pub(crate) const AUDIT_TARGET: &str = "audit";
 /// Target of the events about reloads. They pass every filter, so that SIGHUP always has a visible outcome.
 pub(crate) const RELOAD_TARGET: &str = "reload";
 
-/// Starts the log of a process that serves: on standard output, written by its own thread. `spans` receive the spans.
-pub(crate) fn start(config: &LogConfig, spans: Vec<SpanLayer>) -> io::Result<(ServiceLog, LogFilter)> {
+/// Filter of the log, which can be replaced.
+///
+/// It is a filter of the log's layer, not a layer: `tracing` caches its decision for each place in the code that logs,
+/// so that an event takes no lock. A layer would take two.
+pub(crate) struct LogFilter(reload::Handle<Targets, Registry>);
+
+impl LogFilter {
+    /// Creates a filter, and the part of it for the layer of the log.
+    pub(crate) fn new(filter: &Targets) -> (Self, reload::Layer<Targets, Registry>) {
+        let (layer, handle) = reload::Layer::new(with_fixed_levels(filter));
+        (Self(handle), layer)
+    }
+
+    /// Replaces the filter, for all events from now on.
+    pub(crate) fn replace(&self, filter: &Targets) {
+        self.0.reload(with_fixed_levels(filter)).expect("the log is never dropped");
+    }
+}
+
+/// Adds the targets whose level the configuration cannot change. Spans are not part of the log.
+fn with_fixed_levels(filter: &Targets) -> Targets {
+    let events = filter.clone().with_targets([AUDIT_TARGET, RELOAD_TARGET].map(|target| (target, Level::INFO)));
+    events.with_target(traces::TARGET, LevelFilter::OFF)
+}
+
+/// Log of a command on standard error, which records whether a line was lost.
+#[derive(Clone, Default)]
+pub(crate) struct CommandLog(Arc<AtomicBool>);
+
+impl CommandLog {
+    /// Fails if a line could not be written.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let failed = self.0.load(Ordering::Relaxed);
+        ensure!(!failed, "the command succeeded, but its log could not be written to standard error");
+        Ok(())
+    }
+}
+
+impl Write for CommandLog {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        io::stderr().write_all(line).inspect_err(|_| self.0.store(true, Ordering::Relaxed))?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Starts the log of a process that serves: on standard output, written by its own thread. `spans` receives the spans.
+pub(crate) fn start(config: &LogConfig, spans: Option<SpanLayer>) -> io::Result<(ServiceLog, LogFilter)> {
     let stdout = io::stdout();
     // The stream of the standard library would flush every line; the file does not.
     let file = File::from(stdout.as_fd().try_clone_to_owned()?);
-    let report =
-        |error: &io::Error| stderr::write_line(&format!("the log cannot be written to standard output: {error}"));
-    let (log, writer) = ServiceLog::start(file, QUEUE_LINES, report)?;
+    let log = ServiceLog::start(file, QUEUE_LINES, |error| {
+        stderr::write_line(&format!("the log cannot be written to standard output: {error}"));
+    })?;
+    let writer = log.clone();
     let filter = init(config, spans, stdout.is_terminal(), move || writer.clone());
     Ok((log, filter))
 }
@@ -59,13 +122,13 @@ pub(crate) fn start(config: &LogConfig, spans: Vec<SpanLayer>) -> io::Result<(Se
 pub(crate) fn start_for_command(config: &LogConfig) -> CommandLog {
     let log = CommandLog::default();
     let writer = log.clone();
-    init(config, Vec::new(), io::stderr().is_terminal(), move || writer.clone());
+    init(config, None, io::stderr().is_terminal(), move || writer.clone());
     log
 }
 
 fn init(
     config: &LogConfig,
-    spans: Vec<SpanLayer>,
+    spans: Option<SpanLayer>,
     terminal: bool,
     writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
 ) -> LogFilter {
@@ -76,13 +139,13 @@ fn init(
     };
     let (log_filter, filter) = LogFilter::new(&config.filter);
     let layer = tracing_subscriber::fmt::layer().with_writer(writer);
-    let mut layers = spans;
-    layers.push(match (json, terminal) {
+    let log = match (json, terminal) {
         (true, _) => layer.event_format(JsonLine).with_filter(filter).boxed(),
         // The default: colours, unless NO_COLOR is set.
         (false, true) => layer.with_filter(filter).boxed(),
         (false, false) => layer.with_ansi(false).with_filter(filter).boxed(),
-    });
+    };
+    let layers: Vec<_> = spans.into_iter().chain([log]).collect();
     tracing_subscriber::registry().with(layers).init();
     panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string);

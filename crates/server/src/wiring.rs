@@ -1,7 +1,6 @@
 //! Selects the adapter behind each port. No other module chooses an adapter.
 
 mod copies;
-mod shared_file;
 mod storage;
 
 use std::sync::{Arc, Weak};
@@ -11,109 +10,101 @@ use animal_store_adapters_memory::MemoryApiKeyDirectory;
 use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyStore, RedisApiKeyUses};
 use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
-    Authenticate, CheckReadiness, CreatePet, GetPet, ListPets, NoteDeprecatedUse,
+    Authenticate, CheckReadiness, CreatePet, GetPet, ListPets,
     ports::{ApiKeyDirectory, ApiKeyStore, ApiKeyUses, NotReady, Readiness},
 };
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
-use self::storage::NewRepository;
 pub(crate) use self::{
     copies::{CopySource, CopyTarget},
-    shared_file::{FileUse, SharedFile, suggest_create},
-    storage::Storage,
+    storage::{FileUse, SharedFile, Storage, suggest_create},
 };
 use crate::config::{KeysConfig, SqliteConfig, StorageConfig};
 
-/// The adapters that the configuration selects.
+/// What the selected adapters have besides their use cases. Nothing of it keeps them open.
 pub(crate) struct Adapters {
-    workers: WorkerAdapters,
     /// Checks of the storage and of the source of API keys. What is kept in memory is always ready.
     pub(crate) readiness: CheckReadiness,
     /// Resolves after the last repository is dropped and all queued creates have their response.
     pub(crate) writer: Option<JoinHandle<()>>,
-    /// Resolves after the last record of uses of API keys is dropped and its last uses are written, and no connection
-    /// looks for changes of API keys.
+    /// Resolves after the directory of API keys and the last record of their uses are dropped, the last uses are
+    /// written, and both are closed.
     pub(crate) uses_writer: Option<JoinHandle<()>>,
 }
 
-/// The adapters of a worker. It drops the repository last: when the writer of the storage ends, no worker has a
-/// directory of API keys, which keeps the file open.
-#[derive(Clone)]
-struct WorkerAdapters {
+/// The source of API keys.
+struct Keys {
     directory: Arc<dyn ApiKeyDirectory>,
-    new_uses: NewUses,
-    new_repository: NewRepository,
+    uses: Arc<dyn ApiKeyUses>,
+    /// `None`: always ready.
+    readiness: Option<Arc<dyn Readiness>>,
+    /// See [`Adapters::uses_writer`].
+    writer: Option<JoinHandle<()>>,
 }
 
-/// A probe that does not keep its adapter open.
-struct WeakProbe<T>(Weak<T>);
+/// Starts the adapters. Returns the function that creates the use cases of one worker, with or without the deprecated
+/// `getPet`. The adapters end after this function and all its use cases are dropped.
+pub(crate) async fn start(
+    storage: StorageConfig,
+    keys: KeysConfig,
+    mut file: SharedFile,
+    registry: &mut Registry,
+    serves_get_pet: bool,
+) -> anyhow::Result<(impl Fn() -> UseCases + Clone + Send + 'static, Adapters)> {
+    let (pets, api_keys) = (storage.to_string(), keys.to_string());
+    let Storage { new_repository, readiness: storage_probe, writer } =
+        Storage::start(storage, &mut file, registry).await?;
+    let Keys { directory, uses, readiness: keys_probe, writer: uses_writer } =
+        Keys::start(keys, &mut file, registry).await?;
+    file.register_metrics(registry);
+    tracing::info!(pets, api_keys, "storage selected");
+    let adapters = Adapters { readiness: CheckReadiness::new(storage_probe, keys_probe), writer, uses_writer };
+    let use_cases = move || {
+        let repository = new_repository();
+        UseCases {
+            authenticate: Authenticate::new(Arc::clone(&directory), Arc::clone(&uses)),
+            list_pets: ListPets::new(Arc::clone(&repository)),
+            create_pet: CreatePet::new(Arc::clone(&repository)),
+            get_pet: serves_get_pet.then(|| GetPet::new(repository)),
+            uses: Arc::clone(&uses),
+        }
+    };
+    Ok((use_cases, adapters))
+}
 
-/// Creates the record of uses of one worker.
-type NewUses = Arc<dyn Fn() -> Arc<dyn ApiKeyUses> + Send + Sync>;
-
-impl Adapters {
-    pub(crate) async fn start(
-        storage: StorageConfig,
-        keys: KeysConfig,
-        mut file: SharedFile,
-        registry: &mut Registry,
-    ) -> anyhow::Result<Self> {
-        let (pets, api_keys) = (storage.to_string(), keys.to_string());
-        let mut keys_probe: Option<Arc<dyn Readiness>> = None;
-        let Storage { new_repository, readiness: storage_probe, writer } =
-            Storage::start(storage, &mut file, registry).await?;
-        let mut uses_writer = None;
-        let (directory, new_uses): (Arc<dyn ApiKeyDirectory>, NewUses) = match keys {
+impl Keys {
+    async fn start(keys: KeysConfig, file: &mut SharedFile, registry: &mut Registry) -> anyhow::Result<Self> {
+        Ok(match keys {
             KeysConfig::Sqlite(sqlite) => {
                 let store = SqliteApiKeyStore::new(file.open(&sqlite).await?);
                 let (uses, writer_end) = store.start_uses(registry);
                 let (directory, follower_end) = store.start_directory(registry);
-                uses_writer = Some(tokio::spawn(async { _ = tokio::join!(writer_end, follower_end) }));
                 let directory = Arc::new(directory);
-                keys_probe = Some(Arc::new(WeakProbe(Arc::downgrade(&directory))));
-                (directory, Arc::new(move || Arc::new(uses.recorder())))
+                Self {
+                    readiness: Some(Arc::new(WeakProbe(Arc::downgrade(&directory)))),
+                    directory,
+                    uses: Arc::new(uses),
+                    writer: Some(tokio::spawn(async { _ = tokio::join!(writer_end, follower_end) })),
+                }
             }
             KeysConfig::Memory { tokens } => {
                 let directory = Arc::new(MemoryApiKeyDirectory::new(&tokens));
-                (directory.clone(), Arc::new(move || directory.clone()))
+                Self { uses: directory.clone(), directory, readiness: None, writer: None }
             }
             KeysConfig::Redis(redis) => {
-                let (uses, writer_end) = RedisApiKeyUses::start(redis.endpoint.clone(), &redis.directory, registry);
-                uses_writer = Some(writer_end);
+                let (uses, writer) = RedisApiKeyUses::start(redis.endpoint.clone(), &redis.directory, registry);
                 let directory = RedisApiKeyDirectory::connect(redis.endpoint, redis.directory, registry).await;
                 let directory = Arc::new(directory);
-                keys_probe = Some(directory.clone());
-                (directory, Arc::new(move || Arc::new(uses.recorder())))
+                Self { readiness: Some(directory.clone()), directory, uses: Arc::new(uses), writer: Some(writer) }
             }
-        };
-        file.register_metrics(registry);
-        tracing::info!(pets, api_keys, "storage selected");
-        let readiness = CheckReadiness::new(storage_probe, keys_probe);
-        let workers = WorkerAdapters { directory, new_uses, new_repository };
-        Ok(Self { workers, readiness, writer, uses_writer })
-    }
-
-    /// Returns a function that creates the use cases of one worker, with or without the deprecated `getPet`.
-    pub(crate) fn use_cases(&self, serves_get_pet: bool) -> impl Fn() -> UseCases + Clone + Send + 'static {
-        let workers = self.workers.clone();
-        move || workers.use_cases(serves_get_pet)
+        })
     }
 }
 
-impl WorkerAdapters {
-    fn use_cases(&self, serves_get_pet: bool) -> UseCases {
-        let (repository, uses) = ((self.new_repository)(), (self.new_uses)());
-        UseCases {
-            authenticate: Authenticate::new(Arc::clone(&self.directory), Arc::clone(&uses)),
-            list_pets: ListPets::new(Arc::clone(&repository)),
-            create_pet: CreatePet::new(Arc::clone(&repository)),
-            get_pet: serves_get_pet.then(|| GetPet::new(repository)),
-            note_deprecated_use: NoteDeprecatedUse::new(uses),
-        }
-    }
-}
+/// A probe that does not keep its adapter open: it outlives the workers.
+struct WeakProbe<T>(Weak<T>);
 
 #[async_trait]
 impl<T: Readiness> Readiness for WeakProbe<T> {
@@ -140,12 +131,10 @@ pub(crate) async fn api_key_store(
 ) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>> {
     Ok(match keys {
         KeysConfig::Sqlite(sqlite) => Some(sqlite_api_key_store(sqlite, file).await?),
-        keys => redis_api_key_store(keys).map(|store| Arc::new(store) as _),
+        KeysConfig::Redis(redis) => {
+            let settings = &redis.directory;
+            Some(Arc::new(RedisApiKeyStore::new(redis.endpoint.clone(), &settings.prefix, settings.timeout)))
+        }
+        KeysConfig::Memory { .. } => None,
     })
-}
-
-/// Returns the store of API keys in Redis, if they are there.
-fn redis_api_key_store(keys: &KeysConfig) -> Option<RedisApiKeyStore> {
-    let KeysConfig::Redis(redis) = keys else { return None };
-    Some(RedisApiKeyStore::new(redis.endpoint.clone(), &redis.directory.prefix, redis.directory.timeout))
 }

@@ -5,7 +5,9 @@ use std::{io, net::TcpListener, time::Duration};
 use socket2::SockRef;
 
 /// Maximum number of bytes in the socket of a connection that were not sent yet. Without it, the kernel buffers
-/// megabytes for a client that does not read. Accepted sockets inherit it.
+/// megabytes for a client that does not read. Accepted sockets inherit it. Only Linux has it: on other systems, the
+/// crate is built for its tests alone.
+#[cfg(target_os = "linux")]
 const MAX_NOT_SENT: u32 = 16 * 1024;
 
 /// Time from the end of the attempts to connect until the listener closes. Connections whose first segment arrived
@@ -34,11 +36,11 @@ impl HttpListener {
     /// # Errors
     /// If it does not listen.
     pub fn inherited(socket: TcpListener) -> io::Result<Self> {
-        if SockRef::from(&socket).is_listener()? {
-            Ok(Self { socket, is_inherited: true })
-        } else {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket does not listen"))
+        #[cfg(target_os = "linux")]
+        if !SockRef::from(&socket).is_listener()? {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket does not listen"));
         }
+        Ok(Self { socket, is_inherited: true })
     }
 
     /// Whether the process that started this one keeps the socket.
@@ -49,6 +51,7 @@ impl HttpListener {
     /// Sets the options of the socket. An inherited one keeps the length of its queue.
     pub(crate) fn prepare(&self) -> io::Result<()> {
         let options = SockRef::from(&self.socket);
+        #[cfg(target_os = "linux")]
         options.set_tcp_notsent_lowat(MAX_NOT_SENT)?;
         if self.is_inherited { Ok(()) } else { options.listen(BACKLOG) }
     }
@@ -96,6 +99,7 @@ mod tests {
         for (listener, is_inherited) in [(HttpListener::new(socket()), false), (inherited, true)] {
             assert_eq!(listener.is_inherited(), is_inherited);
             listener.prepare().expect("a socket that listens");
+            #[cfg(target_os = "linux")]
             assert_eq!(SockRef::from(&listener.socket).tcp_notsent_lowat().expect("an option"), 16_384);
         }
     }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteFile};
+use animal_store_adapters_sqlite::{FileUse, SqliteApiKeyStore, SqliteFile};
 use animal_store_app::{
     ApiKeyChange, NewToken,
     ports::{ApiKeyChangeError, ApiKeyStore, ApiKeyUse, ApiKeyUses, StoreFailure},
@@ -23,7 +23,9 @@ use crate::{
 async fn a_change_that_gets_no_write_lock_in_time_changes_nothing() {
     let keys = Keys::new();
     keys.add("key", "token").await;
-    let store = SqliteApiKeyStore::new(SqliteFile::open(&keys.path(), Duration::from_millis(100)).expect("a file"));
+    let store = SqliteApiKeyStore::new(
+        SqliteFile::open(&keys.path(), FileUse::Write, Duration::from_millis(100)).expect("a file"),
+    );
     let _other = lock(&keys.path());
     let revoked = store.change(revoke("key")).await;
     let Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(cause))) = revoked else { panic!("{revoked:?}") };
@@ -80,7 +82,7 @@ async fn a_revocation_deletes_the_tokens_and_uses_of_the_key() {
     let keys = Keys::new();
     let key = keys.add("key", "token").await;
     let (uses, writer_end) = keys.uses(Duration::from_mins(1));
-    uses.recorder().note(&key.id, ApiKeyUse::Request);
+    uses.note(&key.id, ApiKeyUse::Request);
     drop(uses);
     writer_end.await.expect("no panic");
     assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_key_uses"), 1);

@@ -1,3 +1,5 @@
+use std::future::pending;
+
 use super::*;
 
 #[tokio::test]
@@ -12,10 +14,13 @@ async fn a_server_error_names_the_server_and_the_reason() {
 
 #[tokio::test]
 async fn a_panic_of_the_writer_during_the_shutdown_is_an_error() {
-    let mut panicked = tokio::spawn(async { panic!("on purpose") });
-    let error = end_of_writer(Some(&mut panicked)).await.expect_err("a panic");
-    assert!(format!("{error:#}").starts_with("the writer of the storage stopped unexpectedly: "), "{error:#}");
-    end_of_writer(Some(&mut tokio::spawn(async {}))).await.expect("an end");
+    for (writer, fails) in [(tokio::spawn(async { panic!("on purpose") }), true), (tokio::spawn(async {}), false)] {
+        let api = tokio::spawn(async { Ok(()) });
+        let mut tasks = Tasks { api, management: None, writer: Some(writer), uses_writer: None };
+        let error = tasks.complete().await.map_err(|error| format!("{error:#}"));
+        let expected = "the writer of the storage stopped unexpectedly: ";
+        assert_eq!(error.is_err_and(|error| error.starts_with(expected)), fails);
+    }
 }
 
 #[tokio::test]

@@ -70,7 +70,7 @@ async fn examine_keys(config: &Config) -> Vec<Finding> {
         KeysConfig::Sqlite(sqlite) => examine_file(sqlite).await,
         KeysConfig::Memory { tokens } if tokens.is_empty() => vec![Finding::warning(
             "keys.backend",
-            "memory without tokens: each start generates a key and prints it",
+            "memory without tokens: a start on a terminal generates a key, and any other has none",
             "set keys.memory.tokens or keys.backend, unless this is a test",
         )],
         KeysConfig::Memory { tokens } => {

@@ -1,23 +1,19 @@
 //! `animal-store health`: queries `/ready`, for containers without an HTTP client.
-//!
-//! The standard library is enough for it: it reads only the status and the body of one response.
 
 use std::{
-    io::{self, ErrorKind, Read, Write},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     ops::RangeInclusive,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
+use opentelemetry_http::{Bytes, HttpClient, Request, Response, hyper::HyperClient};
 use serde_json::Value;
+use tokio::{runtime::Builder, time::timeout};
 
 use super::{InvalidConfig, options::Settings};
 use crate::config::{Config, duration};
-
-/// Maximum number of bytes of a response.
-const MAX_BYTES: usize = 16 * 1024;
 
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_mins(1);
 
@@ -36,20 +32,10 @@ pub(super) fn run(args: &HealthArgs, config: &Config) -> anyhow::Result<()> {
     if listen.port() == 0 {
         return Err(invalid("selects a free port").into());
     }
-    let deadline = Instant::now() + args.timeout;
-    let mut outcome = Err(ErrorKind::NotConnected.into());
-    for address in addresses(listen) {
-        outcome = query(address, deadline);
-        if outcome.is_ok() {
-            break;
-        }
-    }
-    let response = outcome.map_err(|error| match error.kind() {
-        // A socket reports its own timeout as either of both.
-        ErrorKind::TimedOut | ErrorKind::WouldBlock => anyhow!("no response from {listen} within {:?}", args.timeout),
-        _ => anyhow!("no response from {listen}: {error}"),
-    })?;
-    judge(&String::from_utf8_lossy(&response))
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let response = runtime.block_on(async { timeout(args.timeout, query(listen)).await });
+    let response = response.map_err(|_| anyhow!("no response from {listen} within {:?}", args.timeout))?;
+    judge(&response.map_err(|error| anyhow!("no response from {listen}: {}", error.root_cause()))?)
 }
 
 /// Returns the addresses of this machine at which a listener can be reached, in the order in which they are tried.
@@ -63,45 +49,37 @@ fn addresses(listen: SocketAddr) -> Vec<SocketAddr> {
     loopback.iter().map(|&ip| SocketAddr::new(ip, listen.port())).collect()
 }
 
-/// Returns the response, with its head.
-fn query(address: SocketAddr, deadline: Instant) -> io::Result<Vec<u8>> {
-    let left = || match deadline.saturating_duration_since(Instant::now()) {
-        Duration::ZERO => Err(io::Error::from(ErrorKind::TimedOut)),
-        left => Ok(left),
-    };
-    let mut stream = TcpStream::connect_timeout(&address, left()?)?;
-    stream.set_write_timeout(Some(left()?))?;
-    stream.write_all(format!("GET /ready HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes())?;
-    let (mut response, mut chunk) = (Vec::new(), [0; 1024]);
-    while response.len() < MAX_BYTES {
-        stream.set_read_timeout(Some(left()?))?;
-        match stream.read(&mut chunk) {
-            Ok(0) => break,
-            Ok(length) => response.extend_from_slice(&chunk[..length]),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+/// Returns the response of the first address that responds. The client is the one that sends traces.
+async fn query(listen: SocketAddr) -> anyhow::Result<Response<Bytes>> {
+    let client = HyperClient::with_default_connector(*TIMEOUTS.end(), None);
+    let mut response = Err(anyhow!("it has no address"));
+    for address in addresses(listen) {
+        let request = Request::get(format!("http://{address}/ready")).body(Bytes::new())?;
+        response = client.send_bytes(request).await.map_err(anyhow::Error::from_boxed);
+        if response.is_ok() {
+            break;
         }
     }
-    Ok(response)
+    response
 }
 
-fn judge(response: &str) -> anyhow::Result<()> {
-    let status = response.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse::<u16>().ok());
-    if status == Some(200) {
+fn judge(response: &Response<Bytes>) -> anyhow::Result<()> {
+    let status = response.status();
+    if status == 200 {
         return Ok(());
     }
-    let Some(status) = status else { bail!("the response is not HTTP: check management.listen") };
-    let body = response.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    let body: Value = serde_json::from_str(body).unwrap_or_default();
-    let Some(state) = body["status"].as_str() else {
-        bail!("/ready responded with {status}: check whether management.listen is the address of an animal store")
-    };
+    let body: Value = serde_json::from_slice(response.body()).unwrap_or_default();
+    let state = body["status"].as_str().with_context(|| {
+        format!("/ready responded with {status}: check whether management.listen is the address of an animal store")
+    })?;
     let checks = body["checks"].as_object().into_iter().flatten();
-    let unavailable: Vec<_> =
-        checks.filter(|(_, check)| *check != "ready").map(|(name, check)| format!("{name} {check}")).collect();
+    let unavailable: Vec<_> = checks
+        .filter(|(_, check)| *check != "ready")
+        .map(|(name, check)| format!("{name} {}", check.as_str().unwrap_or_default()))
+        .collect();
     match &unavailable[..] {
         [] => bail!("not ready: {state}"),
-        checks => bail!("not ready: {state} ({})", checks.join(", ").replace('"', "")),
+        checks => bail!("not ready: {state} ({})", checks.join(", ")),
     }
 }
 
@@ -109,8 +87,9 @@ fn judge(response: &str) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    fn error(response: &str) -> String {
-        judge(response).unwrap_err().to_string()
+    fn error(status: u16, body: &'static str) -> String {
+        let response = Response::builder().status(status).body(Bytes::from_static(body.as_bytes()));
+        judge(&response.unwrap()).unwrap_err().to_string()
     }
 
     #[test]
@@ -134,22 +113,20 @@ mod tests {
 
     #[test]
     fn only_a_200_is_a_success() {
-        assert!(judge("HTTP/1.1 200 OK\r\n\r\n").is_ok());
-        for response in ["", "HTTP/1.1 20", "HTTP/1.1 é00", "SSH-2.0-OpenSSH"] {
-            assert!(error(response).contains("not HTTP"), "{response}");
+        assert!(judge(&Response::new(Bytes::new())).is_ok());
+        for body in ["", "{}", "SSH-2.0-OpenSSH"] {
+            assert!(error(404, body).contains("/ready responded with 404"), "{body}");
         }
-        assert!(error("HTTP/1.1 404 Not Found\r\n\r\n{}").contains("404"));
     }
 
     #[test]
     fn the_error_names_what_is_unavailable() {
-        let response = |body: &str| error(&format!("HTTP/1.1 503 Service Unavailable\r\nx: y\r\n\r\n{body}"));
         assert_eq!(
-            response(r#"{"status":"unavailable","checks":{"storage":"unavailable","keys":"ready"}}"#),
+            error(503, r#"{"status":"unavailable","checks":{"storage":"unavailable","keys":"ready"}}"#),
             "not ready: unavailable (storage unavailable)"
         );
         assert_eq!(
-            response(r#"{"status":"draining","checks":{"storage":"ready","keys":"ready"}}"#),
+            error(503, r#"{"status":"draining","checks":{"storage":"ready","keys":"ready"}}"#),
             "not ready: draining"
         );
     }

@@ -9,15 +9,14 @@ use std::{
 };
 
 use animal_store_app::{
-    AddedKey, ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, ListApiKeys, RevokeApiKey, RotateApiKey,
-    RotatedKey, Scope, UseFilter,
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, ListApiKeys, NewToken, Scope, UseFilter,
     ports::{ApiKeyChangeError, ApiKeyStore, RecordedUses, StoreFailure},
 };
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{options::Settings, random::random_bits};
+use super::options::Settings;
 use crate::{
     config::{Config, duration},
     telemetry::{self, AUDIT_TARGET},
@@ -138,12 +137,12 @@ async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result
     let added = IssueApiKey::new(store).execute(key.clone(), &token, args.expires_in).await;
     let added = added.map_err(|error| change_error(error, &key.id, "created"))?;
     match added {
-        AddedKey::New if args.token_stdin => audit(&key, "API key registered"),
-        AddedKey::New => {
-            audit(&key, "API key created");
+        None if args.token_stdin => audit(&key, "API key registered", None),
+        None => {
+            audit(&key, "API key created", None);
             print(&key, &token)?;
         }
-        AddedKey::Existing(key) => audit(&key, "API key unchanged: the token was registered before"),
+        Some(key) => audit(&key, "API key unchanged: the token was registered before", None),
     }
     Ok(())
 }
@@ -152,7 +151,8 @@ async fn list(args: &ListArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()
     let unused_since = args.unused_for.map(|time| SystemTime::now().checked_sub(time).unwrap_or(UNIX_EPOCH));
     let filter = UseFilter { unused_since, uses_get_pet: args.uses_deprecated };
     let list = ListApiKeys::new(store).execute(filter).await?;
-    let text = if args.json { table::json(&list)? } else { table::text(&list) };
+    let objects = table::objects(&list);
+    let text = if args.json { serde_json::to_string_pretty(&objects)? + "\n" } else { table::text(&objects) };
     match list.uses {
         Err(error) => {
             let reason = format!("{:#}", anyhow::Error::new(error));
@@ -169,27 +169,34 @@ async fn list(args: &ListArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()
 
 async fn revoke(id: &str, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
     let id = parse_id(id)?;
-    let key =
-        RevokeApiKey::new(store).execute(id.clone()).await.map_err(|error| change_error(error, &id, "revoked"))?;
-    audit(&key, "API key revoked");
+    let revoked = store.change(ApiKeyChange::Revoke(id.clone())).await;
+    let revoked = revoked.map_err(|error| change_error(error, &id, "revoked"))?;
+    audit(&revoked.before.context("the store did not return the key")?.key, "API key revoked", None);
     Ok(())
 }
 
 async fn rotate(args: &RotateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
     let id = parse_id(&args.id)?;
     let token = ApiToken::from_random(&random_bits()?);
-    let rotated = RotateApiKey::new(store).execute(id.clone(), &token, args.grace, args.expires_in).await;
-    let RotatedKey { key, old_tokens_end } = rotated.map_err(|error| change_error(error, &id, "rotated"))?;
-    let (id, label, scopes) = (key.id.as_str(), key.label.as_str(), key.scopes.to_string());
-    let old_token_ends = table::time(old_tokens_end);
-    tracing::info!(target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, old_token_ends, "API key rotated");
+    let change = ApiKeyChange::Rotate(id.clone(), NewToken::new(&token, args.expires_in), args.grace);
+    let rotated = store.change(change).await.map_err(|error| change_error(error, &id, "rotated"))?;
+    let old_token_ends = table::time(rotated.old_tokens_end());
+    let key = rotated.after.context("the new token has expired")?.key;
+    audit(&key, "API key rotated", Some(&old_token_ends));
     print(&key, &token)
 }
 
 /// Writes the audit event of a change. Scripts take the id of the key from it.
-pub(super) fn audit(key: &ApiKey, change: &str) {
+pub(super) fn audit(key: &ApiKey, change: &str, old_token_ends: Option<&str>) {
     let (id, label, scopes) = (key.id.as_str(), key.label.as_str(), key.scopes.to_string());
-    tracing::info!(target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, "{change}");
+    tracing::info!(target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, old_token_ends, "{change}");
+}
+
+/// Returns 256 random bits for a new API key.
+pub(super) fn random_bits() -> anyhow::Result<[u8; 32]> {
+    let mut bits = [0; 32];
+    getrandom::fill(&mut bits).context("the operating system provides no random bits")?;
+    Ok(bits)
 }
 
 /// Converts an error. After an unknown outcome, both the audit log and the error message name the key.

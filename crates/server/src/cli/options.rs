@@ -27,6 +27,9 @@ pub(super) struct Options {
     /// Keeps pets and API keys in memory: same as --set storage.backend=memory --set keys.backend=memory.
     #[arg(long)]
     memory: bool,
+    /// Prints the API key that the first start creates, although standard error is not a terminal.
+    #[arg(long)]
+    pub(super) print_key: bool,
 }
 
 /// Options that set the configuration.
@@ -56,6 +59,7 @@ impl Options {
             },
             listen: later.listen.or(self.listen),
             memory: later.memory || self.memory,
+            print_key: later.print_key || self.print_key,
         }
     }
 

@@ -22,8 +22,8 @@ keys! {
          `sqlite` is refused: each instance would have a file of its own.");
     TOKENS: secret("keys.memory.tokens",
         "Tokens of the API keys: a list, or a text with commas. If `keys.backend` is `memory`, there is none, and \
-         `http.listen` is a loopback address, one is generated at the start and printed on standard error, except \
-         under a service manager.");
+         `http.listen` is a loopback address, one is generated at the start and printed on standard error, if that is \
+         a terminal or with `--print-key`.");
 }
 
 #[derive(Debug)]

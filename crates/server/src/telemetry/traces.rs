@@ -3,24 +3,34 @@
 //! `adapters-http` decides which requests are sampled. A thread of the SDK sends their spans in batches. Its queue is
 //! bounded: while the collector is slow or unavailable, spans are dropped, and no request waits.
 
-mod collector;
-
-use std::{fs, process, time::Duration};
+use std::{
+    error::Error,
+    fs,
+    iter::successors,
+    process,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::Context as _;
+use async_trait::async_trait;
+use hyper_rustls::HttpsConnectorBuilder;
 use opentelemetry::{KeyValue, trace::TracerProvider};
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response, hyper::HyperClient};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::{
     Resource,
     trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider},
 };
-use tokio::task::spawn_blocking;
+use tokio::{runtime::Handle, task::spawn_blocking};
 use tracing::{Metadata, level_filters::LevelFilter, subscriber::Interest};
 use tracing_subscriber::{Layer, Registry, filter::dynamic_filter_fn, layer::Context};
 use url::Url;
 
-use self::collector::Collector;
-use crate::{config::Config, version};
+use crate::{config::TracesConfig, version};
 
 /// Target of all spans. The log never contains them.
 pub(super) const TARGET: &str = "trace";
@@ -44,13 +54,10 @@ const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A layer that receives spans.
-pub(super) type SpanLayer = Box<dyn Layer<Registry> + Send + Sync>;
+pub(crate) type SpanLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// The receiver of spans, if traces are on.
-pub(crate) struct Traces {
-    /// `None` if traces are off.
-    provider: Option<SdkTracerProvider>,
-}
+/// The sender of traces. `None`: traces are off.
+pub(crate) struct Traces(Option<SdkTracerProvider>);
 
 impl Traces {
     /// Starts the thread that sends traces, if they are on.
@@ -58,35 +65,29 @@ impl Traces {
     /// # Errors
     /// If the certificate authorities of the system cannot be read, or an environment variable of OpenTelemetry is
     /// not supported.
-    pub(crate) fn start(config: &Config) -> anyhow::Result<Self> {
-        let provider = config.traces.endpoint.as_ref().map(provider).transpose();
-        let provider = provider.context("traces cannot be sent (traces.endpoint)")?;
-        Ok(Self { provider })
+    pub(crate) fn start(config: &TracesConfig) -> anyhow::Result<Self> {
+        let provider = config.endpoint.as_ref().map(provider).transpose();
+        Ok(Self(provider.context("traces cannot be sent (traces.endpoint)")?))
     }
 
-    /// Returns the layers that receive the spans.
-    pub(crate) fn layers(&self) -> Vec<SpanLayer> {
-        let otlp = self.provider.as_ref().map(|provider| {
-            let layer = tracing_opentelemetry::layer()
-                .with_tracer(provider.tracer("animal-store"))
-                .with_context_activation(false)
-                .with_location(false)
-                .with_target(false)
-                .with_threads(false)
-                .with_tracked_inactivity(false);
-            let filter = dynamic_filter_fn(is_traced)
-                .with_callsite_filter(
-                    |metadata| if is_span(metadata) { Interest::sometimes() } else { Interest::never() },
-                )
-                .with_max_level_hint(LevelFilter::TRACE);
-            layer.with_filter(filter).boxed()
-        });
-        otlp.into_iter().collect()
+    /// Returns the layer that receives the spans.
+    pub(crate) fn layer(&self) -> Option<SpanLayer> {
+        let layer = tracing_opentelemetry::layer()
+            .with_tracer(self.0.as_ref()?.tracer("animal-store"))
+            .with_context_activation(false)
+            .with_location(false)
+            .with_target(false)
+            .with_threads(false)
+            .with_tracked_inactivity(false);
+        let interest = |metadata: &_| if is_span(metadata) { Interest::sometimes() } else { Interest::never() };
+        let filter =
+            dynamic_filter_fn(is_traced).with_callsite_filter(interest).with_max_level_hint(LevelFilter::TRACE);
+        Some(layer.with_filter(filter).boxed())
     }
 
     /// Sends the last spans, within two seconds. It can be cancelled: the thread that waits is left behind.
     pub(crate) async fn finish(self) {
-        let Some(provider) = self.provider else { return };
+        let Some(provider) = self.0 else { return };
         let flushed = spawn_blocking(move || provider.shutdown_with_timeout(FLUSH_TIMEOUT));
         if let Ok(Err(_)) = flushed.await {
             tracing::warn!("the last spans were dropped: the collector of traces did not respond in time");
@@ -131,4 +132,59 @@ fn resource() -> Resource {
         .with_attribute(KeyValue::new("service.version", version::VERSION))
         .with_attribute(KeyValue::new("service.instance.id", instance))
         .build()
+}
+
+/// The HTTP client of the exporter. It runs on the runtime, because the thread of the exporter has none, and logs each
+/// outage of the collector once.
+#[derive(Debug)]
+struct Collector {
+    client: Arc<dyn HttpClient>,
+    runtime: Handle,
+    is_unavailable: AtomicBool,
+}
+
+impl Collector {
+    /// Creates a client on the current runtime. It connects when it sends something.
+    ///
+    /// # Errors
+    /// If the certificate authorities of the system are needed and cannot be read.
+    fn connect(endpoint: &Url, timeout: Duration) -> anyhow::Result<Self> {
+        let client: Arc<dyn HttpClient> = if endpoint.scheme() == "https" {
+            let connector = HttpsConnectorBuilder::new().with_native_roots()?.https_only().enable_http1().build();
+            Arc::new(HyperClient::new(connector, timeout, None))
+        } else {
+            Arc::new(HyperClient::with_default_connector(timeout, None))
+        };
+        Ok(Self { client, runtime: Handle::current(), is_unavailable: AtomicBool::new(false) })
+    }
+
+    /// Logs the first failure, and the first success after it.
+    fn log_once(&self, failure: Option<String>) {
+        let was_unavailable = self.is_unavailable.swap(failure.is_some(), Ordering::Relaxed);
+        match failure {
+            Some(reason) if !was_unavailable => {
+                tracing::warn!(reason, "traces cannot be sent to the collector: spans are dropped");
+            }
+            None if was_unavailable => tracing::info!("traces are sent to the collector again"),
+            _ => {}
+        }
+    }
+}
+
+#[async_trait]
+impl HttpClient for Collector {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let client = Arc::clone(&self.client);
+        let result = self.runtime.spawn(async move { client.send_bytes(request).await }).await?;
+        self.log_once(match &result {
+            Ok(response) if response.status().is_success() => None,
+            Ok(response) => Some(format!("the collector responded with {}", response.status())),
+            Err(error) => Some(with_sources(&**error)),
+        });
+        result
+    }
+}
+
+fn with_sources(error: &(dyn Error + 'static)) -> String {
+    successors(Some(error), |&error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

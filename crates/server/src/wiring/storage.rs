@@ -1,15 +1,19 @@
+//! The storage of pets, and the SQLite file, which API keys may share with it.
+
 use std::sync::Arc;
 
 use animal_store_adapters_memory::MemoryPetRepository;
 use animal_store_adapters_postgres::{PgStorage, SchemaMode};
-use animal_store_adapters_sqlite::SqliteStorage;
+use animal_store_adapters_sqlite::{self as sqlite, SqliteFile, SqliteFileError, SqliteStorage};
 use animal_store_app::ports::{PetRepository, Readiness};
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use prometheus_client::registry::Registry;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::shared_file::{FileUse, SharedFile};
-use crate::{cli::InvalidConfig, config::StorageConfig};
+use crate::{
+    cli::InvalidConfig,
+    config::{SqliteConfig, StorageConfig},
+};
 
 /// Creates the repository of one worker.
 pub(crate) type NewRepository = Arc<dyn Fn() -> Arc<dyn PetRepository> + Send + Sync>;
@@ -90,4 +94,62 @@ pub(crate) fn in_memory() -> anyhow::Error {
     let text = "storage.backend is memory: only the process that serves has its pets, and another process can neither \
                 read nor add any. Set storage.backend to sqlite or postgres";
     InvalidConfig(text.to_owned()).into()
+}
+
+/// How a process uses the SQLite file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileUse {
+    /// Reads an existing file, and changes no byte of it.
+    Read,
+    /// Writes an existing file with the current schema.
+    Write,
+    /// Writes the file, and creates it if there is none.
+    WriteOrCreate,
+    /// Serves the file: creates it if there is none, and runs pending migrations.
+    Serve,
+}
+
+/// The SQLite file. The first adapter that needs it opens it, and the others share it.
+pub(crate) struct SharedFile {
+    usage: FileUse,
+    file: Option<SqliteFile>,
+}
+
+impl SharedFile {
+    pub(crate) const fn new(usage: FileUse) -> Self {
+        Self { usage, file: None }
+    }
+
+    pub(crate) async fn open(&mut self, config: &SqliteConfig) -> anyhow::Result<SqliteFile> {
+        if let Some(file) = &self.file {
+            return Ok(file.clone());
+        }
+        let (path, timeout, usage) = (config.path.clone(), config.settings.timeout, self.usage);
+        let opened = spawn_blocking(move || {
+            let is_new = || path.metadata().map_or(true, |file| file.len() == 0);
+            let usage = match usage {
+                FileUse::Read => sqlite::FileUse::Read,
+                FileUse::WriteOrCreate if is_new() => sqlite::FileUse::Create,
+                FileUse::Write | FileUse::WriteOrCreate => sqlite::FileUse::Write,
+                FileUse::Serve => sqlite::FileUse::Create,
+            };
+            SqliteFile::open(&path, usage, timeout)
+        });
+        Ok(self.file.insert(opened.await??).clone())
+    }
+
+    /// Registers the metrics of the file, if it was opened.
+    pub(super) fn register_metrics(&self, registry: &mut Registry) {
+        if let Some(file) = &self.file {
+            file.register_metrics(registry);
+        }
+    }
+}
+
+/// Adds the flag that makes a new store to the error of a missing file.
+pub(crate) fn suggest_create(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref::<SqliteFileError>() {
+        Some(missing) if missing.is_missing() => anyhow!("{error}; to make a new store, add --create"),
+        _ => error,
+    }
 }

@@ -52,6 +52,17 @@ fn an_invalid_command_line_is_refused() {
 }
 
 #[test]
+fn completions_name_the_commands_and_need_no_valid_configuration() {
+    for shell in ["bash", "zsh", "fish"] {
+        let exited =
+            Program::bare().args(&["completions", shell]).env("ANIMAL_STORE_STORAGE__BACKEND", "nowhere").run();
+        let script = exited.assert_success().stdout.join("\n");
+        assert!(["check-config", "--print-key"].iter().all(|name| script.contains(name.trim_matches('-'))), "{script}");
+    }
+    Program::bare().args(&["completions", "dos"]).run().assert_refused(2, &["fish"]);
+}
+
+#[test]
 fn openapi_needs_no_valid_configuration() {
     let exited = Program::bare().args(&["openapi"]).env("ANIMAL_STORE_STORAGE__BACKEND", "nowhere").run();
     assert!(exited.assert_success().stdout.join("\n") == include_str!("../../../../docs/openapi.json").trim_end());

@@ -68,7 +68,7 @@ fn create_once(address: SocketAddr, key: &str, bodies: &Mutex<Bodies>) -> Option
 fn after_a_kill_of_the_first_start_the_next_one_works() {
     for _ in 0..rounds() {
         let folder = TempDir::new().unwrap();
-        let killed = Program::in_folder(folder.path()).start();
+        let killed = Program::in_folder(folder.path()).print_key().start();
         pause(150);
         killed.signal("KILL");
         let killed = killed.wait();

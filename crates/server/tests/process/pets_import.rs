@@ -6,7 +6,8 @@ use animal_store_test_servers::HttpClient;
 
 use crate::{
     program::{Exited, Program, TOKEN},
-    store::{Store, names_of, odd_pets},
+    store::{Store, names_of, odd_pets, pause},
+    unread_output::full_pipe,
 };
 
 const BAD_LINES: &str = r#"{"name":"Rex","categoryId":1}
@@ -103,6 +104,23 @@ fn a_signal_ends_an_import_that_waits_for_its_input_and_says_how_to_go_on() {
     store.wait_for_pet();
     running.signal("INT");
     running.wait().assert_refused(1, &["run the same command again", "pets import - --create --name x"]);
+}
+
+#[test]
+fn a_signal_ends_an_import_whose_report_of_refused_lines_is_not_read() {
+    let store = Store::sqlite();
+    let (_reader, stderr) = full_pipe();
+    let program = store.program().args(&["pets", "import", "-", "--create", "--name", "x"]).stderr(stderr);
+    let (running, mut stdin) = program.start_with_stdin();
+    stdin.write_all(odd_pets(1).as_bytes()).expect("written");
+    store.wait_for_pet();
+    stdin.write_all("not JSON\n".repeat(100).as_bytes()).expect("written");
+    // Until it waits for the report.
+    pause(300);
+    let threads = fs::read_dir(format!("/proc/{}/task", running.pid())).expect("it runs").count();
+    running.signal("INT");
+    assert_eq!(running.wait().code, Some(1));
+    assert!(threads < 50, "{threads} threads");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The program as a process with its own working directory and environment.
 
 mod running;
+mod terminal;
 
 use std::{
     fs,
@@ -15,7 +16,10 @@ use animal_store_test_servers::RedisSpace;
 use tempfile::TempDir;
 
 use self::running::COMMAND_DEADLINE;
-pub(crate) use self::running::{DEADLINE, Exited, Line, Running, metric};
+pub(crate) use self::{
+    running::{DEADLINE, Exited, Line, Running, metric},
+    terminal::terminal,
+};
 
 /// The API key of [`Program::with_key`].
 pub(crate) const TOKEN: &str = "process-token-1";
@@ -31,7 +35,7 @@ pub(crate) struct Program {
     command: Command,
     directory: TempDir,
     stdin: String,
-    socket: Option<OwnedFd>,
+    input: Option<OwnedFd>,
     stdout: Stdio,
     stderr: Stdio,
 }
@@ -42,7 +46,7 @@ impl Program {
         let directory = TempDir::new().expect("a working directory");
         let mut command = Command::new(env!("CARGO_BIN_EXE_animal-store"));
         command.env_clear().current_dir(directory.path());
-        Self { command, directory, stdin: String::new(), socket: None, stdout: Stdio::piped(), stderr: Stdio::piped() }
+        Self { command, directory, stdin: String::new(), input: None, stdout: Stdio::piped(), stderr: Stdio::piped() }
     }
 
     /// A program on free ports, without a drain delay, with pets and API keys in the default file.
@@ -117,7 +121,7 @@ impl Program {
     pub(crate) fn sockets(self, socket: impl Into<OwnedFd>, count: usize) -> Self {
         let script = r#"exec 3<&0 4<&0 </dev/null; export LISTEN_PID=$$; exec "$@""#;
         let program = self.env("LISTEN_FDS", &count.to_string()).run_by_shell(script);
-        Self { socket: Some(socket.into()), ..program }
+        program.standard_input(socket)
     }
 
     /// Lets a shell start the program by a script, which has the command in `$@`.
@@ -145,6 +149,11 @@ impl Program {
         self.directory.path()
     }
 
+    /// Replaces standard input.
+    pub(crate) fn standard_input(self, input: impl Into<OwnedFd>) -> Self {
+        Self { input: Some(input.into()), ..self }
+    }
+
     /// Sets the content of standard input.
     pub(crate) fn stdin(mut self, text: &str) -> Self {
         text.clone_into(&mut self.stdin);
@@ -161,9 +170,14 @@ impl Program {
         Self { stderr: stderr.into(), ..self }
     }
 
+    /// Prints the key of the first start, as on a terminal.
+    pub(crate) fn print_key(self) -> Self {
+        self.args(&["--print-key"])
+    }
+
     pub(crate) fn start(mut self) -> Running {
-        if let Some(socket) = self.socket.take() {
-            self.command.stdin(Stdio::from(socket));
+        if let Some(input) = self.input.take() {
+            self.command.stdin(Stdio::from(input));
             return self.spawn().0;
         }
         let input = mem::take(&mut self.stdin);

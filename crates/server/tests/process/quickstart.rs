@@ -1,6 +1,10 @@
 //! The quickstart: the first start and later ones, without any configuration.
 
-use std::{fs, process::Command};
+use std::{
+    fs::{self, File},
+    io::{BufRead, BufReader},
+    process::Command,
+};
 
 use animal_store_test_servers::wait_until;
 use serde_json::Value;
@@ -8,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::{
     pets::status,
-    program::{Line, Program, Running},
+    program::{Line, Program, Running, terminal},
 };
 
 /// Runs a command as it was printed, and returns the head and the body of the response.
@@ -58,7 +62,7 @@ pub(crate) fn assert_both_work(add: &str, list: &str) -> Value {
 #[test]
 fn both_commands_and_the_api_explorer_work_as_printed() {
     for program in [Program::with_file(), Program::with_file().args(&["--memory"]), Program::new()] {
-        let mut running = program.start();
+        let mut running = program.print_key().start();
         let [add, list] = commands(&mut running);
         assert_both_work(&add, &list);
 
@@ -73,15 +77,16 @@ fn the_pet_and_the_key_of_the_first_start_are_there_after_a_restart() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().canonicalize().unwrap().join("animal-store.db");
     let kept = format!("Pets and API keys are kept in {}", path.display());
-    let mut first = Program::in_folder(folder.path()).start();
+    let program = || Program::in_folder(folder.path()).print_key();
+    let mut first = program().start();
     assert_eq!(printed(&mut first, &kept), "");
     let [add, list] = commands(&mut first);
     let added = assert_both_work(&add, &list);
     let first_address = first.address().to_string();
     assert_eq!(first.terminate().code, Some(0));
 
-    let mut second = Program::in_folder(folder.path()).start();
-    let create_key = printed(&mut second, "To create another API key: ");
+    let mut second = program().start();
+    let create_key = printed(&mut second, "To create an API key: ");
     let address = second.address();
     let (_, listed) = paste(&list.replace(&first_address, &address.to_string()));
     assert_eq!(listed, Value::Array(vec![added]));
@@ -94,14 +99,15 @@ fn the_pet_and_the_key_of_the_first_start_are_there_after_a_restart() {
 
     let exited = second.terminate();
     let listens = format!("The animal store listens on http://{address}.");
-    assert_eq!(exited.stderr, [listens, kept, format!("To create another API key: {create_key}")]);
+    let printed: Vec<_> = exited.stderr.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+    assert_eq!(printed, [listens, kept, format!("To create an API key: {create_key}")]);
 }
 
 #[test]
 fn the_printed_command_revokes_the_key() {
     let folder = TempDir::new().unwrap();
     let file = "storage.sqlite.path=it's pets.db";
-    let mut running = Program::in_folder(folder.path()).args(&["serve", "--set", file]).start();
+    let mut running = Program::in_folder(folder.path()).args(&["serve", "--set", file]).print_key().start();
     let revoke = printed(&mut running, "The key below stays valid. To revoke it: ");
     let (address, token) = (running.address(), token(&commands(&mut running)[0]));
     assert_eq!(status(address, &token), 200);
@@ -115,7 +121,7 @@ fn the_printed_command_revokes_the_key() {
 #[test]
 fn the_token_is_only_in_the_two_commands_on_standard_error() {
     for program in [Program::with_file(), Program::new()] {
-        let mut running = program.env("ANIMAL_STORE_LOG__FILTER", "trace").start();
+        let mut running = program.env("ANIMAL_STORE_LOG__FILTER", "trace").print_key().start();
         let [add, list] = commands(&mut running);
         let token = token(&add);
         assert!(token.len() >= 43, "256 bits: {token}");
@@ -134,7 +140,7 @@ fn the_token_is_only_in_the_two_commands_on_standard_error() {
 
 #[test]
 fn every_start_in_memory_generates_another_token() {
-    let [first, second] = [(); 2].map(|()| token(&commands(&mut Program::new().start())[0]));
+    let [first, second] = [(); 2].map(|()| token(&commands(&mut Program::new().print_key().start())[0]));
     assert_ne!(first, second);
 }
 
@@ -142,7 +148,7 @@ fn every_start_in_memory_generates_another_token() {
 fn in_memory_nothing_is_left_in_the_folder() {
     let folder = TempDir::new().unwrap();
     let program = || Program::in_folder(folder.path()).args(&["--memory"]);
-    commands(&mut program().start());
+    commands(&mut program().print_key().start());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
     let contradiction = program().args(&["--set", "storage.backend=sqlite"]).run();
@@ -152,8 +158,43 @@ fn in_memory_nothing_is_left_in_the_folder() {
 #[test]
 fn nothing_is_printed_if_a_key_is_configured() {
     for program in [Program::with_key(), Program::with_file().env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", "a")] {
-        let mut running = program.start();
+        let mut running = program.print_key().start();
         running.address();
         running.terminate().assert_success();
     }
+}
+
+#[test]
+fn no_key_is_created_if_standard_error_is_a_log_and_the_log_says_how_to_create_one() {
+    let folder = TempDir::new().unwrap();
+    for (program, advice) in [
+        (
+            Program::in_folder(folder.path()),
+            "there is no API key: every request gets 401 until this command creates one",
+        ),
+        (Program::new(), "there is no API key: every request gets 401; set keys.memory.tokens and restart"),
+    ] {
+        let mut running = program.start();
+        running.address();
+        running.wait_for_event(advice);
+        running.terminate().assert_success();
+    }
+    let list = Program::in_folder(folder.path()).args(&["keys", "list", "--json"]).run();
+    assert_eq!(list.assert_success().stdout, ["[]"]);
+}
+
+#[test]
+fn on_a_terminal_the_key_is_printed_unless_other_machines_can_connect() {
+    let folder = TempDir::new().unwrap();
+    let program = || Program::in_folder(folder.path());
+    let (shown, stderr) = terminal();
+    let public = ["--listen", "0.0.0.0:0"];
+    assert_eq!(program().args(&public).stderr(stderr.try_clone().unwrap()).run().code, Some(1));
+    assert_eq!(program().args(&["keys", "list", "--json"]).run().stdout, ["[]"]);
+
+    let mut running = program().stderr(stderr).start();
+    let lines = BufReader::new(File::from(shown)).lines().map_while(Result::ok);
+    let add = lines.map(|line| line.trim().to_owned()).find(|line| line.starts_with("curl ")).expect("a command");
+    assert_eq!(status(running.address(), &token(&add)), 200);
+    running.terminate().assert_success();
 }

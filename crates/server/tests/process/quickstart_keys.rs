@@ -9,14 +9,14 @@ use tempfile::TempDir;
 
 use crate::{keys::token_and_id, pets::status, program::Program, quickstart::printed};
 
-/// What a start prints before the command that creates a key, if the file had keys and has none.
+/// What a later start prints before the command that creates a key.
 const NO_KEY: &str = "To create an API key: ";
 
 #[test]
 fn a_start_that_fails_leaves_no_key() {
     let folder = TempDir::new().unwrap();
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let exited = Program::in_folder(folder.path()).stderr(full).start().wait();
+    let exited = Program::in_folder(folder.path()).print_key().stderr(full).start().wait();
     assert_eq!(exited.code, Some(1), "{exited:?}");
     let messages: Vec<_> = exited.events().into_iter().filter(|event| event["target"] == "audit").collect();
     let changes: Vec<_> = messages.iter().filter_map(|event| event["message"].as_str()).collect();
@@ -24,7 +24,7 @@ fn a_start_that_fails_leaves_no_key() {
 
     let list = Program::in_folder(folder.path()).args(&["keys", "list", "--json"]).run();
     assert_eq!((list.code, list.stdout), (Some(0), vec!["[]".to_owned()]));
-    printed(&mut Program::in_folder(folder.path()).start(), NO_KEY);
+    printed(&mut Program::in_folder(folder.path()).print_key().start(), NO_KEY);
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_restart_without_any_valid_key_creates_none_and_prints_how_to_create_one() {
     let (_, id) = token_and_id(&keys(&["create", "--create", "--label", "shop"]));
     assert_eq!(keys(&["revoke", &id]).code, Some(0));
 
-    let mut running = Program::in_folder(folder.path()).start();
+    let mut running = Program::in_folder(folder.path()).print_key().start();
     let create_key = printed(&mut running, NO_KEY);
     assert_eq!(keys(&["list", "--json"]).stdout, ["[]"]);
     let output = Command::new("sh").args(["-c", &create_key]).current_dir(folder.path()).output().unwrap();
@@ -62,9 +62,9 @@ fn an_invalid_key_does_not_prevent_the_start() {
     drop(file);
 
     let mut running = Program::in_folder(folder.path()).start();
-    let cause = printed(&mut running, "An API key is not valid: ");
-    assert!(cause.contains(&id), "{cause}");
-    let revoke = printed(&mut running, "To revoke it: ");
+    let event = running.wait_for_event("an API key is not valid: this command revokes it");
+    assert!(event["reason"].as_str().is_some_and(|reason| reason.contains(&id)), "{event}");
+    let revoke = event["command"].as_str().expect("a command");
     assert_eq!(status(running.address(), &token), 200);
     let revoke = revoke.strip_suffix(" ID").unwrap();
     let output = Command::new("sh").args(["-c", &format!("{revoke} {id}")]).current_dir(folder.path()).output();

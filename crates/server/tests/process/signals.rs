@@ -12,7 +12,7 @@ use animal_store_test_servers::{HttpClient, RawConnection};
 
 use crate::{
     pets::status,
-    program::{Line, Program, Running, TOKEN},
+    program::{Line, Program, Running, TOKEN, terminal},
 };
 
 const BODY: &str = r#"{"name":"Rex","categoryId":1}"#;
@@ -174,11 +174,25 @@ fn a_signal_during_the_start_ends_it_gracefully() {
 }
 
 #[test]
+fn sighup_ends_the_process_gracefully_if_its_terminal_has_hung_up() {
+    let (shown, stdin) = terminal();
+    let mut running = Program::with_key().standard_input(stdin).start();
+    running.address();
+    running.signal("HUP");
+    running.wait_for_event("SIGHUP: the configuration has not changed");
+
+    drop(shown);
+    running.signal("HUP");
+    running.wait_for_event("all requests were completed");
+    running.wait().assert_success();
+}
+
+#[test]
 fn a_request_that_outlasts_the_shutdown_timeout_is_cut_off() {
     let mut running = Program::with_key().env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "1s").start();
     let mut hanging = begin_request(running.address());
 
-    running.terminate().assert_error(1, &["shutdown timeout", "1 request"]);
+    running.terminate().assert_error(1, &["shutdown timeout", "cut off: 1"]);
     // The connection may be reset or closed, but nothing is sent.
     hanging.assert_closed();
 }

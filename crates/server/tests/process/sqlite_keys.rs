@@ -14,7 +14,7 @@ fn keys(folder: &Path, args: &[&str]) -> Program {
 #[test]
 fn keys_are_administered_beside_a_running_server() {
     let folder = TempDir::new().unwrap();
-    let mut running = Program::in_folder(folder.path()).start();
+    let mut running = Program::in_folder(folder.path()).print_key().start();
     let address = running.address();
 
     let (old, id) = token_and_id(&keys(folder.path(), &["create", "--label", "shop"]).run());

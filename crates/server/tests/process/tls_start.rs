@@ -10,7 +10,7 @@ use crate::{
 #[test]
 fn the_commands_of_the_quickstart_work_with_tls() {
     let (program, certificates) = tls::with_tls(Program::with_file());
-    let mut running = program.start();
+    let mut running = program.print_key().start();
     for expected in [format!("listens on https://{}.", running.address()), "--cacert FILE".to_owned()] {
         running.wait_for(|line| match line {
             Line::Err(text) => text.contains(&expected).then_some(()),

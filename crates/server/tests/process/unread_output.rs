@@ -21,7 +21,7 @@ fn fill(mut pipe: PipeWriter) {
     thread::spawn(move || while pipe.write_all(&[b'\n'; 4096]).is_ok() {});
 }
 
-fn full_pipe() -> (PipeReader, PipeWriter) {
+pub(crate) fn full_pipe() -> (PipeReader, PipeWriter) {
     let (reader, writer) = io::pipe().expect("a pipe");
     fill(writer.try_clone().expect("a descriptor"));
     (reader, writer)
@@ -29,7 +29,7 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
 
 /// A program that generates an API key: the lines on standard error show that it runs.
 fn program(stdout: impl Into<Stdio>) -> Program {
-    Program::new().env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "1s").stdout(stdout)
+    Program::new().print_key().env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "1s").stdout(stdout)
 }
 
 /// Sends SIGTERM and asserts that the process ends in time.

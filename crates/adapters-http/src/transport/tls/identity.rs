@@ -190,8 +190,8 @@ impl TlsIdentity {
         self.expires.as_secs()
     }
 
-    /// Another key of the same certificate is not possible.
-    fn is_same(&self, other: &Self) -> bool {
+    /// Returns whether the certificates are equal. Another key of the same certificate is not possible.
+    pub fn is_same(&self, other: &Self) -> bool {
         self.chain == other.chain && self.client_authorities == other.client_authorities
     }
 }
@@ -216,11 +216,12 @@ impl CurrentTlsIdentity {
 
     /// Uses another identity for new handshakes. Returns whether it differs from the current one; otherwise nothing
     /// changes, so that session tickets stay valid.
-    pub fn replace(&self, identity: TlsIdentity) -> bool {
+    pub fn replace(&self, identity: impl Into<Arc<TlsIdentity>>) -> bool {
+        let identity = identity.into();
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let differs = !current.is_same(&identity);
         if differs {
-            *current = Arc::new(identity);
+            *current = identity;
         }
         differs
     }

@@ -1,75 +1,63 @@
 //! The list of API keys as a table and as JSON.
 
-use std::{fmt::Write, time::SystemTime};
+use std::time::SystemTime;
 
-use animal_store_app::{ApiKey, ApiKeyList, IssuedToken, Scope, ports::LastUses};
+use animal_store_app::{ApiKeyList, Scope, ports::LastUses};
 use serde_json::{Value, json};
 
-const HEADINGS: [&str; 8] = ["ID", "LABEL", "SCOPES", "CREATED", "EXPIRES", "LAST FOUR", "LAST USED", "LAST GETPET"];
+/// The heading of each column, and its member in JSON.
+const COLUMNS: [(&str, &str); 8] = [
+    ("ID", "id"),
+    ("LABEL", "label"),
+    ("SCOPES", "scopes"),
+    ("CREATED", "created"),
+    ("EXPIRES", "expires"),
+    ("LAST FOUR", "last_four"),
+    ("LAST USED", "last_used"),
+    ("LAST GETPET", "last_used_get_pet"),
+];
 
-pub(super) fn text(list: &ApiKeyList) -> String {
-    let mut rows = vec![HEADINGS.map(str::to_owned)];
-    rows.extend(tokens(list).map(|(key, token)| {
-        let time_or_never = |time_or_none: Option<_>| time_or_none.map_or_else(|| "never".to_owned(), time);
-        let [last_used, last_get_pet] = match &list.uses {
-            Ok(uses) => {
-                let LastUses { request, get_pet } = uses.last(&key.id);
-                [request, get_pet].map(time_or_never)
-            }
-            Err(_) => ["unknown"; 2].map(str::to_owned),
-        };
-        [
-            key.id.to_string(),
-            key.label.to_string(),
-            key.scopes.to_string(),
-            time(token.created),
-            time_or_never(token.expires),
-            token.last_four.clone(),
-            last_used,
-            last_get_pet,
-        ]
-    }));
-    let widths: Vec<usize> = (0..HEADINGS.len())
-        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default())
-        .collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (cell, &width) in row.iter().zip(&widths) {
-            let _ = write!(line, "{cell:width$}  ");
+/// Returns an object per token. Uses that cannot be read are left out: `null` means that the key was never used.
+pub(super) fn objects(list: &ApiKeyList) -> Vec<Value> {
+    let tokens = list.keys.iter().flat_map(|key| key.tokens.iter().map(|token| (&key.key, token)));
+    let object = tokens.map(|(key, token)| {
+        let mut object = json!({
+            "id": key.id.as_str(),
+            "label": key.label.as_str(),
+            "scopes": key.scopes.iter().map(Scope::as_str).collect::<Vec<_>>(),
+            "created": time(token.created),
+            "expires": token.expires.map(time),
+            "last_four": token.last_four,
+        });
+        if let Ok(uses) = &list.uses {
+            let LastUses { request, get_pet } = uses.last(&key.id);
+            object["last_used"] = json!(request.map(time));
+            object["last_used_get_pet"] = json!(get_pet.map(time));
         }
-        text += line.trim_end();
-        text.push('\n');
+        object
+    });
+    object.collect()
+}
+
+pub(super) fn text(objects: &[Value]) -> String {
+    let cell = |object: &Value, member| match object.get(member) {
+        None => "unknown".to_owned(),
+        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+        Some(value) => value.as_str().unwrap_or("never").to_owned(),
+    };
+    let mut rows = vec![COLUMNS.map(|(heading, _)| heading.to_owned())];
+    rows.extend(objects.iter().map(|object| COLUMNS.map(|(_, member)| cell(object, member))));
+    let mut widths = [0; COLUMNS.len()];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
     }
-    text
-}
-
-/// Uses that cannot be read are left out: `null` means that the key was never used.
-pub(super) fn json(list: &ApiKeyList) -> serde_json::Result<String> {
-    let objects: Vec<Value> = tokens(list)
-        .map(|(key, token)| {
-            let mut object = json!({
-                "id": key.id.as_str(),
-                "label": key.label.as_str(),
-                "scopes": key.scopes.iter().map(Scope::as_str).collect::<Vec<_>>(),
-                "created": time(token.created),
-                "expires": token.expires.map(time),
-                "last_four": token.last_four,
-            });
-            if let Ok(uses) = &list.uses {
-                let LastUses { request, get_pet } = uses.last(&key.id);
-                object["last_used"] = json!(request.map(time));
-                object["last_used_get_pet"] = json!(get_pet.map(time));
-            }
-            object
-        })
-        .collect();
-    Ok(serde_json::to_string_pretty(&objects)? + "\n")
-}
-
-/// Returns every token with its key.
-fn tokens(list: &ApiKeyList) -> impl Iterator<Item = (&ApiKey, &IssuedToken)> {
-    list.keys.iter().flat_map(|key| key.tokens.iter().map(|token| (&key.key, token)))
+    let line = |row: &[String; COLUMNS.len()]| {
+        let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
 }
 
 /// Formats a time as RFC 3339 in UTC.
@@ -80,7 +68,7 @@ pub(super) fn time(time: SystemTime) -> String {
 #[cfg(test)]
 mod tests {
     use animal_store_app::{
-        ApiKeyDigest, ApiKeyId, ApiKeyLabel, IssuedApiKey, Scopes,
+        ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel, IssuedApiKey, IssuedToken, Scopes,
         ports::{RecordedUses, StoreFailure},
     };
 
@@ -113,7 +101,7 @@ mod tests {
     #[test]
     fn the_table_has_aligned_columns() {
         assert_eq!(
-            text(&list()),
+            text(&objects(&list())),
             "ID  LABEL        SCOPES      CREATED               EXPIRES               LAST FOUR  LAST USED             \
                 LAST GETPET\n\
              a   shöp         read,write  2026-01-01T00:00:00Z  never                 abcd       never                 \
@@ -125,17 +113,16 @@ mod tests {
 
     #[test]
     fn uses_that_cannot_be_read_are_unknown() {
-        let text = text(&list_without_uses());
+        let objects = objects(&list_without_uses());
+        let text = text(&objects);
         assert!(text.lines().skip(1).all(|row| row.ends_with("  abcd       unknown    unknown")), "{text}");
-        let json: Value = serde_json::from_str(&json(&list_without_uses()).unwrap()).unwrap();
-        assert!(json[0].get("last_used").is_none() && json[1].get("last_used_get_pet").is_none(), "{json}");
+        assert!(objects[0].get("last_used").is_none() && objects[1].get("last_used_get_pet").is_none(), "{objects:?}");
     }
 
     #[test]
-    fn the_json_array_has_an_object_per_token() {
-        let json: Value = serde_json::from_str(&json(&list()).unwrap()).unwrap();
+    fn json_has_an_object_per_token() {
         assert_eq!(
-            json,
+            Value::from(objects(&list())),
             json!([
                 { "id": "a", "label": "shöp", "scopes": ["read", "write"], "created": "2026-01-01T00:00:00Z",
                   "expires": null, "last_four": "abcd", "last_used": null, "last_used_get_pet": null },

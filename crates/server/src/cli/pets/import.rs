@@ -26,7 +26,7 @@ use tokio::{
     time::sleep,
 };
 
-use self::lines::{Line, Lines};
+use self::lines::Lines;
 use crate::{
     cli::{
         InvalidConfig,
@@ -38,7 +38,7 @@ use crate::{
     wiring::{FileUse, Storage, suggest_create},
 };
 
-/// Number of creates in flight, which share commits.
+/// Number of creates in flight, which share commits. While further lines are read, it is exceeded by those.
 const IN_FLIGHT: usize = 1_000;
 
 #[derive(Debug, Args)]
@@ -83,44 +83,47 @@ async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
         }
         (None, _) => bail!(InvalidConfig("standard input and a pipe can be read only once: add --name".to_owned())),
     };
-    let mut rejected = Rejected::new(args.rejected.as_ref())?;
+    let rejected: Box<dyn Write + Send> = match &args.rejected {
+        None => Box::new(io::stderr()),
+        Some(path) => {
+            let file = File::create_new(path);
+            Box::new(file.with_context(|| format!("{} cannot be created for --rejected", path.display()))?)
+        }
+    };
     let usage = if args.create { FileUse::WriteOrCreate } else { FileUse::Write };
     let storage = if args.dry_run {
         None
     } else {
-        Some(Storage::start_for_command(config.storage, usage, IN_FLIGHT).await.map_err(suggest_create)?)
+        Some(Storage::start_for_command(config.storage, usage, 2 * IN_FLIGHT).await.map_err(suggest_create)?)
     };
     let creates = storage.as_ref().map(|storage| CreatePet::new((storage.new_repository)()));
     let access = access()?;
-    let (mut added, mut present, mut refused) = (0_u64, 0_u64, 0_u64);
+    let (mut added, mut present) = (0_u64, 0_u64);
     let (path, quiet) = (path.map(Path::to_owned), args.quiet);
     // A pipe blocks until its writer opens it.
-    let opened = spawn_blocking(move || Lines::open(path.as_deref(), quiet)).await?;
+    let opened = spawn_blocking(move || Lines::open(path.as_deref(), rejected, quiet)).await?;
     let mut lines = opened.with_context(unreadable)?;
-    let (mut in_flight, mut at_end) = (JoinSet::new(), false);
-    loop {
-        tokio::select! {
-            line = lines.receiver.recv(), if !at_end && in_flight.len() < IN_FLIGHT => match (line, &creates) {
-                (None, _) => at_end = true,
-                (Some(Line { number, pet: Err(reason) }), _) => {
-                    refused += 1;
-                    rejected.write(number, &reason)?;
-                }
-                (Some(_), None) => added += 1,
-                (Some(Line { pet: Ok((pet, key)), .. }), Some(creates)) => {
-                    let key = IdempotencyKey::new(access.key().id.clone(), &format!("{name} {key}"));
-                    let request = AddPet { pet, idempotency_key: Some(key) };
-                    in_flight.spawn(create(creates.clone(), access.clone(), request));
-                }
-            },
-            Some(outcome) = in_flight.join_next() => {
-                let outcome = outcome?.context("the import failed: run the same command again to continue")?;
-                if outcome.replayed { present += 1 } else { added += 1 }
-            }
-            else => break,
+    let mut in_flight = JoinSet::new();
+    let mut at_end = false;
+    while !at_end {
+        // It waits for the input, and until the refused lines are read.
+        let read;
+        (lines, read) = spawn_blocking(|| lines.read()).await??;
+        at_end = read.is_none();
+        for (pet, key) in read.unwrap_or_default() {
+            let Some(creates) = creates.clone() else {
+                added += 1;
+                continue;
+            };
+            let key = IdempotencyKey::new(access.key().id.clone(), &format!("{name} {key}"));
+            in_flight.spawn(create(creates, access.clone(), AddPet { pet, idempotency_key: Some(key) }));
+        }
+        while in_flight.len() > if at_end { 0 } else { IN_FLIGHT } {
+            let Some(outcome) = in_flight.join_next().await else { break };
+            let outcome = outcome?.context("the import failed: run the same command again to continue")?;
+            if outcome.replayed { present += 1 } else { added += 1 }
         }
     }
-    lines.finish().with_context(unreadable)?;
     drop(creates);
     if let Some(storage) = storage {
         storage.close().await;
@@ -132,10 +135,10 @@ async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
         result.push(("name", name));
         result.push(("a repetition under this name adds only what is missing for", retention.to_string()));
     }
-    result.push(("refused", refused.to_string()));
+    result.push(("refused", lines.refused.to_string()));
     result.push(("duration", format!("{:.1?}", started.elapsed())));
     print_result(args.quiet, &result)?;
-    ensure!(refused == 0, "refused lines: {refused}");
+    ensure!(lines.refused == 0, "refused lines: {}", lines.refused);
     Ok(())
 }
 
@@ -160,21 +163,5 @@ async fn create(create: CreatePet, access: WriteAccess, request: AddPet) -> Resu
             }
             (_, Some(pause)) => sleep(pause).await,
         }
-    }
-}
-
-/// The report of refused lines.
-struct Rejected(Box<dyn Write>);
-
-impl Rejected {
-    fn new(file: Option<&PathBuf>) -> anyhow::Result<Self> {
-        let Some(path) = file else { return Ok(Self(Box::new(io::stderr()))) };
-        let file =
-            File::create_new(path).with_context(|| format!("{} cannot be created for --rejected", path.display()))?;
-        Ok(Self(Box::new(file)))
-    }
-
-    fn write(&mut self, number: u64, reason: &str) -> anyhow::Result<()> {
-        writeln!(self.0, "line {number}: {reason}").context("the refused lines cannot be written")
     }
 }

@@ -1,39 +1,37 @@
 use std::{
     collections::HashMap,
     fs::File,
-    io::{self, BufRead, BufReader, Read},
+    io::{self, BufRead, BufReader, Read, Write},
     path::Path,
-    thread::{self, JoinHandle},
 };
 
 use animal_store_adapters_http::parse_line;
 use animal_store_app::PetDigest;
 use animal_store_domain::NewPet;
+use anyhow::Context;
 use sha2::{Digest, Sha256};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::cli::transfer::progress_bar;
 
 /// Longest line in bytes: a pet has at most a name of 255 characters, each with at most 12 bytes in JSON.
 const MAX_BYTES: u64 = 16 * 1024;
 
-/// Number of lines that are read ahead.
-const READ_AHEAD: usize = 1_000;
+/// Number of bytes that are read at once.
+const READ_BYTES: usize = 16 * 1024;
 
-/// A line that is not blank.
-pub(super) struct Line {
-    /// Line number in the file, from 1.
-    pub(super) number: u64,
-    /// The pet and a key that identifies the line by its content, or every reason why it contains no valid pet.
-    pub(super) pet: Result<(NewPet, String), String>,
-}
-
-/// The lines, which a thread of its own reads and parses.
+/// The lines of a file. Reading them, and reporting those that are refused, can block.
 pub(super) struct Lines {
-    /// It ends after the last line, or after an error that [`finish`](Self::finish) returns.
-    pub(super) receiver: Receiver<Line>,
-    thread: JoinHandle<io::Result<()>>,
+    input: BufReader<Box<dyn Read + Send>>,
+    rejected: Box<dyn Write + Send>,
+    /// Number of the last line that was read, from 1.
+    number: u64,
+    pub(super) refused: u64,
+    /// By the first half of the digest of a pet: the number of lines that have contained it.
+    counts: HashMap<[u8; 16], u32>,
 }
+
+/// A valid pet, and a key that identifies its line by its content.
+pub(super) type Line = (NewPet, String);
 
 /// Returns the SHA-256 digest of a file.
 pub(super) fn digest(path: &Path) -> io::Result<String> {
@@ -51,7 +49,7 @@ pub(super) fn digest(path: &Path) -> io::Result<String> {
 
 impl Lines {
     /// Opens a file, or standard input.
-    pub(super) fn open(path: Option<&Path>, quiet: bool) -> io::Result<Self> {
+    pub(super) fn open(path: Option<&Path>, rejected: Box<dyn Write + Send>, quiet: bool) -> io::Result<Self> {
         let input: Box<dyn Read + Send> = match path {
             None => Box::new(progress_bar(quiet, None, "{bytes}, {bytes_per_sec}").wrap_read(io::stdin())),
             Some(path) => {
@@ -60,45 +58,58 @@ impl Lines {
                 Box::new(bar.wrap_read(file))
             }
         };
-        let (sender, receiver) = channel(READ_AHEAD);
-        let thread = thread::Builder::new().spawn(move || send_lines(BufReader::new(input), &sender))?;
-        Ok(Self { receiver, thread })
+        Ok(Self::new(input, rejected))
     }
 
-    pub(super) fn finish(self) -> io::Result<()> {
-        drop(self.receiver);
-        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the reader panicked")))
+    fn new(input: Box<dyn Read + Send>, rejected: Box<dyn Write + Send>) -> Self {
+        let input = BufReader::with_capacity(READ_BYTES, input);
+        Self { input, rejected, number: 0, refused: 0, counts: HashMap::new() }
     }
-}
 
-fn send_lines(mut input: impl BufRead, sender: &Sender<Line>) -> io::Result<()> {
-    // By the first half of the digest of a pet: the number of lines that have contained it.
-    let mut counts: HashMap<[u8; 16], u32> = HashMap::new();
-    let mut text = Vec::new();
-    for number in 1.. {
-        text.clear();
-        if input.by_ref().take(MAX_BYTES).read_until(b'\n', &mut text)? == 0 {
-            break;
+    /// Returns the next valid lines: as many as can be had without another wait. `None`: there are no more.
+    pub(super) fn read(mut self) -> anyhow::Result<(Self, Option<Vec<Line>>)> {
+        let mut lines = Vec::new();
+        while lines.is_empty() || !self.input.buffer().is_empty() {
+            match self.next().context("the input cannot be read")? {
+                None if lines.is_empty() => return Ok((self, None)),
+                None => break,
+                Some(Ok(line)) => lines.push(line),
+                Some(Err(reason)) => {
+                    self.refused += 1;
+                    let text = format!("line {}: {reason}\n", self.number);
+                    self.rejected.write_all(text.as_bytes()).context("the refused lines cannot be written")?;
+                }
+            }
         }
-        let pet = if text.len() as u64 == MAX_BYTES && !text.ends_with(b"\n") {
-            input.skip_until(b'\n')?;
-            Err(format!("the line must have less than {MAX_BYTES} bytes"))
-        } else if text.trim_ascii().is_empty() {
-            continue;
-        } else {
-            parse_line(&text).map(|pet| {
-                let digest = PetDigest::from_pet(&pet);
-                let ([half, _], _) = digest.as_bytes().as_chunks() else { unreachable!("32 bytes are two times 16") };
-                let count = counts.entry(*half).or_default();
-                *count += 1;
-                (pet, format!("{} {count}", hex::encode(digest.as_bytes())))
-            })
-        };
-        if sender.blocking_send(Line { number, pet }).is_err() {
-            break;
+        Ok((self, Some(lines)))
+    }
+
+    /// Returns the next line that is not blank, or every reason why it contains no valid pet.
+    fn next(&mut self) -> io::Result<Option<Result<Line, String>>> {
+        let mut text = Vec::new();
+        loop {
+            text.clear();
+            if self.input.by_ref().take(MAX_BYTES).read_until(b'\n', &mut text)? == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            if text.len() as u64 == MAX_BYTES && !text.ends_with(b"\n") {
+                self.input.skip_until(b'\n')?;
+                return Ok(Some(Err(format!("the line must have less than {MAX_BYTES} bytes"))));
+            }
+            if !text.trim_ascii().is_empty() {
+                return Ok(Some(parse_line(&text).map(|pet| self.with_key(pet))));
+            }
         }
     }
-    Ok(())
+
+    fn with_key(&mut self, pet: NewPet) -> Line {
+        let digest = PetDigest::from_pet(&pet);
+        let ([half, _], _) = digest.as_bytes().as_chunks() else { unreachable!("32 bytes are two times 16") };
+        let count = self.counts.entry(*half).or_default();
+        *count += 1;
+        (pet, format!("{} {count}", hex::encode(digest.as_bytes())))
+    }
 }
 
 #[cfg(test)]
@@ -106,11 +117,9 @@ mod tests {
     use super::*;
 
     fn lines(text: &str) -> Vec<(u64, Result<String, String>)> {
-        let (sender, mut receiver) = channel(100);
-        send_lines(text.as_bytes(), &sender).unwrap();
-        drop(sender);
-        let line = |Line { number, pet }| (number, pet.map(|(_, key)| key));
-        std::iter::from_fn(|| receiver.blocking_recv().map(line)).collect()
+        let mut lines = Lines::new(Box::new(io::Cursor::new(text.to_owned())), Box::new(io::sink()));
+        let next = || lines.next().unwrap().map(|line| (lines.number, line.map(|(_, key)| key)));
+        std::iter::from_fn(next).collect()
     }
 
     #[test]
