@@ -8,13 +8,10 @@ from harness.client import Client, Load
 from harness.http_client import Request
 from harness.timeline import Fault
 from soak import revocations
-from soak.stages import SharedStage
+from soak.stages import FileStage, SharedStage
 
 # Limits that the burst exceeds and the load does not. The log of requests is off: a debug build spends a fifth on it.
-SETTINGS = {
-    "log.filter": "warn", "http.max_in_flight": 64, "http.max_in_flight_per_key": 40,
-    "storage.postgres.max_waiting_creates": 20,
-}
+SETTINGS = {"log.filter": "warn", "http.max_in_flight": 64, "http.max_in_flight_per_key": 40}
 LOCK_SECONDS = 1.0  # shorter than the statement timeout
 KEYS, STORAGE = frozenset({"keys"}), frozenset({"reads", "creates"})
 
@@ -24,21 +21,23 @@ BEHAVIOURS = {
 }
 
 
-async def run_faults(load: Load, stage: SharedStage, seconds: float) -> None:
+async def run_faults(load: Load, stage: SharedStage | FileStage, seconds: float) -> None:
     """What happens at fixed shares of the load. The service survives it; docs/operations says what clients may get."""
     start = time.monotonic()
 
     async def lock_pets() -> None:
-        locked = asyncio.create_task(stage.postgres.lock(LOCK_SECONDS))
+        locked = asyncio.create_task(stage.lock(LOCK_SECONDS))
         await asyncio.sleep(LOCK_SECONDS / 4)
         await asyncio.gather(*(send_burst(Client(load, f"burst {number}")) for number in range(250)))
         await locked
 
-    for share, name, impairs, fault in (
-        (0.3, "PostgreSQL ends its sessions", STORAGE, stage.postgres.end_sessions),
-        (0.5, "Redis closes its connections", KEYS, stage.redis.kill_clients),
-        (0.7, "a table is locked and a burst arrives", KEYS | STORAGE, lock_pets),
-    ):
+    happenings = [(0.7, "pets are locked and a burst arrives", KEYS | STORAGE, lock_pets)]
+    if isinstance(stage, SharedStage):
+        happenings = [
+            (0.3, "PostgreSQL ends its sessions", STORAGE, stage.postgres.end_sessions),
+            (0.5, "Redis closes its connections", KEYS, stage.redis.kill_clients),
+        ] + happenings
+    for share, name, impairs, fault in happenings:
         await asyncio.sleep(max(0.0, start + share * seconds - time.monotonic()))
         record = load.timeline.begin(Fault(name, frozenset(load.instances), impairs))
         await fault()

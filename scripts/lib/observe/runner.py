@@ -15,7 +15,7 @@ from harness.tool import REPOSITORY
 from observe import checks
 from observe.load import BEHAVIOURS, SETTINGS, run_faults
 from observe.prometheus import Panel, Prometheus, QueryError, Series
-from soak.stages import SharedStage
+from soak.stages import FileStage, SharedStage
 
 RULES = REPOSITORY / "deploy/prometheus/alerts.yaml"
 RULE_TESTS = REPOSITORY / "deploy/prometheus/alerts_test.yaml"
@@ -32,8 +32,9 @@ class Results:
     problems: list[str]
 
 
-async def observe(folder: Path, program: Path, seconds: float) -> Results:
-    stage = SharedStage(folder, program, SETTINGS)
+async def observe(folder: Path, program: Path, seconds: float, sqlite: bool) -> Results:
+    kind, absent = (FileStage, checks.ABSENT_WITH_FILE) if sqlite else (SharedStage, checks.ABSENT_WITH_SERVERS)
+    stage = kind(folder, program, SETTINGS | {f"storage.{kind.backend}.max_waiting_creates": 20})
     targets = {name: instance.management_port for name, instance in stage.instances.items()}
     prometheus = Prometheus(folder, RULES, targets)
     try:
@@ -51,7 +52,7 @@ async def observe(folder: Path, program: Path, seconds: float) -> Results:
         load.journal.settle()
         duration = time.monotonic() - before
         await until_scraped(prometheus, len(targets), since=time.time())
-        return evaluate(prometheus, load, start, duration)
+        return evaluate(prometheus, load, start, duration, absent)
     finally:
         await prometheus.discard()
         await stage.discard()
@@ -65,20 +66,20 @@ async def until_scraped(prometheus: Prometheus, instances: int, since: float) ->
             await asyncio.sleep(0.2)
 
 
-def evaluate(prometheus: Prometheus, load: Load, start: float, seconds: float) -> Results:
+def evaluate(prometheus: Prometheus, load: Load, start: float, seconds: float, absent: re.Pattern) -> Results:
     panels, now, alerts = [], time.time(), prometheus.rules()
     problems = load.journal.problems() + list(load.journal.examples.values())
     for panel in read_dashboard(prometheus):
         try:
             series = [prometheus.range(expression, start, start + seconds) for expression in panel.targets]
-            problems += checks.panel(prometheus, panel, series)
+            problems += checks.panel(prometheus, panel, series, absent)
             panels.append((panel, series))
         except QueryError as error:
             problems.append(f"panel {panel.title}: {error}")
     anchors = checks.anchors(REPOSITORY / "docs/operations/alerts.md")
     for rule in alerts:
-        problems += checks.alert(prometheus, rule, now, anchors)
-    problems += files(prometheus)
+        problems += checks.alert(prometheus, rule, now, anchors, absent)
+    problems += files(prometheus, absent)
     for instance in load.instances.values():
         problems += checks.exposition(instance.management_port)
     problems += checks.scrapes(prometheus, now)
@@ -104,9 +105,9 @@ def read_dashboard(prometheus: Prometheus) -> list[Panel]:
     return panels
 
 
-def files(prometheus: Prometheus) -> Iterator[str]:
+def files(prometheus: Prometheus, absent: re.Pattern) -> Iterator[str]:
     """The files of the repository have a problem."""
     yield from checks.promtool("check", "rules", RULES)
     yield from checks.promtool("test", "rules", RULE_TESTS)
     yield from checks.promtool("check", "config", prometheus.config)
-    yield from checks.undisplayed_metrics(REPOSITORY / "docs/metrics.md", DASHBOARD)
+    yield from checks.undisplayed_metrics(REPOSITORY / "docs/metrics.md", DASHBOARD, absent)

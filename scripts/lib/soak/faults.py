@@ -1,7 +1,6 @@
 """The faults: what each one does, which instances it affects, and what it may take from requests."""
 
 import asyncio
-import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from signal import SIGINT, SIGKILL, SIGQUIT, SIGTERM, Signals
@@ -122,12 +121,8 @@ def slow_down(service: str) -> Action:
     return disturb(service, Proxy.delay, lambda proxy: proxy.delay(0))
 
 
-async def lock_file(target: Target) -> None:
-    """Holds the lock of writers, as another program that uses the file does."""
-    connection = sqlite3.connect(target.stage.file, isolation_level=None, timeout=30, check_same_thread=False)
-    await asyncio.to_thread(connection.execute, "BEGIN IMMEDIATE")
-    await asyncio.sleep(target.seconds)
-    connection.close()
+async def lock(target: Target) -> None:
+    await target.stage.lock(target.seconds)
 
 
 INSTANCE = (
@@ -136,7 +131,7 @@ INSTANCE = (
     Kind("instance: SIGINT, restart", "last", NOTHING, stop_instance(SIGINT), "int"),
     Kind("instance: SIGSTOP, SIGCONT", "one", STORAGE | KEYS, freeze(instance), early=True),
 )
-SQLITE = INSTANCE + (Kind("SQLite: locked by another program", "all", CREATES, lock_file, early=True),)
+SQLITE = INSTANCE + (Kind("SQLite: locked by another program", "all", CREATES, lock, early=True),)
 SHARED = INSTANCE + (
     Kind("PostgreSQL: SIGKILL, restart", "all", STORAGE, kill(postgres), early=True),
     Kind("PostgreSQL: immediate stop, restart", "all", STORAGE, kill(postgres, SIGQUIT)),
@@ -146,7 +141,7 @@ SHARED = INSTANCE + (
     Kind("PostgreSQL: connections cut and refused", "some", STORAGE, refuse("storage")),
     Kind("PostgreSQL: connections black-holed", "some", STORAGE, hold("storage"), early=True),
     Kind("PostgreSQL: connections slow", "some", STORAGE, slow_down("storage")),
-    Kind("PostgreSQL: table `pets` locked", "all", STORAGE, lambda target: target.stage.postgres.lock(target.seconds)),
+    Kind("PostgreSQL: table `pets` locked", "all", STORAGE, lock),
     Kind("PostgreSQL: read-only", "all", CREATES, during(read_only("on"), read_only("off"))),
     Kind("Redis: SIGKILL, restart", "all", KEYS, kill(redis), early=True),
     Kind("Redis: SIGSTOP, SIGCONT", "all", KEYS, freeze(redis)),

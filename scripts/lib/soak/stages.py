@@ -1,5 +1,6 @@
 """The servers of a run: two instances over PostgreSQL and Redis, or one instance over a file."""
 
+import asyncio
 import contextlib
 import json
 import sqlite3
@@ -16,7 +17,7 @@ TABLE = "SELECT json_array(id, name, category_id, status) FROM pets ORDER BY id"
 class SharedStage:
     """Instances A and B, each with its own proxies in front of PostgreSQL and Redis. A is never restarted."""
 
-    faults = faults.SHARED
+    faults, backend = faults.SHARED, "postgres"
 
     def __init__(self, folder: Path, program: Path, settings: dict[str, object] = {}):
         self.postgres, self.redis, self.proxies = Postgres(folder), Redis(folder), Proxies()
@@ -35,6 +36,10 @@ class SharedStage:
         for proxy in (*self.storage.values(), *self.keys.values()):
             await self.proxies.run(proxy.accept())
 
+    async def lock(self, seconds: float) -> None:
+        """Holds a lock of the pets."""
+        await self.postgres.lock(seconds)
+
     async def rows(self) -> list[list]:
         table = await self.postgres.sql(TABLE.replace("json_array", "json_build_array"))
         return [as_row(line) for line in table.splitlines()]
@@ -47,7 +52,7 @@ class SharedStage:
 class FileStage:
     """Instance A, with its pets and keys in a file."""
 
-    faults = faults.SQLITE
+    faults, backend = faults.SQLITE, "sqlite"
     stalls = ()
 
     def __init__(self, folder: Path, program: Path, settings: dict[str, object] = {}):
@@ -57,6 +62,13 @@ class FileStage:
 
     async def start(self) -> None:
         pass
+
+    async def lock(self, seconds: float) -> None:
+        """Holds the lock of writers, as another program that uses the file does."""
+        connection = sqlite3.connect(self.file, isolation_level=None, timeout=30, check_same_thread=False)
+        with contextlib.closing(connection):
+            await asyncio.to_thread(connection.execute, "BEGIN IMMEDIATE")
+            await asyncio.sleep(seconds)
 
     async def rows(self) -> list[list]:
         with contextlib.closing(sqlite3.connect(self.file)) as connection:
