@@ -2,7 +2,7 @@ use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
 
 use toml::de::{DeTable, DeValue};
 
-use super::setting::{Setting, Source, Value};
+use super::sources::{Setting, Value};
 
 /// A configuration file.
 pub(super) struct ConfigFile {
@@ -26,9 +26,10 @@ impl ConfigFile {
         })?;
         let mut leaves = Vec::new();
         flatten("", table.get_ref(), &mut leaves);
-        let settings = leaves.into_iter().map(|(key, offset, value)| {
-            let source = Source::File { name: name.to_string(), line: line(offset) };
-            Setting { name: key, value, source }
+        let settings = leaves.into_iter().map(|(key, offset, value)| Setting {
+            name: key,
+            value,
+            source: format!("{name}, line {}", line(offset)),
         });
         Ok(Self { settings: settings.collect(), mode })
     }

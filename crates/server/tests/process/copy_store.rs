@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::{
     keys::token_and_id,
     pets::{create_request, is_replay, keyed_create_request, pages, status},
-    program::{LONG_REDIS_TIMEOUT, Program, TOKEN},
+    program::{Program, TOKEN},
     store::{Store, odd_pets},
 };
 
@@ -103,11 +103,7 @@ fn api_keys_move_to_redis_and_back() {
     let create = sqlite.program().env("ANIMAL_STORE_KEYS__BACKEND", "sqlite").args(&["keys", "create", "--create"]);
     let (token, id) = token_and_id(&create.args(&["--label", "web shop", "--scopes", "read"]).run());
     let space = RedisSpace::new();
-    let redis = format!(
-        "backend = \"redis\"\nredis.url = \"{}\"\nredis.prefix = \"{}\"\nredis.timeout = \"{LONG_REDIS_TIMEOUT}\"",
-        space.url(),
-        space.prefix()
-    );
+    let redis = format!("backend = \"redis\"\nredis.url = \"{}\"\nredis.prefix = \"{}\"", space.url(), space.prefix());
     let exited = copy((&sqlite, FILE), (&postgres, &redis)).run();
     exited.assert_success();
     assert!(exited.stdout.contains(&"tokens of API keys: 1 added".to_owned()), "{exited:?}");
