@@ -143,7 +143,7 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
         }
         Command::Backup(args) => copy::back_up(&args, &sources),
         Command::Copy(_) if *options != Options::default() => {
-            bail!(InvalidConfig("copy has no options but --from and --to, which name its stores".to_owned()))
+            bail!(InvalidConfig("no option selects the stores of copy but --from and --to".to_owned()))
         }
         Command::Copy(args) => copy::run(&args),
         Command::Doctor(args) => doctor::run(&args, &sources),

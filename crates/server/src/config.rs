@@ -83,7 +83,7 @@ impl Config {
     pub fn all_keys() -> Vec<Key> {
         let mut values = Values::default();
         Self::read(&mut values);
-        values.into_keys()
+        values.keys
     }
 
     /// Reads and checks the configuration.

@@ -1,6 +1,6 @@
-//! The keys of the API. The files of `http.tls` are read and checked with the configuration: a start, `check-config`
-//! and SIGHUP report a certificate, a key or an authority that cannot be used as an error of its key. A certificate that
-//! has expired is a warning, so that a renewal is possible while the service runs.
+//! The keys of the API. The files of `http.tls` are read with the configuration: a start, `check-config` and SIGHUP
+//! report a file that cannot be used as an error of its key. A certificate that has expired is a warning, so that a
+//! renewal is possible while the service runs.
 
 use std::{net::SocketAddr, num::NonZeroU32, thread::available_parallelism, time::Duration};
 
@@ -66,8 +66,8 @@ impl HttpConfig {
             trusted_proxies = list("http.trusted_proxies");
             /// Maximum number of requests of one API key per second. Further ones get 429 `rate_limited`.
             per_second = value("http.rate_limit.per_second", "", optional(number(NonZeroU32::MIN..=MILLION)));
-            /// Maximum number of requests of an API key at once after a pause. Empty: `http.rate_limit.per_second`, which
-            /// it requires.
+            /// Maximum number of requests of an API key at once after a pause. Empty: as `http.rate_limit.per_second`,
+            /// which it requires.
             burst = value("http.rate_limit.burst", "", optional(number(NonZeroU32::MIN..=MILLION)));
             /// Maximum number of 401 responses to one client address, or IPv6 network of 64 bits, per minute. Its
             /// further requests get 429 `rate_limited`. Behind a proxy, set `http.trusted_proxies` first.

@@ -43,9 +43,9 @@ impl KeysConfig {
         let storage = StorageKeys::read(values);
         keys! { values,
             /// Source of the API keys: `sqlite` or `redis`, which `animal-store keys` administers, or `memory`, the
-            /// tokens of `keys.memory.tokens`. Empty: `memory` if there are tokens, otherwise as `storage.backend`. With
-            /// `storage.backend = "postgres"`, `redis` or tokens are required: each instance would have a file of its
-            /// own.
+            /// tokens of `keys.memory.tokens`. Empty: `memory` if there are tokens, otherwise as `storage.backend`.
+            /// With `storage.backend = "postgres"`, `redis` or tokens are required: each instance would have a file of
+            /// its own.
             backend = value("keys.backend", "", optional(one_of(&BACKENDS)));
             /// Tokens of the API keys: a list, or a text with commas. Required by the backend `memory`, unless
             /// `http.listen` is a loopback address.
@@ -99,17 +99,16 @@ impl fmt::Display for KeysConfig {
 
 /// Returns the backend that other values imply, and shows it as the value of the key. `None`: it is required.
 fn implied(values: &mut Values, storage: StorageBackend, has_tokens: bool) -> Option<Backend> {
-    let backend = match storage {
-        _ if has_tokens => Backend::Memory,
-        StorageBackend::Sqlite => Backend::Sqlite,
-        StorageBackend::Memory => Backend::Memory,
+    let (backend, name) = match storage {
+        _ if has_tokens => (Backend::Memory, "memory"),
+        StorageBackend::Sqlite => (Backend::Sqlite, "sqlite"),
+        StorageBackend::Memory => (Backend::Memory, "memory"),
         StorageBackend::Postgres => {
             let rule = "is required if storage.backend is postgres: set it to redis, or set keys.memory.tokens";
             values.require(false, &["keys.backend", "keys.memory.tokens", "storage.backend"], rule);
             return None;
         }
     };
-    let (name, _) = BACKENDS.iter().find(|(_, choice)| *choice == backend)?;
     values.imply("keys.backend", name, if has_tokens { "keys.memory.tokens" } else { "storage.backend" });
     Some(backend)
 }

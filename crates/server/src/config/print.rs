@@ -1,6 +1,13 @@
 //! Keys as lines of TOML: what `config init` and `check-config` print.
 
-use super::{Config, values::Key};
+use std::collections::BTreeMap;
+
+use secrecy::SecretString;
+
+use super::{
+    Config,
+    values::{Key, Values, file_key, items},
+};
 
 /// Width of the comments.
 const WIDTH: usize = 100;
@@ -30,14 +37,27 @@ pub fn template(set: &[(String, String)]) -> Result<String, String> {
     Ok(text)
 }
 
-/// Returns a line of TOML that names the source of the value.
-pub(super) fn assignment(name: &str, value: &str, source: &str) -> String {
-    format!("{name} = {} # {source}", literal(value))
-}
-
-/// Returns a line of TOML, a comment, which says that a secret is set.
-pub(super) fn secret_assignment(name: &str, source: &str) -> String {
-    format!("#{name} = \"(set)\" # {source}")
+impl Values {
+    /// Returns each key with its value and the source of that, as a line of TOML. A secret is a comment that says whether
+    /// it is set. Returns the values alone, too: for a secret in a file, the content of the file.
+    pub(super) fn show(&self) -> (Vec<String>, BTreeMap<&'static str, SecretString>) {
+        let rows = self.keys.iter().map(|key| {
+            let (text, source) = match (self.settings.get(key.name), self.implied.get(key.name)) {
+                (_, Some(implied)) => *implied,
+                (Some(setting), _) => (setting.text.as_str(), setting.source.as_str()),
+                (None, None) => (key.default, "default"),
+            };
+            let file_key = file_key(key.name);
+            let line = match self.settings.get(&file_key) {
+                Some(file) if key.secret => format!("{file_key} = {} # {}", literal(&file.text), file.source),
+                _ if key.secret && items(text).next().is_some() => format!("#{} = \"(set)\" # {source}", key.name),
+                _ => format!("{} = {} # {source}", key.name, literal(text)),
+            };
+            let secret = self.secrets.get(key.name).cloned();
+            (line, (key.name, secret.unwrap_or_else(|| text.into())))
+        });
+        rows.unzip()
+    }
 }
 
 /// Returns a text as a value in TOML, without quotes if it is a number or a boolean.

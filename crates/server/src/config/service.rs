@@ -152,8 +152,8 @@ impl ShutdownConfig {
             /// code is 1. Its last quarter, at most half a second, is reserved for the log.
             timeout = value("shutdown.timeout", "30s", duration(Duration::from_millis(1)..=HOUR));
             /// Time after SIGTERM for which connections are accepted, so that load balancers notice that `/ready` is
-            /// 503. At most half of `shutdown.timeout`. Empty: `5s` or that half; `0s` with a socket of systemd, in which
-            /// connections wait.
+            /// 503. At most half of `shutdown.timeout`. Empty: `5s` or that half; `0s` with a socket of systemd, in
+            /// which connections wait.
             drain_delay = value("shutdown.drain_delay", "", optional(duration(Duration::ZERO..=HOUR)));
         }
         let fits = drain_delay.is_none_or(|delay| delay <= timeout / 2);

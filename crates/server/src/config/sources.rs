@@ -40,28 +40,11 @@ pub struct Sources {
 pub(super) struct Setting {
     /// Name of a key, which may be unknown.
     pub(super) name: String,
-    pub(super) value: Value,
+    /// The text, or the items of an array with commas between them.
+    pub(super) text: String,
+    pub(super) is_array: bool,
     /// As errors name it: the file and the line, the variable, or the flag.
     pub(super) source: String,
-}
-
-pub(super) enum Value {
-    Text(String),
-    /// An array of scalars in TOML.
-    List(Vec<String>),
-    /// An array of arrays or tables in TOML.
-    Nested,
-}
-
-impl Value {
-    /// Returns the text, or the items of the list with commas between them.
-    pub(super) fn text(&self) -> String {
-        match self {
-            Self::Text(text) => text.clone(),
-            Self::List(texts) => texts.join(","),
-            Self::Nested => String::new(),
-        }
-    }
 }
 
 impl Sources {
@@ -84,8 +67,8 @@ impl Sources {
         let flags = self.flags.iter().map(|(name, value)| ("--set", name.as_str(), value));
         let listen = self.listen.iter().map(|address| ("--listen", "http.listen", address));
         for (flag, name, value) in flags.chain(listen) {
-            let (name, source) = (name.to_owned(), flag.to_owned());
-            let setting = Setting { name, value: Value::Text(value.clone()), source };
+            let (name, text, source) = (name.to_owned(), value.clone(), flag.to_owned());
+            let setting = Setting { name, text, is_array: false, source };
             if is_secret(&setting) {
                 values.source_errors.push(format!(
                     "{} ({flag}) is a secret: every user of this machine could read it in the process list; set {} \
@@ -110,7 +93,7 @@ impl Sources {
 
     fn file_settings(&self, is_secret: impl Fn(&Setting) -> bool, values: &mut Values) -> Vec<Setting> {
         let Some(path) = &self.file else { return Vec::new() };
-        let ConfigFile { settings, mode } = match ConfigFile::read(path) {
+        let ConfigFile { settings, errors, mode } = match ConfigFile::read(path) {
             Ok(file) => file,
             Err(error) => {
                 values.source_errors.push(error);
@@ -118,6 +101,8 @@ impl Sources {
                 return Vec::new();
             }
         };
+        values.incomplete = !errors.is_empty();
+        values.source_errors.extend(errors);
         if mode & OTHERS_MAY_WRITE != 0 && settings.iter().any(is_secret) {
             let name = path.display();
             values.warnings.push(format!(
@@ -148,8 +133,8 @@ fn read_environment(environment: &[(OsString, OsString)], errors: &mut Vec<Strin
             errors.push(format!("{variable} is not UTF-8"));
             continue;
         };
-        let (value, source) = (Value::Text(value.to_owned()), variable.to_owned());
-        settings.push(Setting { name, value, source });
+        let (text, source) = (value.to_owned(), variable.to_owned());
+        settings.push(Setting { name, text, is_array: false, source });
     }
     settings
 }

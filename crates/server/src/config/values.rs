@@ -4,12 +4,11 @@ use std::{
     fs,
 };
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     ConfigError,
-    print::{assignment, secret_assignment},
-    sources::{Setting, Value, unknown, variable},
+    sources::{Setting, unknown, variable},
 };
 
 /// A key of the configuration.
@@ -25,10 +24,13 @@ pub struct Key {
     pub secret: bool,
 }
 
-/// Declares and reads keys: `/// description`, then `variable = kind("name", …);`. The kind is a method of [`Values`]:
+/// Declares and reads keys: `/// description`, then `variable = kind("name", …);`. The kind is a method of `Values`:
 /// `value` with a default and a parser, `list`, `secret`, `secrets` or `file`.
 macro_rules! keys {
-    ($values:ident, $($(#[doc = $line:literal])+ $variable:ident = $kind:ident($name:literal $(, $argument:expr)*);)+) => {
+    ($values:ident, $(
+        $(#[doc = $line:literal])+
+        $variable:ident = $kind:ident($name:literal $(, $argument:expr)*);
+    )+) => {
         $(let $variable = $values.$kind($name, concat!($($line),+) $(, $argument)*);)+
     };
 }
@@ -46,11 +48,11 @@ pub(crate) struct Values {
     /// Whether values may be missing, because the file could not be read.
     pub(super) incomplete: bool,
     /// The keys that were read.
-    keys: Vec<Key>,
+    pub(super) keys: Vec<Key>,
     /// Values that other values imply, and why, by the name of the key that is not set.
-    implied: BTreeMap<&'static str, (&'static str, &'static str)>,
-    /// Content of the files with secrets that were read, by the name of the key.
-    secret_files: BTreeMap<&'static str, SecretString>,
+    pub(super) implied: BTreeMap<&'static str, (&'static str, &'static str)>,
+    /// The secrets that were read, from a file or not, by the name of the key.
+    pub(super) secrets: BTreeMap<&'static str, SecretString>,
     errors: Vec<String>,
     /// Names of the keys that have an error.
     invalid: BTreeSet<&'static str>,
@@ -72,16 +74,14 @@ impl Values {
         parse: impl Fn(&str) -> Result<T, String>,
     ) -> T {
         self.declare(name, description, default, false);
-        let error = match self.settings.get(name).map(|setting| &setting.value) {
-            None => None,
-            Some(Value::Text(text)) => match parse(text.trim()) {
-                Ok(value) => return value,
-                Err(expected) => Some(format!("must be {expected}, not {text:?}")),
-            },
-            Some(_) => Some("must be one value".to_owned()),
-        };
-        if let Some(error) = error {
-            self.add_error(name, &error);
+        let parsed = self.settings.get(name).map(|setting| match parse(setting.text.trim()) {
+            _ if setting.is_array => Err("must be one value".to_owned()),
+            parsed => parsed.map_err(|expected| format!("must be {expected}, not {:?}", setting.text)),
+        });
+        match parsed {
+            Some(Ok(value)) => return value,
+            Some(Err(error)) => self.add_error(name, &error),
+            None => {}
         }
         parse(default).expect("the default is valid")
     }
@@ -89,7 +89,8 @@ impl Values {
     /// Returns the items of a list: an array in TOML, or a text with commas.
     pub(super) fn list(&mut self, name: &'static str, description: &'static str) -> Vec<String> {
         self.declare(name, description, "", false);
-        split(&self.checked_texts(name), &[',']).map(str::to_owned).collect()
+        let text = self.settings.get(name).map_or("", |setting| &setting.text);
+        items(text).map(str::to_owned).collect()
     }
 
     /// Returns the content of the file that a key names, if it is set.
@@ -102,45 +103,33 @@ impl Values {
         content.map_err(|error| self.add_error(name, &format!("names {path}, which cannot be read: {error}"))).ok()
     }
 
-    /// Returns a secret from its key or from the file of the key `…_file`.
-    pub(super) fn secret(&mut self, name: &'static str, description: &'static str) -> Option<SecretString> {
-        let texts = self.secret_texts(name, description);
-        texts.iter().map(|text| text.trim()).find(|secret| !secret.is_empty()).map(SecretString::from)
-    }
-
     /// Returns a list of secrets: an array in TOML, or a text with commas or line ends. It can be in a file, too.
     pub(super) fn secrets(&mut self, name: &'static str, description: &'static str) -> Vec<SecretString> {
-        split(&self.secret_texts(name, description), SECRETS).map(SecretString::from).collect()
+        let secrets = self.secret(name, description);
+        items(secrets.as_ref().map_or("", ExposeSecret::expose_secret)).map(SecretString::from).collect()
     }
 
-    fn secret_texts(&mut self, name: &'static str, description: &'static str) -> Vec<String> {
+    /// Returns a secret from its key or from the file of the key `…_file`.
+    pub(super) fn secret(&mut self, name: &'static str, description: &'static str) -> Option<SecretString> {
         self.declare(name, description, "", true);
-        let file_key = file_key(name);
-        let Some(file) = self.settings.get(&file_key) else { return self.checked_texts(name) };
-        let error = match &file.value {
-            _ if self.settings.contains_key(name) => format!("and {file_key} ({}) must not both be set", file.source),
-            Value::Text(path) => match fs::read_to_string(path) {
-                Ok(text) if split(&[&text], SECRETS).next().is_some() => {
-                    self.secret_files.insert(name, text.as_str().into());
-                    return vec![text];
-                }
-                Ok(_) => "is empty".to_owned(),
-                Err(error) => format!("cannot be read: {error}"),
+        let (setting, file_key) = (self.settings.get(name), file_key(name));
+        let read = match (setting, self.settings.get(&file_key)) {
+            (Some(_), Some(file)) => Err(format!("and {file_key} ({}) must not both be set", file.source)),
+            (None, Some(file)) => match fs::read_to_string(&file.text) {
+                Ok(text) if items(&text).next().is_some() => Ok(text),
+                Ok(_) => Err("is empty".to_owned()),
+                Err(error) => Err(format!("cannot be read: {error}")),
             },
-            _ => "must be in one file".to_owned(),
+            (setting, None) => Ok(setting.map(|setting| setting.text.clone()).unwrap_or_default()),
         };
-        self.add_error(name, &error);
-        Vec::new()
-    }
-
-    fn checked_texts(&mut self, name: &'static str) -> Vec<String> {
-        match self.settings.get(name).map(|setting| &setting.value) {
-            None => Vec::new(),
-            Some(Value::Text(text)) => vec![text.clone()],
-            Some(Value::List(texts)) => texts.clone(),
-            Some(Value::Nested) => {
-                self.add_error(name, "must be a list of texts");
-                Vec::new()
+        match read {
+            Ok(text) => {
+                self.secrets.insert(name, text.as_str().into());
+                Some(text.trim().into()).filter(|_| items(&text).next().is_some())
+            }
+            Err(error) => {
+                self.add_error(name, &error);
+                None
             }
         }
     }
@@ -182,11 +171,8 @@ impl Values {
         let source = match (self.settings.get(name), self.settings.get(&file_key(name))) {
             (Some(setting), _) => setting.source.clone(),
             // It can contain a password.
-            (None, Some(Setting { value: Value::Text(url), source, .. })) if url.contains("://") => {
-                format!("{source} names a URL, not a file")
-            }
-            (None, Some(Setting { value: Value::Text(path), source, .. })) => format!("{path}, named by {source}"),
-            (None, Some(file)) => file.source.clone(),
+            (None, Some(file)) if file.text.contains("://") => format!("{} names a URL, not a file", file.source),
+            (None, Some(file)) => format!("{}, named by {}", file.text, file.source),
             (None, None) if self.keys.iter().any(|key| key.name == name && !key.default.is_empty()) => {
                 "default".to_owned()
             }
@@ -212,29 +198,6 @@ impl Values {
             _ => Err(ConfigError(self.source_errors)),
         }
     }
-
-    pub(super) fn into_keys(self) -> Vec<Key> {
-        self.keys
-    }
-
-    /// Returns the values as lines of TOML, and for comparison: for a secret in a file, the content of the file.
-    pub(super) fn show(&self) -> (Vec<String>, BTreeMap<&'static str, SecretString>) {
-        let rows = self.keys.iter().map(|key| {
-            let (text, source) = match (self.settings.get(key.name), self.implied.get(key.name)) {
-                (_, Some((value, reason))) => ((*value).to_owned(), *reason),
-                (Some(setting), _) => (setting.value.text(), setting.source.as_str()),
-                (None, None) => (key.default.to_owned(), "default"),
-            };
-            let line = match self.settings.get(&file_key(key.name)) {
-                Some(file) if key.secret => assignment(&file_key(key.name), &file.value.text(), &file.source),
-                _ if key.secret && split(&[&text], SECRETS).next().is_some() => secret_assignment(key.name, source),
-                _ => assignment(key.name, &text, source),
-            };
-            let current = self.secret_files.get(key.name).cloned();
-            (line, (key.name, current.unwrap_or_else(|| text.into())))
-        });
-        rows.unzip()
-    }
 }
 
 /// Returns the key that names a file with this secret.
@@ -246,10 +209,7 @@ fn section(name: &str) -> &str {
     name.split('.').next().unwrap_or_default()
 }
 
-/// Separators of secrets.
-const SECRETS: &[char] = &[',', '\n'];
-
-/// Splits texts at separators into trimmed items. Empty items are dropped.
-fn split<'a>(texts: &'a [impl AsRef<str>], separators: &'a [char]) -> impl Iterator<Item = &'a str> {
-    texts.iter().flat_map(move |text| text.as_ref().split(separators)).map(str::trim).filter(|item| !item.is_empty())
+/// Splits a text at commas and line ends into trimmed items. Empty items are dropped.
+pub(super) fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', '\n']).map(str::trim).filter(|item| !item.is_empty())
 }

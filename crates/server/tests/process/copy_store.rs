@@ -74,8 +74,11 @@ fn stores_that_cannot_be_copied_are_refused() {
         copy((&store, MEMORY), (&store, MEMORY)).run().assert_refused(2, &["same store"]);
     }
     for args in [&["--memory"][..], &["--config", "x.toml"], &["--set", "a=b"], &["--listen", "127.0.0.1:0"]] {
-        let exited = Program::bare().args(args).args(&["copy", "--from", "a.toml", "--to", "b.toml"]).run();
-        exited.assert_refused(2, &["before copy"]);
+        let copy = ["copy", "--from", "a.toml", "--to", "b.toml"];
+        for args in [[args, &copy].concat(), [&copy, args].concat()] {
+            let exited = Program::bare().args(&args).run();
+            exited.assert_refused(2, &["no option selects the stores of copy"]);
+        }
     }
     let [store, _] = filled(3);
     for files in [["memory.toml", "store.toml"], ["store.toml", "memory.toml"]] {
