@@ -1,4 +1,6 @@
-use animal_store_app::{Authenticate, CreatePet, GetPet, ListPets, NoteDeprecatedUse};
+use std::sync::Arc;
+
+use animal_store_app::{Authenticate, CreatePet, GetPet, ListPets, ports::ApiKeyUses};
 
 /// The use cases that the handlers call. Each worker has its own.
 #[derive(Clone)]
@@ -11,6 +13,6 @@ pub struct UseCases {
     pub create_pet: CreatePet,
     /// `getPet`. `None`: the operation was removed.
     pub get_pet: Option<GetPet>,
-    /// Called by each operation that is deprecated.
-    pub note_deprecated_use: NoteDeprecatedUse,
+    /// Records which API keys use `getPet`, so that an operator finds the clients that still have to change.
+    pub uses: Arc<dyn ApiKeyUses>,
 }

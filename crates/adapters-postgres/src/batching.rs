@@ -76,9 +76,7 @@ impl<T: Send + 'static, R: Request<Response = Result<T, StoreFailure>>> Batcher<
     /// Sends a request in a batch. Its wait in the queue ends after the timeout.
     pub(crate) async fn send(&self, request: R, timeout: Duration) -> Result<T, StoreFailure> {
         self.check_connected()?;
-        let sent = self.sender.send(request, timeout, self.outcome_timeout.unwrap_or_default()).await;
-        let response = sent
-            .unwrap_or_else(|error| Err(if self.outcome_timeout.is_some() { error.of_change() } else { error.into() }));
+        let response = self.sender.send(request, timeout, self.outcome_timeout).await.flatten();
         if matches!(response, Err(StoreFailure::Timeout)) {
             self.metrics.timeouts.inc();
         }

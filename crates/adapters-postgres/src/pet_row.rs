@@ -5,7 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use animal_store_adapter_kit::{CorruptRow, PetColumns};
+use animal_store_adapter_kit::{CorruptRow, pet_from_row};
 use animal_store_app::{
     ports::{Cause, StoredPet},
     status_number,
@@ -87,7 +87,7 @@ impl TryFrom<PetRow> for Pet {
 
     fn try_from(row: PetRow) -> Result<Self, CorruptRow> {
         let PetRow { id, name: StoredName(name), category_id, status } = row;
-        PetColumns { id, name, category_id, status }.try_into()
+        pet_from_row(id, name, category_id, status)
     }
 }
 
@@ -97,10 +97,10 @@ pub(crate) const STORED_COLUMNS: &str = "id, name, category_id, status, created_
 /// Decodes a row of [`STORED_COLUMNS`].
 pub(crate) fn stored_pet(row: &Row) -> Result<StoredPet, Cause> {
     let (id, name) = (row.try_get(0)?, PetName::parse(row.try_get(1)?));
-    let pet = PetColumns { id, name, category_id: row.try_get(2)?, status: row.try_get(3)? };
+    let pet = pet_from_row(id, name, row.try_get(2)?, row.try_get(3)?);
     let created_at = creation_time(row.try_get(4)?);
     let corrupt = |error: CreationTimeError| CorruptRow { column: "created_at", id, problem: error.to_string() };
-    Ok(StoredPet { pet: pet.try_into()?, created_at: created_at.map_err(corrupt)? })
+    Ok(StoredPet { pet: pet?, created_at: created_at.map_err(corrupt)? })
 }
 
 /// `infinity` is after the year 9999.
