@@ -34,7 +34,7 @@ diesel::table! {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = pets, check_for_backend(Pg))]
 pub(crate) struct PetRow {
-    id: i64,
+    pub(crate) id: i64,
     name: StoredName,
     category_id: i64,
     status: Option<i16>,
@@ -67,10 +67,15 @@ pub(crate) fn arrays<'a>(pets: impl Iterator<Item = &'a NewPet> + Clone) -> Vec<
     vec![Box::new(names), Box::new(categories), Box::new(statuses)]
 }
 
-impl PetRow {
-    pub(crate) const fn id(&self) -> i64 {
-        self.id
-    }
+/// Returns the names of columns as a list: `name, status`.
+pub(crate) fn column_names(columns: &[(&str, Type)]) -> String {
+    columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the parameters of a statement as the relation `given`, with these columns and the position as `ordinal`.
+pub(crate) fn unnest(columns: &[(&str, Type)]) -> String {
+    let parameters: Vec<_> = (1..).zip(columns).map(|(number, (_, array))| format!("${number}::{array}")).collect();
+    format!("unnest({}) WITH ORDINALITY AS given ({}, ordinal)", parameters.join(", "), column_names(columns))
 }
 
 /// Returns the rows of a list. A list by status has that `status`.

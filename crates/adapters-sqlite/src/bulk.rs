@@ -1,81 +1,109 @@
-//! The content of the file in bulk, for copies and backups, while the service uses the file.
+//! The content of the file in bulk, for copies, while the service uses the file.
 //!
 //! **Problem.** A copy takes minutes, and pets are added meanwhile. It may be interrupted at any moment.
 //!
-//! **Invariant.** A snapshot is one read transaction, so each of its pages shows the same state (`snapshot`). Pets and
-//! records that are added are one commit each. A backup gets its name when it is complete (`backup`). Calls hold at
-//! most one page in memory.
+//! **Invariant.** A snapshot is one read transaction, so each of its pages shows the same state. Pets and records that
+//! are added are one commit each. Calls hold at most one page in memory.
 //!
 //! **Proof.** The contract suite `bulk_storage`, and `tests/sqlite/bulk.rs`.
 
-mod backup;
-mod records;
-mod snapshot;
+use std::time::SystemTime;
 
-use animal_store_app::ports::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet};
+use animal_store_adapter_kit::CorruptRow;
+use animal_store_app::{
+    IdempotencyKey,
+    ports::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet},
+};
+use animal_store_domain::{CreationTime, Pet, PetId};
 use async_trait::async_trait;
-use diesel::{
-    prelude::*,
-    result::{DatabaseErrorKind, Error},
-};
-use tokio::sync::Mutex;
+use diesel::{connection::SimpleConnection, prelude::*};
 
-pub use self::{
-    backup::{BackupError, NewBackup},
-    snapshot::SqliteSnapshot,
-};
 use crate::{
     SqliteFile,
-    access::{AccessError, Session},
-    pet_row::NewPetRow,
+    error::{Problem, corrupt},
+    idempotency,
+    pet_row::{NewPetRow, PetRow},
+    session::Session,
     tables::pets,
 };
 
 /// SQLite allows 32,766 values in a statement, and a pet has five.
 const ROWS_PER_STATEMENT: usize = 500;
 
-/// Adds pets and records to a file in bulk. Other connections may use the file at the same time.
-pub struct SqliteBulkStorage {
-    file: SqliteFile,
-    session: Mutex<Session>,
+/// Size of the page cache of a snapshot, in KiB. Pages are read in order of id, so a larger one only takes memory.
+const CACHE_SIZE: u32 = 1 << 10;
+
+/// Reads a file, and adds pets and records to it, in bulk. Other connections may use the file at the same time.
+pub struct SqliteBulkStorage(Session);
+
+/// A read transaction on a connection of its own. While it is open, the log (`-wal`) cannot be reset and grows.
+struct Snapshot {
+    session: Session,
+    opened: SystemTime,
 }
 
 impl SqliteBulkStorage {
     /// Creates the storage.
-    pub fn new(file: SqliteFile) -> Self {
-        Self { session: Mutex::new(Session::new(&file)), file }
-    }
-
-    /// Makes a change in one commit.
-    async fn change(
-        &self,
-        work: impl FnOnce(&mut SqliteConnection) -> QueryResult<()> + Send + 'static,
-    ) -> Result<(), AccessError> {
-        self.session.lock().await.change(work).await
+    pub fn new(file: &SqliteFile) -> Self {
+        Self(Session::new(file))
     }
 }
 
 #[async_trait]
 impl BulkStorage for SqliteBulkStorage {
     async fn check_writable(&self) -> Result<(), StoreFailure> {
-        self.change(|_| Ok(())).await.map_err(|error| error.failure(self.file.path()))
+        Ok(self.0.change(|_| Ok(())).await?)
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {
-        Ok(Box::new(SqliteSnapshot::open(self.file.clone()).await?))
+        let session = Session::new(&self.0.file);
+        // The first read, and not BEGIN, decides which state the transaction shows.
+        let begin = format!("PRAGMA cache_size = -{CACHE_SIZE}; BEGIN; SELECT id FROM pets LIMIT 1");
+        session.run(move |session| session.execute(|connection| Ok(connection.batch_execute(&begin)?))).await?;
+        Ok(Box::new(Snapshot { session, opened: SystemTime::now() }))
     }
 
     async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<bool, StoreFailure> {
-        match self.change(move |connection| add_pets(connection, &pets)).await {
-            Ok(()) => Ok(true),
-            Err(AccessError::Statement(Error::DatabaseError(DatabaseErrorKind::UniqueViolation, _))) => Ok(false),
-            Err(error) => Err(error.failure(self.file.path())),
+        match self.0.change(move |connection| add_pets(connection, &pets)).await {
+            Err(error) if matches!(error.problem, Problem::Duplicate) => Ok(false),
+            added => Ok(added.map(|()| true)?),
         }
     }
 
     async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), StoreFailure> {
-        let added = self.change(move |connection| records::add(connection, &records)).await;
-        added.map_err(|error| error.failure(self.file.path()))
+        let add = move |connection: &mut SqliteConnection| {
+            let now = SystemTime::now();
+            records.iter().try_for_each(|record| idempotency::add(connection, record, now))
+        };
+        Ok(self.0.change(add).await?)
+    }
+}
+
+#[async_trait]
+impl StorageSnapshot for Snapshot {
+    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, StoreFailure> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.read(move |connection| read_pets(connection, after, limit)).await
+    }
+
+    async fn idempotency_records(
+        &self,
+        after: Option<IdempotencyKey>,
+        limit: usize,
+    ) -> Result<Vec<IdempotencyRecord>, StoreFailure> {
+        let (limit, opened) = (i64::try_from(limit).unwrap_or(i64::MAX), self.opened);
+        self.read(move |connection| idempotency::list(connection, after.as_ref(), limit, opened)).await
+    }
+}
+
+impl Snapshot {
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
+    ) -> Result<T, StoreFailure> {
+        // After a failure the transaction goes on: another connection would show another state.
+        let read = self.session.run(|session| session.execute(|connection| Ok(work(connection)))).await?;
+        Ok(read.map_err(|error| Problem::from(error).at(self.session.file.path()))?)
     }
 }
 
@@ -88,4 +116,21 @@ fn add_pets(connection: &mut SqliteConnection, pets: &[StoredPet]) -> QueryResul
         diesel::insert_into(pets::table).values(rows.collect::<Vec<_>>()).execute(connection)?;
     }
     Ok(())
+}
+
+fn read_pets(connection: &mut SqliteConnection, after: Option<PetId>, limit: i64) -> QueryResult<Vec<StoredPet>> {
+    // Includes rows with invalid ids, so that they are reported.
+    let after = after.map_or(i64::MIN, PetId::get);
+    let page = pets::table.filter(pets::id.gt(after)).order(pets::id).limit(limit);
+    let page = page.select((PetRow::as_select(), pets::created_at));
+    page.load_iter::<(PetRow, i64), _>(connection)?.map(|row| parse(row?)).collect()
+}
+
+/// `created_at`: in microseconds since 1970.
+fn parse((row, created_at): (PetRow, i64)) -> QueryResult<StoredPet> {
+    let pet = Pet::try_from(row)?;
+    let id = pet.id().get();
+    let invalid = |problem| corrupt(CorruptRow { column: "created_at", id, problem });
+    let created_at = CreationTime::parse(created_at).map_err(|error| invalid(error.to_string()))?;
+    Ok(StoredPet { pet, created_at })
 }

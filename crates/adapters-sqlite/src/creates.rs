@@ -14,7 +14,7 @@ use std::{
 };
 
 use animal_store_adapter_kit::queue::{Pending, Request, Sender, Taker, queue};
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet, StoreFailure};
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet};
 use animal_store_domain::Pet;
 use diesel::{QueryResult, SqliteConnection, connection::SimpleConnection};
 use tokio::{
@@ -25,9 +25,11 @@ use tokio::{
 
 use crate::{
     SqliteFile, SqliteSettings,
-    access::{AccessError, Session, begin, commit},
-    batch::{Added, Batch, SWEEP_SIZE, sweep},
+    batch::{self, Added},
+    error::Problem,
+    idempotency::{self, SWEEP_SIZE},
     metrics::Metrics,
+    session::{Session, begin, commit},
 };
 
 /// Greatest number of creates in a transaction.
@@ -44,20 +46,15 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const LONG_TRANSACTION: Duration = Duration::from_millis(10);
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// Sends creates to the writer. When it is dropped, the writer empties the queue and ends.
-pub(crate) struct Creates {
-    queue: Sender<Create>,
-    timeout: Duration,
-    metrics: Arc<Metrics>,
-}
-
-struct Create(AddPet);
+/// A create that waits for the writer.
+pub(crate) struct Create(pub(crate) AddPet);
 
 impl Request for Create {
     type Response = Result<AddedPet, AddPetError>;
 }
 
 /// The task that writes.
+#[derive(Clone)]
 struct Writer {
     session: Session,
     taker: Taker<Create>,
@@ -65,36 +62,22 @@ struct Writer {
     retention: Duration,
 }
 
-impl Creates {
-    /// Starts the writer, on the current runtime. Returns its task as well.
-    pub(crate) fn start(
-        file: &SqliteFile,
-        settings: &SqliteSettings,
-        metrics: &Arc<Metrics>,
-    ) -> (Self, JoinHandle<()>) {
-        let (queue, taker) = queue(settings.max_waiting_creates, metrics.creates.clone());
-        let (metrics, retention) = (Arc::clone(metrics), settings.idempotency_retention);
-        let writer = Writer { session: Session::new(file), taker, metrics: Arc::clone(&metrics), retention };
-        (Self { queue, timeout: settings.timeout, metrics }, tokio::spawn(writer.run()))
-    }
-
-    pub(crate) async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
-        // After the timeout, a create whose transaction began waits for the disk only.
-        let sent = self.queue.send(Create(request), self.timeout, Some(self.timeout)).await;
-        let result = sent.unwrap_or_else(|failure| {
-            self.metrics.create_timeouts.inc_by(matches!(failure, StoreFailure::Timeout).into());
-            Err(failure.into())
-        });
-        if matches!(result, Err(AddPetError::Store(StoreFailure::OutcomeUnknown(_)))) {
-            self.metrics.unknown_outcomes.inc();
-        }
-        result
-    }
+/// Starts the writer, on the current runtime. Returns its task as well. When the sender is dropped, the writer empties
+/// the queue and ends.
+pub(crate) fn start(
+    file: &SqliteFile,
+    settings: &SqliteSettings,
+    metrics: &Arc<Metrics>,
+) -> (Sender<Create>, JoinHandle<()>) {
+    let (sender, taker) = queue(settings.max_waiting_creates, metrics.creates.clone());
+    let (metrics, retention) = (Arc::clone(metrics), settings.idempotency_retention);
+    let writer = Writer { session: Session::new(file), taker, metrics, retention };
+    (sender, tokio::spawn(writer.run()))
 }
 
 impl Writer {
     /// A panic fails the creates of its batch with an unknown outcome, and closes the connection.
-    async fn run(mut self) {
+    async fn run(self) {
         let sweeps = self.session.file.is_writable();
         let mut next_sweep = Instant::now() + sweep_pause(self.retention);
         let mut checks = interval(CHECK_INTERVAL);
@@ -107,95 +90,91 @@ impl Writer {
                     next_sweep = Instant::now() + pause;
                 }
                 // It logs and counts by itself.
-                _ = checks.tick() => drop(self.session.run(|session| session.file.check_in_place()).await),
+                _ = checks.tick() => drop(self.session.run(|session| Ok(session.file.check_in_place())).await),
             }
         }
     }
 
-    async fn write(&mut self) {
-        let (taker, metrics, retention) = (self.taker.clone(), Arc::clone(&self.metrics), self.retention);
-        let written = self.session.run(move |session| write(session, &taker, &metrics, retention)).await;
+    async fn write(&self) {
+        let writer = self.clone();
+        let written = self.session.run(move |_| Ok(writer.write_batch())).await;
         if written.is_ok_and(|duration| duration > LONG_TRANSACTION) {
             sleep(PAUSE).await;
         }
     }
 
+    /// Writes the creates that wait, in one transaction. They are taken after the transaction began: a create whose
+    /// timeout passes while another process writes is still in the queue. Returns the duration of the transaction.
+    fn write_batch(&self) -> Duration {
+        let (mut start, mut batch) = (Instant::now(), Vec::new());
+        let results = self.session.execute(|connection| {
+            let began = begin(connection, self.session.file.timeout());
+            (start, batch) = (Instant::now(), self.taker.take(MAX_BATCH));
+            began?;
+            let batch_size = batch.len();
+            for pending in &mut batch {
+                pending.sent(batch_size, &self.metrics.creates);
+            }
+            self.store(connection, &batch)
+        });
+        match results {
+            Ok(results) => {
+                for (pending, result) in batch.into_iter().zip(results) {
+                    let added = |pet, (id, replayed)| AddedPet { pet: Pet::new(id, pet), replayed };
+                    pending.respond(|Create(request)| result.map(|result| added(request.pet, result)));
+                }
+            }
+            Err(error) => {
+                // If no connection can be opened, none was taken yet.
+                batch.append(&mut self.taker.take(MAX_BATCH - batch.len()));
+                for pending in batch {
+                    pending.respond(|_| Err(error.failure().into()));
+                }
+            }
+        }
+        start.elapsed()
+    }
+
+    /// Adds pets and commits.
+    fn store(
+        &self,
+        connection: &mut SqliteConnection,
+        batch: &[Pending<Create>],
+    ) -> Result<Vec<Result<Added, AddPetError>>, Problem> {
+        if batch.is_empty() {
+            connection.batch_execute("ROLLBACK")?;
+            return Ok(Vec::new());
+        }
+        let now = SystemTime::now();
+        let add = |pending: &Pending<Create>| batch::add(connection, &pending.request.0, now, self.retention);
+        let results = batch.iter().map(add).collect::<QueryResult<_>>()?;
+        let start = Instant::now();
+        let committed = commit(&self.session.file, connection);
+        self.metrics.batch_size.observe(u32::try_from(batch.len()).unwrap_or(u32::MAX).into());
+        self.metrics.commit_duration.observe(start.elapsed().as_secs_f64());
+        committed?;
+        self.metrics.commits.inc();
+        Ok(results)
+    }
+
     /// Returns the number of deleted records.
-    async fn sweep(&mut self) -> usize {
-        let file = self.session.file.clone();
-        if file.check_in_place().is_err() {
+    async fn sweep(&self) -> usize {
+        if self.session.file.check_in_place().is_err() {
             return 0;
         }
-        let records = match self.session.change(sweep).await {
-            Ok(records) => records,
+        match self.session.change(idempotency::sweep).await {
+            Ok(0) => 0,
+            Ok(records) => {
+                self.metrics.swept_keys.inc_by(records as u64);
+                tracing::debug!(records, "idempotency keys were swept");
+                records
+            }
             Err(error) => {
-                let (file, reason) = (file.path().display(), error.to_string());
-                tracing::warn!(%file, reason, "idempotency keys were not swept");
-                return 0;
-            }
-        };
-        self.metrics.swept_keys.inc_by(records as u64);
-        if records > 0 {
-            tracing::debug!(records, "idempotency keys were swept");
-        }
-        records
-    }
-}
-
-/// Writes the creates that wait, in one transaction. They are taken after the transaction began: a create whose timeout
-/// passes while another process writes is still in the queue. Returns the duration of the transaction.
-fn write(session: &mut Session, taker: &Taker<Create>, metrics: &Metrics, retention: Duration) -> Duration {
-    let file = session.file.clone();
-    let (mut start, mut batch) = (Instant::now(), Vec::new());
-    let results = session.execute(|connection| {
-        let began = begin(connection, file.timeout());
-        (start, batch) = (Instant::now(), taker.take(MAX_BATCH));
-        began?;
-        let batch_size = batch.len();
-        for pending in &mut batch {
-            pending.sent(batch_size, &metrics.creates);
-        }
-        store(&file, connection, &batch, metrics, retention)
-    });
-    match results {
-        Ok(results) => {
-            for (pending, result) in batch.into_iter().zip(results) {
-                let added = |pet, (id, replayed)| AddedPet { pet: Pet::new(id, pet), replayed };
-                pending.respond(|Create(request)| result.map(|result| added(request.pet, result)));
-            }
-        }
-        Err(error) => {
-            // If no connection can be opened, none was taken yet.
-            batch.append(&mut taker.take(MAX_BATCH - batch.len()));
-            for pending in batch {
-                pending.respond(|_| Err(error.failure(file.path()).into()));
+                tracing::warn!(reason = error.to_string(), "idempotency keys were not swept");
+                0
             }
         }
     }
-    start.elapsed()
-}
-
-/// Adds pets and commits.
-fn store(
-    file: &SqliteFile,
-    connection: &mut SqliteConnection,
-    batch: &[Pending<Create>],
-    metrics: &Metrics,
-    retention: Duration,
-) -> Result<Vec<Result<Added, AddPetError>>, AccessError> {
-    if batch.is_empty() {
-        connection.batch_execute("ROLLBACK")?;
-        return Ok(Vec::new());
-    }
-    let mut inserts = Batch { connection, now: SystemTime::now(), retention };
-    let results = batch.iter().map(|pending| inserts.add(&pending.request.0)).collect::<QueryResult<_>>()?;
-    let start = Instant::now();
-    let committed = commit(file, connection);
-    metrics.batch_size.observe(u32::try_from(batch.len()).unwrap_or(u32::MAX).into());
-    metrics.commit_duration.observe(start.elapsed().as_secs_f64());
-    committed?;
-    metrics.commits.inc();
-    Ok(results)
 }
 
 fn sweep_pause(retention: Duration) -> Duration {
@@ -208,19 +187,19 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::values::number;
+    use crate::{FileUse, values::number};
 
     #[tokio::test]
     async fn while_the_file_is_moved_a_sweep_deletes_nothing() {
         let folder = TempDir::new().unwrap();
         let (path, moved) = (folder.path().join("pets.db"), folder.path().join("moved.db"));
-        let file = SqliteFile::create_or_migrate(&path, Duration::from_secs(20)).unwrap();
+        let file = SqliteFile::open(&path, FileUse::Create, Duration::from_secs(20)).unwrap();
         let mut connection = file.connect().unwrap();
         connection.batch_execute("INSERT INTO idempotency_keys VALUES ('old', x'01', x'00', 1, 1)").unwrap();
         let metrics = Arc::new(Metrics::new(&mut Registry::default()));
         let (_sender, taker) = queue(1, metrics.creates.clone());
         let session = Session::new(&file);
-        let mut writer = Writer { session, taker, metrics, retention: Duration::from_hours(24) };
+        let writer = Writer { session, taker, metrics, retention: Duration::from_hours(24) };
         for (from, to, deleted, rows) in [(&path, &moved, 0, 1), (&moved, &path, 1, 0)] {
             std::fs::rename(from, to).unwrap();
             assert_eq!(writer.sweep().await, deleted);

@@ -5,9 +5,9 @@
 use std::{io, os::unix::fs::MetadataExt, path::Path, time::Duration};
 
 use animal_store_app::Finding;
-use tokio::{task::spawn_blocking, time::timeout};
+use tokio::time::timeout;
 
-use crate::{SqliteFile, SqliteFileError, values::text};
+use crate::{FileUse, SqliteFile, error::Problem, session::Session, values::text};
 
 /// The permissions of others than the owner.
 const OTHERS: u32 = 0o077;
@@ -23,23 +23,25 @@ const CHECK: &str = "SELECT group_concat(quick_check, '; ') FROM (SELECT quick_c
 
 /// Examines the file. `wait` is the longest wait for another process.
 pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
-    let opened = SqliteFile::open_read_only(path, wait);
-    let file = match &opened {
-        Ok(_) => Finding::ok("sqlite.file", path.display().to_string()),
-        Err(error @ SqliteFileError::Pending(..)) => {
-            Finding::warning("sqlite.file", error.to_string(), "the next start of the service runs them")
-        }
-        Err(error @ SqliteFileError::Missing(_)) => {
-            Finding::error("sqlite.file", error.to_string(), "check the path; a start of the service creates the file")
-        }
-        Err(error) => Finding::error("sqlite.file", error.to_string(), "resolve this: the service does not start"),
-    };
-    let mut findings = vec![file];
+    let opened = SqliteFile::open(path, FileUse::Read, wait);
+    let subject = "sqlite.file";
+    let mut findings = vec![match &opened {
+        Ok(_) => Finding::ok(subject, path.display().to_string()),
+        Err(error) => match error.problem {
+            Problem::Pending(_) => {
+                Finding::warning(subject, error.to_string(), "the next start of the service runs them")
+            }
+            Problem::Missing => {
+                Finding::error(subject, error.to_string(), "check the path; a start of the service creates the file")
+            }
+            _ => Finding::error(subject, error.to_string(), "resolve this: the service does not start"),
+        },
+    }];
     if path.exists() {
         findings.extend([permissions(path), disk(path)]);
     }
     if let Ok(file) = opened {
-        findings.push(pages(file).await);
+        findings.push(pages(&file).await);
     }
     findings
 }
@@ -72,16 +74,12 @@ fn disk(path: &Path) -> Finding {
     }
 }
 
-async fn pages(file: SqliteFile) -> Finding {
+async fn pages(file: &SqliteFile) -> Finding {
     let (subject, advice) = ("sqlite.pages", "restore a backup, or save what can be read with sqlite3 .recover");
-    let check = spawn_blocking(move || {
-        let mut connection = file.connect().map_err(|error| error.to_string())?;
-        text(&mut connection, CHECK).map_err(|error| error.to_string())
-    });
-    match timeout(CHECK_LIMIT, check).await {
-        Ok(Ok(Ok(result))) if result == "ok" => Finding::ok(subject, "all pages are valid"),
-        Ok(Ok(Ok(problem) | Err(problem))) => Finding::error(subject, problem, advice),
-        Ok(Err(error)) => Finding::unknown(subject, error.to_string(), advice),
+    match timeout(CHECK_LIMIT, Session::new(file).read(|connection| text(connection, CHECK))).await {
+        Ok(Ok(result)) if result == "ok" => Finding::ok(subject, "all pages are valid"),
+        Ok(Ok(problems)) => Finding::error(subject, problems, advice),
+        Ok(Err(error)) => Finding::error(subject, error.to_string(), advice),
         Err(_) => {
             let found = format!("not all were read within {} seconds", CHECK_LIMIT.as_secs());
             Finding::unknown(subject, found, "run PRAGMA quick_check with sqlite3")

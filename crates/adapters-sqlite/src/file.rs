@@ -9,15 +9,15 @@
 //! was replaced, no commit is made and no API key is looked up. Reading changes no byte of the file and of its log;
 //! SQLite may leave an empty log and its index (`-shm`) beside a file that had none.
 //!
-//! **Proof.** `tests/sqlite/files.rs` (each check), `moved.rs` (moved files and lost ones), `read_only.rs`,
+//! **Proof.** `tests/sqlite/files.rs` (each check), `lost.rs`, `moved.rs`, `read_only.rs`,
 //! `migrations.rs`, `kills.rs`.
 
 mod checks;
 mod connection;
-mod error;
 mod identity;
 
 use std::{
+    fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, atomic::Ordering},
     time::{Duration, Instant},
@@ -27,36 +27,35 @@ use animal_store_adapter_kit::{SchemaComparison, metrics::Count};
 use diesel::SqliteConnection;
 use prometheus_client::registry::Registry;
 
-pub use self::error::SqliteFileError;
-pub(crate) use self::{
-    checks::create,
-    connection::connect_once,
-    error::{FULL, LOCKED, is_corrupt},
-    identity::log_path,
-};
+pub(crate) use self::{checks::create, connection::connect, identity::log_path};
 use self::{
     checks::{check_exists, connect_checked, connect_to_write},
     connection::{configure, establish},
     identity::Identity,
 };
-use crate::schema;
+use crate::{
+    error::{Problem, SqliteFileError},
+    schema,
+};
+
+/// How a process uses a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileUse {
+    /// Reads an existing file with the current schema, without a permission to write it.
+    Read,
+    /// Writes an existing file with the current schema.
+    Write,
+    /// Writes the file, and brings its schema up to date. Creates it with mode 0600 if neither it nor its log exists.
+    Create,
+}
 
 /// An open file with the current schema. It is closed after the last clone, and the last connection, is dropped.
 #[derive(Clone)]
 pub struct SqliteFile(Arc<OpenFile>);
 
-/// How a process uses a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Access {
-    Read,
-    Write,
-    /// Writes, and runs pending migrations.
-    Migrate,
-}
-
 struct OpenFile {
     path: PathBuf,
-    access: Access,
+    usage: FileUse,
     timeout: Duration,
     identity: Identity,
     /// 1 while the path names this file.
@@ -66,39 +65,24 @@ struct OpenFile {
 }
 
 impl SqliteFile {
-    /// Opens an existing file with the current schema. The timeout applies to each wait for another process.
+    /// Opens a file. The timeout applies to each wait for another process.
     ///
     /// # Errors
     /// See [`SqliteFileError`].
-    pub fn open(path: &Path, timeout: Duration) -> Result<Self, SqliteFileError> {
-        Ok(Self::open_with(path, timeout, Access::Write)?.0)
+    pub fn open(path: &Path, usage: FileUse, timeout: Duration) -> Result<Self, SqliteFileError> {
+        let is_missing = || matches!(check_exists(path), Err(Problem::Missing));
+        let created = if usage == FileUse::Create && is_missing() { create(path) } else { Ok(()) };
+        let opened = created.and_then(|()| open_in_time(path, usage, timeout));
+        opened.map(|(file, _)| file).map_err(|problem| problem.at(path))
     }
 
-    /// Opens an existing file with the current schema, without a permission to write it.
+    /// Brings the schema of an existing file up to date. Returns the migrations that were run.
     ///
     /// # Errors
     /// See [`SqliteFileError`].
-    pub fn open_read_only(path: &Path, timeout: Duration) -> Result<Self, SqliteFileError> {
-        Ok(Self::open_with(path, timeout, Access::Read)?.0)
-    }
-
-    /// Opens an existing file, and brings its schema up to date. Returns the migrations that were run as well.
-    ///
-    /// # Errors
-    /// See [`SqliteFileError`].
-    pub fn migrate(path: &Path, timeout: Duration) -> Result<(Self, Vec<String>), SqliteFileError> {
-        Self::open_with(path, timeout, Access::Migrate)
-    }
-
-    /// Like [`migrate`](Self::migrate), and creates the file with mode 0600 if neither it nor its log exists.
-    ///
-    /// # Errors
-    /// See [`SqliteFileError`].
-    pub fn create_or_migrate(path: &Path, timeout: Duration) -> Result<Self, SqliteFileError> {
-        if matches!(check_exists(path), Err(SqliteFileError::Missing(_))) {
-            create(path)?;
-        }
-        Ok(Self::migrate(path, timeout)?.0)
+    pub fn migrate(path: &Path, timeout: Duration) -> Result<Vec<String>, SqliteFileError> {
+        let opened = open_in_time(path, FileUse::Create, timeout);
+        opened.map(|(_, migrations)| migrations).map_err(|problem| problem.at(path))
     }
 
     /// Returns the migrations that are pending. Changes nothing.
@@ -106,52 +90,8 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn pending(path: &Path) -> Result<Vec<String>, SqliteFileError> {
-        Ok(connect_checked(path, Access::Read, Duration::ZERO)?.1.pending)
-    }
-
-    fn open_with(path: &Path, timeout: Duration, access: Access) -> Result<(Self, Vec<String>), SqliteFileError> {
-        let start = Instant::now();
-        loop {
-            match Self::try_open(path, timeout, access) {
-                // SQLite does not always wait for a process that creates the file.
-                Err(SqliteFileError::Locked(_)) if start.elapsed() < timeout => {}
-                opened => return opened,
-            }
-        }
-    }
-
-    fn try_open(path: &Path, timeout: Duration, access: Access) -> Result<(Self, Vec<String>), SqliteFileError> {
-        let before = Identity::of(path, access).ok();
-        // A connection that may write would write the log into a file that is refused, and remove the log.
-        let (checked, compared) = match connect_checked(path, Access::Read, timeout) {
-            // A crash may have left a rollback journal, which only a connection that may write can apply.
-            Err(SqliteFileError::NotWritable(..)) if access != Access::Read => connect_checked(path, access, timeout)?,
-            checked => checked?,
-        };
-        let SchemaComparison { pending, newer, is_new, .. } = compared;
-        // Another process is creating it. One that is empty was left by a start that was killed.
-        let is_created = access != Access::Read && is_new && path.metadata().is_ok_and(|file| file.len() > 0);
-        if !pending.is_empty() && access != Access::Migrate && !is_created {
-            return Err(SqliteFileError::Pending(path.to_owned(), pending));
-        }
-        if !newer.is_empty() {
-            let migrations = newer.join(", ");
-            tracing::warn!(file = %path.display(), migrations, "a newer program has expanded the schema");
-        }
-        let mut connection = match access {
-            Access::Read => checked,
-            Access::Write | Access::Migrate => connect_to_write(path, timeout)?,
-        };
-        let identity = Identity::of(path, access).map_err(|error| SqliteFileError::of(path, &error))?;
-        if !before.is_some_and(|before| identity.has_file_of(&before)) {
-            return Err(SqliteFileError::Replaced(path.to_owned()));
-        }
-        let done = if pending.is_empty() { pending } else { schema::migrate(path, &mut connection)? };
-        let in_place = Count::default();
-        in_place.set(1);
-        let (path, connection) = (path.to_owned(), Mutex::new(connection));
-        let file = OpenFile { path, access, timeout, identity, in_place, _connection: connection };
-        Ok((Self(Arc::new(file)), done))
+        let checked = connect_checked(path, FileUse::Read, Duration::ZERO);
+        checked.map(|(_, compared)| compared.pending).map_err(|problem| problem.at(path))
     }
 
     /// Registers the metric of the file, with the prefix `sqlite`.
@@ -166,22 +106,21 @@ impl SqliteFile {
     }
 
     /// Fails while the file is moved, removed or replaced, or its log is: what this process wrote would be lost.
-    pub(crate) fn check_in_place(&self) -> Result<(), SqliteFileError> {
-        let OpenFile { path, access, identity, in_place, .. } = &*self.0;
-        let is_in_place = Identity::of(path, *access).is_ok_and(|current| current == *identity);
+    pub(crate) fn check_in_place(&self) -> Result<(), Problem> {
+        let OpenFile { path, usage, identity, in_place, .. } = &*self.0;
+        let is_in_place = Identity::of(path, *usage).is_ok_and(|current| current == *identity);
         let was_in_place = in_place.inner().swap(is_in_place.into(), Ordering::Relaxed) == 1;
-        let error = || SqliteFileError::Replaced(path.clone());
         match (was_in_place, is_in_place) {
-            (true, false) => tracing::error!("{}", error()),
+            (true, false) => tracing::error!("{}", Problem::Replaced.at(path)),
             (false, true) => tracing::info!(file = %path.display(), "the file is back"),
             _ => {}
         }
-        if is_in_place { Ok(()) } else { Err(error()) }
+        if is_in_place { Ok(()) } else { Err(Problem::Replaced) }
     }
 
     /// Whether connections may write.
     pub(crate) fn is_writable(&self) -> bool {
-        self.0.access != Access::Read
+        self.0.usage != FileUse::Read
     }
 
     /// Longest wait for another process.
@@ -190,18 +129,62 @@ impl SqliteFile {
     }
 
     /// Opens a connection to the file that was opened, and to no other. It has to be closed before this is dropped.
-    pub(crate) fn connect(&self) -> Result<SqliteConnection, SqliteFileError> {
+    pub(crate) fn connect(&self) -> Result<SqliteConnection, Problem> {
         self.check_in_place()?;
-        let mut connection = establish(self.path(), self.0.access)?;
+        let mut connection = establish(self.path(), self.0.usage)?;
         // Reading another file with this log could write the log into that file.
         self.check_in_place()?;
-        configure(self.path(), &mut connection, self.0.timeout)?;
+        configure(&mut connection, self.0.timeout)?;
         Ok(connection)
     }
 }
 
-impl std::fmt::Debug for SqliteFile {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// Opens an existing file. Returns the migrations that were run as well.
+fn open_in_time(path: &Path, usage: FileUse, timeout: Duration) -> Result<(SqliteFile, Vec<String>), Problem> {
+    let start = Instant::now();
+    loop {
+        match open(path, usage, timeout) {
+            // SQLite does not always wait for a process that creates the file.
+            Err(Problem::Locked) if start.elapsed() < timeout => {}
+            opened => return opened,
+        }
+    }
+}
+
+fn open(path: &Path, usage: FileUse, timeout: Duration) -> Result<(SqliteFile, Vec<String>), Problem> {
+    let before = Identity::of(path, usage).ok();
+    // A connection that may write would write the log into a file that is refused, and remove the log.
+    let (checked, compared) = match connect_checked(path, FileUse::Read, timeout) {
+        // A crash may have left a rollback journal, which only a connection that may write can apply.
+        Err(Problem::NotWritable(_)) if usage != FileUse::Read => connect_checked(path, usage, timeout)?,
+        checked => checked?,
+    };
+    let SchemaComparison { pending, newer, is_new, .. } = compared;
+    // Another process is creating it. One that is empty was left by a start that was killed.
+    let is_created = usage != FileUse::Read && is_new && path.metadata().is_ok_and(|file| file.len() > 0);
+    if !pending.is_empty() && usage != FileUse::Create && !is_created {
+        return Err(Problem::Pending(pending));
+    }
+    if !newer.is_empty() {
+        let migrations = newer.join(", ");
+        tracing::warn!(file = %path.display(), migrations, "a newer program has expanded the schema");
+    }
+    let mut connection = if usage == FileUse::Read { checked } else { connect_to_write(path, timeout)? };
+    let identity = Identity::of(path, usage)?;
+    // The log alone may differ.
+    if before.is_none_or(|before| before.file != identity.file) {
+        return Err(Problem::Replaced);
+    }
+    let done = if pending.is_empty() { pending } else { schema::migrate(&mut connection)? };
+    let in_place = Count::default();
+    in_place.set(1);
+    let (path, connection) = (path.to_owned(), Mutex::new(connection));
+    let file = OpenFile { path, usage, timeout, identity, in_place, _connection: connection };
+    Ok((SqliteFile(Arc::new(file)), done))
+}
+
+impl fmt::Debug for SqliteFile {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("SqliteFile").field(&self.path()).finish()
     }
 }

@@ -28,8 +28,9 @@ use tokio::task::JoinHandle;
 use self::rows::Select;
 use crate::{
     SqliteFile,
-    access::{Session, corrupt},
-    tables::{api_key_state, api_key_tokens},
+    error::corrupt,
+    session::Session,
+    tables::{api_key_state, api_key_tokens, api_key_uses},
     values::milliseconds,
 };
 
@@ -56,7 +57,7 @@ impl SqliteApiKeyStore {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start_directory(&self, registry: &mut Registry) -> (ApiKeySnapshot, JoinHandle<()>) {
-        let (directory, task) = ApiKeySnapshot::new(Session::new(&self.file), self.file.timeout(), registry);
+        let (directory, task) = ApiKeySnapshot::new(self.session(), self.file.timeout(), registry);
         (directory, tokio::spawn(task))
     }
 
@@ -75,50 +76,39 @@ impl SqliteApiKeyStore {
     /// See [`ApiKeyChangeError`].
     pub async fn add_first(&self, key: ApiKey, token: NewToken) -> Result<bool, ApiKeyChangeError> {
         let change = ApiKeyChange::Add(key, token);
-        let added = self.apply(move |connection| match rows::version(connection)? {
+        let add = move |connection: &mut SqliteConnection| match rows::version(connection)? {
             0 => apply(connection, &change).map(|changed| changed.map(|_| true)),
             _ => Ok(Ok(false)),
-        });
-        Ok(added.await??)
+        };
+        Ok(self.session().change(add).await.map_err(StoreFailure::from)??)
     }
 
-    async fn apply<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
-    ) -> Result<T, StoreFailure> {
-        let changed = Session::new(&self.file).change(work).await;
-        changed.map_err(|error| error.failure(self.file.path()))
-    }
-
-    async fn read<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut SqliteConnection, SystemTime) -> QueryResult<T> + Send + 'static,
-    ) -> Result<T, StoreFailure> {
-        let read = Session::new(&self.file).read(|connection| work(connection, SystemTime::now())).await;
-        read.map_err(|error| error.failure(self.file.path()))
+    fn session(&self) -> Session {
+        Session::new(&self.file)
     }
 }
 
 #[async_trait]
 impl ApiKeyStore for SqliteApiKeyStore {
     async fn change(&self, change: ApiKeyChange) -> Result<ChangedApiKey, ApiKeyChangeError> {
-        Ok(self.apply(move |connection| apply(connection, &change)).await??)
+        let changed = self.session().change(move |connection| apply(connection, &change)).await;
+        Ok(changed.map_err(StoreFailure::from)??)
     }
 
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
-        self.read(|connection, now| {
-            let keys = rows::read(connection, Select::ChangedSince(i64::MIN), now)?;
+        let list = |connection: &mut SqliteConnection| {
+            let keys = rows::read(connection, Select::ChangedSince(i64::MIN), SystemTime::now())?;
             keys.iter().filter(|key| key.exists()).map(rows::KeyRows::issued).collect()
-        })
-        .await
+        };
+        Ok(self.session().read(list).await?)
     }
 
     async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
-        self.read(uses::read).await
+        Ok(self.session().read(|connection| uses::read(connection, SystemTime::now())).await?)
     }
 
     async fn check_writable(&self) -> Result<(), StoreFailure> {
-        self.apply(|_| Ok(())).await
+        Ok(self.session().change(|_| Ok(())).await?)
     }
 }
 
@@ -155,7 +145,7 @@ fn apply(
         .execute(connection)?;
     rows::write(connection, id, after.as_ref(), version)?;
     if before.is_none() || after.is_none() {
-        uses::delete(connection, id)?;
+        diesel::delete(api_key_uses::table.filter(api_key_uses::api_key_id.eq(id.as_str()))).execute(connection)?;
     }
     Ok(Ok(ChangedApiKey { before, after, at: now }))
 }
@@ -167,12 +157,8 @@ impl KeySource for Session {
     }
 
     async fn changes(&mut self, known: Option<i64>) -> Result<Option<KeyChanges>, String> {
-        let file = self.file.clone();
-        let changes = self.run(move |session| {
-            file.check_in_place()?;
-            session.execute(|connection| Ok(connection.transaction(|connection| read_changes(connection, known))?))
-        });
-        changes.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+        let changes = self.read(move |connection| read_changes(connection, known)).await;
+        changes.map_err(|error| error.to_string())
     }
 }
 

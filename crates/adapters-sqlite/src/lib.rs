@@ -4,30 +4,35 @@
 //! pets; each worker has a [`SqlitePetRepository`] of its own. [`SqliteApiKeyStore`] changes API keys, and starts their
 //! directory.
 //!
-//! `storage` shows every request. `access` is the way from asynchronous code to the file. Each other module solves one
+//! `storage` shows every request. `session` is the way from asynchronous code to the file. Each other module solves one
 //! problem and says at its top which invariant it holds and which test proves that: `file` (opening, checks, identity),
-//! `schema` (migrations), `reads`, `creates`, `bulk` (copies, backups) and `keys`. `diagnosis` is for `animal-store
+//! `schema` (migrations), `reads`, `creates`, `bulk` (copies), `backup` and `keys`. `diagnosis` is for `animal-store
 //! doctor`. A new member of a pet touches a migration and `tables.rs`, and `pet_row.rs`.
 
 #![warn(clippy::future_not_send)]
 
-mod access;
+mod backup;
 mod batch;
 mod bulk;
 mod creates;
 mod diagnosis;
+mod error;
 mod file;
+mod idempotency;
 mod keys;
 mod metrics;
 mod pet_row;
 mod reads;
 mod schema;
+mod session;
 mod storage;
 mod tables;
 mod values;
 
-pub use bulk::{BackupError, NewBackup, SqliteBulkStorage, SqliteSnapshot};
+pub use backup::NewBackup;
+pub use bulk::SqliteBulkStorage;
 pub use diagnosis::diagnose;
-pub use file::{SqliteFile, SqliteFileError};
+pub use error::SqliteFileError;
+pub use file::{FileUse, SqliteFile};
 pub use keys::SqliteApiKeyStore;
 pub use storage::{SqlitePetRepository, SqliteSettings, SqliteStorage};

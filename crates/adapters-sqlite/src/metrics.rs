@@ -30,29 +30,25 @@ impl Metrics {
         let help = "Requests that had no response within storage.sqlite.timeout";
         let timeouts = counters(registry, "timeouts", help, "kind", ["get", "list", "create"]);
         let [get_timeouts, list_timeouts, create_timeouts] = timeouts;
-        let mut histogram = |name, help, histogram: Histogram| {
-            registry.register(name, help, histogram.clone());
-            histogram
-        };
+        let (batch_size, commit_duration) = (batch_sizes(), seconds());
+        registry.register("batch_requests", "Creates in a transaction", batch_size.clone());
+        registry.register("commit_duration_seconds", "Time of a commit of creates", commit_duration.clone());
+        let commits = counter(registry, "commits", "Transactions of creates that were committed");
+        let help = "Creates that SQLite did not confirm: the pet may have been added";
+        let unknown_outcomes = counter(registry, "unknown_outcomes", help);
+        let help = "Expired idempotency keys that this instance deleted";
+        let swept_keys = counter(registry, "swept_idempotency_keys", help);
         Self {
             reads,
             creates,
             get_timeouts,
             list_timeouts,
             create_timeouts,
-            batch_size: histogram("batch_requests", "Creates in a transaction", batch_sizes()),
-            commit_duration: histogram("commit_duration_seconds", "Time of a commit of creates", seconds()),
-            commits: counter(registry, "commits", "Transactions of creates that were committed"),
-            unknown_outcomes: counter(
-                registry,
-                "unknown_outcomes",
-                "Creates that SQLite did not confirm: the pet may have been added",
-            ),
-            swept_keys: counter(
-                registry,
-                "swept_idempotency_keys",
-                "Expired idempotency keys that this instance deleted",
-            ),
+            commits,
+            batch_size,
+            commit_duration,
+            unknown_outcomes,
+            swept_keys,
         }
     }
 }

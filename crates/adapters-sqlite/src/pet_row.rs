@@ -11,7 +11,7 @@ use diesel::{
     sqlite::{Sqlite, SqliteValue},
 };
 
-use crate::{access::corrupt, tables::pets};
+use crate::{error::corrupt, tables::pets};
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = pets, check_for_backend(Sqlite))]

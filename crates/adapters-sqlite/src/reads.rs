@@ -10,15 +10,14 @@
 //!
 //! **Proof.** `tests/sqlite/reads.rs`.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use animal_store_adapter_kit::queue::{Pending, Request, Sender, Taker, queue};
 use animal_store_app::{ports::StoreFailure, status_number};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use diesel::{SqliteConnection, connection::SimpleConnection, prelude::*};
-use prometheus_client::metrics::counter::Counter;
 
-use crate::{access::Session, pet_row::PetRow, storage::Shared, tables::pets};
+use crate::{pet_row::PetRow, session::Session, storage::Shared, tables::pets};
 
 /// Number of batches of a worker that are executed at the same time.
 const DISPATCHERS: usize = 2;
@@ -26,22 +25,8 @@ const DISPATCHERS: usize = 2;
 /// Greatest number of rows that a batch reads.
 const MAX_ROWS: usize = 500;
 
-/// The reads of one worker.
-pub(crate) struct Reads {
-    pub(crate) shared: Arc<Shared>,
-    /// Created by the first read, on the runtime of the worker. When it is dropped, the dispatchers end.
-    queue: OnceLock<Sender<Read>>,
-}
-
-/// Executes batches.
-struct Dispatcher {
-    session: Session,
-    taker: Taker<Read>,
-    /// Dropped after the connection.
-    shared: Arc<Shared>,
-}
-
-enum Read {
+/// A read of a worker.
+pub(crate) enum Read {
     Find(PetId),
     List { status: Option<PetStatus>, after: Option<PetId>, limit: usize },
 }
@@ -59,73 +44,49 @@ impl Request for Read {
     }
 }
 
-impl Reads {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
-        Self { shared: Arc::clone(shared), queue: OnceLock::new() }
+/// Starts the dispatchers of a worker, on the current runtime. They end after the sender is dropped.
+pub(crate) fn start(shared: &Arc<Shared>) -> Sender<Read> {
+    let (sender, taker) = queue(shared.settings.max_waiting_reads, shared.metrics.reads.clone());
+    for _ in 0..DISPATCHERS {
+        tokio::spawn(dispatch(Arc::clone(shared), taker.clone()));
     }
-
-    pub(crate) async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
-        Ok(self.send(Read::Find(id), &self.shared.metrics.get_timeouts).await?.pop())
-    }
-
-    pub(crate) async fn list(&self, status: Option<PetStatus>, after: Option<PetId>, limit: usize) -> Rows {
-        self.send(Read::List { status, after, limit }, &self.shared.metrics.list_timeouts).await
-    }
-
-    async fn send(&self, read: Read, timeouts: &Counter) -> Rows {
-        let queue = self.queue.get_or_init(|| self.start());
-        let sent = queue.send(read, self.shared.settings.timeout, None).await;
-        if matches!(sent, Err(StoreFailure::Timeout)) {
-            timeouts.inc();
-        }
-        sent?
-    }
-
-    fn start(&self) -> Sender<Read> {
-        let shared = &self.shared;
-        let (sender, taker) = queue(shared.settings.max_waiting_reads, shared.metrics.reads.clone());
-        for _ in 0..DISPATCHERS {
-            let (session, taker, shared) = (Session::new(&shared.file), taker.clone(), Arc::clone(shared));
-            tokio::spawn(Dispatcher { session, taker, shared }.run());
-        }
-        sender
-    }
+    sender
 }
 
-impl Dispatcher {
-    async fn run(mut self) {
-        while self.taker.ready().await {
-            let mut batch = self.taker.take(MAX_ROWS);
-            let size = batch.len();
-            for pending in &mut batch {
-                pending.sent(size, &self.shared.metrics.reads);
-            }
-            // A panic drops the batch, which fails its reads.
-            let Ok(executed) = self.session.run(|session| execute_all(session, batch)).await else { continue };
-            for (pending, rows) in executed {
-                pending.respond(|_| rows);
-            }
+/// Executes batches.
+async fn dispatch(shared: Arc<Shared>, taker: Taker<Read>) {
+    // Closed before the end of the storage.
+    let session = Session::new(&shared.file);
+    while taker.ready().await {
+        let mut batch = taker.take(MAX_ROWS);
+        let size = batch.len();
+        for pending in &mut batch {
+            pending.sent(size, &shared.metrics.reads);
+        }
+        // A panic drops the batch, which fails its reads.
+        let Ok(executed) = session.run(|session| Ok(execute_all(session, batch))).await else { continue };
+        for (pending, rows) in executed {
+            pending.respond(|_| rows);
         }
     }
 }
 
 /// Executes reads in one transaction, which costs less than one for each.
-fn execute_all(session: &mut Session, batch: Vec<Pending<Read>>) -> Vec<(Pending<Read>, Rows)> {
+fn execute_all(session: &Session, batch: Vec<Pending<Read>>) -> Vec<(Pending<Read>, Rows)> {
     let shares_transaction = batch.len() > 1;
-    let control = |session: &mut Session, statement| {
+    let control = |statement| {
         if shares_transaction {
             // After a failure, the next read opens another connection.
             let _ = session.execute(|connection| Ok(connection.batch_execute(statement)?));
         }
     };
-    control(session, "BEGIN");
+    control("BEGIN");
     let execute = |pending: Pending<Read>| {
         let rows = session.execute(|connection| Ok(pending.request.execute(connection)?));
-        let rows = rows.map_err(|error| error.failure(session.file.path()));
-        (pending, rows)
+        (pending, rows.map_err(StoreFailure::from))
     };
     let executed = batch.into_iter().filter(Pending::is_awaited).map(execute).collect();
-    control(session, "COMMIT");
+    control("COMMIT");
     executed
 }
 

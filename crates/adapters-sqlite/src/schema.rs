@@ -10,8 +10,6 @@
 //!
 //! **Proof.** `tests/sqlite/migrations.rs`, and the unit tests below.
 
-use std::path::Path;
-
 use animal_store_adapter_kit::SchemaComparison;
 use diesel::{
     connection::SimpleConnection,
@@ -23,7 +21,7 @@ use diesel::{
 };
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
-use crate::{SqliteFileError, values::number};
+use crate::{error::Problem, values::number};
 
 /// Identifies the files of this program: `anst` in ASCII.
 pub(crate) const APPLICATION_ID: i64 = 0x616e_7374;
@@ -44,27 +42,24 @@ fn compare(connection: &mut SqliteConnection) -> QueryResult<SchemaComparison> {
 }
 
 /// Returns the comparison if this program works with the schema after the pending migrations.
-pub(crate) fn check(path: &Path, connection: &mut SqliteConnection) -> Result<SchemaComparison, SqliteFileError> {
-    let compared = compare(connection).map_err(|error| SqliteFileError::of(path, &error))?;
-    let path = path.to_owned();
+pub(crate) fn check(connection: &mut SqliteConnection) -> Result<SchemaComparison, Problem> {
+    let compared = compare(connection)?;
     if compared.is_older_layout {
-        return Err(SqliteFileError::OlderLayout(path));
+        return Err(Problem::OlderLayout);
     }
     if !compared.contracted.is_empty() {
-        return Err(SqliteFileError::Newer(path, compared.contracted));
+        return Err(Problem::Newer(compared.contracted));
     }
     Ok(compared)
 }
 
 /// Runs the pending migrations, one process at a time, and returns their versions.
-pub(crate) fn migrate(path: &Path, connection: &mut SqliteConnection) -> Result<Vec<String>, SqliteFileError> {
-    if check(path, connection)?.pending.is_empty() {
-        return Ok(Vec::new());
-    }
-    run(connection, MIGRATIONS).map_err(|error| match SqliteFileError::of(path, &error) {
+pub(crate) fn migrate(connection: &mut SqliteConnection) -> Result<Vec<String>, Problem> {
+    check(connection)?;
+    run(connection, MIGRATIONS).map_err(|error| match Problem::of_message(&error) {
         // A full disk, for example, is not a failure of the migration itself.
-        SqliteFileError::Unavailable(path, reason) => SqliteFileError::Migration(path, reason),
-        error => error,
+        Problem::Unavailable(reason) => Problem::Migration(reason),
+        problem => problem,
     })
 }
 

@@ -1,23 +1,24 @@
 //! The storage of pets: every request of the service, its settings, its start and its probe.
 
 use std::{
-    sync::{Arc, Weak},
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
+use animal_store_adapter_kit::queue::Sender;
 use animal_store_app::ports::{AddPet, AddPetError, AddedPet, NotReady, PetRepository, Readiness, StoreFailure};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
 use diesel::connection::SimpleConnection;
-use prometheus_client::registry::Registry;
+use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use tokio::{task::JoinHandle, time::timeout};
 
 use crate::{
     SqliteFile, SqliteFileError,
-    access::{AccessError, Session, begin},
-    creates::Creates,
+    creates::{self, Create},
     metrics::Metrics,
-    reads::Reads,
+    reads::{self, Read},
+    session::{Session, begin},
     values::number,
 };
 
@@ -49,7 +50,11 @@ impl Default for SqliteSettings {
 pub struct SqliteStorage(Arc<Shared>);
 
 /// Repository of one worker, on whose runtime it reads. The writer of creates is that of the process.
-pub struct SqlitePetRepository(Reads);
+pub struct SqlitePetRepository {
+    shared: Arc<Shared>,
+    /// Created by the first read, on the runtime of the worker. When it is dropped, the dispatchers end.
+    reads: OnceLock<Sender<Read>>,
+}
 
 /// Ready if a pet can be read, a transaction of a create can begin, and the path still names the file. The probe does
 /// not keep the storage from ending.
@@ -61,7 +66,7 @@ pub(crate) struct Shared {
     pub(crate) file: SqliteFile,
     pub(crate) settings: SqliteSettings,
     pub(crate) metrics: Arc<Metrics>,
-    creates: Creates,
+    creates: Sender<Create>,
 }
 
 impl SqliteStorage {
@@ -80,15 +85,15 @@ impl SqliteStorage {
         settings: SqliteSettings,
         registry: &mut Registry,
     ) -> Result<(Self, JoinHandle<()>), SqliteFileError> {
-        file.connect()?;
+        Session::new(file).execute(|_| Ok(()))?;
         let metrics = Arc::new(Metrics::new(registry.sub_registry_with_prefix("sqlite")));
-        let (creates, writer) = Creates::start(file, &settings, &metrics);
+        let (creates, writer) = creates::start(file, &settings, &metrics);
         Ok((Self(Arc::new(Shared { file: file.clone(), settings, metrics, creates })), writer))
     }
 
     /// Returns the repository of one worker.
     pub fn repository(&self) -> SqlitePetRepository {
-        SqlitePetRepository(Reads::new(&self.0))
+        SqlitePetRepository { shared: Arc::clone(&self.0), reads: OnceLock::new() }
     }
 
     /// Returns the probe of reads and creates.
@@ -105,15 +110,35 @@ impl PetRepository for SqlitePetRepository {
         after: Option<PetId>,
         limit: usize,
     ) -> Result<Vec<Pet>, StoreFailure> {
-        self.0.list(status, after, limit).await
+        self.read(Read::List { status, after, limit }, &self.shared.metrics.list_timeouts).await
     }
 
     async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
-        self.0.find(id).await
+        Ok(self.read(Read::Find(id), &self.shared.metrics.get_timeouts).await?.pop())
     }
 
     async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
-        self.0.shared.creates.add(request).await
+        let Shared { creates, settings, metrics, .. } = &*self.shared;
+        // After the timeout, a create whose transaction began waits for the disk only.
+        let sent = creates.send(Create(request), settings.timeout, Some(settings.timeout)).await;
+        let result = sent.unwrap_or_else(|failure| {
+            metrics.create_timeouts.inc_by(matches!(failure, StoreFailure::Timeout).into());
+            Err(failure.into())
+        });
+        if matches!(result, Err(AddPetError::Store(StoreFailure::OutcomeUnknown(_)))) {
+            metrics.unknown_outcomes.inc();
+        }
+        result
+    }
+}
+
+impl SqlitePetRepository {
+    async fn read(&self, read: Read, timeouts: &Counter) -> Result<Vec<Pet>, StoreFailure> {
+        let reads = self.reads.get_or_init(|| reads::start(&self.shared));
+        reads.send(read, self.shared.settings.timeout, None).await.unwrap_or_else(|failure| {
+            timeouts.inc_by(matches!(failure, StoreFailure::Timeout).into());
+            Err(failure)
+        })
     }
 }
 
@@ -121,16 +146,16 @@ impl PetRepository for SqlitePetRepository {
 impl Readiness for SqliteReadiness {
     async fn check(&self) -> Result<(), NotReady> {
         let shared = self.0.upgrade().ok_or_else(|| NotReady("the storage has ended".into()))?;
-        let (mut session, wait) = (Session::new(&shared.file), shared.settings.timeout);
+        let (session, wait) = (Session::new(&shared.file), shared.settings.timeout);
         let check = session.run(move |session| {
             session.execute(|connection| {
                 number(connection, "SELECT count(*) FROM (SELECT * FROM pets LIMIT 1)")?;
                 begin(connection, wait)?;
                 connection.batch_execute("ROLLBACK")?;
-                Ok(shared.file.check_in_place()?)
+                session.file.check_in_place()
             })
         });
         let checked = timeout(wait, check).await.map_err(|error| NotReady(error.into()))?;
-        checked.map_err(AccessError::from).flatten().map_err(|error| NotReady(error.into()))
+        checked.map_err(|error| NotReady(error.into()))
     }
 }

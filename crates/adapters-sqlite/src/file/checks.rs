@@ -13,11 +13,12 @@ use animal_store_adapter_kit::SchemaComparison;
 use diesel::{SqliteConnection, connection::SimpleConnection};
 
 use super::{
-    Access, SqliteFileError,
+    FileUse,
     connection::connect,
     identity::{folder_of, log_paths},
 };
 use crate::{
+    error::Problem,
     schema::{self, APPLICATION_ID},
     values::{number, text},
 };
@@ -26,12 +27,12 @@ use crate::{
 const MODE: u32 = 0o600;
 
 /// Creates an empty file with mode 0600, which SQLite also gives to the files beside it.
-pub(crate) fn create(path: &Path) -> Result<(), SqliteFileError> {
+pub(crate) fn create(path: &Path) -> Result<(), Problem> {
     let file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
     // The umask may have removed permissions of the owner.
     let created = file.and_then(|file| file.set_permissions(Permissions::from_mode(MODE)));
     match created.and_then(|()| File::open(folder_of(&absolute(path)?))?.sync_all()) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(SqliteFileError::of_creation(path, &error)),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error.into()),
         // Another process has just created it, or it is a symbolic link to a missing file.
         _ => Ok(()),
     }
@@ -40,36 +41,39 @@ pub(crate) fn create(path: &Path) -> Result<(), SqliteFileError> {
 /// Checks that the file exists and that this program can use it.
 pub(super) fn connect_checked(
     path: &Path,
-    access: Access,
+    usage: FileUse,
     timeout: Duration,
-) -> Result<(SqliteConnection, SchemaComparison), SqliteFileError> {
+) -> Result<(SqliteConnection, SchemaComparison), Problem> {
     check_exists(path)?;
-    let mut connection = connect(path, access, timeout)?;
-    check_program(path, &mut connection)?;
-    let compared = schema::check(path, &mut connection)?;
+    let mut connection = connect(path, usage, timeout)?;
+    // In this order: another process may run the first migration, which sets the id and creates the tables, meanwhile.
+    let objects = number(&mut connection, "SELECT count(*) FROM sqlite_schema")?;
+    let application_id = number(&mut connection, "PRAGMA application_id")?;
+    if application_id != APPLICATION_ID && (application_id, objects) != (0, 0) {
+        return Err(Problem::OtherProgram);
+    }
+    let compared = schema::check(&mut connection)?;
     Ok((connection, compared))
 }
 
 /// Distinguishes a file that was never there from one that was moved away from its log, or replaced beside it. SQLite
 /// removes a log beside an empty file, writes a log into any other file, and ignores a log beside a link.
-pub(super) fn check_exists(path: &Path) -> Result<(), SqliteFileError> {
+pub(super) fn check_exists(path: &Path) -> Result<(), Problem> {
     let mut logs = log_paths(path);
     let log = logs.pop().expect("it has that of the path");
     // Before the file: a first start writes the log after the file.
     let size = log.metadata().map(|log| log.len());
     let is_missing = |error: &io::Error| error.kind() == ErrorKind::NotFound;
     let lost = match (path.metadata(), size) {
-        (Ok(file), _) if file.is_dir() => return Err(SqliteFileError::IsFolder(path.to_owned())),
+        (Ok(file), _) if file.is_dir() => return Err(Problem::IsFolder),
         (Ok(file), Ok(1..)) if file.len() == 0 || !has_log(path).unwrap_or(true) => Some(log),
         // If the log is empty, it is that of a process that still has the file open.
         (Err(error), Ok(_)) if is_missing(&error) => Some(log),
-        (Err(error), Err(_)) if is_missing(&error) && folder_of(path).is_dir() => {
-            return Err(SqliteFileError::Missing(path.to_owned()));
-        }
-        (Err(error), Err(_)) if is_missing(&error) => return Err(SqliteFileError::NoFolder(path.to_owned())),
+        (Err(error), Err(_)) if is_missing(&error) && folder_of(path).is_dir() => return Err(Problem::Missing),
+        (Err(error), Err(_)) if is_missing(&error) => return Err(Problem::NoFolder),
         _ => logs.into_iter().find(|log| log.metadata().is_ok_and(|log| log.len() > 0)),
     };
-    lost.map_or(Ok(()), |log| Err(SqliteFileError::Lost(path.to_owned(), log)))
+    lost.map_or(Ok(()), |log| Err(Problem::Lost(log)))
 }
 
 /// Whether the format of the file is the one with a log (<https://sqlite.org/fileformat.html>, offset 18); a backup has
@@ -81,24 +85,12 @@ fn has_log(path: &Path) -> io::Result<bool> {
     Ok(versions == [2, 2])
 }
 
-fn check_program(path: &Path, connection: &mut SqliteConnection) -> Result<(), SqliteFileError> {
-    let mut query = |query| number(connection, query).map_err(|error| SqliteFileError::of(path, &error));
-    // In this order: another process may run the first migration, which sets the id and creates the tables, meanwhile.
-    let (objects, application_id) = (query("SELECT count(*) FROM sqlite_schema")?, query("PRAGMA application_id")?);
-    if application_id == APPLICATION_ID || (application_id, objects) == (0, 0) {
-        Ok(())
-    } else {
-        Err(SqliteFileError::OtherProgram(path.to_owned()))
-    }
-}
-
 /// Switches the file to a log, and opens the log. Fails if another process keeps its lock, or without a permission.
-pub(super) fn connect_to_write(path: &Path, timeout: Duration) -> Result<SqliteConnection, SqliteFileError> {
-    let mut connection = connect(path, Access::Write, timeout)?;
-    let kept = text(&mut connection, "PRAGMA journal_mode = WAL");
+pub(super) fn connect_to_write(path: &Path, timeout: Duration) -> Result<SqliteConnection, Problem> {
+    let mut connection = connect(path, FileUse::Write, timeout)?;
+    text(&mut connection, "PRAGMA journal_mode = WAL")?;
     // BEGIN IMMEDIATE alone succeeds without a permission to write.
     let write = format!("BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID}; ROLLBACK;");
-    let writable = kept.and_then(|_| connection.batch_execute(&write));
-    writable.map_err(|error| SqliteFileError::of(path, &error))?;
+    connection.batch_execute(&write)?;
     Ok(connection)
 }

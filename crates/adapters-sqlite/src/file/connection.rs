@@ -4,10 +4,11 @@ use std::{
     time::Duration,
 };
 
-use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
+use diesel::{Connection, QueryResult, SqliteConnection, connection::SimpleConnection};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
-use super::{Access, SqliteFileError};
+use super::FileUse;
+use crate::error::Problem;
 
 /// Size to which SQLite shortens the log after a checkpoint, in bytes. A burst of creates may leave a larger one.
 const LOG_SIZE_LIMIT: u32 = 64 << 20;
@@ -17,41 +18,29 @@ const LOG_SIZE_LIMIT: u32 = 64 << 20;
 const CACHE_SIZE: u32 = 2 << 10;
 
 /// Every byte that could have a meaning in a URI.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/');
 
 /// Opens a connection to an existing file, without reading it.
-pub(super) fn establish(path: &Path, access: Access) -> Result<SqliteConnection, SqliteFileError> {
-    let absolute = absolute(path).map_err(|error| SqliteFileError::of(path, &error))?;
-    let mode = match access {
-        Access::Read => "ro",
-        // Not `rwc`: SQLite never creates the file.
-        Access::Write | Access::Migrate => "rw",
-    };
+pub(super) fn establish(path: &Path, usage: FileUse) -> Result<SqliteConnection, Problem> {
+    // Not `rwc`: SQLite never creates the file.
+    let mode = if usage == FileUse::Read { "ro" } else { "rw" };
+    let absolute = absolute(path)?;
     let url = format!("file:{}?mode={mode}", percent_encode(absolute.as_os_str().as_bytes(), ENCODED));
-    SqliteConnection::establish(&url).map_err(|error| SqliteFileError::of(path, &error))
+    SqliteConnection::establish(&url).map_err(|error| Problem::of_message(&error))
 }
 
 /// Applies the settings: a commit of the connection is on the disk when it ends. This reads the file.
-pub(super) fn configure(
-    path: &Path,
-    connection: &mut SqliteConnection,
-    timeout: Duration,
-) -> Result<(), SqliteFileError> {
-    let settings = format!(
+pub(super) fn configure(connection: &mut SqliteConnection, timeout: Duration) -> QueryResult<()> {
+    connection.batch_execute(&format!(
         "PRAGMA busy_timeout = {}; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
          PRAGMA journal_size_limit = {LOG_SIZE_LIMIT}; PRAGMA cache_size = -{CACHE_SIZE};",
         timeout.as_millis()
-    );
-    connection.batch_execute(&settings).map_err(|error| SqliteFileError::of(path, &error))
+    ))
 }
 
-/// Opens a connection to an existing file that no other part of this program uses.
-pub(crate) fn connect_once(path: &Path) -> Result<SqliteConnection, SqliteFileError> {
-    connect(path, Access::Write, Duration::ZERO)
-}
-
-pub(super) fn connect(path: &Path, access: Access, timeout: Duration) -> Result<SqliteConnection, SqliteFileError> {
-    let mut connection = establish(path, access)?;
-    configure(path, &mut connection, timeout)?;
+/// Opens a connection to an existing file, whether it is the one of a [`SqliteFile`](super::SqliteFile) or not.
+pub(crate) fn connect(path: &Path, usage: FileUse, timeout: Duration) -> Result<SqliteConnection, Problem> {
+    let mut connection = establish(path, usage)?;
+    configure(&mut connection, timeout)?;
     Ok(connection)
 }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::Access;
+use super::FileUse;
 
 /// Greatest number of symbolic links that Linux follows.
 const MAX_LINKS: usize = 40;
@@ -15,24 +15,16 @@ const MAX_LINKS: usize = 40;
 /// open. Neither is opened here: a process that closes a file loses all its locks of it, also those of SQLite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
-    file: (u64, u64),
+    pub(super) file: (u64, u64),
     log: Option<(u64, u64)>,
 }
 
 impl Identity {
     /// Returns the identity of the file that the path names now.
-    pub(super) fn of(path: &Path, access: Access) -> io::Result<Self> {
+    pub(super) fn of(path: &Path, usage: FileUse) -> io::Result<Self> {
         let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
-        let log = match access {
-            Access::Read => None,
-            Access::Write | Access::Migrate => log_path(path).metadata().ok().map(identity),
-        };
-        Ok(Self { file: identity(path.metadata()?), log })
-    }
-
-    /// Whether the log alone may differ.
-    pub(super) fn has_file_of(&self, other: &Self) -> bool {
-        self.file == other.file
+        let log = if usage == FileUse::Read { None } else { log_path(path).metadata().ok() };
+        Ok(Self { file: identity(path.metadata()?), log: log.map(identity) })
     }
 }
 

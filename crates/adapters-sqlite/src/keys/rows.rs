@@ -7,7 +7,7 @@ use animal_store_app::{ApiKey, ApiKeyDigest, ApiKeyId, IssuedApiKey, IssuedToken
 use diesel::prelude::*;
 
 use crate::{
-    access::corrupt,
+    error::corrupt,
     tables::{api_key_state, api_key_tokens, api_keys},
     values::{from_milliseconds, milliseconds},
 };

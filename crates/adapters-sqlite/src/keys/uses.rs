@@ -16,7 +16,6 @@ use diesel::{
 
 use super::SqliteApiKeyStore;
 use crate::{
-    access::Session,
     tables::{api_key_state, api_key_tokens, api_key_uses},
     values::{from_milliseconds, milliseconds},
 };
@@ -29,7 +28,7 @@ impl UseStore for SqliteApiKeyStore {
 
     async fn write(&self, uses: &PendingUses, now: u64) -> Result<(), String> {
         let uses = uses.clone();
-        let written = Session::new(&self.file).change(move |connection| write(connection, &uses, now)).await;
+        let written = self.session().change(move |connection| write(connection, &uses, now)).await;
         written.map_err(|error| error.to_string())
     }
 }
@@ -50,12 +49,6 @@ fn write(connection: &mut SqliteConnection, uses: &PendingUses, now: u64) -> Que
         }
     }
     Ok(())
-}
-
-/// Deletes the uses of a key.
-pub(super) fn delete(connection: &mut SqliteConnection, id: &ApiKeyId) -> QueryResult<()> {
-    let uses = api_key_uses::table.filter(api_key_uses::api_key_id.eq(id.as_str()));
-    diesel::delete(uses).execute(connection).map(drop)
 }
 
 /// Reads the uses of the keys that have a token that is valid at this time.

@@ -2,7 +2,9 @@
 
 use std::{fs, time::Duration};
 
-use animal_store_adapters_sqlite::{BackupError, NewBackup, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile};
+use animal_store_adapters_sqlite::{
+    FileUse, NewBackup, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteFileError,
+};
 use animal_store_app::{
     ports::{ApiKeyStore, BulkStorage, StoreFailure, StoredPet},
     test_support::{api_key, stored_pets},
@@ -18,7 +20,7 @@ use crate::{
 fn new_storage() -> (SqliteBulkStorage, SqliteFile, TempDir) {
     let folder = TempDir::new().expect("a folder");
     let file = open(&folder.path().join("store.db"));
-    (SqliteBulkStorage::new(file.clone()), file, folder)
+    (SqliteBulkStorage::new(&file), file, folder)
 }
 
 async fn all(storage: &SqliteBulkStorage) -> Vec<StoredPet> {
@@ -28,8 +30,8 @@ async fn all(storage: &SqliteBulkStorage) -> Vec<StoredPet> {
 #[tokio::test]
 async fn after_a_batch_that_got_no_write_lock_the_next_one_is_added() {
     let (_, file, _folder) = new_storage();
-    let file = SqliteFile::open(file.path(), Duration::from_millis(100)).expect("a file");
-    let storage = SqliteBulkStorage::new(file.clone());
+    let file = SqliteFile::open(file.path(), FileUse::Write, Duration::from_millis(100)).expect("a file");
+    let storage = SqliteBulkStorage::new(&file);
     let other = lock(file.path());
     let error = storage.add_pets(stored_pets([1])).await.expect_err("locked");
     assert!(matches!(error, StoreFailure::Unavailable(_)), "{error:?}");
@@ -54,7 +56,7 @@ async fn an_invalid_row_is_reported_with_its_id() {
 }
 
 /// Makes a backup of a file that is in use, in a folder of its own.
-async fn back_up(file: SqliteFile) -> (TempDir, Result<(), BackupError>) {
+async fn back_up(file: SqliteFile) -> (TempDir, Result<(), SqliteFileError>) {
     let folder = TempDir::new().expect("a folder");
     let backup = NewBackup::create(&folder.path().join("backup.db")).expect("a backup");
     backup.vacuum_from(file).await.expect("written");
@@ -67,7 +69,7 @@ async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
     storage.add_pets(stored_pets([1, 7])).await.expect("added");
     let keys = SqliteApiKeyStore::new(file.clone());
     assert!(keys.add_first(api_key("key"), new_token("token")).await.expect("add"));
-    let read_only = SqliteFile::open_read_only(file.path(), TIMEOUT).expect("a file");
+    let read_only = SqliteFile::open(file.path(), FileUse::Read, TIMEOUT).expect("a file");
     for file in [file.clone(), read_only] {
         let (folder, finished) = back_up(file).await;
         finished.expect("finished");
@@ -76,8 +78,8 @@ async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
         assert_eq!(mode(&path), 0o600);
         assert_eq!(fs::read(&path).expect("read")[18..20], [1, 1], "the journal mode is not WAL");
 
-        let copy = SqliteFile::open(&path, TIMEOUT).expect("no migration is pending");
-        assert_eq!(all(&SqliteBulkStorage::new(copy.clone())).await, stored_pets([1, 7]));
+        let copy = SqliteFile::open(&path, FileUse::Write, TIMEOUT).expect("no migration is pending");
+        assert_eq!(all(&SqliteBulkStorage::new(&copy)).await, stored_pets([1, 7]));
         let copied = SqliteApiKeyStore::new(copy.clone());
         assert_eq!(copied.list().await.expect("listed"), keys.list().await.expect("listed"));
         assert!(!copied.add_first(api_key("first"), new_token("first")).await.expect("no key"));
@@ -93,14 +95,14 @@ async fn a_backup_can_be_written_as_a_store() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("backup.db");
     let backup = NewBackup::create(&path).expect("a backup");
-    let storage = SqliteBulkStorage::new(open(&backup.path()));
+    let storage = SqliteBulkStorage::new(&open(&backup.path()));
     storage.add_pets(stored_pets([3])).await.expect("added");
     drop(storage);
     backup.finish().expect("finished");
     assert_eq!(files_in(folder.path()), ["backup.db"]);
     assert_eq!(mode(&path), 0o600);
     assert_eq!(fs::read(&path).expect("read")[18..20], [1, 1], "the journal mode is not WAL");
-    assert_eq!(all(&SqliteBulkStorage::new(open(&path))).await, stored_pets([3]));
+    assert_eq!(all(&SqliteBulkStorage::new(&open(&path))).await, stored_pets([3]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -26,7 +26,7 @@ animal_store_app::pet_repository_contract!(repository);
 async fn bulk_storage() -> (BulkAccess, TempDir) {
     let (pets, folder) = repository(Duration::from_hours(24)).await;
     let file = open(&folder.path().join("pets.db"));
-    (BulkAccess { bulk: Arc::new(SqliteBulkStorage::new(file)), pets }, folder)
+    (BulkAccess { bulk: Arc::new(SqliteBulkStorage::new(&file)), pets }, folder)
 }
 
 animal_store_app::bulk_storage_contract!(bulk_storage);

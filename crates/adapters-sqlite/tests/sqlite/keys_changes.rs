@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteFile};
+use animal_store_adapters_sqlite::{FileUse, SqliteApiKeyStore, SqliteFile};
 use animal_store_app::{
     ApiKeyChange, NewToken,
     ports::{ApiKeyChangeError, ApiKeyStore, ApiKeyUse, ApiKeyUses, StoreFailure},
@@ -23,7 +23,9 @@ use crate::{
 async fn a_change_that_gets_no_write_lock_in_time_changes_nothing() {
     let keys = Keys::new();
     keys.add("key", "token").await;
-    let store = SqliteApiKeyStore::new(SqliteFile::open(&keys.path(), Duration::from_millis(100)).expect("a file"));
+    let store = SqliteApiKeyStore::new(
+        SqliteFile::open(&keys.path(), FileUse::Write, Duration::from_millis(100)).expect("a file"),
+    );
     let _other = lock(&keys.path());
     let revoked = store.change(revoke("key")).await;
     let Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(cause))) = revoked else { panic!("{revoked:?}") };

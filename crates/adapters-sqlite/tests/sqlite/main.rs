@@ -12,6 +12,7 @@ mod keys_revocations;
 mod keys_support;
 mod keys_uses;
 mod kills;
+mod lost;
 mod migrations;
 mod moved;
 mod outcomes;

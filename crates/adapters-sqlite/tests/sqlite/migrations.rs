@@ -2,13 +2,15 @@
 
 use std::{fs, path::PathBuf, thread};
 
-use animal_store_adapters_sqlite::{SqliteFile, SqliteFileError};
+use animal_store_adapters_sqlite::{FileUse, SqliteFile, SqliteFileError};
 use tempfile::TempDir;
 
 use crate::{
     sql,
     store::{TIMEOUT, files_in, open, open_in_each_way},
 };
+
+const NEWER: &str = "a newer program has made changes that this one cannot work with";
 
 /// A closed file.
 fn closed_file() -> (TempDir, PathBuf) {
@@ -26,7 +28,7 @@ fn concurrent_first_starts_run_each_migration_once() {
         let starts: Vec<_> = (0..4)
             .map(|_| {
                 let path = path.clone();
-                thread::spawn(move || SqliteFile::create_or_migrate(&path, TIMEOUT))
+                thread::spawn(move || SqliteFile::open(&path, FileUse::Create, TIMEOUT))
             })
             .collect();
         // Each keeps the file open until all have opened it.
@@ -41,22 +43,22 @@ fn pending_migrations_are_named_and_run_by_migrate_only() {
     let (_folder, path) = closed_file();
     fs::write(&path, "").expect("written");
     assert_eq!(SqliteFile::pending(&path).expect("an empty file"), ["0001expand"]);
-    assert_pending(SqliteFile::open_read_only(&path, TIMEOUT));
+    assert_pending(SqliteFile::open(&path, FileUse::Read, TIMEOUT));
     assert_eq!(fs::read(&path).expect("read"), b"");
-    let (file, migrations) = SqliteFile::migrate(&path, TIMEOUT).expect("migrated");
-    assert_eq!(migrations, ["0001expand"]);
+    assert_eq!(SqliteFile::migrate(&path, TIMEOUT).expect("migrated"), ["0001expand"]);
     assert_eq!(SqliteFile::pending(&path).expect("read"), [""; 0]);
-    drop(file);
-    assert_eq!(SqliteFile::migrate(&path, TIMEOUT).expect("opened").1, [""; 0]);
+    assert_eq!(SqliteFile::migrate(&path, TIMEOUT).expect("opened"), [""; 0]);
     sql::execute(&path, "UPDATE __diesel_schema_migrations SET version = '9998expand'");
-    assert_pending(SqliteFile::open(&path, TIMEOUT));
+    assert_pending(SqliteFile::open(&path, FileUse::Write, TIMEOUT));
 }
 
 #[track_caller]
 fn assert_pending(opened: Result<SqliteFile, SqliteFileError>) {
     let error = opened.expect_err("pending");
-    assert!(matches!(error, SqliteFileError::Pending(..)), "{error}");
-    assert!(error.to_string().contains("0001expand; run animal-store migrate"), "{error}");
+    assert!(
+        error.to_string().contains("these migrations are pending: 0001expand; run animal-store migrate"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -69,13 +71,13 @@ fn an_expansion_by_a_newer_program_is_accepted_and_another_change_is_not() {
         sql::execute(&path, &statement);
         for opened in open_in_each_way(&path) {
             let error = opened.expect_err("newer");
-            assert!(matches!(&error, SqliteFileError::Newer(_, migrations) if migrations == &[name]), "{error}");
+            assert!(error.to_string().contains(&format!("{NEWER}: {name};")), "{error}");
         }
     }
     sql::execute(&path, "DELETE FROM __diesel_schema_migrations WHERE version LIKE '0001%'");
     for opened in open_in_each_way(&path) {
         let error = opened.expect_err("newer");
-        assert!(matches!(error, SqliteFileError::Newer(..)), "a pending migration is not run: {error}");
+        assert!(error.to_string().contains(NEWER), "a pending migration is not run: {error}");
     }
 }
 
@@ -88,7 +90,7 @@ fn a_file_of_an_older_layout_is_refused_and_not_changed() {
     let content = fs::read(&path).expect("read");
     for opened in open_in_each_way(&path) {
         let error = opened.expect_err("older");
-        assert!(matches!(error, SqliteFileError::OlderLayout(..)), "{error}");
+        assert!(error.to_string().contains("a program from before version 0.1.0 made this file"), "{error}");
         assert!(error.to_string().contains("pets export"), "{error}");
         assert!(fs::read(&path).expect("read") == content);
         assert_eq!(files_in(folder.path()), ["pets.db"]);

@@ -2,13 +2,12 @@
 
 use std::{
     fs,
-    os::unix::fs::{MetadataExt, symlink},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord};
-use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteBulkStorage, SqliteFileError};
+use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteBulkStorage};
 use animal_store_app::{
     ports::{AddPetError, ApiKeyChangeError, ApiKeyStore, ApiKeyUse, ApiKeyUses, BulkStorage, Readiness, StoreFailure},
     test_support::{api_key, stored_pets},
@@ -18,71 +17,10 @@ use tempfile::TempDir;
 
 use crate::{
     keys_support::{add, find, new_token, revoke},
-    kills::{Adder, assert_stored, killed_file},
+    lost::files,
     sql,
-    store::{self, Store, copy_of_crash, files_in, log_of, metric, open_in_each_way, settings, wait_until},
+    store::{Store, log_of, metric, settings, wait_until},
 };
-
-/// Asserts that each way to open the path fails with such an error, and changes neither the file nor its log.
-#[track_caller]
-fn assert_refused(path: &Path, is_expected: fn(&SqliteFileError) -> bool) {
-    let before = files(path);
-    for opened in open_in_each_way(path) {
-        let error = opened.expect_err("refused");
-        assert!(is_expected(&error), "{error}");
-        assert!(files(path) == before, "the file or the log has changed");
-    }
-}
-
-#[track_caller]
-fn assert_lost(path: &Path) {
-    assert_refused(path, |error| matches!(error, SqliteFileError::Lost(..)));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_kill_a_start_without_the_file_keeps_its_log() {
-    let (folder, path, confirmed) = killed_file();
-    let moved = path.with_extension("moved");
-    fs::rename(&path, &moved).expect("renamed");
-    assert_lost(&path);
-    // An operator may have created it.
-    fs::write(&path, "").expect("written");
-    assert_lost(&path);
-    // A backup has no log.
-    let mut backup = fs::read(&moved).expect("read");
-    backup[18..20].fill(1);
-    fs::write(&path, backup).expect("written");
-    assert_lost(&path);
-    fs::remove_file(&path).expect("removed");
-    symlink(&moved, &path).expect("linked");
-    assert_lost(&path);
-    fs::rename(&moved, &path).expect("renamed");
-    assert_stored(&Store::at(folder, settings()), &confirmed).await;
-}
-
-/// The operator may put the right file back.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_crash_a_start_with_a_wrong_file_keeps_the_log() {
-    let store = Store::new();
-    store.add("Rex").await;
-    sql::execute(&store.path(), "PRAGMA wal_checkpoint(TRUNCATE)");
-    // The page of the next row, and not the first page of the file, is all that the log has.
-    store.add("Tom").await;
-    let (folder, path) = copy_of_crash(&store.path());
-    let right = fs::read(&path).expect("read");
-    let overwrite = |offset: usize| {
-        let mut wrong = right.clone();
-        wrong[offset..offset + 4].fill(7);
-        fs::write(&path, &wrong).expect("written");
-    };
-    // The name of the format, and the id of the program.
-    overwrite(0);
-    assert_refused(&path, |error| matches!(error, SqliteFileError::NotADatabase(..)));
-    overwrite(68);
-    assert_refused(&path, |error| matches!(error, SqliteFileError::OtherProgram(..)));
-    fs::write(&path, right).expect("written");
-    assert_eq!(Store::at(folder, settings()).names().await, ["Rex", "Tom"]);
-}
 
 /// A storage with everything that uses its file.
 struct Service {
@@ -98,7 +36,7 @@ impl Service {
     async fn start() -> Self {
         let store = Store::new();
         let mut metrics = Registry::default();
-        let (bulk, keys) = (SqliteBulkStorage::new(store.file.clone()), SqliteApiKeyStore::new(store.file.clone()));
+        let (bulk, keys) = (SqliteBulkStorage::new(&store.file), SqliteApiKeyStore::new(store.file.clone()));
         assert!(keys.add_first(api_key("key"), new_token("token")).await.expect("add"));
         let directory = keys.start_directory(&mut metrics).0;
         let (uses, _) = ApiKeyUseRecord::start(keys.clone(), 100, Duration::from_millis(10), &mut metrics);
@@ -189,11 +127,6 @@ impl Moved {
     }
 }
 
-/// Returns the names, inodes and contents of a file and its log.
-fn files(path: &Path) -> [Option<(u64, Option<Vec<u8>>)>; 2] {
-    [path, &log_of(path)].map(|path| path.metadata().ok().map(|metadata| (metadata.ino(), fs::read(path).ok())))
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_file_is_not_in_place_nothing_is_added_or_looked_up_and_no_file_is_made() {
     for (name, replace) in REPLACEMENTS {
@@ -253,66 +186,4 @@ async fn a_storage_that_ends_while_its_file_is_not_in_place_loses_nothing() {
         moved.move_back();
         assert_eq!(Store::at(folder, settings()).names().await, ["Rex"], "{name}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_kill_while_the_file_is_moved_nothing_confirmed_is_lost() {
-    let folder = TempDir::new().expect("a folder");
-    let (path, moved) = (folder.path().join("pets.db"), folder.path().join("moved.db"));
-    let mut adder = Adder::start(&path);
-    adder.read(50);
-    fs::rename(&path, &moved).expect("renamed");
-    let refused = adder.read_until_refused();
-    assert!(refused.contains("moved, removed or replaced"), "{refused}");
-    let confirmed = adder.kill();
-    assert!(confirmed.len() >= 50);
-    assert_lost(&path);
-    fs::rename(&moved, &path).expect("renamed");
-    assert_stored(&Store::at(folder, settings()), &confirmed).await;
-}
-
-/// A file in a folder `data`, and symbolic links to it.
-fn linked() -> (TempDir, PathBuf, [PathBuf; 2]) {
-    let folder = TempDir::new().expect("a folder");
-    let [file, link, other] = ["data/pets.db", "link.db", "other.db"].map(|name| folder.path().join(name));
-    fs::create_dir(folder.path().join("data")).expect("created");
-    symlink("data/pets.db", &link).expect("linked");
-    symlink(&link, &other).expect("linked");
-    (folder, file, [link, other])
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_symbolic_link_to_a_file_is_used_like_the_file() {
-    let (folder, file, links) = linked();
-    drop(store::open(&file));
-    for link in links {
-        let store = Store::on(&link, settings());
-        let pet = store.add("Rex").await;
-        assert_eq!(files_in(&folder.path().join("data")), ["pets.db", "pets.db-shm", "pets.db-wal"]);
-        let moved = file.with_extension("moved");
-        fs::rename(&file, &moved).expect("renamed");
-        let error = store.try_add("refused").await.expect_err("moved");
-        assert!(matches!(error, AddPetError::Store(StoreFailure::Unavailable(_))), "{error:?}");
-        store.readiness.check().await.expect_err("moved");
-        fs::rename(&moved, &file).expect("renamed");
-        assert!(store.add("Tom").await.id() > pet.id());
-        store.close().await;
-        assert_eq!(files_in(folder.path()), ["data", "link.db", "other.db"]);
-        assert_eq!(files_in(&folder.path().join("data")), ["pets.db"]);
-    }
-    assert_eq!(Store::on(&file, settings()).count().await, 4);
-}
-
-#[test]
-fn a_symbolic_link_to_a_missing_file_is_an_error_that_creates_nothing() {
-    let (folder, file, [link, other]) = linked();
-    for link in [&link, &other] {
-        assert_refused(link, |error| matches!(error, SqliteFileError::Missing(..)));
-    }
-    fs::write(log_of(&file), "log").expect("written");
-    for link in [&link, &other] {
-        assert_lost(link);
-    }
-    assert_eq!(files_in(folder.path()), ["data", "link.db", "other.db"]);
-    assert_eq!(files_in(&folder.path().join("data")), ["pets.db-wal"]);
 }

@@ -2,9 +2,9 @@
 
 use std::{fs, path::Path};
 
-use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteSnapshot, diagnose};
+use animal_store_adapters_sqlite::{FileUse, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, diagnose};
 use animal_store_app::{
-    ports::{AddPetError, ApiKeyChangeError, ApiKeyStore, BulkStorage, StorageSnapshot, StoreFailure},
+    ports::{AddPetError, ApiKeyChangeError, ApiKeyStore, BulkStorage, StoreFailure},
     test_support::stored_pets,
 };
 
@@ -16,11 +16,11 @@ use crate::{
 
 /// Reads a file in every way. Returns the number of pets.
 async fn read(path: &Path) -> usize {
-    let file = SqliteFile::open_read_only(path, TIMEOUT).expect("a file");
+    let file = SqliteFile::open(path, FileUse::Read, TIMEOUT).expect("a file");
     let store = Store::over(file.clone(), settings());
     let count = store.count().await;
     store.readiness.check().await.expect("ready");
-    let snapshot = SqliteSnapshot::open(file.clone()).await.expect("a snapshot");
+    let snapshot = SqliteBulkStorage::new(&file).snapshot().await.expect("a snapshot");
     assert_eq!(snapshot.pets(None, usize::MAX).await.expect("pets").len(), count);
     snapshot.idempotency_records(None, 10).await.expect("records");
     SqliteApiKeyStore::new(file).list().await.expect("listed");
@@ -31,13 +31,13 @@ async fn read(path: &Path) -> usize {
 
 /// Tries to change a file that was opened to be read.
 async fn try_to_change(path: &Path) {
-    let file = SqliteFile::open_read_only(path, TIMEOUT).expect("a file");
+    let file = SqliteFile::open(path, FileUse::Read, TIMEOUT).expect("a file");
     let store = Store::over(file.clone(), settings());
     let added = store.try_add("refused").await;
     assert!(matches!(added, Err(AddPetError::Store(_))), "{added:?}");
     let added = SqliteApiKeyStore::new(file.clone()).change(add("key", "token")).await;
     assert!(matches!(added, Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))), "{added:?}");
-    let bulk = SqliteBulkStorage::new(file);
+    let bulk = SqliteBulkStorage::new(&file);
     let added = bulk.add_pets(stored_pets([1_000_000])).await;
     assert!(matches!(added, Err(StoreFailure::Unavailable(_))), "{added:?}");
     store.close().await;

@@ -8,7 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_adapters_sqlite::{SqliteFile, SqliteFileError, SqlitePetRepository, SqliteSettings, SqliteStorage};
+use animal_store_adapters_sqlite::{
+    FileUse, SqliteFile, SqliteFileError, SqlitePetRepository, SqliteSettings, SqliteStorage,
+};
 use animal_store_app::{
     ports::{AddPet, AddPetError, PetRepository, Readiness},
     test_support::pet_named,
@@ -32,16 +34,16 @@ pub(crate) fn settings() -> SqliteSettings {
 
 /// Opens a file, and creates it if it does not exist.
 pub(crate) fn open(path: &Path) -> SqliteFile {
-    SqliteFile::create_or_migrate(path, TIMEOUT).expect("a file")
+    SqliteFile::open(path, FileUse::Create, TIMEOUT).expect("a file")
 }
 
 /// Every way to open an existing file.
 pub(crate) fn open_in_each_way(path: &Path) -> [Result<(), SqliteFileError>; 5] {
     [
-        SqliteFile::create_or_migrate(path, TIMEOUT).map(drop),
+        SqliteFile::open(path, FileUse::Create, TIMEOUT).map(drop),
+        SqliteFile::open(path, FileUse::Write, TIMEOUT).map(drop),
+        SqliteFile::open(path, FileUse::Read, TIMEOUT).map(drop),
         SqliteFile::migrate(path, TIMEOUT).map(drop),
-        SqliteFile::open(path, TIMEOUT).map(drop),
-        SqliteFile::open_read_only(path, TIMEOUT).map(drop),
         SqliteFile::pending(path).map(drop),
     ]
 }
@@ -102,7 +104,7 @@ impl Store {
 
     /// Uses a file that another storage may use.
     pub(crate) fn on(path: &Path, settings: SqliteSettings) -> Self {
-        Self::over(SqliteFile::create_or_migrate(path, settings.timeout).expect("a file"), settings)
+        Self::over(SqliteFile::open(path, FileUse::Create, settings.timeout).expect("a file"), settings)
     }
 
     pub(crate) fn over(file: SqliteFile, settings: SqliteSettings) -> Self {

@@ -25,7 +25,7 @@ pub(super) fn run(args: &MigrateArgs, storage: StorageConfig, log: &LogConfig) -
     let versions = match storage {
         StorageConfig::Postgres(postgres) => migrate_database(args.dry_run, *postgres)?,
         StorageConfig::Sqlite(SqliteConfig { path, .. }) if args.dry_run => SqliteFile::pending(&path)?,
-        StorageConfig::Sqlite(sqlite) => SqliteFile::migrate(&sqlite.path, sqlite.settings.timeout)?.1,
+        StorageConfig::Sqlite(sqlite) => SqliteFile::migrate(&sqlite.path, sqlite.settings.timeout)?,
         StorageConfig::Memory { .. } => bail!("storage.backend is memory, which has no schema"),
     };
     if versions.is_empty() {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use animal_store_adapters_postgres::{Migrations, PgBulkStorage};
-use animal_store_adapters_sqlite::{SqliteBulkStorage, SqliteFile, SqliteSnapshot};
+use animal_store_adapters_sqlite::{SqliteBulkStorage, SqliteFile};
 use animal_store_app::ports::{ApiKeyStore, BulkStorage, StorageSnapshot};
-use anyhow::{Context, ensure};
+use anyhow::Context;
 
 use super::{
     api_key_store,
@@ -40,7 +40,7 @@ impl CopySource {
             StorageConfig::Sqlite(sqlite) => {
                 let file = shared.open(&sqlite).await?;
                 let has_keys = matches!(keys, KeysConfig::Sqlite(_));
-                (Arc::new(SqliteSnapshot::open(file.clone()).await?), has_keys.then_some(file))
+                (SqliteBulkStorage::new(&file).snapshot().await?.into(), has_keys.then_some(file))
             }
             StorageConfig::Postgres(postgres) => {
                 check_schema(&postgres).await?;
@@ -60,7 +60,7 @@ impl CopyTarget {
         let mut file = SharedFile::new(FileUse::WriteOrCreate);
         let pets: Arc<dyn BulkStorage> = match storage {
             StorageConfig::Memory { .. } => return Err(in_memory()),
-            StorageConfig::Sqlite(sqlite) => Arc::new(SqliteBulkStorage::new(file.open(&sqlite).await?)),
+            StorageConfig::Sqlite(sqlite) => Arc::new(SqliteBulkStorage::new(&file.open(&sqlite).await?)),
             StorageConfig::Postgres(postgres) => {
                 check_schema(&postgres).await?;
                 Arc::new(PgBulkStorage::new(postgres.migrate_endpoint, postgres.settings))
@@ -73,7 +73,5 @@ impl CopyTarget {
 /// Commands run no migrations.
 async fn check_schema(postgres: &PostgresConfig) -> anyhow::Result<()> {
     let migrations = Migrations::new(postgres.migrate_endpoint.clone(), postgres.settings.connect_timeout);
-    let pending = migrations.pending().await.context("the storage cannot be used")?;
-    ensure!(pending.is_empty(), "these migrations are pending: {}; run animal-store migrate", pending.join(", "));
-    Ok(())
+    migrations.check().await.context("the storage cannot be used")
 }

@@ -1,4 +1,4 @@
-use animal_store_adapters_sqlite::{SqliteFile, SqliteFileError};
+use animal_store_adapters_sqlite::{self as sqlite, SqliteFile, SqliteFileError};
 use anyhow::anyhow;
 use prometheus_client::registry::Registry;
 use tokio::task::spawn_blocking;
@@ -34,13 +34,15 @@ impl SharedFile {
             return Ok(file.clone());
         }
         let (path, timeout, usage) = (config.path.clone(), config.settings.timeout, self.usage);
-        let opened = spawn_blocking(move || match usage {
-            FileUse::Read => SqliteFile::open_read_only(&path, timeout),
-            FileUse::WriteOrCreate if path.metadata().map_or(true, |file| file.len() == 0) => {
-                SqliteFile::create_or_migrate(&path, timeout)
-            }
-            FileUse::Write | FileUse::WriteOrCreate => SqliteFile::open(&path, timeout),
-            FileUse::Serve => SqliteFile::create_or_migrate(&path, timeout),
+        let opened = spawn_blocking(move || {
+            let is_new = || path.metadata().map_or(true, |file| file.len() == 0);
+            let usage = match usage {
+                FileUse::Read => sqlite::FileUse::Read,
+                FileUse::WriteOrCreate if is_new() => sqlite::FileUse::Create,
+                FileUse::Write | FileUse::WriteOrCreate => sqlite::FileUse::Write,
+                FileUse::Serve => sqlite::FileUse::Create,
+            };
+            SqliteFile::open(&path, usage, timeout)
         });
         Ok(self.file.insert(opened.await??).clone())
     }
@@ -55,8 +57,8 @@ impl SharedFile {
 
 /// Adds the flag that makes a new store to the error of a missing file.
 pub(crate) fn suggest_create(error: anyhow::Error) -> anyhow::Error {
-    match error.downcast_ref() {
-        Some(SqliteFileError::Missing { .. }) => anyhow!("{error}; to make a new store, add --create"),
+    match error.downcast_ref::<SqliteFileError>() {
+        Some(missing) if missing.is_missing() => anyhow!("{error}; to make a new store, add --create"),
         _ => error,
     }
 }

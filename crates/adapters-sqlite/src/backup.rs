@@ -1,0 +1,78 @@
+//! A backup: a new file that gets its name when it is complete, and that is a store of its own.
+
+use std::{
+    fs::{File, hard_link},
+    path::{Path, PathBuf, absolute},
+    time::Duration,
+};
+
+use diesel::{RunQueryDsl, connection::SimpleConnection, sql_query, sql_types::Text};
+use tempfile::{Builder, TempDir};
+use tokio::task::spawn_blocking;
+
+use crate::{FileUse, SqliteFile, SqliteFileError, error::Problem, file};
+
+/// A backup that is not complete. It is in a temporary folder beside its target, which is removed if this is dropped.
+pub struct NewBackup {
+    target: PathBuf,
+    folder: TempDir,
+}
+
+impl NewBackup {
+    /// Creates the temporary folder.
+    ///
+    /// # Errors
+    /// If the target or its log exists, or if the folder of the target cannot be written.
+    pub fn create(target: &Path) -> Result<Self, SqliteFileError> {
+        let create = || {
+            if target.symlink_metadata().is_ok() || file::log_path(target).exists() {
+                return Err(Problem::Exists);
+            }
+            let target = absolute(target)?;
+            let prefix = format!(".{}.partial-", target.file_name().unwrap_or_default().to_string_lossy());
+            let folder = Builder::new().prefix(&prefix).tempdir_in(target.parent().ok_or(Problem::IsFolder)?)?;
+            Ok(Self { target, folder })
+        };
+        create().map_err(|problem| problem.at(target))
+    }
+
+    /// The file before it is complete. It does not exist yet.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("store.db")
+    }
+
+    /// Writes the committed content of a file, API keys included. Creates go on meanwhile.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or the backup cannot be written.
+    pub async fn vacuum_from(&self, file: SqliteFile) -> Result<(), SqliteFileError> {
+        let path = self.path();
+        let write = move || {
+            file::create(&path)?;
+            let path = path.to_str().ok_or_else(|| Problem::Unavailable("the path is not UTF-8".to_owned()))?;
+            sql_query("VACUUM INTO ?").bind::<Text, _>(path).execute(&mut file.connect()?)?;
+            Ok(())
+        };
+        let written = spawn_blocking(write).await.unwrap_or_else(|panic| Err(Problem::Unavailable(panic.to_string())));
+        written.map_err(|problem| problem.at(&self.target))
+    }
+
+    /// Writes the backup to the disk, as one file, and gives it its name. No connection to it may be open.
+    ///
+    /// # Errors
+    /// If it cannot be written, or if a file with its name exists by now.
+    pub fn finish(self) -> Result<(), SqliteFileError> {
+        let write = || {
+            let path = self.path();
+            let mut connection = file::connect(&path, FileUse::Write, Duration::ZERO)?;
+            // A log would be a second file.
+            connection.batch_execute("PRAGMA journal_mode = DELETE")?;
+            drop(connection);
+            File::open(&path)?.sync_all()?;
+            // Unlike a renaming, this replaces no file.
+            hard_link(&path, &self.target)?;
+            Ok(File::open(self.target.parent().unwrap_or(Path::new("/")))?.sync_all()?)
+        };
+        write().map_err(|problem: Problem| problem.at(&self.target))
+    }
+}

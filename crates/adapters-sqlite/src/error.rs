@@ -1,0 +1,185 @@
+//! Errors of the file. Diesel passes on the messages of SQLite, but not its codes.
+
+use std::{
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+};
+
+use animal_store_app::ports::{Cause, StoreFailure};
+use diesel::result::{DatabaseErrorKind, Error};
+use thiserror::Error;
+
+/// The file cannot be used. The message names it, and says what to do.
+#[derive(Debug, Error)]
+#[error("{path}: {problem}")]
+pub struct SqliteFileError {
+    path: PathBuf,
+    pub(crate) problem: Problem,
+}
+
+/// Why the file cannot be used, or a statement failed.
+#[derive(Debug, Error)]
+pub(crate) enum Problem {
+    #[error("the file does not exist: check storage.sqlite.path and the working directory")]
+    Missing,
+    /// There is no file, or an empty one, or one without a log, but this log of another one.
+    #[error(
+        "the file of the log {0} is missing, empty or replaced: the last pets may be in the log. Put the file back \
+         beside its log; to use another file, or to make a new one, move the log away first"
+    )]
+    Lost(PathBuf),
+    #[error("the folder does not exist: create it, or change storage.sqlite.path")]
+    NoFolder,
+    #[error(
+        "this user cannot read and write the file and its folder ({0}): run as the owner of the file, and allow this \
+         user to write to the folder, because SQLite keeps its log beside the file"
+    )]
+    NotWritable(String),
+    #[error("this is a folder: add the name of a file to storage.sqlite.path")]
+    IsFolder,
+    #[error("the file is not an SQLite database: change storage.sqlite.path, or restore a backup")]
+    NotADatabase,
+    #[error("the file is an SQLite database of another program: change storage.sqlite.path")]
+    OtherProgram,
+    #[error(
+        "a program from before version 0.1.0 made this file: write its pets with that program (animal-store pets \
+         export --output FILE), and import FILE into a new file with this one (animal-store pets import FILE)"
+    )]
+    OlderLayout,
+    /// This command does not run migrations.
+    #[error("these migrations are pending: {names}; run animal-store migrate", names = .0.join(", "))]
+    Pending(Vec<String>),
+    #[error(
+        "a newer program has made changes that this one cannot work with: {names}; use its release, or restore a \
+         backup",
+        names = .0.join(", ")
+    )]
+    Newer(Vec<String>),
+    #[error(
+        "the schema cannot be brought up to date: {0}. Nothing was changed: examine the file with animal-store \
+         doctor, or use the earlier release"
+    )]
+    Migration(String),
+    #[error("the file is damaged ({0}): restore a backup, or save what can be read with sqlite3 .recover")]
+    Corrupt(String),
+    #[error("another process has locked the file: end it, or try again later")]
+    Locked,
+    /// The path no longer names the file that this process has opened.
+    #[error(
+        "the file or its log was moved, removed or replaced while this process uses it: creates and lookups of API \
+         keys get 503 until it is back. Move it back; to use another file, stop the service, move the log (-wal) \
+         away, and start it again"
+    )]
+    Replaced,
+    #[error("the disk is full: free some space")]
+    Full,
+    #[error("a file with this name, or a log (-wal) beside it, exists")]
+    Exists,
+    #[error("{0}")]
+    InvalidRow(String),
+    #[error("a row with the same key exists")]
+    Duplicate,
+    /// The commit failed. If the log was written and only its synchronization failed, the change can exist after all.
+    #[error("{0}")]
+    Commit(String),
+    #[error("{0}: check the path, the disk and the limits of this process, and try again")]
+    Unavailable(String),
+}
+
+impl Problem {
+    pub(crate) fn at(self, path: &Path) -> SqliteFileError {
+        SqliteFileError { path: path.to_owned(), problem: self }
+    }
+
+    /// Classifies an error by the message of `sqlite3_errstr` that it contains.
+    pub(crate) fn of_message(error: &impl ToString) -> Self {
+        let message = error.to_string();
+        let has = |text| message.contains(text);
+        if has("file is not a database") {
+            Self::NotADatabase
+        } else if has("database disk image is malformed") || has("malformed database schema") {
+            Self::Corrupt(message)
+        } else if has("database is locked") {
+            Self::Locked
+        } else if has("attempt to write a readonly database") || has("unable to open database file") {
+            Self::NotWritable(message)
+        } else if has("database or disk is full") {
+            Self::Full
+        } else {
+            Self::Unavailable(message)
+        }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        match &error {
+            Error::DeserializationError(problem) => match problem.source() {
+                Some(source) => Self::InvalidRow(format!("{problem}: {source}")),
+                None => Self::InvalidRow(problem.to_string()),
+            },
+            Error::DatabaseError(DatabaseErrorKind::UniqueViolation, _) => Self::Duplicate,
+            error => Self::of_message(error),
+        }
+    }
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Self::NotWritable(error.to_string()),
+            ErrorKind::StorageFull => Self::Full,
+            _ => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
+impl SqliteFileError {
+    /// Whether there is no file, and no log of one.
+    pub fn is_missing(&self) -> bool {
+        matches!(self.problem, Problem::Missing)
+    }
+
+    /// Returns what the error means for a port.
+    pub(crate) fn failure(&self) -> StoreFailure {
+        let cause = self.to_string().into();
+        match self.problem {
+            Problem::Commit(_) => StoreFailure::OutcomeUnknown(cause),
+            Problem::InvalidRow(_) | Problem::Corrupt(_) | Problem::NotADatabase => StoreFailure::Corrupt(cause),
+            _ => StoreFailure::Unavailable(cause),
+        }
+    }
+}
+
+impl From<SqliteFileError> for StoreFailure {
+    fn from(error: SqliteFileError) -> Self {
+        error.failure()
+    }
+}
+
+/// Returns the error of an invalid row.
+pub(crate) fn corrupt(problem: impl Into<Cause>) -> Error {
+    Error::DeserializationError(problem.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_of_sqlite_decides_what_a_failure_means() {
+        let failure = |message: &str| Problem::of_message(&message).at(Path::new("pets.db")).failure();
+        let damaged = failure("database disk image is malformed");
+        assert!(matches!(damaged, StoreFailure::Corrupt(_)), "{damaged:?}");
+        for (message, text) in [
+            ("unable to open database file", "pets.db: this user cannot read and write"),
+            ("attempt to write a readonly database", "pets.db: this user cannot read and write"),
+            ("database or disk is full", "pets.db: the disk is full"),
+            ("database is locked", "pets.db: another process has locked"),
+            ("disk I/O error", "pets.db: disk I/O error: check the path"),
+        ] {
+            let StoreFailure::Unavailable(cause) = failure(message) else { panic!("{message}") };
+            assert!(cause.to_string().starts_with(text), "{cause}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The way from asynchronous code to the file.
+//!
+//! **Problem.** Diesel is synchronous, a statement may wait for the disk, and a connection whose statement failed or
+//! panicked may have an open transaction.
+//!
+//! **Invariant.** Statements run on threads for blocking work. A failed connection is replaced. A change is one
+//! transaction that holds the write lock from its beginning, so that nothing it has read can change; a file that was
+//! moved gets no commit.
+//!
+//! **Proof.** `tests/sqlite/moved.rs`, `outcomes.rs`, `reads.rs`; the unit test below.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use diesel::{QueryResult, SqliteConnection, connection::SimpleConnection, prelude::*, result::Error};
+use tokio::task::spawn_blocking;
+
+use crate::{SqliteFile, SqliteFileError, error::Problem};
+
+/// A connection that is opened when it is needed, and replaced after a failure.
+#[derive(Clone)]
+pub(crate) struct Session {
+    /// Closed before the file.
+    connection: Arc<Mutex<Option<SqliteConnection>>>,
+    pub(crate) file: SqliteFile,
+}
+
+impl Session {
+    pub(crate) fn new(file: &SqliteFile) -> Self {
+        Self { connection: Arc::default(), file: file.clone() }
+    }
+
+    /// Runs work on the connection, on the current thread.
+    pub(crate) fn execute<T>(
+        &self,
+        work: impl FnOnce(&mut SqliteConnection) -> Result<T, Problem>,
+    ) -> Result<T, SqliteFileError> {
+        let mut kept = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = kept.take().map_or_else(|| self.file.connect(), Ok);
+        let executed = connection.and_then(|mut connection| {
+            // A panic closes the connection.
+            let result = work(&mut connection)?;
+            *kept = Some(connection);
+            Ok(result)
+        });
+        executed.map_err(|problem| problem.at(self.file.path()))
+    }
+
+    /// Runs work on a thread for blocking work.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, SqliteFileError> + Send + 'static,
+    ) -> Result<T, SqliteFileError> {
+        let session = self.clone();
+        let done = spawn_blocking(move || work(&session)).await;
+        done.unwrap_or_else(|panic| Err(Problem::Unavailable(panic.to_string()).at(self.file.path())))
+    }
+
+    /// Reads one state of the file, if it is in place.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
+    ) -> Result<T, SqliteFileError> {
+        self.run(|session| {
+            session.execute(|connection| {
+                session.file.check_in_place()?;
+                Ok(connection.transaction(work)?)
+            })
+        })
+        .await
+    }
+
+    /// Makes a change in one commit: all of it, or nothing if it fails, because the connection is closed then. It waits
+    /// for the write lock until the timeout.
+    pub(crate) async fn change<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
+    ) -> Result<T, SqliteFileError> {
+        self.run(|session| {
+            session.execute(|connection| {
+                begin(connection, session.file.timeout())?;
+                let result = work(connection)?;
+                commit(&session.file, connection).map(|()| result)
+            })
+        })
+        .await
+    }
+}
+
+/// Takes the write lock. SQLite's own waits grow to 100 ms, and another process may take the lock in each of them. So
+/// each wait lasts 1 ms here.
+pub(crate) fn begin(connection: &mut SqliteConnection, timeout: Duration) -> Result<(), Problem> {
+    let start = Instant::now();
+    connection.batch_execute("PRAGMA busy_timeout = 1")?;
+    loop {
+        match connection.batch_execute("BEGIN IMMEDIATE").map_err(Problem::from) {
+            Err(Problem::Locked) if start.elapsed() < timeout => {}
+            begun => return begun,
+        }
+    }
+}
+
+/// Commits, if the file is in place. A full disk refuses a part of the log before the end of the commit, so nothing is
+/// stored. After another failure, such as one of fsync, the commit may be complete in the log: this process does not
+/// see it, and a process that starts after a crash would.
+pub(crate) fn commit(file: &SqliteFile, connection: &mut SqliteConnection) -> Result<(), Problem> {
+    file.check_in_place()?;
+    connection.batch_execute("COMMIT").map_err(commit_problem)
+}
+
+fn commit_problem(error: Error) -> Problem {
+    let reason = error.to_string();
+    match Problem::from(error) {
+        Problem::Full => Problem::Full,
+        _ => Problem::Commit(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use diesel::result::DatabaseErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn only_a_full_disk_refuses_a_commit_with_a_known_outcome() {
+        for (message, is_known) in [("database or disk is full", true), ("disk I/O error", false)] {
+            let error = Error::DatabaseError(DatabaseErrorKind::Unknown, Box::new(message.to_owned()));
+            assert_eq!(matches!(commit_problem(error), Problem::Full), is_known, "{message}");
+        }
+    }
+}
