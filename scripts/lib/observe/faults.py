@@ -14,8 +14,6 @@ from soak.servers import Postgres, Redis
 SETTINGS = {
     "ANIMAL_STORE_LOG__FILTER": "warn",
     "ANIMAL_STORE_HTTP__MAX_IN_FLIGHT": "64",
-    "ANIMAL_STORE_HTTP__MAX_IN_FLIGHT_PER_KEY": "40",
-    "ANIMAL_STORE_STORAGE__POSTGRES__MAX_WAITING_CREATES": "20",
 }
 LOCK_SECONDS = 1.0  # shorter than the statement timeout
 

@@ -1,5 +1,7 @@
 //! Metrics of connections and of their bytes.
 
+use std::time::Duration;
+
 use animal_store_test_servers::wait_until;
 
 use super::Samples;
@@ -25,7 +27,7 @@ fn connections_are_counted_while_they_are_open_and_when_they_are_accepted() {
 #[test]
 fn connections_that_the_client_or_the_timeout_closes_are_not_refused() {
     // On a busy machine, the start of the head arrives within this time.
-    let app = TestApp::start_with(&[("http.head_timeout", "4s")]);
+    let app = TestApp::start_limited(&[], |limits| limits.head_timeout = Duration::from_secs(4));
     drop(app.connect());
     app.send("GET").response().assert_status(408);
 

@@ -1,5 +1,7 @@
 //! Metrics of requests and of their outcomes.
 
+use std::time::Duration;
+
 use animal_store_test_servers::wait_until;
 
 use super::Samples;
@@ -51,7 +53,7 @@ fn a_response_is_counted_by_operation_method_and_status() {
 #[test]
 fn a_request_that_is_refused_below_the_application_is_counted() {
     // On a busy machine, the other heads arrive within this time.
-    let app = TestApp::start_with(&[("http.head_timeout", "4s")]);
+    let app = TestApp::start_limited(&[], |limits| limits.head_timeout = Duration::from_secs(4));
     let long = "x".repeat(9000);
     for (bytes, status) in [
         ("GET / HTTP/1.1\r\nHost: a b\r\n\r\n".to_owned(), 400),
