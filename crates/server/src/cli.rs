@@ -141,7 +141,7 @@ fn print_config(config: &Config) -> anyhow::Result<()> {
 }
 
 fn print_openapi() -> anyhow::Result<()> {
-    io::stdout().write_all(animal_store_adapters_http::openapi_document().as_bytes())?;
+    io::stdout().write_all(animal_store_adapters_http::OPENAPI_DOCUMENT.as_bytes())?;
     Ok(())
 }
 

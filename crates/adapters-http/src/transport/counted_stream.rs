@@ -11,21 +11,22 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::metrics::WorkerMetrics;
+use crate::metrics::HttpMetrics;
 
 /// Counts a connection of a client from its creation until it is dropped.
-pub(crate) struct OpenConnection(Arc<WorkerMetrics>);
+pub(crate) struct OpenConnection(Arc<HttpMetrics>);
 
 impl OpenConnection {
-    pub(crate) fn new(metrics: Arc<WorkerMetrics>) -> Self {
+    pub(crate) fn new(metrics: Arc<HttpMetrics>) -> Self {
         metrics.connections_accepted.inc();
+        metrics.connections_open.inc();
         Self(metrics)
     }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.0.connections_ended.inc();
+        self.0.connections_open.dec();
     }
 }
 
@@ -82,7 +83,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_bytes_of_each_direction_are_counted_and_passed_on() {
-        let metrics = Arc::<WorkerMetrics>::default();
+        let metrics = Arc::<HttpMetrics>::default();
         let (mut client, server) = duplex(16);
         let mut stream = CountedStream::new(BufWriter::new(server), OpenConnection::new(Arc::clone(&metrics)));
 
