@@ -31,7 +31,7 @@ use prometheus_client::{
         gauge::{ConstGauge, Gauge},
         histogram::Histogram,
     },
-    registry::Registry,
+    registry::{Metric, Registry},
 };
 use tokio::runtime::{Handle, RuntimeMetrics};
 
@@ -75,49 +75,59 @@ pub(crate) struct HttpMetrics {
 impl HttpMetrics {
     /// Registers the metrics. The names and texts are those of `docs/metrics.md`.
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let responses = Family::default();
-        registry.register("requests", "Responses sent by the API listener", responses.clone());
-        let durations: Family<Labels<1>, _, _> = Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS));
+        let durations = Family::<Labels<1>, _, _>::new_with_constructor(|| Histogram::new(DURATION_BUCKETS));
         let help = "Time from the head of a request to its response";
-        registry.register("request_duration_seconds", help, durations.clone());
-        let shed = counters(
+        let durations = registered(registry, "request_duration_seconds", help, durations);
+        let [deprecated] = counters(
             registry,
-            "requests_shed",
-            "Requests refused because of a limit: in_flight, key_share, rate_limit, auth_failures, storage_queue or \
-             key_lookups",
-            "reason",
-            Shed::ALL.map(Shed::as_str),
+            "deprecated_requests",
+            "Authenticated requests for a deprecated operation",
+            "operation",
+            [Operation::GetPet.as_str()],
         );
-        let help = "Authenticated requests for a deprecated operation";
-        let [deprecated] = counters(registry, "deprecated_requests", help, "operation", [Operation::GetPet.as_str()]);
-        let connections_open = Gauge::default();
-        let help = "Open connections of clients, including those that wait for http.max_connections";
-        registry.register("connections_open", help, connections_open.clone());
-        let connections_accepted = Counter::default();
-        registry.register("connections_accepted", "Connections that clients opened", connections_accepted.clone());
-        let help = "Connections closed because of a limit: max_connections or max_unsent_bytes";
-        let limits = ConnectionLimit::ALL.map(ConnectionLimit::as_str);
-        let connections_refused = counters(registry, "connections_refused", help, "reason", limits);
-        let help = "TLS handshakes: complete, failed, timeout, evicted because of http.tls.max_handshakes, or stopped \
-                    by a shutdown";
-        let results = HandshakeResult::ALL.map(HandshakeResult::as_str);
-        let handshakes = counters(registry, "tls_handshakes", help, "result", results);
-        let (received_bytes, sent_bytes) = (Counter::default(), Counter::default());
-        registry.register("received_bytes", "Bytes received from clients", received_bytes.clone());
-        registry.register("sent_bytes", "Bytes sent to clients", sent_bytes.clone());
         let metrics = Self {
-            responses,
+            responses: registered(registry, "requests", "Responses sent by the API listener", Family::default()),
             response_handles: iter::repeat_with(OnceLock::new).take(RequestLabels::COUNT * STATUSES.len()).collect(),
             durations: Operation::ALL
                 .map(|operation| durations.get_or_create_owned(&[("operation", operation.as_str())])),
-            shed,
+            shed: counters(
+                registry,
+                "requests_shed",
+                "Requests refused because of a limit: in_flight, key_share, rate_limit, auth_failures, storage_queue \
+                 or key_lookups",
+                "reason",
+                Shed::ALL.map(Shed::as_str),
+            ),
             deprecated,
-            connections_open,
-            connections_accepted,
-            connections_refused,
-            handshakes,
-            received_bytes,
-            sent_bytes,
+            connections_open: registered(
+                registry,
+                "connections_open",
+                "Open connections of clients, including those that wait for http.max_connections",
+                Gauge::default(),
+            ),
+            connections_accepted: registered(
+                registry,
+                "connections_accepted",
+                "Connections that clients opened",
+                Counter::default(),
+            ),
+            connections_refused: counters(
+                registry,
+                "connections_refused",
+                "Connections closed because of a limit: max_connections or max_unsent_bytes",
+                "reason",
+                ConnectionLimit::ALL.map(ConnectionLimit::as_str),
+            ),
+            handshakes: counters(
+                registry,
+                "tls_handshakes",
+                "TLS handshakes: complete, failed, timeout, evicted because of http.tls.max_handshakes, or stopped by \
+                 a shutdown",
+                "result",
+                HandshakeResult::ALL.map(HandshakeResult::as_str),
+            ),
+            received_bytes: registered(registry, "received_bytes", "Bytes received from clients", Counter::default()),
+            sent_bytes: registered(registry, "sent_bytes", "Bytes sent to clients", Counter::default()),
             workers: Mutex::default(),
         };
         for (labels, status) in RequestLabels::expected() {
@@ -187,6 +197,12 @@ impl Default for HttpMetrics {
     }
 }
 
+/// Registers a metric and returns its handle.
+fn registered<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
 /// Registers a counter for each value of a label, and returns them in this order.
 fn counters<const N: usize>(
     registry: &mut Registry,
@@ -195,8 +211,7 @@ fn counters<const N: usize>(
     label: &'static str,
     values: [&'static str; N],
 ) -> [Counter; N] {
-    let family = Family::<Labels<1>, Counter>::default();
-    registry.register(name, help, family.clone());
+    let family: Family<Labels<1>, Counter> = registered(registry, name, help, Family::default());
     values.map(|value| family.get_or_create_owned(&[(label, value)]))
 }
 

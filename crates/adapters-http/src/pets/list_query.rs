@@ -1,68 +1,28 @@
 //! The query of `listPets`. An invalid parameter is refused, never corrected. An unknown parameter is ignored.
 
-use animal_store_domain::{ListQuery, PageLimit, PageLimitError, PetId, PetStatus};
+use animal_store_domain::{ListQuery, PageLimit, PageLimitError, PetId};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use thiserror::Error;
-use validator::{Validate, ValidationError};
 
-use super::{
-    members::{self, Member},
-    numbers,
-};
+use super::{members, numbers};
 use crate::error::ApiError;
 
-/// The parameters, in the order in which problems are reported.
-const PARAMETERS: [&str; 3] = ["limit", "status", "cursor"];
-
-#[derive(Validate)]
-struct ListPetsRequest<'a> {
-    #[validate(custom(function = "check_limit"))]
-    limit: Member<'a>,
-    #[validate(custom(function = "check_status"))]
-    status: Member<'a>,
-    #[validate(custom(function = "check_cursor"))]
-    cursor: Member<'a>,
-}
-
 pub(crate) fn parse(query: &str) -> Result<ListQuery, ApiError> {
-    let [limit, status, cursor] = members::of_query(query, &PARAMETERS);
-    let request = ListPetsRequest { limit, status, cursor };
-    members::validate(&request, &PARAMETERS).map_err(ApiError::InvalidQuery)?;
-    Ok(request.query().expect("every parameter is valid"))
-}
-
-impl ListPetsRequest<'_> {
-    fn query(&self) -> Result<ListQuery, ValidationError> {
-        let (limit, status) = (parse_limit(&self.limit)?, parse_status(&self.status)?);
-        Ok(ListQuery { limit, status, after: parse_cursor(&self.cursor)? })
+    let [limit, status, cursor] = members::of_query(query, ["limit", "status", "cursor"]);
+    let status = status.optional(|text| text.parse().map(Some));
+    match (limit.optional(parse_limit), status, cursor.optional(decode_cursor)) {
+        (Ok(limit), Ok(status), Ok(after)) => Ok(ListQuery { limit, status, after }),
+        (limit, status, after) => Err(ApiError::InvalidQuery(members::problems([
+            ("limit", limit.as_ref().err()),
+            ("status", status.as_ref().err()),
+            ("cursor", after.as_ref().err()),
+        ]))),
     }
 }
 
-fn check_limit(member: &Member) -> Result<(), ValidationError> {
-    parse_limit(member).map(drop)
-}
-
-fn check_status(member: &Member) -> Result<(), ValidationError> {
-    parse_status(member).map(drop)
-}
-
-fn check_cursor(member: &Member) -> Result<(), ValidationError> {
-    parse_cursor(member).map(drop)
-}
-
-fn parse_limit(member: &Member) -> Result<PageLimit, ValidationError> {
-    member.optional(|text| {
-        let limit = numbers::parse_digits(text).and_then(|limit| u8::try_from(limit).ok()).ok_or(PageLimitError)?;
-        PageLimit::parse(limit)
-    })
-}
-
-fn parse_status(member: &Member) -> Result<Option<PetStatus>, ValidationError> {
-    member.optional(|text| text.parse().map(Some))
-}
-
-fn parse_cursor(member: &Member) -> Result<Option<PetId>, ValidationError> {
-    member.optional(decode_cursor)
+fn parse_limit(text: &str) -> Result<PageLimit, PageLimitError> {
+    let limit = numbers::parse_digits(text).and_then(|limit| u8::try_from(limit).ok()).ok_or(PageLimitError)?;
+    PageLimit::parse(limit)
 }
 
 /// Returns the position of a page in a list: the id before the first pet of the page, as 8 bytes in big-endian order, in
@@ -84,6 +44,7 @@ pub(crate) struct InvalidCursor;
 
 #[cfg(test)]
 mod tests {
+    use animal_store_domain::PetStatus;
     use proptest::{prelude::*, string::string_regex};
 
     use super::*;

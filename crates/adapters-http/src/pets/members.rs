@@ -1,7 +1,7 @@
 //! The members of a body and the parameters of a query, as they were sent.
 //!
-//! serde stops at the first error. Therefore members are read as text, and `validator` calls a function for each of
-//! them, so that one response names every problem.
+//! serde stops at the first error. Therefore members are read as text and parsed one by one, so that one response names
+//! every problem.
 
 use std::{array, borrow::Cow, fmt};
 
@@ -10,7 +10,7 @@ use serde::{
     de::{MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
-use validator::{Validate, ValidationError};
+use validator::ValidationError;
 
 use crate::error::Problems;
 
@@ -55,7 +55,7 @@ impl<'a> Member<'a> {
 }
 
 /// Reads the parameters with these names from a query. Others are ignored.
-pub(super) fn of_query<'a, const N: usize>(query: &'a str, names: &[&str; N]) -> [Member<'a>; N] {
+pub(super) fn of_query<'a, const N: usize>(query: &'a str, names: [&str; N]) -> [Member<'a>; N] {
     let mut members = array::from_fn(|_| Member::Absent);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         if let Some(index) = names.iter().position(|known| *known == name) {
@@ -66,7 +66,7 @@ pub(super) fn of_query<'a, const N: usize>(query: &'a str, names: &[&str; N]) ->
 }
 
 /// Reads the members with these names from a JSON object. Others are ignored.
-pub(super) fn of_object<'a, const N: usize>(json: &'a str, names: &[&str; N]) -> serde_json::Result<[Member<'a>; N]> {
+pub(super) fn of_object<'a, const N: usize>(json: &'a str, names: [&str; N]) -> serde_json::Result<[Member<'a>; N]> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     let members = deserializer.deserialize_map(ObjectVisitor(names))?;
     deserializer.end()?;
@@ -74,7 +74,7 @@ pub(super) fn of_object<'a, const N: usize>(json: &'a str, names: &[&str; N]) ->
 }
 
 /// A visitor for the members with these names.
-struct ObjectVisitor<'n, const N: usize>(&'n [&'n str; N]);
+struct ObjectVisitor<'n, const N: usize>([&'n str; N]);
 
 /// A name without a copy, unless it has escapes.
 #[derive(Deserialize)]
@@ -98,15 +98,13 @@ impl<'de, const N: usize> Visitor<'de> for ObjectVisitor<'_, N> {
     }
 }
 
-/// Checks a request whose fields have these names, and reports its problems in this order.
-pub(super) fn validate(request: &impl Validate, names: &[&str]) -> Result<(), Problems> {
-    let Err(errors) = request.validate() else { return Ok(()) };
-    let errors = errors.field_errors();
+/// Returns the problems of the members with these names, in this order.
+pub(super) fn problems<const N: usize>(members: [(&str, Option<&ValidationError>); N]) -> Problems {
     let mut problems = Problems::default();
-    for name in names {
-        for error in errors.get(*name).copied().into_iter().flatten() {
-            problems.push(name, error.message.as_deref().unwrap_or("is invalid"));
+    for (name, error) in members {
+        if let Some(problem) = error.and_then(|error| error.message.as_deref()) {
+            problems.push(name, problem);
         }
     }
-    Err(problems)
+    problems
 }

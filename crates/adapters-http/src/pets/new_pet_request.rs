@@ -30,10 +30,13 @@ struct NewPetRequest<'a> {
 pub(super) fn parse(json: &[u8], subject: &str) -> Result<NewPet, Problems> {
     let invalid = |problem: &str| Problems::one(format!("{subject} must be {problem}"));
     let text = str::from_utf8(json).map_err(|_| invalid("JSON in UTF-8"))?;
-    let [name, category_id, status] = members::of_object(text, &MEMBERS)
+    let [name, category_id, status] = members::of_object(text, MEMBERS)
         .map_err(|error| invalid(if error.is_data() { "a JSON object" } else { "valid JSON" }))?;
     let request = NewPetRequest { name, categoryId: category_id, status };
-    members::validate(&request, &MEMBERS)?;
+    request.validate().map_err(|errors| {
+        let errors = errors.field_errors();
+        members::problems(MEMBERS.map(|member| (member, errors.get(member).and_then(|errors| errors.first()))))
+    })?;
     Ok(request.new_pet().expect("every member is valid"))
 }
 
