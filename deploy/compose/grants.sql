@@ -1,4 +1,4 @@
--- The user of the instances, with the permissions of docs/operations.md, "Users of PostgreSQL". Runs after each
+-- The user of the instances, with the permissions of docs/operations/postgresql.md, "Users of PostgreSQL". Runs after each
 -- migration; a second run changes nothing.
 \set password `cat /run/secrets/postgres_store_password`
 SELECT 'CREATE ROLE store LOGIN' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'store') \gexec

@@ -39,7 +39,7 @@ pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec
         match inspection.await {
             Ok(finding) => findings.push(finding),
             Err(failure) => {
-                let advice = "see \"Users of Redis\" and \"What happens when Redis …\" in docs/operations.md";
+                let advice = "see \"Users of Redis\" and \"What happens when Redis …\" in docs/operations/redis.md";
                 findings.push(Finding::error(subject, keyspace.describe(&failure), advice));
                 if failure.is_disconnection() || matches!(failure, RedisFailure::Timeout) {
                     break;

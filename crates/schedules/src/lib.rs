@@ -1,4 +1,4 @@
-//! What code needs to run under a scheduler that selects each of its steps: `docs/adr/0039-controlled-schedules.md`.
+//! What code needs to run under a scheduler that selects each of its steps: `docs/adr/0037-checks-that-search.md`.
 //!
 //! The types have the interface of those of std and tokio that they stand for. Each operation is a scheduling point.
 //! Time is modelled: a clock stands still until a timer fires, and each timer fires at a moment that the scheduler

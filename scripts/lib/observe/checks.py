@@ -92,8 +92,8 @@ def alert(prometheus: Prometheus, rule: dict, at: float, anchors: set[str]) -> I
         if not annotations.get(part):
             yield f"alert {name}: no {part}"
     document, _, anchor = annotations.get("runbook_url", "").partition("#")
-    if document != "docs/operations.md" or anchor not in anchors:
-        yield f"alert {name}: docs/operations.md has no heading for its runbook_url"
+    if document != "docs/operations/alerts.md" or anchor not in anchors:
+        yield f"alert {name}: docs/operations/alerts.md has no heading for its runbook_url"
     is_used = any(not UNUSED.fullmatch(metric) for metric, _ in METRIC.findall(rule["query"]))
     if is_used and not any(series.points for series in prometheus.value(as_value(rule["query"]), at)):
         yield f"alert {name}: no data for {rule['query']}"

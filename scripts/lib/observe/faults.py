@@ -1,5 +1,5 @@
 """What happens during the load, so that the metrics of failures move. The service survives it without a restart; what
-clients may get is in docs/operations.md."""
+clients may get is in docs/operations."""
 
 import asyncio
 import time

@@ -123,7 +123,7 @@ def evaluate(
             panels.append((panel, series))
     now = time.time()
     alerts = prometheus.rules()
-    anchors = checks.anchors(REPOSITORY / "docs/operations.md")
+    anchors = checks.anchors(REPOSITORY / "docs/operations/alerts.md")
     for rule in alerts:
         problems += checks.alert(prometheus, rule, now, anchors)
     problems += files(prometheus)

@@ -1,4 +1,4 @@
-//! The address of the client, if the request came through proxies (ADR 0023).
+//! The address of the client, if the request came through proxies (ADR 0028).
 
 use std::net::IpAddr;
 

@@ -4,7 +4,7 @@ use redis::{AsyncConnectionConfig, ErrorKind, PushInfo, RedisError, RedisResult,
 
 use super::endpoint::{CLIENT_NAME, RedisEndpoint};
 
-const SEE_USERS: &str = "docs/operations.md lists the permissions that it needs";
+const SEE_USERS: &str = "docs/operations/redis.md lists the permissions that it needs";
 
 impl RedisEndpoint {
     /// Opens a connection, or returns why it could not be opened. `timeout` bounds opening it, and each response.

@@ -65,7 +65,7 @@ async fn each_missing_permission_is_found() {
     for permission in READER.split(' ') {
         let found = user(&server, permission, "%R~shop:v1:*", &without(READER, permission)).diagnose().await;
         let subject = if permission == "+exists" { "redis.index" } else { "redis.permissions" };
-        assert_finding(&found, subject, Error, "docs/operations.md lists the permissions");
+        assert_finding(&found, subject, Error, "docs/operations/redis.md lists the permissions");
         assert_eq!(found.len(), 6, "{permission} {found:#?}");
     }
 }

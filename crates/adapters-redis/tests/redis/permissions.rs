@@ -147,7 +147,7 @@ async fn a_store_needs_fourteen_permissions_on_its_own_names() {
         let server = RedisServer::start();
         let error = use_store(&user(&server, "writer", "~shop:v1:*", &others)).await.expect_err(left_out);
         let ApiKeyChangeError::Store(StoreFailure::Unavailable(cause)) = error else { panic!("{left_out}: {error:?}") };
-        assert!(cause.to_string().contains("docs/operations.md lists the permissions"), "{left_out}: {cause}");
+        assert!(cause.to_string().contains("docs/operations/redis.md lists the permissions"), "{left_out}: {cause}");
     }
 }
 

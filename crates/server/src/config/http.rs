@@ -13,7 +13,7 @@ use super::{
 keys! {
     LISTEN: new("http.listen", "127.0.0.1:8080",
         "Address of the API: an IP address with a port. Port 0 selects a free port. Not used if systemd passes a \
-         socket; see [operations](operations.md).");
+         socket; see [systemd](operations/run.md#systemd).");
     WORKERS: new("http.workers", "auto", "Number of worker threads. `auto`: one per CPU.");
     MAX_CONNECTIONS: new("http.max_connections", "10000",
         "Maximum number of open connections. Beyond it, the connection that has had no request for the longest time is \

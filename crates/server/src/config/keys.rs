@@ -17,7 +17,7 @@ keys! {
     BACKEND: new("keys.backend", "",
         "Source of the API keys. `sqlite`: the keys in the file `storage.sqlite.path`, which `animal-store keys` \
          administers. `memory`: the tokens of `keys.memory.tokens`. `redis`: the keys in Redis, which `animal-store \
-         keys` administers; see [operations](operations.md). Empty: `memory` if `keys.memory.tokens` is set, otherwise \
+         keys` administers; see [API keys](operations/keys.md). Empty: `memory` if `keys.memory.tokens` is set, otherwise \
          the value of `storage.backend`. With `storage.backend = \"postgres\"`, one of the two has to be set, and \
          `sqlite` is refused: each instance would have a file of its own.");
     TOKENS: secret("keys.memory.tokens",

@@ -8,7 +8,7 @@ use super::{
 keys! {
     ENDPOINT: new("traces.endpoint", "",
         "URL to which traces are sent as OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`; see \
-         [operations](operations.md). Empty: traces are off.");
+         [traces](operations/run.md#traces). Empty: traces are off.");
     SAMPLE_RATIO: new("traces.sample_ratio", "0.01",
         "Share of the requests that are traced, from 0 to 1. A request whose `traceparent` is not sampled is never \
          traced.");

@@ -48,7 +48,7 @@ fn a_healthy_setup_is_a_success() {
     );
     let subjects: Vec<_> = findings.iter().filter_map(|finding| finding["subject"].as_str()).collect();
     assert!(["postgres.durability", "redis.eviction"].iter().all(|name| subjects.contains(name)), "{document}");
-    let documentation = include_str!("../../../../docs/operations.md");
+    let documentation = include_str!("../../../../docs/operations/run.md");
     for subject in subjects {
         assert!(documentation.contains(&format!("`{subject}`")), "{subject}");
     }
@@ -77,7 +77,7 @@ fn a_file_is_examined_beside_a_running_server() {
     let mut running = Program::in_folder(folder.path()).start();
     running.address();
     let exited = doctor();
-    let documentation = include_str!("../../../../docs/operations.md");
+    let documentation = include_str!("../../../../docs/operations/run.md");
     for subject in ["file", "pages", "permissions", "disk"] {
         let subject = format!("sqlite.{subject}");
         assert!(documentation.contains(&format!("`{subject}`")), "{subject}");

@@ -1,4 +1,4 @@
-//! The permissions in PostgreSQL that `docs/operations.md` names.
+//! The permissions in PostgreSQL that `docs/operations/postgresql.md` names.
 
 use animal_store_test_servers::{HttpClient, PgDatabase, wait_until};
 
@@ -13,7 +13,7 @@ fn the_documented_permissions_are_enough() {
     let role = format!("store_{}", database.name());
     database.sql(&format!("CREATE ROLE {role} LOGIN"));
     assert_eq!(Program::with_postgres(database.url()).args(&["migrate"]).run().code, Some(0));
-    let documentation = include_str!("../../../../docs/operations.md");
+    let documentation = include_str!("../../../../docs/operations/postgresql.md");
     let lines = documentation.lines().map(str::trim_start);
     let is_grant = |line: &&str| line.starts_with("GRANT ") && line.ends_with(" TO store;");
     // The first block is that of the instances. The later ones are for commands.

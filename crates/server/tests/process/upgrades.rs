@@ -1,4 +1,4 @@
-//! The program on a schema that a newer program has changed: `docs/upgrading.md` has the rules.
+//! The program on a schema that a newer program has changed: `docs/operations/upgrading.md` has the rules.
 
 use std::net::SocketAddr;
 

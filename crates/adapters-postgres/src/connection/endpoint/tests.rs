@@ -67,15 +67,21 @@ fn a_text_that_is_not_the_url_of_a_database_is_refused_by_its_wrong_part() {
 #[test]
 fn options_that_cannot_be_used_are_refused_by_their_name() {
     for (options, expected) in [
-        ("x=top-secret", r#"has the unknown option "x"; docs/operations.md lists the supported ones"#),
-        ("port=7&sslkey=top-secret", r#"has the unknown option "sslkey"; docs/operations.md lists the supported ones"#),
-        ("=", r#"has the unknown option ""; docs/operations.md lists the supported ones"#),
+        ("x=top-secret", r#"has the unknown option "x"; docs/operations/postgresql.md lists the supported ones"#),
+        (
+            "port=7&sslkey=top-secret",
+            r#"has the unknown option "sslkey"; docs/operations/postgresql.md lists the supported ones"#,
+        ),
+        ("=", r#"has the unknown option ""; docs/operations/postgresql.md lists the supported ones"#),
         ("connect_timeout=top-secret", r#"has an invalid value of its option "connect_timeout""#),
         ("target_session_attrs=top-secret", r#"has an invalid value of its option "target_session_attrs""#),
         ("application_name=%ff", r#"has an invalid value of its option "application_name""#),
         ("port=1&options", r#"has an invalid value of its option "options""#),
         // The name may be part of the password.
-        ("password=top&secret=1", "has the unknown option number 2; docs/operations.md lists the supported ones"),
+        (
+            "password=top&secret=1",
+            "has the unknown option number 2; docs/operations/postgresql.md lists the supported ones",
+        ),
         ("sslmode=disable&password=top&secret", "has an invalid value of its option number 3"),
     ] {
         let error = endpoint(&format!("postgres://localhost/animals?{options}")).unwrap_err();

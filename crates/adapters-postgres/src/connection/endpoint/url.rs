@@ -33,7 +33,7 @@ pub enum PgEndpointError {
     )]
     Form,
     /// The option of this name or number is not supported.
-    #[error("has the unknown option {0}; docs/operations.md lists the supported ones")]
+    #[error("has the unknown option {0}; docs/operations/postgresql.md lists the supported ones")]
     UnknownOption(String),
     /// The option of this name or number has an invalid value.
     #[error("has an invalid value of its option {0}")]

@@ -10,7 +10,7 @@ use crate::config::{
 keys! {
     URL: secret("storage.postgres.url",
         "`postgres://[user[:password]@]host[:port]/database[?option=value&…]`, with options of libpq such as \
-         `sslmode` and `sslrootcert`; see [operations](operations.md). Required by the backend `postgres`.");
+         `sslmode` and `sslrootcert`; see [PostgreSQL](operations/postgresql.md). Required by the backend `postgres`.");
     MIGRATE_URL: secret("storage.postgres.migrate_url",
         "URL for migrations, if it differs: one that bypasses a pooler, or one of a user that may create tables.");
     MIGRATE: new("storage.postgres.migrate", "on-start",

@@ -13,7 +13,7 @@ use crate::config::{
 keys! {
     PATH: new("storage.sqlite.path", "animal-store.db",
         "File of the backends `sqlite`. A relative path begins at the working directory. The first start creates the \
-         file, which only its owner can read; see [operations](operations.md).");
+         file, which only its owner can read; see [SQLite](operations/sqlite.md).");
     TIMEOUT: new("storage.sqlite.timeout", "2s",
         "Timeout for the time of a request in the queue, and for each wait for another process that writes to the \
          file. After it, requests get 503.");
