@@ -66,8 +66,6 @@ pub(crate) struct HttpMetrics {
     pub(crate) connections_accepted: Counter,
     connections_refused: [Counter; ConnectionLimit::ALL.len()],
     pub(crate) handshakes: [Counter; HandshakeResult::ALL.len()],
-    pub(crate) received_bytes: Counter,
-    pub(crate) sent_bytes: Counter,
     /// The runtimes of the workers.
     workers: Mutex<Vec<RuntimeMetrics>>,
 }
@@ -126,8 +124,6 @@ impl HttpMetrics {
                 "result",
                 HandshakeResult::ALL.map(HandshakeResult::as_str),
             ),
-            received_bytes: registered(registry, "received_bytes", "Bytes received from clients", Counter::default()),
-            sent_bytes: registered(registry, "sent_bytes", "Bytes sent to clients", Counter::default()),
             workers: Mutex::default(),
         };
         for (labels, status) in RequestLabels::expected() {

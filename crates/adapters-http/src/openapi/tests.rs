@@ -116,6 +116,10 @@ fn every_operation_has_the_errors_of_every_request() {
 
 #[test]
 fn the_constants_are_those_of_the_code() {
+    // Those that a request can have: one that only a newer instance accepts is not in the document.
+    let statuses =
+        PetStatus::ALL.map(PetStatus::as_str).into_iter().filter(|status| status.parse::<PetStatus>().is_ok());
+    let statuses: Vec<_> = statuses.collect();
     let list = "/paths/~1pets/get/parameters";
     let schemas = "/components/schemas";
     let headers = "/components/headers";
@@ -124,7 +128,7 @@ fn the_constants_are_those_of_the_code() {
         (format!("{list}/0/schema/maximum"), json!(PageLimit::MAX)),
         (format!("{list}/0/schema/default"), json!(PageLimit::default().get())),
         (format!("{schemas}/Pets/maxItems"), json!(PageLimit::MAX)),
-        (format!("{schemas}/PetStatus/enum"), json!(PetStatus::ALL.map(PetStatus::as_str))),
+        (format!("{schemas}/PetStatus/enum"), json!(statuses)),
         (format!("{schemas}/NewPet/properties/name/maxLength"), json!(PetName::MAX_CHARS)),
         (format!("{schemas}/NewPet/properties/categoryId/minimum"), json!(i64::MIN)),
         (format!("{schemas}/NewPet/properties/categoryId/maximum"), json!(i64::MAX)),
