@@ -26,12 +26,12 @@ use animal_store_app::{
 };
 use async_trait::async_trait;
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
-use tokio::{select, sync::watch, task::JoinHandle};
+use tokio::{select, sync::watch};
 
 use crate::{
     Outage,
     concurrency::{Instant, sleep, timeout_at},
-    metrics::{Count, counter, counters},
+    metrics::counters,
 };
 
 /// Time between two checks. A check that is late by less than the difference to [`TRUST`] delays no lookup.
@@ -64,7 +64,7 @@ pub struct StoredKey {
     /// The id, which may be malformed.
     pub id: ApiKeyId,
     /// The key, or the reason why it is not valid.
-    pub key: Result<ApiKey, String>,
+    pub key: Result<Arc<ApiKey>, String>,
     /// The digests of its tokens, with their expiry times.
     pub tokens: Vec<(ApiKeyDigest, Option<SystemTime>)>,
 }
@@ -80,44 +80,27 @@ pub struct ApiKeySnapshot {
 
 /// The keys of the last successful check.
 struct Snapshot {
-    tokens: HashMap<ApiKeyDigest, Token>,
+    tokens: HashMap<ApiKeyDigest, Arc<StoredKey>>,
     trusted_until: Instant,
     /// Why the last check failed.
     failure: Option<String>,
 }
 
-struct Token {
-    id: ApiKeyId,
-    key: Result<Arc<ApiKey>, String>,
-    expires: Option<SystemTime>,
-}
-
 impl ApiKeySnapshot {
-    /// Starts the task, and registers its metrics with the prefix `keys`. `timeout`: longest wait of a lookup for a
-    /// check. The handle resolves after the directory and the source are dropped.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
-    pub fn start(source: impl KeySource, timeout: Duration, registry: &mut Registry) -> (Self, JoinHandle<()>) {
-        let (directory, checks) = Self::new(source, timeout, registry);
-        (directory, tokio::spawn(checks))
-    }
-
-    fn new<S: KeySource>(
+    /// Creates a directory and its task, which ends after the directory is dropped, and registers metrics with the
+    /// prefix `keys`. `timeout`: longest wait of a lookup for a check.
+    pub fn new<S: KeySource>(
         source: S,
         timeout: Duration,
         registry: &mut Registry,
     ) -> (Self, impl Future<Output = ()> + Send + use<S>) {
         let registry = registry.sub_registry_with_prefix("keys");
-        let (help, reasons) =
-            ("Lookups without a result: timeout, unavailable or corrupt", ["timeout", "unavailable", "corrupt"]);
+        let help = "Lookups without a result: timeout, unavailable or corrupt";
+        let reasons = ["timeout", "unavailable", "corrupt"];
         let failures = counters(registry, "lookup_failures", help, "reason", reasons);
-        let reloads = counter(registry, "reloads", "Times that API keys were read because they had changed");
-        let tokens = Count::default();
-        registry.register("tokens", "Tokens in memory", tokens.clone());
         let trusted_until = Instant::now();
         let (sender, snapshot) = watch::channel(Snapshot { tokens: HashMap::new(), trusted_until, failure: None });
-        (Self { snapshot, timeout, failures }, follow(source, sender, tokens, reloads))
+        (Self { snapshot, timeout, failures }, follow(source, sender))
     }
 
     /// Reads the keys as soon as they are trusted.
@@ -164,18 +147,16 @@ impl Readiness for ApiKeySnapshot {
 }
 
 /// Checks the store until the directory is dropped.
-async fn follow(mut source: impl KeySource, snapshot: watch::Sender<Snapshot>, tokens: Count, reloads: Counter) {
+async fn follow(mut source: impl KeySource, snapshot: watch::Sender<Snapshot>) {
     let (mut known, mut outage) = (None, Outage::new(&Arc::default()));
     while snapshot.receiver_count() > 0 {
         let began = Instant::now();
         match source.changes(known).await {
             Ok(changes) => {
-                reloads.inc_by(changes.is_some().into());
                 snapshot.send_modify(|snapshot| {
                     if let Some(changes) = changes {
                         known = Some(changes.version);
                         snapshot.apply(changes);
-                        tokens.set(snapshot.tokens.len() as u64);
                     }
                     (snapshot.trusted_until, snapshot.failure) = (began + TRUST, None);
                 });
@@ -205,7 +186,8 @@ impl Snapshot {
 
     /// Returns the key of a token that has not expired.
     fn find(&self, digest: &ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
-        let Some(Token { key, expires, .. }) = self.tokens.get(digest) else { return Ok(None) };
+        let Some(StoredKey { key, tokens, .. }) = self.tokens.get(digest).map(|key| &**key) else { return Ok(None) };
+        let expires = tokens.iter().find(|(token, _)| token == digest).and_then(|(_, expires)| *expires);
         if expires.is_some_and(|expires| expires <= SystemTime::now()) {
             return Ok(None);
         }
@@ -215,10 +197,8 @@ impl Snapshot {
     fn apply(&mut self, KeyChanges { all, keys, .. }: KeyChanges) {
         let changed: HashSet<_> = keys.iter().map(|key| &key.id).collect();
         self.tokens.retain(|_, token| !all && !changed.contains(&token.id));
-        for StoredKey { id, key, tokens } in keys {
-            let key = key.map(Arc::new);
-            let token = |(digest, expires)| (digest, Token { id: id.clone(), key: key.clone(), expires });
-            self.tokens.extend(tokens.into_iter().map(token));
+        for key in keys.into_iter().map(Arc::new) {
+            self.tokens.extend(key.tokens.iter().map(|(digest, _)| (*digest, Arc::clone(&key))));
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`queue`] has requests that wait for a batch. [`ApiKeySnapshot`] looks API keys up in memory, and
 //! [`ApiKeyUseRecord`] writes their uses. [`Outage`] is a backoff that logs each reason once. [`SchemaComparison`]
-//! compares migrations, and [`PetColumns`] is a row of a table of pets. [`metrics`] registers families of metrics.
+//! compares migrations, and [`pet_from_row`] checks a row of a table of pets. [`metrics`] registers families of metrics.
 
 #![warn(clippy::future_not_send)]
 
@@ -10,13 +10,13 @@ mod concurrency;
 mod directory;
 pub mod metrics;
 mod outage;
-mod pet_columns;
+mod pet_row;
 pub mod queue;
 mod schema_comparison;
 mod uses;
 
 pub use directory::{ApiKeySnapshot, KeyChanges, KeySource, StoredKey};
 pub use outage::{Outage, OutageLog, backoff};
-pub use pet_columns::{CorruptRow, PetColumns};
+pub use pet_row::{CorruptRow, pet_from_row};
 pub use schema_comparison::SchemaComparison;
-pub use uses::{ApiKeyUseRecord, ApiKeyUseRecorder, PendingUses, UseStore};
+pub use uses::{ApiKeyUseRecord, PendingUses, UseStore};

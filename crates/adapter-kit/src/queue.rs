@@ -16,22 +16,21 @@ mod schedules;
 use std::{
     collections::VecDeque,
     mem,
-    sync::{
-        Arc, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
 use animal_store_app::ports::StoreFailure;
 use prometheus_client::metrics::{counter::Counter, histogram::Histogram};
-use thiserror::Error;
+use tokio::sync::oneshot;
 
 pub use self::pending::Pending;
 use crate::{
     concurrency::{Instant, Mutex, MutexGuard, Notify, timeout_at},
     metrics::Count,
 };
+
+const LOST: &str = "the storage stopped before it responded";
 
 /// A request that shares its batch with others.
 pub trait Request: Send + 'static {
@@ -57,26 +56,6 @@ pub struct QueueMetrics {
     pub wait: Histogram,
 }
 
-/// A request has no response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum SendError {
-    /// The takers have ended. The request was not sent.
-    #[error("the storage has stopped")]
-    Closed,
-    /// The queue is full. The request was not sent.
-    #[error("the queue is full")]
-    Full,
-    /// The timeout passed while the request was in the queue. It was not sent.
-    #[error("the request was not sent within the timeout")]
-    NotSent,
-    /// The timeout passed after the request was sent.
-    #[error("the storage did not respond in time")]
-    NoResponse,
-    /// The taker ended before it responded.
-    #[error("the storage stopped before it responded")]
-    Lost,
-}
-
 /// Sends requests. When it is dropped, the takers empty the queue and end.
 pub struct Sender<R: Request>(Arc<Queue<R>>);
 
@@ -87,7 +66,6 @@ struct Queue<R: Request> {
     state: Mutex<State<R>>,
     /// Wakes a taker.
     changed: Notify,
-    takers: AtomicUsize,
     capacity: usize,
     metrics: QueueMetrics,
 }
@@ -95,7 +73,8 @@ struct Queue<R: Request> {
 struct State<R: Request> {
     requests: VecDeque<(u64, Pending<R>)>,
     last_number: u64,
-    closed: bool,
+    takers: usize,
+    has_sender: bool,
 }
 
 /// A place in the queue. The request leaves the queue when its ticket is dropped.
@@ -107,46 +86,52 @@ struct Ticket<'a, R: Request> {
 /// Creates a queue for at most this number of requests.
 pub fn queue<R: Request>(capacity: usize, metrics: QueueMetrics) -> (Sender<R>, Taker<R>) {
     metrics.limit.inc_by(capacity as u64);
-    let state = Mutex::new(State { requests: VecDeque::new(), last_number: 0, closed: false });
-    let queue = Arc::new(Queue { state, changed: Notify::new(), takers: AtomicUsize::new(1), capacity, metrics });
+    let state = State { requests: VecDeque::new(), last_number: 0, takers: 1, has_sender: true };
+    let queue = Arc::new(Queue { state: Mutex::new(state), changed: Notify::new(), capacity, metrics });
     (Sender(Arc::clone(&queue)), Taker(queue))
 }
 
 impl<R: Request> Sender<R> {
     /// Sends a request and waits for its response. If `timeout` passes while it is in the queue, it is never taken.
-    /// After it was taken, the wait ends after `timeout` and `outcome_timeout`.
+    /// `outcome_timeout`: for a change, how much longer it waits for the outcome after it was taken.
     ///
     /// # Errors
-    /// See [`SendError`].
+    /// [`StoreFailure::OutcomeUnknown`] if a change was taken and has no response. After any other error, a change was
+    /// not taken.
     pub async fn send(
         &self,
         request: R,
         timeout: Duration,
-        outcome_timeout: Duration,
-    ) -> Result<R::Response, SendError> {
+        outcome_timeout: Option<Duration>,
+    ) -> Result<R::Response, StoreFailure> {
         let now = Instant::now();
-        let (pending, mut response) = Pending::new(request, now);
-        let ticket = self.0.add(pending)?;
-        let received = match timeout_at(now + timeout, &mut response).await {
-            Err(_) if ticket.withdraw() => return Err(SendError::NotSent),
-            Err(_) if !outcome_timeout.is_zero() => timeout_at(now + timeout + outcome_timeout, response).await,
-            received => received,
-        };
-        if received.is_ok() {
-            // It was taken: the queue need not be searched for it.
-            mem::forget(ticket);
+        let (ticket, mut response) = self.0.add(request, now)?;
+        let mut received = timeout_at(now + timeout, &mut response).await;
+        if received.is_err() {
+            if ticket.withdraw() {
+                return Err(StoreFailure::Timeout);
+            }
+            if let Some(outcome_timeout) = outcome_timeout {
+                received = timeout_at(now + timeout + outcome_timeout, response).await;
+            }
         }
-        received.map_err(|_| SendError::NoResponse)?.map_err(|_| SendError::Lost)
+        match (received, outcome_timeout) {
+            (Ok(Ok(response)), _) => Ok(response),
+            (Ok(Err(_)), None) => Err(StoreFailure::Unavailable(LOST.into())),
+            (Ok(Err(_)), Some(_)) => Err(StoreFailure::OutcomeUnknown(LOST.into())),
+            (Err(_), None) => Err(StoreFailure::Timeout),
+            (Err(_), Some(_)) => Err(StoreFailure::OutcomeUnknown("the storage did not respond in time".into())),
+        }
     }
 }
 
 impl<R: Request> Taker<R> {
-    /// Waits for a request. Returns `false` if the queue is closed and empty: the taker has to be dropped.
+    /// Waits for a request. Returns `false` if the queue is empty and has no sender: the taker has to be dropped.
     pub async fn ready(&self) -> bool {
         loop {
             {
                 let state = self.0.lock();
-                if !state.requests.is_empty() || state.closed {
+                if !state.requests.is_empty() || !state.has_sender {
                     return !state.requests.is_empty();
                 }
             }
@@ -175,14 +160,15 @@ impl<R: Request> Taker<R> {
 }
 
 impl<R: Request> Queue<R> {
-    fn add(&self, pending: Pending<R>) -> Result<Ticket<'_, R>, SendError> {
+    fn add(&self, request: R, now: Instant) -> Result<(Ticket<'_, R>, oneshot::Receiver<R::Response>), StoreFailure> {
+        let (pending, response) = Pending::new(request, now);
         let mut state = self.lock();
-        if state.closed {
-            return Err(SendError::Closed);
+        if state.takers == 0 {
+            return Err(StoreFailure::Unavailable("the storage has stopped".into()));
         }
         if state.requests.len() >= self.capacity {
             self.metrics.refused.inc();
-            return Err(SendError::Full);
+            return Err(StoreFailure::Overloaded);
         }
         state.last_number += 1;
         let number = state.last_number;
@@ -193,12 +179,7 @@ impl<R: Request> Queue<R> {
         if is_first {
             self.changed.notify_one();
         }
-        Ok(Ticket { queue: self, number })
-    }
-
-    fn close(&self) {
-        self.lock().closed = true;
-        self.changed.notify_one();
+        Ok((Ticket { queue: self, number }, response))
     }
 
     fn lock(&self) -> MutexGuard<'_, State<R>> {
@@ -228,53 +209,32 @@ impl<R: Request> Drop for Ticket<'_, R> {
 
 impl<R: Request> Drop for Sender<R> {
     fn drop(&mut self) {
-        self.0.close();
+        self.0.lock().has_sender = false;
+        self.0.changed.notify_one();
     }
 }
 
 impl<R: Request> Clone for Taker<R> {
     fn clone(&self) -> Self {
-        self.0.takers.fetch_add(1, Ordering::Relaxed);
+        self.0.lock().takers += 1;
         Self(Arc::clone(&self.0))
     }
 }
 
 impl<R: Request> Drop for Taker<R> {
     fn drop(&mut self) {
-        if self.0.takers.fetch_sub(1, Ordering::AcqRel) > 1 {
-            // This one may have been woken for requests that it has not taken, or for the close.
-            self.0.changed.notify_one();
-            return;
-        }
-        self.0.close();
-        let requests = mem::take(&mut self.0.lock().requests);
-        self.0.metrics.waiting.dec_by(requests.len() as u64);
+        let mut state = self.0.lock();
+        state.takers -= 1;
+        let failed = if state.takers == 0 { mem::take(&mut state.requests) } else { VecDeque::new() };
+        drop(state);
+        self.0.metrics.waiting.dec_by(failed.len() as u64);
+        // This one may have been woken for requests that it has not taken, or for the end.
+        self.0.changed.notify_one();
     }
 }
 
 impl<R: Request> Drop for Queue<R> {
     fn drop(&mut self) {
         self.metrics.limit.dec_by(self.capacity as u64);
-    }
-}
-
-impl From<SendError> for StoreFailure {
-    /// The failure of a request that changes nothing, or was not sent.
-    fn from(error: SendError) -> Self {
-        match error {
-            SendError::Full => Self::Overloaded,
-            SendError::NotSent | SendError::NoResponse => Self::Timeout,
-            SendError::Closed | SendError::Lost => Self::Unavailable(error.into()),
-        }
-    }
-}
-
-impl SendError {
-    /// Returns the failure of a request that changes the store.
-    pub fn of_change(self) -> StoreFailure {
-        match self {
-            Self::NoResponse | Self::Lost => StoreFailure::OutcomeUnknown(self.into()),
-            error => error.into(),
-        }
     }
 }

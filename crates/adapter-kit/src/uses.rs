@@ -1,12 +1,11 @@
 //! Uses of API keys, recorded for `animal-store keys list`.
 //!
-//! **Problem.** A write for each request would cost more than the request, and would fail with the store. A lock that all
-//! workers share would slow them down.
+//! **Problem.** A write for each request would cost more than the request, and would fail with the store. Threads that
+//! note uses in the same memory slow each other down.
 //!
-//! **Invariant.** Each worker has a recorder with a lock of its own, which otherwise only the writer takes, once in an
-//! interval. In each interval, and once more after the last recorder is dropped, the writer writes the notes of
-//! all workers in one batch. After a failed write, the uses stay pending for the next one, up to a bound, and the
-//! failure is logged once.
+//! **Invariant.** Each thread notes uses in memory of its own. In each interval, and once more after the last clone of
+//! the record is dropped, the writer writes all uses in one batch. After a failed write, they stay pending for the next
+//! one, up to a bound, and each reason is logged once.
 //!
 //! **Proof.** `tests.rs`; the contract suite `api_key_uses` of each adapter.
 
@@ -15,8 +14,12 @@ mod tests;
 
 use std::{
     collections::HashMap,
+    convert::Infallible,
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -28,25 +31,36 @@ use async_trait::async_trait;
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use tokio::{
     select,
-    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    sync::mpsc::{Receiver, Sender, channel},
     task::JoinHandle,
     time::{Instant, MissedTickBehavior, interval_at},
 };
 
-use crate::metrics::counters;
+use crate::{Outage, metrics::counters};
 
-/// Uses of API keys that are not written yet, of a worker or of all.
-#[derive(Debug, Clone)]
+/// Number of threads that do not share memory.
+const THREADS: usize = 64;
+static THREAD_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static THREAD: usize = THREAD_COUNT.fetch_add(1, Ordering::Relaxed) % THREADS;
+}
+
+/// Uses of API keys that are not written yet.
+#[derive(Debug, Clone, Default)]
 pub struct PendingUses {
     /// The keys of each kind, with the times of their last uses in seconds since 1970.
     times: [HashMap<ApiKeyId, u64>; ApiKeyUse::ALL.len()],
-    max_keys: usize,
     /// Number of uses beyond the bound.
     dropped: u64,
 }
 
-/// The uses that a worker noted since the last write. Their times are those of the write.
-type Notes = Arc<Mutex<PendingUses>>;
+/// The uses that each thread noted since the last write. Their times are those of the next one.
+type Notes = Arc<[Note; THREADS]>;
+
+#[derive(Debug, Default)]
+#[repr(align(128))] // no two in a cache line
+struct Note(Mutex<PendingUses>);
 
 /// A store of uses.
 #[async_trait]
@@ -61,38 +75,32 @@ pub trait UseStore: Send + Sync + 'static {
     async fn write(&self, uses: &PendingUses, now: u64) -> Result<(), String>;
 }
 
-/// Records uses of API keys. A task of the runtime writes what the recorders note.
+/// Records uses of API keys. A task of the runtime writes what its clones note.
 #[derive(Debug, Clone)]
 pub struct ApiKeyUseRecord {
-    registration: UnboundedSender<Notes>,
-    max_keys: usize,
-}
-
-/// Notes the uses of API keys in one worker.
-#[derive(Debug)]
-pub struct ApiKeyUseRecorder {
     notes: Notes,
-    /// The writer ends after all recorders are dropped.
-    _registration: UnboundedSender<Notes>,
+    max_keys: usize,
+    /// The writer ends after the last one is dropped.
+    _open: Sender<Infallible>,
 }
 
 struct Writer<S> {
     store: S,
-    recorders: Vec<Notes>,
-    /// Uses that are not written yet.
+    notes: Notes,
+    /// Uses of writes that failed.
     pending: PendingUses,
+    max_keys: usize,
     written: Counter,
     failed: Counter,
-    /// Whether the last write failed.
-    failing: bool,
+    outage: Outage,
     /// Whether uses were dropped before the last write.
     overflowing: bool,
 }
 
 impl ApiKeyUseRecord {
     /// Starts the writer, which writes once in an interval, and registers its metrics. `max_keys`: maximum number of
-    /// keys of each kind in a recorder, and in the writer. The handle resolves after the last recorder and the last
-    /// clone of this value are dropped, and the last uses are written or have failed.
+    /// keys of each kind that a thread notes, and that are not written yet. The handle resolves after the last clone of this value is dropped,
+    /// and the last uses are written or have failed.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -105,61 +113,46 @@ impl ApiKeyUseRecord {
         let registry = registry.sub_registry_with_prefix("keys");
         let help = "Batches of last uses of API keys that were written to their store: written or failed";
         let [written, failed] = counters(registry, "use_writes", help, "result", ["written", "failed"]);
-        let (recorders, pending) = (Vec::new(), PendingUses::new(max_keys));
-        let writer = Writer { store, recorders, pending, written, failed, failing: false, overflowing: false };
-        let (registration, registrations) = unbounded_channel();
-        let task = tokio::spawn(writer.run(registrations, interval));
-        (Self { registration, max_keys }, task)
-    }
-
-    /// Creates the recorder of one worker.
-    pub fn recorder(&self) -> ApiKeyUseRecorder {
-        let notes = Arc::new(Mutex::new(PendingUses::new(self.max_keys)));
-        // Fails if the writer has ended, and then nothing is recorded.
-        let _ = self.registration.send(Arc::clone(&notes));
-        ApiKeyUseRecorder { notes, _registration: self.registration.clone() }
+        let (open, closed) = channel(1);
+        let record = Self { notes: Arc::new([(); THREADS].map(|()| Note::default())), max_keys, _open: open };
+        let (notes, pending, outage) =
+            (Arc::clone(&record.notes), PendingUses::default(), Outage::new(&Arc::default()));
+        let writer = Writer { store, notes, pending, max_keys, written, failed, outage, overflowing: false };
+        (record, tokio::spawn(writer.run(closed, interval)))
     }
 }
 
-impl ApiKeyUses for ApiKeyUseRecorder {
+impl ApiKeyUses for ApiKeyUseRecord {
     fn note(&self, id: &ApiKeyId, kind: ApiKeyUse) {
-        lock(&self.notes).insert(id, kind, 0);
+        self.notes[THREAD.with(|thread| *thread)].lock().insert(id, kind, 0, self.max_keys);
     }
 }
 
 impl<S: UseStore> Writer<S> {
-    async fn run(mut self, mut registrations: UnboundedReceiver<Notes>, interval: Duration) {
+    async fn run(mut self, mut closed: Receiver<Infallible>, interval: Duration) {
         let mut ticks = interval_at(Instant::now() + interval, interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             select! {
-                registration = registrations.recv() => match registration {
-                    Some(recorder) => self.recorders.push(recorder),
-                    None => return self.write().await,
-                },
+                _ = closed.recv() => return self.write().await,
                 _ = ticks.tick() => self.write().await,
             }
         }
     }
 
-    /// Takes the notes of all workers. Returns the number of uses beyond the bounds, which are dropped.
-    fn collect(&mut self, now: u64) -> u64 {
-        for recorder in &self.recorders {
-            let noted = lock(recorder).take();
-            self.pending.dropped += noted.dropped;
-            for (kind, times) in noted.iter() {
-                for id in times.keys() {
-                    self.pending.insert(id, kind, now);
-                }
-            }
-        }
-        mem::take(&mut self.pending.dropped)
-    }
-
     /// Writes all uses that are noted or pending. If that fails, they stay pending.
     async fn write(&mut self) {
         let now = this_minute();
-        let dropped = self.collect(now);
+        for note in &*self.notes {
+            let noted = mem::take(&mut *note.lock());
+            self.pending.dropped += noted.dropped;
+            for (kind, times) in noted.iter() {
+                for id in times.keys() {
+                    self.pending.insert(id, kind, now, self.max_keys);
+                }
+            }
+        }
+        let dropped = mem::take(&mut self.pending.dropped);
         if dropped > 0 && !self.overflowing {
             tracing::warn!(dropped, "uses of API keys were not recorded: too many keys are used");
         }
@@ -167,48 +160,36 @@ impl<S: UseStore> Writer<S> {
         if self.pending.iter().all(|(_, times)| times.is_empty()) {
             return;
         }
-        let (address, result) = (self.store.address(), self.store.write(&self.pending, now).await);
-        match result {
+        let address = self.store.address();
+        match self.store.write(&self.pending, now).await {
             Ok(()) => {
                 self.written.inc();
-                self.pending.take();
-                if mem::take(&mut self.failing) {
+                self.pending = PendingUses::default();
+                if self.outage.succeeded() {
                     tracing::info!(address, "the last uses of API keys are written again");
                 }
             }
             Err(reason) => {
                 self.failed.inc();
-                if !mem::replace(&mut self.failing, true) {
-                    tracing::warn!(
-                        address,
-                        reason,
-                        "the last uses of API keys cannot be written: `keys list` does not show them"
-                    );
-                }
+                self.outage.failed(reason, |reason| {
+                    let effect = "the last uses of API keys cannot be written: `keys list` does not show them";
+                    tracing::warn!(address, reason, "{effect}");
+                });
             }
         }
     }
 }
 
 impl PendingUses {
-    fn new(max_keys: usize) -> Self {
-        Self { times: Default::default(), max_keys, dropped: 0 }
-    }
-
-    fn insert(&mut self, id: &ApiKeyId, kind: ApiKeyUse, now: u64) {
+    fn insert(&mut self, id: &ApiKeyId, kind: ApiKeyUse, now: u64, max_keys: usize) {
         let times = &mut self.times[kind as usize];
         if let Some(time) = times.get_mut(id) {
             *time = now;
-        } else if times.len() < self.max_keys {
+        } else if times.len() < max_keys {
             times.insert(id.clone(), now);
         } else {
             self.dropped += 1;
         }
-    }
-
-    fn take(&mut self) -> Self {
-        let empty = Self::new(self.max_keys);
-        mem::replace(self, empty)
     }
 
     /// Iterates over the kinds, each with the keys that were used and the times in seconds since 1970.
@@ -217,9 +198,11 @@ impl PendingUses {
     }
 }
 
-fn lock(notes: &Notes) -> MutexGuard<'_, PendingUses> {
-    // A panic under the lock leaves no partial change.
-    notes.lock().unwrap_or_else(PoisonError::into_inner)
+impl Note {
+    fn lock(&self) -> MutexGuard<'_, PendingUses> {
+        // A panic under the lock leaves no partial change.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Returns the current minute, in seconds since 1970.

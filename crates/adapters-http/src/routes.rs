@@ -1,12 +1,14 @@
 //! The handler of each path and method, and the use cases that the handlers call.
 
+use std::sync::Arc;
+
 use actix_web::{
     FromRequest, Handler, HttpResponse, Resource, Responder, Route,
     http::header::CACHE_CONTROL,
     middleware::{DefaultHeaders, from_fn},
     web::{self, ServiceConfig},
 };
-use animal_store_app::{Authenticate, CreatePet, GetPet, ListPets, NoteDeprecatedUse};
+use animal_store_app::{Authenticate, CreatePet, GetPet, ListPets, ports::ApiKeyUses};
 
 use crate::{
     auth::authenticate,
@@ -28,8 +30,8 @@ pub struct UseCases {
     pub create_pet: CreatePet,
     /// `getPet`. `None`: the operation was removed.
     pub get_pet: Option<GetPet>,
-    /// Called by each operation that is deprecated.
-    pub note_deprecated_use: NoteDeprecatedUse,
+    /// Records which API keys use `getPet`, so that an operator finds the clients that still have to change.
+    pub uses: Arc<dyn ApiKeyUses>,
 }
 
 /// Routes of the API listener. Every path under `/v1` needs an API key, unknown paths included.

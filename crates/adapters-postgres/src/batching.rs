@@ -4,33 +4,30 @@
 //! waits for the disk. A connection can end, freeze, or lead to a server that has become read-only, at any moment.
 //! Requests must not wait for its replacement.
 //!
-//! **Invariant.** A [`Dispatcher`] owns a connection and executes one batch at a time. One of the
-//! dispatchers takes batches; if its batch is slow, the next one leaves on another connection. A batch takes all
-//! requests that wait, up to a number of rows, before it is sent: a read sees every pet that was confirmed before it. A
-//! request that fails alone does not fail the others of its batch. A dispatcher replaces a connection that is lost or
-//! does not respond, with a backoff; if no dispatcher of a kind is connected, requests fail at once, except during the
-//! first attempt.
+//! **Invariant.** A **dispatcher** owns a connection and executes one batch at a time. One of the dispatchers takes
+//! batches; if its batch is slow, the next one leaves on another connection. A batch takes all requests that wait, up
+//! to a number of rows, before it is sent: a read sees every pet that was confirmed before it. A request that fails
+//! alone does not fail the others of its batch. A dispatcher replaces a connection that is lost or does not respond,
+//! with a backoff; if no dispatcher of a kind is connected, requests fail at once, except during the first attempt.
 //!
 //! **Proof.** `tests.rs` (connections, panics), and in `tests/postgres`: `group_commit.rs` and `refusals.rs` (creates),
 //! `read_batches.rs`, `read_failures.rs` and `read_your_writes.rs` (reads), `faults.rs` (lost and frozen connections),
 //! `endings.rs` (the end of a dispatcher), `metrics.rs`. The queue is tested in the kit of the adapters.
 
 mod dispatcher;
+mod execution;
 mod session;
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use animal_store_adapter_kit::queue::{Request, Sender, queue};
 use animal_store_app::ports::StoreFailure;
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinHandle};
 
-use self::dispatcher::Lane;
-pub(crate) use self::{
-    dispatcher::Dispatcher,
-    session::{BatchError, Extent, Failure, NO_RESPONSE, READ_ONLY, Session},
-};
+use self::session::not_connected;
+pub(crate) use self::session::{Extent, Failure, READ_ONLY, Session};
 use crate::{
     connection::ConnectionSettings,
     metrics::{ConnectionMetrics, KindMetrics},
@@ -46,39 +43,32 @@ pub(crate) struct Batcher<R: Request> {
     outcome_timeout: Option<Duration>,
 }
 
-/// Creates a queue of this capacity for each kind, and dispatchers for all of them, with a connection each.
+/// Creates a queue of this capacity for each kind, and starts dispatchers for all of them on the current runtime, with
+/// a connection each.
 pub(crate) fn batching<S: Session, const KINDS: usize>(
     settings: &ConnectionSettings,
     kinds: [&KindMetrics; KINDS],
     capacity: usize,
     connection_metrics: &ConnectionMetrics,
     connections: usize,
-) -> ([Batcher<S::Request>; KINDS], Vec<Dispatcher<S>>) {
-    let (usable, receiver) = watch::channel(0);
+) -> ([Batcher<S::Request>; KINDS], Vec<JoinHandle<()>>) {
+    let (sender, usable) = watch::channel(0);
+    // Longer than any batch: two timeouts for its parts, and two attempts of three statements for the last one.
+    let outcome_timeout = S::CHANGES_PETS.then(|| settings.postgres.timeout * 8);
     let mut lanes = Vec::new();
     let batchers = kinds.map(|metrics| {
         let (sender, taker) = queue(capacity, metrics.queue.clone());
-        lanes.push(Lane { taker, metrics: metrics.clone() });
-        // Longer than any batch: two timeouts for its parts, and two attempts of three statements for the last one.
-        let outcome_timeout = S::CHANGES_PETS.then(|| settings.postgres.timeout * 8);
-        Batcher { sender, usable: receiver.clone(), metrics: metrics.clone(), outcome_timeout }
+        lanes.push((taker, metrics.clone()));
+        Batcher { sender, usable: usable.clone(), metrics: metrics.clone(), outcome_timeout }
     });
-    let turn = Arc::default();
-    let dispatcher = |_| {
-        let (lanes, turn, usable) = (lanes.clone(), Arc::clone(&turn), usable.clone());
-        Dispatcher::new(lanes, turn, settings.clone(), connection_metrics.clone(), usable)
-    };
-    let dispatchers = (0..connections).map(dispatcher).collect();
-    (batchers, dispatchers)
+    (batchers, dispatcher::start::<S>(&lanes, settings, connection_metrics, &sender, connections))
 }
 
 impl<T: Send + 'static, R: Request<Response = Result<T, StoreFailure>>> Batcher<R> {
     /// Sends a request in a batch. Its wait in the queue ends after the timeout.
     pub(crate) async fn send(&self, request: R, timeout: Duration) -> Result<T, StoreFailure> {
         self.check_connected()?;
-        let sent = self.sender.send(request, timeout, self.outcome_timeout.unwrap_or_default()).await;
-        let response = sent
-            .unwrap_or_else(|error| Err(if self.outcome_timeout.is_some() { error.of_change() } else { error.into() }));
+        let response = self.sender.send(request, timeout, self.outcome_timeout).await.flatten();
         if matches!(response, Err(StoreFailure::Timeout)) {
             self.metrics.timeouts.inc();
         }
@@ -87,6 +77,6 @@ impl<T: Send + 'static, R: Request<Response = Result<T, StoreFailure>>> Batcher<
 
     /// Fails if no dispatcher has a connection. The first attempt to open one may be in flight.
     pub(crate) fn check_connected(&self) -> Result<(), StoreFailure> {
-        if *self.usable.borrow() > 0 { Ok(()) } else { Err(BatchError::not_connected().into()) }
+        if *self.usable.borrow() > 0 { Ok(()) } else { Err(not_connected()) }
     }
 }

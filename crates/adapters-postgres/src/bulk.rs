@@ -11,36 +11,30 @@
 //! `bulk_faults.rs` (lost connections), `bulk_rows.rs` (invalid rows), `bulk_rights.rs` (a restricted user).
 
 mod connection;
-mod pets;
-mod records;
+mod snapshot;
 
-use animal_store_app::{
-    IdempotencyKey,
-    ports::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet},
-};
-use animal_store_domain::PetId;
+use std::time::{Duration, UNIX_EPOCH};
+
+use animal_store_app::ports::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet};
 use async_trait::async_trait;
+use tokio_postgres::types::Type;
 
-use self::connection::BulkConnection;
+use self::{
+    connection::BulkConnection,
+    snapshot::{PgSnapshot, RECORD_COLUMNS},
+};
 use crate::{
     PgEndpoint, PostgresSettings,
-    connection::application_name,
-    permissions::{self, Needed},
+    checks::{READ_ONLY, missing_permissions},
+    pet_row::{Array, COLUMNS, arrays, column_names, unnest},
 };
 
-/// The lock of [`pets::add`] needs UPDATE on the table.
-const NEEDED: [Needed; 3] = [
+/// The lock of [`PgBulkStorage::add_pets`] needs UPDATE on the table.
+const NEEDED: [(&str, &str); 3] = [
     ("pets", "SELECT, INSERT, UPDATE"),
     ("idempotency_keys", "SELECT, INSERT, UPDATE"),
     ("pets_id_seq", "USAGE, UPDATE"),
 ];
-
-/// The beginning of a transaction that sees what is committed now, and that no timeout of PostgreSQL ends between two
-/// statements. The last statement takes the snapshot; `transaction_timeout` exists since PostgreSQL 17.
-const SNAPSHOT: &str = "
-    SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
-    SET LOCAL idle_in_transaction_session_timeout = 0;
-    SELECT set_config(name, '0', true) FROM pg_settings WHERE name = 'transaction_timeout'";
 
 /// The content of a database, in bulk. The schema has to be up to date. Each call and each snapshot has a connection of
 /// its own.
@@ -49,18 +43,14 @@ pub struct PgBulkStorage {
     settings: PostgresSettings,
 }
 
-/// A transaction that sees one state of the database.
-struct PgSnapshot(BulkConnection);
-
 impl PgBulkStorage {
     /// Creates the storage. Of the settings, it uses the timeouts and `transaction_pooling`.
     pub fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
-        let endpoint = endpoint.with_application_name(&application_name(settings.transaction_pooling));
-        Self { endpoint, settings }
+        Self { endpoint: endpoint.named(settings.transaction_pooling), settings }
     }
 
     async fn connect(&self) -> Result<BulkConnection, StoreFailure> {
-        BulkConnection::open(&self.endpoint, &self.settings).await
+        BulkConnection::open(self.endpoint.clone(), self.settings.clone()).await
     }
 }
 
@@ -68,43 +58,71 @@ impl PgBulkStorage {
 impl BulkStorage for PgBulkStorage {
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         let connection = self.connect().await?;
-        let read_only = "SELECT WHERE current_setting('transaction_read_only') = 'on'";
-        if !connection.query(read_only, &[]).await?.is_empty() {
-            return Err(connection.refused("the server is a standby, or its transactions are read-only"));
+        if let Some(reason) = connection.problems(READ_ONLY).await?.first() {
+            return Err(connection.refused(reason));
         }
-        let rows = connection.query(&permissions::query(&NEEDED), &[]).await?;
-        match permissions::missing(&rows).map_err(|error| connection.unavailable(error))? {
-            None => Ok(()),
-            Some(missing) => Err(connection.refused(&missing)),
+        match &*connection.problems(&missing_permissions(NEEDED)).await? {
+            [] => Ok(()),
+            missing => Err(connection.refused(&format!("the user lacks permissions: {}", missing.join("; ")))),
         }
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {
-        let connection = self.connect().await?;
-        connection.begin(SNAPSHOT).await?;
-        Ok(Box::new(PgSnapshot(connection)))
+        Ok(Box::new(PgSnapshot::begin(self.connect().await?).await?))
     }
 
+    /// A create locks the table before it takes an id from the sequence, and until its commit. The lock of this
+    /// transaction waits for the creates in flight and holds up others until the sequence is beyond the greatest id.
     async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<bool, StoreFailure> {
-        pets::add(&self.connect().await?, &pets).await
+        let ids: Vec<_> = pets.iter().map(|stored| stored.pet.id().get()).collect();
+        let Some(greatest) = ids.iter().max() else { return Ok(true) };
+        let reserve_ids = format!(
+            "LOCK TABLE pets IN SHARE ROW EXCLUSIVE MODE;
+            SELECT setval('pets_id_seq', {greatest})
+            WHERE coalesce(pg_sequence_last_value('pets_id_seq'), 0) < {greatest}"
+        );
+        let connection = self.connect().await?;
+        connection.begin(&reserve_ids).await?;
+        let columns =
+            [COLUMNS.as_slice(), &[("id", Type::INT8_ARRAY), ("created_at", Type::TIMESTAMPTZ_ARRAY)]].concat();
+        let since_1970 = pets.iter().map(|stored| Duration::from_micros(stored.created_at.micros().unsigned_abs()));
+        let created_at: Vec<_> = since_1970.map(|since_1970| UNIX_EPOCH + since_1970).collect();
+        let mut arrays = arrays(pets.iter().map(|stored| stored.pet.new_pet()));
+        arrays.extend([Box::new(ids) as _, Box::new(created_at) as _]);
+        let (names, given) = (column_names(&columns), unnest(&columns));
+        let insert = format!("INSERT INTO pets ({names}) SELECT {names} FROM {given}");
+        match connection.write(&insert, &columns, &arrays).await? {
+            None => return Ok(false),
+            Some(written) if written < pets.len() as u64 => {
+                return Err(connection.refused("a trigger suppressed a row of table pets"));
+            }
+            Some(_) => {}
+        }
+        connection.commit().await?;
+        Ok(true)
     }
 
-    async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), StoreFailure> {
-        records::add(&self.connect().await?, records).await
-    }
-}
-
-#[async_trait]
-impl StorageSnapshot for PgSnapshot {
-    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, StoreFailure> {
-        pets::page(&self.0, after, limit).await
-    }
-
-    async fn idempotency_records(
-        &self,
-        after: Option<IdempotencyKey>,
-        limit: usize,
-    ) -> Result<Vec<IdempotencyRecord>, StoreFailure> {
-        records::page(&self.0, after, limit).await
+    /// Like creates, it locks records in the order of their keys and replaces expired ones.
+    async fn add_idempotency_records(&self, mut records: Vec<IdempotencyRecord>) -> Result<(), StoreFailure> {
+        records.sort_by(|one, other| one.key.cmp(&other.key));
+        records.dedup_by(|one, other| one.key == other.key);
+        let (columns, given) = (column_names(&RECORD_COLUMNS), unnest(&RECORD_COLUMNS));
+        let insert = format!(
+            "INSERT INTO idempotency_keys AS found ({columns}) SELECT {columns} FROM {given} ORDER BY ordinal
+            ON CONFLICT (api_key_id, key_digest) DO UPDATE SET
+                pet_digest = excluded.pet_digest, pet_id = excluded.pet_id, expires_at = excluded.expires_at
+            WHERE found.expires_at <= now()"
+        );
+        let api_keys: Vec<_> = records.iter().map(|record| record.key.api_key().as_str()).collect();
+        let key_digests: Vec<_> = records.iter().map(|record| record.key.digest().as_slice()).collect();
+        let pet_digests: Vec<_> = records.iter().map(|record| record.pet_digest.as_bytes().as_slice()).collect();
+        let pet_ids: Vec<_> = records.iter().map(|record| record.pet_id.get()).collect();
+        let expiries: Vec<_> = records.iter().map(|record| record.expires_at).collect();
+        let arrays: [Array<'_>; 5] =
+            [Box::new(api_keys), Box::new(key_digests), Box::new(pet_digests), Box::new(pet_ids), Box::new(expiries)];
+        let connection = self.connect().await?;
+        connection.begin("").await?;
+        connection.write(&insert, &RECORD_COLUMNS, &arrays).await?;
+        connection.commit().await
     }
 }

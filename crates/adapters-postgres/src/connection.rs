@@ -8,7 +8,6 @@
 //! **Proof.** `tests/postgres/encryption.rs` runs every `sslmode` against servers, `hosts.rs` several hosts;
 //! `endpoint/tests.rs` needs no server.
 
-mod application_name;
 mod endpoint;
 mod tls;
 
@@ -17,7 +16,6 @@ use std::sync::Arc;
 use animal_store_adapter_kit::OutageLog;
 use tokio::sync::watch;
 
-pub(crate) use application_name::application_name;
 pub(crate) use endpoint::ConnectionTask;
 pub use endpoint::{PgEndpoint, PgEndpointError};
 

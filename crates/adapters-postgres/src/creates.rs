@@ -14,13 +14,12 @@
 mod create;
 mod in_flight_keys;
 mod session;
-mod statement;
 
 use std::{sync::Arc, time::Duration};
 
 use animal_store_adapter_kit::backoff;
 use animal_store_app::ports::{AddPet, AddPetError, AddedPet, StoreFailure};
-use futures_util::future::{join, join_all};
+use futures_util::future::join_all;
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout_at},
@@ -32,7 +31,7 @@ use self::{
     session::CreateSession,
 };
 use crate::{
-    batching::{Batcher, Dispatcher, batching},
+    batching::{Batcher, batching},
     connection::ConnectionSettings,
 };
 
@@ -51,17 +50,15 @@ impl Creates {
     /// Starts both kinds on the current runtime, with one connection each: a second one makes the batches smaller. The
     /// task ends with the dispatchers.
     pub(crate) fn start(settings: &ConnectionSettings) -> (Self, JoinHandle<()>) {
-        let metrics = &settings.metrics;
-        let (connections, capacity) = (&metrics.create_connections, settings.postgres.max_waiting_creates);
-        let ([plain], plain_dispatchers) =
+        let (metrics, capacity) = (&settings.metrics, settings.postgres.max_waiting_creates);
+        let connections = &metrics.create_connections;
+        let ([plain], writers) =
             batching::<CreateSession<false>, 1>(settings, [&metrics.creates], capacity, connections, 1);
-        let ([keyed], keyed_dispatchers) =
+        let ([keyed], keyed_writers) =
             batching::<CreateSession<true>, 1>(settings, [&metrics.keyed_creates], capacity, connections, 1);
-        let plain_writers = join_all(plain_dispatchers.into_iter().map(Dispatcher::run));
-        let keyed_writers = join_all(keyed_dispatchers.into_iter().map(Dispatcher::run));
-        let writers = tokio::spawn(async { drop(join(plain_writers, keyed_writers).await) });
+        let writers = join_all(writers.into_iter().chain(keyed_writers));
         let creates = Self { plain, keyed, in_flight_keys: Arc::default(), timeout: settings.postgres.timeout };
-        (creates, writers)
+        (creates, tokio::spawn(async { drop(writers.await) }))
     }
 
     /// Adds a pet. Returns after its commit.

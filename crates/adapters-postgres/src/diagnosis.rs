@@ -10,35 +10,27 @@
 //! (an unavailable PostgreSQL, secrets).
 
 use animal_store_app::Finding;
-use tokio_postgres::{Error, Row};
 
 use crate::{
     MigrationError, Migrations, PgEndpoint, PostgresSettings, SchemaMode,
-    connection::application_name,
+    checks::{NOT_DURABLE, READ_ONLY, missing_permissions, problems},
     error::{ConnectionError, within},
-    permissions::{self, Needed},
 };
 
 const CONNECTION: &str = "postgres.connection";
+const MIGRATIONS: &str = "postgres.migrations";
+const ROLE: &str = "postgres.role";
+const DURABILITY: &str = "postgres.durability";
 const PERMISSIONS: &str = "postgres.permissions";
 
 /// What the service needs.
-const NEEDED: [Needed; 3] =
+const NEEDED: [(&str, &str); 3] =
     [("pets", "SELECT, INSERT"), ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"), ("pets_id_seq", "USAGE")];
-
-const ROLE: &str = "SELECT pg_is_in_recovery(), current_setting('transaction_read_only')";
-
-/// The settings by which a crash can lose what was confirmed.
-const DURABILITY: &str = "
-    SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')";
-
-/// A query about a subject, and its finding.
-type Check = (&'static str, String, fn(&[Row]) -> Result<Finding, Error>);
 
 /// Examines a database for an instance. `direct` leads to the same database for migrations. The number of statements is
 /// fixed, and each ends within the timeouts of the settings.
 pub async fn diagnose(endpoint: &PgEndpoint, direct: &PgEndpoint, settings: &PostgresSettings) -> Vec<Finding> {
-    let named = endpoint.clone().with_application_name(&application_name(settings.transaction_pooling));
+    let named = endpoint.clone().named(settings.transaction_pooling);
     let (client, _task) = match named.connect(settings.connect_timeout).await {
         Ok(connected) => connected,
         Err(error) => return vec![connection_finding(&error)],
@@ -47,20 +39,15 @@ pub async fn diagnose(endpoint: &PgEndpoint, direct: &PgEndpoint, settings: &Pos
     let migrations = Migrations::new(direct.clone(), settings.connect_timeout);
     let (schema, is_pending) = schema_finding(&migrations, settings.schema).await;
     findings.push(schema);
-    let mut checks: Vec<Check> = vec![
-        ("postgres.role", ROLE.to_owned(), role_finding),
-        ("postgres.durability", DURABILITY.to_owned(), durability_finding),
-    ];
+    let mut checks = vec![(ROLE, READ_ONLY.to_owned()), (DURABILITY, NOT_DURABLE.to_owned())];
     if is_pending {
         findings.push(Finding::unknown(PERMISSIONS, "tables may be missing", "run the pending migrations first"));
     } else {
-        checks.push((PERMISSIONS, permissions::query(&NEEDED), permissions_finding));
+        checks.push((PERMISSIONS, missing_permissions(NEEDED)));
     }
-    for (subject, sql, judge) in checks {
-        // Nothing is prepared, so this works through any pooler.
-        let rows = within(settings.timeout, client.query_typed(&sql, &[])).await;
-        match rows.and_then(|rows| Ok(judge(&rows)?)) {
-            Ok(finding) => findings.push(finding),
+    for (subject, query) in checks {
+        match within(settings.timeout, problems(&client, &query)).await {
+            Ok(problems) => findings.push(finding(subject, &problems)),
             Err(error) if client.is_closed() || matches!(error, ConnectionError::NoResponse) => {
                 let advice = "check the load of PostgreSQL and the network, and run the command again";
                 findings.push(Finding::error(subject, error.to_string(), advice));
@@ -86,72 +73,57 @@ fn connection_finding(error: &ConnectionError) -> Finding {
 
 /// Returns the finding, and whether migrations are pending.
 async fn schema_finding(migrations: &Migrations, mode: SchemaMode) -> (Finding, bool) {
-    let subject = "postgres.migrations";
     let comparison = match migrations.comparison().await {
         Ok(comparison) => comparison,
         Err(error) => {
             let advice = match error {
-                MigrationError::OlderLayout => "move the pets as described, or choose an empty database",
-                MigrationError::Contracted(_) => "run the release that made these changes, or a later one",
+                MigrationError::Unusable(_) => "do as described, or choose another database",
                 _ => "check storage.postgres.migrate_url, and the permission SELECT ON __diesel_schema_migrations",
             };
-            return (Finding::error(subject, error.to_string(), advice), false);
+            return (Finding::error(MIGRATIONS, error.to_string(), advice), false);
         }
     };
-    let pending = format!("these migrations are pending: {}", comparison.pending.join(", "));
-    let is_pending = !comparison.pending.is_empty();
-    let finding = match (is_pending, mode, comparison.newer.is_empty()) {
-        (true, SchemaMode::Migrate, _) => {
-            Finding::warning(subject, pending, "the next start runs them; so does `animal-store migrate`")
-        }
-        (true, SchemaMode::Check, _) => {
-            Finding::error(subject, pending + "; the service does not start", "run `animal-store migrate`")
-        }
-        (false, _, false) => {
-            let found = format!("a newer program has expanded the schema: {}", comparison.newer.join(", "));
-            Finding::warning(subject, found, "upgrade this program when the rolling restart allows it")
-        }
-        (false, _, true) => Finding::ok(subject, "none is pending"),
+    let [pending, newer] = [&comparison.pending, &comparison.newer].map(|versions| versions.join(", "));
+    let finding = if !pending.is_empty() && mode == SchemaMode::Migrate {
+        let found = format!("these migrations are pending: {pending}");
+        Finding::warning(MIGRATIONS, found, "the next start runs them; so does `animal-store migrate`")
+    } else if !pending.is_empty() {
+        let found = format!("these migrations are pending: {pending}; the service does not start");
+        Finding::error(MIGRATIONS, found, "run `animal-store migrate`")
+    } else if !newer.is_empty() {
+        let found = format!("a newer program has expanded the schema: {newer}");
+        Finding::warning(MIGRATIONS, found, "upgrade this program when the rolling restart allows it")
+    } else {
+        Finding::ok(MIGRATIONS, "none is pending")
     };
-    (finding, is_pending)
+    (finding, !pending.is_empty())
 }
 
-fn permissions_finding(rows: &[Row]) -> Result<Finding, Error> {
-    let advice = "run these statements as the owner of the tables; if a table is not found, check the search_path, and \
-                  the permission USAGE on the schema of the tables";
-    Ok(match permissions::missing(rows)? {
-        None => Finding::ok(PERMISSIONS, "pets can be read and added"),
-        Some(missing) => Finding::error(PERMISSIONS, missing, advice),
-    })
-}
-
-fn role_finding(rows: &[Row]) -> Result<Finding, Error> {
-    let subject = "postgres.role";
-    let (is_standby, read_only): (bool, &str) = (rows[0].try_get(0)?, rows[0].try_get(1)?);
-    let found = match (is_standby, read_only) {
-        (true, _) => "the server is a standby: creates get 503",
-        (false, "on") => "transactions are read-only: creates get 503",
-        _ => return Ok(Finding::ok(subject, "primary")),
-    };
-    let advice = "connect to the primary, for example with target_session_attrs=read-write in the URL; \
-                  default_transaction_read_only must be off";
-    Ok(Finding::error(subject, found, advice))
-}
-
-fn durability_finding(rows: &[Row]) -> Result<Finding, Error> {
-    let subject = "postgres.durability";
-    let mut off: Vec<&str> = Vec::new();
-    for row in rows {
-        if row.try_get::<_, &str>(1)? == "off" {
-            off.push(row.try_get(0)?);
+fn finding(subject: &'static str, problems: &[String]) -> Finding {
+    let found = problems.join(", ");
+    match (subject, problems) {
+        (ROLE, []) => Finding::ok(subject, "primary"),
+        (ROLE, _) => {
+            let advice = "connect to the primary, for example with target_session_attrs=read-write in the URL; \
+                          default_transaction_read_only must be off";
+            Finding::error(subject, found + ": creates get 503", advice)
+        }
+        (DURABILITY, []) => Finding::ok(subject, "a crash loses no pet"),
+        (DURABILITY, _) => {
+            let advice = format!("set {} = on", problems.join(" = on, "));
+            if problems == ["synchronous_commit"] {
+                let found = format!("off: {found}; a crash can lose pets that were confirmed with 201");
+                Finding::warning(subject, found, advice)
+            } else {
+                let found = format!("off: {found}; a crash of the machine can destroy the database");
+                Finding::error(subject, found, advice)
+            }
+        }
+        (_, []) => Finding::ok(subject, "pets can be read and added"),
+        _ => {
+            let advice = "run these statements as the owner of the tables; if a table is not found, check the \
+                          search_path, and the permission USAGE on the schema of the tables";
+            Finding::error(subject, format!("the user lacks permissions: {}", problems.join("; ")), advice)
         }
     }
-    let (found, advice) = (format!("off: {}", off.join(", ")), format!("set {} = on", off.join(" = on, ")));
-    Ok(match off.as_slice() {
-        [] => Finding::ok(subject, "a crash loses no pet"),
-        ["synchronous_commit"] => {
-            Finding::warning(subject, found + "; a crash can lose pets that were confirmed with 201", advice)
-        }
-        _ => Finding::error(subject, found + "; a crash of the machine can destroy the database", advice),
-    })
 }

@@ -7,19 +7,19 @@
 //! `pet_repository` shows every request. Each module with a folder solves one problem and says at its top which
 //! invariant it holds and which test proves that: `reads` (alone and in batches), `creates` (with and without an
 //! idempotency key), `batching` (dispatchers, which own the connections), `bulk` (snapshots and batches of a copy),
-//! `connection` (endpoint, TLS) and `schema` (tables, migrations). `diagnosis` has the findings of `animal-store
-//! doctor`. A new member of a pet touches a migration, `schema/tables.rs`, `pet_row.rs` and `reads/query.rs`.
+//! `connection` (endpoint, TLS) and `schema` (migrations). `diagnosis` has the findings of `animal-store doctor`. A new
+//! member of a pet touches a migration, `pet_row.rs` and `reads/query.rs`.
 
 #![warn(clippy::future_not_send)]
 
 mod batching;
 mod bulk;
+mod checks;
 mod connection;
 mod creates;
 mod diagnosis;
 mod error;
 mod metrics;
-mod permissions;
 mod pet_repository;
 mod pet_row;
 mod readiness;
@@ -28,12 +28,12 @@ mod schema;
 mod settings;
 mod storage;
 mod sweep;
-mod unnest;
 
 pub use bulk::PgBulkStorage;
 pub use connection::{PgEndpoint, PgEndpointError};
 pub use diagnosis::diagnose;
+pub use error::MigrationError;
 pub use pet_repository::PgPetRepository;
-pub use schema::{MigrationError, Migrations};
+pub use schema::Migrations;
 pub use settings::{PostgresSettings, SchemaMode};
 pub use storage::PgStorage;

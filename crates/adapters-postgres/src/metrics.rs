@@ -39,17 +39,11 @@ pub(crate) struct KindMetrics {
 /// Metrics of the connections with one purpose.
 #[derive(Clone)]
 pub(crate) struct ConnectionMetrics {
-    /// Connections in each [`ConnectionState`].
-    counts: [Count; 3],
-    pub(crate) reconnects: Counter,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ConnectionState {
     /// The first attempt is in flight.
-    Connecting,
-    Connected,
-    Unavailable,
+    pub(crate) connecting: Count,
+    pub(crate) connected: Count,
+    pub(crate) unavailable: Count,
+    pub(crate) reconnects: Counter,
 }
 
 impl Metrics {
@@ -59,6 +53,8 @@ impl Metrics {
         let [gets, lists, lists_by_status, creates, keyed_creates] = KindMetrics::of(kinds, registry);
         let [read_connections, create_connections, readiness_connections] =
             ConnectionMetrics::of(["reads", "creates", "readiness"], registry);
+        let unknown = "Creates that PostgreSQL did not confirm: the pet may have been added";
+        let swept = "Expired idempotency keys that this instance deleted";
         Self {
             gets,
             lists,
@@ -69,16 +65,8 @@ impl Metrics {
             create_connections,
             readiness_connections,
             commits: counter(registry, "commits", "Transactions of creates that were committed"),
-            unknown_outcomes: counter(
-                registry,
-                "unknown_outcomes",
-                "Creates that PostgreSQL did not confirm: the pet may have been added",
-            ),
-            swept_keys: counter(
-                registry,
-                "swept_idempotency_keys",
-                "Expired idempotency keys that this instance deleted",
-            ),
+            unknown_outcomes: counter(registry, "unknown_outcomes", unknown),
+            swept_keys: counter(registry, "swept_idempotency_keys", swept),
         }
     }
 }
@@ -126,15 +114,10 @@ impl ConnectionMetrics {
         let reconnects = "Connections that were opened in place of one that was lost";
         let reconnects = family(registry, "reconnects", reconnects, Counter::default);
         purposes.map(|purpose| {
-            let in_state = |state| connections.get_or_create_owned(&[("purpose", purpose), ("state", state)]);
-            Self {
-                counts: ["connecting", "connected", "unavailable"].map(in_state),
-                reconnects: reconnects.get_or_create_owned(&[("purpose", purpose)]),
-            }
+            let [connecting, connected, unavailable] = ["connecting", "connected", "unavailable"]
+                .map(|state| connections.get_or_create_owned(&[("purpose", purpose), ("state", state)]));
+            let reconnects = reconnects.get_or_create_owned(&[("purpose", purpose)]);
+            Self { connecting, connected, unavailable, reconnects }
         })
-    }
-
-    pub(crate) fn count(&self, state: ConnectionState) -> &Count {
-        &self.counts[state as usize]
     }
 }

@@ -27,17 +27,9 @@ impl PgPetRepository {
     fn reads(&self) -> &[Batcher<Read>; 3] {
         self.reads.get_or_init(|| {
             let (postgres, metrics) = (&self.settings.postgres, &self.settings.metrics);
-            let (batchers, dispatchers) = batching::<ReadSession, 3>(
-                &self.settings,
-                [&metrics.gets, &metrics.lists, &metrics.lists_by_status],
-                postgres.max_waiting_reads,
-                &metrics.read_connections,
-                postgres.connections_per_worker,
-            );
-            for dispatcher in dispatchers {
-                tokio::spawn(dispatcher.run());
-            }
-            batchers
+            let kinds = [&metrics.gets, &metrics.lists, &metrics.lists_by_status];
+            let (capacity, connections) = (postgres.max_waiting_reads, postgres.connections_per_worker);
+            batching::<ReadSession, 3>(&self.settings, kinds, capacity, &metrics.read_connections, connections).0
         })
     }
 }
@@ -52,12 +44,13 @@ impl PetRepository for PgPetRepository {
     ) -> Result<Vec<Pet>, StoreFailure> {
         let [_, lists, lists_by_status] = self.reads();
         let batcher = if status.is_some() { lists_by_status } else { lists };
+        let (after, limit) = (after.map_or(0, PetId::get), i64::try_from(limit).unwrap_or(i64::MAX));
         batcher.send(Read::List(List { status, after, limit }), self.settings.postgres.timeout).await
     }
 
     async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
         let [gets, ..] = self.reads();
-        Ok(gets.send(Read::Get(id), self.settings.postgres.timeout).await?.pop())
+        Ok(gets.send(Read::Get(id.get()), self.settings.postgres.timeout).await?.pop())
     }
 
     async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {

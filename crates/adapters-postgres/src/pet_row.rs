@@ -5,7 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use animal_store_adapter_kit::{CorruptRow, PetColumns};
+use animal_store_adapter_kit::{CorruptRow, pet_from_row};
 use animal_store_app::{
     ports::{Cause, StoredPet},
     status_number,
@@ -34,7 +34,7 @@ diesel::table! {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = pets, check_for_backend(Pg))]
 pub(crate) struct PetRow {
-    id: i64,
+    pub(crate) id: i64,
     name: StoredName,
     category_id: i64,
     status: Option<i16>,
@@ -67,10 +67,15 @@ pub(crate) fn arrays<'a>(pets: impl Iterator<Item = &'a NewPet> + Clone) -> Vec<
     vec![Box::new(names), Box::new(categories), Box::new(statuses)]
 }
 
-impl PetRow {
-    pub(crate) const fn id(&self) -> i64 {
-        self.id
-    }
+/// Returns the names of columns as a list: `name, status`.
+pub(crate) fn column_names(columns: &[(&str, Type)]) -> String {
+    columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the parameters of a statement as the relation `given`, with these columns and the position as `ordinal`.
+pub(crate) fn unnest(columns: &[(&str, Type)]) -> String {
+    let parameters: Vec<_> = (1..).zip(columns).map(|(number, (_, array))| format!("${number}::{array}")).collect();
+    format!("unnest({}) WITH ORDINALITY AS given ({}, ordinal)", parameters.join(", "), column_names(columns))
 }
 
 /// Returns the rows of a list. A list by status has that `status`.
@@ -87,7 +92,7 @@ impl TryFrom<PetRow> for Pet {
 
     fn try_from(row: PetRow) -> Result<Self, CorruptRow> {
         let PetRow { id, name: StoredName(name), category_id, status } = row;
-        PetColumns { id, name, category_id, status }.try_into()
+        pet_from_row(id, name, category_id, status)
     }
 }
 
@@ -97,10 +102,10 @@ pub(crate) const STORED_COLUMNS: &str = "id, name, category_id, status, created_
 /// Decodes a row of [`STORED_COLUMNS`].
 pub(crate) fn stored_pet(row: &Row) -> Result<StoredPet, Cause> {
     let (id, name) = (row.try_get(0)?, PetName::parse(row.try_get(1)?));
-    let pet = PetColumns { id, name, category_id: row.try_get(2)?, status: row.try_get(3)? };
+    let pet = pet_from_row(id, name, row.try_get(2)?, row.try_get(3)?);
     let created_at = creation_time(row.try_get(4)?);
     let corrupt = |error: CreationTimeError| CorruptRow { column: "created_at", id, problem: error.to_string() };
-    Ok(StoredPet { pet: pet.try_into()?, created_at: created_at.map_err(corrupt)? })
+    Ok(StoredPet { pet: pet?, created_at: created_at.map_err(corrupt)? })
 }
 
 /// `infinity` is after the year 9999.

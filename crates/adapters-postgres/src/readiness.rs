@@ -1,23 +1,25 @@
-use std::sync::{Arc, Weak};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use animal_store_adapter_kit::queue::Request;
 use animal_store_app::ports::{NotReady, Readiness, StoreFailure};
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
-use tokio::time::timeout;
 use tokio_postgres::Client;
 
 use crate::{
     PostgresSettings,
-    batching::{BatchError, Batcher, Extent, Failure, NO_RESPONSE, READ_ONLY, Session, batching},
+    batching::{Batcher, Extent, Failure, READ_ONLY, Session, batching},
     connection::ConnectionSettings,
     creates::Creates,
-    error::ConnectionError,
+    error::{ConnectionError, within},
     metrics::KindMetrics,
 };
 
 /// Reads the table, and checks that it can be written. The statement is not prepared, so it works through any pooler.
-const PROBE: &str = "SELECT current_setting('transaction_read_only'), EXISTS (SELECT FROM pets)";
+const PROBE: &str = "SELECT current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM pets)";
 
 /// Probes in a batch share a response. More than wait at once are refused.
 const MAX_PROBES: usize = 1000;
@@ -27,7 +29,7 @@ pub(crate) struct PgReadiness {
     probes: Batcher<Probe>,
     /// Does not keep the dispatchers of creates running.
     creates: Weak<Creates>,
-    settings: ConnectionSettings,
+    timeout: Duration,
 }
 
 pub(crate) struct Probe;
@@ -37,25 +39,21 @@ struct ProbeSession(Client);
 
 impl PgReadiness {
     /// Starts its dispatcher on the current runtime.
-    pub(crate) fn start(settings: ConnectionSettings, creates: &Arc<Creates>) -> Self {
+    pub(crate) fn start(settings: &ConnectionSettings, creates: &Arc<Creates>) -> Self {
         let [metrics] = KindMetrics::of(["probe"], &mut Registry::default());
         let connections = &settings.metrics.readiness_connections;
-        let ([probes], dispatchers) = batching::<ProbeSession, 1>(&settings, [&metrics], MAX_PROBES, connections, 1);
-        for dispatcher in dispatchers {
-            tokio::spawn(dispatcher.run());
-        }
-        Self { probes, creates: Arc::downgrade(creates), settings }
+        let ([probes], _) = batching::<ProbeSession, 1>(settings, [&metrics], MAX_PROBES, connections, 1);
+        Self { probes, creates: Arc::downgrade(creates), timeout: settings.postgres.timeout }
     }
 }
 
 #[async_trait]
 impl Readiness for PgReadiness {
     async fn check(&self) -> Result<(), NotReady> {
-        let creates = self.creates.upgrade().ok_or_else(|| NotReady("the storage has stopped".into()))?;
-        let connected = creates.check_connected();
-        drop(creates);
+        let stopped = || Err(StoreFailure::Unavailable("the storage has stopped".into()));
+        let connected = self.creates.upgrade().map_or_else(stopped, |creates| creates.check_connected());
         let probed = match connected {
-            Ok(()) => self.probes.send(Probe, self.settings.postgres.timeout).await,
+            Ok(()) => self.probes.send(Probe, self.timeout).await,
             Err(failure) => Err(failure),
         };
         probed.map_err(|failure| match failure {
@@ -86,15 +84,12 @@ impl Session for ProbeSession {
         probes: &[&Probe],
         settings: &ConnectionSettings,
     ) -> Result<Vec<Result<(), StoreFailure>>, Failure> {
-        let Ok(response) = timeout(settings.postgres.timeout, self.0.query_typed_one(PROBE, &[])).await else {
-            return Err(BatchError::Timeout.of(Extent::Connection(NO_RESPONSE)));
-        };
-        match response.and_then(|row| row.try_get::<_, String>(0)) {
-            Ok(read_only) if read_only == "on" => {
-                Err(BatchError::Unavailable("PostgreSQL is read-only".to_owned()).of(Extent::Connection(READ_ONLY)))
-            }
-            Ok(_) => Ok(probes.iter().map(|_| Ok(())).collect()),
-            Err(error) => Err(BatchError::Unavailable(settings.endpoint.locate(error).to_string()).of(Extent::Batch)),
+        let response = within(settings.postgres.timeout, self.0.query_typed_one(PROBE, &[])).await;
+        let is_read_only: Result<bool, _> = response.and_then(|row| Ok(row.try_get(0)?));
+        if is_read_only.map_err(|error| Failure::of_read(error, Extent::Batch, settings))? {
+            let reason = "PostgreSQL is read-only".to_owned();
+            return Err(Failure { error: StoreFailure::Unavailable, reason, extent: Extent::Connection(READ_ONLY) });
         }
+        Ok(probes.iter().map(|_| Ok(())).collect())
     }
 }

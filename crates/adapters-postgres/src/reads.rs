@@ -11,10 +11,6 @@
 //! responses), `read_plans.rs` (EXPLAIN on empty, small, skewed and large tables), `pooler.rs` (PgBouncer).
 
 mod query;
-mod read;
 mod session;
 
-pub(crate) use self::{
-    read::{List, Read},
-    session::ReadSession,
-};
+pub(crate) use self::session::{List, Read, ReadSession};

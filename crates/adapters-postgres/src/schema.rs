@@ -10,10 +10,67 @@
 //! **Proof.** `tests/postgres/migrations.rs` (concurrent starts, newer and older programs, locks, failures, names of
 //! migrations).
 
-mod migration_error;
 mod migrations;
-mod preparation;
 
-pub use migration_error::MigrationError;
-pub use migrations::Migrations;
-pub(crate) use preparation::prepare_schema;
+use std::{sync::Arc, time::Duration};
+
+use animal_store_adapter_kit::Outage;
+use tokio::{
+    sync::{oneshot, watch},
+    time::{Instant, sleep},
+};
+
+pub use self::migrations::Migrations;
+use crate::{MigrationError, PgEndpoint, PostgresSettings, SchemaMode};
+
+/// Pause after an error that a retry is unlikely to resolve.
+const LONG_PAUSE: Duration = Duration::from_secs(10);
+
+/// Prepares the schema, with retries until it can be used; then `ready` is true. The log names the endpoint.
+///
+/// The first attempt decides about the start, except for attempts during which another process was changing the schema
+/// or using the tables. If its error prevents the start, it is sent to `start_error` and not logged, and the
+/// preparation ends. Otherwise `start_error` is dropped.
+pub(crate) async fn prepare_schema(
+    migrations: Migrations,
+    settings: PostgresSettings,
+    endpoint: PgEndpoint,
+    ready: watch::Sender<bool>,
+    start_error: oneshot::Sender<MigrationError>,
+) {
+    let mut start_error = Some(start_error);
+    let mut outage = Outage::new(&Arc::default());
+    loop {
+        let start = Instant::now();
+        let attempt = match settings.schema {
+            SchemaMode::Migrate => migrations.run().await.map(drop),
+            SchemaMode::Check => migrations.check().await,
+        };
+        let Err(mut error) = attempt else { break };
+        if !matches!(error, MigrationError::Locked(_) | MigrationError::TablesInUse(_))
+            && let Some(start_error) = start_error.take()
+            && (settings.required_at_start || matches!(error, MigrationError::Unusable(_)))
+        {
+            match start_error.send(error) {
+                Ok(()) => return,
+                // The start has timed out.
+                Err(unsent) => error = unsent,
+            }
+        }
+        let starting = start_error.as_ref().is_some_and(|start_error| !start_error.is_closed());
+        outage.failed(error.to_string(), |reason| match error {
+            MigrationError::Unavailable(_) => endpoint.log_unavailable(reason),
+            _ if starting => tracing::warn!(address = %endpoint, reason, "the start waits for the schema"),
+            _ => tracing::error!(address = %endpoint, reason, "the schema cannot be used: requests get 503"),
+        });
+        sleep(match error {
+            MigrationError::Unavailable(_) | MigrationError::Locked(_) => {
+                outage.next_pause(start.elapsed(), settings.connect_timeout)
+            }
+            _ => LONG_PAUSE,
+        })
+        .await;
+    }
+    tracing::info!(address = %endpoint, "pets are kept in PostgreSQL");
+    ready.send_replace(true);
+}

@@ -7,8 +7,6 @@ pub struct PostgresSettings {
     pub schema: SchemaMode,
     /// Whether the start fails if PostgreSQL cannot be reached.
     pub required_at_start: bool,
-    /// How long the start waits for the schema if PostgreSQL is not required.
-    pub start_timeout: Duration,
     /// Connections for reads per worker, 1 or more. The process has three more: two for creates, one for readiness.
     pub connections_per_worker: usize,
     /// Whether a pooler assigns a server connection to each transaction. Then no state stays on a connection.
@@ -34,30 +32,23 @@ pub enum SchemaMode {
     Check,
 }
 
-/// Forces the plans that `reads/query.rs` and the statements of `creates` are written for: index scans for reads, hash
-/// joins for creates. A plan lives as long as its connection, and on a small table PostgreSQL would choose plans that
-/// are wrong for a large one. JIT compilation takes longer than any statement of this crate.
-const PLAN_SETTINGS: [&str; 6] = [
-    "plan_cache_mode = force_generic_plan",
-    "enable_seqscan = off",
-    "enable_bitmapscan = off",
-    "enable_sort = off",
-    "enable_nestloop = off",
-    "jit = off",
-];
-
 impl PostgresSettings {
     /// The settings of every transaction, as statements that begin with `set`: `SET` or `SET LOCAL`.
     ///
     /// PostgreSQL ends a slow statement before the timeout for its response, so that it does not cost the connection.
     /// It also ends a transaction that this process abandoned, because other transactions may wait for its locks.
+    ///
+    /// The others force the plans that `reads/query.rs` and the statements of `creates` are written for: index scans
+    /// for reads, hash joins for creates. A plan lives as long as its connection, and on a small table PostgreSQL would
+    /// choose plans that are wrong for a large one. JIT compilation takes longer than any statement of this crate.
     pub(crate) fn set_statements(&self, set: &str) -> String {
         let statement_timeout = (self.timeout * 3 / 4).as_millis().max(1);
         let idle_timeout = self.timeout.as_millis().max(1);
-        let plans = PLAN_SETTINGS.map(|setting| format!("; {set} {setting}")).concat();
         format!(
             "{set} statement_timeout = {statement_timeout}; \
-             {set} idle_in_transaction_session_timeout = {idle_timeout}{plans}"
+             {set} idle_in_transaction_session_timeout = {idle_timeout}; \
+             {set} plan_cache_mode = force_generic_plan; {set} enable_seqscan = off; {set} enable_bitmapscan = off; \
+             {set} enable_sort = off; {set} enable_nestloop = off; {set} jit = off"
         )
     }
 }
@@ -69,7 +60,6 @@ pub(crate) mod tests {
     pub(crate) const SETTINGS: PostgresSettings = PostgresSettings {
         schema: SchemaMode::Check,
         required_at_start: true,
-        start_timeout: Duration::from_secs(1),
         connections_per_worker: 4,
         transaction_pooling: false,
         connect_timeout: Duration::from_secs(1),

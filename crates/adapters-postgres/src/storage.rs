@@ -9,14 +9,12 @@ use tokio::{
 };
 
 use crate::{
-    MigrationError, Migrations, PgEndpoint, PgPetRepository, PostgresSettings,
-    connection::{ConnectionSettings, application_name},
-    creates::Creates,
-    metrics::Metrics,
-    readiness::PgReadiness,
-    schema::prepare_schema,
-    sweep::sweep_periodically,
+    MigrationError, Migrations, PgEndpoint, PgPetRepository, PostgresSettings, connection::ConnectionSettings,
+    creates::Creates, metrics::Metrics, readiness::PgReadiness, schema::prepare_schema, sweep::sweep_periodically,
 };
+
+/// How long the start waits for the schema if PostgreSQL is not required.
+const START_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Storage of a process: the schema, the connections that write, and the sweep of idempotency keys.
 ///
@@ -46,14 +44,14 @@ impl PgStorage {
         registry: &mut Registry,
     ) -> Result<(Self, JoinHandle<()>), MigrationError> {
         let metrics = Arc::new(Metrics::new(registry.sub_registry_with_prefix("postgres")));
-        let endpoint = endpoint.with_application_name(&application_name(settings.transaction_pooling));
+        let endpoint = endpoint.named(settings.transaction_pooling);
         let migrations = Migrations::new(direct, settings.connect_timeout);
         let (ready, schema_ready) = watch::channel(false);
         let (error_sender, mut start_error) = oneshot::channel();
         let preparation = prepare_schema(migrations, settings.clone(), endpoint.clone(), ready, error_sender);
         let mut background_tasks = JoinSet::new();
         background_tasks.spawn(preparation);
-        let wait = if settings.required_at_start { Duration::MAX } else { settings.start_timeout };
+        let wait = if settings.required_at_start { Duration::MAX } else { START_TIMEOUT };
         let error = if let Ok(sent) = timeout(wait, &mut start_error).await {
             sent.ok()
         } else {
@@ -68,7 +66,7 @@ impl PgStorage {
         let connections = ConnectionSettings { endpoint, postgres: settings, outages, metrics, schema_ready };
         let (creates, writers) = Creates::start(&connections);
         let creates = Arc::new(creates);
-        let readiness = Arc::new(PgReadiness::start(connections.clone(), &creates));
+        let readiness = Arc::new(PgReadiness::start(&connections, &creates));
         background_tasks.spawn(sweep_periodically(connections.clone()));
         Ok((Self { connections, creates, readiness, _background_tasks: background_tasks }, writers))
     }

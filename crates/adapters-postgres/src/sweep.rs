@@ -5,15 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_adapter_kit::Outage;
-use backon::{BackoffBuilder, ConstantBuilder};
+use animal_store_adapter_kit::{Outage, backoff};
 use tokio::time::sleep;
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::SimpleQueryMessage;
 
-use crate::{
-    connection::ConnectionSettings,
-    error::{ConnectionError, within},
-};
+use crate::{PostgresSettings, connection::ConnectionSettings, error::ConnectionError};
 
 /// Longest pause between two sweeps, without the jitter of up to the same duration, by which processes do not sweep at
 /// the same time.
@@ -31,9 +27,8 @@ pub(crate) async fn sweep_periodically(mut connections: ConnectionSettings) {
         return;
     }
     let pause = MAX_PAUSE.min(connections.postgres.idempotency_retention / 4);
-    let pauses = ConstantBuilder::new().with_delay(pause).without_max_times().with_jitter().build();
     let mut outage = Outage::new(&Arc::default());
-    for pause in pauses {
+    for pause in backoff(pause, pause) {
         sleep(pause).await;
         match sweep(&connections).await {
             Ok(records) => {
@@ -55,52 +50,45 @@ pub(crate) async fn sweep_periodically(mut connections: ConnectionSettings) {
 /// Deletes all expired records, batch by batch, and returns their number.
 async fn sweep(connections: &ConnectionSettings) -> Result<usize, ConnectionError> {
     let (client, _task) = connections.endpoint.connect(connections.postgres.connect_timeout).await?;
-    let mut from = "-infinity".to_owned();
-    let mut records = 0;
+    let (mut from, mut records) = ("-infinity".to_owned(), 0);
     loop {
         let start = Instant::now();
-        let batch = within(connections.postgres.timeout, delete_batch(connections, &client, &from)).await;
-        let (deleted, last) = batch.map_err(|error| connections.endpoint.locate(error))?;
+        let batch = delete_batch(&connections.postgres, &from);
+        let messages = connections.endpoint.within(connections.postgres.timeout, client.simple_query(&batch)).await?;
+        let mut rows = messages.iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some((row.get(0)?.parse::<usize>().ok()?, row.get(1))),
+            _ => None,
+        });
+        let (deleted, last) = rows.next().ok_or(ConnectionError::Unexpected)?;
         records += deleted;
         connections.metrics.swept_keys.inc_by(deleted as u64);
         match last {
-            Some(last) if deleted == BATCH_SIZE => from = last,
+            Some(last) if deleted == BATCH_SIZE => from = last.to_owned(),
             _ => return Ok(records),
         }
         sleep(start.elapsed() * PAUSE_FACTOR).await;
     }
 }
 
-/// Deletes the oldest records that expired at `from` or later. Returns their number and the latest expiry.
+/// Returns the statements that delete the oldest records which expired at `from` or later. The result is their number
+/// and the latest expiry.
 ///
 /// Records that another transaction has locked are skipped. The commit does not wait for the disk: records that a
 /// crash restores are swept again. It is one message, which works through any pooler. `from` keeps each batch from
 /// scanning the entries of all batches before it; a time in ISO style is read correctly under any settings.
-async fn delete_batch(
-    connections: &ConnectionSettings,
-    client: &Client,
-    from: &str,
-) -> Result<(usize, Option<String>), ConnectionError> {
-    let settings = connections.postgres.set_statements("SET LOCAL");
-    let messages = client
-        .simple_query(&format!(
-            "BEGIN ISOLATION LEVEL READ COMMITTED; {settings};
-            SET LOCAL synchronous_commit = off; SET LOCAL DateStyle = ISO;
-            WITH deleted AS (
-                DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY (
-                    SELECT ctid FROM idempotency_keys
-                    WHERE expires_at >= '{from}' AND expires_at <= now()
-                    ORDER BY expires_at LIMIT {BATCH_SIZE} FOR UPDATE SKIP LOCKED
-                ))
-                RETURNING expires_at
-            )
-            SELECT count(*), max(expires_at) FROM deleted; COMMIT"
-        ))
-        .await?;
-    let row = messages.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(row),
-        _ => None,
-    });
-    let deleted = row.and_then(|row| row.get(0)?.parse().ok()).ok_or(ConnectionError::Unexpected)?;
-    Ok((deleted, row.and_then(|row| row.get(1)).map(str::to_owned)))
+fn delete_batch(settings: &PostgresSettings, from: &str) -> String {
+    let settings = settings.set_statements("SET LOCAL");
+    format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED; {settings};
+        SET LOCAL synchronous_commit = off; SET LOCAL DateStyle = ISO;
+        WITH deleted AS (
+            DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY (
+                SELECT ctid FROM idempotency_keys
+                WHERE expires_at >= '{from}' AND expires_at <= now()
+                ORDER BY expires_at LIMIT {BATCH_SIZE} FOR UPDATE SKIP LOCKED
+            ))
+            RETURNING expires_at
+        )
+        SELECT count(*), max(expires_at) FROM deleted; COMMIT"
+    )
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use animal_store_app::{ApiKey, ApiKeyId, ApiKeyLabel};
+use animal_store_app::ApiKey;
 use redis::pipe;
 
 use crate::{
@@ -36,16 +36,13 @@ pub(crate) async fn find(mut connection: Connection, name: &str) -> keyspace::Re
     Ok(TokenRecord { key: key.map(Arc::new), expires })
 }
 
-/// Parses the values of [`KEY_FIELDS`]. `None`: there is no such token. Unknown scopes are left out.
+/// Parses the values of [`KEY_FIELDS`]. `None`: there is no such token.
 pub(crate) fn parse_key(fields: [Option<String>; 3]) -> keyspace::Result<Option<ApiKey>> {
-    let (id, label, scopes) = match fields {
-        [None, None, None] => return Ok(None),
-        [Some(id), Some(label), Some(scopes)] => (id, label, scopes),
-        _ => return Err(RedisFailure::corrupt("the id, the label or the scopes are missing")),
-    };
-    Ok(Some(ApiKey {
-        id: ApiKeyId::parse(&id).map_err(|_| RedisFailure::corrupt("the id is malformed"))?,
-        label: ApiKeyLabel::parse(&label).map_err(|_| RedisFailure::corrupt("the label is malformed"))?,
-        scopes: scopes.split(',').filter_map(|scope| scope.parse().ok()).collect(),
-    }))
+    match fields {
+        [None, None, None] => Ok(None),
+        [Some(id), Some(label), Some(scopes)] => {
+            ApiKey::from_stored(&id, &label, &scopes).map(Some).map_err(RedisFailure::corrupt)
+        }
+        _ => Err(RedisFailure::corrupt("the id, the label or the scopes are missing")),
+    }
 }

@@ -7,12 +7,12 @@
 
 use std::{
     collections::HashMap,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime},
 };
 
 use animal_store_adapter_kit::{ApiKeyUseRecord, PendingUses, UseStore};
 use animal_store_app::{
-    ApiKeyId,
+    ApiKeyId, from_milliseconds,
     ports::{ApiKeyUse, RecordedUses},
 };
 use async_trait::async_trait;
@@ -33,8 +33,6 @@ type Scores = Vec<(String, f64)>;
 const BEGINNING: &str = "beginning";
 /// Number of keys in a command, so that no command occupies Redis for long.
 const KEYS_PER_COMMAND: usize = 1000;
-/// The last second that can be printed, since 1970.
-const LAST_SECOND: f64 = 253_402_300_799.0;
 
 /// Uses of API keys in Redis.
 pub struct RedisApiKeyUses(Keyspace);
@@ -113,5 +111,6 @@ pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> 
 }
 
 fn time(score: f64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_secs_f64(score.clamp(0.0, LAST_SECOND).floor())
+    let time = Duration::from_secs(Duration::from_secs_f64(score.clamp(0.0, 1e15)).as_secs());
+    from_milliseconds(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
 }

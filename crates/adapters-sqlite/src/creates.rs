@@ -13,7 +13,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use animal_store_adapter_kit::queue::{Pending, Request, SendError, Sender, Taker, queue};
+use animal_store_adapter_kit::queue::{Pending, Request, Sender, Taker, queue};
 use animal_store_app::ports::{AddPet, AddPetError, AddedPet, StoreFailure};
 use animal_store_domain::Pet;
 use diesel::{QueryResult, SqliteConnection, connection::SimpleConnection};
@@ -80,10 +80,10 @@ impl Creates {
 
     pub(crate) async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
         // After the timeout, a create whose transaction began waits for the disk only.
-        let sent = self.queue.send(Create(request), self.timeout, self.timeout).await;
-        let result = sent.unwrap_or_else(|error| {
-            self.metrics.create_timeouts.inc_by(matches!(error, SendError::NotSent).into());
-            Err(error.of_change().into())
+        let sent = self.queue.send(Create(request), self.timeout, Some(self.timeout)).await;
+        let result = sent.unwrap_or_else(|failure| {
+            self.metrics.create_timeouts.inc_by(matches!(failure, StoreFailure::Timeout).into());
+            Err(failure.into())
         });
         if matches!(result, Err(AddPetError::Store(StoreFailure::OutcomeUnknown(_)))) {
             self.metrics.unknown_outcomes.inc();

@@ -50,13 +50,14 @@ impl SqliteApiKeyStore {
         Self { file }
     }
 
-    /// Starts a directory of the keys: see [`ApiKeySnapshot::start`]. The handle resolves after it is dropped, and its
+    /// Starts a directory of the keys: see [`ApiKeySnapshot::new`]. The handle resolves after it is dropped, and its
     /// connection is closed.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start_directory(&self, registry: &mut Registry) -> (ApiKeySnapshot, JoinHandle<()>) {
-        ApiKeySnapshot::start(Session::new(&self.file), self.file.timeout(), registry)
+        let (directory, task) = ApiKeySnapshot::new(Session::new(&self.file), self.file.timeout(), registry);
+        (directory, tokio::spawn(task))
     }
 
     /// Starts a record of uses: see [`ApiKeyUseRecord::start`].

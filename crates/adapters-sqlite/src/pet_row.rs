@@ -1,7 +1,7 @@
 //! All code that depends on the members of a pet: the columns of a SELECT and their decoding, and the values of an
 //! INSERT.
 
-use animal_store_adapter_kit::PetColumns;
+use animal_store_adapter_kit::pet_from_row;
 use animal_store_app::status_number;
 use animal_store_domain::{NewPet, Pet, PetName, PetNameError};
 use diesel::{
@@ -49,8 +49,7 @@ impl TryFrom<PetRow> for Pet {
 
     fn try_from(row: PetRow) -> QueryResult<Self> {
         let PetRow { id, name: StoredName(name), category_id, status } = row;
-        let pet = Self::try_from(PetColumns { id, name, category_id, status });
-        pet.map_err(corrupt)
+        pet_from_row(id, name, category_id, status).map_err(corrupt)
     }
 }
 

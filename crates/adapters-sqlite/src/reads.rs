@@ -10,12 +10,9 @@
 //!
 //! **Proof.** `tests/sqlite/reads.rs`.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::sync::{Arc, OnceLock};
 
-use animal_store_adapter_kit::queue::{Pending, Request, SendError, Sender, Taker, queue};
+use animal_store_adapter_kit::queue::{Pending, Request, Sender, Taker, queue};
 use animal_store_app::{ports::StoreFailure, status_number};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use diesel::{SqliteConnection, connection::SimpleConnection, prelude::*};
@@ -77,10 +74,11 @@ impl Reads {
 
     async fn send(&self, read: Read, timeouts: &Counter) -> Rows {
         let queue = self.queue.get_or_init(|| self.start());
-        queue.send(read, self.shared.settings.timeout, Duration::ZERO).await.unwrap_or_else(|error| {
-            timeouts.inc_by(matches!(error, SendError::NotSent | SendError::NoResponse).into());
-            Err(error.into())
-        })
+        let sent = queue.send(read, self.shared.settings.timeout, None).await;
+        if matches!(sent, Err(StoreFailure::Timeout)) {
+            timeouts.inc();
+        }
+        sent?
     }
 
     fn start(&self) -> Sender<Read> {

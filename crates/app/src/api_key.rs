@@ -28,6 +28,20 @@ pub struct ApiKey {
     pub scopes: Scopes,
 }
 
+impl ApiKey {
+    /// Builds a key from the texts that a store has. Scopes of newer releases, which are unknown, are left out.
+    ///
+    /// # Errors
+    /// The part that is malformed.
+    pub fn from_stored(id: &str, label: &str, scopes: &str) -> Result<Self, &'static str> {
+        Ok(Self {
+            id: ApiKeyId::parse(id).map_err(|_| "the id is malformed")?,
+            label: ApiKeyLabel::parse(label).map_err(|_| "the label is malformed")?,
+            scopes: scopes.split(',').filter_map(|scope| scope.parse().ok()).collect(),
+        })
+    }
+}
+
 /// Identifier of an API key. It reveals nothing about the token.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ApiKeyId(Arc<str>);
@@ -76,6 +90,14 @@ impl fmt::Display for ApiKeyId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stored_key_is_one_that_can_be_printed() {
+        let key = ApiKey::from_stored("shop", "web shop", "read,admin").unwrap();
+        assert_eq!((key.id.as_str(), key.label.as_str(), &*key.scopes.to_string()), ("shop", "web shop", "read"));
+        assert_eq!(ApiKey::from_stored("a\n", "web shop", ""), Err("the id is malformed"));
+        assert_eq!(ApiKey::from_stored("shop", "a\n", ""), Err("the label is malformed"));
+    }
 
     #[test]
     fn an_id_is_safe_to_print_and_to_type() {

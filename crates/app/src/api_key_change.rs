@@ -4,14 +4,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use thiserror::Error;
 
-use crate::{ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel, ApiToken, Scopes};
-
-/// The last millisecond that RFC 3339 can represent, since 1970.
-const LAST: Duration = Duration::from_millis(253_402_300_799_999);
+use crate::{
+    ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel, ApiToken, Scopes,
+    stored_time::{from_milliseconds, from_since_1970, since_1970},
+};
 
 /// An API key with its valid tokens, oldest first. A key without a valid token does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,9 +116,14 @@ impl ApiKeyChange {
             return Err(ApiKeyRefusal::TokenTaken(owner.clone()));
         }
         let after = match (self, before) {
-            (Self::Add(key, token), None) => add(key, token, now),
-            (Self::Add(_, token), Some(before)) => return Err(add_refusal(before, token)),
-            (Self::Rotate(_, token, grace), Some(before)) => rotate(before, token, *grace, now)?,
+            (Self::Add(_, token) | Self::Rotate(_, token, _), Some(before)) if before.has(&token.digest) => {
+                return Err(ApiKeyRefusal::TokenTaken(before.key.clone()));
+            }
+            (Self::Add(key, token), None) => {
+                IssuedApiKey { key: key.clone(), tokens: vec![token.issue(since_1970(now), None, now)] }
+            }
+            (Self::Add(key, _), Some(_)) => return Err(ApiKeyRefusal::IdTaken(key.id.clone())),
+            (Self::Rotate(_, token, grace), Some(before)) => rotate(before, token, *grace, now),
             (Self::Revoke(_), Some(_)) => return Ok(None),
             (Self::Rotate(id, ..) | Self::Revoke(id), None) => return Err(ApiKeyRefusal::UnknownId(id.clone())),
             (Self::Import(given), before) => import(before, given, now)?,
@@ -127,38 +132,18 @@ impl ApiKeyChange {
     }
 }
 
-fn add(key: &ApiKey, token: &NewToken, now: SystemTime) -> IssuedApiKey {
-    IssuedApiKey { key: key.clone(), tokens: vec![token.issue(since_1970(now), None, now)] }
-}
-
-fn add_refusal(before: &IssuedApiKey, token: &NewToken) -> ApiKeyRefusal {
-    if before.has(&token.digest) {
-        ApiKeyRefusal::TokenTaken(before.key.clone())
-    } else {
-        ApiKeyRefusal::IdTaken(before.key.id.clone())
-    }
-}
-
-fn rotate(
-    before: &IssuedApiKey,
-    token: &NewToken,
-    grace: Duration,
-    now: SystemTime,
-) -> Result<IssuedApiKey, ApiKeyRefusal> {
-    if before.has(&token.digest) {
-        return Err(ApiKeyRefusal::TokenTaken(before.key.clone()));
-    }
+fn rotate(before: &IssuedApiKey, token: &NewToken, grace: Duration, now: SystemTime) -> IssuedApiKey {
     let newest = before.tokens.last();
     // The order of tokens must not depend on the clock.
     let after_newest = newest.map_or(Duration::ZERO, |newest| since_1970(newest.created) + Duration::from_millis(1));
     let new = token.issue(since_1970(now).max(after_newest), newest.and_then(|newest| newest.expires), now);
-    let end = time(since_1970(now).saturating_add(grace));
+    let end = from_since_1970(since_1970(now).saturating_add(grace));
     let mut after = before.clone();
     for old in &mut after.tokens {
         old.expires = Some(old.expires.map_or(end, |expires| expires.min(end)));
     }
     after.tokens.push(new);
-    Ok(after)
+    after
 }
 
 fn import(before: Option<&IssuedApiKey>, given: &IssuedApiKey, now: SystemTime) -> Result<IssuedApiKey, ApiKeyRefusal> {
@@ -196,6 +181,24 @@ impl IssuedApiKey {
     }
 }
 
+impl IssuedToken {
+    /// Builds a token from what a store has: see [`from_milliseconds`](crate::from_milliseconds) for the times.
+    ///
+    /// # Errors
+    /// The part that is malformed.
+    pub fn from_stored(
+        digest: ApiKeyDigest,
+        last_four: String,
+        created: i64,
+        expires: Option<i64>,
+    ) -> Result<Self, &'static str> {
+        if last_four.chars().count() > 4 || last_four.contains(char::is_control) {
+            return Err("the last four characters of a token are malformed");
+        }
+        Ok(Self { digest, last_four, created: from_milliseconds(created), expires: expires.map(from_milliseconds) })
+    }
+}
+
 impl NewToken {
     /// Creates the stored form of a token.
     pub fn new(token: &ApiToken, lifetime: Option<Duration>) -> Self {
@@ -205,22 +208,12 @@ impl NewToken {
     /// A token without a lifetime expires at `expires`. A lifetime is rounded up to a millisecond.
     fn issue(&self, created: Duration, expires: Option<SystemTime>, now: SystemTime) -> IssuedToken {
         let rounding = Duration::from_nanos(999_999);
-        let end = |lifetime| time(since_1970(now).saturating_add(lifetime).saturating_add(rounding));
+        let end = |lifetime| from_since_1970(since_1970(now).saturating_add(lifetime).saturating_add(rounding));
         IssuedToken {
             digest: self.digest,
             last_four: self.last_four.clone(),
-            created: time(created),
+            created: from_since_1970(created),
             expires: self.lifetime.map(end).or(expires),
         }
     }
-}
-
-fn since_1970(time: SystemTime) -> Duration {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
-/// Rounds down to a millisecond, at most the last one that can be printed.
-fn time(since_1970: Duration) -> SystemTime {
-    let milliseconds = u64::try_from(since_1970.min(LAST).as_millis()).expect("15 digits");
-    UNIX_EPOCH + Duration::from_millis(milliseconds)
 }

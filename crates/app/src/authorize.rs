@@ -22,14 +22,8 @@ pub struct WriteAccess(Arc<ApiKey>);
 #[error("the API key does not have the scope {}", .0.as_str())]
 pub struct InsufficientScope(pub Scope);
 
-impl ApiKey {
-    /// Checks that the key has a scope.
-    ///
-    /// # Errors
-    /// [`InsufficientScope`] if it does not.
-    pub fn require(&self, scope: Scope) -> Result<(), InsufficientScope> {
-        if self.scopes.contains(scope) { Ok(()) } else { Err(InsufficientScope(scope)) }
-    }
+fn require(key: &ApiKey, scope: Scope) -> Result<(), InsufficientScope> {
+    if key.scopes.contains(scope) { Ok(()) } else { Err(InsufficientScope(scope)) }
 }
 
 impl ReadAccess {
@@ -38,7 +32,7 @@ impl ReadAccess {
     /// # Errors
     /// [`InsufficientScope`] if it does not.
     pub fn new(key: &ApiKey) -> Result<Self, InsufficientScope> {
-        key.require(Scope::Read).map(Self)
+        require(key, Scope::Read).map(Self)
     }
 }
 
@@ -48,7 +42,7 @@ impl WriteAccess {
     /// # Errors
     /// [`InsufficientScope`] if it does not.
     pub fn new(key: Arc<ApiKey>) -> Result<Self, InsufficientScope> {
-        key.require(Scope::Write).map(|()| Self(key))
+        require(&key, Scope::Write).map(|()| Self(key))
     }
 
     /// The API key.

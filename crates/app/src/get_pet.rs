@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
 use animal_store_domain::{Pet, PetId};
-use thiserror::Error;
 
 use crate::{
     ReadAccess,
@@ -14,29 +13,18 @@ pub struct GetPet {
     repository: Arc<dyn PetRepository>,
 }
 
-/// The pet cannot be returned.
-#[derive(Debug, Error)]
-pub enum GetPetError {
-    /// No pet has this id.
-    #[error("no pet has this id")]
-    NotFound,
-    /// The repository failed.
-    #[error(transparent)]
-    Storage(#[from] StoreFailure),
-}
-
 impl GetPet {
     /// Creates the use case over a repository.
     pub fn new(repository: Arc<dyn PetRepository>) -> Self {
         Self { repository }
     }
 
-    /// Returns the pet with this id.
+    /// Returns the pet with this id. An unknown id is `Ok(None)`.
     ///
     /// # Errors
-    /// [`GetPetError::NotFound`] if no pet has the id, [`GetPetError::Storage`] if the repository failed.
-    pub async fn execute(&self, _: &ReadAccess, id: PetId) -> Result<Pet, GetPetError> {
-        self.repository.find(id).await?.ok_or(GetPetError::NotFound)
+    /// See [`StoreFailure`].
+    pub async fn execute(&self, _: &ReadAccess, id: PetId) -> Result<Option<Pet>, StoreFailure> {
+        self.repository.find(id).await
     }
 }
 
@@ -50,20 +38,13 @@ mod tests {
         test_support::{pet, read_access},
     };
 
-    async fn get(found: Result<Option<Pet>, StoreFailure>) -> Result<Pet, GetPetError> {
-        let id = PetId::parse(7).unwrap();
-        let mut repository = MockPetRepository::new();
-        repository.expect_find().with(eq(id)).once().return_once(|_| found);
-        GetPet::new(Arc::new(repository)).execute(&read_access(), id).await
-    }
-
     #[tokio::test]
     async fn the_pet_of_the_repository_is_returned() {
-        assert_eq!(get(Ok(Some(pet(7)))).await.unwrap(), pet(7));
-    }
-
-    #[tokio::test]
-    async fn an_unknown_id_is_not_found() {
-        assert!(matches!(get(Ok(None)).await, Err(GetPetError::NotFound)));
+        for found in [Some(pet(7)), None] {
+            let (id, expected) = (PetId::parse(7).unwrap(), found.clone());
+            let mut repository = MockPetRepository::new();
+            repository.expect_find().with(eq(id)).once().return_once(|_| Ok(found));
+            assert_eq!(GetPet::new(Arc::new(repository)).execute(&read_access(), id).await.unwrap(), expected);
+        }
     }
 }

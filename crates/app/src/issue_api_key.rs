@@ -10,23 +10,14 @@ pub struct IssueApiKey {
     store: Arc<dyn ApiKeyStore>,
 }
 
-/// Result of [`IssueApiKey`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AddedKey {
-    /// The key was added.
-    New,
-    /// The token already belongs to this key. Nothing was changed.
-    Existing(ApiKey),
-}
-
 impl IssueApiKey {
     /// Creates the use case over a store.
     pub fn new(store: Arc<dyn ApiKeyStore>) -> Self {
         Self { store }
     }
 
-    /// Adds the key, whose id is new. A token that belongs to a key with the same label and scopes stays as it is, and
-    /// that key is returned. Without a lifetime, the token does not expire.
+    /// Adds the key, whose id is new. If the token belongs to a key with the same label and scopes, nothing is changed,
+    /// and that key is returned. Without a lifetime, the token does not expire.
     ///
     /// # Errors
     /// See [`ApiKeyChangeError`].
@@ -35,14 +26,14 @@ impl IssueApiKey {
         key: ApiKey,
         token: &ApiToken,
         lifetime: Option<Duration>,
-    ) -> Result<AddedKey, ApiKeyChangeError> {
+    ) -> Result<Option<ApiKey>, ApiKeyChangeError> {
         match self.store.change(ApiKeyChange::Add(key.clone(), NewToken::new(token, lifetime))).await {
             Err(ApiKeyChangeError::Refused(ApiKeyRefusal::TokenTaken(owner)))
                 if owner.label == key.label && owner.scopes == key.scopes =>
             {
-                Ok(AddedKey::Existing(owner))
+                Ok(Some(owner))
             }
-            changed => changed.map(|_| AddedKey::New),
+            changed => changed.map(|_| None),
         }
     }
 }
@@ -58,7 +49,7 @@ mod tests {
         test_support::api_key,
     };
 
-    async fn issue(owner: Option<ApiKey>) -> Result<AddedKey, ApiKeyChangeError> {
+    async fn issue(owner: Option<ApiKey>) -> Result<Option<ApiKey>, ApiKeyChangeError> {
         let (token, lifetime) = (ApiToken::parse("token".into()).unwrap(), Some(Duration::from_hours(7 * 24)));
         let change = ApiKeyChange::Add(api_key("new"), NewToken::new(&token, lifetime));
         let mut store = MockApiKeyStore::new();
@@ -71,13 +62,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_new_key_is_added() {
-        assert_eq!(issue(None).await.unwrap(), AddedKey::New);
+        assert_eq!(issue(None).await.unwrap(), None);
     }
 
     #[tokio::test]
     async fn a_token_of_an_equal_key_stays_as_it_is() {
         let owner = ApiKey { label: api_key("new").label, ..api_key("old") };
-        assert_eq!(issue(Some(owner.clone())).await.unwrap(), AddedKey::Existing(owner));
+        assert_eq!(issue(Some(owner.clone())).await.unwrap(), Some(owner));
     }
 
     #[tokio::test]

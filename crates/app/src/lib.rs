@@ -41,11 +41,9 @@ mod idempotency_key;
 mod issue_api_key;
 mod list_api_keys;
 mod list_pets;
-mod note_deprecated_use;
 mod pet_digest;
 pub mod ports;
-mod revoke_api_key;
-mod rotate_api_key;
+mod stored_time;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;
 
@@ -57,15 +55,13 @@ pub use api_key_change::{ApiKeyChange, ApiKeyRefusal, IssuedApiKey, IssuedToken,
 pub use authenticate::{Authenticate, AuthenticateError};
 pub use authorize::{InsufficientScope, ReadAccess, WriteAccess};
 pub use check_readiness::CheckReadiness;
-pub use copy_store::{CopyError, CopyPass, CopyStore, CopySummary, ImportedApiKeys, PetsDigest};
+pub use copy_store::{CopyError, CopyPass, CopyStore, CopySummary, ImportedApiKeys};
 pub use create_pet::CreatePet;
 pub use diagnosis::{Finding, Verdict};
-pub use get_pet::{GetPet, GetPetError};
+pub use get_pet::GetPet;
 pub use idempotency_key::IdempotencyKey;
-pub use issue_api_key::{AddedKey, IssueApiKey};
+pub use issue_api_key::IssueApiKey;
 pub use list_api_keys::{ApiKeyList, ListApiKeys, UseFilter};
 pub use list_pets::ListPets;
-pub use note_deprecated_use::NoteDeprecatedUse;
 pub use pet_digest::{PetDigest, status_number};
-pub use revoke_api_key::RevokeApiKey;
-pub use rotate_api_key::{RotateApiKey, RotatedKey};
+pub use stored_time::{from_milliseconds, milliseconds};

@@ -11,7 +11,7 @@ use animal_store_adapters_memory::MemoryApiKeyDirectory;
 use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyStore, RedisApiKeyUses};
 use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
-    Authenticate, CheckReadiness, CreatePet, GetPet, ListPets, NoteDeprecatedUse,
+    Authenticate, CheckReadiness, CreatePet, GetPet, ListPets,
     ports::{ApiKeyDirectory, ApiKeyStore, ApiKeyUses, NotReady, Readiness},
 };
 use async_trait::async_trait;
@@ -43,15 +43,12 @@ pub(crate) struct Adapters {
 #[derive(Clone)]
 struct WorkerAdapters {
     directory: Arc<dyn ApiKeyDirectory>,
-    new_uses: NewUses,
+    uses: Arc<dyn ApiKeyUses>,
     new_repository: NewRepository,
 }
 
 /// A probe that does not keep its adapter open.
 struct WeakProbe<T>(Weak<T>);
-
-/// Creates the record of uses of one worker.
-type NewUses = Arc<dyn Fn() -> Arc<dyn ApiKeyUses> + Send + Sync>;
 
 impl Adapters {
     pub(crate) async fn start(
@@ -65,7 +62,7 @@ impl Adapters {
         let Storage { new_repository, readiness: storage_probe, writer } =
             Storage::start(storage, &mut file, registry).await?;
         let mut uses_writer = None;
-        let (directory, new_uses): (Arc<dyn ApiKeyDirectory>, NewUses) = match keys {
+        let (directory, uses): (Arc<dyn ApiKeyDirectory>, Arc<dyn ApiKeyUses>) = match keys {
             KeysConfig::Sqlite(sqlite) => {
                 let store = SqliteApiKeyStore::new(file.open(&sqlite).await?);
                 let (uses, writer_end) = store.start_uses(registry);
@@ -73,11 +70,11 @@ impl Adapters {
                 uses_writer = Some(tokio::spawn(async { _ = tokio::join!(writer_end, follower_end) }));
                 let directory = Arc::new(directory);
                 keys_probe = Some(Arc::new(WeakProbe(Arc::downgrade(&directory))));
-                (directory, Arc::new(move || Arc::new(uses.recorder())))
+                (directory, Arc::new(uses))
             }
             KeysConfig::Memory { tokens } => {
                 let directory = Arc::new(MemoryApiKeyDirectory::new(&tokens));
-                (directory.clone(), Arc::new(move || directory.clone()))
+                (directory.clone(), directory)
             }
             KeysConfig::Redis(redis) => {
                 let (uses, writer_end) = RedisApiKeyUses::start(redis.endpoint.clone(), &redis.directory, registry);
@@ -85,13 +82,13 @@ impl Adapters {
                 let directory = RedisApiKeyDirectory::connect(redis.endpoint, redis.directory, registry).await;
                 let directory = Arc::new(directory);
                 keys_probe = Some(directory.clone());
-                (directory, Arc::new(move || Arc::new(uses.recorder())))
+                (directory, Arc::new(uses))
             }
         };
         file.register_metrics(registry);
         tracing::info!(pets, api_keys, "storage selected");
         let readiness = CheckReadiness::new(storage_probe, keys_probe);
-        let workers = WorkerAdapters { directory, new_uses, new_repository };
+        let workers = WorkerAdapters { directory, uses, new_repository };
         Ok(Self { workers, readiness, writer, uses_writer })
     }
 
@@ -104,13 +101,13 @@ impl Adapters {
 
 impl WorkerAdapters {
     fn use_cases(&self, serves_get_pet: bool) -> UseCases {
-        let (repository, uses) = ((self.new_repository)(), (self.new_uses)());
+        let repository = (self.new_repository)();
         UseCases {
-            authenticate: Authenticate::new(Arc::clone(&self.directory), Arc::clone(&uses)),
+            authenticate: Authenticate::new(Arc::clone(&self.directory), Arc::clone(&self.uses)),
             list_pets: ListPets::new(Arc::clone(&repository)),
             create_pet: CreatePet::new(Arc::clone(&repository)),
             get_pet: serves_get_pet.then(|| GetPet::new(repository)),
-            note_deprecated_use: NoteDeprecatedUse::new(uses),
+            uses: Arc::clone(&self.uses),
         }
     }
 }

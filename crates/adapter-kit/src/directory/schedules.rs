@@ -48,7 +48,7 @@ impl Store {
         let changed = |(_, (_, version)): &(usize, &(u8, i64))| known.is_none_or(|known| *version > known);
         let key = |(id, (token, _)): (usize, &(u8, i64))| {
             let key = api_key(&id.to_string());
-            StoredKey { id: key.id.clone(), key: Ok(key), tokens: vec![(digest(*token), None)] }
+            StoredKey { id: key.id.clone(), key: Ok(Arc::new(key)), tokens: vec![(digest(*token), None)] }
         };
         let keys = self.keys.iter().enumerate().filter(changed).map(key).collect();
         (known != Some(self.version)).then_some(KeyChanges { version: self.version, all: known.is_none(), keys })

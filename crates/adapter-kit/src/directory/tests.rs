@@ -39,7 +39,8 @@ impl Test {
     fn start() -> Self {
         let ((checks, results), known) = (unbounded_channel(), Arc::default());
         let (source, mut registry) = (Source { results, known: Arc::clone(&known) }, Registry::default());
-        let (directory, _) = ApiKeySnapshot::start(source, Duration::from_millis(500), &mut registry);
+        let (directory, task) = ApiKeySnapshot::new(source, Duration::from_millis(500), &mut registry);
+        tokio::spawn(task);
         Self { directory: Arc::new(directory), checks, known, registry }
     }
 
@@ -73,7 +74,7 @@ fn digest(number: u8) -> ApiKeyDigest {
 
 fn key(id: &str, tokens: &[u8]) -> StoredKey {
     let tokens = tokens.iter().map(|number| (digest(*number), None)).collect();
-    StoredKey { id: ApiKeyId::new(id), key: Ok(api_key(id)), tokens }
+    StoredKey { id: ApiKeyId::new(id), key: Ok(Arc::new(api_key(id))), tokens }
 }
 
 fn changes(version: i64, all: bool, keys: impl Into<Vec<StoredKey>>) -> KeyChanges {
@@ -94,7 +95,6 @@ async fn only_the_changed_keys_are_replaced() {
     test.check(Ok(Some(changes(1, true, [key("d", &[3])])))).await;
     assert_eq!([test.id(1).await, test.id(3).await], [None, Some("d".into())]);
     assert_eq!(*test.known.lock().unwrap(), [None, Some(1), Some(2), Some(2)]);
-    assert_eq!((test.metric("keys_tokens "), test.metric("keys_reloads_total ")), (1, 3));
 }
 
 #[tokio::test(start_paused = true)]

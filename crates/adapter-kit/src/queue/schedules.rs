@@ -79,7 +79,8 @@ enum Faults {
 async fn client(world: &Arc<World>, sender: &Sender<Create>, id: u32) {
     world.held.insert(id);
     let request = Create { id, rows: if chance(4) { 3 } else { 1 }, world: Arc::clone(world) };
-    let response = sender.send(request, TIMEOUT, if chance(2) { TIMEOUT } else { Duration::ZERO });
+    let outcome_timeout = chance(2).then_some(TIMEOUT);
+    let response = sender.send(request, TIMEOUT, outcome_timeout);
     let result = if chance(4) {
         let Ok(result) = timeout_at(Instant::now() + TIMEOUT * 2, response).await else {
             world.abandoned.insert(id);
@@ -89,20 +90,30 @@ async fn client(world: &Arc<World>, sender: &Sender<Create>, id: u32) {
     } else {
         response.await
     };
-    if result != Err(SendError::NoResponse) {
-        assert!(!world.held.contains(id), "a request exists after its response");
-    }
     let disturbed = world.disturbed.load(Relaxed);
-    match result {
-        Ok(response) => assert!(response == id && world.executed.contains(id), "the response to another request"),
-        Err(SendError::NoResponse) => {}
-        Err(SendError::Lost) => assert!(disturbed, "a request is lost without a reason"),
+    let is_over = match result {
+        Ok(response) => {
+            assert!(response == id && world.executed.contains(id), "the response to another request");
+            true
+        }
+        Err(StoreFailure::Timeout) if outcome_timeout.is_none() => false,
+        Err(StoreFailure::OutcomeUnknown(cause) | StoreFailure::Unavailable(cause)) if cause.to_string() == LOST => {
+            assert!(disturbed, "a request is lost without a reason");
+            true
+        }
+        Err(StoreFailure::OutcomeUnknown(_)) => {
+            assert!(outcome_timeout.is_some(), "a read has an outcome");
+            false
+        }
         Err(error) => {
-            assert!(error != SendError::Closed || disturbed, "the queue is closed without a reason");
+            let closed = matches!(error, StoreFailure::Unavailable(_));
+            assert!(!closed || disturbed, "the queue is closed without a reason");
             assert!(!world.executed.contains(id), "a request was executed and refused");
             world.refused.insert(id);
+            true
         }
-    }
+    };
+    assert!(!is_over || !world.held.contains(id), "a request exists after its response");
 }
 
 async fn take(world: Arc<World>, taker: Taker<Create>, metrics: QueueMetrics, faults: Faults) {

@@ -46,8 +46,8 @@ impl FakeStore {
     }
 }
 
-fn note(recorder: &ApiKeyUseRecorder, id: &str) {
-    recorder.note(&ApiKeyId::new(id), ApiKeyUse::Request);
+fn note(record: &ApiKeyUseRecord, id: &str) {
+    record.note(&ApiKeyId::new(id), ApiKeyUse::Request);
 }
 
 /// The log of this thread.
@@ -66,16 +66,15 @@ impl Log {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_uses_are_written_after_the_last_recorder_is_dropped() {
+async fn the_last_uses_are_written_after_the_last_clone_is_dropped() {
     let store = FakeStore::default();
     let (record, end) = store.start();
-    let recorders = [record.recorder(), record.recorder()];
-    drop(record);
+    let records = [record.clone(), record];
     tokio::time::sleep(3 * MINUTE).await;
     assert!(store.writes().is_empty(), "nothing is written without a use");
-    for (recorder, id) in recorders.into_iter().zip(["a", "b"]) {
+    for (record, id) in records.into_iter().zip(["a", "b"]) {
         assert!(!end.is_finished());
-        note(&recorder, id);
+        note(&record, id);
     }
     end.await.unwrap();
     assert_eq!(store.writes(), [["a", "b"]]);
@@ -85,12 +84,11 @@ async fn the_last_uses_are_written_after_the_last_recorder_is_dropped() {
 async fn uses_during_an_outage_are_written_after_it_and_each_outage_is_logged_once() {
     let ((log, _guard), store) = (Log::start(), FakeStore::default());
     let (record, _end) = store.start();
-    let recorder = record.recorder();
     for outage in 1..=2 {
         store.unavailable.store(true, Ordering::Relaxed);
-        note(&recorder, "a");
+        note(&record, "a");
         tokio::time::sleep(3 * MINUTE).await;
-        note(&recorder, "b");
+        note(&record, "b");
         tokio::time::sleep(3 * MINUTE).await;
         assert_eq!((log.count("cannot be written"), log.count("written again")), (outage, outage - 1));
 
@@ -105,11 +103,10 @@ async fn uses_during_an_outage_are_written_after_it_and_each_outage_is_logged_on
 async fn keys_beyond_the_bound_are_not_recorded_which_is_logged() {
     let ((log, _guard), store) = (Log::start(), FakeStore::default());
     let (record, end) = store.start();
-    let recorder = record.recorder();
     for id in ["a", "b", "a", "c", "b"] {
-        note(&recorder, id);
+        note(&record, id);
     }
-    drop((record, recorder));
+    drop(record);
     end.await.unwrap();
     assert_eq!(store.writes(), [["a", "b"]]);
     assert_eq!(log.count("were not recorded"), 1);

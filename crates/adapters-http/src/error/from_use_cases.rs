@@ -1,7 +1,7 @@
 //! The response to each error of a use case.
 
 use animal_store_app::{
-    ApiTokenError, AuthenticateError, GetPetError, InsufficientScope,
+    ApiTokenError, AuthenticateError, InsufficientScope,
     ports::{AddPetError, StoreFailure},
 };
 
@@ -31,15 +31,6 @@ impl From<ApiTokenError> for ApiError {
 impl From<InsufficientScope> for ApiError {
     fn from(InsufficientScope(scope): InsufficientScope) -> Self {
         Self::InsufficientScope(scope)
-    }
-}
-
-impl From<GetPetError> for ApiError {
-    fn from(error: GetPetError) -> Self {
-        match error {
-            GetPetError::NotFound => Self::PetNotFound,
-            GetPetError::Storage(error) => error.into(),
-        }
     }
 }
 

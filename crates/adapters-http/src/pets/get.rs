@@ -6,6 +6,7 @@ use actix_web::{
     middleware::DefaultHeaders,
     web::Data,
 };
+use animal_store_app::ports::ApiKeyUse;
 use animal_store_domain::PetId;
 use tracing::Instrument;
 
@@ -31,13 +32,14 @@ pub(crate) fn deprecation_headers() -> DefaultHeaders {
 }
 
 pub(crate) async fn get_pet(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
-    use_cases.note_deprecated_use.execute(&auth::api_key(&request));
+    // It counts whatever the response is: a client that gets an error has to change as well.
+    use_cases.uses.note(&auth::api_key(&request).id, ApiKeyUse::GetPet);
     let access = auth::read_access(&request)?;
     let get_pet = use_cases.get_pet.as_ref().ok_or(ApiError::Gone)?;
     // A text that is not an id belongs to no pet: the interface defines a 404 here, but no 400.
     let id = numbers::parse_digits(request.match_info().query("petId"))
         .and_then(|id| PetId::parse(id).ok())
         .ok_or(ApiError::PetNotFound)?;
-    let pet = get_pet.execute(&access, id).instrument(traces::storage_span()).await?;
+    let pet = get_pet.execute(&access, id).instrument(traces::storage_span()).await?.ok_or(ApiError::PetNotFound)?;
     Ok(HttpResponse::Ok().content_type(JSON).body(pet_response::pet(&pet)))
 }

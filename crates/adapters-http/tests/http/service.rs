@@ -11,7 +11,7 @@ use animal_store_adapters_http::{
     TraceSettings, TrustedProxies, UseCases, serve_api,
 };
 use animal_store_app::{
-    ApiKey, Authenticate, CreatePet, GetPet, ListPets, NoteDeprecatedUse, Scope,
+    ApiKey, Authenticate, CreatePet, GetPet, ListPets, Scope,
     ports::{ApiKeyDirectory, MockApiKeyDirectory, MockPetRepository},
     test_support::{api_key, unrecorded_uses},
 };
@@ -56,7 +56,7 @@ impl Service {
             list_pets: ListPets::new(repository.clone()),
             create_pet: CreatePet::new(repository.clone()),
             get_pet: Some(GetPet::new(repository)),
-            note_deprecated_use: NoteDeprecatedUse::new(unrecorded_uses()),
+            uses: unrecorded_uses(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");

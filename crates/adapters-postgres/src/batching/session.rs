@@ -1,15 +1,12 @@
 use animal_store_adapter_kit::queue::Request;
-use animal_store_app::ports::StoreFailure;
+use animal_store_app::ports::{Cause, StoreFailure};
 use tokio_postgres::Client;
 
 use crate::{
     PostgresSettings,
     connection::{ConnectionSettings, ConnectionTask},
-    error::{ConnectionError, within},
+    error::ConnectionError,
 };
-
-/// Reason to replace a connection that does not respond: later responses would be delayed as well.
-pub(crate) const NO_RESPONSE: &str = "the server did not respond in time";
 
 /// Reason to replace a connection to a read-only server: after a fail-over, another server accepts writes.
 pub(crate) const READ_ONLY: &str = "the server is read-only";
@@ -41,7 +38,7 @@ pub(crate) trait Session: Sized + Send + 'static {
                 }
                 Self::prepare(client, postgres).await
             };
-            let session = within(connect_timeout, preparing).await.map_err(|error| settings.endpoint.locate(error))?;
+            let session = settings.endpoint.within(connect_timeout, preparing).await?;
             Ok((session, task))
         }
     }
@@ -61,7 +58,9 @@ pub(crate) trait Session: Sized + Send + 'static {
 
 /// A batch was not executed, or its outcome is unknown.
 pub(crate) struct Failure {
-    pub(crate) error: BatchError,
+    /// The error of each request, of this reason.
+    pub(crate) error: fn(Cause) -> StoreFailure,
+    pub(crate) reason: String,
     pub(crate) extent: Extent,
 }
 
@@ -74,32 +73,29 @@ pub(crate) enum Extent {
     Connection(&'static str),
 }
 
-/// The error of each request of a batch.
-#[derive(Clone)]
-pub(crate) enum BatchError {
-    Timeout,
-    Unavailable(String),
-    Corrupt(String),
-    OutcomeUnknown(String),
-}
-
-impl BatchError {
-    pub(crate) fn not_connected() -> Self {
-        Self::Unavailable("there is no connection to PostgreSQL".to_owned())
+impl Failure {
+    pub(crate) fn timeout(extent: Extent) -> Self {
+        Self { error: |_| StoreFailure::Timeout, reason: String::new(), extent }
     }
 
-    pub(crate) const fn of(self, extent: Extent) -> Failure {
-        Failure { error: self, extent }
+    pub(crate) fn unavailable(error: ConnectionError, extent: Extent, settings: &ConnectionSettings) -> Self {
+        Self { error: StoreFailure::Unavailable, reason: settings.endpoint.locate(error).to_string(), extent }
     }
-}
 
-impl From<BatchError> for StoreFailure {
-    fn from(error: BatchError) -> Self {
+    /// The failure of a batch that changes nothing.
+    pub(crate) fn of_read(error: ConnectionError, extent: Extent, settings: &ConnectionSettings) -> Self {
         match error {
-            BatchError::Timeout => Self::Timeout,
-            BatchError::Unavailable(reason) => Self::Unavailable(reason.into()),
-            BatchError::Corrupt(cause) => Self::Corrupt(cause.into()),
-            BatchError::OutcomeUnknown(reason) => Self::OutcomeUnknown(reason.into()),
+            // Later responses would be delayed as well.
+            ConnectionError::NoResponse => Self::timeout(Extent::Connection("the server did not respond in time")),
+            error => Self::unavailable(error, extent, settings),
         }
     }
+
+    pub(super) fn error(&self) -> StoreFailure {
+        (self.error)(self.reason.clone().into())
+    }
+}
+
+pub(super) fn not_connected() -> StoreFailure {
+    StoreFailure::Unavailable("there is no connection to PostgreSQL".into())
 }

@@ -4,22 +4,17 @@ use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
     future::pending,
+    sync::Arc,
 };
 
 use futures_util::FutureExt;
 use prometheus_client::registry::Registry;
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
 use super::*;
 use crate::{
-    PgEndpoint, PostgresSettings,
-    connection::ConnectionTask,
-    error::ConnectionError,
-    metrics::{ConnectionState, Metrics},
+    PgEndpoint, PostgresSettings, connection::ConnectionTask, error::ConnectionError, metrics::Metrics,
     settings::tests::SETTINGS,
 };
 
@@ -118,7 +113,6 @@ impl World {
         let connection_metrics = &metrics.read_connections;
         let ([batcher], dispatchers) =
             batching::<Fake<CHANGES_PETS>, 1>(&settings, [&metrics.gets], 10, connection_metrics, connections);
-        let dispatchers = dispatchers.into_iter().map(|dispatcher| tokio::spawn(dispatcher.run())).collect();
         Self { batcher, settings, schema, dispatchers }
     }
 
@@ -127,7 +121,7 @@ impl World {
     }
 
     fn connected(&self) -> u64 {
-        self.settings.metrics.read_connections.count(ConnectionState::Connected).get()
+        self.settings.metrics.read_connections.connected.get()
     }
 }
 

@@ -7,8 +7,10 @@ use tokio_postgres::{
 
 use crate::{
     PgEndpoint, PostgresSettings,
+    checks::problems,
     connection::ConnectionTask,
     error::{ConnectionError, within},
+    pet_row::Array,
 };
 
 /// A parameter of a statement.
@@ -24,10 +26,10 @@ pub(super) struct BulkConnection {
 }
 
 impl BulkConnection {
-    pub(super) async fn open(endpoint: &PgEndpoint, settings: &PostgresSettings) -> Result<Self, StoreFailure> {
+    pub(super) async fn open(endpoint: PgEndpoint, settings: PostgresSettings) -> Result<Self, StoreFailure> {
         let opened = endpoint.connect(settings.connect_timeout).await;
         let (client, task) = opened.map_err(|error| StoreFailure::Unavailable(error.into()))?;
-        Ok(Self { client, _task: task, endpoint: endpoint.clone(), settings: settings.clone() })
+        Ok(Self { client, _task: task, endpoint, settings })
     }
 
     /// Begins a transaction with these statements. At a higher isolation level, PostgreSQL refuses a write that waited
@@ -42,11 +44,23 @@ impl BulkConnection {
         self.within_timeout(self.client.query_typed(sql, parameters)).await
     }
 
-    /// Runs a statement without a result. Returns the number of rows that it wrote, or `None` if a unique index has one
-    /// of them already.
-    pub(super) async fn write(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Option<u64>, StoreFailure> {
+    /// Runs a query of [`checks`](crate::checks).
+    pub(super) async fn problems(&self, query: &str) -> Result<Vec<String>, StoreFailure> {
+        self.within_timeout(problems(&self.client, query)).await
+    }
+
+    /// Runs a statement on the values of these columns. Returns the number of rows that it wrote, or `None` if a unique
+    /// index has one of them already.
+    pub(super) async fn write(
+        &self,
+        sql: &str,
+        columns: &[(&str, Type)],
+        values: &[Array<'_>],
+    ) -> Result<Option<u64>, StoreFailure> {
+        let values = values.iter().map(|array| &**array as &(dyn ToSql + Sync));
+        let parameters: Vec<_> = values.zip(columns.iter().map(|(_, array)| array.clone())).collect();
         let written = async {
-            match self.client.execute_typed(sql, parameters).await {
+            match self.client.execute_typed(sql, &parameters).await {
                 Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(None),
                 written => written.map(Some),
             }
@@ -58,13 +72,9 @@ impl BulkConnection {
     pub(super) async fn commit(&self) -> Result<(), StoreFailure> {
         let ended = within(self.settings.timeout, self.client.batch_execute("COMMIT")).await;
         ended.map_err(|error| match error.refusal() {
-            Some(_) => self.unavailable(error),
+            Some(_) => StoreFailure::Unavailable(self.endpoint.locate(error).into()),
             None => StoreFailure::OutcomeUnknown(self.endpoint.locate(error).into()),
         })
-    }
-
-    pub(super) fn unavailable(&self, error: impl Into<ConnectionError>) -> StoreFailure {
-        StoreFailure::Unavailable(self.endpoint.locate(error).into())
     }
 
     /// The error of a call that this adapter refuses.
@@ -72,10 +82,11 @@ impl BulkConnection {
         StoreFailure::Unavailable(format!("{}: {reason}", self.endpoint.login()).into())
     }
 
-    async fn within_timeout<T>(
+    async fn within_timeout<T, E: Into<ConnectionError>>(
         &self,
-        response: impl Future<Output = Result<T, tokio_postgres::Error>>,
+        response: impl Future<Output = Result<T, E>>,
     ) -> Result<T, StoreFailure> {
-        within(self.settings.timeout, response).await.map_err(|error| self.unavailable(error))
+        let response = self.endpoint.within(self.settings.timeout, response).await;
+        response.map_err(|error| StoreFailure::Unavailable(error.into()))
     }
 }

@@ -1,27 +1,31 @@
 mod url;
 
-use std::{fmt, slice, time::Duration};
+use std::{fmt, fs, process, slice, time::Duration};
 
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{task::JoinHandle, time::timeout};
 use tokio_postgres::{
-    CancelToken, Client, Config, NoTls, Socket,
+    CancelToken, Client, Config,
     config::{Host, SslMode},
-    tls::MakeTlsConnect,
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub use self::url::PgEndpointError;
 use super::tls;
-use crate::error::ConnectionError;
+use crate::error::{ConnectionError, within};
+
+/// Name of a connection that does not name its instance.
+const APPLICATION_NAME: &str = "animal-store";
+
+/// PostgreSQL cuts longer names off.
+const MAX_LEN: usize = 63;
 
 /// A PostgreSQL database and how to connect to it. It is displayed as its hosts and its name, without secrets.
 #[derive(Clone)]
 pub struct PgEndpoint {
     /// One per host, in the order in which they are tried.
     configs: Vec<Config>,
-    /// `None` if no connection is encrypted.
-    tls: Option<MakeRustlsConnect>,
+    tls: MakeRustlsConnect,
 }
 
 /// The task that reads and writes a connection. Dropping it closes the connection.
@@ -35,7 +39,8 @@ impl PgEndpoint {
     /// See [`PgEndpointError`].
     pub fn parse(url: &SecretString) -> Result<Self, PgEndpointError> {
         let (configs, certificate_check) = url::parse(url.expose_secret())?;
-        let tls = certificate_check.map(tls::connector).transpose().map_err(PgEndpointError::RootCertificates)?;
+        let tls = tls::connector(&certificate_check);
+        let tls = tls.map_err(|error| PgEndpointError(format!("has an sslrootcert that cannot be used: {error}")))?;
         Ok(Self { configs, tls })
     }
 
@@ -44,15 +49,14 @@ impl PgEndpoint {
     /// # Errors
     /// See [`PgEndpointError`].
     #[cfg(fuzzing)]
-    pub fn shown(url: &str) -> Result<[String; 3], PgEndpointError> {
-        let endpoint = Self { configs: url::parse(url)?.0, tls: None };
-        Ok([endpoint.to_string(), endpoint.login(), format!("{endpoint:?}")])
+    pub fn shown(url: &str) -> Result<[String; 2], PgEndpointError> {
+        url::parse(url).map(|(configs, _)| [address(&configs), login(&configs)])
     }
 
-    /// Names the connections, unless the URL does.
-    pub(crate) fn with_application_name(mut self, name: &str) -> Self {
+    /// Names the connections after this process, unless the URL does.
+    pub(crate) fn named(mut self, transaction_pooling: bool) -> Self {
         for config in self.configs.iter_mut().filter(|config| config.get_application_name().is_none()) {
-            config.application_name(name);
+            config.application_name(application_name(transaction_pooling));
         }
         self
     }
@@ -77,51 +81,46 @@ impl PgEndpoint {
         ConnectionError::Located(vec![(self.login(), error.into())])
     }
 
+    /// Waits for a response. An error has user, hosts and database.
+    pub(crate) async fn within<T, E: Into<ConnectionError>>(
+        &self,
+        limit: Duration,
+        response: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, ConnectionError> {
+        within(limit, response).await.map_err(|error| self.locate(error))
+    }
+
     /// Returns user, hosts and database.
     pub(crate) fn login(&self) -> String {
         login(&self.configs)
     }
 
     async fn connect_to(&self, config: &Config) -> Result<(Client, ConnectionTask), ConnectionError> {
-        let Some(tls) = self.tls.as_ref().filter(|_| config.get_ssl_mode() != SslMode::Disable) else {
-            return open(config, NoTls).await;
-        };
-        match open(config, tls.clone()).await {
+        match self.open(config).await {
             Err(error) if config.get_ssl_mode() == SslMode::Prefer && error.may_be_about_encryption() => {
                 let mut plain = config.clone();
                 // The error of the first attempt is reported.
-                open(plain.ssl_mode(SslMode::Disable), NoTls).await.map_err(|_| error)
+                self.open(plain.ssl_mode(SslMode::Disable)).await.map_err(|_| error)
             }
             result => result,
         }
     }
 
+    async fn open(&self, config: &Config) -> Result<(Client, ConnectionTask), ConnectionError> {
+        let (client, connection) = config.connect(self.tls.clone()).await?;
+        let encoding = connection.parameter("server_encoding").unwrap_or_default().to_owned();
+        let task = ConnectionTask::spawn(connection);
+        if encoding == "UTF8" { Ok((client, task)) } else { Err(ConnectionError::NotUtf8(encoding)) }
+    }
+
     /// Cancels the statement that the server still runs for a lost connection. A failure is ignored.
     pub(crate) async fn cancel(&self, token: CancelToken, cancel_timeout: Duration) {
-        let cancelling = async {
-            match &self.tls {
-                None => token.cancel_query(NoTls).await,
-                Some(tls) => token.cancel_query(tls.clone()).await,
-            }
-        };
-        let _ = timeout(cancel_timeout, cancelling).await;
+        let _ = timeout(cancel_timeout, token.cancel_query(self.tls.clone())).await;
     }
 
     pub(crate) fn log_unavailable(&self, reason: &str) {
         tracing::error!(address = %self, reason, "no connection to PostgreSQL: requests get 503");
     }
-}
-
-async fn open<T>(config: &Config, tls: T) -> Result<(Client, ConnectionTask), ConnectionError>
-where
-    T: MakeTlsConnect<Socket, Stream: Send + 'static> + Send,
-    T::TlsConnect: Send,
-    <T::TlsConnect as tokio_postgres::tls::TlsConnect<Socket>>::Future: Send,
-{
-    let (client, connection) = config.connect(tls).await?;
-    let encoding = connection.parameter("server_encoding").unwrap_or_default().to_owned();
-    let task = ConnectionTask::spawn(connection);
-    if encoding == "UTF8" { Ok((client, task)) } else { Err(ConnectionError::NotUtf8(encoding)) }
 }
 
 impl ConnectionTask {
@@ -179,6 +178,25 @@ fn address(configs: &[Config]) -> String {
         }
     }
     format!("{}/{}", hosts.join(","), configs[0].get_dbname().unwrap_or_default())
+}
+
+/// Returns the name of a connection in `pg_stat_activity`: the program, this host and the id of this process. Behind a
+/// transaction pooler, only the program: a pooler sets the name again for each transaction that follows one of another
+/// instance.
+fn application_name(transaction_pooling: bool) -> String {
+    if transaction_pooling {
+        return APPLICATION_NAME.to_owned();
+    }
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name_of_process(&host, process::id())
+}
+
+/// PostgreSQL writes each byte that is not ASCII as a question mark.
+fn name_of_process(host: &str, pid: u32) -> String {
+    let pid = format!(" {pid}");
+    let room = MAX_LEN - APPLICATION_NAME.len() - 1 - pid.len();
+    let host: String = host.chars().filter(char::is_ascii_graphic).take(room).collect();
+    format!("{APPLICATION_NAME} {host}{pid}")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! TLS connections, with libpq's levels of certificate checks.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{fs, sync::Arc};
 
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
@@ -13,58 +13,47 @@ use rustls::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Check of the server's certificate. Without a check, TLS protects against passive listeners only.
+/// Check of the server's certificate.
 pub(super) struct CertificateCheck {
-    pub(super) authorities: Authorities,
-    pub(super) name: bool,
-}
-
-pub(super) enum Authorities {
-    Any,
-    /// The authorities that the operating system trusts.
-    System,
-    /// The authorities in a PEM file.
-    File(PathBuf),
+    /// A PEM file with authorities, or `system`: those that the operating system trusts. `None` accepts every
+    /// certificate, which protects against passive listeners only.
+    pub(super) roots: Option<String>,
+    pub(super) checks_name: bool,
 }
 
 /// Returns a connector with this check, or the reason why the authorities cannot be used.
-pub(super) fn connector(check: CertificateCheck) -> Result<MakeRustlsConnect, String> {
+pub(super) fn connector(check: &CertificateCheck) -> Result<MakeRustlsConnect, String> {
     let provider = Arc::new(ring::default_provider());
-    let roots = check.authorities.load()?;
+    let roots = check.roots.as_deref().map(load).transpose()?;
     let verifier = roots.map(|roots| WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(&provider)));
     let webpki = verifier.map(ServerCertVerifierBuilder::build).transpose().map_err(|error| error.to_string())?;
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Verifier { webpki, check_name: check.name, provider }))
+        .with_custom_certificate_verifier(Arc::new(Verifier { webpki, checks_name: check.checks_name, provider }))
         .with_no_client_auth();
     Ok(MakeRustlsConnect::new(config))
 }
 
-impl Authorities {
-    fn load(self) -> Result<Option<RootCertStore>, String> {
-        let (source, certificates) = match self {
-            Self::Any => return Ok(None),
-            Self::System => ("the system".to_owned(), rustls_native_certs::load_native_certs().certs),
-            Self::File(path) => {
-                let file = path.display().to_string();
-                let text = fs::read(path).map_err(|error| format!("{file} cannot be read: {error}"))?;
-                let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
-                (file.clone(), certificates.map_err(|error| format!("{file} is not valid PEM: {error}"))?)
-            }
-        };
-        let mut store = RootCertStore::empty();
-        let (added, _) = store.add_parsable_certificates(certificates);
-        if added == 0 { Err(format!("{source} has no certificate of an authority")) } else { Ok(Some(store)) }
-    }
+fn load(source: &str) -> Result<RootCertStore, String> {
+    let certificates = if source == "system" {
+        rustls_native_certs::load_native_certs().certs
+    } else {
+        let text = fs::read(source).map_err(|error| format!("{source} cannot be read: {error}"))?;
+        let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<_, _>>();
+        certificates.map_err(|error| format!("{source} is not valid PEM: {error}"))?
+    };
+    let mut store = RootCertStore::empty();
+    let (added, _) = store.add_parsable_certificates(certificates);
+    if added == 0 { Err(format!("{source} has no certificate of an authority")) } else { Ok(store) }
 }
 
 #[derive(Debug)]
 struct Verifier {
     /// `None` accepts every certificate.
     webpki: Option<Arc<WebPkiServerVerifier>>,
-    check_name: bool,
+    checks_name: bool,
     provider: Arc<CryptoProvider>,
 }
 
@@ -82,7 +71,7 @@ impl ServerCertVerifier for Verifier {
             // The name is checked last, after the signatures.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) if !self.check_name => Ok(ServerCertVerified::assertion()),
+            )) if !self.checks_name => Ok(ServerCertVerified::assertion()),
             result => result,
         }
     }

@@ -1,9 +1,25 @@
-use animal_store_adapter_kit::queue::Request;
-use animal_store_app::ports::{AddedPet, StoreFailure};
-use animal_store_domain::{NewPet, Pet, PetId};
-use tokio_postgres::Row;
+//! Creates, and the statements that add a batch of them. A parameter of a statement has the values of a column. The
+//! rows of its result are position, id, whether the pet is new, and whether it is the same pet.
 
-use super::{in_flight_keys::InFlightKey, session::MAX_BATCH};
+use animal_store_adapter_kit::queue::Request;
+use animal_store_app::{
+    PetDigest,
+    ports::{AddedPet, StoreFailure},
+};
+use animal_store_domain::{NewPet, Pet, PetId};
+use tokio_postgres::{Row, types::Type};
+
+use super::in_flight_keys::InFlightKey;
+use crate::{
+    PostgresSettings,
+    pet_row::{Array, COLUMNS, arrays, column_names, unnest},
+};
+
+/// Greatest number of pets in a batch.
+pub(super) const MAX_BATCH: usize = 1000;
+
+const RECORD_COLUMNS: [(&str, Type); 3] =
+    [("api_key_id", Type::TEXT_ARRAY), ("key_digest", Type::BYTEA_ARRAY), ("pet_digest", Type::BYTEA_ARRAY)];
 
 /// A pet to add.
 pub(crate) struct Create {
@@ -28,6 +44,75 @@ impl Request for Create {
     fn rows(&self) -> usize {
         if self.is_retry { MAX_BATCH } else { 1 }
     }
+}
+
+/// The values of the columns, for a batch.
+pub(super) fn parameters<'a>(creates: &[&'a Create]) -> Vec<Array<'a>> {
+    let mut arrays = arrays(creates.iter().map(|create| &create.pet));
+    let keys: Vec<_> = creates.iter().filter_map(|create| Some(&create.in_flight.as_ref()?.key)).collect();
+    if !keys.is_empty() {
+        let api_keys: Vec<_> = keys.iter().map(|key| key.api_key().as_str()).collect();
+        let key_digests: Vec<_> = keys.iter().map(|key| &key.digest()[..]).collect();
+        let pet_digests: Vec<_> =
+            creates.iter().map(|create| PetDigest::from_pet(&create.pet).as_bytes().to_vec()).collect();
+        arrays.extend([Box::new(api_keys) as Array<'a>, Box::new(key_digests), Box::new(pet_digests)]);
+    }
+    arrays
+}
+
+/// Ids ascend with the positions. The id of a create is found by its position, because the order of RETURNING is not
+/// guaranteed. A row that a trigger suppressed is missing; a row whose id a trigger changed has no position.
+pub(super) fn plain_statement() -> (String, Vec<Type>) {
+    let (pet, given) = (column_names(&COLUMNS), unnest(&COLUMNS));
+    let statement = format!(
+        "WITH given AS MATERIALIZED (
+            SELECT nextval('pets_id_seq') AS id, given.* FROM {given}
+        ), stored AS (
+            INSERT INTO pets (id, {pet}) SELECT id, {pet} FROM given
+            RETURNING id
+        )
+        SELECT ordinal, id, true, true FROM stored LEFT JOIN given USING (id)"
+    );
+    (statement, COLUMNS.map(|(_, array)| array).to_vec())
+}
+
+/// Inserts the records, then the pets of new records. Every process locks records in the same order, so that no two
+/// wait for each other.
+pub(super) fn keyed_statement(settings: &PostgresSettings) -> (String, Vec<Type>) {
+    let columns = [COLUMNS.as_slice(), &RECORD_COLUMNS].concat();
+    let (pet, given) = (column_names(&COLUMNS), unnest(&columns));
+    let retention = settings.idempotency_retention.as_millis();
+    let statement = format!(
+        "WITH given AS MATERIALIZED (
+            SELECT nextval('pets_id_seq') AS id, given.* FROM {given}
+        ), record AS (
+            -- If another transaction is inserting the same record, this waits for its end. An existing record is
+            -- updated to itself, because only written rows are returned, in their current version and not in that
+            -- of the statement's snapshot. An expired record is replaced.
+            INSERT INTO idempotency_keys AS found (api_key_id, key_digest, pet_digest, pet_id, expires_at)
+            SELECT api_key_id, key_digest, pet_digest, id, now() + interval '1 millisecond' * {retention}
+            FROM given ORDER BY api_key_id COLLATE \"C\", key_digest
+            ON CONFLICT (api_key_id, key_digest) DO UPDATE SET
+                pet_digest = CASE WHEN found.expires_at > now() THEN found.pet_digest ELSE excluded.pet_digest END,
+                pet_id = CASE WHEN found.expires_at > now() THEN found.pet_id ELSE excluded.pet_id END,
+                expires_at = CASE WHEN found.expires_at > now() THEN found.expires_at ELSE excluded.expires_at END
+            RETURNING api_key_id, key_digest, pet_digest, pet_id
+        ), stored AS (
+            INSERT INTO pets (id, {pet})
+            SELECT id, {pet} FROM given JOIN record USING (api_key_id, key_digest)
+            WHERE pet_id = id
+            RETURNING id
+        )
+        -- A record must not stay if a trigger suppressed its pet: a text that is not a number is a data exception
+        -- (22P02), which rolls back the statement and splits the batch.
+        SELECT ordinal,
+            CASE WHEN pet_id <> given.id OR stored.id IS NOT NULL THEN pet_id
+                ELSE ('a trigger suppressed the row of pet ' || pet_id)::bigint END,
+            pet_id = given.id,
+            record.pet_digest = given.pet_digest
+        FROM record JOIN given USING (api_key_id, key_digest) LEFT JOIN stored ON stored.id = given.id"
+    );
+    (statement, columns.into_iter().map(|(_, array)| array).collect())
 }
 
 /// Returns the responses to a batch, from the rows of its statement. `None` if a row is not valid.

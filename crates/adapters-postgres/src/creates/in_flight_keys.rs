@@ -1,48 +1,47 @@
 use std::{
-    collections::{HashMap, hash_map::Entry},
+    collections::HashSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use animal_store_app::IdempotencyKey;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// The idempotency keys of the creates that are in flight in this process.
 #[derive(Default)]
-pub(super) struct InFlightKeys(Mutex<HashMap<IdempotencyKey, watch::Receiver<()>>>);
+pub(super) struct InFlightKeys {
+    keys: Mutex<HashSet<IdempotencyKey>>,
+    /// Wakes the creates that wait for a key.
+    freed: Notify,
+}
 
 /// A key that is in flight until this is dropped.
 pub(super) struct InFlightKey {
     pub(super) key: IdempotencyKey,
     keys: Arc<InFlightKeys>,
-    /// Wakes the creates that wait for the key. It is dropped after the key is free.
-    _ended: watch::Sender<()>,
 }
 
 impl InFlightKeys {
     /// Waits until the key is free.
     pub(super) async fn acquire(self: &Arc<Self>, key: IdempotencyKey) -> InFlightKey {
         loop {
-            let mut earlier = match self.lock().entry(key.clone()) {
-                Entry::Occupied(entry) => entry.get().clone(),
-                Entry::Vacant(entry) => {
-                    let (ended, receiver) = watch::channel(());
-                    entry.insert(receiver);
-                    return InFlightKey { key, keys: Arc::clone(self), _ended: ended };
-                }
-            };
-            // Fails when the earlier create has ended.
-            let _ = earlier.changed().await;
+            // It is woken from now on, not only after it is polled.
+            let freed = self.freed.notified();
+            if self.lock().insert(key.clone()) {
+                return InFlightKey { key, keys: Arc::clone(self) };
+            }
+            freed.await;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<IdempotencyKey, watch::Receiver<()>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashSet<IdempotencyKey>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for InFlightKey {
     fn drop(&mut self) {
         self.keys.lock().remove(&self.key);
+        self.keys.freed.notify_waiters();
     }
 }
 

@@ -7,21 +7,16 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
-use super::{
-    create::{Create, Response, responses},
-    statement,
-};
+use super::create::{self, Create, MAX_BATCH, Response};
 use crate::{
     PostgresSettings,
-    batching::{BatchError, Extent, Failure, READ_ONLY, Session},
+    batching::{Extent, Failure, READ_ONLY, Session},
+    checks::{NOT_DURABLE, problems},
     connection::ConnectionSettings,
     error::{ConnectionError, within},
 };
 
 type Responses = Vec<Result<Response, StoreFailure>>;
-
-/// Greatest number of pets in a batch.
-pub(super) const MAX_BATCH: usize = 1000;
 
 /// A connection that adds batches, with or without idempotency keys. It does not use Diesel, which hides the SQLSTATEs
 /// that decide about the outcome.
@@ -46,7 +41,7 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
     const CHANGES_PETS: bool = true;
 
     async fn prepare(client: Client, settings: &PostgresSettings) -> Result<Self, ConnectionError> {
-        let (statement, types) = if KEYED { statement::keyed(settings) } else { statement::plain() };
+        let (statement, types) = if KEYED { create::keyed_statement(settings) } else { create::plain_statement() };
         let is_pooling = settings.transaction_pooling;
         let (set, isolation) =
             if is_pooling { ("SET LOCAL", "transaction_isolation") } else { ("SET", "default_transaction_isolation") };
@@ -63,7 +58,10 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
             client.batch_execute(&own_settings).await?;
             Execution::Prepared(client.prepare_typed(&statement, &types).await?)
         };
-        warn_if_not_durable(&client, Self::PURPOSE).await?;
+        for setting in problems(&client, NOT_DURABLE).await? {
+            let purpose = Self::PURPOSE;
+            tracing::warn!(setting, purpose, "this setting of PostgreSQL is off: pets confirmed with 201 can be lost");
+        }
         Ok(Self { client, execution })
     }
 
@@ -80,14 +78,14 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
             Ok(rows) => {
                 settings.metrics.commits.inc();
                 let invalid = || self.outcome_unknown("the statement returned an invalid row".to_owned(), settings);
-                return responses(&rows, creates).ok_or_else(invalid);
+                return create::responses(&rows, creates).ok_or_else(invalid);
             }
             Err(error) => error,
         };
         let extent = match error.refusal() {
             None if may_be_committed => return Err(self.outcome_unknown(error.to_string(), settings)),
             None => Extent::Connection("the connection failed before a commit"),
-            Some(&SqlState::QUERY_CANCELED) => return Err(BatchError::Timeout.of(Extent::Batch)),
+            Some(&SqlState::QUERY_CANCELED) => return Err(Failure::timeout(Extent::Batch)),
             Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Extent::Connection(READ_ONLY),
             Some(&SqlState::LOCK_NOT_AVAILABLE) if KEYED && creates.len() == 1 => {
                 return Ok(vec![Ok(Response::Locked)]);
@@ -96,7 +94,7 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
             Some(code) if ["22", "23"].iter().any(|class| code.code().starts_with(class)) => Extent::Request,
             Some(_) => Extent::Batch,
         };
-        Err(BatchError::Unavailable(settings.endpoint.locate(error).to_string()).of(extent))
+        Err(Failure::unavailable(error, extent, settings))
     }
 }
 
@@ -107,7 +105,7 @@ impl<const KEYED: bool> CreateSession<KEYED> {
         if self.client.is_closed() {
             return Err((ConnectionError::Closed, false));
         }
-        let arrays = statement::parameters(creates);
+        let arrays = create::parameters(creates);
         let values = arrays.iter().map(|array| &**array as &(dyn ToSql + Sync));
         match &self.execution {
             Execution::Prepared(statement) => {
@@ -143,18 +141,7 @@ impl<const KEYED: bool> CreateSession<KEYED> {
         let (endpoint, limit) = (settings.endpoint.clone(), settings.postgres.timeout);
         let token = self.client.cancel_token();
         tokio::spawn(async move { endpoint.cancel(token, limit).await });
-        let lost = "the connection did not report the outcome of a commit";
-        BatchError::OutcomeUnknown(reason).of(Extent::Connection(lost))
+        let extent = Extent::Connection("the connection did not report the outcome of a commit");
+        Failure { error: StoreFailure::OutcomeUnknown, reason, extent }
     }
-}
-
-/// Warns about settings with which PostgreSQL confirms commits that a power failure undoes.
-async fn warn_if_not_durable(client: &Client, purpose: &str) -> Result<(), ConnectionError> {
-    for setting in ["fsync", "synchronous_commit"] {
-        let row = client.query_typed_one("SELECT current_setting($1)", &[(&setting, Type::TEXT)]).await?;
-        if row.try_get::<_, &str>(0)? == "off" {
-            tracing::warn!(setting, purpose, "this setting of PostgreSQL is off: pets confirmed with 201 can be lost");
-        }
-    }
-    Ok(())
 }

@@ -1,17 +1,48 @@
-use animal_store_app::ports::StoreFailure;
-use animal_store_domain::Pet;
+use std::collections::{BTreeSet, HashMap};
+
+use animal_store_adapter_kit::{CorruptRow, queue::Request};
+use animal_store_app::{ports::StoreFailure, status_number};
+use animal_store_domain::{Pet, PetStatus};
 use diesel::{QueryResult, connection::CacheSize, result::Error::DeserializationError};
-use diesel_async::{AsyncConnection, AsyncPgConnection, SimpleAsyncConnection};
-use tokio::time::timeout;
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 use tokio_postgres::Client;
 
-use super::read::{Pets, Read, load};
+use super::query::{self, Lists};
 use crate::{
     PostgresSettings,
-    batching::{BatchError, Extent, Failure, NO_RESPONSE, Session},
+    batching::{Extent, Failure, Session},
     connection::ConnectionSettings,
-    error::ConnectionError,
+    error::{ConnectionError, within},
+    pet_row::{PetArrays, PetRow, rows_of},
 };
+
+/// A read of pets. A batch has reads of one kind only: gets, lists, or lists by status.
+pub(crate) enum Read {
+    /// Reads one pet, or none.
+    Get(i64),
+    List(List),
+}
+
+/// Reads the first pets, of every status or of one.
+pub(crate) struct List {
+    pub(crate) status: Option<PetStatus>,
+    pub(crate) after: i64,
+    pub(crate) limit: i64,
+}
+
+/// An invalid row fails the reads that contain it, and no others.
+type Pets = Result<Vec<Pet>, CorruptRow>;
+
+impl Request for Read {
+    type Response = Result<Vec<Pet>, StoreFailure>;
+
+    fn rows(&self) -> usize {
+        match self {
+            Self::Get(_) => 1,
+            Self::List(list) => usize::try_from(list.limit).unwrap_or(usize::MAX),
+        }
+    }
+}
 
 /// A connection for reads.
 pub(crate) struct ReadSession {
@@ -47,18 +78,16 @@ impl Session for ReadSession {
         reads: &[&Read],
         settings: &ConnectionSettings,
     ) -> Result<Vec<Result<Vec<Pet>, StoreFailure>>, Failure> {
-        let Ok(executed) = timeout(settings.postgres.timeout, self.load(reads)).await else {
-            return Err(BatchError::Timeout.of(Extent::Connection(NO_RESPONSE)));
-        };
-        let unavailable = |error| BatchError::Unavailable(settings.endpoint.locate(error).to_string());
-        let unfinished = "the connection could not begin or end a transaction";
-        let loaded = executed.map_err(|error| unavailable(error).of(Extent::Connection(unfinished)))?;
-        let responses = |loaded: Vec<Pets>| loaded.into_iter().map(|pets| Ok(pets?)).collect();
-        loaded.map(responses).map_err(|error| match error {
-            DeserializationError(cause) => BatchError::Corrupt(cause.to_string()).of(Extent::Request),
+        let unfinished = Extent::Connection("the connection could not begin or end a transaction");
+        let loaded = within(settings.postgres.timeout, self.load(reads)).await;
+        match loaded.map_err(|error| Failure::of_read(error, unfinished, settings))? {
+            Ok(pets) => Ok(pets.into_iter().map(|pets| Ok(pets?)).collect()),
+            Err(DeserializationError(cause)) => {
+                Err(Failure { error: StoreFailure::Corrupt, reason: cause.to_string(), extent: Extent::Request })
+            }
             // Diesel hides the SQLSTATE. No statement of a read computes with values, so no error is about a row.
-            error => unavailable(error).of(Extent::Batch),
-        })
+            Err(error) => Err(Failure::of_read(error.into(), Extent::Batch, settings)),
+        }
     }
 }
 
@@ -71,4 +100,56 @@ impl ReadSession {
         self.connection.batch_execute("COMMIT").await?;
         Ok(loaded)
     }
+}
+
+/// Loads a batch by one statement. Returns the pets in the order of the reads.
+async fn load(reads: &[&Read], connection: &mut AsyncPgConnection) -> QueryResult<Vec<Pets>> {
+    let lists: Vec<_> =
+        reads.iter().filter_map(|read| if let Read::List(list) = read { Some(list) } else { None }).collect();
+    match lists[..] {
+        [] => gets(reads, connection).await,
+        [list] => Ok(vec![load_list(list, connection).await?]),
+        _ => load_lists(&lists, connection).await,
+    }
+}
+
+/// Equal gets share a row.
+async fn gets(gets: &[&Read], connection: &mut AsyncPgConnection) -> QueryResult<Vec<Pets>> {
+    let id = |read: &Read| if let Read::Get(id) = read { Some(*id) } else { None };
+    let ids: BTreeSet<_> = gets.iter().filter_map(|read| id(read)).collect();
+    let rows = query::gets(ids.into_iter().collect()).load::<PetRow>(connection).await?;
+    let pets: HashMap<_, _> = rows.into_iter().map(|row| (Some(row.id), pets([row]))).collect();
+    Ok(gets.iter().map(|read| pets.get(&id(read)).cloned().unwrap_or(Ok(Vec::new()))).collect())
+}
+
+async fn load_lists(lists: &[&List], connection: &mut AsyncPgConnection) -> QueryResult<Vec<Pets>> {
+    let batch = Lists {
+        after: lists.iter().map(|list| list.after).collect(),
+        limits: lists.iter().map(|list| list.limit).collect(),
+        statuses: lists.iter().map(|list| list.status.map(status_number)).collect(),
+    };
+    let rows: Vec<(i64, PetArrays)> = batch.load(connection).await?;
+    let mut loaded: Vec<_> = lists.iter().map(|_| Ok(Vec::new())).collect();
+    for (position, arrays) in rows {
+        let index = usize::try_from(position - 1).ok().filter(|&index| index < lists.len());
+        let index = index.ok_or_else(|| DeserializationError("the position of a list is invalid".into()))?;
+        loaded[index] = pets(rows_of(arrays, lists[index].status));
+    }
+    Ok(loaded)
+}
+
+/// A list that is alone has a plain statement, which costs less.
+async fn load_list(list: &List, connection: &mut AsyncPgConnection) -> QueryResult<Pets> {
+    let rows: Vec<PetRow> = match list.status.map(status_number) {
+        None => query::list(list.after, list.limit).load(connection).await?,
+        Some(status) => query::list_by_status(status, list.after, list.limit).load(connection).await?,
+    };
+    Ok(pets(rows))
+}
+
+/// Converts the rows of a read. The order of `array_agg` is not guaranteed.
+fn pets(rows: impl IntoIterator<Item = PetRow>) -> Pets {
+    let mut pets = rows.into_iter().map(Pet::try_from).collect::<Result<Vec<_>, _>>()?;
+    pets.sort_unstable_by_key(Pet::id);
+    Ok(pets)
 }

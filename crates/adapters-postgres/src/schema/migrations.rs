@@ -10,17 +10,15 @@ use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
-use super::migration_error::MigrationError;
-use crate::{
-    PgEndpoint,
-    connection::application_name,
-    error::{ConnectionError, within},
-};
+use crate::{MigrationError, PgEndpoint};
 
 const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
 
 /// Key of the advisory lock of a process that changes the schema: a random number that all releases have in common.
 const LOCK_KEY: i64 = 4_715_830_265_918_527_103;
+
+/// Timeout for another process that changes the schema.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pause between two attempts to get the advisory lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
@@ -28,38 +26,43 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// Limit for each wait of a migration for a lock of a table. Queries queue behind a statement that waits for one.
 const TABLE_LOCK_TIMEOUT: Duration = Duration::from_millis(200);
 
+const OLDER_LAYOUT: &str = "a program from before version 0.1.0 made the tables of this database: export the pets \
+    with that program (animal-store pets export --output FILE), and import FILE into an empty database with this one \
+    (animal-store pets import FILE)";
+
 /// The migrations of one database. They are reported by their versions, such as `0001expand`.
 pub struct Migrations {
     endpoint: PgEndpoint,
     timeout: Duration,
-    lock_timeout: Duration,
 }
 
 impl Migrations {
     /// The timeout applies to opening a connection and to each response, but not to a migration.
     pub fn new(endpoint: PgEndpoint, timeout: Duration) -> Self {
-        let endpoint = endpoint.with_application_name(&application_name(false));
-        Self { endpoint, timeout, lock_timeout: Duration::from_secs(5) }
-    }
-
-    /// Sets the timeout for another process that changes the schema. The default is 5 seconds.
-    #[must_use]
-    pub fn with_lock_timeout(self, lock_timeout: Duration) -> Self {
-        Self { lock_timeout, ..self }
+        Self { endpoint: endpoint.named(false), timeout }
     }
 
     /// Returns the versions of the pending migrations, in the order in which they are run.
     ///
     /// # Errors
-    /// [`MigrationError::Unavailable`], [`MigrationError::Encoding`], [`MigrationError::OlderLayout`],
-    /// [`MigrationError::Contracted`].
+    /// [`MigrationError::Unavailable`], [`MigrationError::Unusable`].
     pub async fn pending(&self) -> Result<Vec<String>, MigrationError> {
-        let SchemaComparison { pending, newer, .. } = self.comparison().await?;
-        warn_about_newer(&newer);
-        Ok(pending)
+        Ok(pending(self.comparison().await?))
     }
 
-    /// Compares the migrations of this program with the records of the database. Fails as [`pending`](Self::pending).
+    /// Fails if migrations are pending.
+    ///
+    /// # Errors
+    /// As [`pending`](Self::pending); [`MigrationError::Unusable`] has the versions.
+    pub async fn check(&self) -> Result<(), MigrationError> {
+        match self.pending().await?.join(", ") {
+            pending if pending.is_empty() => Ok(()),
+            pending => Err(MigrationError::Unusable(format!(
+                "these migrations are pending: {pending}; run `animal-store migrate`"
+            ))),
+        }
+    }
+
     pub(crate) async fn comparison(&self) -> Result<SchemaComparison, MigrationError> {
         let (client, _task) = self.endpoint.connect(self.timeout).await?;
         self.compare(&client).await
@@ -80,19 +83,18 @@ impl Migrations {
             // Another process may have run them meanwhile.
             comparison = self.compare(&client).await?;
         }
-        let SchemaComparison { pending, newer, .. } = comparison;
-        warn_about_newer(&newer);
+        let pending = pending(comparison);
         if pending.is_empty() {
             return Ok(pending);
         }
-        let mut connection = self.within(AsyncPgConnection::try_from(client)).await?;
+        let mut connection = self.endpoint.within(self.timeout, AsyncPgConnection::try_from(client)).await?;
         for version in &pending {
             tracing::info!(migration = version, "changing the schema");
             let is_transaction = migrations()[version].metadata().run_in_transaction();
             // Outside of a transaction, a statement builds an index concurrently. No query queues behind it.
             let lock_timeout = if is_transaction { TABLE_LOCK_TIMEOUT } else { Duration::ZERO };
             let set = format!("SET lock_timeout = {}", lock_timeout.as_millis());
-            self.within(connection.batch_execute(&set)).await?;
+            self.endpoint.within(self.timeout, connection.batch_execute(&set)).await?;
             let mut harness = AsyncMigrationHarness::new(connection);
             // This creates the table of records.
             let ran = harness.applied_migrations().and_then(|_| harness.run_migration(&*migrations()[version]));
@@ -111,18 +113,22 @@ impl Migrations {
             // Diesel does not pass the SQLSTATE on (55P03). In another language, the migration failed.
             MigrationError::TablesInUse(reason)
         } else {
-            MigrationError::Failed { name: version.to_owned(), reason }
+            MigrationError::Failed(format!("migration {version} failed: {reason}"))
         }
     }
 
     async fn compare(&self, client: &Client) -> Result<SchemaComparison, MigrationError> {
-        let recorded = self.within(recorded_versions(client)).await?;
+        let recorded = self.endpoint.within(self.timeout, recorded_versions(client)).await?;
         let comparison = SchemaComparison::from_versions(migrations().into_keys().collect(), &recorded);
         if comparison.is_older_layout {
-            return Err(MigrationError::OlderLayout);
+            return Err(MigrationError::Unusable(OLDER_LAYOUT.to_owned()));
         }
         if !comparison.contracted.is_empty() {
-            return Err(MigrationError::Contracted(comparison.contracted));
+            let contracted = comparison.contracted.join(", ");
+            return Err(MigrationError::Unusable(format!(
+                "a newer program has made changes that this one cannot work with: {contracted}; use its release, or \
+                 restore a backup"
+            )));
         }
         Ok(comparison)
     }
@@ -133,21 +139,14 @@ impl Migrations {
         let lock = format!("SELECT pg_try_advisory_lock({LOCK_KEY})");
         let start = Instant::now();
         loop {
-            if self.within(client.query_typed_one(&lock, &[])).await?.get(0) {
+            if self.endpoint.within(self.timeout, client.query_typed_one(&lock, &[])).await?.get(0) {
                 return Ok(());
             }
-            if start.elapsed() > self.lock_timeout {
-                return Err(MigrationError::Locked(self.lock_timeout));
+            if start.elapsed() > LOCK_TIMEOUT {
+                return Err(MigrationError::Locked(LOCK_TIMEOUT));
             }
             sleep(LOCK_PAUSE).await;
         }
-    }
-
-    async fn within<T, E: Into<ConnectionError>>(
-        &self,
-        response: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, MigrationError> {
-        within(self.timeout, response).await.map_err(|error| self.endpoint.locate(error).into())
     }
 }
 
@@ -155,6 +154,14 @@ impl Migrations {
 fn migrations() -> BTreeMap<String, Box<dyn Migration<Pg>>> {
     let migrations: Vec<Box<dyn Migration<Pg>>> = EMBEDDED.migrations().expect("embedded migrations can be read");
     migrations.into_iter().map(|migration| (migration.name().version().to_string(), migration)).collect()
+}
+
+/// Returns the pending migrations, and logs those of a newer program.
+fn pending(comparison: SchemaComparison) -> Vec<String> {
+    if !comparison.newer.is_empty() {
+        tracing::warn!(migrations = comparison.newer.join(", "), "a newer program has expanded the schema");
+    }
+    comparison.pending
 }
 
 /// Returns no versions if the table of records does not exist, and does not create it.
@@ -165,10 +172,4 @@ async fn recorded_versions(client: &Client) -> Result<Vec<String>, tokio_postgre
     }
     let rows = client.query_typed("SELECT version FROM __diesel_schema_migrations ORDER BY version", &[]).await?;
     rows.iter().map(|row| row.try_get(0)).collect()
-}
-
-fn warn_about_newer(migrations: &[String]) {
-    if !migrations.is_empty() {
-        tracing::warn!(migrations = migrations.join(", "), "a newer program has expanded the schema");
-    }
 }

@@ -1,11 +1,8 @@
-//! Rows in bulk: they are read as they were written, and an invalid one is reported by its place.
+//! Rows in bulk that are not valid, or that have expired. The contract suite reads valid ones as they were written.
 
 use std::time::Duration;
 
-use animal_store_app::ports::{BulkStorage, StoreFailure, StoredPet};
-use animal_store_domain::{CategoryId, CreationTime, NewPet, Pet, PetId, PetName, PetStatus};
-use proptest::{collection::btree_map, option, prelude::*, sample::select, test_runner::TestRunner};
-use tokio::runtime::Builder;
+use animal_store_app::ports::{BulkStorage, StoreFailure};
 
 use crate::{
     bulk_fixture::{bulk, record},
@@ -13,42 +10,6 @@ use crate::{
     outcomes::reason,
     sql_session::SqlSession,
 };
-
-/// The last microsecond of the year 9999.
-const LAST_MICROSECOND: i64 = 253_402_300_799_999_999;
-
-/// A pet and its creation time, in microseconds.
-fn any_pet() -> impl Strategy<Value = (NewPet, i64)> {
-    let name = any::<String>().prop_filter_map("a name", |text| PetName::parse(&text).ok());
-    let pet = (name, any::<i64>(), option::of(select(&PetStatus::ALL)))
-        .prop_map(|(name, category, status)| NewPet::new(name, CategoryId::new(category)).with_status(status));
-    (pet, 0..=LAST_MICROSECOND)
-}
-
-#[test]
-fn pets_with_any_ids_names_and_times_are_read_as_they_were_written() {
-    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
-    let database = runtime.block_on(empty_tables());
-    let bulk = bulk(database.url());
-    let usual = ProptestConfig::default();
-    let config = ProptestConfig { cases: usual.cases.div_ceil(10), failure_persistence: None, ..usual };
-    let batches = btree_map(1..i64::MAX, any_pet(), 0..30);
-    let tested = TestRunner::new(config).run(&batches, |batch| {
-        database.sql("TRUNCATE pets");
-        let pets = batch.into_iter().map(|(id, (pet, micros))| StoredPet {
-            pet: Pet::new(PetId::parse(id).expect("an id"), pet),
-            created_at: CreationTime::parse(micros).expect("a time"),
-        });
-        let pets: Vec<_> = pets.collect();
-        let read = runtime.block_on(async {
-            bulk.add_pets(pets.clone()).await.expect("added");
-            bulk.snapshot().await.expect("a snapshot").pets(None, 100).await.expect("pets")
-        });
-        prop_assert_eq!(read, pets);
-        Ok(())
-    });
-    tested.unwrap_or_else(|error| panic!("{error}"));
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_row_is_reported_by_its_place() {

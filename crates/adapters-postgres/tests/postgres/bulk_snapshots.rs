@@ -5,7 +5,7 @@ use animal_store_domain::PetId;
 
 use crate::{
     bulk_fixture::bulk_with,
-    explain::{empty_tables, explain, nodes, session, settings_and_statement},
+    explain::{empty_tables, explain, nodes, session, settings_and_statement, trap},
     outcomes::{eventually, reason},
     sql_session::SqlSession,
     store::{few_seconds, settings, with_option},
@@ -33,16 +33,6 @@ async fn a_pause_between_two_pages_ends_no_snapshot() {
     })
     .await;
     assert_eq!(snapshot.pets(after(2), 1).await.expect("a page").len(), 0);
-}
-
-/// A view in place of a table, which reports the statement that reads it.
-fn trap(table: &str) -> String {
-    format!(
-        "CREATE SCHEMA IF NOT EXISTS trap;
-        CREATE OR REPLACE FUNCTION trap.report() RETURNS boolean LANGUAGE plpgsql AS
-            $$BEGIN RAISE '<<|%>>', current_query(); END$$;
-        CREATE VIEW trap.{table} AS SELECT * FROM public.{table} WHERE trap.report()"
-    )
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -14,27 +14,31 @@ use crate::{
 pub(crate) const PLAN_SETTINGS: &str = "plan_cache_mode=force_generic_plan enable_seqscan=off enable_bitmapscan=off \
     enable_sort=off enable_nestloop=off jit=off";
 
-/// A view that takes the place of the table. Every statement that uses it fails with the plan settings and its own
-/// text.
-const TRAP: &str = "
-    CREATE SCHEMA trap;
-    CREATE FUNCTION trap.report() RETURNS text LANGUAGE plpgsql AS $$
-    BEGIN
-        RAISE '<<%|%>>', (
-            SELECT string_agg(name || '=' || current_setting(name), ' ' ORDER BY ordinal)
-            FROM unnest('{plan_cache_mode,enable_seqscan,enable_bitmapscan,enable_sort,enable_nestloop,jit}'::text[])
-                WITH ORDINALITY AS setting (name, ordinal)
-        ), current_query();
-    END $$;
-    CREATE FUNCTION trap.rows() RETURNS SETOF public.pets LANGUAGE plpgsql AS
-        'BEGIN PERFORM trap.report(); END';
-    CREATE VIEW trap.pets AS SELECT * FROM trap.rows();
-    CREATE FUNCTION trap.insert() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM trap.report(); END';
-    CREATE TRIGGER insert INSTEAD OF INSERT ON trap.pets FOR EACH ROW EXECUTE FUNCTION trap.insert();";
+/// A view that takes the place of a table. Every statement that uses it fails with the plan settings and its own text.
+pub(crate) fn trap(table: &str) -> String {
+    format!(
+        "CREATE SCHEMA IF NOT EXISTS trap;
+        CREATE OR REPLACE FUNCTION trap.report() RETURNS text LANGUAGE plpgsql AS $$
+        BEGIN
+            RAISE '<<%|%>>', (
+                SELECT string_agg(name || '=' || current_setting(name), ' ' ORDER BY ordinal)
+                FROM unnest(string_to_array(
+                    'plan_cache_mode enable_seqscan enable_bitmapscan enable_sort enable_nestloop jit', ' '
+                )) WITH ORDINALITY AS setting (name, ordinal)
+            ), current_query();
+        END $$;
+        CREATE FUNCTION trap.{table}() RETURNS SETOF public.{table} LANGUAGE plpgsql AS
+            'BEGIN PERFORM trap.report(); END';
+        CREATE VIEW trap.{table} AS SELECT * FROM trap.{table}();
+        CREATE FUNCTION trap.insert_{table}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM trap.report(); END';
+        CREATE TRIGGER insert INSTEAD OF INSERT ON trap.{table} FOR EACH ROW
+            EXECUTE FUNCTION trap.insert_{table}();"
+    )
+}
 
 /// A store that has the trap in place of its table.
 pub(crate) async fn trapped(database: &PgDatabase, settings: PostgresSettings) -> Store {
-    database.sql(TRAP);
+    database.sql(&trap("pets"));
     with_schema(database, "trap", settings).await
 }
 
@@ -83,6 +87,38 @@ pub(crate) async fn explain(client: &Client, statement: &str) -> Value {
 pub(crate) fn nodes(plan: &Value) -> Vec<&Value> {
     let below = plan["Plans"].as_array().into_iter().flatten();
     [plan].into_iter().chain(below.flat_map(nodes)).collect()
+}
+
+/// Newer servers have decimals for some numbers.
+#[expect(clippy::cast_possible_truncation, reason = "rows and buffers are counted")]
+pub(crate) fn number(plan: &Value, name: &str) -> i64 {
+    plan[name].as_f64().unwrap_or_default() as i64
+}
+
+pub(crate) fn rows_read(scan: &Value) -> i64 {
+    ["Actual Rows", "Rows Removed by Filter", "Rows Removed by Index Recheck"]
+        .iter()
+        .map(|name| number(scan, name))
+        .sum()
+}
+
+pub(crate) fn below(plan: &Value) -> &[Value] {
+    plan["Plans"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The nodes below the limit of a list, and below the aggregate that collects its rows if there is one. A plan with a
+/// sort or a bitmap has more than one.
+pub(crate) fn scans(plan: &Value) -> Vec<&Value> {
+    if ["Aggregate", "Limit"].iter().any(|node| plan["Node Type"] == *node) {
+        below(plan).iter().flat_map(scans).collect()
+    } else {
+        [plan].into_iter().chain(below(plan)).collect()
+    }
+}
+
+/// Number of pages that a statement used.
+pub(crate) fn buffers(plan: &Value) -> i64 {
+    number(plan, "Shared Hit Blocks") + number(plan, "Shared Read Blocks")
 }
 
 /// Settings with one connection for reads. Each kind of read has one batch in flight at most.

@@ -7,44 +7,35 @@ use std::{
 
 use animal_store_adapters_postgres::PgPetRepository;
 use animal_store_app::ports::PetRepository;
+use animal_store_test_servers::FaultProxy;
 use futures_util::future::join_all;
 
 use crate::{
     fixture::begin_to_find,
     outcomes::{
-        Outcome, PROMPT, Success, Timeout, Unavailable, Unknown, a_moment, list_find_add, not_ready, read_outcome,
+        Outcome, PROMPT, Success, Timeout, Unavailable, Unknown, eventually, list_find_add, not_ready, read_outcome,
         wait_for_outcome, wait_until_ready,
     },
     sql_session::SqlSession,
-    store::{MARGIN, ProxiedStore, ServedStore, TIMEOUT, both_modes, in_both_modes, settings, short_timeout},
+    store::{MARGIN, ProxiedStore, TIMEOUT, both_modes, in_both_modes, settings, short_timeout},
 };
 
 /// A call may wait for two responses: an add waits for the commit of the batch before it.
 const IN_TIME: Duration = TIMEOUT.saturating_mul(2).saturating_add(MARGIN);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cut_connections_are_replaced() {
+async fn connections_that_are_cut_or_half_closed_are_replaced() {
     in_both_modes(&settings(), async |settings| {
         let proxied = ProxiedStore::new(settings).await;
         let ProxiedStore { store, proxy, observer, .. } = &proxied;
-        for _ in 0..3 {
+        for end in [FaultProxy::cut, FaultProxy::cut, FaultProxy::half_close] {
             let before = observer.backends().await;
-            proxy.cut();
+            end(proxy);
             wait_for_outcome(&store.repository, Success, PROMPT).await;
             observer.wait_until_ended(&before).await;
         }
     })
     .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn half_closed_connections_are_replaced() {
-    let proxied = ProxiedStore::new(settings()).await;
-    let ProxiedStore { store, proxy, observer, .. } = &proxied;
-    let before = observer.backends().await;
-    proxy.half_close();
-    observer.wait_until_ended(&before).await;
-    wait_for_outcome(&store.repository, Success, PROMPT).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -83,17 +74,6 @@ async fn over_a_frozen_connection_every_call_fails_in_time_and_later_ones_at_onc
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn if_the_server_freezes_every_call_fails_in_time_and_later_ones_at_once() {
-    let ServedStore { store, server } = ServedStore::new(short_timeout()).await;
-    for _ in 0..2 {
-        server.pause();
-        fails_in_time_then_at_once(&store.repository, Unknown).await;
-        server.resume();
-        wait_for_outcome(&store.repository, Success, IN_TIME).await;
-    }
-}
-
 fn is_timeout_or_unavailable(outcome: Outcome) -> bool {
     [Timeout, Unavailable].contains(&outcome)
 }
@@ -121,13 +101,11 @@ async fn over_a_connection_that_is_too_slow_every_call_fails_in_time() {
     let ProxiedStore { store, proxy, .. } = &mut proxied;
     proxy.delay(TIMEOUT * 2);
     let start = Instant::now();
-    // Meanwhile, connections are replaced.
-    while start.elapsed() < TIMEOUT * 5 {
-        for outcome in list_find_add(&store.repository, IN_TIME).await {
-            assert_ne!(outcome, Success);
-        }
-        a_moment().await;
-    }
+    eventually("connections are replaced several times", async || {
+        assert!(!list_find_add(&store.repository, IN_TIME).await.contains(&Success));
+        start.elapsed() > TIMEOUT * 5
+    })
+    .await;
     proxy.heal();
     wait_for_outcome(&store.repository, Success, IN_TIME).await;
 }

@@ -12,10 +12,11 @@ use futures_util::{
     FutureExt,
     future::{BoxFuture, join_all},
 };
+use tokio::time::{Instant, sleep};
 
 use crate::{
     fixture::{Fixture, poll_once},
-    outcomes::{Outcome, TEST_TIMEOUT, a_moment, add_outcome},
+    outcomes::{Outcome, POLL_INTERVAL, TEST_TIMEOUT, add_outcome},
 };
 
 /// Result of an add with a key.
@@ -67,11 +68,11 @@ pub(crate) async fn add_keyed(repository: &PgPetRepository, name: &str) -> Keyed
 
 /// Retries until there is a pet, as a client does. Returns every result; the last one has an id.
 pub(crate) async fn add_keyed_with_retries(repository: &PgPetRepository, name: &str) -> Vec<Keyed> {
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     let mut results = vec![add_keyed(repository, name).await];
     while !matches!(results.last(), Some(New(_) | Replayed(_))) {
         assert!(start.elapsed() < TEST_TIMEOUT, "{name}: {results:?}");
-        a_moment().await;
+        sleep(POLL_INTERVAL).await;
         results.push(add_keyed(repository, name).await);
     }
     results

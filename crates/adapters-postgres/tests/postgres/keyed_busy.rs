@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use animal_store_adapters_postgres::{PostgresSettings, SchemaMode};
 use futures_util::FutureExt;
-use tokio::{runtime::Builder, time};
+use tokio::{runtime::Builder, task::yield_now, time};
 
 use crate::{
     explain::empty_tables,
     fixture::Fixture,
     keyed::{Conflict, Failed, Mismatch, New, Replayed, add_keyed, add_with_key},
-    outcomes::{Timeout, Unavailable, a_moment},
+    outcomes::{Timeout, Unavailable},
     sql_session::SqlSession,
     store::{Store, in_both_modes, settings},
 };
@@ -24,7 +24,7 @@ async fn in_one_process_a_request_waits_for_its_key_even_if_the_first_one_was_dr
         // The key of a request that leaves the queue is free.
         let [dropped, mut waiting] = [(); 2].map(|()| fixture.begin_keyed("one"));
         drop((first, dropped));
-        a_moment().await;
+        yield_now().await;
         assert!((&mut again).now_or_never().is_none(), "the first request was sent");
         assert!((&mut waiting).now_or_never().is_none());
         fixture.observer.unlock().await;

@@ -10,10 +10,11 @@ use std::{
 
 use animal_store_adapters_postgres::PgPetRepository;
 use animal_store_test_servers::FaultProxy;
+use tokio::time::sleep;
 
 use crate::{
     keyed::{Failed, Keyed, New, Replayed, add_keyed_with_retries},
-    outcomes::{Success, TEST_TIMEOUT, Unknown, a_moment, eventually, wait_for_outcome},
+    outcomes::{POLL_INTERVAL, Success, TEST_TIMEOUT, Unknown, eventually, wait_for_outcome},
     store::{ProxiedStore, Store, in_both_modes, proxy_to, settings},
 };
 
@@ -64,7 +65,7 @@ async fn fail_repeatedly(
             _ => {
                 // Requests or responses are lost.
                 proxied.proxy.freeze();
-                a_moment().await;
+                sleep(POLL_INTERVAL).await;
                 proxied.proxy.cut();
                 proxied.proxy.heal();
             }

@@ -94,7 +94,10 @@ async fn a_contraction_by_a_newer_program_is_an_error() {
         assert!(reason.contains("a newer program") && reason.contains("9999contract"), "{reason}");
     }
     for result in [migrations(database.url()).run().await, migrations(database.url()).pending().await] {
-        assert!(matches!(result, Err(MigrationError::Contracted(names)) if names == ["9999contract"]));
+        assert!(
+            matches!(&result, Err(MigrationError::Unusable(text)) if text.contains(": 9999contract;")),
+            "{result:?}"
+        );
     }
 }
 
@@ -114,10 +117,9 @@ async fn while_another_process_changes_the_schema_nothing_is_changed() {
     client.batch_execute(&format!("SELECT pg_advisory_lock({LOCK})")).await.expect("the lock");
 
     let start = Instant::now();
-    let waiting = migrations(database.url()).with_lock_timeout(Duration::from_millis(500));
-    let error = waiting.run().await.expect_err("it is locked");
-    assert!(matches!(&error, MigrationError::Locked(_)) && !error.is_final(), "{error}");
-    assert!(start.elapsed() >= Duration::from_millis(500), "{:?}", start.elapsed());
+    let error = migrations(database.url()).run().await.expect_err("it is locked");
+    assert!(matches!(&error, MigrationError::Locked(_)), "{error}");
+    assert!(start.elapsed() >= Duration::from_secs(5), "{:?}", start.elapsed());
     assert_eq!(tables(&database), "");
     assert_eq!(migrations(database.url()).pending().await.expect("the names"), ALL);
 
@@ -149,8 +151,9 @@ async fn a_migration_that_fails_leaves_nothing_behind() {
     let database = PgDatabase::new();
     database.sql("CREATE TABLE other (id bigint); CREATE INDEX pets_status_id ON other (id)");
     let error = migrations(database.url()).run().await.expect_err("the name is taken");
-    assert!(!error.is_final() && error.to_string().contains("pets_status_id"), "{error}");
-    assert!(matches!(&error, MigrationError::Failed { name, .. } if name == ALL[0]), "{error}");
+    let expected = format!("migration {} failed: ", ALL[0]);
+    assert!(matches!(&error, MigrationError::Failed(text) if text.starts_with(&expected)), "{error}");
+    assert!(error.to_string().contains("pets_status_id"), "{error}");
     assert_eq!(database.sql("SELECT to_regclass('pets') IS NULL"), "t");
     assert_eq!(history(&database), "");
 
@@ -170,7 +173,7 @@ async fn a_database_of_a_program_from_before_the_first_release_is_refused_unchan
         assert!(reason.contains("from before version 0.1.0") && reason.contains("pets export"), "{reason}");
     }
     let error = migrations(database.url()).run().await.expect_err("an older layout");
-    assert!(matches!(error, MigrationError::OlderLayout) && error.is_final(), "{error}");
+    assert!(matches!(error, MigrationError::Unusable(_)), "{error}");
     assert_eq!((tables(&database), history(&database)), before);
 }
 

@@ -12,10 +12,13 @@ use animal_store_app::{
     test_support::pet_named,
 };
 use animal_store_domain::{Pet, PetId};
-use tokio::join;
+use tokio::{join, time::sleep};
 
 /// Longest wait for an event that has to happen.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Pause between two checks of a condition in another process, which sends no event.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Limit for a call that waits for no timeout: half of the timeouts of [`settings`](crate::store::settings).
 pub(crate) const PROMPT: Duration = Duration::from_secs(15);
@@ -100,11 +103,6 @@ pub(crate) async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
     let start = Instant::now();
     while !condition().await {
         assert!(start.elapsed() < TEST_TIMEOUT, "not in time: {what}");
-        a_moment().await;
+        sleep(POLL_INTERVAL).await;
     }
-}
-
-/// The pause between two checks of a condition.
-pub(crate) async fn a_moment() {
-    tokio::time::sleep(Duration::from_millis(1)).await;
 }

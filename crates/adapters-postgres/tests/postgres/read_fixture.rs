@@ -1,10 +1,13 @@
 //! A storage that reads pets through a view, which reports each row that a statement reads. While the table is locked,
 //! the test decides which reads wait for the same batch.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc};
 
 use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
-use animal_store_app::ports::{PetRepository, StoreFailure};
+use animal_store_app::{
+    ports::{PetRepository, StoreFailure},
+    status_number,
+};
 use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetStatus};
 use animal_store_test_servers::PgDatabase;
 use futures_util::{
@@ -120,8 +123,7 @@ impl ReadFixture {
     pub(crate) async fn replace_pets(&mut self, pets: Vec<Pet>) {
         let row = |pet: &Pet| {
             let (id, name) = (pet.id().get(), pet.new_pet().name().as_str());
-            let code = |status| PetStatus::ALL.iter().position(|&other| other == status).map(|index| index + 1);
-            let status = pet.new_pet().status().and_then(code).map_or("NULL".to_owned(), |code| code.to_string());
+            let status = pet.new_pet().status().map(status_number).map_or("NULL".to_owned(), |code| code.to_string());
             format!("({id}, '{name}', {}, {status})", pet.new_pet().category_id().get())
         };
         let rows: Vec<_> = pets.iter().map(row).collect();
@@ -178,8 +180,7 @@ impl ReadFixture {
         self.observer.run("NOTIFY rows, 'end'").await;
         let mut statements: Vec<Statement> = Vec::new();
         loop {
-            let report =
-                timeout(Duration::from_mins(1), self.reports.recv()).await.expect("in time").expect("a report");
+            let report = timeout(TEST_TIMEOUT, self.reports.recv()).await.expect("in time").expect("a report");
             if report == "end" {
                 break;
             }
@@ -195,10 +196,5 @@ impl ReadFixture {
             statement.ids.sort_unstable();
         }
         statements
-    }
-
-    /// The ids of the rows of each statement since the last call.
-    pub(crate) async fn statement_ids(&mut self) -> Vec<Vec<i64>> {
-        self.statements().await.into_iter().map(|statement| statement.ids).collect()
     }
 }

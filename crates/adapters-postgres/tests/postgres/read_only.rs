@@ -5,8 +5,7 @@ use animal_store_adapters_postgres::PgStorage;
 use crate::{
     fixture::Fixture,
     outcomes::{
-        PROMPT, Success, Unavailable, a_moment, eventually, list_find_add, not_ready, wait_for_outcome,
-        wait_until_ready,
+        PROMPT, Success, Unavailable, eventually, list_find_add, not_ready, wait_for_outcome, wait_until_ready,
     },
     store::{ServedStore, Store, settings},
 };
@@ -26,7 +25,6 @@ async fn adds_nothing(store: &Store) {
     for _ in 0..10 {
         assert_eq!(list_find_add(&store.repository, PROMPT).await, [Success, Success, Unavailable]);
         assert!(not_ready(&store.storage).await.is_some());
-        a_moment().await;
     }
 }
 

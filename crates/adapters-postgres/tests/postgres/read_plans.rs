@@ -3,11 +3,13 @@
 //! The table has 200,000 pets: 50 are pending, evenly spread, the last 50 are sold, and all others are available.
 
 use animal_store_test_servers::PgDatabase;
-use serde_json::Value;
 use tokio_postgres::Client;
 
 use crate::{
-    explain::{PLAN_SETTINGS, empty_tables, explain, one_connection, session, settings_and_statement, trapped},
+    explain::{
+        PLAN_SETTINGS, below, buffers, empty_tables, explain, number, one_connection, rows_read, scans, session,
+        settings_and_statement, trapped,
+    },
     outcomes::{find, reason},
     read_fixture::{KINDS, ReadFixture, pets},
     store::in_both_modes,
@@ -78,38 +80,6 @@ async fn prepared(database: &PgDatabase, statements: &[String]) -> Client {
         client.batch_execute(&prepare).await.expect("prepared");
     }
     client
-}
-
-/// Newer servers have decimals for some numbers.
-#[expect(clippy::cast_possible_truncation, reason = "rows and buffers are counted")]
-fn number(plan: &Value, name: &str) -> i64 {
-    plan[name].as_f64().unwrap_or_default() as i64
-}
-
-fn rows_read(scan: &Value) -> i64 {
-    ["Actual Rows", "Rows Removed by Filter", "Rows Removed by Index Recheck"]
-        .iter()
-        .map(|name| number(scan, name))
-        .sum()
-}
-
-fn below(plan: &Value) -> &[Value] {
-    plan["Plans"].as_array().map_or(&[], Vec::as_slice)
-}
-
-/// The nodes below the limit of a list, and below the aggregate that collects its rows if there is one. A plan with a
-/// sort or a bitmap has more than one.
-fn scans(plan: &Value) -> Vec<&Value> {
-    if ["Aggregate", "Limit"].iter().any(|node| plan["Node Type"] == *node) {
-        below(plan).iter().flat_map(scans).collect()
-    } else {
-        [plan].into_iter().chain(below(plan)).collect()
-    }
-}
-
-/// Number of pages that a statement used.
-fn buffers(plan: &Value) -> i64 {
-    number(plan, "Shared Hit Blocks") + number(plan, "Shared Read Blocks")
 }
 
 /// Checks the plan of one list or get, or of one batch of lists. The index scan is executed once per list, and reads

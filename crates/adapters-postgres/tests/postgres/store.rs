@@ -30,7 +30,6 @@ pub(crate) fn settings() -> PostgresSettings {
     PostgresSettings {
         schema: SchemaMode::Migrate,
         required_at_start: true,
-        start_timeout: Duration::from_secs(5),
         connections_per_worker: 2,
         transaction_pooling: false,
         connect_timeout: Duration::from_secs(30),

@@ -1,11 +1,8 @@
 //! API keys as Redis holds them: an entry of the index for each key, and a hash for each token.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::collections::BTreeMap;
 
-use animal_store_app::{ApiKey, ApiKeyDigest, ApiKeyId, IssuedApiKey, IssuedToken};
+use animal_store_app::{ApiKey, ApiKeyDigest, ApiKeyId, IssuedApiKey, IssuedToken, milliseconds};
 use redis::{Pipeline, RedisResult, Value, from_redis_value, pipe};
 
 use crate::{
@@ -18,8 +15,6 @@ use crate::{
 const FIELDS: [&str; 6] = [KEY_FIELDS[0], KEY_FIELDS[1], KEY_FIELDS[2], "last4", "created", "expires"];
 /// The values of [`FIELDS`].
 type Fields = (Option<String>, Option<String>, Option<String>, Option<String>, Option<u64>, Option<u64>);
-/// The last millisecond that can be printed, since 1970.
-const LAST_TIME: u64 = 253_402_300_799_999;
 /// Number of tokens that are read in one message.
 const TOKENS_PER_MESSAGE: usize = 500;
 
@@ -147,16 +142,8 @@ fn parse_entry(entry: &str) -> impl Iterator<Item = ApiKeyDigest> {
 fn parse_token(digest: ApiKeyDigest, fields: Fields) -> keyspace::Result<Option<IssuedApiKey>> {
     let (id, label, scopes, last_four, created, expires) = fields;
     let Some(key) = parse_key([id, label, scopes])? else { return Ok(None) };
-    let last_four = last_four.unwrap_or_default();
-    if last_four.chars().count() > 4 || last_four.contains(char::is_control) {
-        return Err(RedisFailure::corrupt("the last four characters are malformed"));
-    }
-    let time = |milliseconds: u64| UNIX_EPOCH + Duration::from_millis(milliseconds.min(LAST_TIME));
-    let (created, expires) = (time(created.unwrap_or_default()), expires.map(time));
-    let token = IssuedToken { digest, last_four, created, expires };
-    Ok(Some(IssuedApiKey { key, tokens: vec![token] }))
-}
-
-fn milliseconds(time: SystemTime) -> u64 {
-    u64::try_from(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(LAST_TIME)
+    let time = |milliseconds| i64::try_from(milliseconds).unwrap_or(i64::MAX);
+    let (last_four, created) = (last_four.unwrap_or_default(), time(created.unwrap_or_default()));
+    let token = IssuedToken::from_stored(digest, last_four, created, expires.map(time));
+    Ok(Some(IssuedApiKey { key, tokens: vec![token.map_err(RedisFailure::corrupt)?] }))
 }

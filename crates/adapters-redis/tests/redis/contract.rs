@@ -33,7 +33,7 @@ async fn store() -> (api_key_store::Keys, RedisSpace) {
 
 async fn uses() -> (Uses, RedisSpace) {
     let (keys, space) = keys(frequent_writes);
-    let instances = [(); 2].map(|()| Arc::new(keys.uses(&mut Registry::default()).0.recorder()) as Arc<_>);
+    let instances = [(); 2].map(|()| Arc::new(keys.uses(&mut Registry::default()).0) as Arc<_>);
     (Uses { instances, store: Arc::new(keys.store) }, space)
 }
 

@@ -1,9 +1,9 @@
 //! The rows of API keys and of their tokens.
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use animal_store_adapter_kit::StoredKey;
-use animal_store_app::{ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel, IssuedApiKey, IssuedToken};
+use animal_store_app::{ApiKey, ApiKeyDigest, ApiKeyId, IssuedApiKey, IssuedToken};
 use diesel::prelude::*;
 
 use crate::{
@@ -16,7 +16,6 @@ use crate::{
 pub(super) struct KeyRows {
     id: String,
     label: String,
-    /// Unknown scopes are left out.
     scopes: String,
     tokens: Vec<TokenRow>,
 }
@@ -116,12 +115,8 @@ impl KeyRows {
 
     /// Returns the key, or the reason why it is not valid.
     pub(super) fn key(&self) -> Result<ApiKey, String> {
-        let invalid = |part| format!("API key {:?}: the {part} is malformed", self.id);
-        Ok(ApiKey {
-            id: ApiKeyId::parse(&self.id).map_err(|_| invalid("id"))?,
-            label: ApiKeyLabel::parse(&self.label).map_err(|_| invalid("label"))?,
-            scopes: self.scopes.split(',').filter_map(|scope| scope.parse().ok()).collect(),
-        })
+        let key = ApiKey::from_stored(&self.id, &self.label, &self.scopes);
+        key.map_err(|problem| format!("API key {:?}: {problem}", self.id))
     }
 
     pub(super) fn issued(&self) -> QueryResult<IssuedApiKey> {
@@ -137,22 +132,21 @@ impl TokenRow {
     }
 
     fn issued(&self, id: &str) -> QueryResult<IssuedToken> {
-        let invalid = |problem| corrupt(format!("API key {id:?}: the {problem} of a token is malformed"));
-        if self.last_four.chars().count() > 4 || self.last_four.contains(char::is_control) {
-            return Err(invalid("last four characters"));
-        }
-        Ok(IssuedToken {
-            digest: self.digest().ok_or_else(|| invalid("digest"))?,
-            last_four: self.last_four.clone(),
-            created: from_milliseconds(self.created_at),
-            expires: self.expires_at.map(from_milliseconds),
-        })
+        let digest = self.digest().ok_or("the digest of a token is malformed");
+        let token = digest.and_then(|digest| {
+            IssuedToken::from_stored(digest, self.last_four.clone(), self.created_at, self.expires_at)
+        });
+        token.map_err(|problem| corrupt(format!("API key {id:?}: {problem}")))
     }
 }
 
 impl From<KeyRows> for StoredKey {
     fn from(rows: KeyRows) -> Self {
         let token = |token: &TokenRow| Some((token.digest()?, token.expires_at.map(from_milliseconds)));
-        Self { id: ApiKeyId::new(&rows.id), key: rows.key(), tokens: rows.tokens.iter().filter_map(token).collect() }
+        Self {
+            id: ApiKeyId::new(&rows.id),
+            key: rows.key().map(Arc::new),
+            tokens: rows.tokens.iter().filter_map(token).collect(),
+        }
     }
 }

@@ -50,7 +50,7 @@ animal_store_app::api_key_store_contract!(store);
 
 async fn uses() -> (Uses, TempDir) {
     let keys = Keys::new();
-    let instances = [(); 2].map(|()| Arc::new(keys.uses(Duration::from_millis(10)).0.recorder()) as Arc<_>);
+    let instances = [(); 2].map(|()| Arc::new(keys.uses(Duration::from_millis(10)).0) as Arc<_>);
     (Uses { instances, store: Arc::new(keys.store) }, keys.folder)
 }
 

@@ -80,7 +80,7 @@ async fn a_revocation_deletes_the_tokens_and_uses_of_the_key() {
     let keys = Keys::new();
     let key = keys.add("key", "token").await;
     let (uses, writer_end) = keys.uses(Duration::from_mins(1));
-    uses.recorder().note(&key.id, ApiKeyUse::Request);
+    uses.note(&key.id, ApiKeyUse::Request);
     drop(uses);
     writer_end.await.expect("no panic");
     assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_key_uses"), 1);

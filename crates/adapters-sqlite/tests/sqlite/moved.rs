@@ -142,7 +142,7 @@ impl Service {
 
         let failed = || metric(&self.metrics, "keys_use_writes_total{result=\"failed\"}");
         let before = failed();
-        self.uses.recorder().note(&api_key("key").id, ApiKeyUse::Request);
+        self.uses.note(&api_key("key").id, ApiKeyUse::Request);
         wait_until("a write of a use fails", async || failed() > before).await;
     }
 }

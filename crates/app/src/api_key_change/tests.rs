@@ -1,3 +1,5 @@
+use std::time::UNIX_EPOCH;
+
 use super::*;
 use crate::test_support::api_key;
 
@@ -111,7 +113,7 @@ fn times_are_whole_milliseconds_that_can_be_printed() {
         (Duration::from_nanos(1), at(5_001)),
         (Duration::from_micros(700), at(5_001)),
         (Duration::from_nanos(700_001), at(5_002)),
-        (Duration::MAX, UNIX_EPOCH + LAST),
+        (Duration::MAX, from_milliseconds(i64::MAX)),
     ] {
         let change = ApiKeyChange::Add(api_key("key"), new_token(1, Some(lifetime)));
         let added = change.apply(None, None, now).unwrap().unwrap();
@@ -119,7 +121,7 @@ fn times_are_whole_milliseconds_that_can_be_printed() {
     }
     let before = key([token(1, 0, None)]);
     let rotated = rotate(Some(&before), new_token(2, None), Duration::MAX).unwrap().unwrap();
-    assert_eq!(rotated.tokens[0].expires, Some(UNIX_EPOCH + LAST));
+    assert_eq!(rotated.tokens[0].expires, Some(from_milliseconds(i64::MAX)));
 }
 
 #[test]
@@ -140,4 +142,12 @@ fn an_import_that_contradicts_the_store_is_refused() {
     }
     let other = IssuedApiKey { key: ApiKey { scopes: Scopes::default(), ..api_key("key") }, ..given.clone() };
     assert_eq!(import(Some(&other), given), Err(ApiKeyRefusal::IdTaken(id())));
+}
+
+#[test]
+fn a_stored_token_has_at_most_four_characters_that_can_be_printed() {
+    let stored =
+        |last_four: &str| IssuedToken::from_stored(ApiKeyDigest::from_bytes([1; 32]), last_four.to_owned(), 7, Some(9));
+    assert_eq!(stored("last"), Ok(token(1, 7, Some(9))));
+    assert!(stored("").is_ok() && stored("lastx").is_err() && stored("a\n").is_err());
 }

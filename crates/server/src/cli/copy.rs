@@ -126,7 +126,7 @@ fn print_summary(quiet: bool, summary: &CopySummary) -> anyhow::Result<()> {
     };
     let mut lines = vec![
         ("pets", format!("{}, {} of them added", summary.pets, summary.added)),
-        ("pets verified, sha256", summary.digest.to_string()),
+        ("pets verified, sha256", summary.digest.clone()),
         ("idempotency keys", summary.idempotency_records.to_string()),
         ("tokens of API keys", api_keys),
     ];

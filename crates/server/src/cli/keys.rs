@@ -9,8 +9,7 @@ use std::{
 };
 
 use animal_store_app::{
-    AddedKey, ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, ListApiKeys, RevokeApiKey, RotateApiKey,
-    RotatedKey, Scope, UseFilter,
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, ListApiKeys, NewToken, Scope, UseFilter,
     ports::{ApiKeyChangeError, ApiKeyStore, RecordedUses, StoreFailure},
 };
 use anyhow::{Context, ensure};
@@ -138,12 +137,12 @@ async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result
     let added = IssueApiKey::new(store).execute(key.clone(), &token, args.expires_in).await;
     let added = added.map_err(|error| change_error(error, &key.id, "created"))?;
     match added {
-        AddedKey::New if args.token_stdin => audit(&key, "API key registered"),
-        AddedKey::New => {
+        None if args.token_stdin => audit(&key, "API key registered"),
+        None => {
             audit(&key, "API key created");
             print(&key, &token)?;
         }
-        AddedKey::Existing(key) => audit(&key, "API key unchanged: the token was registered before"),
+        Some(key) => audit(&key, "API key unchanged: the token was registered before"),
     }
     Ok(())
 }
@@ -169,19 +168,20 @@ async fn list(args: &ListArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()
 
 async fn revoke(id: &str, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
     let id = parse_id(id)?;
-    let key =
-        RevokeApiKey::new(store).execute(id.clone()).await.map_err(|error| change_error(error, &id, "revoked"))?;
-    audit(&key, "API key revoked");
+    let revoked = store.change(ApiKeyChange::Revoke(id.clone())).await;
+    let revoked = revoked.map_err(|error| change_error(error, &id, "revoked"))?;
+    audit(&revoked.before.context("the store did not return the key")?.key, "API key revoked");
     Ok(())
 }
 
 async fn rotate(args: &RotateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
     let id = parse_id(&args.id)?;
     let token = ApiToken::from_random(&random_bits()?);
-    let rotated = RotateApiKey::new(store).execute(id.clone(), &token, args.grace, args.expires_in).await;
-    let RotatedKey { key, old_tokens_end } = rotated.map_err(|error| change_error(error, &id, "rotated"))?;
+    let change = ApiKeyChange::Rotate(id.clone(), NewToken::new(&token, args.expires_in), args.grace);
+    let rotated = store.change(change).await.map_err(|error| change_error(error, &id, "rotated"))?;
+    let old_token_ends = table::time(rotated.old_tokens_end());
+    let key = rotated.after.context("the new token has expired")?.key;
     let (id, label, scopes) = (key.id.as_str(), key.label.as_str(), key.scopes.to_string());
-    let old_token_ends = table::time(old_tokens_end);
     tracing::info!(target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, old_token_ends, "API key rotated");
     print(&key, &token)
 }

@@ -14,7 +14,7 @@ use std::{
 use animal_store_adapters_http::TlsIdentity;
 use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
-    ApiKey, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, NewToken, RevokeApiKey, Scopes,
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, NewToken, Scopes,
     ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
 };
 use anyhow::{Context, ensure};
@@ -125,8 +125,8 @@ impl Quickstart {
     /// Revokes the new key if its token was not printed.
     pub(super) async fn withdraw(self) {
         let Some((key, store)) = self.unprinted else { return };
-        match RevokeApiKey::new(store).execute(key.id.clone()).await {
-            Ok(key) => audit(&key, "API key revoked"),
+        match store.change(ApiKeyChange::Revoke(key.id.clone())).await {
+            Ok(_) => audit(&key, "API key revoked"),
             Err(ApiKeyChangeError::Refused(ApiKeyRefusal::UnknownId(_))) => {}
             Err(error) => {
                 let reason = format!("{:#}", anyhow::Error::new(error));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use animal_store_adapters_postgres::{Migrations, PgBulkStorage};
 use animal_store_adapters_sqlite::{SqliteBulkStorage, SqliteFile, SqliteSnapshot};
 use animal_store_app::ports::{ApiKeyStore, BulkStorage, StorageSnapshot};
-use anyhow::{Context, ensure};
+use anyhow::Context;
 
 use super::{
     api_key_store,
@@ -73,7 +73,5 @@ impl CopyTarget {
 /// Commands run no migrations.
 async fn check_schema(postgres: &PostgresConfig) -> anyhow::Result<()> {
     let migrations = Migrations::new(postgres.migrate_endpoint.clone(), postgres.settings.connect_timeout);
-    let pending = migrations.pending().await.context("the storage cannot be used")?;
-    ensure!(pending.is_empty(), "these migrations are pending: {}; run animal-store migrate", pending.join(", "));
-    Ok(())
+    migrations.check().await.context("the storage cannot be used")
 }

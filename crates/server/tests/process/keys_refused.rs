@@ -25,7 +25,7 @@ fn invalid_arguments_are_refused() {
     let space = RedisSpace::new();
     for (args, reason) in [
         (&["create"][..], "--label"),
-        (&["create", "--label", " "], "must not be blank"),
+        (&["create", "--label", " "], "not only white space"),
         (&["create", "--label", "x", "--scopes", "admin"], "read or write"),
         (&["create", "--label", "x", "--expires-in", "0s"], "a duration from 1s to 100years"),
         (&["create", "--label", "x", "--token", "y"], "--token"),

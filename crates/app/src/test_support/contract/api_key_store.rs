@@ -2,16 +2,21 @@
 //! the rules of the changes.
 #![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
 
+mod concurrency;
+mod lifetimes;
+
 use std::{
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
 use crate::{
-    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, IssuedApiKey, IssuedToken, NewToken, Scope,
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyRefusal, ApiToken, IssuedApiKey, IssuedToken, NewToken, Scope,
     ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ChangedApiKey},
-    test_support::{api_key, join_tasks},
+    test_support::api_key,
 };
+
+pub use self::{concurrency::*, lifetimes::*};
 
 /// Writes one test for each rule of the contract. `setup` is an async function that returns [`Keys`] over an empty
 /// store, and a guard that is dropped after the test.
@@ -187,146 +192,4 @@ pub async fn a_refused_change_changes_nothing(keys: Keys) {
     assert_eq!(keys.list().await, list);
     assert_eq!(keys.find("token-c").await, None);
     keys.wait_for("token-b", Some(&b)).await;
-}
-
-/// Both belong to the key, which is not changed.
-pub async fn a_rotated_key_has_both_tokens_until_the_grace_ends(keys: Keys) {
-    let key = keys.add("a", "token-old", None).await;
-    let changed = keys.change(rotate("a", "token-new", HOUR)).await;
-    let after = changed.after.expect("the key exists");
-    assert_eq!((&after.key, after.tokens.len()), (&key, 2));
-    let end = after.tokens[0].expires.expect("the grace period ends");
-    let difference = (changed.at + HOUR).duration_since(end).expect("rounded down");
-    assert!(difference < Duration::from_millis(1), "{end:?}");
-    keys.wait_for("token-new", Some(&key)).await;
-    assert_eq!(keys.find("token-old").await.as_deref(), Some(&key));
-    assert_eq!(keys.list().await, [after]);
-
-    keys.change(rotate("a", "token-newest", Duration::ZERO)).await;
-    for text in ["token-old", "token-new"] {
-        keys.wait_for(text, None).await;
-    }
-    keys.wait_for("token-newest", Some(&key)).await;
-    assert_eq!(keys.list().await[0].tokens.len(), 1);
-}
-
-/// This includes tokens within their grace period. Other keys are not changed, and the token can be added again.
-pub async fn a_revocation_ends_every_token_of_the_key(keys: Keys) {
-    let key = keys.add("a", "token-1", None).await;
-    keys.change(rotate("a", "token-2", HOUR)).await;
-    keys.change(rotate("a", "token-3", HOUR)).await;
-    let other = keys.add("b", "token-b", None).await;
-    for text in ["token-1", "token-2", "token-3"] {
-        keys.wait_for(text, Some(&key)).await;
-    }
-
-    let changed = keys.change(revoke("a")).await;
-    assert_eq!((changed.before.map(|before| before.key), changed.after), (Some(key.clone()), None));
-    for text in ["token-1", "token-2", "token-3"] {
-        keys.wait_for(text, None).await;
-    }
-    assert_eq!(keys.listed_keys().await, [other]);
-    keys.assert_refused(revoke("a"), &ApiKeyRefusal::UnknownId(key.id)).await;
-
-    let label = ApiKeyLabel::parse("another label").expect("a label");
-    let again = ApiKey { label, ..api_key("a") };
-    keys.change(ApiKeyChange::Add(again.clone(), token("token-1", None))).await;
-    keys.wait_for("token-1", Some(&again)).await;
-}
-
-/// It expires in the store and in the directory. Its key does not exist then, and its token can be added again.
-pub async fn a_token_expires_by_the_clock_of_the_store(keys: Keys) {
-    let start = Instant::now();
-    let lifetime = Duration::from_millis(300);
-    keys.add("a", "token-a", Some(lifetime)).await;
-    let other = keys.add("b", "token-b", None).await;
-
-    // The directory follows the store with a delay.
-    while start.elapsed() < lifetime && keys.find("token-a").await.is_none() {
-        tokio::task::yield_now().await;
-    }
-    keys.wait_for("token-a", None).await;
-    assert!(start.elapsed() >= lifetime, "it expired early");
-    assert_eq!(keys.listed_keys().await, [other]);
-    for change in [revoke("a"), rotate("a", "token-c", HOUR)] {
-        keys.assert_refused(change, &ApiKeyRefusal::UnknownId(ApiKeyId::new("a"))).await;
-    }
-    for (id, text) in [("c", "token-a"), ("a", "token-c")] {
-        let again = keys.add(id, text, None).await;
-        keys.wait_for(text, Some(&again)).await;
-    }
-}
-
-/// Changes of the key that had the token before do not affect it.
-pub async fn a_token_that_moved_to_another_key_belongs_to_that_key_only(keys: Keys) {
-    keys.add("a", "token-1", Some(Duration::from_millis(1))).await;
-    let rotated = keys.add("b", "token-2", None).await;
-    keys.change(rotate("b", "token-b", Duration::ZERO)).await;
-    keys.wait_for("token-1", None).await;
-    keys.wait_for("token-2", None).await;
-    let new_keys = [keys.add("c", "token-1", None).await, keys.add("d", "token-2", None).await];
-
-    for change in [revoke("a"), rotate("a", "new", Duration::ZERO)] {
-        keys.assert_refused(change, &ApiKeyRefusal::UnknownId(ApiKeyId::new("a"))).await;
-    }
-    keys.change(rotate("b", "token-c", Duration::ZERO)).await;
-    assert_eq!(keys.change(revoke("b")).await.before.map(|before| before.key), Some(rotated));
-    assert_eq!(keys.listed_keys().await, new_keys);
-    for (text, key) in ["token-1", "token-2"].into_iter().zip(&new_keys) {
-        keys.wait_for(text, Some(key)).await;
-    }
-    keys.change(revoke("c")).await;
-    keys.wait_for("token-1", None).await;
-}
-
-/// No change is lost or applied in part.
-pub async fn concurrent_changes_are_all_applied(keys: Keys) {
-    join_tasks((0..8).map(|number| {
-        let store = Arc::clone(&keys.store);
-        async move {
-            let id = format!("key-{number}");
-            store.change(add(&id, &format!("token-{number}"), None)).await.expect("add");
-            store.change(rotate(&id, &format!("new-{number}"), HOUR)).await.expect("rotate")
-        }
-    }))
-    .await;
-
-    assert_eq!(keys.list().await.iter().map(|key| key.tokens.len()).collect::<Vec<_>>(), [2; 8]);
-    for number in 0..8 {
-        let key = api_key(&format!("key-{number}"));
-        keys.wait_for(&format!("token-{number}"), Some(&key)).await;
-        keys.wait_for(&format!("new-{number}"), Some(&key)).await;
-    }
-}
-
-/// The other additions are refused with the key that has the token.
-pub async fn concurrent_additions_of_one_token_add_one_key(keys: Keys) {
-    let results = join_tasks((0..8).map(|number| {
-        let store = Arc::clone(&keys.store);
-        async move { store.change(add(&format!("key-{number}"), "token", None)).await }
-    }));
-    let results = results.await;
-
-    let [added] = &keys.listed_keys().await[..] else { panic!("one key") };
-    let is_refused = |error: &ApiKeyChangeError| matches!(error, ApiKeyChangeError::Refused(ApiKeyRefusal::TokenTaken(owner)) if owner == added);
-    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
-    assert_eq!(results.iter().filter_map(|result| result.as_ref().err()).filter(|error| is_refused(error)).count(), 7);
-}
-
-/// This includes the token of a concurrent rotation.
-pub async fn no_token_outlives_a_concurrent_revocation(keys: Keys) {
-    for number in 0..50 {
-        let (id, new) = (format!("key-{number}"), format!("new-{number}"));
-        keys.add(&id, &format!("token-{number}"), None).await;
-        let (store, rotation) = (Arc::clone(&keys.store), rotate(&id, &new, Duration::ZERO));
-        let rotation = tokio::spawn(async move { store.change(rotation).await });
-
-        keys.change(revoke(&id)).await;
-        match rotation.await.expect("the rotation does not panic") {
-            Ok(_) | Err(ApiKeyChangeError::Refused(ApiKeyRefusal::UnknownId(_))) => {}
-            Err(error) => panic!("{error:?}"),
-        }
-        assert_eq!(keys.list().await, []);
-        keys.wait_for(&new, None).await;
-    }
 }

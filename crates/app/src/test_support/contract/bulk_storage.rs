@@ -1,18 +1,18 @@
 //! The contract of [`BulkStorage`] and [`StorageSnapshot`]. Each rule gets an empty storage.
 #![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+mod records;
+
+use std::{sync::Arc, time::SystemTime};
 
 use animal_store_domain::{CategoryId, CreationTime, NewPet, Pet, PetId, PetName, PetStatus};
 
 use crate::{
-    ApiKeyId, IdempotencyKey, PetDigest,
-    ports::{AddPet, AddPetError, BulkStorage, IdempotencyRecord, PetRepository, StorageSnapshot, StoredPet},
-    test_support::{join_tasks, new_pet, pet_named, stored_pet, stored_pets},
+    ports::{AddPet, BulkStorage, IdempotencyRecord, PetRepository, StorageSnapshot, StoredPet},
+    test_support::{join_tasks, pet_named, stored_pets},
 };
+
+pub use self::records::*;
 
 /// Writes one test for each rule of the contract. `setup` is an async function that returns [`BulkAccess`] to an empty
 /// storage, and a guard that is dropped after the test. The retention of idempotency keys is 24 hours.
@@ -218,70 +218,4 @@ pub async fn a_snapshot_contains_pets_of_the_repository(access: BulkAccess) {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
     let age = i128::try_from(since.as_micros()).expect("before 9999") - i128::from(all[0].created_at.micros());
     assert!(age.abs() < 60_000_000, "{all:?}");
-}
-
-fn key(api_key: &str, text: &str) -> IdempotencyKey {
-    IdempotencyKey::new(ApiKeyId::new(api_key), text)
-}
-
-/// Returns the record of a pet named Rex with this id, which expires in an hour.
-fn record(key: IdempotencyKey, pet_id: i64) -> IdempotencyRecord {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
-    let expires_at = SystemTime::UNIX_EPOCH + Duration::from_secs(now.as_secs() + 3600) + Duration::from_millis(123);
-    IdempotencyRecord { key, pet_digest: PetDigest::from_pet(&pet_named("Rex")), pet_id: id(pet_id), expires_at }
-}
-
-/// They are ordered by API key and digest, and a page may begin at any key.
-pub async fn idempotency_records_are_returned_exactly_and_in_order(access: BulkAccess) {
-    let mut records: Vec<_> = (1..=9).map(|pet| record(key(["b", "a", "c"][pet % 3], &pet.to_string()), 9)).collect();
-    access.add_records(&records).await;
-    records.sort_by(|one, other| one.key.cmp(&other.key));
-    assert_eq!(access.records().await, records);
-    let snapshot = access.snapshot().await;
-    let page = snapshot.idempotency_records(Some(records[2].key.clone()), 4).await.expect("idempotency_records");
-    assert_eq!(page, records[3..7]);
-}
-
-/// The first record stays, and the others of the batch are added.
-pub async fn a_record_with_a_key_that_exists_changes_nothing(access: BulkAccess) {
-    let (first, second) = (record(key("a", "1"), 1), record(key("a", "2"), 3));
-    access.add_records(std::slice::from_ref(&first)).await;
-    access.add_records(&[record(key("a", "1"), 2), second.clone()]).await;
-    let mut records = access.records().await;
-    records.sort_by_key(|record| record.pet_id);
-    assert_eq!(records, [first, second]);
-}
-
-/// Its key is free.
-pub async fn an_expired_record_is_not_returned(access: BulkAccess) {
-    let expired =
-        IdempotencyRecord { expires_at: SystemTime::now() - Duration::from_hours(1), ..record(key("a", "1"), 1) };
-    access.add_records(&[expired, record(key("a", "2"), 2)]).await;
-    let pet_ids: Vec<_> = access.records().await.iter().map(|record| record.pet_id).collect();
-    assert_eq!(pet_ids, [id(2)]);
-}
-
-/// Another pet with the same key is refused.
-pub async fn an_added_record_replays_its_pet(access: BulkAccess) {
-    access.add([StoredPet { pet: Pet::new(id(7), pet_named("Rex")), ..stored_pet(7) }]).await;
-    access.add_records(&[record(key("a", "1"), 7)]).await;
-    let request = AddPet { pet: pet_named("Rex"), idempotency_key: Some(key("a", "1")) };
-    let added = access.pets.add(request.clone()).await.expect("add");
-    assert!(added.replayed && added.pet.id() == id(7), "{added:?}");
-
-    let other = access.pets.add(AddPet { pet: new_pet(), ..request }).await;
-    assert!(matches!(other, Err(AddPetError::IdempotencyMismatch)), "{other:?}");
-    assert_eq!(access.ids().await, [7]);
-}
-
-/// They expire after the retention.
-pub async fn a_snapshot_contains_records_of_the_repository(access: BulkAccess) {
-    let request = AddPet { pet: new_pet(), idempotency_key: Some(key("a", "1")) };
-    let added = access.pets.add(request).await.expect("add");
-    let records = access.records().await;
-    let [record] = &records[..] else { panic!("{records:?}") };
-    assert_eq!((&record.key, record.pet_id), (&key("a", "1"), added.pet.id()));
-    assert_eq!(record.pet_digest, PetDigest::from_pet(&new_pet()));
-    let lifetime = record.expires_at.duration_since(SystemTime::now()).expect("in the future");
-    assert!(lifetime.abs_diff(Duration::from_hours(24)) < Duration::from_mins(1), "{lifetime:?}");
 }

@@ -60,7 +60,6 @@ impl PostgresConfig {
             transaction_pooling: values.read(&TRANSACTION_POOLING, boolean),
             connect_timeout: values.read(&CONNECT_TIMEOUT, duration(MIN_TIMEOUT..=MAX_TIMEOUT)),
             timeout: values.read(&TIMEOUT, duration(MIN_TIMEOUT..=MAX_TIMEOUT)),
-            start_timeout: Duration::from_secs(5),
             max_waiting_reads: values.read(&MAX_WAITING_READS, number(1..=100_000)),
             max_waiting_creates: values.read(&MAX_WAITING_CREATES, number(1..=100_000)),
             idempotency_retention,

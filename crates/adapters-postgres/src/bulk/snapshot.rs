@@ -1,0 +1,87 @@
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use animal_store_app::{
+    ApiKeyId, IdempotencyKey, PetDigest,
+    ports::{Cause, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet},
+};
+use animal_store_domain::PetId;
+use async_trait::async_trait;
+use tokio_postgres::{Row, types::Type};
+
+use super::connection::BulkConnection;
+use crate::pet_row::{STORED_COLUMNS, column_names, stored_pet};
+
+/// The columns of the table `idempotency_keys`, each with the type of an array of its values.
+pub(super) const RECORD_COLUMNS: [(&str, Type); 5] = [
+    ("api_key_id", Type::TEXT_ARRAY),
+    ("key_digest", Type::BYTEA_ARRAY),
+    ("pet_digest", Type::BYTEA_ARRAY),
+    ("pet_id", Type::INT8_ARRAY),
+    ("expires_at", Type::TIMESTAMPTZ_ARRAY),
+];
+
+/// The beginning of a transaction that sees what is committed now, and that no timeout of PostgreSQL ends between two
+/// statements. The last statement takes the snapshot; `transaction_timeout` exists since PostgreSQL 17.
+const SNAPSHOT: &str = "
+    SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+    SET LOCAL idle_in_transaction_session_timeout = 0;
+    SELECT set_config(name, '0', true) FROM pg_settings WHERE name = 'transaction_timeout'";
+
+/// A transaction that sees one state of the database.
+pub(super) struct PgSnapshot(BulkConnection);
+
+impl PgSnapshot {
+    pub(super) async fn begin(connection: BulkConnection) -> Result<Self, StoreFailure> {
+        connection.begin(SNAPSHOT).await?;
+        Ok(Self(connection))
+    }
+}
+
+#[async_trait]
+impl StorageSnapshot for PgSnapshot {
+    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, StoreFailure> {
+        let select = format!("SELECT {STORED_COLUMNS} FROM pets WHERE id > $1 ORDER BY id LIMIT $2");
+        let (after, limit) = (after.map_or(0, PetId::get), i64::try_from(limit).unwrap_or(i64::MAX));
+        let rows = self.0.query(&select, &[(&after, Type::INT8), (&limit, Type::INT8)]).await?;
+        rows.iter().map(|row| stored_pet(row).map_err(StoreFailure::Corrupt)).collect()
+    }
+
+    /// Returns records that had not expired when the snapshot began.
+    async fn idempotency_records(
+        &self,
+        after: Option<IdempotencyKey>,
+        limit: usize,
+    ) -> Result<Vec<IdempotencyRecord>, StoreFailure> {
+        let select = format!(
+            "SELECT {} FROM idempotency_keys WHERE (api_key_id, key_digest) > ($1, $2) AND expires_at > now()
+            ORDER BY api_key_id, key_digest LIMIT $3",
+            column_names(&RECORD_COLUMNS)
+        );
+        let (api_key, digest) =
+            after.as_ref().map_or(("", [].as_slice()), |key| (key.api_key().as_str(), key.digest()));
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let parameters = [(&api_key as _, Type::TEXT), (&digest as _, Type::BYTEA), (&limit as _, Type::INT8)];
+        let rows = self.0.query(&select, &parameters).await?;
+        rows.iter().map(|row| record(row).map_err(StoreFailure::Corrupt)).collect()
+    }
+}
+
+fn record(row: &Row) -> Result<IdempotencyRecord, Cause> {
+    let (api_key, key_digest): (&str, &[u8]) = (row.try_get(0)?, row.try_get(1)?);
+    let (pet_digest, pet_id): (&[u8], i64) = (row.try_get(2)?, row.try_get(3)?);
+    let invalid = |column| format!("table idempotency_keys, API key {api_key}, pet {pet_id}: {column} is not valid");
+    let api_key_id = ApiKeyId::parse(api_key).map_err(|_| invalid("api_key_id"))?;
+    let key_digest = key_digest.try_into().map_err(|_| invalid("key_digest"))?;
+    Ok(IdempotencyRecord {
+        key: IdempotencyKey::from_parts(api_key_id, key_digest),
+        pet_digest: PetDigest::from_bytes(pet_digest.try_into().map_err(|_| invalid("pet_digest"))?),
+        pet_id: PetId::parse(pet_id).map_err(|_| invalid("pet_id"))?,
+        expires_at: to_millisecond(row.try_get(4)?).ok_or_else(|| invalid("expires_at"))?,
+    })
+}
+
+/// Rounds down to a millisecond. `None` before 1970.
+fn to_millisecond(time: SystemTime) -> Option<SystemTime> {
+    let milliseconds = time.duration_since(UNIX_EPOCH).ok()?.as_millis();
+    Some(UNIX_EPOCH + Duration::from_millis(milliseconds.try_into().ok()?))
+}

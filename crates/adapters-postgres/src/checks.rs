@@ -1,0 +1,39 @@
+//! Queries about a server and the current user, which try no write. Each returns a text per problem.
+
+use tokio_postgres::Client;
+
+use crate::error::ConnectionError;
+
+/// Returns why nothing can be written, whatever the permissions.
+pub(crate) const READ_ONLY: &str = "
+    SELECT CASE WHEN pg_is_in_recovery() THEN 'the server is a standby' ELSE 'transactions are read-only' END
+    WHERE current_setting('transaction_read_only') = 'on'";
+
+/// Returns the settings that are off, and by which a crash can lose what was confirmed.
+pub(crate) const NOT_DURABLE: &str = "
+    SELECT name FROM pg_settings
+    WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off'";
+
+/// Returns a query for the statements that grant what the current user lacks. `needed` has tables and sequences, and
+/// the permissions on them.
+pub(crate) fn missing_permissions(needed: [(&str, &str); 3]) -> String {
+    let needed = needed.map(|(name, permissions)| format!("('{name}', '{permissions}')")).join(", ");
+    format!(
+        "SELECT CASE WHEN relation.oid IS NULL THEN format('%I is not found', name)
+            ELSE format('GRANT %s ON %s%I TO %I', string_agg(permission, ', ' ORDER BY permission),
+                CASE relkind WHEN 'S' THEN 'SEQUENCE ' END, name, current_user) END
+        FROM (VALUES {needed}) AS needed (name, permissions)
+            CROSS JOIN unnest(string_to_array(permissions, ', ')) AS permission
+            LEFT JOIN pg_class AS relation ON relation.oid = to_regclass(name)
+        WHERE CASE WHEN relation.oid IS NULL THEN true
+            WHEN relkind = 'S' THEN NOT has_sequence_privilege(relation.oid, permission)
+            ELSE NOT has_table_privilege(relation.oid, permission) END
+        GROUP BY name, relation.oid, relkind ORDER BY name"
+    )
+}
+
+/// Runs one of these queries. It is not prepared, so it works through any pooler.
+pub(crate) async fn problems(client: &Client, query: &str) -> Result<Vec<String>, ConnectionError> {
+    let rows = client.query_typed(query, &[]).await?;
+    Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,63 @@
+//! Concurrent changes.
+#![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
+
+use std::{sync::Arc, time::Duration};
+
+use super::{HOUR, Keys, add, revoke, rotate};
+use crate::{
+    ApiKeyRefusal,
+    ports::ApiKeyChangeError,
+    test_support::{api_key, join_tasks},
+};
+
+/// No change is lost or applied in part.
+pub async fn concurrent_changes_are_all_applied(keys: Keys) {
+    join_tasks((0..8).map(|number| {
+        let store = Arc::clone(&keys.store);
+        async move {
+            let id = format!("key-{number}");
+            store.change(add(&id, &format!("token-{number}"), None)).await.expect("add");
+            store.change(rotate(&id, &format!("new-{number}"), HOUR)).await.expect("rotate")
+        }
+    }))
+    .await;
+
+    assert_eq!(keys.list().await.iter().map(|key| key.tokens.len()).collect::<Vec<_>>(), [2; 8]);
+    for number in 0..8 {
+        let key = api_key(&format!("key-{number}"));
+        keys.wait_for(&format!("token-{number}"), Some(&key)).await;
+        keys.wait_for(&format!("new-{number}"), Some(&key)).await;
+    }
+}
+
+/// The other additions are refused with the key that has the token.
+pub async fn concurrent_additions_of_one_token_add_one_key(keys: Keys) {
+    let results = join_tasks((0..8).map(|number| {
+        let store = Arc::clone(&keys.store);
+        async move { store.change(add(&format!("key-{number}"), "token", None)).await }
+    }));
+    let results = results.await;
+
+    let [added] = &keys.listed_keys().await[..] else { panic!("one key") };
+    let is_refused = |error: &ApiKeyChangeError| matches!(error, ApiKeyChangeError::Refused(ApiKeyRefusal::TokenTaken(owner)) if owner == added);
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
+    assert_eq!(results.iter().filter_map(|result| result.as_ref().err()).filter(|error| is_refused(error)).count(), 7);
+}
+
+/// This includes the token of a concurrent rotation.
+pub async fn no_token_outlives_a_concurrent_revocation(keys: Keys) {
+    for number in 0..50 {
+        let (id, new) = (format!("key-{number}"), format!("new-{number}"));
+        keys.add(&id, &format!("token-{number}"), None).await;
+        let (store, rotation) = (Arc::clone(&keys.store), rotate(&id, &new, Duration::ZERO));
+        let rotation = tokio::spawn(async move { store.change(rotation).await });
+
+        keys.change(revoke(&id)).await;
+        match rotation.await.expect("the rotation does not panic") {
+            Ok(_) | Err(ApiKeyChangeError::Refused(ApiKeyRefusal::UnknownId(_))) => {}
+            Err(error) => panic!("{error:?}"),
+        }
+        assert_eq!(keys.list().await, []);
+        keys.wait_for(&new, None).await;
+    }
+}
