@@ -146,7 +146,7 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
         Command::Copy(args) => copy::run(&args),
         Command::Doctor(args) => doctor::run(&args, &sources),
         Command::Health(args) => health::run(&args, load(&sources, |values| Some(read_management(values)))?),
-        Command::OpenApi => print(animal_store_adapters_http::openapi_document().as_bytes()),
+        Command::OpenApi => print(animal_store_adapters_http::OPENAPI_DOCUMENT.as_bytes()),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             // The completions name every command: those of `help` would repeat them.
