@@ -31,7 +31,7 @@ use tokio::{select, sync::watch};
 use crate::{
     Outage,
     concurrency::{Instant, sleep, timeout_at},
-    metrics::{Count, counter, counters},
+    metrics::counters,
 };
 
 /// Time between two checks. A check that is late by less than the difference to [`TRUST`] delays no lookup.
@@ -98,12 +98,9 @@ impl ApiKeySnapshot {
         let help = "Lookups without a result: timeout, unavailable or corrupt";
         let reasons = ["timeout", "unavailable", "corrupt"];
         let failures = counters(registry, "lookup_failures", help, "reason", reasons);
-        let reloads = counter(registry, "reloads", "Times that API keys were read because they had changed");
-        let tokens = Count::default();
-        registry.register("tokens", "Tokens in memory", tokens.clone());
         let trusted_until = Instant::now();
         let (sender, snapshot) = watch::channel(Snapshot { tokens: HashMap::new(), trusted_until, failure: None });
-        (Self { snapshot, timeout, failures }, follow(source, sender, tokens, reloads))
+        (Self { snapshot, timeout, failures }, follow(source, sender))
     }
 
     /// Reads the keys as soon as they are trusted.
@@ -150,18 +147,16 @@ impl Readiness for ApiKeySnapshot {
 }
 
 /// Checks the store until the directory is dropped.
-async fn follow(mut source: impl KeySource, snapshot: watch::Sender<Snapshot>, tokens: Count, reloads: Counter) {
+async fn follow(mut source: impl KeySource, snapshot: watch::Sender<Snapshot>) {
     let (mut known, mut outage) = (None, Outage::new(&Arc::default()));
     while snapshot.receiver_count() > 0 {
         let began = Instant::now();
         match source.changes(known).await {
             Ok(changes) => {
-                reloads.inc_by(changes.is_some().into());
                 snapshot.send_modify(|snapshot| {
                     if let Some(changes) = changes {
                         known = Some(changes.version);
                         snapshot.apply(changes);
-                        tokens.set(snapshot.tokens.len() as u64);
                     }
                     (snapshot.trusted_until, snapshot.failure) = (began + TRUST, None);
                 });

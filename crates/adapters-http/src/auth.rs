@@ -22,8 +22,8 @@ use crate::{
     metrics::Shed,
     middleware::{key_shares::KeyShares, request_log::client_address},
     rate_limits::RateLimits,
-    traces::spans,
-    use_cases::UseCases,
+    routes::UseCases,
+    traces,
 };
 
 /// Limits of one client.
@@ -38,7 +38,7 @@ pub(crate) struct ClientLimits {
 /// a key or an address beyond its limits.
 pub(crate) async fn authenticate(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
     let limits = data::<ClientLimits>(&request).clone();
-    let key = match find_key_within_limit(&request, &limits.rates).instrument(spans::authentication()).await {
+    let key = match find_key_within_limit(&request, &limits.rates).instrument(traces::authentication_span()).await {
         Ok(key) => key,
         Err(error) => return Ok(request.error_response(error)),
     };

@@ -9,9 +9,7 @@
 //! **Proof.** `every_body_is_the_same_after_decompression` and the other tests below; `server/tests/api/compression.rs`
 //! over sockets.
 
-pub(crate) mod static_file;
-
-use std::cell::RefCell;
+use std::{cell::RefCell, io::Read, sync::OnceLock};
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -19,14 +17,15 @@ use actix_web::{
     http::header::{
         AcceptEncoding, CONTENT_ENCODING, ContentEncoding, Encoding, Header, HeaderName, HeaderValue, VARY,
     },
+    web::Bytes,
 };
-use flate2::{Compress, Compression, FlushCompress, Status};
+use flate2::{Compress, Compression, FlushCompress, Status, read::GzDecoder};
 
 /// In bytes. A smaller body fits into one packet.
 const COMPRESSION_THRESHOLD: u64 = 1024;
 
-pub(crate) const GZIP: (HeaderName, HeaderValue) = (CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-pub(crate) const VARY_ON_ENCODING: (HeaderName, HeaderValue) = (VARY, HeaderValue::from_static("accept-encoding"));
+const GZIP: (HeaderName, HeaderValue) = (CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+const VARY_ON_ENCODING: (HeaderName, HeaderValue) = (VARY, HeaderValue::from_static("accept-encoding"));
 
 /// Compresses the response if the client prefers that.
 pub(crate) fn negotiate(request: &HttpRequest, mut response: HttpResponse) -> HttpResponse {
@@ -43,13 +42,13 @@ pub(crate) fn negotiate(request: &HttpRequest, mut response: HttpResponse) -> Ht
     })
 }
 
-pub(crate) fn exceeds_threshold(size: BodySize) -> bool {
+fn exceeds_threshold(size: BodySize) -> bool {
     matches!(size, BodySize::Sized(bytes) if bytes > COMPRESSION_THRESHOLD)
 }
 
 /// Returns whether the client prefers gzip (RFC 9110, section 12.5.3). An invalid header has no effect. A client that
 /// accepts neither encoding gets an uncompressed response.
-pub(crate) fn prefers_gzip(request: &HttpRequest) -> bool {
+fn prefers_gzip(request: &HttpRequest) -> bool {
     let encodings = [Encoding::Known(ContentEncoding::Gzip), Encoding::Known(ContentEncoding::Identity)];
     let preferred = AcceptEncoding::parse(request).ok().and_then(|accepted| accepted.negotiate(encodings.iter()));
     preferred == Some(Encoding::Known(ContentEncoding::Gzip))
@@ -63,7 +62,7 @@ thread_local! {
 /// The largest window of gzip.
 const WINDOW_BITS: u8 = 15;
 
-pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+fn gzip(bytes: &[u8]) -> Vec<u8> {
     ENCODER.with_borrow_mut(|encoder| {
         encoder.reset();
         let (mut rest, mut gzipped) = (bytes, Vec::new());
@@ -80,12 +79,47 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     })
 }
 
+/// A file that is part of the program.
+pub(crate) struct StaticFile {
+    content_type: &'static str,
+    /// Absent if the file is not larger than the threshold.
+    gzipped: Option<Bytes>,
+    /// Decompressed by the first request that does not accept gzip. Browsers accept it.
+    plain: OnceLock<Bytes>,
+}
+
+impl StaticFile {
+    pub(crate) fn new(content_type: &'static str, text: impl Into<Bytes>) -> Self {
+        let plain = text.into();
+        let gzipped = exceeds_threshold(plain.size()).then(|| gzip(&plain).into());
+        Self { content_type, gzipped, plain: plain.into() }
+    }
+
+    pub(crate) fn from_gzip(content_type: &'static str, gzipped: impl Into<Bytes>) -> Self {
+        Self { content_type, gzipped: Some(gzipped.into()), plain: OnceLock::new() }
+    }
+
+    /// Responds with 200 and the file in the encoding that the client prefers.
+    pub(crate) fn respond(&self, request: &HttpRequest) -> HttpResponse {
+        let mut response = HttpResponse::Ok();
+        response.content_type(self.content_type).insert_header(VARY_ON_ENCODING);
+        match &self.gzipped {
+            Some(gzipped) if prefers_gzip(request) => response.insert_header(GZIP).body(gzipped.clone()),
+            _ => response.body(self.plain.get_or_init(|| self.decompress()).clone()),
+        }
+    }
+
+    fn decompress(&self) -> Bytes {
+        let gzipped = self.gzipped.as_deref().unwrap_or_default();
+        let mut plain = Vec::with_capacity(gzipped.len() * 4);
+        GzDecoder::new(gzipped).read_to_end(&mut plain).expect("a file of the program is valid gzip");
+        plain.into()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-
     use actix_web::{http::header::ACCEPT_ENCODING, test::TestRequest};
-    use flate2::read::GzDecoder;
     use proptest::{collection::vec, prelude::*};
 
     use super::*;

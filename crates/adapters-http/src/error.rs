@@ -4,26 +4,26 @@
 //! fixed: its cause stays beside the response, and only the request log reads it.
 
 mod from_use_cases;
-mod problems;
-mod sources;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use actix_web::{
     HttpResponse, ResponseError,
     http::{
         StatusCode,
-        header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE},
+        header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
     },
 };
 use animal_store_app::{Scope, ports::Cause};
 use serde::Serialize;
 use thiserror::Error;
 
-pub(crate) use self::{problems::Problems, sources::with_sources};
-use crate::{json::json, metrics::Shed};
+use crate::metrics::Shed;
+
+/// Value of `Content-Type`.
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 #[derive(Debug, Error)]
 #[error("{}", self.response().code)]
@@ -62,6 +62,26 @@ pub(crate) enum ApiError {
     Unavailable(#[source] Cause),
     Overloaded(Shed),
     OutcomeUnknown(#[source] Cause),
+}
+
+/// Problems of a request, in text for the client: one entry per member, parameter or header.
+#[derive(Debug, Default)]
+pub(crate) struct Problems(Vec<String>);
+
+impl Problems {
+    pub(crate) fn one(problem: impl Into<String>) -> Self {
+        Self(vec![problem.into()])
+    }
+
+    pub(crate) fn push(&mut self, name: &str, problem: &str) {
+        self.0.push(format!("{name} {problem}"));
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.join("; "))
+    }
 }
 
 /// The response to an error. It serialises to the Error body of the interface.
@@ -222,9 +242,10 @@ impl ResponseError for ApiError {
         if matches!(self, Self::MalformedRequest | Self::RequestTimeout) {
             response.force_close();
         }
+        response.content_type(JSON);
         match body.json {
-            Some(fixed) => json(&mut response, fixed),
-            None => json(&mut response, serde_json::to_vec(&body).expect("texts and a number")),
+            Some(fixed) => response.body(fixed),
+            None => response.body(serde_json::to_vec(&body).expect("texts and a number")),
         }
     }
 }

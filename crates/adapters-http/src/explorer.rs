@@ -19,7 +19,7 @@ use actix_web::{
 };
 use utoipa_swagger_ui::Config;
 
-use crate::{compression::static_file::StaticFile, error::ApiError};
+use crate::{compression::StaticFile, error::ApiError};
 
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \

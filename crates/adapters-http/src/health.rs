@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::error::{ApiError, with_sources};
+use crate::{error::ApiError, middleware::request_log::with_sources};
 
 /// Timeout of the probes, which run at the same time.
 const TIMEOUT: Duration = Duration::from_secs(1);

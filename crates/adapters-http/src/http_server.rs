@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use crate::{
-    metrics::ServerMetrics,
+    metrics::HttpMetrics,
     transport::{
         acceptor::Acceptor,
         connections::Stage,
@@ -39,7 +39,7 @@ pub struct HttpServer {
     pub(crate) is_draining: Arc<AtomicBool>,
     pub(crate) stage: watch::Sender<Stage>,
     pub(crate) progress: WorkerProgress,
-    pub(crate) metrics: Arc<ServerMetrics>,
+    pub(crate) metrics: Arc<HttpMetrics>,
 }
 
 /// Stops an [`HttpServer`].
@@ -50,7 +50,7 @@ pub struct HttpServerHandle {
     is_draining: Arc<AtomicBool>,
     stage: watch::Sender<Stage>,
     progress: WorkerProgress,
-    metrics: Arc<ServerMetrics>,
+    metrics: Arc<HttpMetrics>,
 }
 
 /// Reports the end of a worker, however it ends.
@@ -133,8 +133,8 @@ impl HttpServerHandle {
     /// Waits until the workers have taken every connection that was accepted: when they stop, they close the others.
     async fn deliver_accepted(&self) {
         let mut before = None;
-        while before != Some(self.metrics.accepted_connections()) {
-            before = Some(self.metrics.accepted_connections());
+        while before != Some(self.metrics.connections_accepted.get()) {
+            before = Some(self.metrics.connections_accepted.get());
             sleep(ACCEPT_TIME).await;
             self.progress.executed().await;
         }

@@ -18,7 +18,6 @@ mod explorer;
 pub mod fuzzing;
 mod health;
 mod http_server;
-mod json;
 mod limits;
 mod metrics;
 mod middleware;
@@ -29,7 +28,6 @@ mod routes;
 mod serve;
 mod traces;
 mod transport;
-mod use_cases;
 mod worker_progress;
 mod workers;
 
@@ -41,12 +39,12 @@ pub use middleware::{
     logged_requests::{LoggedRequests, RequestLogFilter},
     trusted_proxies::{TrustedProxies, TrustedProxiesError},
 };
-pub use openapi::openapi_document;
+pub use openapi::OPENAPI_DOCUMENT;
 pub use pets::{line, parse_line};
+pub use routes::UseCases;
 pub use serve::{ApiSettings, serve_api, serve_management};
 pub use traces::TraceSettings;
 pub use transport::{
     listener::HttpListener,
     tls::identity::{CurrentTlsIdentity, TlsFiles, TlsFilesError, TlsIdentity},
 };
-pub use use_cases::UseCases;

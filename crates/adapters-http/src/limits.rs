@@ -55,6 +55,27 @@ const MANAGEMENT_CONNECTIONS: usize = 100;
 /// Maximum of the timeouts of the management listener. A probe takes one second at most.
 const MANAGEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            max_connections: 10_000,
+            max_handshakes: 1000,
+            max_unsent_bytes: 64 * 1024 * 1024,
+            max_in_flight: 2000,
+            max_in_flight_per_key: 1000,
+            rate_limit: None,
+            max_auth_failures_per_minute: None,
+            max_body_bytes: 16 * 1024,
+            handshake_timeout: Duration::from_secs(5),
+            head_timeout: Duration::from_secs(5),
+            body_timeout: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(75),
+            answer_timeout: Duration::from_mins(2),
+        }
+    }
+}
+
 impl Limits {
     /// Maximum number of sockets of the management listener's clients.
     pub const MANAGEMENT_SOCKETS: usize = MANAGEMENT_CONNECTIONS + MAX_WAITING + 1;

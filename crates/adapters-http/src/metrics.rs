@@ -1,23 +1,245 @@
 //! Metrics of the API listener, and `/metrics` on the management listener.
 //!
 //! **Problem.** An operator needs to see load, errors and latency, and counting must not slow down the requests that it
-//! describes: workers that share a counter wait for its cache line, and a histogram of prometheus-client takes a lock.
+//! describes.
 //!
-//! **Invariant.** Each worker has its own counters ([`counts`]), which are added up when they are read ([`collector`]).
-//! A request costs a few additions and no allocation. No label has a value that a client chose ([`labels`]), so the
-//! number of series is bounded. [`docs/metrics.md`](../../../../docs/metrics.md) lists every metric.
+//! **Invariant.** Each series has a handle that is made once: a request costs a few additions, and no lookup by labels.
+//! No label has a value that a client chose ([`labels`]), so the number of series is bounded.
+//! [`docs/metrics.md`](../../../../docs/metrics.md) lists every metric.
 //!
 //! **Proof.** `server/tests/api/metrics.rs` makes each metric move and counts series after odd paths, methods and keys;
 //! `server/tests/process/metrics_documentation.rs` compares the response with the document.
 
-mod collector;
-mod counts;
-mod durations;
 pub(crate) mod exposition;
 mod labels;
 
-pub(crate) use self::{
-    collector::{HttpCollector, ServerMetrics},
-    counts::WorkerMetrics,
-    labels::{ConnectionLimit, HandshakeResult, RequestLabels, Shed},
+use std::{
+    fmt, iter,
+    ops::Range,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
 };
+
+use actix_web::{HttpResponse, http::StatusCode};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{
+        MetricType,
+        counter::{ConstCounter, Counter},
+        family::Family,
+        gauge::{ConstGauge, Gauge},
+        histogram::Histogram,
+    },
+    registry::{Metric, Registry},
+};
+use tokio::runtime::{Handle, RuntimeMetrics};
+
+pub(crate) use self::labels::{ConnectionLimit, HandshakeResult, Operation, RequestLabels, Shed};
+use crate::{
+    error::ApiError, middleware::in_flight::InFlight, pets::DEPRECATION, transport::tls::identity::CurrentTlsIdentity,
+};
+
+/// Bounds of the buckets for the durations of requests, in seconds.
+const DURATION_BUCKETS: [f64; 14] =
+    [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+
+/// Statuses of responses.
+const STATUSES: Range<u16> = 200..600;
+
+/// Names of labels, with their values.
+type Labels<const N: usize> = [(&'static str, &'static str); N];
+
+/// Operation, method and status.
+type ResponseLabels = (Labels<2>, [(&'static str, u16); 1]);
+
+/// Handles of the metrics of the API listener. All workers share them.
+#[derive(Debug)]
+pub(crate) struct HttpMetrics {
+    responses: Family<ResponseLabels, Counter>,
+    /// The handles of `responses`, by operation, method and status. Each is made by its first response.
+    response_handles: Vec<OnceLock<Counter>>,
+    durations: [Histogram; Operation::ALL.len()],
+    shed: [Counter; Shed::ALL.len()],
+    deprecated: Counter,
+    pub(crate) connections_open: Gauge,
+    pub(crate) connections_accepted: Counter,
+    connections_refused: [Counter; ConnectionLimit::ALL.len()],
+    pub(crate) handshakes: [Counter; HandshakeResult::ALL.len()],
+    /// The runtimes of the workers.
+    workers: Mutex<Vec<RuntimeMetrics>>,
+}
+
+impl HttpMetrics {
+    /// Registers the metrics. The names and texts are those of `docs/metrics.md`.
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let durations = Family::<Labels<1>, _, _>::new_with_constructor(|| Histogram::new(DURATION_BUCKETS));
+        let help = "Time from the head of a request to its response";
+        let durations = registered(registry, "request_duration_seconds", help, durations);
+        let [deprecated] = counters(
+            registry,
+            "deprecated_requests",
+            "Authenticated requests for a deprecated operation",
+            "operation",
+            [Operation::GetPet.as_str()],
+        );
+        let metrics = Self {
+            responses: registered(registry, "requests", "Responses sent by the API listener", Family::default()),
+            response_handles: iter::repeat_with(OnceLock::new).take(RequestLabels::COUNT * STATUSES.len()).collect(),
+            durations: Operation::ALL
+                .map(|operation| durations.get_or_create_owned(&[("operation", operation.as_str())])),
+            shed: counters(
+                registry,
+                "requests_shed",
+                "Requests refused because of a limit: in_flight, key_share, rate_limit, auth_failures, storage_queue \
+                 or key_lookups",
+                "reason",
+                Shed::ALL.map(Shed::as_str),
+            ),
+            deprecated,
+            connections_open: registered(
+                registry,
+                "connections_open",
+                "Open connections of clients, including those that wait for http.max_connections",
+                Gauge::default(),
+            ),
+            connections_accepted: registered(
+                registry,
+                "connections_accepted",
+                "Connections that clients opened",
+                Counter::default(),
+            ),
+            connections_refused: counters(
+                registry,
+                "connections_refused",
+                "Connections closed because of a limit: max_connections or max_unsent_bytes",
+                "reason",
+                ConnectionLimit::ALL.map(ConnectionLimit::as_str),
+            ),
+            handshakes: counters(
+                registry,
+                "tls_handshakes",
+                "TLS handshakes: complete, failed, timeout, evicted because of http.tls.max_handshakes, or stopped by \
+                 a shutdown",
+                "result",
+                HandshakeResult::ALL.map(HandshakeResult::as_str),
+            ),
+            workers: Mutex::default(),
+        };
+        for (labels, status) in RequestLabels::expected() {
+            metrics.response(labels, status);
+        }
+        metrics
+    }
+
+    /// Adds the current thread as a worker.
+    pub(crate) fn add_worker(&self) {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(Handle::current().metrics());
+    }
+
+    /// Counts a response of the application.
+    pub(crate) fn count_response<B>(&self, labels: RequestLabels, response: &HttpResponse<B>, duration: Duration) {
+        self.count(labels, response.status(), duration);
+        if labels.operation == Operation::GetPet && response.headers().contains_key(DEPRECATION) {
+            self.deprecated.inc();
+        }
+        let error = response.error().and_then(|error| error.as_error::<ApiError>());
+        if let Some(shed) = error.and_then(ApiError::shed) {
+            self.shed[shed as usize].inc();
+        }
+    }
+
+    /// Counts a request whose handler panicked.
+    pub(crate) fn count_panic(&self, labels: RequestLabels, duration: Duration) {
+        self.count(labels, StatusCode::INTERNAL_SERVER_ERROR, duration);
+    }
+
+    /// Counts a request that was refused before the application received it.
+    pub(crate) fn count_refusal(&self, status: u16) {
+        self.count_status(RequestLabels::REFUSED, status);
+    }
+
+    fn count(&self, labels: RequestLabels, status: StatusCode, duration: Duration) {
+        self.count_status(labels, status.as_u16());
+        self.durations[labels.operation as usize].observe(duration.as_secs_f64());
+    }
+
+    fn count_status(&self, labels: RequestLabels, status: u16) {
+        if STATUSES.contains(&status) {
+            self.response(labels, status).inc();
+        }
+    }
+
+    fn response(&self, labels: RequestLabels, status: u16) -> &Counter {
+        let handle = &self.response_handles[labels.index() * STATUSES.len() + usize::from(status - STATUSES.start)];
+        handle.get_or_init(|| self.responses.get_or_create_owned(&(labels.texts(), [("status", status)])))
+    }
+
+    /// Counts a connection that is closed because of a limit.
+    pub(crate) fn refuse_connection(&self, limit: ConnectionLimit) {
+        self.connections_refused[limit as usize].inc();
+    }
+
+    /// Counts a TLS handshake that has ended.
+    pub(crate) fn count_handshake(&self, result: HandshakeResult) {
+        self.handshakes[result as usize].inc();
+    }
+}
+
+/// Metrics in no registry.
+impl Default for HttpMetrics {
+    fn default() -> Self {
+        Self::register(&mut Registry::default())
+    }
+}
+
+/// Registers a metric and returns its handle.
+fn registered<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// Registers a counter for each value of a label, and returns them in this order.
+fn counters<const N: usize>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    label: &'static str,
+    values: [&'static str; N],
+) -> [Counter; N] {
+    let family: Family<Labels<1>, Counter> = registered(registry, name, help, Family::default());
+    values.map(|value| family.get_or_create_owned(&[(label, value)]))
+}
+
+/// The metrics that are read at each scrape.
+#[derive(Debug)]
+pub(crate) struct HttpCollector {
+    pub(crate) metrics: Arc<HttpMetrics>,
+    pub(crate) in_flight: InFlight,
+    pub(crate) max_connections: usize,
+    pub(crate) tls: Option<CurrentTlsIdentity>,
+}
+
+impl Collector for HttpCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut gauge = |name, help, value: u64| {
+            ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
+        };
+        let help = "Requests in flight, including those that wait for their body.";
+        gauge("requests_in_flight", help, self.in_flight.count() as u64)?;
+        let help = "Maximum number of connections of clients that are served at the same time.";
+        gauge("connections_limit", help, self.max_connections as u64)?;
+        if let Some(tls) = &self.tls {
+            let help = "End of the TLS certificate in use, in seconds since 1970.";
+            gauge("tls_certificate_expiry_timestamp_seconds", help, tls.get().expiry_timestamp())?;
+        }
+        let help = "Time in which an HTTP worker was not idle.";
+        let mut family = encoder.encode_descriptor("worker_busy_seconds", help, None, MetricType::Counter)?;
+        let workers = self.metrics.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        for (index, worker) in workers.iter().enumerate() {
+            let busy = worker.worker_total_busy_duration(0).as_secs_f64();
+            ConstCounter::new(busy).encode(family.encode_family(&[("worker", index)])?)?;
+        }
+        Ok(())
+    }
+}

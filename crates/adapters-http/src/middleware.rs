@@ -12,12 +12,33 @@
 //! for panics, `overload.rs` for the limit; `server/tests/api/headers.rs`, `deprecation.rs` and `bounds.rs` over
 //! sockets.
 
-pub(crate) mod deprecation;
-mod forwarded;
 pub(crate) mod in_flight;
 pub(crate) mod key_shares;
 pub(crate) mod logged_requests;
-pub(crate) mod panics;
 pub(crate) mod request_id;
 pub(crate) mod request_log;
 pub(crate) mod trusted_proxies;
+
+use std::panic::AssertUnwindSafe;
+
+use actix_web::{
+    Error,
+    dev::{Service, ServiceRequest, ServiceResponse},
+};
+use futures_util::FutureExt;
+
+use crate::error::ApiError;
+
+/// Turns a panic into a 500. Without this, actix closes the connection without a response.
+pub(crate) fn catch_panics<S>(
+    request: ServiceRequest,
+    service: &S,
+) -> impl Future<Output = Result<ServiceResponse, Error>> + use<S>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse, Error = Error>,
+{
+    // The state of the request is dropped with it. Shared state is valid after a panic.
+    AssertUnwindSafe(service.call(request)).catch_unwind().map(|result| {
+        result.unwrap_or_else(|_| Err(ApiError::Internal("a panic, logged by the panic hook".into()).into()))
+    })
+}

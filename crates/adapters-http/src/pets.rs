@@ -1,23 +1,18 @@
 //! The handlers of the operations, and the shapes of their requests and responses.
 
 mod create;
-mod cursor;
-mod digits;
-#[cfg(fuzzing)]
-pub(crate) mod fuzzing;
-mod get;
-mod idempotency_key;
-mod json_integer;
+pub(crate) mod get;
+pub(crate) mod idempotency_key;
 mod list;
-mod list_query;
-mod member;
+pub(crate) mod list_query;
+mod members;
 mod new_pet_request;
+mod numbers;
 mod pet_response;
 
 pub(crate) use create::create_pet;
-pub(crate) use cursor::CURSOR_PATTERN;
-pub(crate) use get::get_pet;
-pub(crate) use idempotency_key::{IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_PATTERN, IDEMPOTENCY_REPLAYED};
+pub(crate) use get::{DEPRECATION, get_pet};
+pub(crate) use idempotency_key::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED};
 pub(crate) use list::list_pets;
 
 use animal_store_domain::{NewPet, Pet};

@@ -1,4 +1,6 @@
-//! The handler of each path and method.
+//! The handler of each path and method, and the use cases that the handlers call.
+
+use std::sync::Arc;
 
 use actix_web::{
     FromRequest, Handler, HttpResponse, Resource, Responder, Route,
@@ -6,16 +8,31 @@ use actix_web::{
     middleware::{DefaultHeaders, from_fn},
     web::{self, ServiceConfig},
 };
+use animal_store_app::{Authenticate, CreatePet, GetPet, ListPets, ports::ApiKeyUses};
 
 use crate::{
     auth::authenticate,
     error::ApiError,
     explorer, health,
     metrics::exposition,
-    middleware::deprecation,
     openapi,
-    pets::{create_pet, get_pet, list_pets},
+    pets::{create_pet, get::deprecation_headers, get_pet, list_pets},
 };
+
+/// The use cases that the handlers call. Each worker has its own.
+#[derive(Clone)]
+pub struct UseCases {
+    /// Checks the API key of every request under `/v1`.
+    pub authenticate: Authenticate,
+    /// `listPets`
+    pub list_pets: ListPets,
+    /// `createPet`
+    pub create_pet: CreatePet,
+    /// `getPet`. `None`: the operation was removed.
+    pub get_pet: Option<GetPet>,
+    /// Records which API keys use `getPet`, so that an operator finds the clients that still have to change.
+    pub uses: Arc<dyn ApiKeyUses>,
+}
 
 /// Routes of the API listener. Every path under `/v1` needs an API key, unknown paths included.
 pub(crate) fn api(config: &mut ServiceConfig) {
@@ -25,8 +42,8 @@ pub(crate) fn api(config: &mut ServiceConfig) {
         .route(web::post().to(create_pet))
         .default_service(reject(|| ApiError::MethodNotAllowed("GET, HEAD, POST")));
     let pet = web::resource("/pets/{petId}")
-        .route(web::get().to(get_pet).wrap(deprecation::headers()))
-        .route(web::head().to(get_pet).wrap(deprecation::headers()))
+        .route(web::get().to(get_pet).wrap(deprecation_headers()))
+        .route(web::head().to(get_pet).wrap(deprecation_headers()))
         .default_service(reject(|| ApiError::MethodNotAllowed("GET, HEAD")));
     let v1 = web::scope("/v1")
         .wrap(from_fn(authenticate))

@@ -8,7 +8,6 @@ use actix_web::{
     web::Data,
 };
 use animal_store_app::CheckReadiness;
-use governor::clock::DefaultClock;
 use prometheus_client::registry::Registry;
 use tracing::Level;
 
@@ -17,19 +16,19 @@ use crate::{
     cors::{self, AllowedOrigins},
     http_server::HttpServer,
     limits::Limits,
-    metrics::{HttpCollector, ServerMetrics},
+    metrics::{HttpCollector, HttpMetrics},
     middleware::{
+        self,
         in_flight::{self, InFlight},
         key_shares::KeyShares,
         logged_requests::{LoggedRequests, RequestLogFilter},
-        panics, request_log,
+        request_log,
         trusted_proxies::TrustedProxies,
     },
     rate_limits::{self, RateLimits},
-    routes,
+    routes::{self, UseCases},
     traces::TraceSettings,
     transport::{listener::HttpListener, tls::identity::CurrentTlsIdentity},
-    use_cases::UseCases,
     workers::start_workers,
 };
 
@@ -68,11 +67,12 @@ where
 {
     let ApiSettings { limits, tls, origins, proxies, traces, logged } = settings;
     let in_flight = InFlight::new(limits.max_in_flight);
-    let metrics = Arc::new(ServerMetrics::default());
+    let registry = registry.sub_registry_with_prefix("http");
+    let metrics = Arc::new(HttpMetrics::register(registry));
     let (counts, max_connections) = (Arc::clone(&metrics), limits.served_connections());
     let collector = HttpCollector { metrics: counts, in_flight: in_flight.clone(), max_connections, tls: tls.clone() };
-    registry.sub_registry_with_prefix("http").register_collector(Box::new(collector));
-    let rates = Arc::new(RateLimits::new(&limits, &DefaultClock::default()));
+    registry.register_collector(Box::new(collector));
+    let rates = Arc::new(RateLimits::new(&limits));
     tokio::spawn(rate_limits::evict_periodically(Arc::downgrade(&rates)));
     let app_data = (in_flight.clone(), limits.clone(), proxies, rates);
     let server = start_workers(listener, &limits, tls, Level::INFO, logged, metrics, move |log| {
@@ -86,7 +86,7 @@ where
             .app_data(limits)
             .app_data(proxies)
             .configure(routes::api)
-            .wrap_fn(panics::catch)
+            .wrap_fn(middleware::catch_panics)
             .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
             .wrap(Condition::new(!origins.is_empty(), origins.cors()))
             .wrap(Condition::new(!origins.is_empty(), from_fn(cors::respond_to_refused_preflight)))
@@ -115,7 +115,7 @@ pub fn serve_management(
             .app_data(Data::new(readiness.clone()))
             .app_data(registry.clone())
             .configure(routes::management)
-            .wrap_fn(panics::catch)
+            .wrap_fn(middleware::catch_panics)
             .wrap_fn(move |request, service| request_log::record(&log, TraceSettings::default(), request, service))
     })
 }

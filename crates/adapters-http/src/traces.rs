@@ -6,19 +6,26 @@
 //! **Invariant.** A request has spans only if it is sampled; the decision is made before the first span. The share of
 //! the sampled requests never exceeds the configured one, whatever clients send. A span contains a method, a route, a
 //! status code and the request id, and no other value of a client. With traces off, a request costs a branch here, and
-//! one load of the maximum log level per span.
+//! one load of the maximum log level per span. All spans have the level TRACE and the target `trace`, so that no filter
+//! of the log prints them.
 //!
 //! **Proof.** The unit tests; `server/tests/process/traces.rs` with a receiver of OTLP.
 
-pub(crate) mod spans;
-mod traceparent;
-
 use actix_web::{
     dev::{ServiceRequest, ServiceResponse},
-    http::{StatusCode, header::HeaderValue},
+    http::{
+        Method, StatusCode,
+        header::{HeaderMap, HeaderValue},
+    },
 };
-use opentelemetry::trace::{SpanContext, TraceId};
-use tracing::Span;
+use opentelemetry::{
+    Context,
+    propagation::{Extractor, TextMapPropagator},
+    trace::{TraceContextExt, TraceId},
+};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use tracing::{Span, field::Empty, level_filters::LevelFilter, trace_span};
+use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 /// Which requests have spans. The default is none.
 #[derive(Debug, Clone, Copy, Default)]
@@ -49,14 +56,14 @@ impl Trace {
         if settings.sample_ratio.is_none() {
             return Self { span: Span::none(), id: None };
         }
-        let client = traceparent::parse(request.headers());
-        if settings.samples(client.as_ref().map(SpanContext::is_sampled)) {
-            let span = spans::request(request.method(), client);
-            let id = spans::trace_id(&span);
+        let client = client_context(request.headers());
+        let client_samples = client.has_active_span().then(|| client.span().span_context().is_sampled());
+        if settings.samples(client_samples) {
+            let span = request_span(request.method(), client);
+            let id = trace_id(&span.context());
             return Self { span, id };
         }
-        let id = client.as_ref().map(SpanContext::trace_id);
-        Self { span: Span::none(), id }
+        Self { span: Span::none(), id: trace_id(&client) }
     }
 
     /// Records a response.
@@ -65,12 +72,93 @@ impl Trace {
             return;
         }
         let route = response.request().match_pattern();
-        spans::record(&self.span, response.status(), route.as_deref(), request_id);
+        record(&self.span, response.status(), route.as_deref(), request_id);
     }
 
     /// Records the response to a panic.
     pub(crate) fn end_with_panic(&self, request_id: &HeaderValue) {
-        spans::record(&self.span, StatusCode::INTERNAL_SERVER_ERROR, None, request_id);
+        record(&self.span, StatusCode::INTERNAL_SERVER_ERROR, None, request_id);
+    }
+}
+
+/// The context of the client: its span, if the header `traceparent` (W3C Trace Context) names one.
+fn client_context(headers: &HeaderMap) -> Context {
+    TraceContextPropagator::new().extract_with_context(&Context::new(), &Traceparent(headers))
+}
+
+/// The header `traceparent`, unless it is given twice. `tracestate` is ignored: it is free text of a client.
+struct Traceparent<'a>(&'a HeaderMap);
+
+impl Extractor for Traceparent<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        let mut values = self.0.get_all("traceparent").filter(|_| key == "traceparent");
+        let value = values.next()?.to_str().ok()?;
+        values.next().is_none().then_some(value)
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        vec!["traceparent"]
+    }
+}
+
+/// Returns the id of the trace of a context. `None` without a span, or without a layer for traces.
+fn trace_id(context: &Context) -> Option<TraceId> {
+    let id = context.span().span_context().trace_id();
+    (id != TraceId::INVALID).then_some(id)
+}
+
+/// The span of a sampled request. Its attributes follow the semantic conventions of OpenTelemetry for HTTP servers.
+fn request_span(method: &Method, client: Context) -> Span {
+    let span = trace_span!(
+        target: "trace",
+        "request",
+        otel.kind = "server",
+        otel.status_code = Empty,
+        http.request.method = known(method),
+        http.response.status_code = Empty,
+        http.route = Empty,
+        request_id = Empty,
+    );
+    // Fails only without a layer for traces.
+    let _ = span.set_parent(client);
+    span
+}
+
+/// The span of the check of an API key.
+pub(crate) fn authentication_span() -> Span {
+    in_request(|| trace_span!(target: "trace", "authentication"))
+}
+
+/// The span of a use case: nearly all of its time is spent in the storage.
+pub(crate) fn storage_span() -> Span {
+    in_request(|| trace_span!(target: "trace", "storage"))
+}
+
+/// Creates a span if the current request has one. The registry stores a span even if all filters refuse it, which costs
+/// more than this check.
+fn in_request(span: impl FnOnce() -> Span) -> Span {
+    let wanted = LevelFilter::current() == LevelFilter::TRACE && !Span::current().is_disabled();
+    if wanted { span() } else { Span::none() }
+}
+
+fn record(span: &Span, status: StatusCode, route: Option<&str>, request_id: &HeaderValue) {
+    span.record("http.response.status_code", i64::from(status.as_u16()));
+    if status.is_server_error() {
+        span.record("otel.status_code", "ERROR");
+    }
+    if let Some(route) = route {
+        span.record("http.route", route);
+    }
+    span.record("request_id", request_id.to_str().unwrap_or_default());
+}
+
+/// Returns the method, or the value of the semantic conventions for a method that a client made up.
+fn known(method: &Method) -> &str {
+    match *method {
+        Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::PATCH | Method::DELETE | Method::OPTIONS => {
+            method.as_str()
+        }
+        _ => "_OTHER",
     }
 }
 
@@ -81,7 +169,7 @@ mod tests {
         sync::{Arc, Mutex},
     };
 
-    use actix_web::http::Method;
+    use actix_web::http::header::HeaderName;
     use tracing::{Id, Subscriber, field::Field, span::Record};
     use tracing_subscriber::{Layer, layer, layer::SubscriberExt, registry};
 
@@ -102,7 +190,7 @@ mod tests {
     fn a_panic_is_recorded_as_a_failed_request() {
         let recorded = Recorded::default();
         tracing::subscriber::with_default(registry().with(recorded.clone()), || {
-            let trace = Trace { span: spans::request(&Method::GET, None), id: None };
+            let trace = Trace { span: request_span(&Method::GET, Context::new()), id: None };
             trace.end_with_panic(&HeaderValue::from_static("r-1"));
         });
         let recorded = recorded.0.lock().expect("no panic");
@@ -127,5 +215,29 @@ mod tests {
     #[test]
     fn a_client_can_prevent_that_its_request_is_traced() {
         assert_eq!(sampled(Some(1.0), Some(false)), 0);
+    }
+
+    #[test]
+    fn the_client_is_the_one_that_traceparent_names_and_nothing_else_of_its_headers_is_read() {
+        let client = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            headers.append(HeaderName::from_static("tracestate"), HeaderValue::from_static("vendor=secret"));
+            for value in values {
+                headers.append(HeaderName::from_static("traceparent"), HeaderValue::from_static(value));
+            }
+            let context = client_context(&headers);
+            let span = context.span().span_context().clone();
+            assert_eq!(span.trace_state().header(), "");
+            trace_id(&context).map(|trace| (trace.to_string(), span.is_sampled()))
+        };
+        let sampled = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+        let unsampled = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-00";
+
+        let trace = "0af7651916cd43dd8448eb211c80319c".to_owned();
+        assert_eq!(client(&[sampled]), Some((trace.clone(), true)));
+        assert_eq!(client(&[unsampled]), Some((trace, false)));
+        for values in [&[][..], &[sampled, sampled], &["x"], &[&sampled[..52]]] {
+            assert_eq!(client(values), None, "{values:?}");
+        }
     }
 }

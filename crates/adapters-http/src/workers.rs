@@ -25,7 +25,7 @@ use tracing::Level;
 use crate::{
     http_server::{HttpServer, WorkerEnd},
     limits::Limits,
-    metrics::ServerMetrics,
+    metrics::HttpMetrics,
     middleware::{
         logged_requests::RequestLogFilter,
         request_log::{PeerAddress, RequestLog},
@@ -58,7 +58,7 @@ pub(crate) fn start_workers<I, S, B>(
     tls: Option<CurrentTlsIdentity>,
     log_level: Level,
     logged: RequestLogFilter,
-    metrics: Arc<ServerMetrics>,
+    metrics: Arc<HttpMetrics>,
     app: impl Fn(Rc<RequestLog>) -> I + Clone + Send + 'static,
 ) -> io::Result<HttpServer>
 where
@@ -83,7 +83,8 @@ where
         .disable_signals();
     let all_metrics = Arc::clone(&metrics);
     let serve_streams = move || {
-        let metrics = metrics.add_worker();
+        metrics.add_worker();
+        let metrics = Arc::clone(&metrics);
         let log = Rc::new(RequestLog { level: log_level, logged: logged.clone(), metrics: Arc::clone(&metrics) });
         let connections = Connections::new(&limits, workers, Rc::clone(&log), Arc::clone(&draining));
         let handshakes = tls

@@ -23,6 +23,22 @@ pub struct PostgresSettings {
     pub idempotency_retention: Duration,
 }
 
+impl Default for PostgresSettings {
+    fn default() -> Self {
+        Self {
+            schema: SchemaMode::Migrate,
+            required_at_start: false,
+            connections_per_worker: 2,
+            transaction_pooling: false,
+            connect_timeout: Duration::from_secs(2),
+            timeout: Duration::from_secs(2),
+            max_waiting_reads: 2000,
+            max_waiting_creates: 1000,
+            idempotency_retention: Duration::from_hours(24),
+        }
+    }
+}
+
 /// Handling of pending migrations at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaMode {

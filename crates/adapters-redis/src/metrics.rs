@@ -1,11 +1,11 @@
 //! Metrics of API keys. `docs/metrics.md` has their names and meanings.
 //!
-//! The gauges of the cache and of the lease are computed when the metrics are read, see `lookup/directory.rs`.
+//! The gauge of the lease is computed when the metrics are read, see `lookup/directory.rs`.
 
-use animal_store_adapter_kit::metrics::{counter, counters, seconds};
+use animal_store_adapter_kit::metrics::counters;
 use animal_store_app::ports::StoreFailure;
 use prometheus_client::{
-    metrics::{counter::Counter, gauge::Gauge, histogram::Histogram},
+    metrics::{counter::Counter, gauge::Gauge},
     registry::Registry,
 };
 
@@ -13,12 +13,9 @@ use prometheus_client::{
 pub(crate) struct Metrics {
     pub(crate) hits: Counter,
     pub(crate) misses: Counter,
-    pub(crate) invalidations: Counter,
-    pub(crate) lookup_duration: Histogram,
     /// In the order of [`Self::count_failure`].
     failures: [Counter; 4],
     pub(crate) connected: Gauge,
-    pub(crate) reconnects: Counter,
 }
 
 impl Metrics {
@@ -28,15 +25,9 @@ impl Metrics {
         let help = "Lookups without a result: timeout, unavailable, overloaded or corrupt";
         let reasons = ["timeout", "unavailable", "overloaded", "corrupt"];
         let failures = counters(registry, "lookup_failures", help, "reason", reasons);
-        let help = "Messages of Redis that invalidated entries of the cache";
-        let invalidations = counter(registry, "cache_invalidations", help);
-        let help = "Sessions with Redis that were opened after one was lost";
-        let reconnects = counter(registry, "redis_reconnects", help);
-        let (lookup_duration, connected) = (seconds(), Gauge::default());
-        let help = "Time of a successful lookup in Redis";
-        registry.register("lookup_duration_seconds", help, lookup_duration.clone());
+        let connected = Gauge::default();
         registry.register("redis_connected", "1 if the session with Redis is up, otherwise 0", connected.clone());
-        Self { hits, misses, invalidations, lookup_duration, failures, connected, reconnects }
+        Self { hits, misses, failures, connected }
     }
 
     pub(crate) fn count_failure(&self, failure: &StoreFailure) {

@@ -20,3 +20,17 @@ pub struct RedisSettings {
     /// Time between two writes of uses.
     pub use_interval: Duration,
 }
+
+impl Default for RedisSettings {
+    fn default() -> Self {
+        Self {
+            prefix: "animal-store:".to_owned(),
+            timeout: Duration::from_millis(500),
+            lease: Duration::from_millis(600),
+            max_known: 10_000,
+            max_unknown: 10_000,
+            max_lookups: 1000,
+            use_interval: Duration::from_mins(1),
+        }
+    }
+}

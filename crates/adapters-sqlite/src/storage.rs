@@ -35,6 +35,17 @@ pub struct SqliteSettings {
     pub idempotency_retention: Duration,
 }
 
+impl Default for SqliteSettings {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(2),
+            max_waiting_reads: 2000,
+            max_waiting_creates: 1000,
+            idempotency_retention: Duration::from_hours(24),
+        }
+    }
+}
+
 /// Storage of a process.
 pub struct SqliteStorage(Arc<Shared>);
 

@@ -21,16 +21,23 @@ mod serve;
 mod transfer;
 
 use std::{
+    env,
     io::{self, Write},
     process::ExitCode,
 };
 
+use anyhow::bail;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use thiserror::Error;
 
 use self::{options::Options, transfer::ClosedOutput};
-use crate::{config::Config, stderr, version};
+use crate::{
+    config::{
+        self, Config, ConfigError, KeysConfig, LogConfig, Sources, StorageConfig, Values, read_management, template,
+    },
+    stderr, version,
+};
 
 /// A catalogue of pets as JSON over HTTP.
 #[derive(Debug, Parser)]
@@ -45,9 +52,12 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serves until SIGTERM or SIGINT; the default command.
-    Serve(Options),
-    /// Checks the configuration and prints it without secrets.
-    CheckConfig(Options),
+    Serve,
+    /// Checks the configuration and prints it as TOML, without secrets, with the source of each value.
+    CheckConfig,
+    /// Prints a configuration file.
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Administers the API keys in the file or in Redis.
     #[command(subcommand)]
     Keys(keys::Command),
@@ -74,95 +84,102 @@ enum Command {
     Backup(copy::BackupArgs),
 }
 
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Prints every key with its description, as a comment unless --set sets it.
+    Init,
+}
+
 /// The command line or the configuration is invalid, or not valid for this command.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct InvalidConfig(pub(crate) String);
 
+impl From<ConfigError> for InvalidConfig {
+    fn from(error: ConfigError) -> Self {
+        Self(error.to_string())
+    }
+}
+
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
-    let mut command = cli.command.unwrap_or(Command::Serve(Options::default()));
-    let options = match &mut command {
-        Command::Serve(options) => {
-            let options = cli.options.join(std::mem::take(options));
-            if let Err(error) = options.check() {
-                return fail(&error, 2);
-            }
+    match execute(cli.command.unwrap_or(Command::Serve), &cli.options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<ClosedOutput>() => ExitCode::FAILURE,
+        Err(error) => {
+            stderr::write_line(&format!("{error:#}"));
+            ExitCode::from(if error.is::<InvalidConfig>() { 2 } else { 1 })
+        }
+    }
+}
+
+/// Each command reads the part of the configuration that it uses.
+fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
+    options.check(env::args_os())?;
+    let sources = options.sources();
+    match command {
+        Command::Serve => {
             // It installs its signal handlers before it reads the configuration.
             let loaded = options.clone();
-            return exit_code(serve::run(move || Config::load(&loaded.clone().sources()), &options));
+            serve::run(move || Config::load(&loaded.sources()), options)
         }
-        Command::CheckConfig(options) => std::mem::take(options),
-        Command::Keys(keys) => std::mem::take(keys.settings_mut()).into(),
-        Command::Migrate(migrate) => std::mem::take(&mut migrate.settings).into(),
-        Command::Doctor(doctor) => std::mem::take(&mut doctor.settings).into(),
-        Command::Health(health) => std::mem::take(&mut health.settings).into(),
-        Command::Pets(pets) => std::mem::take(pets.settings_mut()).into(),
-        Command::Backup(backup) => std::mem::take(&mut backup.settings).into(),
-        Command::Copy(_) if cli.options != Options::default() => {
-            return fail("options before copy have no effect: --from and --to name its stores", 2);
+        Command::CheckConfig => print_config(&Config::load(&sources).map_err(InvalidConfig::from)?),
+        Command::Config(ConfigCommand::Init) => print(template(&options.set).map_err(InvalidConfig)?.as_bytes()),
+        Command::Keys(command) => {
+            let (log, keys) =
+                load(&sources, |values| Some((LogConfig::read(values), KeysConfig::read_for_command(values)?)))?;
+            keys::run(command, &keys, &log)
         }
-        Command::Copy(args) => return exit_code(copy::run(args)),
-        Command::OpenApi => return exit_code(print(animal_store_adapters_http::openapi_document().as_bytes())),
+        Command::Pets(command) => {
+            let (log, storage) = load(&sources, read_storage)?;
+            pets::run(command, storage, &log)
+        }
+        Command::Migrate(args) => {
+            let (log, storage) = load(&sources, read_storage)?;
+            migrate::run(&args, storage, &log)
+        }
+        Command::Backup(args) => copy::back_up(&args, &sources),
+        Command::Copy(_) if *options != Options::default() => {
+            bail!(InvalidConfig("no option selects the stores of copy but --from and --to".to_owned()))
+        }
+        Command::Copy(args) => copy::run(&args),
+        Command::Doctor(args) => doctor::run(&args, &sources),
+        Command::Health(args) => health::run(&args, load(&sources, |values| Some(read_management(values)))?),
+        Command::OpenApi => print(animal_store_adapters_http::OPENAPI_DOCUMENT.as_bytes()),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             // The completions name every command: those of `help` would repeat them.
             let mut command = Cli::command().disable_help_subcommand(true);
-            clap_complete::generate(*shell, &mut command, "animal-store", &mut script);
-            return exit_code(print(&script));
+            clap_complete::generate(shell, &mut command, "animal-store", &mut script);
+            print(&script)
         }
-    };
-    let config = match load(cli.options.join(options)) {
-        Ok(config) => config,
-        Err(error) => return fail(&error, 2),
-    };
-    exit_code(match command {
-        Command::Pets(command) => pets::run(command, config),
-        Command::Backup(args) => copy::back_up(&args, config),
-        Command::CheckConfig(_) => print_config(&config),
-        Command::Keys(command) => keys::run(command, &config),
-        Command::Migrate(args) => migrate::run(&args, config),
-        Command::Doctor(args) => doctor::run(&args, &config),
-        Command::Health(args) => health::run(&args, &config),
-        Command::Serve(_) | Command::OpenApi | Command::Completions { .. } | Command::Copy(_) => {
-            unreachable!("it returned above")
-        }
-    })
+    }
 }
 
-fn load(options: Options) -> Result<Config, String> {
-    options.check()?;
-    Config::load(&options.sources()).map_err(|error| error.to_string())
+/// Reads the part of the configuration that a command uses.
+fn load<T>(sources: &Sources, read: impl FnOnce(&mut Values) -> Option<T>) -> Result<T, InvalidConfig> {
+    Ok(config::load(sources, read)?.0)
+}
+
+fn read_storage(values: &mut Values) -> Option<(LogConfig, StorageConfig)> {
+    Some((LogConfig::read(values), StorageConfig::read(values)?))
+}
+
+fn read_stores(values: &mut Values) -> Option<(StorageConfig, KeysConfig)> {
+    let (storage, keys) = (StorageConfig::read(values), KeysConfig::read_for_command(values));
+    storage.zip(keys)
 }
 
 fn print_config(config: &Config) -> anyhow::Result<()> {
     for warning in &config.warnings {
         stderr::write_line(&format!("warning: {warning}"));
     }
-    let mut stdout = io::stdout().lock();
-    for (key, value) in &config.shown {
-        writeln!(stdout, "{} = {value}", key.name)?;
-    }
-    Ok(())
+    print(config.lines.iter().flat_map(|line| [line, "\n"]).collect::<String>().as_bytes())
 }
 
 fn print(text: &[u8]) -> anyhow::Result<()> {
-    io::stdout().write_all(text)?;
-    Ok(())
-}
-
-fn exit_code(result: anyhow::Result<()>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is::<ClosedOutput>() => ExitCode::FAILURE,
-        Err(error) => fail(&format!("{error:#}"), if error.is::<InvalidConfig>() { 2 } else { 1 }),
-    }
-}
-
-fn fail(error: &str, code: u8) -> ExitCode {
-    stderr::write_line(error);
-    ExitCode::from(code)
+    Ok(io::stdout().write_all(text)?)
 }
 
 #[cfg(test)]

@@ -3,77 +3,87 @@
 //! **Problem.** A typo that is ignored is found in production, a report that stops at the first error costs a restart
 //! per error, and a report that quotes the file can show a secret.
 //!
-//! **Invariant.** Unknown keys are refused. Every value that is set is checked, even if nothing uses it. All errors are
-//! reported at once, each with its key and the source of the value. No error and no output contains a secret.
-//! `docs/configuration.md` has a row for every key.
+//! **Invariant.** Unknown keys are refused. The service checks every value that is set, even if nothing uses it, and a
+//! command those that it uses. All errors are reported at once, each with its key and the source of the value. No error
+//! and no output contains a secret. `docs/configuration.md` has a row for every key.
 //!
 //! **Proof.** `config/tests.rs`, and `secrets.rs` in `crates/server/tests/process`.
 //!
-//! Each section is a file: its keys with defaults and descriptions, its struct, and `read`, which checks the values.
+//! Each section has a function that declares its keys with [`keys!`](values::keys) and reads them.
 
-mod error;
 mod file;
 mod http;
-mod key;
 mod keys;
-mod log;
-mod management;
-mod setting;
-mod shutdown;
+mod parsers;
+mod print;
+mod service;
 mod sources;
 mod storage;
 #[cfg(test)]
 mod tests;
-mod traces;
 mod values;
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use secrecy::SecretString;
+use thiserror::Error;
 
-pub(crate) use self::values::duration;
-pub use self::{
-    error::ConfigError,
-    key::Key,
-    sources::{DEFAULT_FILE, Sources},
-};
 pub(crate) use self::{
-    http::{HttpConfig, tls::TlsConfig},
+    http::{HttpConfig, TlsConfig},
     keys::KeysConfig,
-    log::{LogConfig, LogFormat},
-    shutdown::ShutdownConfig,
-    storage::{StorageConfig, postgres::PostgresConfig, sqlite::SqliteConfig},
-    traces::TracesConfig,
+    parsers::duration,
+    service::{LogConfig, LogFormat, TracesConfig, read_management},
+    sources::variable,
+    values::Values,
 };
-use self::{storage::Storage, values::Values};
+pub use self::{
+    print::template,
+    service::ShutdownConfig,
+    sources::{DEFAULT_FILE, Sources},
+    storage::{PostgresConfig, SqliteConfig, StorageConfig},
+    values::Key,
+};
 
-/// The valid configuration.
+/// The valid configuration of the service.
 #[derive(Debug)]
 pub struct Config {
-    pub(crate) http: HttpConfig,
+    /// The API.
+    pub http: HttpConfig,
     /// Address of the management listener, if there is one.
     pub(crate) management_listen: Option<SocketAddr>,
-    pub(crate) storage: StorageConfig,
+    /// The storage of pets.
+    pub storage: StorageConfig,
     pub(crate) keys: KeysConfig,
     pub(crate) log: LogConfig,
     pub(crate) traces: TracesConfig,
-    pub(crate) shutdown: ShutdownConfig,
-    /// Every key with its value. The value of a secret only says whether the secret is set.
-    pub(crate) shown: Vec<(&'static Key, String)>,
+    /// Timeouts of the shutdown.
+    pub shutdown: ShutdownConfig,
+    /// Each key with its value and the source of that, as a line of TOML. It shows of a secret only whether it is set.
+    pub(crate) lines: Vec<String>,
     /// The value of every key by its name, to find what has changed. For a secret in a file, the content of the file.
     pub(crate) values: BTreeMap<&'static str, SecretString>,
     /// Warnings for the operator.
     pub(crate) warnings: Vec<String>,
 }
 
+/// All errors of a configuration. None contains a secret.
+#[derive(Debug, PartialEq, Eq, Error)]
+#[error("the configuration is invalid:\n  {}", .0.join("\n  "))]
+pub struct ConfigError(Vec<String>);
+
+impl ConfigError {
+    /// Returns all errors in one line, for the log.
+    pub(crate) fn one_line(&self) -> String {
+        self.0.join("; ")
+    }
+}
+
 impl Config {
     /// Returns every key, in the order of the documentation.
-    pub fn all_keys() -> Vec<&'static Key> {
-        let storage = storage::KEYS.iter().chain(storage::sqlite::KEYS).chain(storage::postgres::KEYS);
-        let keys = keys::KEYS.iter().chain(keys::redis::KEYS);
-        let http = http::KEYS.iter().chain(http::tls::KEYS);
-        let service = http.chain(management::KEYS).chain(storage).chain(keys);
-        service.chain(log::KEYS).chain(traces::KEYS).chain(shutdown::KEYS).collect()
+    pub fn all_keys() -> Vec<Key> {
+        let mut values = Values::default();
+        Self::read(&mut values);
+        values.keys
     }
 
     /// Reads and checks the configuration.
@@ -81,21 +91,47 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] with all errors.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
-        let all_keys = Self::all_keys();
-        let mut values = Values::collect(sources, &all_keys);
-        let http = HttpConfig::read(&mut values);
-        let management_listen = management::read_listen(&mut values, http.listen);
-        let storage = Storage::read(&mut values);
-        let keys = KeysConfig::read(&mut values, http.listen, &storage);
-        let log = LogConfig::read(&mut values);
-        let traces = TracesConfig::read(&mut values);
-        let shutdown = ShutdownConfig::read(&mut values);
-        let current = all_keys.iter().map(|key| (key.name, values.current(key))).collect();
-        let shown = all_keys.into_iter().map(|key| (key, values.show(key))).collect();
-        let warnings = values.finish()?;
-        let (Some(storage), Some(keys)) = (storage.config, keys) else {
-            unreachable!("a missing value that is required is an error")
-        };
-        Ok(Self { http, management_listen, storage, keys, log, traces, shutdown, shown, values: current, warnings })
+        let (config, warnings) = load(sources, |values| {
+            let config = Self::read(values)?;
+            let (lines, current) = values.show();
+            Some(Self { lines, values: current, ..config })
+        })?;
+        Ok(Self { warnings, ..config })
     }
+
+    fn read(values: &mut Values) -> Option<Self> {
+        let http = HttpConfig::read(values);
+        let management_listen = read_management(values);
+        if let Some(listen) = management_listen {
+            service::require_other_address(values, listen, http.listen);
+        }
+        let storage = StorageConfig::read(values);
+        let keys = KeysConfig::read(values);
+        if let Some(KeysConfig::Memory { tokens }) = &keys {
+            values.require(
+                !tokens.is_empty() || http.listen.ip().is_loopback(),
+                &["keys.memory.tokens", "keys.backend", "storage.backend", "http.listen"],
+                "is required unless http.listen is a loopback address",
+            );
+        }
+        let log = LogConfig::read(values);
+        let traces = TracesConfig::read(values);
+        let shutdown = ShutdownConfig::read(values);
+        let (storage, keys) = (storage?, keys?);
+        let (lines, current, warnings) = Default::default();
+        Some(Self { http, management_listen, storage, keys, log, traces, shutdown, lines, values: current, warnings })
+    }
+}
+
+/// Reads a part of the configuration: `read` returns `None` if it added an error. Returns it with warnings.
+///
+/// # Errors
+/// [`ConfigError`] with all errors of this part, and of the sources themselves.
+pub(crate) fn load<T>(
+    sources: &Sources,
+    read: impl FnOnce(&mut Values) -> Option<T>,
+) -> Result<(T, Vec<String>), ConfigError> {
+    let mut values = sources.collect();
+    let read = read(&mut values);
+    values.finish(read)
 }

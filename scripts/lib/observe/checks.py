@@ -12,10 +12,8 @@ from observe.prometheus import Panel, Prometheus, Series
 METRIC = re.compile(r"\b(up|process_\w+|animal_store_\w+)(\{[^}]*\})?")
 ALTERNATIVES = re.compile(r'=~"([^"]*\|[^"]*)"')
 # Metrics that instances do not have without TLS, with PostgreSQL and Redis, and with a file.
-ABSENT_WITH_SERVERS = re.compile(r"animal_store_(http_tls_\w+|sqlite_\w+|keys_tokens|keys_reloads_total)")
-ABSENT_WITH_FILE = re.compile(
-    r"animal_store_(http_tls|postgres|keys_cache|keys_lookups_in_flight|keys_lookup_duration|keys_lease|keys_redis)\w*"
-)
+ABSENT_WITH_SERVERS = re.compile(r"animal_store_(http_tls_\w+|sqlite_\w+)")
+ABSENT_WITH_FILE = re.compile(r"animal_store_(http_tls|postgres|keys_cache|keys_lease|keys_redis)\w*")
 # A comparison, or a part of an expression in which no comparison can be.
 COMPARISON = re.compile(r'"(?:\\.|[^"\\])*"|\{[^}]*\}|(?P<operator>[=!]=|[<>]=?)(?!\s*bool)')
 

@@ -11,7 +11,7 @@ from soak import revocations
 from soak.stages import FileStage, SharedStage
 
 # Limits that the burst exceeds and the load does not. The log of requests is off: a debug build spends a fifth on it.
-SETTINGS = {"log.filter": "warn", "http.max_in_flight": 64, "http.max_in_flight_per_key": 40}
+SETTINGS = {"log.filter": "warn", "http.max_in_flight": 64}
 LOCK_SECONDS = 1.0  # shorter than the statement timeout
 KEYS, STORAGE = frozenset({"keys"}), frozenset({"reads", "creates"})
 

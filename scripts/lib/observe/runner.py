@@ -34,7 +34,7 @@ class Results:
 
 async def observe(folder: Path, program: Path, seconds: float, sqlite: bool) -> Results:
     kind, absent = (FileStage, checks.ABSENT_WITH_FILE) if sqlite else (SharedStage, checks.ABSENT_WITH_SERVERS)
-    stage = kind(folder, program, SETTINGS | {f"storage.{kind.backend}.max_waiting_creates": 20})
+    stage = kind(folder, program, SETTINGS)
     targets = {name: instance.management_port for name, instance in stage.instances.items()}
     prometheus = Prometheus(folder, RULES, targets)
     try:

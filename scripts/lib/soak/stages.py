@@ -17,7 +17,7 @@ TABLE = "SELECT json_array(id, name, category_id, status) FROM pets ORDER BY id"
 class SharedStage:
     """Instances A and B, each with its own proxies in front of PostgreSQL and Redis. A is never restarted."""
 
-    faults, backend = faults.SHARED, "postgres"
+    faults = faults.SHARED
 
     def __init__(self, folder: Path, program: Path, settings: dict[str, object] = {}):
         self.postgres, self.redis, self.proxies = Postgres(folder), Redis(folder), Proxies()
@@ -52,7 +52,7 @@ class SharedStage:
 class FileStage:
     """Instance A, with its pets and keys in a file."""
 
-    faults, backend = faults.SQLITE, "sqlite"
+    faults = faults.SQLITE
     stalls = ()
 
     def __init__(self, folder: Path, program: Path, settings: dict[str, object] = {}):

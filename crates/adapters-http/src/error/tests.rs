@@ -20,10 +20,11 @@ macro_rules! one_of_each {
     }};
 }
 
-fn every_error() -> Vec<ApiError> {
+/// The errors that `docs/openapi.json` has as examples, and those of requests that reach no operation.
+pub(crate) fn every_error() -> Vec<ApiError> {
     let mut all = one_of_each![
-        InvalidBody(Problems::one("name is required")),
-        InvalidQuery(Problems::one("limit must be given once")),
+        InvalidBody(Problems::one("name must be a string; categoryId is required")),
+        InvalidQuery(Problems::one("limit must be a whole number from 1 to 100")),
         InvalidHeader(Problems::one("Idempotency-Key must be sent once")),
         MalformedRequest,
         MissingApiKey,
@@ -34,7 +35,7 @@ fn every_error() -> Vec<ApiError> {
         RouteNotFound,
         MethodNotAllowed("GET, HEAD"),
         RequestTimeout,
-        PayloadTooLarge(16),
+        PayloadTooLarge(16 * 1024),
         UnsupportedContentType,
         UnsupportedContentEncoding,
         IdempotencyConflict,

@@ -2,6 +2,8 @@
 
 use actix_web::{dev::ServiceRequest, http::Method};
 
+use super::Labels;
+
 /// Declares the values of a label, with their texts.
 macro_rules! label {
     ($(#[$doc:meta])* $name:ident { $($(#[$value_doc:meta])* $value:ident = $text:literal,)+ }) => {
@@ -10,9 +12,9 @@ macro_rules! label {
         pub(crate) enum $name { $($(#[$value_doc])* $value,)+ }
 
         impl $name {
-            pub(super) const ALL: [Self; [$($text),+].len()] = [$(Self::$value),+];
+            pub(crate) const ALL: [Self; [$($text),+].len()] = [$(Self::$value),+];
 
-            pub(super) const fn as_str(self) -> &'static str {
+            pub(crate) const fn as_str(self) -> &'static str {
                 match self { $(Self::$value => $text,)+ }
             }
         }
@@ -36,15 +38,6 @@ label! {
         Post = "POST",
         /// A method that no operation has.
         Other = "other",
-    }
-}
-
-label! {
-    /// Outcome of a create with an idempotency key that was used before.
-    Idempotency {
-        Replayed = "replayed",
-        Conflict = "conflict",
-        Mismatch = "mismatch",
     }
 }
 
@@ -88,27 +81,37 @@ label! {
 /// The operation and the method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestLabels {
-    pub(super) operation: Operation,
-    pub(super) method: MethodLabel,
+    pub(crate) operation: Operation,
+    method: MethodLabel,
 }
 
 impl RequestLabels {
     /// Labels of a request that was refused before the application received it.
     pub(super) const REFUSED: Self = Self { operation: Operation::None, method: MethodLabel::Other };
 
-    pub(super) fn all() -> impl Iterator<Item = Self> {
-        let methods = |operation| MethodLabel::ALL.into_iter().map(move |method| Self { operation, method });
-        Operation::ALL.into_iter().flat_map(methods)
+    /// Number of combinations of an operation and a method.
+    pub(super) const COUNT: usize = Operation::ALL.len() * MethodLabel::ALL.len();
+
+    /// Position among all combinations, from 0.
+    pub(super) const fn index(self) -> usize {
+        self.operation as usize * MethodLabel::ALL.len() + self.method as usize
     }
 
-    /// Returns whether a counter is shown before its first response. A counter that appears with its first response has
-    /// no increase that an alert could see.
-    pub(super) fn expects(self, status: u16) -> bool {
-        match (self.operation, self.method) {
-            (Operation::ListPets | Operation::GetPet, MethodLabel::Get) => [200, 500, 503].contains(&status),
-            (Operation::CreatePet, MethodLabel::Post) => [201, 500, 503].contains(&status),
-            _ => false,
-        }
+    pub(super) const fn texts(self) -> Labels<2> {
+        [("operation", self.operation.as_str()), ("method", self.method.as_str())]
+    }
+
+    /// The responses whose counters are shown before the first of them. A counter that appears with its first response
+    /// has no increase that an alert could see.
+    pub(super) fn expected() -> impl Iterator<Item = (Self, u16)> {
+        let operations = [
+            (Operation::ListPets, MethodLabel::Get, 200),
+            (Operation::CreatePet, MethodLabel::Post, 201),
+            (Operation::GetPet, MethodLabel::Get, 200),
+        ];
+        operations.into_iter().flat_map(|(operation, method, success)| {
+            [success, 500, 503].map(|status| (Self { operation, method }, status))
+        })
     }
 
     /// Returns the labels of a request, whether it is authorised or not.
@@ -118,7 +121,7 @@ impl RequestLabels {
 
     /// `path` is decoded as the router decodes it. The paths are those of `routes.rs`: the route of a request is not
     /// known if it was refused before, for example because it has no API key.
-    fn find(method: &Method, path: &str) -> Self {
+    pub(crate) fn find(method: &Method, path: &str) -> Self {
         let method = match *method {
             Method::GET => MethodLabel::Get,
             Method::HEAD => MethodLabel::Head,

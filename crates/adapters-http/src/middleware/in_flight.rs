@@ -45,10 +45,6 @@ impl InFlight {
         Self { counts: Arc::default(), max }
     }
 
-    pub(crate) const fn max(&self) -> usize {
-        self.max
-    }
-
     /// Returns the number, including requests that wait for their body.
     pub fn count(&self) -> usize {
         self.ready() + self.counts.waiting_for_body.load(Ordering::Relaxed)

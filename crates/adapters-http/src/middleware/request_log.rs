@@ -6,7 +6,8 @@
 
 use std::{
     borrow::Cow,
-    error::Error as _,
+    error::Error as StdError,
+    iter::successors,
     net::IpAddr,
     rc::Rc,
     sync::Arc,
@@ -25,15 +26,14 @@ use opentelemetry::trace::TraceId;
 use tracing::{Instrument, Level};
 
 use super::{
-    deprecation::DEPRECATION,
     logged_requests::RequestLogFilter,
     request_id::{self, X_REQUEST_ID},
     trusted_proxies::TrustedProxies,
 };
 use crate::{
-    error::{ApiError, with_sources},
-    metrics::{RequestLabels, WorkerMetrics},
-    pets::IDEMPOTENCY_REPLAYED,
+    error::ApiError,
+    metrics::{HttpMetrics, RequestLabels},
+    pets::{DEPRECATION, IDEMPOTENCY_REPLAYED},
     traces::{Trace, TraceSettings},
 };
 
@@ -71,7 +71,7 @@ pub(crate) struct RequestLog {
     pub(crate) level: Level,
     /// Requests that have a line.
     pub(crate) logged: RequestLogFilter,
-    pub(crate) metrics: Arc<WorkerMetrics>,
+    pub(crate) metrics: Arc<HttpMetrics>,
 }
 
 /// Logs, counts and traces a request.
@@ -212,4 +212,9 @@ fn user_agent(headers: &HeaderMap) -> Option<&str> {
 
 fn error<B>(response: &HttpResponse<B>) -> Option<&ApiError> {
     response.error()?.as_error()
+}
+
+/// Describes an error and its sources, from the outermost to the innermost.
+pub(crate) fn with_sources(error: &(dyn StdError + 'static)) -> String {
+    successors(Some(error), |&error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

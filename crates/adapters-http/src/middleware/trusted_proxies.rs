@@ -2,11 +2,9 @@
 
 use std::net::IpAddr;
 
-use actix_web::http::header::HeaderMap;
+use actix_web::http::header::{HeaderMap, X_FORWARDED_FOR};
 use ipnet::IpNet;
 use thiserror::Error;
-
-use super::forwarded;
 
 /// The proxies that are trusted to report the address of their client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,7 +45,7 @@ impl TrustedProxies {
     pub(super) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer;
         if self.contains(client) {
-            for element in forwarded::addresses(headers).into_iter().rev() {
+            for element in addresses(headers).into_iter().rev() {
                 match element {
                     Some(address) if self.contains(client) => client = address,
                     _ => break,
@@ -56,6 +54,26 @@ impl TrustedProxies {
         }
         client
     }
+}
+
+/// Returns the address in each element of `X-Forwarded-For`, in the order of the proxies: `None` for an element without an address.
+fn addresses(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
+    // There are no quoted strings: a quotation mark of the client must not hide the comma of a proxy.
+    let elements = headers.get_all(X_FORWARDED_FOR).flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
+    elements.map(|element| address(str::from_utf8(element.trim_ascii()).ok()?)).collect()
+}
+
+/// Parses an address with or without a port: `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
+fn address(node: &str) -> Option<IpAddr> {
+    let address = match node.strip_prefix('[') {
+        Some(bracketed) => {
+            let (address, port) = bracketed.split_once(']')?;
+            (port.is_empty() || port.starts_with(':')).then_some(address)?
+        }
+        // A second colon is part of an IPv6 address.
+        None => node.split_once(':').filter(|(_, port)| !port.contains(':')).map_or(node, |(address, _)| address),
+    };
+    address.parse().ok().map(|address: IpAddr| address.to_canonical())
 }
 
 /// Parses an address or a network. IPv4 in IPv6 form becomes IPv4, as it does in the addresses of clients.
@@ -153,6 +171,30 @@ mod tests {
     fn a_quotation_mark_in_x_forwarded_for_hides_no_address_of_a_proxy() {
         for sent in ["\"", "\\", "\"203.0.113.1", "203.0.113.1, \"10.0.0.2", "\"a\\\""] {
             assert_client(&[("x-forwarded-for", &format!("{sent}, 203.0.113.9"))], "203.0.113.9");
+        }
+    }
+
+    #[track_caller]
+    fn assert_address(node: &str, expected: Option<&str>) {
+        assert_eq!(address(node).map(|address| address.to_string()).as_deref(), expected, "{node:?}");
+    }
+
+    #[test]
+    fn an_address_can_have_brackets_and_a_port() {
+        for node in ["192.0.2.1", "192.0.2.1:80", "192.0.2.1:_port", "::ffff:192.0.2.1", "[::ffff:192.0.2.1]:80"] {
+            assert_address(node, Some("192.0.2.1"));
+        }
+        for node in ["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:80"] {
+            assert_address(node, Some("2001:db8::1"));
+        }
+        assert_address("::1", Some("::1"));
+        assert_address("1::", Some("1::"));
+    }
+
+    #[test]
+    fn any_other_identifier_has_no_address() {
+        for node in ["", "unknown", "_hidden", "unknown:80", "[2001:db8::1", "[2001:db8::1]80", "192.0.2", "host:80"] {
+            assert_address(node, None);
         }
     }
 }

@@ -10,7 +10,12 @@ use super::{
     idempotency_key::{self, IDEMPOTENCY_REPLAYED},
     new_pet_request, pet_response,
 };
-use crate::{auth, body, error::ApiError, json::json, traces::spans, use_cases::UseCases};
+use crate::{
+    auth, body,
+    error::{ApiError, JSON},
+    routes::UseCases,
+    traces,
+};
 
 pub(crate) async fn create_pet(
     use_cases: Data<UseCases>,
@@ -26,12 +31,12 @@ pub(crate) async fn create_pet(
     }
     let pet = new_pet_request::parse(&body, "the request body").map_err(ApiError::InvalidBody)?;
     let add = use_cases.create_pet.execute(&access, AddPet { pet, idempotency_key });
-    let AddedPet { pet, replayed } = add.instrument(spans::storage()).await?;
+    let AddedPet { pet, replayed } = add.instrument(traces::storage_span()).await?;
     let mut response = HttpResponse::Created();
     if replayed {
         response.insert_header((IDEMPOTENCY_REPLAYED, "true"));
     }
     // Relative to the URI of the request, so that it is valid behind any base path.
     let location = format!("pets/{}", pet.id().get());
-    Ok(json(response.insert_header((LOCATION, location)), pet_response::pet(&pet)))
+    Ok(response.insert_header((LOCATION, location)).content_type(JSON).body(pet_response::pet(&pet)))
 }

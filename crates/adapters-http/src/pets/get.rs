@@ -1,10 +1,35 @@
-use actix_web::{HttpRequest, HttpResponse, web::Data};
+//! `getPet`, which is deprecated (RFC 9745 and RFC 8594).
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::header::{HeaderName, LINK},
+    middleware::DefaultHeaders,
+    web::Data,
+};
 use animal_store_app::ports::ApiKeyUse;
 use animal_store_domain::PetId;
 use tracing::Instrument;
 
-use super::{digits, pet_response};
-use crate::{auth, error::ApiError, json::json, traces::spans, use_cases::UseCases};
+use super::{numbers, pet_response};
+use crate::{
+    auth,
+    error::{ApiError, JSON},
+    routes::UseCases,
+    traces,
+};
+
+pub(crate) const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
+pub(crate) const SUNSET: HeaderName = HeaderName::from_static("sunset");
+
+/// 2026-01-01T00:00:00Z
+pub(crate) const DEPRECATED_SINCE: &str = "@1767225600";
+pub(crate) const REMOVED_ON: &str = "Thu, 05 Dec 2030 00:00:00 GMT";
+pub(crate) const SUCCESSOR: &str = r#"<../pets>; rel="successor-version""#;
+
+/// Headers of every response of the operation, errors included.
+pub(crate) fn deprecation_headers() -> DefaultHeaders {
+    DefaultHeaders::new().add((DEPRECATION, DEPRECATED_SINCE)).add((SUNSET, REMOVED_ON)).add((LINK, SUCCESSOR))
+}
 
 pub(crate) async fn get_pet(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     // It counts whatever the response is: a client that gets an error has to change as well.
@@ -12,9 +37,9 @@ pub(crate) async fn get_pet(use_cases: Data<UseCases>, request: HttpRequest) -> 
     let access = auth::read_access(&request)?;
     let get_pet = use_cases.get_pet.as_ref().ok_or(ApiError::Gone)?;
     // A text that is not an id belongs to no pet: the interface defines a 404 here, but no 400.
-    let id = digits::parse(request.match_info().query("petId"))
+    let id = numbers::parse_digits(request.match_info().query("petId"))
         .and_then(|id| PetId::parse(id).ok())
         .ok_or(ApiError::PetNotFound)?;
-    let pet = get_pet.execute(&access, id).instrument(spans::storage()).await?.ok_or(ApiError::PetNotFound)?;
-    Ok(json(&mut HttpResponse::Ok(), pet_response::pet(&pet)))
+    let pet = get_pet.execute(&access, id).instrument(traces::storage_span()).await?.ok_or(ApiError::PetNotFound)?;
+    Ok(HttpResponse::Ok().content_type(JSON).body(pet_response::pet(&pet)))
 }

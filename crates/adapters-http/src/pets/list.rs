@@ -4,18 +4,23 @@ use actix_web::{HttpRequest, HttpResponse, http::header::LINK, web::Data};
 use animal_store_domain::{ListQuery, PetId};
 use tracing::Instrument;
 
-use super::{cursor, list_query, pet_response};
-use crate::{auth, compression, error::ApiError, json::json, traces::spans, use_cases::UseCases};
+use super::{list_query, pet_response};
+use crate::{
+    auth, compression,
+    error::{ApiError, JSON},
+    routes::UseCases,
+    traces,
+};
 
 pub(crate) async fn list_pets(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let access = auth::read_access(&request)?;
     let query = list_query::parse(request.query_string())?;
-    let page = use_cases.list_pets.execute(&access, query).instrument(spans::storage()).await?;
+    let page = use_cases.list_pets.execute(&access, query).instrument(traces::storage_span()).await?;
     let mut response = HttpResponse::Ok();
     if let Some(next) = page.next {
         response.insert_header((LINK, next_link(query, next)));
     }
-    let response = json(&mut response, pet_response::pets(&page.pets));
+    let response = response.content_type(JSON).body(pet_response::pets(&page.pets));
     Ok(compression::negotiate(&request, response))
 }
 
@@ -25,7 +30,7 @@ fn next_link(query: ListQuery, next: PetId) -> String {
     if let Some(status) = query.status {
         let _ = write!(link, "&status={}", status.as_str());
     }
-    let _ = write!(link, "&cursor={}>; rel=\"next\"", cursor::encode(next));
+    let _ = write!(link, "&cursor={}>; rel=\"next\"", list_query::encode_cursor(next));
     link
 }
 

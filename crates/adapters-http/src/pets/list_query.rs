@@ -1,42 +1,54 @@
 //! The query of `listPets`. An invalid parameter is refused, never corrected. An unknown parameter is ignored.
 
-use animal_store_domain::{ListQuery, PageLimit, PageLimitError};
+use animal_store_domain::{ListQuery, PageLimit, PageLimitError, PetId};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use thiserror::Error;
 
-use super::{cursor, digits, member::Member};
-use crate::error::{ApiError, Problems};
+use super::{members, numbers};
+use crate::error::ApiError;
 
-pub(super) fn parse(query: &str) -> Result<ListQuery, ApiError> {
-    let (mut limit, mut status, mut after) = (Member::optional(), Member::optional(), Member::optional());
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        match &*name {
-            "limit" => limit.set(parse_limit(&value)),
-            "status" => status.set(value.parse().map(Some)),
-            "cursor" => after.set(cursor::decode(&value)),
-            _ => {}
-        }
-    }
-    let mut problems = Problems::default();
-    match (
-        limit.take("limit", &mut problems),
-        status.take("status", &mut problems),
-        after.take("cursor", &mut problems),
-    ) {
-        (Some(limit), Some(status), Some(after)) => Ok(ListQuery { limit, status, after }),
-        _ => Err(ApiError::InvalidQuery(problems)),
+pub(crate) fn parse(query: &str) -> Result<ListQuery, ApiError> {
+    let [limit, status, cursor] = members::of_query(query, ["limit", "status", "cursor"]);
+    let status = status.optional(|text| text.parse().map(Some));
+    match (limit.optional(parse_limit), status, cursor.optional(decode_cursor)) {
+        (Ok(limit), Ok(status), Ok(after)) => Ok(ListQuery { limit, status, after }),
+        (limit, status, after) => Err(ApiError::InvalidQuery(members::problems([
+            ("limit", limit.as_ref().err()),
+            ("status", status.as_ref().err()),
+            ("cursor", after.as_ref().err()),
+        ]))),
     }
 }
 
 fn parse_limit(text: &str) -> Result<PageLimit, PageLimitError> {
-    let limit = digits::parse(text).and_then(|limit| u8::try_from(limit).ok()).ok_or(PageLimitError)?;
+    let limit = numbers::parse_digits(text).and_then(|limit| u8::try_from(limit).ok()).ok_or(PageLimitError)?;
     PageLimit::parse(limit)
 }
 
+/// Returns the position of a page in a list: the id before the first pet of the page, as 8 bytes in big-endian order, in
+/// base64url without padding.
+pub(crate) fn encode_cursor(after: PetId) -> String {
+    URL_SAFE_NO_PAD.encode(after.get().to_be_bytes())
+}
+
+/// Returns the position. `None` is the start of the list.
+pub(crate) fn decode_cursor(cursor: &str) -> Result<Option<PetId>, InvalidCursor> {
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| InvalidCursor)?;
+    let position = i64::from_be_bytes(bytes.try_into().map_err(|_| InvalidCursor)?);
+    if position < 0 { Err(InvalidCursor) } else { Ok(PetId::parse(position).ok()) }
+}
+
+#[derive(Debug, PartialEq, Eq, Error)]
+#[error("must be taken from a next link")]
+pub(crate) struct InvalidCursor;
+
 #[cfg(test)]
 mod tests {
-    use animal_store_domain::{PetId, PetStatus};
-    use proptest::prelude::*;
+    use animal_store_domain::PetStatus;
+    use proptest::{prelude::*, string::string_regex};
 
     use super::*;
+    use crate::openapi::tests::pattern;
 
     fn problems(query: &str) -> String {
         match parse(query) {
@@ -91,10 +103,42 @@ mod tests {
         assert_eq!(problems("limit=5&x=1&%6Cimit=5"), "limit must be given once");
     }
 
+    /// The pattern in code: the first of the eight bytes is less than 128.
+    fn matches_the_pattern(text: &str) -> bool {
+        let bytes = text.as_bytes();
+        bytes.len() == 11
+            && matches!(bytes[0], b'A'..=b'Z' | b'a'..=b'f')
+            && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte))
+            && b"AEIMQUYcgkosw048".contains(&bytes[10])
+    }
+
+    #[test]
+    fn the_start_of_the_list_is_a_position() {
+        assert_eq!(decode_cursor("AAAAAAAAAAA"), Ok(None));
+    }
+
     proptest! {
         #[test]
         fn no_query_causes_a_panic(query in any::<String>()) {
             let _ = parse(&query);
+        }
+
+        #[test]
+        fn every_position_is_decoded_from_its_cursor(id in 1..=i64::MAX) {
+            let id = PetId::parse(id).unwrap();
+            let cursor = encode_cursor(id);
+            prop_assert!(matches_the_pattern(&cursor));
+            prop_assert_eq!(decode_cursor(&cursor), Ok(Some(id)));
+        }
+
+        #[test]
+        fn every_text_of_the_pattern_is_valid(text in string_regex(pattern("/paths/~1pets/get/parameters/2/schema")).unwrap()) {
+            prop_assert!(decode_cursor(&text).is_ok(), "{text:?}");
+        }
+
+        #[test]
+        fn exactly_the_texts_of_the_pattern_are_valid(text in "[A-Za-z0-9_=-]{10}[AEIMQUYcgkosw048B9+/]{0,2}") {
+            prop_assert_eq!(decode_cursor(&text).is_ok(), matches_the_pattern(&text));
         }
     }
 }

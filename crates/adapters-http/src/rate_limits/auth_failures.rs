@@ -1,44 +1,63 @@
 //! Limits the failed authentications of each client address, so that tokens cannot be tried in large numbers.
 
-use std::{net::IpAddr, num::NonZeroU32};
+use std::{
+    net::IpAddr,
+    num::NonZeroU32,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use governor::{Quota, RateLimiter, clock::Clock, middleware::NoOpMiddleware};
+use quick_cache::unsync::Cache;
+use tokio::time::Instant;
 
-use super::recent_failures::{Check, RecentFailures};
 use crate::error::ApiError;
+
+/// Maximum number of networks. They take about 1 MB.
+const MAX_NETWORKS: usize = 10_000;
+
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// Counts failures by IPv4 address and by IPv6 network of 64 bits: a client chooses the other bits of its address. All
 /// clients of a proxy that is not trusted count as one address.
-pub(crate) struct AuthFailureLimiter<C: Clock>(RateLimiter<Check, RecentFailures, C, NoOpMiddleware<C::Instant>>);
+///
+/// governor counts what it checks, and its memory is not bounded; this limiter has its algorithm (GCRA).
+pub(crate) struct AuthFailureLimiter {
+    /// Time for which one failure counts. Failures count one after the other, for a minute at most.
+    interval: Duration,
+    /// When the last failure of a network ceases to count. At its maximum, a new network replaces one without recent
+    /// checks. That network can fail as if it were new, and no network is refused because of others.
+    networks: Mutex<Cache<IpAddr, Instant>>,
+}
 
-impl<C: Clock> AuthFailureLimiter<C> {
-    pub(crate) fn new(per_minute: NonZeroU32, clock: C) -> Self {
-        Self(RateLimiter::new(Quota::per_minute(per_minute), RecentFailures::new(), clock))
+impl AuthFailureLimiter {
+    pub(crate) fn new(per_minute: NonZeroU32) -> Self {
+        Self { interval: MINUTE / per_minute.get(), networks: Mutex::new(Cache::new(MAX_NETWORKS)) }
     }
 
     /// Rejects a request from an address that has failed too often. Counts nothing.
     pub(crate) fn check(&self, client: IpAddr) -> Result<(), ApiError> {
-        self.0.check_key(&Check { network: network(client), counts: false }).map_err(|refusal| {
-            let wait = refusal.wait_time_from(self.0.clock().now());
-            // In whole seconds, rounded up: a client that waits for this time is admitted.
-            ApiError::TooManyAuthFailures(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
-        })
+        let Some(end) = self.lock().get(&network(client)).copied() else { return Ok(()) };
+        let wait = (end + self.interval).saturating_duration_since(Instant::now() + MINUTE);
+        // In whole seconds, rounded up: a client that waits for this time is admitted.
+        match wait.as_secs() + u64::from(wait.subsec_nanos() > 0) {
+            0 => Ok(()),
+            seconds => Err(ApiError::TooManyAuthFailures(seconds)),
+        }
     }
 
     /// Counts a failure. If requests that were in flight together fail, more than the maximum can fail: those beyond it
     /// are not counted.
     pub(crate) fn count(&self, client: IpAddr) {
-        let _ = self.0.check_key(&Check { network: network(client), counts: true });
+        let (mut networks, network, now) = (self.lock(), network(client), Instant::now());
+        let start = networks.get(&network).map_or(now, |end| now.max(*end));
+        let end = start + self.interval;
+        if end <= now + MINUTE {
+            networks.insert(network, end);
+        }
     }
 
-    /// Evicts the networks whose failures no longer count.
-    pub(super) fn evict_idle(&self) {
-        self.0.retain_recent();
-    }
-
-    #[cfg(test)]
-    pub(super) fn entries(&self) -> usize {
-        self.0.len()
+    fn lock(&self) -> MutexGuard<'_, Cache<IpAddr, Instant>> {
+        self.networks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -51,15 +70,14 @@ fn network(client: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use std::{net::Ipv4Addr, time::Duration};
+    use std::net::Ipv4Addr;
 
-    use governor::clock::FakeRelativeClock;
+    use tokio::time::advance;
 
-    use super::{super::recent_failures::MAX_NETWORKS, *};
+    use super::*;
 
-    fn limiter(per_minute: u32) -> (AuthFailureLimiter<FakeRelativeClock>, FakeRelativeClock) {
-        let clock = FakeRelativeClock::default();
-        (AuthFailureLimiter::new(NonZeroU32::new(per_minute).expect("not 0"), clock.clone()), clock)
+    fn limiter(per_minute: u32) -> AuthFailureLimiter {
+        AuthFailureLimiter::new(NonZeroU32::new(per_minute).expect("not 0"))
     }
 
     fn address(text: &str) -> IpAddr {
@@ -67,7 +85,7 @@ mod tests {
     }
 
     /// Returns the seconds after which a request from this address would be admitted.
-    fn wait(limiter: &AuthFailureLimiter<FakeRelativeClock>, client: &str) -> Option<u64> {
+    fn wait(limiter: &AuthFailureLimiter, client: &str) -> Option<u64> {
         match limiter.check(address(client)) {
             Ok(()) => None,
             Err(ApiError::TooManyAuthFailures(seconds)) => Some(seconds),
@@ -75,13 +93,13 @@ mod tests {
         }
     }
 
-    fn fail(limiter: &AuthFailureLimiter<FakeRelativeClock>, client: &str) {
+    fn fail(limiter: &AuthFailureLimiter, client: &str) {
         limiter.count(address(client));
     }
 
-    #[test]
-    fn an_address_is_refused_after_its_failures_until_one_no_longer_counts() {
-        let (limiter, clock) = limiter(7);
+    #[tokio::test(start_paused = true)]
+    async fn an_address_is_refused_after_its_failures_until_one_no_longer_counts() {
+        let limiter = limiter(7);
         let client = "192.0.2.1";
 
         for _ in 0..7 {
@@ -90,21 +108,23 @@ mod tests {
         }
         // A seventh of a minute: 8.57 s.
         assert_eq!(wait(&limiter, client), Some(9));
-        clock.advance(Duration::from_millis(7600));
+        fail(&limiter, client);
+        assert_eq!(wait(&limiter, client), Some(9), "a failure beyond the maximum does not count");
+        advance(Duration::from_millis(7600)).await;
         assert_eq!(wait(&limiter, client), Some(1));
-        clock.advance(Duration::from_secs(1));
+        advance(Duration::from_secs(1)).await;
         assert_eq!(wait(&limiter, client), None);
         fail(&limiter, client);
         assert_eq!(wait(&limiter, client), Some(9));
 
-        clock.advance(Duration::from_mins(1));
+        advance(MINUTE).await;
         (0..6).for_each(|_| fail(&limiter, client));
         assert_eq!(wait(&limiter, client), None);
     }
 
-    #[test]
-    fn a_network_of_64_bits_counts_as_one_ipv6_address() {
-        let (limiter, _) = limiter(1);
+    #[tokio::test(start_paused = true)]
+    async fn a_network_of_64_bits_counts_as_one_ipv6_address() {
+        let limiter = limiter(1);
         fail(&limiter, "2001:db8:0:1::1");
         fail(&limiter, "192.0.2.1");
 
@@ -114,12 +134,12 @@ mod tests {
         for other in ["2001:db8::1", "2001:db8:0:2::1", "192.0.2.2", "::1"] {
             assert_eq!(wait(&limiter, other), None, "{other}");
         }
-        assert_eq!(limiter.entries(), 2, "a check counts no failure");
+        assert_eq!(limiter.lock().len(), 2, "a check counts no failure");
     }
 
-    #[test]
-    fn the_number_of_addresses_is_bounded_and_a_new_one_is_limited_at_the_maximum() {
-        let (limiter, _) = limiter(1);
+    #[tokio::test(start_paused = true)]
+    async fn the_number_of_addresses_is_bounded_and_a_new_one_is_limited_at_the_maximum() {
+        let limiter = limiter(1);
         let refused = "198.51.100.1";
         fail(&limiter, refused);
 
@@ -128,7 +148,7 @@ mod tests {
             assert!(limiter.check(client).is_ok(), "another address refuses {client}");
             limiter.count(client);
             assert!(limiter.check(client).is_err(), "{client} is not limited");
-            assert!(limiter.entries() <= MAX_NETWORKS);
+            assert!(limiter.lock().len() <= MAX_NETWORKS);
             // An address that continues to send requests stays refused.
             assert_eq!(wait(&limiter, refused), Some(60), "after {client}");
         }

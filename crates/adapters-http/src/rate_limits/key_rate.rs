@@ -1,28 +1,43 @@
 //! Limits the rate of the requests of each API key, and reports the quota that is left
 //! (draft-ietf-httpapi-ratelimit-headers-11).
 
+use std::time;
+
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use animal_store_app::ApiKeyId;
 use governor::{
     Quota, RateLimiter, clock::Clock, middleware::StateInformationMiddleware, state::keyed::HashMapStateStore,
 };
+use tokio::time::Instant;
 
 use crate::limits::RateLimit;
 
 pub(crate) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub(crate) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
+/// The clock of tokio, which tests can advance.
+#[derive(Debug, Clone)]
+struct TokioClock;
+
+impl Clock for TokioClock {
+    type Instant = time::Instant;
+
+    fn now(&self) -> Self::Instant {
+        Instant::now().into_std()
+    }
+}
+
 /// The token buckets of the API keys.
-pub(crate) struct KeyRateLimiter<C: Clock> {
-    limiter: RateLimiter<ApiKeyId, HashMapStateStore<ApiKeyId>, C, StateInformationMiddleware>,
+pub(crate) struct KeyRateLimiter {
+    limiter: RateLimiter<ApiKeyId, HashMapStateStore<ApiKeyId>, TokioClock, StateInformationMiddleware>,
     /// Value of `RateLimit-Policy`.
     policy: HeaderValue,
 }
 
-impl<C: Clock> KeyRateLimiter<C> {
-    pub(crate) fn new(RateLimit { per_second, burst }: RateLimit, clock: C) -> Self {
+impl KeyRateLimiter {
+    pub(crate) fn new(RateLimit { per_second, burst }: RateLimit) -> Self {
         let quota = Quota::per_second(per_second).allow_burst(burst);
-        let limiter = RateLimiter::new(quota, HashMapStateStore::default(), clock);
+        let limiter = RateLimiter::new(quota, HashMapStateStore::default(), TokioClock);
         // A client that sends at most `q` requests in each `w` seconds is never refused.
         let window = burst.get().div_ceil(per_second.get());
         let policy = format!(r#""default";q={burst};w={window}"#);
@@ -57,72 +72,80 @@ impl<C: Clock> KeyRateLimiter<C> {
 
 #[cfg(test)]
 mod tests {
-    use std::{num::NonZeroU32, thread, time::Duration};
+    use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-    use governor::clock::FakeRelativeClock;
     use sfv::{BareItem, Item, List, ListEntry, Parser};
+    use tokio::{task::spawn_blocking, time::advance};
 
     use super::*;
 
-    fn limiter(per_second: u32, burst: u32) -> (KeyRateLimiter<FakeRelativeClock>, FakeRelativeClock) {
+    fn limiter(per_second: u32, burst: u32) -> KeyRateLimiter {
         let [per_second, burst] = [per_second, burst].map(|number| NonZeroU32::new(number).expect("not 0"));
-        let clock = FakeRelativeClock::default();
-        (KeyRateLimiter::new(RateLimit { per_second, burst }, clock.clone()), clock)
+        KeyRateLimiter::new(RateLimit { per_second, burst })
     }
 
-    #[test]
-    fn a_key_has_its_burst_and_then_its_rate() {
-        let (limiter, clock) = limiter(2, 3);
+    #[tokio::test(start_paused = true)]
+    async fn a_key_has_its_burst_and_then_its_rate() {
+        let limiter = limiter(2, 3);
         let [key, other] = ["key", "other"].map(ApiKeyId::new);
 
         let left: Vec<_> = (0..5).map(|_| limiter.take(&key)).collect();
         assert_eq!(left, [Some(2), Some(1), Some(0), None, None]);
         assert_eq!(limiter.take(&other), Some(2));
 
-        clock.advance(Duration::from_millis(499));
+        advance(Duration::from_millis(499)).await;
         assert_eq!(limiter.take(&key), None);
-        clock.advance(Duration::from_millis(1));
+        advance(Duration::from_millis(1)).await;
         assert_eq!((limiter.take(&key), limiter.take(&key)), (Some(0), None));
-        clock.advance(Duration::from_hours(1));
+        advance(Duration::from_hours(1)).await;
         assert_eq!(limiter.take(&key), Some(2));
     }
 
-    #[test]
-    fn a_key_is_admitted_again_within_a_second_at_any_rate() {
+    #[tokio::test(start_paused = true)]
+    async fn a_key_is_admitted_again_within_a_second_at_any_rate() {
         for (per_second, burst) in [(1, 1), (1, 1000), (3, 7), (999_999, 1), (1_000_000, 1000)] {
-            let (limiter, clock) = limiter(per_second, burst);
+            let limiter = limiter(per_second, burst);
             let key = ApiKeyId::new("key");
             assert_eq!((0..burst).filter_map(|_| limiter.take(&key)).last(), Some(0), "{per_second} {burst}");
             assert_eq!(limiter.take(&key), None, "{per_second} {burst}");
-            clock.advance(Duration::from_secs(1));
+            advance(Duration::from_secs(1)).await;
             assert!(limiter.take(&key).is_some(), "{per_second} {burst}");
         }
     }
 
-    #[test]
-    fn a_client_that_sends_q_requests_in_each_w_seconds_is_never_refused() {
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_sends_q_requests_in_each_w_seconds_is_never_refused() {
         for (per_second, burst) in [(1, 1), (3, 7), (7, 3), (100, 101), (1000, 1000)] {
-            let (limiter, clock) = limiter(per_second, burst);
+            let limiter = limiter(per_second, burst);
             let key = ApiKeyId::new("key");
             let mut headers = HeaderMap::new();
             limiter.add_fields(&mut headers, None);
             let [(_, q), (_, w)] = parse(&headers, &RATE_LIMIT_POLICY).1;
             for _window in 0..10 {
                 assert!((0..q).all(|_| limiter.take(&key).is_some()), "{per_second} {burst}");
-                clock.advance(Duration::from_secs(w));
+                advance(Duration::from_secs(w)).await;
             }
         }
     }
 
-    #[test]
-    fn all_threads_share_the_quota_of_a_key() {
-        let (limiter, _) = limiter(1, 1000);
-        let key = ApiKeyId::new("key");
+    #[tokio::test(start_paused = true)]
+    async fn all_threads_share_the_quota_of_a_key() {
+        let limiter = Arc::new(limiter(1, 1000));
+        let take = |limiter: Arc<KeyRateLimiter>| {
+            let key = ApiKeyId::new("key");
+            (0..500).filter_map(|_| limiter.take(&key)).count()
+        };
 
-        let admitted: usize = thread::scope(|scope| {
-            let threads = [(); 4].map(|()| scope.spawn(|| (0..500).filter_map(|_| limiter.take(&key)).count()));
-            threads.map(|thread| thread.join().expect("no panic")).iter().sum()
+        let threads = [(); 4].map(|()| {
+            spawn_blocking({
+                let limiter = Arc::clone(&limiter);
+                move || take(limiter)
+            })
         });
+        let mut admitted = 0;
+        for thread in threads {
+            admitted += thread.await.expect("no panic");
+        }
 
         assert_eq!(admitted, 1000);
     }
@@ -139,10 +162,10 @@ mod tests {
         (name.as_str().to_owned(), params.collect::<Vec<_>>().try_into().expect("two parameters"))
     }
 
-    #[test]
-    fn the_fields_have_the_policy_and_the_quota_that_is_left() {
+    #[tokio::test(start_paused = true)]
+    async fn the_fields_have_the_policy_and_the_quota_that_is_left() {
         for (per_second, burst, window) in [(100, 100, 1), (100, 1000, 10), (100, 101, 2), (100, 10, 1), (1, 60, 60)] {
-            let (limiter, _) = limiter(per_second, burst);
+            let limiter = limiter(per_second, burst);
             for (left, r) in [(Some(7), 7), (None, 0)] {
                 let mut headers = HeaderMap::new();
                 limiter.add_fields(&mut headers, left);

@@ -27,7 +27,6 @@ pub(crate) struct Cache {
     /// permission.
     in_flight: Mutex<HashMap<ApiKeyDigest, OutcomeReceiver>>,
     permits: Arc<Semaphore>,
-    max_lookups: usize,
 }
 
 /// The outcome of a lookup, for each request that waits for it.
@@ -49,7 +48,6 @@ impl Cache {
             unknown: BoundedCache::new(max_unknown),
             in_flight: Mutex::default(),
             permits: Arc::new(Semaphore::new(max_lookups)),
-            max_lookups,
         }
     }
 
@@ -87,16 +85,6 @@ impl Cache {
         in_flight.clear();
         self.known.clear();
         self.unknown.clear();
-    }
-
-    /// Number of cached tokens.
-    pub(crate) fn entries(&self) -> usize {
-        self.known.len() + self.unknown.len()
-    }
-
-    /// Number of lookups that query Redis, including those that were invalidated.
-    pub(crate) fn lookups_in_flight(&self) -> usize {
-        self.max_lookups - self.permits.available_permits()
     }
 
     fn in_flight(&self) -> MutexGuard<'_, HashMap<ApiKeyDigest, OutcomeReceiver>> {

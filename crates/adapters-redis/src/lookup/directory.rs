@@ -7,8 +7,8 @@ use animal_store_app::{
 use async_trait::async_trait;
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeGaugeValue},
-    metrics::MetricType,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, gauge::ConstGauge},
     registry::Registry,
 };
 use tokio::{runtime::Handle, task::AbortHandle, time::timeout};
@@ -41,7 +41,7 @@ impl RedisApiKeyDirectory {
     pub async fn connect(endpoint: RedisEndpoint, settings: RedisSettings, registry: &mut Registry) -> Self {
         let registry = registry.sub_registry_with_prefix("keys");
         let state = Arc::new(LookupState::new(endpoint, &settings, Metrics::register(registry)));
-        registry.register_collector(Box::new(LookupGauges(Arc::clone(&state))));
+        registry.register_collector(Box::new(LeaseGauge(Arc::clone(&state))));
         let session = tokio::spawn(session::supervise(settings.lease, Arc::clone(&state)));
         let directory = Self { state, runtime: Handle::current(), session: session.abort_handle() };
         // Without a session, each lookup fails with the reason.
@@ -57,12 +57,8 @@ impl RedisApiKeyDirectory {
         if let Some(pending) = pending {
             let state = Arc::clone(&self.state);
             self.runtime.spawn(async move {
-                let (name, start) = (state.keyspace.token(&digest), Instant::now());
-                let outcome = state.look_up(|connection| token::find(connection, &name)).await;
-                if outcome.is_ok() {
-                    state.metrics.lookup_duration.observe(start.elapsed().as_secs_f64());
-                }
-                pending.finish(outcome);
+                let name = state.keyspace.token(&digest);
+                pending.finish(state.look_up(|connection| token::find(connection, &name)).await);
             });
         }
         // The lookup has a timeout. This one applies if the runtime is too busy to enforce that, or is shut down.
@@ -107,27 +103,19 @@ impl Drop for RedisApiKeyDirectory {
     }
 }
 
-/// The gauges that are computed when the metrics are read.
-struct LookupGauges(Arc<LookupState>);
+/// The gauge that is computed when the metrics are read.
+struct LeaseGauge(Arc<LookupState>);
 
-impl Collector for LookupGauges {
+impl Collector for LeaseGauge {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let LookupState { cache, lease, .. } = &*self.0;
-        encode(&mut encoder, "cache_entries", "Tokens in the cache", &cache.entries())?;
-        let help = "Lookups in Redis that have no response yet";
-        encode(&mut encoder, "lookups_in_flight", help, &cache.lookups_in_flight())?;
         let help = "Time for which cached API keys are still accepted if Redis sends nothing more";
-        let remaining = lease.remaining(Instant::now()).as_secs_f64();
-        encode(&mut encoder, "lease_remaining_seconds", help, &remaining)
+        let remaining = ConstGauge::new(self.0.lease.remaining(Instant::now()).as_secs_f64());
+        remaining.encode(encoder.encode_descriptor("lease_remaining_seconds", help, None, MetricType::Gauge)?)
     }
 }
 
-fn encode(encoder: &mut DescriptorEncoder, name: &str, help: &str, value: &impl EncodeGaugeValue) -> fmt::Result {
-    encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(value)
-}
-
-impl fmt::Debug for LookupGauges {
+impl fmt::Debug for LeaseGauge {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("LookupGauges")
+        formatter.write_str("LeaseGauge")
     }
 }

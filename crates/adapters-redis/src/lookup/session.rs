@@ -3,7 +3,6 @@
 
 use std::{
     convert::Infallible,
-    mem,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -37,16 +36,12 @@ struct Session {
 /// Keeps a session up: retries until a session opens, and opens a new one when it ends.
 pub(crate) async fn supervise(lease: Duration, state: Arc<LookupState>) {
     let mut outage = Outage::new(&Arc::default());
-    let mut had_session = false;
     loop {
         let start = Instant::now();
         let opened = Session::open(Arc::clone(&state)).await;
         if opened.is_ok() {
             tracing::info!(address = %state.keyspace.endpoint, "connected to Redis: API keys can be looked up");
             outage.succeeded();
-            if mem::replace(&mut had_session, true) {
-                state.metrics.reconnects.inc();
-            }
             state.metrics.connected.set(1);
         }
         state.attempted.notify_one();

@@ -76,7 +76,6 @@ impl<C: Clone + Send + Sync> LookupState<C> {
 
     /// Invalidates the cache entries of the tokens with these names in Redis. No array stands for all tokens.
     pub(crate) fn invalidate(&self, names: Option<&Value>) {
-        self.metrics.invalidations.inc();
         let Some(Value::Array(names)) = names else {
             self.flushed.store(true, Ordering::Relaxed);
             return self.cache.clear();

@@ -15,31 +15,24 @@ fn failures(proxied: &Proxied, reason: &str) -> u64 {
     proxied.metric(&format!("lookup_failures_total{{reason=\"{reason}\"}}"))
 }
 
-async fn no_lookup_is_in_flight(proxied: &Proxied) {
-    wait_until("no lookup is in flight", async || proxied.metric("lookups_in_flight") == 0).await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lookup_is_a_hit_if_its_token_is_cached_and_otherwise_a_miss() {
     let proxied = Proxied::new(long_timeouts()).await;
     proxied.add_and_cache("key", "token").await;
-    no_lookup_is_in_flight(&proxied).await;
-    let before = [HITS, MISSES, "lookup_duration_seconds_count"].map(|series| proxied.metric(series));
+    let before = [HITS, MISSES].map(|series| proxied.metric(series));
     for _ in 0..10 {
         assert_eq!(use_token(&proxied.directory, "token").await, Accepted);
     }
     assert_eq!(use_token(&proxied.directory, "invented").await, Refused);
 
-    let after = [HITS, MISSES, "lookup_duration_seconds_count"].map(|series| proxied.metric(series));
-    assert_eq!(after, [before[0] + 10, before[1] + 1, before[2] + 1]);
-    assert_eq!(proxied.metric("cache_entries"), 2);
+    let after = [HITS, MISSES].map(|series| proxied.metric(series));
+    assert_eq!(after, [before[0] + 10, before[1] + 1]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lookups_over_a_frozen_connection_are_in_flight_until_they_fail() {
+async fn lookups_over_a_frozen_connection_count_against_their_maximum_until_they_fail() {
     let few = RedisSettings { max_lookups: 3, ..long_lease() };
     let proxied = Proxied::new(few).await;
-    assert_eq!(proxied.metric("lookups_in_flight"), 0);
     proxied.proxy.freeze();
 
     let mut lookups = join_all((0..4).map(|number| {
@@ -47,11 +40,9 @@ async fn lookups_over_a_frozen_connection_are_in_flight_until_they_fail() {
         async move { find(directory, &format!("token-{number}")).await.is_err() }
     }));
     assert!((&mut lookups).now_or_never().is_none());
-    assert_eq!((proxied.metric("lookups_in_flight"), failures(&proxied, "overloaded")), (3, 1));
+    assert_eq!(failures(&proxied, "overloaded"), 1);
     assert_eq!(lookups.await, [true; 4]);
     assert_eq!((failures(&proxied, "timeout"), failures(&proxied, "unavailable")), (3, 0));
-    no_lookup_is_in_flight(&proxied).await;
-    assert_eq!(proxied.metric("lookup_duration_seconds_count"), 0, "none was successful");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -68,7 +59,7 @@ async fn a_stopped_server_ends_the_session_and_the_lease_until_it_is_started_aga
     becomes_ready(&proxied.directory).await;
     let lease: f64 = metric(&proxied.metrics, "lease_remaining_seconds").parse().expect("a number");
     assert!(lease > 0.0 && lease <= long_lease().lease.as_secs_f64(), "{lease}");
-    assert_eq!((proxied.metric("redis_connected"), proxied.metric("redis_reconnects_total")), (1, 0));
+    assert_eq!(proxied.metric("redis_connected"), 1);
 
     proxied.server.stop();
     wait_until("the session ends", async || proxied.metric("redis_connected") == 0).await;
@@ -78,5 +69,5 @@ async fn a_stopped_server_ends_the_session_and_the_lease_until_it_is_started_aga
 
     proxied.server.start_again();
     becomes(&proxied.directory, "token", Refused).await;
-    assert_eq!((proxied.metric("redis_connected"), proxied.metric("redis_reconnects_total")), (1, 1));
+    assert_eq!(proxied.metric("redis_connected"), 1);
 }

@@ -11,15 +11,17 @@ use anyhow::ensure;
 use clap::Args;
 
 use super::{
-    InvalidConfig,
-    options::Settings,
+    InvalidConfig, load, read_stores,
     transfer::{self, print_result, progress_bar},
 };
 use crate::{
-    config::{Config, Sources, StorageConfig},
+    config::{KeysConfig, LogConfig, Sources, StorageConfig, Values},
     telemetry,
     wiring::{CopySource, CopyTarget},
 };
+
+/// Where pets and API keys are.
+type Stores = (StorageConfig, KeysConfig);
 
 #[derive(Debug, Args)]
 pub(super) struct CopyArgs {
@@ -43,34 +45,33 @@ pub(super) struct BackupArgs {
     /// Prints errors only.
     #[arg(long)]
     quiet: bool,
-    #[command(flatten)]
-    pub(super) settings: Settings,
 }
 
 pub(super) fn run(args: &CopyArgs) -> anyhow::Result<()> {
-    let [from, to] = [load(&args.from)?, load(&args.to)?];
-    let _log = telemetry::start_for_command(&to.log);
+    let ((_, from), (log, to)) = (load_path(&args.from)?, load_path(&args.to)?);
+    let _log = telemetry::start_for_command(&log);
     ensure!(
-        location(&from.storage) != location(&to.storage),
+        location(&from.0) != location(&to.0),
         InvalidConfig(format!("{} and {} name the same store", args.from.display(), args.to.display()))
     );
     transfer::run(async {
-        let source = CopySource::open(from.storage, &from.keys).await?;
+        let source = CopySource::open(from.0, &from.1).await?;
         print_summary(args.quiet, &copy(args.quiet, source, to).await?)
     })
 }
 
-pub(super) fn back_up(args: &BackupArgs, config: Config) -> anyhow::Result<()> {
-    let _log = telemetry::start_for_command(&config.log);
+pub(super) fn back_up(args: &BackupArgs, sources: &Sources) -> anyhow::Result<()> {
+    let (log, (storage, keys)) = load(sources, read_stores_and_log)?;
+    let _log = telemetry::start_for_command(&log);
     transfer::run(async {
-        let source = CopySource::open(config.storage, &config.keys).await?;
+        let source = CopySource::open(storage, &keys).await?;
         let backup = NewBackup::create(&args.file)?;
         if let Some(file) = source.file {
             backup.vacuum_from(file).await?;
             backup.finish()?;
             return print_result(args.quiet, &[("backup", args.file.display().to_string())]);
         }
-        let summary = copy(args.quiet, source, load(&backup.path())?).await?;
+        let summary = copy(args.quiet, source, load_path(&backup.path())?.1).await?;
         backup.finish()?;
         print_summary(args.quiet, &summary)
     })
@@ -78,14 +79,19 @@ pub(super) fn back_up(args: &BackupArgs, config: Config) -> anyhow::Result<()> {
 
 /// Reads a configuration file, or makes the configuration of an SQLite file. The environment is ignored: it would
 /// change both sides.
-fn load(path: &Path) -> anyhow::Result<Config> {
+fn load_path(path: &Path) -> anyhow::Result<(LogConfig, Stores)> {
     let sources = if path.extension().is_some_and(|extension| extension == "toml") {
         Sources { file: Some(path.to_owned()), ..Sources::default() }
     } else {
         let flags = vec![("storage.sqlite.path".to_owned(), path.display().to_string())];
         Sources { flags, ..Sources::default() }
     };
-    Ok(Config::load(&sources).map_err(|error| InvalidConfig(format!("{}: {error}", path.display())))?)
+    let loaded = load(&sources, read_stores_and_log);
+    Ok(loaded.map_err(|InvalidConfig(error)| InvalidConfig(format!("{}: {error}", path.display())))?)
+}
+
+fn read_stores_and_log(values: &mut Values) -> Option<(LogConfig, Stores)> {
+    Some((LogConfig::read(values), read_stores(values)?))
 }
 
 /// The backend, and where it keeps the pets. Equal for equal stores.
@@ -99,8 +105,8 @@ fn location(storage: &StorageConfig) -> String {
     }
 }
 
-async fn copy(quiet: bool, from: CopySource, to: Config) -> anyhow::Result<CopySummary> {
-    let to = CopyTarget::open(to.storage, &to.keys).await?;
+async fn copy(quiet: bool, from: CopySource, (storage, keys): Stores) -> anyhow::Result<CopySummary> {
+    let to = CopyTarget::open(storage, &keys).await?;
     let bar = progress_bar(quiet, None, "{msg}: {human_pos} pets, {per_sec}");
     let mut progress = |pass, pets| {
         let name = match pass {

@@ -15,8 +15,8 @@ use humantime::format_rfc3339_seconds;
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
-use super::options::Settings;
-use crate::config::{Config, KeysConfig, SqliteConfig, StorageConfig};
+use super::{InvalidConfig, read_stores};
+use crate::config::{self, KeysConfig, Sources, SqliteConfig, StorageConfig, TlsConfig};
 
 /// A certificate that ends within this time is a warning.
 const RENEWAL_TIME: Duration = Duration::from_hours(14 * 24);
@@ -26,21 +26,19 @@ pub(super) struct DoctorArgs {
     /// Prints a JSON document.
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    pub(super) settings: Settings,
 }
 
-pub(super) fn run(args: &DoctorArgs, config: &Config) -> anyhow::Result<()> {
+pub(super) fn run(args: &DoctorArgs, sources: &Sources) -> anyhow::Result<()> {
+    let ((storage, keys), warnings) = config::load(sources, read_stores).map_err(InvalidConfig::from)?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
     // No dependency waits for the timeouts of the other one.
     let [storage, keys] =
-        runtime.block_on(async { tokio::join!(examine_storage(config), examine_keys(config)).into() });
+        runtime.block_on(async { tokio::join!(examine_storage(&storage), examine_keys(&keys, &storage)).into() });
     // A thread that is blocked, such as in a lookup of a name, is left behind.
     runtime.shutdown_background();
-    let warnings = config.warnings.iter();
-    let warnings = warnings.map(|text| Finding::warning("configuration", text.as_str(), "see docs/configuration.md"));
-    let tls = config.http.tls.as_ref().map(|tls| examine_certificate(&tls.identity.get()));
-    let findings: Vec<_> = warnings.chain(tls).chain(storage).chain(keys).collect();
+    let warnings =
+        warnings.iter().map(|text| Finding::warning("configuration", text.as_str(), "see docs/configuration.md"));
+    let findings: Vec<_> = warnings.chain(examine_tls(sources)).chain(storage).chain(keys).collect();
     let text = if args.json { as_json(&findings)? } else { as_text(&findings) };
     io::stdout().write_all(text.as_bytes()).context("cannot write the findings")?;
     let errors = findings.iter().filter(|finding| finding.verdict == Verdict::Error).count();
@@ -48,8 +46,8 @@ pub(super) fn run(args: &DoctorArgs, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn examine_storage(config: &Config) -> Vec<Finding> {
-    match &config.storage {
+async fn examine_storage(storage: &StorageConfig) -> Vec<Finding> {
+    match storage {
         StorageConfig::Sqlite(sqlite) => examine_file(sqlite).await,
         StorageConfig::Memory { .. } => vec![Finding::warning(
             "storage.backend",
@@ -63,10 +61,10 @@ async fn examine_storage(config: &Config) -> Vec<Finding> {
     }
 }
 
-async fn examine_keys(config: &Config) -> Vec<Finding> {
-    match &config.keys {
+async fn examine_keys(keys: &KeysConfig, storage: &StorageConfig) -> Vec<Finding> {
+    match keys {
         // Examined as the storage.
-        KeysConfig::Sqlite(_) if matches!(config.storage, StorageConfig::Sqlite(_)) => Vec::new(),
+        KeysConfig::Sqlite(_) if matches!(storage, StorageConfig::Sqlite(_)) => Vec::new(),
         KeysConfig::Sqlite(sqlite) => examine_file(sqlite).await,
         KeysConfig::Memory { tokens } if tokens.is_empty() => vec![Finding::warning(
             "keys.backend",
@@ -83,6 +81,14 @@ async fn examine_keys(config: &Config) -> Vec<Finding> {
 
 async fn examine_file(sqlite: &SqliteConfig) -> Vec<Finding> {
     animal_store_adapters_sqlite::diagnose(&sqlite.path, sqlite.settings.timeout).await
+}
+
+/// Examines the certificate, if there is one. It does not keep the stores from being examined.
+fn examine_tls(sources: &Sources) -> Option<Finding> {
+    match config::load(sources, |values| Some(TlsConfig::read(values))) {
+        Ok((tls, _)) => tls.map(|tls| examine_certificate(&tls.identity.get())),
+        Err(error) => Some(Finding::error("http.tls", error.one_line(), "correct the files or the keys")),
+    }
 }
 
 fn examine_certificate(identity: &TlsIdentity) -> Finding {

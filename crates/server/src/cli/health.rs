@@ -12,8 +12,8 @@ use opentelemetry_http::{Bytes, HttpClient, Request, Response, hyper::HyperClien
 use serde_json::Value;
 use tokio::{runtime::Builder, time::timeout};
 
-use super::{InvalidConfig, options::Settings};
-use crate::config::{Config, duration};
+use super::InvalidConfig;
+use crate::config::duration;
 
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_mins(1);
 
@@ -22,13 +22,12 @@ pub(super) struct HealthArgs {
     /// Time for the whole request, such as 500ms.
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration(TIMEOUTS))]
     timeout: Duration,
-    #[command(flatten)]
-    pub(super) settings: Settings,
 }
 
-pub(super) fn run(args: &HealthArgs, config: &Config) -> anyhow::Result<()> {
+/// `listen`: the address of the management listener, if there is one.
+pub(super) fn run(args: &HealthArgs, listen: Option<SocketAddr>) -> anyhow::Result<()> {
     let invalid = |reason: &str| InvalidConfig(format!("management.listen {reason}: /ready has no known address"));
-    let listen = config.management_listen.ok_or_else(|| invalid("is empty"))?;
+    let listen = listen.ok_or_else(|| invalid("is empty"))?;
     if listen.port() == 0 {
         return Err(invalid("selects a free port").into());
     }

@@ -16,9 +16,8 @@ use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::options::Settings;
 use crate::{
-    config::{Config, duration},
+    config::{KeysConfig, LogConfig, duration},
     telemetry::{self, AUDIT_TARGET},
     wiring::{self, FileUse, SharedFile, suggest_create},
 };
@@ -36,8 +35,6 @@ pub(super) enum Command {
     Revoke {
         /// Id of the key.
         id: String,
-        #[command(flatten)]
-        settings: Settings,
     },
     /// Gives an API key a new token and prints it; the token cannot be shown again.
     Rotate(RotateArgs),
@@ -60,8 +57,6 @@ pub(super) struct CreateArgs {
     /// Reads an existing token from standard input instead of generating one; prints nothing.
     #[arg(long)]
     token_stdin: bool,
-    #[command(flatten)]
-    settings: Settings,
 }
 
 #[derive(Debug, Args)]
@@ -76,8 +71,6 @@ pub(super) struct ListArgs {
     /// Lists only the keys that used getPet, which is deprecated.
     #[arg(long)]
     uses_deprecated: bool,
-    #[command(flatten)]
-    settings: Settings,
 }
 
 #[derive(Debug, Args)]
@@ -90,23 +83,10 @@ pub(super) struct RotateArgs {
     /// Lifetime of the new token, such as 90d; default: it expires when the old token would have.
     #[arg(long, value_name = "DURATION", value_parser = duration(Duration::from_secs(1)..=MAX_DURATION))]
     expires_in: Option<Duration>,
-    #[command(flatten)]
-    settings: Settings,
 }
 
-impl Command {
-    pub(super) fn settings_mut(&mut self) -> &mut Settings {
-        match self {
-            Self::Create(CreateArgs { settings, .. })
-            | Self::Rotate(RotateArgs { settings, .. })
-            | Self::List(ListArgs { settings, .. })
-            | Self::Revoke { settings, .. } => settings,
-        }
-    }
-}
-
-pub(super) fn run(command: Command, config: &Config) -> anyhow::Result<()> {
-    let log = telemetry::start_for_command(&config.log);
+pub(super) fn run(command: Command, keys: &KeysConfig, log: &LogConfig) -> anyhow::Result<()> {
+    let log = telemetry::start_for_command(log);
     let usage = match &command {
         Command::Create(CreateArgs { create: true, .. }) => FileUse::WriteOrCreate,
         Command::List(_) => FileUse::Read,
@@ -114,13 +94,13 @@ pub(super) fn run(command: Command, config: &Config) -> anyhow::Result<()> {
     };
     let is_create = matches!(command, Command::Create(_));
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let store = wiring::api_key_store(&config.keys, &mut SharedFile::new(usage)).await;
+        let store = wiring::api_key_store(keys, &mut SharedFile::new(usage)).await;
         let store = store.map_err(|error| if is_create { suggest_create(error) } else { error })?;
         let store = store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
         match command {
             Command::Create(args) => create(args, store).await,
             Command::List(args) => list(&args, store).await,
-            Command::Revoke { id, .. } => revoke(&id, store).await,
+            Command::Revoke { id } => revoke(&id, store).await,
             Command::Rotate(args) => rotate(&args, store).await,
         }
     })?;

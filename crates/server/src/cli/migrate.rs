@@ -8,9 +8,8 @@ use animal_store_adapters_sqlite::SqliteFile;
 use anyhow::bail;
 use clap::Args;
 
-use super::options::Settings;
 use crate::{
-    config::{Config, PostgresConfig, SqliteConfig, StorageConfig},
+    config::{LogConfig, PostgresConfig, SqliteConfig, StorageConfig},
     telemetry,
 };
 
@@ -19,13 +18,11 @@ pub(super) struct MigrateArgs {
     /// Prints the versions of the pending migrations without running them.
     #[arg(long)]
     dry_run: bool,
-    #[command(flatten)]
-    pub(super) settings: Settings,
 }
 
-pub(super) fn run(args: &MigrateArgs, config: Config) -> anyhow::Result<()> {
-    let _log = telemetry::start_for_command(&config.log);
-    let versions = match config.storage {
+pub(super) fn run(args: &MigrateArgs, storage: StorageConfig, log: &LogConfig) -> anyhow::Result<()> {
+    let _log = telemetry::start_for_command(log);
+    let versions = match storage {
         StorageConfig::Postgres(postgres) => migrate_database(args.dry_run, *postgres)?,
         StorageConfig::Sqlite(SqliteConfig { path, .. }) if args.dry_run => SqliteFile::pending(&path)?,
         StorageConfig::Sqlite(sqlite) => SqliteFile::migrate(&sqlite.path, sqlite.settings.timeout)?,

@@ -7,7 +7,8 @@ use std::{
 
 use clap::Args;
 
-use crate::config::{Config, Key, Sources};
+use super::InvalidConfig;
+use crate::config::{Sources, variable};
 
 /// Keys that `--memory` sets, and their value.
 const BACKENDS: [&str; 2] = ["storage.backend", "keys.backend"];
@@ -16,80 +17,53 @@ const MEMORY: &str = "memory";
 /// Key with the path of the SQLite file.
 const FILE: &str = "storage.sqlite.path";
 
-/// Options of `serve` and `check-config`. They are accepted before and after the command.
+/// Options of every command, accepted before and after it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
 pub(super) struct Options {
-    #[command(flatten)]
-    pub(super) settings: Settings,
+    /// TOML configuration file; default: animal-store.toml, if it exists.
+    #[arg(long, global = true, value_name = "PATH")]
+    config: Option<PathBuf>,
+    /// Sets a configuration key, see docs/configuration.md; not allowed for secrets.
+    #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub(super) set: Vec<(String, String)>,
     /// Same as --set http.listen=ADDRESS.
-    #[arg(long, value_name = "ADDRESS")]
-    pub(super) listen: Option<String>,
+    #[arg(long, global = true, value_name = "ADDRESS")]
+    listen: Option<String>,
     /// Keeps pets and API keys in memory: same as --set storage.backend=memory --set keys.backend=memory.
-    #[arg(long)]
+    #[arg(long, global = true)]
     memory: bool,
     /// Prints the API key that the first start creates, although standard error is not a terminal.
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub(super) print_key: bool,
 }
 
-/// Options that set the configuration.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
-pub(super) struct Settings {
-    /// TOML configuration file; default: animal-store.toml, if it exists.
-    #[arg(long, value_name = "PATH")]
-    config: Option<PathBuf>,
-    /// Sets a configuration key, see docs/configuration.md; not allowed for secrets.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
-    set: Vec<(String, String)>,
-}
-
-impl From<Settings> for Options {
-    fn from(settings: Settings) -> Self {
-        Self { settings, ..Self::default() }
-    }
-}
-
 impl Options {
-    /// Joins the options before and after a command. The later options win.
-    pub(super) fn join(self, later: Self) -> Self {
-        Self {
-            settings: Settings {
-                config: later.settings.config.or(self.settings.config),
-                set: self.settings.set.into_iter().chain(later.settings.set).collect(),
-            },
-            listen: later.listen.or(self.listen),
-            memory: later.memory || self.memory,
-            print_key: later.print_key || self.print_key,
-        }
-    }
-
-    /// Checks that no option sets a secret, and that none contradicts `--memory`. clap does not check this, because its
-    /// error message would repeat the value.
+    /// Checks that no option contradicts `--memory`, and that every `--set` of these arguments counts: clap keeps those
+    /// of one side of the command.
     ///
     /// # Errors
-    /// If one does.
-    pub(super) fn check(&self) -> Result<(), String> {
-        let is_set = |key: &&&Key| key.secret && self.settings.set.iter().any(|(name, _)| name == key.name);
-        if let Some(key) = Config::all_keys().iter().find(is_set) {
-            let (name, variable) = (key.name, key.variable());
-            return Err(format!(
-                "{name} (--set) is a secret: every user of this machine could read it in the process list; set \
-                 {variable} instead"
-            ));
+    /// If one does not. The message does not repeat a value, which can be a secret.
+    pub(super) fn check(&self, arguments: impl Iterator<Item = OsString>) -> Result<(), InvalidConfig> {
+        let is_set = |argument: &OsString| argument == "--set" || argument.as_encoded_bytes().starts_with(b"--set=");
+        if arguments.take_while(|argument| argument != "--").filter(is_set).count() > self.set.len() {
+            let reason = "--set must be before the command or after it, not on both sides of it";
+            return Err(InvalidConfig(reason.to_owned()));
         }
         let contradicts =
             |(name, value): &&(String, String)| BACKENDS.contains(&name.as_str()) && value.trim() != MEMORY;
-        match self.settings.set.iter().find(contradicts) {
-            Some((name, _)) if self.memory => Err(format!("--memory contradicts --set {name}: omit one of them")),
+        match self.set.iter().find(contradicts) {
+            Some((name, _)) if self.memory => {
+                Err(InvalidConfig(format!("--memory contradicts --set {name}: omit one of them")))
+            }
             _ => Ok(()),
         }
     }
 
     /// Returns the sources of the configuration, with these options as the last one.
-    pub(super) fn sources(self) -> Sources {
+    pub(super) fn sources(&self) -> Sources {
         let memory = BACKENDS.iter().filter(|_| self.memory).map(|&name| (name.to_owned(), MEMORY.to_owned()));
-        let set = self.settings.set.into_iter().chain(memory).collect();
-        Sources::from_process(self.settings.config, set, self.listen)
+        let set = self.set.iter().cloned().chain(memory).collect();
+        Sources::from_process(self.config.clone(), set, self.listen.clone())
     }
 
     /// Returns the program with the options that select its configuration, as a shell reads them. They name the SQLite
@@ -99,14 +73,13 @@ impl Options {
     }
 
     fn program_for(&self, file: &Path, mut variables: impl Iterator<Item = OsString>) -> String {
-        let key = Config::all_keys().into_iter().find(|key| key.name == FILE).expect("it is a key");
-        let variable = OsString::from(key.variable());
-        let is_flag = self.settings.set.iter().any(|(name, _)| name == FILE);
+        let variable = OsString::from(variable(FILE));
+        let is_flag = self.set.iter().any(|(name, _)| name == FILE);
         let is_variable = !is_flag && variables.any(|name| name.eq_ignore_ascii_case(&variable));
         let file = is_variable.then(|| (FILE.to_owned(), file.display().to_string()));
         let name = env::args_os().next().unwrap_or_else(|| "animal-store".into());
-        let config = self.settings.config.iter().flat_map(|path| ["--config".into(), path.display().to_string()]);
-        let set = self.settings.set.iter().chain(&file);
+        let config = self.config.iter().flat_map(|path| ["--config".into(), path.display().to_string()]);
+        let set = self.set.iter().chain(&file);
         let set = set.flat_map(|(name, value)| ["--set".into(), format!("{name}={value}")]);
         let words = iter::once(name.to_string_lossy().into_owned()).chain(config).chain(set);
         words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
@@ -135,28 +108,34 @@ mod tests {
     use super::*;
 
     fn parse(args: &str) -> Options {
-        let command = Options::augment_args(clap::Command::new("animal-store").no_binary_name(true));
+        let command = clap::Command::new("animal-store").no_binary_name(true).subcommand(clap::Command::new("keys"));
+        let command = Options::augment_args(command);
         Options::from_arg_matches(&command.get_matches_from(args.split(' '))).unwrap()
     }
 
-    #[test]
-    fn a_secret_cannot_be_set_by_a_flag() {
-        let error = parse("--set keys.memory.tokens=top-secret").check().unwrap_err();
-        assert!(
-            error.starts_with("keys.memory.tokens (--set) is a secret") && !error.contains("top-secret"),
-            "{error}"
-        );
+    fn check(args: &str) -> Result<(), InvalidConfig> {
+        parse(args).check(args.split(' ').map(Into::into))
     }
 
     #[test]
-    fn options_before_and_after_the_command_count_and_the_later_win() {
-        let options = parse("--set a=1 --set b=1 --listen x --config f").join(parse("--set b=2 --listen y"));
+    fn a_set_on_each_side_of_the_command_is_refused() {
+        for (args, valid) in [
+            ("--set a=1 --set=b=2 keys", true),
+            ("keys --set a=1 --set=b=2", true),
+            ("--set a=1 keys --set b=2", false),
+            ("--set=a=1 keys --set b=2", false),
+        ] {
+            assert_eq!(check(args).is_ok(), valid, "{args}");
+        }
+    }
 
-        let set: Vec<_> = options.settings.set.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert_eq!(set, [("a", "1"), ("b", "1"), ("b", "2")]);
-        assert_eq!((options.listen.as_deref(), options.settings.config), (Some("y"), Some("f".into())));
-        for (earlier, later) in [("--memory", "--listen y"), ("--listen y", "--memory")] {
-            assert!(parse(earlier).join(parse(later)).memory, "{earlier} {later}");
+    #[test]
+    fn other_options_before_and_after_the_command_count_and_the_later_win() {
+        let options = parse("--listen x --config f --set a=1 keys --listen y");
+        assert_eq!((options.listen.as_deref(), options.config), (Some("y"), Some("f".into())));
+        assert_eq!(options.set, [("a".to_owned(), "1".to_owned())]);
+        for args in ["--memory keys --listen y", "--listen y keys --memory"] {
+            assert!(parse(args).memory, "{args}");
         }
     }
 
@@ -164,7 +143,6 @@ mod tests {
     fn without_the_default_file_only_a_file_that_is_named_is_read() {
         for (args, file) in [("--listen x", None), ("--config f", Some("f".into()))] {
             assert_eq!(parse(args).sources().file, file, "{args}");
-            assert_eq!(Options::from(parse(args).settings).sources().file, file, "{args}");
         }
     }
 
@@ -177,7 +155,7 @@ mod tests {
             ("--set storage.backend=sqlite --memory", false),
             ("--memory --set keys.backend=redis", false),
         ] {
-            assert_eq!(parse(args).check().is_ok(), valid, "{args}");
+            assert_eq!(check(args).is_ok(), valid, "{args}");
         }
         let set = parse("--memory").sources().flags;
         assert_eq!(set, BACKENDS.map(|name| (name.to_owned(), MEMORY.to_owned())));

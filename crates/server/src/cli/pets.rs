@@ -5,8 +5,10 @@ mod import;
 
 use clap::Subcommand;
 
-use super::options::Settings;
-use crate::config::Config;
+use crate::{
+    config::{LogConfig, StorageConfig},
+    telemetry,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -16,18 +18,10 @@ pub(super) enum Command {
     Import(import::ImportArgs),
 }
 
-impl Command {
-    pub(super) fn settings_mut(&mut self) -> &mut Settings {
-        match self {
-            Self::Export(args) => &mut args.settings,
-            Self::Import(args) => &mut args.settings,
-        }
-    }
-}
-
-pub(super) fn run(command: Command, config: Config) -> anyhow::Result<()> {
+pub(super) fn run(command: Command, storage: StorageConfig, log: &LogConfig) -> anyhow::Result<()> {
+    let _log = telemetry::start_for_command(log);
     match command {
-        Command::Export(args) => export::run(&args, config),
-        Command::Import(args) => import::run(args, config),
+        Command::Export(args) => export::run(&args, storage),
+        Command::Import(args) => import::run(args, storage),
     }
 }

@@ -51,7 +51,7 @@ async fn serve(
     let config = tokio::select! {
         biased;
         _ = signals.first() => return Ok(()),
-        config = spawn_blocking(load.clone()) => config?.map_err(|error| InvalidConfig(error.to_string()))?,
+        config = spawn_blocking(load.clone()) => config?.map_err(InvalidConfig::from)?,
     };
     let traces = Traces::start(&config.traces)?;
     let (log, filter) = telemetry::start(&config.log, traces.layer())?;

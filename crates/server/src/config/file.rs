@@ -2,11 +2,13 @@ use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
 
 use toml::de::{DeTable, DeValue};
 
-use super::setting::{Setting, Source, Value};
+use super::sources::Setting;
 
 /// A configuration file.
 pub(super) struct ConfigFile {
     pub(super) settings: Vec<Setting>,
+    /// Errors about values that are no texts.
+    pub(super) errors: Vec<String>,
     /// Permissions of the file.
     pub(super) mode: u32,
 }
@@ -27,30 +29,34 @@ impl ConfigFile {
         let mut leaves = Vec::new();
         flatten("", table.get_ref(), &mut leaves);
         let settings = leaves.into_iter().map(|(key, offset, value)| {
-            let source = Source::File { name: name.to_string(), line: line(offset) };
-            Setting { name: key, value, source }
+            let source = format!("{name}, line {}", line(offset));
+            let (text, is_array) = match value {
+                DeValue::Array(values) => {
+                    let texts: Option<Vec<_>> = values.iter().map(|value| scalar(value.get_ref())).collect();
+                    (texts.map(|texts| texts.join(",")), true)
+                }
+                value => (scalar(value), false),
+            };
+            match text {
+                Some(text) => Ok(Setting { name: key, text, is_array, source }),
+                None => Err(format!("{key} ({source}) must be a list of texts")),
+            }
         });
-        Ok(Self { settings: settings.collect(), mode })
+        let (settings, errors): (Vec<_>, Vec<_>) = settings.partition(Result::is_ok);
+        let settings = settings.into_iter().flatten().collect();
+        Ok(Self { settings, errors: errors.into_iter().filter_map(Result::err).collect(), mode })
     }
 }
 
 /// Collects the values of nested tables, with the joined names (`http.listen`) and the position of each.
-fn flatten(prefix: &str, table: &DeTable<'_>, leaves: &mut Vec<(String, usize, Value)>) {
+fn flatten<'a>(prefix: &str, table: &'a DeTable<'a>, leaves: &mut Vec<(String, usize, &'a DeValue<'a>)>) {
     for (key, value) in table {
         let name = key.get_ref();
         let name = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };
-        let value = match value.get_ref() {
-            DeValue::Table(table) => {
-                flatten(&name, table, leaves);
-                continue;
-            }
-            DeValue::Array(values) => {
-                let texts: Option<_> = values.iter().map(|value| scalar(value.get_ref())).collect();
-                texts.map_or(Value::Nested, Value::List)
-            }
-            value => scalar(value).map_or(Value::Nested, Value::Text),
-        };
-        leaves.push((name, key.span().start, value));
+        match value.get_ref() {
+            DeValue::Table(table) => flatten(&name, table, leaves),
+            value => leaves.push((name, key.span().start, value)),
+        }
     }
 }
 

@@ -6,13 +6,16 @@ use std::{
 };
 
 use super::{
+    Config,
     file::ConfigFile,
-    key::{Key, PREFIX},
-    setting::{Setting, Source, Value},
+    values::{Key, Values, file_key},
 };
 
 /// The configuration file that is read if it exists and no other is named.
 pub const DEFAULT_FILE: &str = "animal-store.toml";
+
+/// Prefix of the environment variables of all keys.
+const PREFIX: &str = "ANIMAL_STORE";
 
 /// Permission of the group and of others to write a file.
 const OTHERS_MAY_WRITE: u32 = 0o022;
@@ -33,15 +36,15 @@ pub struct Sources {
     pub listen: Option<String>,
 }
 
-/// The settings of all sources, merged by precedence.
-#[derive(Default)]
-pub(super) struct MergedSettings {
-    /// The value that wins, by key.
-    pub(super) settings: BTreeMap<String, Setting>,
-    pub(super) errors: Vec<String>,
-    pub(super) warnings: Vec<String>,
-    /// Whether the file could not be read, so that values may be missing.
-    pub(super) incomplete: bool,
+/// A value that a source sets.
+pub(super) struct Setting {
+    /// Name of a key, which may be unknown.
+    pub(super) name: String,
+    /// The text, or the items of an array with commas between them.
+    pub(super) text: String,
+    pub(super) is_array: bool,
+    /// As errors name it: the file and the line, the variable, or the flag.
+    pub(super) source: String,
 }
 
 impl Sources {
@@ -53,45 +56,56 @@ impl Sources {
         Self { file: file.or(default), environment: std::env::vars_os().collect(), flags, listen }
     }
 
-    /// Returns every value that is set. Adds an error for each unreadable source, and for each key that is unknown or
-    /// set by two variables. No error contains a value.
-    pub(super) fn collect(&self, keys: &[&Key]) -> MergedSettings {
-        let mut merged = MergedSettings::default();
-        let mut settings = self.file_settings(keys, &mut merged);
-        settings.extend(read_environment(&self.environment, &mut merged.errors));
+    /// Merges the sources by precedence. Adds an error for each that cannot be read, for a key that is set by two
+    /// variables, and for a secret in a flag. No error contains a value.
+    pub(super) fn collect(&self) -> Values {
+        let keys = Config::all_keys();
+        let is_secret = |setting: &Setting| keys.iter().any(|key| key.secret && key.name == setting.name);
+        let mut values = Values::default();
+        let mut settings = self.file_settings(is_secret, &mut values);
+        settings.extend(read_environment(&self.environment, &mut values.source_errors));
         let flags = self.flags.iter().map(|(name, value)| ("--set", name.as_str(), value));
         let listen = self.listen.iter().map(|address| ("--listen", "http.listen", address));
-        settings.extend(flags.chain(listen).map(|(flag, name, value)| Setting {
-            name: name.to_owned(),
-            value: Value::Text(value.clone()),
-            source: Source::Flag(flag),
-        }));
-        let mut known: Vec<String> = keys.iter().map(|key| key.name.to_owned()).collect();
-        known.extend(keys.iter().filter(|key| key.secret).map(|key| key.file_key()));
-        for setting in settings {
-            if known.contains(&setting.name) {
-                merged.settings.insert(setting.name.clone(), setting);
+        for (flag, name, value) in flags.chain(listen) {
+            let (name, text, source) = (name.to_owned(), value.clone(), flag.to_owned());
+            let setting = Setting { name, text, is_array: false, source };
+            if is_secret(&setting) {
+                values.source_errors.push(format!(
+                    "{} ({flag}) is a secret: every user of this machine could read it in the process list; set {} \
+                     instead",
+                    setting.name,
+                    variable(&setting.name)
+                ));
             } else {
-                merged.errors.push(unknown(&setting, &known));
+                settings.push(setting);
             }
         }
-        merged
+        for setting in settings {
+            let is_known = |key: &Key| key.name == setting.name || key.secret && file_key(key.name) == setting.name;
+            if keys.iter().any(is_known) {
+                values.settings.insert(setting.name.clone(), setting);
+            } else {
+                values.unknown.push(setting);
+            }
+        }
+        values
     }
 
-    fn file_settings(&self, keys: &[&Key], merged: &mut MergedSettings) -> Vec<Setting> {
+    fn file_settings(&self, is_secret: impl Fn(&Setting) -> bool, values: &mut Values) -> Vec<Setting> {
         let Some(path) = &self.file else { return Vec::new() };
-        let ConfigFile { settings, mode } = match ConfigFile::read(path) {
+        let ConfigFile { settings, errors, mode } = match ConfigFile::read(path) {
             Ok(file) => file,
             Err(error) => {
-                merged.errors.push(error);
-                merged.incomplete = true;
+                values.source_errors.push(error);
+                values.incomplete = true;
                 return Vec::new();
             }
         };
-        let is_secret = |setting: &Setting| keys.iter().any(|key| key.secret && key.name == setting.name);
+        values.incomplete = !errors.is_empty();
+        values.source_errors.extend(errors);
         if mode & OTHERS_MAY_WRITE != 0 && settings.iter().any(is_secret) {
             let name = path.display();
-            merged.warnings.push(format!(
+            values.warnings.push(format!(
                 "{name} contains secrets, and other users can write to it (mode {:03o}): run chmod go-w {name}",
                 mode & 0o777
             ));
@@ -115,23 +129,29 @@ fn read_environment(environment: &[(OsString, OsString)], errors: &mut Vec<Strin
         if let Some(other) = variables.insert(name.clone(), variable) {
             errors.push(format!("{name} ({other} and {variable}) must be set by one variable, not by two"));
         }
-        match value.to_str() {
-            Some(value) => settings.push(Setting {
-                name,
-                value: Value::Text(value.to_owned()),
-                source: Source::Variable(variable.to_owned()),
-            }),
-            None => errors.push(format!("{variable} is not UTF-8")),
-        }
+        let Some(value) = value.to_str() else {
+            errors.push(format!("{variable} is not UTF-8"));
+            continue;
+        };
+        let (text, source) = (value.to_owned(), variable.to_owned());
+        settings.push(Setting { name, text, is_array: false, source });
     }
     settings
 }
 
-/// Returns the error of an unknown key, with the nearest known key if one is near.
-fn unknown(Setting { name, source, .. }: &Setting, known: &[String]) -> String {
+/// Returns the environment variable of a key with this name, which may be unknown.
+pub(crate) fn variable(name: &str) -> String {
+    format!("{PREFIX}_{}", name.to_uppercase().replace('.', "__"))
+}
+
+/// Returns the error of an unknown key, with the nearest known key if one is near, spelt as in this source.
+pub(super) fn unknown(Setting { name, source, .. }: &Setting, keys: &[Key]) -> String {
     let lower = name.trim().to_lowercase();
-    let nearest = known.iter().map(|known| (strsim::osa_distance(&lower, known), known)).min();
+    let files = keys.iter().filter(|key| key.secret).map(|key| file_key(key.name));
+    let known = keys.iter().map(|key| key.name.to_owned()).chain(files);
+    let nearest = known.map(|known| (strsim::osa_distance(&lower, &known), known)).min();
     let near = nearest.filter(|&(edits, _)| edits <= MAX_EDITS && edits <= lower.len() / 3);
-    let hint = near.map(|(_, known)| format!(": did you mean {}?", source.spelling(known)));
+    let spelt = |known: String| if source.starts_with(PREFIX) { variable(&known) } else { known };
+    let hint = near.map(|(_, known)| format!(": did you mean {}?", spelt(known)));
     format!("{name} ({source}) is unknown{}", hint.unwrap_or_default())
 }

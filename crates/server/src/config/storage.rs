@@ -1,36 +1,55 @@
-pub(super) mod postgres;
-pub(super) mod sqlite;
+//! The keys of the storage of pets, and of the SQLite file that API keys can be in as well.
 
-use std::{fmt, time::Duration};
-
-use self::{postgres::PostgresConfig, sqlite::SqliteConfig};
-use super::{
-    key::{Key, keys},
-    values::{Values, duration, one_of},
+use std::{
+    fmt,
+    path::{PathBuf, absolute},
+    time::Duration,
 };
 
-keys! {
-    BACKEND: new("storage.backend", "sqlite",
-        "Storage of the pets. `sqlite`: in the file `storage.sqlite.path`. `postgres`: in the database of \
-         `storage.postgres.url`. `memory`: in the process, lost when it ends.");
-    IDEMPOTENCY_RETENTION: new("storage.idempotency_retention", "24h",
-        "Time for which an `Idempotency-Key` prevents a second pet, counted from the first create.");
-}
+use animal_store_adapters_postgres::{PgEndpoint, PostgresSettings, SchemaMode};
+use animal_store_adapters_sqlite::SqliteSettings;
 
+use super::{
+    parsers::{duration, number, one_of},
+    values::{Values, keys},
+};
+
+/// The storage of pets.
 #[derive(Debug)]
-pub(crate) enum StorageConfig {
+pub enum StorageConfig {
+    /// In a file.
     Sqlite(SqliteConfig),
-    Memory { idempotency_retention: Duration },
+    /// In the process.
+    Memory {
+        /// How long an idempotency key is kept.
+        idempotency_retention: Duration,
+    },
+    /// In a database.
     Postgres(Box<PostgresConfig>),
 }
 
-/// The values of the section.
-pub(super) struct Storage {
+/// The file of pets and API keys, and how it is used.
+#[derive(Debug, Clone)]
+pub struct SqliteConfig {
+    /// Absolute path.
+    pub(crate) path: PathBuf,
+    /// What has no key has its default.
+    pub settings: SqliteSettings,
+}
+
+/// The database of pets, and how it is used.
+#[derive(Debug)]
+pub struct PostgresConfig {
+    pub(crate) endpoint: PgEndpoint,
+    pub(crate) migrate_endpoint: PgEndpoint,
+    /// What has no key has its default.
+    pub settings: PostgresSettings,
+}
+
+/// The keys that pets and API keys have in common. Each reads them.
+pub(super) struct StorageKeys {
     pub(super) backend: StorageBackend,
-    /// The file, which API keys can use with another storage as well.
     pub(super) sqlite: SqliteConfig,
-    /// `None` if a required value is missing, which is an error.
-    pub(super) config: Option<StorageConfig>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,41 +59,38 @@ pub(super) enum StorageBackend {
     Postgres,
 }
 
-impl Storage {
-    pub(super) fn read(values: &mut Values) -> Self {
-        let backend = values.read(
-            &BACKEND,
-            one_of(&[
-                ("sqlite", StorageBackend::Sqlite),
-                ("memory", StorageBackend::Memory),
-                ("postgres", StorageBackend::Postgres),
-            ]),
-        );
-        let retention =
-            values.read(&IDEMPOTENCY_RETENTION, duration(Duration::from_secs(1)..=Duration::from_hours(30 * 24)));
-        let sqlite = SqliteConfig::read(values, retention);
-        let postgres = PostgresConfig::read(values, retention, backend == StorageBackend::Postgres);
-        let config = match backend {
-            StorageBackend::Sqlite => Some(StorageConfig::Sqlite(sqlite.clone())),
-            StorageBackend::Memory => Some(StorageConfig::Memory { idempotency_retention: retention }),
-            StorageBackend::Postgres => postgres.map(Box::new).map(StorageConfig::Postgres),
-        };
-        Self { backend, sqlite, config }
-    }
-}
+const BACKENDS: [(&str, StorageBackend); 3] =
+    [("sqlite", StorageBackend::Sqlite), ("memory", StorageBackend::Memory), ("postgres", StorageBackend::Postgres)];
+const RETENTION: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(30 * 24);
 
-/// The backend, and where it keeps the pets.
-impl fmt::Display for StorageConfig {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlite(sqlite) => write!(formatter, "sqlite {}", sqlite.path.display()),
-            Self::Memory { .. } => formatter.write_str("memory"),
-            Self::Postgres(postgres) => write!(formatter, "postgres {}", postgres.endpoint),
+impl StorageKeys {
+    pub(super) fn read(values: &mut Values) -> Self {
+        keys! { values,
+            /// Storage of the pets: `sqlite`, `postgres`, or `memory`, which is lost when the process ends.
+            backend = value("storage.backend", "sqlite", one_of(&BACKENDS));
+            /// Time from the first create for which an `Idempotency-Key` prevents a second pet.
+            idempotency_retention = value("storage.idempotency_retention", "24h", duration(RETENTION));
+            /// File of the backends `sqlite`, relative to the working directory. The first start creates it.
+            path = value("storage.sqlite.path", "animal-store.db", file);
         }
+        let settings = SqliteSettings { idempotency_retention, ..SqliteSettings::default() };
+        Self { backend, sqlite: SqliteConfig { path, settings } }
     }
 }
 
 impl StorageConfig {
+    /// Returns `None` if a required value is missing, which is an error.
+    pub(crate) fn read(values: &mut Values) -> Option<Self> {
+        let StorageKeys { backend, sqlite } = StorageKeys::read(values);
+        let idempotency_retention = sqlite.settings.idempotency_retention;
+        let postgres = PostgresConfig::read(values, idempotency_retention, backend == StorageBackend::Postgres);
+        Some(match backend {
+            StorageBackend::Sqlite => Self::Sqlite(sqlite),
+            StorageBackend::Memory => Self::Memory { idempotency_retention },
+            StorageBackend::Postgres => Self::Postgres(Box::new(postgres?)),
+        })
+    }
+
     /// How long an idempotency key is kept.
     pub(crate) fn idempotency_retention(&self) -> Duration {
         match self {
@@ -91,5 +107,72 @@ impl StorageConfig {
             Self::Sqlite(_) | Self::Memory { .. } => 0,
             Self::Postgres(postgres) => workers * postgres.settings.connections_per_worker,
         }
+    }
+}
+
+/// The backend, and where it keeps the pets.
+impl fmt::Display for StorageConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(sqlite) => write!(formatter, "sqlite {}", sqlite.path.display()),
+            Self::Memory { .. } => formatter.write_str("memory"),
+            Self::Postgres(postgres) => write!(formatter, "postgres {}", postgres.endpoint),
+        }
+    }
+}
+
+impl PostgresConfig {
+    /// `selected`: whether the values that the backend requires must be set.
+    fn read(values: &mut Values, idempotency_retention: Duration, selected: bool) -> Option<Self> {
+        let booleans = [("true", true), ("false", false)];
+        let modes = [("on-start", SchemaMode::Migrate), ("check", SchemaMode::Check)];
+        keys! { values,
+            /// `postgres://[user[:password]@]host[:port]/database[?option=value&…]`, with options of libpq such as
+            /// `sslmode` and `sslrootcert`. Required by the backend `postgres`.
+            url = secret("storage.postgres.url");
+            /// URL for migrations, if it differs: one that bypasses a pooler, or one of a user that may create tables.
+            migrate_url = secret("storage.postgres.migrate_url");
+            /// `on-start`: run pending migrations before the first request. `check`: refuse to start with pending ones.
+            schema = value("storage.postgres.migrate", "on-start", one_of(&modes));
+            /// Number of read connections per worker thread. The process has three more, for creates and `/ready`.
+            connections_per_worker = value("storage.postgres.connections_per_worker", "2", number(1..=64));
+            /// `true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each batch of
+            /// reads is a transaction. Requires `storage.postgres.migrate_url`, which must bypass the pooler.
+            transaction_pooling = value("storage.postgres.transaction_pooling", "false", one_of(&booleans));
+            /// Timeout for each response of PostgreSQL, and for opening a connection, which the hosts of the URL share
+            /// equally. After it, requests get 503 and the connection is replaced. PostgreSQL ends a statement after
+            /// three quarters of it. A read has it including its time in the queue, a create without.
+            timeout = value("storage.postgres.timeout", "2s",
+                duration(Duration::from_millis(10)..=Duration::from_mins(1)));
+        }
+        let [url_key, migrate_url_key] = ["storage.postgres.url", "storage.postgres.migrate_url"];
+        values.require(url.is_some() || !selected, &[url_key], "is required if storage.backend is postgres");
+        values.require(
+            migrate_url.is_some() || !transaction_pooling || !selected,
+            &[migrate_url_key],
+            "is required if storage.postgres.transaction_pooling is true",
+        );
+        let endpoint = url.and_then(|url| values.checked(url_key, PgEndpoint::parse(&url)));
+        let migrate_endpoint = migrate_url.and_then(|url| values.checked(migrate_url_key, PgEndpoint::parse(&url)));
+        let settings = PostgresSettings {
+            schema,
+            connections_per_worker,
+            transaction_pooling,
+            connect_timeout: timeout,
+            timeout,
+            idempotency_retention,
+            ..PostgresSettings::default()
+        };
+        let endpoint = endpoint?;
+        let migrate_endpoint = migrate_endpoint.unwrap_or_else(|| endpoint.clone());
+        Some(Self { endpoint, migrate_endpoint, settings })
+    }
+}
+
+fn file(path: &str) -> Result<PathBuf, String> {
+    match path {
+        "" => Err("the path of a file".to_owned()),
+        // Without a working directory, opening the file is the error.
+        path => Ok(absolute(path).unwrap_or_else(|_| path.into())),
     }
 }

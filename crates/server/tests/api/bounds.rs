@@ -63,8 +63,8 @@ fn the_connection_that_was_idle_longest_makes_room() {
 
 #[test]
 fn a_refused_client_that_withholds_its_body_makes_room() {
-    let bounds = [("http.workers", "1"), ("http.max_connections", "3"), ("http.body_timeout", "30s")];
-    let app = TestApp::start_with(&bounds);
+    let bounds = [("http.workers", "1"), ("http.max_connections", "3")];
+    let app = TestApp::start_limited(&bounds, |limits| limits.body_timeout = Duration::from_secs(30));
     let refused = post_head("Content-Length: 100\r\n").replacen("Authorization", "X-Authorization", 1);
     let too_large = post_head("Content-Length: 1000000\r\n");
     let start = Instant::now();
@@ -86,8 +86,7 @@ fn a_refused_client_that_withholds_its_body_makes_room() {
 
 #[test]
 fn the_oldest_readers_of_large_lists_make_room_for_others() {
-    let keys = [("http.workers", "1"), ("http.max_unsent_bytes", "1048576")];
-    let app = TestApp::start_with(&keys);
+    let app = TestApp::start_limited(&[("http.workers", "1")], |limits| limits.max_unsent_bytes = 1024 * 1024);
     let long_name = "\u{1f9ae}".repeat(255);
     for _ in 0..100 {
         app.create(pet(&long_name));
@@ -110,7 +109,9 @@ fn the_oldest_readers_of_large_lists_make_room_for_others() {
 #[test]
 fn idle_connections_do_not_block_the_management_listener() {
     // The connections stay open for longer than a response takes.
-    let app = TestApp::start_with(&[("http.head_timeout", "22s"), ("http.body_timeout", "22s")]);
+    let app = TestApp::start_limited(&[], |limits| {
+        (limits.head_timeout, limits.body_timeout) = (Duration::from_secs(22), Duration::from_secs(22));
+    });
     // The second half has a response, and a body that never arrives.
     let blocking = ["", "POST /live HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n"];
     let idle: Vec<_> = blocking
@@ -145,8 +146,9 @@ fn list_with_other_key(app: &TestApp) -> Response {
 
 #[test]
 fn requests_that_wait_for_their_body_leave_their_permits_to_others() {
-    let limits = [("http.max_in_flight", "20"), ("http.max_in_flight_per_key", "40"), ("http.body_timeout", "30s")];
-    let app = TestApp::start_with(&limits);
+    let app = TestApp::start_limited(&[("http.max_in_flight", "20")], |limits| {
+        (limits.max_in_flight_per_key, limits.body_timeout) = (40, Duration::from_secs(30));
+    });
     // Half of these connections exceed the share of their key.
     let waiting: Vec<_> = (0..80)
         .map(|number| {
@@ -170,7 +172,7 @@ fn requests_that_wait_for_their_body_leave_their_permits_to_others() {
 
 #[test]
 fn requests_beyond_the_share_of_their_key_are_a_503_and_other_keys_are_served() {
-    let app = TestApp::start_with(&[("http.workers", "1"), ("http.max_in_flight_per_key", "2")]);
+    let app = TestApp::start_limited(&[("http.workers", "1")], |limits| limits.max_in_flight_per_key = 2);
     let mut slow = [(), ()].map(|()| begin_slow_request(&app));
 
     for request in [app.request("GET", "/v1/pets"), app.request("POST", "/v1/pets").json(pet("Ada"))] {

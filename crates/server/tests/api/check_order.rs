@@ -2,6 +2,8 @@
 //!
 //! `crates/adapters-http/tests/http` has the checks before the API key, and those of scopes.
 
+use std::time::Duration;
+
 use animal_store_test_servers::{Request, Response, wait_until};
 
 use crate::{
@@ -56,12 +58,9 @@ fn a_missing_key_comes_before_everything_else() {
 
 #[test]
 fn a_key_beyond_its_share_comes_after_an_invalid_key_and_before_everything_else() {
-    let app = TestApp::start_with(&[
-        ("http.workers", "1"),
-        ("http.max_in_flight_per_key", "1"),
-        // The request in flight takes the only one of this second.
-        ("http.rate_limit.per_second", "1"),
-    ]);
+    // The request in flight takes the only one of this second.
+    let keys = [("http.workers", "1"), ("http.rate_limit.per_second", "1")];
+    let app = TestApp::start_limited(&keys, |limits| limits.max_in_flight_per_key = 1);
     let _slow = begin_post(&app, "Content-Length: 30\r\n");
 
     with_unknown_key(&app).assert_error(401, "invalid_api_key");
@@ -150,7 +149,7 @@ fn the_media_type_comes_before_the_size_and_both_come_before_an_invalid_header_a
 
 #[test]
 fn the_size_comes_before_the_timeout_of_the_body_and_the_timeout_before_its_content() {
-    let app = TestApp::start_with(&[("http.body_timeout", "200ms")]);
+    let app = TestApp::start_limited(&[], |limits| limits.body_timeout = Duration::from_millis(200));
 
     begin_post(&app, "Content-Length: 16385\r\n").response().assert_error(413, "payload_too_large");
     let mut late = begin_post(&app, "Content-Length: 30\r\n");

@@ -36,7 +36,7 @@ fn every_response_of_a_draining_service_closes_its_connection() {
 
 #[test]
 fn an_idle_connection_is_closed_after_the_idle_grace_and_not_before_it() {
-    let app = TestApp::start_with(&[("shutdown.idle_grace", "5s")]);
+    let app = TestApp::start_changed(&[], |config| config.shutdown.idle_grace = Duration::from_secs(5));
     let mut used = app.send(get("/v1/pets"));
     used.response().assert_status(200);
     let start = Instant::now();
@@ -75,7 +75,9 @@ fn busy_client(app: &TestApp, requests: &AtomicUsize) -> Result<(), String> {
 fn a_client_that_honours_connection_close_loses_no_request() {
     for drain_delay in ["0s", "300ms"] {
         // On a busy machine, a client may be idle for a while.
-        let app = TestApp::start_with(&[("shutdown.drain_delay", drain_delay), ("shutdown.idle_grace", "10s")]);
+        let app = TestApp::start_changed(&[("shutdown.drain_delay", drain_delay)], |config| {
+            config.shutdown.idle_grace = Duration::from_secs(10);
+        });
         let requests = AtomicUsize::new(0);
         thread::scope(|scope| {
             let clients: Vec<_> = (0..16).map(|_| scope.spawn(|| busy_client(&app, &requests))).collect();

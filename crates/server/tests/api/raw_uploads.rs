@@ -107,7 +107,7 @@ fn a_small_refused_body_does_not_end_the_connection() {
 
 #[test]
 fn the_rest_of_a_small_refused_body_has_the_body_timeout() {
-    let app = TestApp::start_with(&[("http.body_timeout", "100ms")]);
+    let app = TestApp::start_limited(&[], |limits| limits.body_timeout = Duration::from_millis(100));
     for is_chunked in [false, true] {
         let mut connection = app.send(&upload(NO_KEY, is_chunked, 1000)[..400]);
         connection.response().assert_error(401, "missing_api_key");
@@ -118,7 +118,7 @@ fn the_rest_of_a_small_refused_body_has_the_body_timeout() {
 #[test]
 fn a_client_that_leaves_within_a_body_leaves_no_pet_and_no_request_in_flight() {
     // With a bound of one request of the key, another request shows whether one is in flight.
-    let app = TestApp::start_with(&[("http.workers", "1"), ("http.max_in_flight_per_key", "1")]);
+    let app = TestApp::start_limited(&[("http.workers", "1")], |limits| limits.max_in_flight_per_key = 1);
     let body = pet("Rex");
     for (framing, part) in [
         (format!("Content-Length: {}\r\n", body.len() + 1), body.clone()),

@@ -16,18 +16,12 @@ use crate::{
 const SHORT: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Settings for tests of the answer timeout, which must be longer than the others together.
+/// Longer than the other timeouts together.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-const SETTINGS: &[(&str, &str)] = &[
-    ("http.head_timeout", "300ms"),
-    ("http.body_timeout", "300ms"),
-    ("http.keep_alive", "300ms"),
-    ("http.answer_timeout", "1s"),
-];
 
 #[test]
 fn a_silent_connection_is_closed_by_the_head_timeout_and_not_before_it() {
-    let app = TestApp::start_with(&[("http.head_timeout", "100ms")]);
+    let app = TestApp::start_limited(&[], |limits| limits.head_timeout = SHORT);
     // Spread over more than half a second: the server's clock advances in steps.
     thread::scope(|scope| {
         for _ in 0..12 {
@@ -46,7 +40,7 @@ fn a_silent_connection_is_closed_by_the_head_timeout_and_not_before_it() {
 #[test]
 fn a_slow_first_head_is_a_408_and_ends_the_connection() {
     // On a busy machine, the start of each head arrives within this time.
-    let app = TestApp::start_with(&[("http.head_timeout", "4s")]);
+    let app = TestApp::start_limited(&[], |limits| limits.head_timeout = Duration::from_secs(4));
     let endless = "GET /v1/pets HTTP/1.1\r\nHost: store.example\r\nX-Endless: ";
     thread::scope(|scope| {
         for start_of_head in ["", "G", endless, "\r\n\r\n"] {
@@ -62,7 +56,7 @@ fn a_slow_first_head_is_a_408_and_ends_the_connection() {
 
 #[test]
 fn a_slow_body_is_a_408_and_ends_the_connection() {
-    let app = TestApp::start_with(&[("http.body_timeout", "100ms")]);
+    let app = TestApp::start_limited(&[], |limits| limits.body_timeout = SHORT);
     for start_of_request in [
         post_head("Content-Length: 10000\r\n") + &pet("Rex"),
         post_head("Transfer-Encoding: chunked\r\n") + "1000\r\n",
@@ -84,7 +78,7 @@ fn a_slow_body_is_a_408_and_ends_the_connection() {
 #[test]
 fn a_connection_ends_after_a_408_even_if_the_client_stays() {
     // The service waits for five seconds; the keep-alive and answer timeouts are far longer.
-    let app = TestApp::start_with(&[("http.body_timeout", "100ms")]);
+    let app = TestApp::start_limited(&[], |limits| limits.body_timeout = SHORT);
     let connections = ["Content-Length: 10000\r\n", "Transfer-Encoding: chunked\r\n"].map(|framing| {
         let mut connection = app.send(post_head(framing));
         connection.response().assert_error(408, "request_timeout");
@@ -100,7 +94,11 @@ fn a_connection_ends_after_a_408_even_if_the_client_stays() {
 
 #[test]
 fn a_slow_second_head_and_endless_empty_lines_are_ended_by_the_answer_timeout() {
-    let app = TestApp::start_with(SETTINGS);
+    let app = TestApp::start_limited(&[("http.keep_alive", "300ms")], |limits| {
+        limits.head_timeout = Duration::from_millis(300);
+        limits.body_timeout = Duration::from_millis(300);
+        limits.answer_timeout = ANSWER_TIMEOUT;
+    });
     for byte in *b"x\n" {
         let start = Instant::now();
         let mut connection = app.send(get("/v1/pets"));

@@ -5,9 +5,14 @@ use std::{
     net::SocketAddr,
     sync::mpsc,
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
-use animal_store_server::{Application, Config, ShutdownRequest, config::Sources};
+use animal_store_adapters_http::Limits;
+use animal_store_server::{
+    Application, Config, ShutdownRequest,
+    config::{Sources, StorageConfig},
+};
 use animal_store_test_servers::{HttpClient, PgDatabase, RawConnection, Request, Response};
 use prometheus_client::metrics::counter::Counter;
 use serde_json::Value;
@@ -20,7 +25,7 @@ pub(crate) const TOKEN: &str = "test-token-1";
 pub(crate) const OTHER_TOKEN: &str = "test-token-2";
 
 /// Timeout of a storage that does not pass on a busy machine.
-const LONG_TIMEOUT: &str = "30s";
+const LONG_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A valid pet.
 pub(crate) const PET: &str = r#"{"name":"Rex","categoryId":7}"#;
@@ -57,6 +62,16 @@ impl TestApp {
 
     /// Starts the application with these configuration keys.
     pub(crate) fn start_with(keys: &[(&str, &str)]) -> Self {
+        Self::start_changed(keys, |_| {})
+    }
+
+    /// Starts the application with these configuration keys and these limits.
+    pub(crate) fn start_limited(keys: &[(&str, &str)], change: impl FnOnce(&mut Limits)) -> Self {
+        Self::start_changed(keys, |config| change(&mut config.http.limits))
+    }
+
+    /// Starts the application with these configuration keys, and with a change of what has no key.
+    pub(crate) fn start_changed(keys: &[(&str, &str)], change: impl FnOnce(&mut Config)) -> Self {
         let name = env::var_os("TEST_STORAGE_BACKEND").unwrap_or_else(|| "memory".into());
         let backend = match name.to_str() {
             Some("memory") => Backend::Memory,
@@ -64,7 +79,13 @@ impl TestApp {
             Some("postgres") => Backend::Postgres(PgDatabase::new()),
             _ => panic!("TEST_STORAGE_BACKEND must be memory, sqlite or postgres, not {}", name.display()),
         };
-        let config = Config::load(&sources(&backend, keys)).expect("a valid configuration");
+        let mut config = Config::load(&sources(&backend, keys)).expect("a valid configuration");
+        // On a busy machine, a connection may wait for its first request.
+        config.http.limits.head_timeout = Duration::from_secs(10);
+        if let StorageConfig::Sqlite(sqlite) = &mut config.storage {
+            sqlite.settings.timeout = LONG_TIMEOUT;
+        }
+        change(&mut config);
         let (stop, stopped) = watch::channel(Stop::No);
         let (sender, receiver) = mpsc::channel();
         let thread = thread::spawn(move || {
@@ -173,8 +194,6 @@ impl Drop for TestApp {
 fn sources(backend: &Backend, keys: &[(&str, &str)]) -> Sources {
     let flags = [
         ("http.listen", "127.0.0.1:0"),
-        // On a busy machine, a connection may wait for its first request.
-        ("http.head_timeout", "10s"),
         ("http.workers", "2"),
         ("management.listen", "127.0.0.1:0"),
         ("shutdown.drain_delay", "0s"),
@@ -184,14 +203,12 @@ fn sources(backend: &Backend, keys: &[(&str, &str)]) -> Sources {
         Backend::Memory => "memory",
         Backend::Sqlite(folder) => {
             environment.push(("ANIMAL_STORE_STORAGE__SQLITE__PATH".into(), folder.path().join("store.db").into()));
-            environment.push(("ANIMAL_STORE_STORAGE__SQLITE__TIMEOUT".into(), LONG_TIMEOUT.into()));
             "sqlite"
         }
         Backend::Postgres(database) => {
             environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__URL".into(), database.url().into()));
-            for name in ["ANIMAL_STORE_STORAGE__POSTGRES__CONNECT_TIMEOUT", "ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT"] {
-                environment.push((name.into(), LONG_TIMEOUT.into()));
-            }
+            let timeout = format!("{}s", LONG_TIMEOUT.as_secs());
+            environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT".into(), timeout.into()));
             "postgres"
         }
     };

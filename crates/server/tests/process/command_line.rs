@@ -10,7 +10,8 @@ fn help_names_the_commands_and_options_and_is_a_success() {
         let exited = Program::bare().args(&[flag]).run();
 
         let help = exited.assert_success().stdout.join("\n");
-        for name in "serve check-config doctor health keys migrate --config --listen --set --version".split(' ') {
+        for name in "serve check-config config doctor health keys migrate --config --listen --set --version".split(' ')
+        {
             assert!(help.contains(name), "{name}: {help}");
         }
     }

@@ -40,8 +40,7 @@ fn every_request_is_one_line() {
 
 #[test]
 fn a_request_that_is_refused_below_the_application_is_one_line() {
-    // On a busy machine, the other heads arrive within this time.
-    let mut running = Program::with_key().env("ANIMAL_STORE_HTTP__HEAD_TIMEOUT", "4s").start();
+    let mut running = Program::with_key().start();
     let address = running.address();
     let head = |fields: &str| format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
     let refused = [

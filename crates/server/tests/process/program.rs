@@ -24,11 +24,11 @@ pub(crate) use self::{
 /// The API key of [`Program::with_key`].
 pub(crate) const TOKEN: &str = "process-token-1";
 
-/// Timeout of a storage that does not expire on a busy machine.
+/// Timeout of PostgreSQL that does not expire on a busy machine.
 pub(crate) const LONG_TIMEOUT: &str = "30s";
 
-/// The longest timeout that the configuration allows for Redis.
-pub(crate) const LONG_REDIS_TIMEOUT: &str = "10s";
+/// A lease of cached API keys that does not end on a busy machine.
+const LONG_LEASE: &str = "30s";
 
 /// A program to be run.
 pub(crate) struct Program {
@@ -56,7 +56,6 @@ impl Program {
             .env("ANIMAL_STORE_HTTP__LISTEN", "127.0.0.1:0")
             .env("ANIMAL_STORE_MANAGEMENT__LISTEN", "127.0.0.1:0")
             .env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", "0s")
-            .env("ANIMAL_STORE_STORAGE__SQLITE__TIMEOUT", LONG_TIMEOUT)
     }
 
     /// The same as [`Program::with_file`] in this folder, which outlives the program.
@@ -81,7 +80,6 @@ impl Program {
         Self::with_key()
             .env("ANIMAL_STORE_STORAGE__BACKEND", "postgres")
             .env("ANIMAL_STORE_STORAGE__POSTGRES__URL", url)
-            .env("ANIMAL_STORE_STORAGE__POSTGRES__CONNECT_TIMEOUT", LONG_TIMEOUT)
             .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", LONG_TIMEOUT)
     }
 
@@ -90,7 +88,7 @@ impl Program {
         Self::new()
             .env("ANIMAL_STORE_KEYS__BACKEND", "redis")
             .env("ANIMAL_STORE_KEYS__REDIS__URL", url)
-            .env("ANIMAL_STORE_KEYS__REDIS__TIMEOUT", LONG_REDIS_TIMEOUT)
+            .env("ANIMAL_STORE_KEYS__REDIS__LEASE", LONG_LEASE)
     }
 
     pub(crate) fn with_redis(space: &RedisSpace) -> Self {

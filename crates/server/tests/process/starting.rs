@@ -22,10 +22,10 @@ fn a_port_in_use_is_one_line_that_names_the_address_and_its_key() {
     for (variable, key) in
         [("ANIMAL_STORE_HTTP__LISTEN", "http.listen"), ("ANIMAL_STORE_MANAGEMENT__LISTEN", "management.listen")]
     {
-        // PostgreSQL is unavailable: listeners are bound first.
-        let postgres = Program::with_postgres("postgres://127.0.0.1:1/store");
-        let required = postgres.env("ANIMAL_STORE_STORAGE__POSTGRES__REQUIRED_AT_START", "true");
-        for program in [Program::new(), Program::with_key(), required] {
+        // Without this file, the start fails, too: listeners are bound first.
+        let no_file = Program::with_key().env("ANIMAL_STORE_STORAGE__BACKEND", "sqlite");
+        let no_file = no_file.env("ANIMAL_STORE_STORAGE__SQLITE__PATH", "/nowhere/animal-store.db");
+        for program in [Program::new(), Program::with_key(), no_file] {
             let expected = format!("animal-store: cannot listen on {address} ({key}): address already in use: ");
             program.env(variable, &address).run().assert_error(1, &[&expected]);
         }

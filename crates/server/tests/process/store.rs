@@ -60,15 +60,9 @@ impl Store {
     /// A configuration file of the store, with API keys as these lines of TOML say.
     pub(crate) fn config(&self, keys: &str) -> String {
         let storage = match self {
-            Self::Sqlite(folder) => {
-                format!(
-                    "backend = \"sqlite\"\nsqlite.path = \"{}\"\nsqlite.timeout = \"{LONG_TIMEOUT}\"",
-                    Self::path(folder)
-                )
-            }
+            Self::Sqlite(folder) => format!("backend = \"sqlite\"\nsqlite.path = \"{}\"", Self::path(folder)),
             Self::Postgres(database) => format!(
-                "backend = \"postgres\"\npostgres.url = \"{}\"\npostgres.connect_timeout = \"{LONG_TIMEOUT}\"\n\
-                 postgres.timeout = \"{LONG_TIMEOUT}\"",
+                "backend = \"postgres\"\npostgres.url = \"{}\"\npostgres.timeout = \"{LONG_TIMEOUT}\"",
                 database.url()
             ),
         };

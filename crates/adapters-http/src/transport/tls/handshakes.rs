@@ -24,7 +24,7 @@ use tokio_rustls::TlsAcceptor;
 use super::identity::CurrentTlsIdentity;
 use crate::{
     limits::Limits,
-    metrics::{HandshakeResult, WorkerMetrics},
+    metrics::{HandshakeResult, HttpMetrics},
     transport::{client_stream::ClientStream, connections::Stage},
 };
 
@@ -38,7 +38,7 @@ pub(crate) struct Handshakes {
     max: usize,
     timeout: Duration,
     stage: watch::Receiver<Stage>,
-    metrics: Arc<WorkerMetrics>,
+    metrics: Arc<HttpMetrics>,
     /// Handshakes under way in the order of their start, each with its eviction.
     under_way: RefCell<BTreeMap<u64, Rc<Notify>>>,
     next_id: Cell<u64>,
@@ -50,7 +50,7 @@ impl Handshakes {
         identity: CurrentTlsIdentity,
         limits: &Limits,
         stage: watch::Receiver<Stage>,
-        metrics: Arc<WorkerMetrics>,
+        metrics: Arc<HttpMetrics>,
     ) -> Self {
         Self {
             identity,

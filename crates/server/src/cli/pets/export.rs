@@ -12,12 +12,8 @@ use tempfile::NamedTempFile;
 use tokio::task::spawn_blocking;
 
 use crate::{
-    cli::{
-        options::Settings,
-        transfer::{self, ClosedOutput, print_result, progress_bar},
-    },
-    config::Config,
-    telemetry,
+    cli::transfer::{self, ClosedOutput, print_result, progress_bar},
+    config::StorageConfig,
     wiring::{FileUse, Storage},
 };
 
@@ -32,19 +28,16 @@ pub(in crate::cli) struct ExportArgs {
     /// Prints errors only.
     #[arg(long)]
     quiet: bool,
-    #[command(flatten)]
-    pub(in crate::cli) settings: Settings,
 }
 
-pub(super) fn run(args: &ExportArgs, config: Config) -> anyhow::Result<()> {
-    let _log = telemetry::start_for_command(&config.log);
+pub(super) fn run(args: &ExportArgs, storage: StorageConfig) -> anyhow::Result<()> {
     transfer::run(async {
         if args.output.as_os_str() == "-" {
-            return export(config, args.quiet, io::stdout()).await.map(drop);
+            return export(storage, args.quiet, io::stdout()).await.map(drop);
         }
         ensure!(args.output.symlink_metadata().is_err(), "{} exists: choose another name", args.output.display());
         let file = create(&args.output).with_context(|| format!("{} cannot be created", args.output.display()))?;
-        let exported = export(config, args.quiet, file.as_file().try_clone()?).await;
+        let exported = export(storage, args.quiet, file.as_file().try_clone()?).await;
         let pets = exported.with_context(|| format!("the export to {} failed", args.output.display()))?;
         finish(file, &args.output).with_context(|| format!("{} cannot be written", args.output.display()))?;
         print_result(args.quiet, &[("pets", pets.to_string())])
@@ -52,8 +45,8 @@ pub(super) fn run(args: &ExportArgs, config: Config) -> anyhow::Result<()> {
 }
 
 /// Writes all pets and returns their number.
-async fn export(config: Config, quiet: bool, mut writer: impl Write + Send + 'static) -> anyhow::Result<u64> {
-    let storage = Storage::start_for_command(config.storage, FileUse::Read, 1).await?;
+async fn export(storage: StorageConfig, quiet: bool, mut writer: impl Write + Send + 'static) -> anyhow::Result<u64> {
+    let storage = Storage::start_for_command(storage, FileUse::Read, 1).await?;
     let bar = progress_bar(quiet, None, "{human_pos} pets, {per_sec}");
     let repository = (storage.new_repository)();
     let mut after = None;

@@ -30,11 +30,9 @@ use self::lines::Lines;
 use crate::{
     cli::{
         InvalidConfig,
-        options::Settings,
         transfer::{self, print_result},
     },
-    config::Config,
-    telemetry,
+    config::StorageConfig,
     wiring::{FileUse, Storage, suggest_create},
 };
 
@@ -62,18 +60,15 @@ pub(in crate::cli) struct ImportArgs {
     /// Prints errors and refused lines only.
     #[arg(long)]
     quiet: bool,
-    #[command(flatten)]
-    pub(in crate::cli) settings: Settings,
 }
 
-pub(super) fn run(args: ImportArgs, config: Config) -> anyhow::Result<()> {
-    let _log = telemetry::start_for_command(&config.log);
-    transfer::run(import(args, config))
+pub(super) fn run(args: ImportArgs, storage: StorageConfig) -> anyhow::Result<()> {
+    transfer::run(import(args, storage))
 }
 
-async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
+async fn import(args: ImportArgs, storage: StorageConfig) -> anyhow::Result<()> {
     let started = Instant::now();
-    let retention = config.storage.idempotency_retention();
+    let retention = storage.idempotency_retention();
     let unreadable = || format!("{} cannot be read", args.input.display());
     let path = (args.input.as_os_str() != "-").then_some(&*args.input);
     let name = match (args.name, path) {
@@ -94,7 +89,7 @@ async fn import(args: ImportArgs, config: Config) -> anyhow::Result<()> {
     let storage = if args.dry_run {
         None
     } else {
-        Some(Storage::start_for_command(config.storage, usage, 2 * IN_FLIGHT).await.map_err(suggest_create)?)
+        Some(Storage::start_for_command(storage, usage, 2 * IN_FLIGHT).await.map_err(suggest_create)?)
     };
     let creates = storage.as_ref().map(|storage| CreatePet::new((storage.new_repository)()));
     let access = access()?;

@@ -32,9 +32,17 @@ fn an_error_names_the_source_that_wins() {
 }
 
 #[test]
-fn a_rule_about_several_values_names_the_source_of_the_first() {
-    let sources = environment(&[("ANIMAL_STORE_HTTP__KEEP_ALIVE", "1h")]);
-    assert!(errors(&sources)[0].starts_with("http.answer_timeout (default) must be longer than"));
+fn invalid_toml_is_reported_by_its_line_without_its_text() {
+    let (sources, _file) = file("[keys.memory]\n\ntokens = ['top-secret\n");
+    let [error] = &errors(&sources)[..] else { panic!("one error") };
+    assert!(error.ends_with(", line 3: not valid TOML"), "{error}");
+}
+
+#[test]
+fn a_list_contains_no_list() {
+    let (nested, file) = file("[http]\ncors_origins = [['https://a.example']]\n");
+    let label = format!("http.cors_origins ({}, line 2)", file.path().display());
+    assert_eq!(errors(&nested), [format!("{label} must be a list of texts")]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The CORS headers of every response, except responses to preflights.
 
+use std::time::Duration;
+
 use animal_store_test_servers::{Request, Response};
 
 use super::{DEVELOPER, FOREIGN, SHOP, VARY, app};
@@ -95,7 +97,9 @@ fn a_list_varies_by_accept_encoding_as_well() {
 
 #[test]
 fn a_body_timeout_is_readable_for_an_allowed_page() {
-    let app = TestApp::start_with(&[("http.body_timeout", "100ms"), ("http.cors_origins", SHOP)]);
+    let app = TestApp::start_limited(&[("http.cors_origins", SHOP)], |limits| {
+        limits.body_timeout = Duration::from_millis(100);
+    });
     let mut connections =
         [SHOP, FOREIGN].map(|origin| app.send(post_head(&format!("Origin: {origin}\r\nContent-Length: 10000\r\n"))));
 

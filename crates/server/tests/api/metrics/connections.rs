@@ -1,9 +1,11 @@
-//! Metrics of connections and of their bytes.
+//! Metrics of connections.
+
+use std::time::Duration;
 
 use animal_store_test_servers::wait_until;
 
 use super::Samples;
-use crate::{raw_requests::get, test_app::TestApp};
+use crate::test_app::TestApp;
 
 #[test]
 fn connections_are_counted_while_they_are_open_and_when_they_are_accepted() {
@@ -25,7 +27,7 @@ fn connections_are_counted_while_they_are_open_and_when_they_are_accepted() {
 #[test]
 fn connections_that_the_client_or_the_timeout_closes_are_not_refused() {
     // On a busy machine, the start of the head arrives within this time.
-    let app = TestApp::start_with(&[("http.head_timeout", "4s")]);
+    let app = TestApp::start_limited(&[], |limits| limits.head_timeout = Duration::from_secs(4));
     drop(app.connect());
     app.send("GET").response().assert_status(408);
 
@@ -33,24 +35,4 @@ fn connections_that_the_client_or_the_timeout_closes_are_not_refused() {
     let samples = Samples::read(&app);
     assert_eq!(samples.http("connections_accepted_total"), 2);
     assert_eq!(samples.sum("connections_refused_total"), 0);
-}
-
-#[test]
-fn every_byte_of_requests_and_responses_is_counted() {
-    let app = TestApp::start();
-    let request = get("/v1/pets");
-    let mut connection = app.connect();
-    let mut sent = 0;
-    for _ in 0..10 {
-        connection.send(&request);
-        let response = connection.response();
-        sent += response.head.len() + response.body.len();
-    }
-
-    let expected = [request.len() * 10, sent];
-    // A response arrives before it is counted.
-    wait_until(|| {
-        let samples = Samples::read(&app);
-        [samples.http("received_bytes_total"), samples.http("sent_bytes_total")] == expected
-    });
 }

@@ -1,5 +1,7 @@
 //! Bodies of requests that need none, and protocols that the service does not speak.
 
+use std::time::Duration;
+
 use crate::{
     raw_requests::{
         assert_no_pet, assert_nothing_smuggled, fields, get, names, pet, post, post_head, smuggled, statuses,
@@ -62,7 +64,7 @@ fn a_truncated_body_is_a_400_and_creates_nothing() {
 
 #[test]
 fn an_upgrade_to_websocket_is_ignored() {
-    let app = TestApp::start_with(&[("http.body_timeout", "4s")]);
+    let app = TestApp::start_limited(&[], |limits| limits.body_timeout = Duration::from_secs(4));
     let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
 
     app.send(with_lines(&get("/v1/pets/0"), upgrade)).response().assert_error(404, "pet_not_found");

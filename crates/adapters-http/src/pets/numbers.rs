@@ -1,11 +1,17 @@
-//! 64-bit integers in JSON, which may have a fraction or an exponent.
+//! Whole numbers of 64 bits in requests: plain digits in paths and queries, and JSON in bodies.
 
 /// 2^53: within this range, all JSON parsers agree on a number with a fraction or an exponent (RFC 8259, section 6).
 const MAX_EXACT: i64 = 1 << 53;
 
+/// Parses a number in plain digits, 1 to `i64::MAX`: no sign, no leading zero, no space.
+pub(super) fn parse_digits(digits: &str) -> Option<i64> {
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
+    if plain { digits.parse().ok() } else { None }
+}
+
 /// Parses a JSON number. Within ±2^53, `5.0` and `5e0` are 5, as in JSON Schema. Plain digits may use all 64 bits.
 /// Returns `None` for a number that is not an integer or is out of range.
-pub(super) fn parse(number: &str) -> Option<i64> {
+pub(super) fn parse_json(number: &str) -> Option<i64> {
     if number.contains(['.', 'e', 'E']) {
         parse_exactly(number).filter(|value| (-MAX_EXACT..=MAX_EXACT).contains(value))
     } else {
@@ -34,13 +40,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_range_is_1_to_the_greatest_int64() {
+        assert_eq!(parse_digits("1"), Some(1));
+        assert_eq!(parse_digits("9223372036854775807"), Some(i64::MAX));
+        assert_eq!(parse_digits("9223372036854775808"), None);
+    }
+
+    #[test]
+    fn a_text_that_is_not_plain_digits_is_refused() {
+        for text in ["", "0", "01", "-1", "+1", " 1", "1 ", "1.0", "1e2", "0x1", "١", "a"] {
+            assert_eq!(parse_digits(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
     fn plain_digits_may_use_all_64_bits() {
-        assert_eq!(parse("9223372036854775807"), Some(i64::MAX));
-        assert_eq!(parse("-9223372036854775808"), Some(i64::MIN));
-        assert_eq!(parse("9223372036854775808"), None);
-        assert_eq!(parse("-9223372036854775809"), None);
-        assert_eq!(parse("0"), Some(0));
-        assert_eq!(parse("-0"), Some(0));
+        assert_eq!(parse_json("9223372036854775807"), Some(i64::MAX));
+        assert_eq!(parse_json("-9223372036854775808"), Some(i64::MIN));
+        assert_eq!(parse_json("9223372036854775808"), None);
+        assert_eq!(parse_json("-9223372036854775809"), None);
+        assert_eq!(parse_json("0"), Some(0));
+        assert_eq!(parse_json("-0"), Some(0));
     }
 
     #[test]
@@ -57,7 +77,7 @@ mod tests {
             ("-9007199254740992e0", -MAX_EXACT),
             ("1e15", 1_000_000_000_000_000),
         ] {
-            assert_eq!(parse(written), Some(value), "{written}");
+            assert_eq!(parse_json(written), Some(value), "{written}");
         }
     }
 
@@ -66,32 +86,44 @@ mod tests {
         for written in
             ["5.5", "0.1", "5e-1", "5.00000000000000000001", "9007199254740991.5", "1e-999999999999999999999"]
         {
-            assert_eq!(parse(written), None, "{written}");
+            assert_eq!(parse_json(written), None, "{written}");
         }
     }
 
     #[test]
     fn beyond_2_to_the_53rd_only_plain_digits_are_accepted() {
         for written in ["9007199254740993.0", "-9007199254740993.0", "1e16", "-1e16", "1e400", "1e99999999999"] {
-            assert_eq!(parse(written), None, "{written}");
+            assert_eq!(parse_json(written), None, "{written}");
         }
     }
 
     proptest! {
         #[test]
+        fn every_positive_number_is_parsed(number in 1..=i64::MAX) {
+            prop_assert_eq!(parse_digits(&number.to_string()), Some(number));
+        }
+
+        #[test]
+        fn a_number_has_one_valid_text(text in "[-+0-9 ]{0,20}") {
+            if let Some(number) = parse_digits(&text) {
+                prop_assert_eq!(number.to_string(), text);
+            }
+        }
+
+        #[test]
         fn every_integer_is_parsed_exactly(value in any::<i64>()) {
-            prop_assert_eq!(parse(&value.to_string()), Some(value));
+            prop_assert_eq!(parse_json(&value.to_string()), Some(value));
         }
 
         #[test]
         fn a_whole_number_within_2_to_the_53rd_is_exact(value in -MAX_EXACT..=MAX_EXACT, zeros in 0..5_usize) {
-            prop_assert_eq!(parse(&format!("{value}.0{}", "0".repeat(zeros))), Some(value));
-            prop_assert_eq!(parse(&format!("{value}{}e-{zeros}", "0".repeat(zeros))), Some(value));
+            prop_assert_eq!(parse_json(&format!("{value}.0{}", "0".repeat(zeros))), Some(value));
+            prop_assert_eq!(parse_json(&format!("{value}{}e-{zeros}", "0".repeat(zeros))), Some(value));
         }
 
         #[test]
         fn no_number_causes_a_panic(text in "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,30})?") {
-            let _ = parse(&text);
+            let _ = parse_json(&text);
         }
     }
 }

@@ -1,0 +1,45 @@
+//! Parsers of values. An error says what is expected: `must be …, not "value"`.
+
+use std::{fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration};
+
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "an IP address and a port, such as 127.0.0.1:8080 or [::]:8080".to_owned())
+}
+
+/// Parses a path that may be empty. Every text is one.
+#[expect(clippy::unnecessary_wraps, reason = "every parser returns a result")]
+pub(super) fn path(text: &str) -> Result<Option<PathBuf>, String> {
+    Ok((!text.is_empty()).then(|| text.into()))
+}
+
+pub(super) fn number<T: FromStr + PartialOrd + Display>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("a whole number from {} to {}", range.start(), range.end()))
+    }
+}
+
+/// Parses a duration with its unit: `300ms`, `5s`, `1m 30s`.
+pub(crate) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&str) -> Result<Duration, String> + Clone {
+    move |text| {
+        let duration = humantime::parse_duration(text).ok().filter(|duration| range.contains(duration));
+        duration.ok_or_else(|| {
+            let [min, max] = [range.start(), range.end()].map(|bound| humantime::format_duration(*bound));
+            format!("a duration from {min} to {max}, such as 5s")
+        })
+    }
+}
+
+/// Parses a value that may be empty.
+pub(super) fn optional<T>(parse: impl Fn(&str) -> Result<T, String>) -> impl Fn(&str) -> Result<Option<T>, String> {
+    move |text| if text.is_empty() { Ok(None) } else { parse(text).map(Some) }
+}
+
+pub(super) fn one_of<T: Clone>(choices: &[(&str, T)]) -> impl Fn(&str) -> Result<T, String> {
+    move |text| {
+        let chosen = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| choice.clone());
+        chosen.ok_or_else(|| choices.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" or "))
+    }
+}

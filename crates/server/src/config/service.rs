@@ -1,0 +1,180 @@
+//! The keys around the API: the management listener, the log, traces and the shutdown.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
+use animal_store_adapters_http::{LoggedRequests, RequestLogFilter};
+use tracing_subscriber::filter::Targets;
+use url::Url;
+
+use super::{
+    parsers::{address, duration, one_of, optional},
+    values::{Values, keys},
+};
+
+/// Returns the address of the management listener, if there is one.
+pub(crate) fn read_management(values: &mut Values) -> Option<SocketAddr> {
+    keys! { values,
+        /// Address of `/live`, `/ready` and `/metrics`, which need no API key. Empty: no management listener.
+        listen = value("management.listen", "127.0.0.1:8081", optional(address));
+    }
+    listen
+}
+
+/// Requires that the management listener and the API can both be bound.
+pub(super) fn require_other_address(values: &mut Values, management: SocketAddr, api: SocketAddr) {
+    let rule = format!("must differ from {}: {management} and {api} overlap", values.label("http.listen"));
+    values.require(!overlap(management, api), &["management.listen", "http.listen"], &rule);
+}
+
+/// Returns whether two listeners cannot have these addresses. Port 0 selects a free port; `[::]` includes every IPv4
+/// address.
+fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+    let includes = |a: IpAddr, b: IpAddr| a == b || a.is_unspecified() && (a.is_ipv6() || b.is_ipv4());
+    let [a_ip, b_ip] = [a, b].map(|address| address.ip().to_canonical());
+    a.port() == b.port() && a.port() != 0 && (includes(a_ip, b_ip) || includes(b_ip, a_ip))
+}
+
+#[derive(Debug)]
+pub(crate) struct LogConfig {
+    pub(crate) filter: Targets,
+    pub(crate) requests: RequestLogFilter,
+    pub(crate) format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    Auto,
+    Text,
+    Json,
+}
+
+const FORMATS: [(&str, LogFormat); 3] =
+    [("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)];
+const LOGGED: [(&str, LoggedRequests); 2] = [("all", LoggedRequests::All), ("errors", LoggedRequests::Errors)];
+
+impl LogConfig {
+    /// Names of the keys that can change without a restart.
+    pub(crate) const RELOADED: [&str; 2] = ["log.filter", "log.requests"];
+
+    pub(crate) fn read(values: &mut Values) -> Self {
+        keys! { values,
+            /// Log level (`error`, `warn`, `info`, `debug`, `trace`, `off`) and, after commas, levels of modules.
+            /// `actix_http` reports protocol errors of clients. SIGHUP reloads it.
+            filter = value("log.filter", "info,actix_server=warn,actix_http=off", filter);
+            /// Requests that have a line in the log: `all`, or `errors`, with a status of 400 or above. SIGHUP reloads
+            /// it.
+            requests = value("log.requests", "all", one_of(&LOGGED));
+            /// `text`, `json`, or `auto`: text on a terminal, JSON otherwise.
+            format = value("log.format", "auto", one_of(&FORMATS));
+        }
+        Self { filter, requests: RequestLogFilter::new(requests), format }
+    }
+}
+
+/// Requires a level without a module. `Targets` accepts any word as the name of a module, a misspelt level too, and an
+/// empty level, as `error`.
+fn filter(text: &str) -> Result<Targets, String> {
+    let complete = text.split([',', '=']).all(|part| !part.trim().is_empty());
+    let filter = text.parse().ok().filter(|filter: &Targets| complete && filter.default_level().is_some());
+    filter
+        .ok_or_else(|| "a level, and after commas levels of modules, such as info or info,actix_http=error".to_owned())
+}
+
+/// The export of traces.
+#[derive(Debug)]
+pub(crate) struct TracesConfig {
+    pub(crate) endpoint: Option<Url>,
+    sample_ratio: f64,
+}
+
+impl TracesConfig {
+    pub(super) fn read(values: &mut Values) -> Self {
+        keys! { values,
+            /// URL of a collector of traces by OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`.
+            endpoint = value("traces.endpoint", "", optional(endpoint));
+            /// Share of the requests that are traced, from 0 to 1. One whose `traceparent` is not sampled never is.
+            sample_ratio = value("traces.sample_ratio", "0.01", ratio);
+        }
+        Self { endpoint, sample_ratio }
+    }
+
+    /// Returns the share of the requests that are traced. `None` if traces are off.
+    pub(crate) fn sampled(&self) -> Option<f64> {
+        self.endpoint.as_ref().map(|_| self.sample_ratio)
+    }
+}
+
+/// Refuses everything that can contain a secret: the URL is shown.
+fn endpoint(text: &str) -> Result<Url, String> {
+    let plain = |url: &Url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+            && url.fragment().is_none()
+    };
+    let url = Url::parse(text).ok().filter(plain);
+    url.ok_or_else(|| {
+        "a URL such as http://127.0.0.1:4318/v1/traces, without user, password, query and fragment".to_owned()
+    })
+}
+
+fn ratio(text: &str) -> Result<f64, String> {
+    let ratio = text.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
+    ratio.ok_or_else(|| "a number from 0 to 1, such as 0.01".to_owned())
+}
+
+/// Timeouts of the shutdown.
+#[derive(Debug, Clone, Copy)]
+pub struct ShutdownConfig {
+    /// From the first signal to the end of the process.
+    pub(crate) timeout: Duration,
+    /// `None`: not set.
+    drain_delay: Option<Duration>,
+    /// Time for which a connection has to be idle before the shutdown closes it.
+    pub idle_grace: Duration,
+}
+
+const HOUR: Duration = Duration::from_hours(1);
+const DEFAULT_DRAIN_DELAY: Duration = Duration::from_secs(5);
+const IDLE_GRACE: Duration = Duration::from_secs(1);
+
+impl ShutdownConfig {
+    /// Time for the last lines of the log, if `shutdown.timeout` is long enough.
+    pub(crate) const LOG_TIMEOUT: Duration = Duration::from_millis(500);
+
+    pub(super) fn read(values: &mut Values) -> Self {
+        keys! { values,
+            /// Time from the first signal to the end of the process. Requests still in flight are cut off, and the exit
+            /// code is 1. Its last quarter, at most half a second, is reserved for the log.
+            timeout = value("shutdown.timeout", "30s", duration(Duration::from_millis(1)..=HOUR));
+            /// Time after SIGTERM for which connections are accepted, so that load balancers notice that `/ready` is
+            /// 503. At most half of `shutdown.timeout`. Empty: `5s` or that half; `0s` with a socket of systemd, in
+            /// which connections wait.
+            drain_delay = value("shutdown.drain_delay", "", optional(duration(Duration::ZERO..=HOUR)));
+        }
+        let fits = drain_delay.is_none_or(|delay| delay <= timeout / 2);
+        let keys = ["shutdown.drain_delay", "shutdown.timeout"];
+        values.require(fits, &keys, "must be at most half of shutdown.timeout");
+        Self { timeout, drain_delay, idle_grace: IDLE_GRACE }
+    }
+
+    /// Time for which connections are accepted after SIGTERM. With an inherited socket, no connection is refused.
+    pub(crate) fn drain_delay(&self, socket_is_inherited: bool) -> Duration {
+        let default = if socket_is_inherited { Duration::ZERO } else { DEFAULT_DRAIN_DELAY.min(self.timeout / 2) };
+        self.drain_delay.unwrap_or(default)
+    }
+
+    /// Time from the first signal after which requests in flight are cut off. The rest of the timeout is for the log.
+    pub(crate) fn requests_timeout(&self) -> Duration {
+        self.timeout.saturating_sub(self.log_timeout())
+    }
+
+    /// Time for the log after everything else has ended.
+    pub(crate) fn log_timeout(&self) -> Duration {
+        Self::LOG_TIMEOUT.min(self.timeout / 4)
+    }
+}

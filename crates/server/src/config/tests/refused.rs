@@ -1,0 +1,185 @@
+//! Values and rules that are violated: one mistake is one error.
+
+use super::*;
+
+#[test]
+fn every_error_is_listed() {
+    let sources = environment(&[
+        ("ANIMAL_STORE_HTTP__LISTEN", "here"),
+        ("ANIMAL_STORE_HTTP__WORKERS", "0"),
+        ("ANIMAL_STORE_HTTP__KEEP_ALIVE", "5"),
+        ("ANIMAL_STORE_STORAGE__BACKEND", "disk"),
+        ("ANIMAL_STORE_KEYS__BACKEND", "file"),
+        ("ANIMAL_STORE_LOG__FILTER", "inf"),
+        ("ANIMAL_STORE_LOG__FORMAT", "xml"),
+        ("ANIMAL_STORE_HTTP__LISTN", "127.0.0.1:1"),
+        ("ANIMAL_STORE_HTTP", "127.0.0.1:1"),
+        ("OTHER_HTTP__LISTEN", "not ours"),
+    ]);
+    assert_eq!(
+        errors(&sources),
+        [
+            "http (ANIMAL_STORE_HTTP) is unknown",
+            "http.listn (ANIMAL_STORE_HTTP__LISTN) is unknown: did you mean ANIMAL_STORE_HTTP__LISTEN?",
+            "http.listen (ANIMAL_STORE_HTTP__LISTEN) must be an IP address and a port, such as 127.0.0.1:8080 or \
+             [::]:8080, not \"here\"",
+            "http.workers (ANIMAL_STORE_HTTP__WORKERS) must be auto or a whole number from 1 to 512, not \"0\"",
+            "http.keep_alive (ANIMAL_STORE_HTTP__KEEP_ALIVE) must be a duration from 1ms to 1h, such as 5s, not \"5\"",
+            "storage.backend (ANIMAL_STORE_STORAGE__BACKEND) must be sqlite or memory or postgres, not \"disk\"",
+            "keys.backend (ANIMAL_STORE_KEYS__BACKEND) must be sqlite or memory or redis, not \"file\"",
+            "log.filter (ANIMAL_STORE_LOG__FILTER) must be a level, and after commas levels of modules, such as info \
+             or info,actix_http=error, not \"inf\"",
+            "log.format (ANIMAL_STORE_LOG__FORMAT) must be auto or text or json, not \"xml\"",
+        ]
+    );
+}
+
+#[test]
+fn the_errors_have_a_line_each_or_one_line_for_the_log() {
+    let error = Config::load(&keys(&[("http.workers", "0"), ("log.format", "xml")])).unwrap_err();
+    assert_eq!(error.one_line(), error.0.join("; "));
+    let lines: Vec<String> = error.to_string().lines().skip(1).map(|line| line.trim_start().to_owned()).collect();
+    assert_eq!((lines.len(), lines), (2, error.0));
+}
+
+#[test]
+fn an_invalid_value_is_one_error_whatever_the_backend_is() {
+    let limits = &["0", "1000001", "-1", "0.5", "10/s", "off"][..];
+    let booleans = "must be true or false";
+    let origins = "must contain origins such as https://shop.example, not";
+    let endpoint = "must be a URL such as http://";
+    for (key, invalid, rule) in [
+        ("http.max_body_bytes", &["63", "1048577"][..], "must be a whole number from 64 to 1048576,"),
+        ("http.rate_limit.per_second", limits, "must be a whole number from 1 to 1000000,"),
+        ("http.auth_failures.per_minute", limits, "must be a whole number from 1 to 1000000,"),
+        ("http.deprecated_get", &["off"], "must be serve or gone, not \"off\""),
+        ("http.cors_origins", &["https://a.example,*", "a"], origins),
+        (
+            "http.cors_origins",
+            &["https://b.example/"],
+            "must contain \"https://b.example\", as browsers send it, not \"https://b.example/\"",
+        ),
+        (
+            "http.trusted_proxies",
+            &["10.0.0.1,proxy"],
+            "must contain IP addresses or networks such as 10.0.0.0/8, not \"proxy\"",
+        ),
+        (
+            "log.filter",
+            &["", " ", "info,", ",info", "info,,actix_http=off", "info,actix_http=", "info,=off"],
+            "must be",
+        ),
+        (
+            "storage.idempotency_retention",
+            &["", "0s", "999ms", "1", "soon", "-1s", "30d 1ms", "1y"],
+            "must be a duration from 1s to 30days, such as 5s, not",
+        ),
+        ("storage.sqlite.path", &[""], "must be the path of a file, not \"\""),
+        ("storage.postgres.migrate", &["", "never", "on_start"], "must be on-start or check"),
+        ("storage.postgres.transaction_pooling", &["", "1", "True"], booleans),
+        ("storage.postgres.connections_per_worker", &["0", "65", "-1", "two"], "must be a whole number from 1 to 64"),
+        ("storage.postgres.timeout", &["9ms", "61s", "5", "0s", "soon"], "must be a duration from 10ms to 1m"),
+        ("storage.postgres.url", &["mysql://shop:top-secret@db"], ""),
+        ("storage.postgres.migrate_url", &["mysql://shop:top-secret@db", "top-secret"], ""),
+        ("keys.memory.tokens", &["good,top secret"], "contains an invalid token, number 2"),
+        ("keys.redis.url", &["https://:top-secret@localhost"], ""),
+        ("keys.redis.prefix", &["", "two words", "é"], "must be 1 to 100 visible ASCII"),
+        ("keys.redis.lease", &["soon", "49ms", "61s"], "must be a duration from 50ms to 1m"),
+        ("keys.redis.tls_ca_file", &["/nowhere"], "names /nowhere, which cannot be read: No such file"),
+        (
+            "traces.endpoint",
+            &["localhost:4318", "ftp://a/", "http://user@a/", "http://:password@a/", "http://a/?key=b", "http://a/#b"],
+            endpoint,
+        ),
+        ("traces.sample_ratio", &["-0.1", "1.1", "NaN", "half", ""], "must be a number from 0 to 1"),
+    ] {
+        for value in invalid {
+            for backends in [&[][..], &[("storage.backend", "memory")], &[&POSTGRES[..], &REDIS].concat()] {
+                let others = backends.iter().copied().filter(|(name, _)| *name != key);
+                assert_refused(&others.chain([(key, *value)]).collect::<Vec<_>>(), key, rule);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rule_about_several_keys_is_one_error_about_the_first_of_them() {
+    let required = "is required if storage.backend is postgres: set it to redis, or set keys.memory.tokens";
+    let own_file = "must not be sqlite if storage.backend is postgres, because each instance would have a file of its \
+                    own: set it to redis, or set keys.memory.tokens";
+    let everywhere = ("http.listen", "0.0.0.0:0");
+    let memory = ("storage.backend", "memory");
+    let pooling = ("storage.postgres.transaction_pooling", "true");
+    for (settings, key, rule) in [
+        (&[("http.rate_limit.burst", "10")][..], "http.rate_limit.burst", "requires http.rate_limit.per_second"),
+        (
+            &[("shutdown.timeout", "1s"), ("shutdown.drain_delay", "501ms")],
+            "shutdown.drain_delay",
+            "must be at most half of shutdown.timeout",
+        ),
+        (&[memory, everywhere], "keys.memory.tokens", "is required unless http.listen is a loopback address"),
+        (&[POSTGRES[0], TOKENS], "storage.postgres.url", "is required if storage.backend is postgres"),
+        (
+            &[POSTGRES[0], POSTGRES[1], TOKENS, pooling],
+            "storage.postgres.migrate_url",
+            "is required if storage.postgres.transaction_pooling is true",
+        ),
+        (&[REDIS[0]], "keys.redis.url", "is required if keys.backend is redis"),
+        (&POSTGRES, "keys.backend", required),
+        (&[POSTGRES[0], POSTGRES[1], ("keys.backend", "sqlite")], "keys.backend", own_file),
+        // Another error is the reason for these violations.
+        (&[memory, everywhere, ("keys.backend", "rediss")], "keys.backend", "must be sqlite or memory or redis,"),
+        (&[("http.listen", "here"), ("management.listen", "127.0.0.1:8080")], "http.listen", "must be an IP address"),
+    ] {
+        assert_refused(settings, key, rule);
+    }
+    // Tokens that cannot be read are one error although the backend depends on them.
+    let settings = [&POSTGRES[..], &[("keys.memory.tokens_file", "/nowhere")]].concat();
+    let found = errors(&keys(&settings));
+    assert!(matches!(&found[..], [error] if error.starts_with("keys.memory.tokens (")), "{found:?}");
+}
+
+#[test]
+fn tokens_are_required_unless_the_address_is_loopback() {
+    for address in ["127.0.0.1:0", "127.8.8.8:0", "[::1]:0"] {
+        config(&[("storage.backend", "memory"), ("http.listen", address)]);
+    }
+    config(&[("storage.backend", "memory"), ("http.listen", "[::]:0"), TOKENS]);
+    config(&[REDIS[0], REDIS[1], ("http.listen", "0.0.0.0:0")]);
+}
+
+#[test]
+fn addresses_of_the_two_listeners_that_overlap_are_refused() {
+    let listeners = |api, management| keys(&[("http.listen", api), ("management.listen", management), TOKENS]);
+    for (a, b) in [
+        ("127.0.0.1:80", "127.0.0.1:80"),
+        ("0.0.0.0:80", "127.0.0.1:80"),
+        ("0.0.0.0:80", "0.0.0.0:80"),
+        ("[::]:80", "127.0.0.1:80"),
+        ("[::]:80", "0.0.0.0:80"),
+        ("[::]:80", "[::1]:80"),
+        ("[::ffff:127.0.0.1]:80", "127.0.0.1:80"),
+    ] {
+        for (api, management) in [(a, b), (b, a)] {
+            let expected = format!(
+                "management.listen (ANIMAL_STORE_MANAGEMENT__LISTEN) must differ from http.listen \
+                 (ANIMAL_STORE_HTTP__LISTEN): {management} and {api} overlap"
+            );
+            assert_eq!(errors(&listeners(api, management)), [expected]);
+        }
+    }
+    for (api, management) in [
+        ("127.0.0.1:80", "127.0.0.1:81"),
+        ("127.0.0.1:0", "127.0.0.1:0"),
+        ("[::]:0", "0.0.0.0:0"),
+        ("127.0.0.1:80", "127.0.0.2:80"),
+        ("127.0.0.1:80", "[::1]:80"),
+        ("0.0.0.0:80", "[::1]:80"),
+        ("127.0.0.1:80", ""),
+    ] {
+        assert!(Config::load(&listeners(api, management)).is_ok(), "{api} {management}");
+    }
+    let expected = "management.listen (default) must differ from http.listen (ANIMAL_STORE_HTTP__LISTEN): \
+                    127.0.0.1:8081 and 127.0.0.1:8081 overlap";
+    assert_eq!(errors(&keys(&[("http.listen", "127.0.0.1:8081")])), [expected]);
+}
