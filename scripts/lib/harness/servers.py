@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -131,9 +132,9 @@ class Postgres(Server):
         sessions = "pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
         await self.sql(f"SELECT pg_terminate_backend(pid) FROM {sessions}")
 
-    async def lock(self, seconds: float, mode: str = "ACCESS EXCLUSIVE") -> None:
+    async def lock(self, seconds: float) -> None:
         """Holds a lock of the table."""
-        await self.sql(f"BEGIN; LOCK TABLE pets IN {mode} MODE", f"SELECT pg_sleep({seconds})", "COMMIT")
+        await self.sql("BEGIN; LOCK TABLE pets IN ACCESS EXCLUSIVE MODE", f"SELECT pg_sleep({seconds})", "COMMIT")
 
     async def is_ready(self) -> bool:
         return await succeeds(self.sql("SELECT 1", database="postgres"))
@@ -156,6 +157,14 @@ class Redis(Server):
 
     async def is_ready(self) -> bool:
         return await succeeds(self.cli("PING"))
+
+
+async def lock_file(file: Path, seconds: float) -> None:
+    """Holds the lock of writers, as another program that uses the SQLite file does."""
+    connection = sqlite3.connect(file, isolation_level=None, timeout=30, check_same_thread=False)
+    with contextlib.closing(connection):
+        await asyncio.to_thread(connection.execute, "BEGIN IMMEDIATE")
+        await asyncio.sleep(seconds)
 
 
 def shared_storage(postgres_url: str, redis_port: int) -> dict[str, str]:

@@ -1,10 +1,9 @@
 """What a client gets through a proxy by curl, which has HTTP/2, and what the service knows about the client."""
 
 import asyncio
-import contextlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ PET = '{"name":"Rex","categoryId":1}'
 JSON = ("--header", "Content-Type: application/json")
 # Settings of the service with which the checks of 429 and of the client's address need few requests.
 SETTINGS = {"http.auth_failures.per_minute": 2, "http.trusted_proxies": "127.0.0.1"}
+LOCK_SECONDS = 4.0  # longer than the timeouts of the storages
 # Addresses of the loopback interface from which requests are sent.
 CLIENT, ATTACKER = "127.0.0.5", "127.0.0.6"
 
@@ -47,9 +47,9 @@ async def curl(proxy: ProxyProgram, token: str, *arguments: str, target="/v1/pet
 
 
 async def check_proxy(
-    proxy: ProxyProgram, token: str, logs: list[Path], locked: Callable[[], contextlib.AbstractAsyncContextManager]
+    proxy: ProxyProgram, token: str, logs: list[Path], lock: Callable[[float], Coroutine]
 ) -> list[str]:
-    """Returns the failed checks. Creates one pet. With the storage `locked`, creates get 503."""
+    """Returns the failed checks. Creates one pet. While `lock` holds the storage, creates get 503."""
     wrong = []
 
     def expect(name: str, holds: bool, response: CurlResponse) -> None:
@@ -75,8 +75,10 @@ async def check_proxy(
         body.write_bytes(b"x" * size)
         refused = await curl(proxy, token, *JSON, "--data-binary", f"@{body}")
         expect(f"413 for {size} bytes", refused.is_error(413, "payload_too_large"), refused)
-    async with locked():
-        refused = await curl(proxy, token, *JSON, "--data", PET)
+    locked = asyncio.create_task(lock(LOCK_SECONDS))
+    await asyncio.sleep(1)
+    refused = await curl(proxy, token, *JSON, "--data", PET)
+    await locked
     expect("503 with Retry-After", refused.is_error(503, "unavailable", "retry-after"), refused)
     for _ in range(6):
         limited = await curl(proxy, "wrong", address=ATTACKER)

@@ -1,8 +1,6 @@
 """The scenarios: restarts of one process on a socket that outlives it, and of two instances behind HAProxy."""
 
 import asyncio
-import contextlib
-import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGTERM, Signals
@@ -10,7 +8,7 @@ from signal import SIGTERM, Signals
 from harness import creators, readers
 from harness.client import Client, Load, clients
 from harness.ledger import Comparison, compare
-from harness.servers import START_TIMEOUT, Instance, KeyCommands, Postgres, Redis, Server, shared_storage
+from harness.servers import START_TIMEOUT, Instance, KeyCommands, Postgres, Redis, Server, lock_file, shared_storage
 from restarts.proxies import HAProxy, ProxyProgram, create_certificate
 from restarts.proxy_checks import SETTINGS, check_proxy
 from restarts.service_manager import ActivatedService
@@ -88,7 +86,7 @@ async def restart_on_a_socket(folder: Path, plan: Plan, kind: type[ProxyProgram]
                 await asyncio.sleep(INTERVAL)
         comparison, stored = await compare_with_storage(load)
         if proxy:
-            wrong += await check_proxy(proxy, token, [service.log], lambda: locked_file(folder / "animal-store.db"))
+            wrong += await check_proxy(proxy, token, [service.log], lambda seconds: lock_file(folder / "animal-store.db", seconds))
         if code := await service.stop(SIGTERM):
             wrong.append(f"exit code {code} of the last stop")
         title = f"Behind {kind.title}" if kind else "Socket activation"
@@ -125,32 +123,9 @@ async def restart_behind_haproxy(folder: Path, plan: Plan) -> Results:
                 await haproxy.notices(server, "UP", offset)
                 await asyncio.sleep(INTERVAL)
         comparison, stored = await compare_with_storage(load)
-        wrong += await check_proxy(haproxy, token, [each.log for each in instances], lambda: locked_table(postgres))
+        wrong += await check_proxy(haproxy, token, [each.log for each in instances], postgres.lock)
         done = f"{plan.restarts}, of both instances"
         return Results("Two instances behind HAProxy", done, load, comparison, stored, wrong)
     finally:
         for server in (haproxy, *instances, redis, postgres):
             await server.discard()
-
-
-@contextlib.asynccontextmanager
-async def locked_file(file: Path):
-    connection = sqlite3.connect(file, isolation_level=None)
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        connection.close()
-
-
-@contextlib.asynccontextmanager
-async def locked_table(postgres: Postgres):
-    lock = asyncio.create_task(postgres.lock(3, "EXCLUSIVE"))
-    held = "SELECT count(*) FROM pg_locks WHERE relation = 'pets'::regclass AND mode = 'ExclusiveLock' AND granted"
-    async with asyncio.timeout(START_TIMEOUT):
-        while await postgres.sql(held) != "1\n":
-            await asyncio.sleep(0.05)
-    try:
-        yield
-    finally:
-        await lock

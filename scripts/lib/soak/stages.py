@@ -1,6 +1,5 @@
 """The servers of a run: two instances over PostgreSQL and Redis, or one instance over a file."""
 
-import asyncio
 import contextlib
 import json
 import sqlite3
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from harness.ledger import STATUSES
 from harness.proxies import Proxies, Proxy
-from harness.servers import Instance, KeyCommands, Postgres, Redis, shared_storage
+from harness.servers import Instance, KeyCommands, Postgres, Redis, lock_file, shared_storage
 from soak import faults
 
 TABLE = "SELECT json_array(id, name, category_id, status) FROM pets ORDER BY id"
@@ -64,11 +63,7 @@ class FileStage:
         pass
 
     async def lock(self, seconds: float) -> None:
-        """Holds the lock of writers, as another program that uses the file does."""
-        connection = sqlite3.connect(self.file, isolation_level=None, timeout=30, check_same_thread=False)
-        with contextlib.closing(connection):
-            await asyncio.to_thread(connection.execute, "BEGIN IMMEDIATE")
-            await asyncio.sleep(seconds)
+        await lock_file(self.file, seconds)
 
     async def rows(self) -> list[list]:
         with contextlib.closing(sqlite3.connect(self.file)) as connection:

@@ -8,7 +8,7 @@ from harness.client import Client
 from harness.creators import create_request
 from harness.http_client import Connection, Exchange, Request
 
-# Seconds of `http.head_timeout`, and what the response to it may take longer.
+# Seconds within which the head of a request must arrive, and what the response to it may take longer.
 HEAD_TIMEOUT, LATENESS = 5.0, 2.0
 
 
@@ -41,7 +41,7 @@ async def vanish(client: Client) -> None:
 
 
 async def send_nothing(client: Client) -> None:
-    """Opens a connection and sends nothing: it must be closed after `http.head_timeout`."""
+    """Opens a connection and sends nothing: it must be closed after HEAD_TIMEOUT."""
     silence = Request("silence", "-", "", frozenset(), frozenset())
     while client.load.running:
         name = client.choose()
