@@ -7,7 +7,7 @@ use animal_store_app::ApiToken;
 use crate::auth;
 pub use crate::{
     pets::fuzzing::{parse_idempotency_key, parse_query},
-    transport::fuzzing::RequestFraming,
+    transport::fuzzing::serve_pieces,
 };
 
 /// Parses the values of `Authorization` headers. `None`: one of them cannot be the value of a header.

@@ -30,7 +30,6 @@ mod serve;
 mod traces;
 mod transport;
 mod use_cases;
-mod worker_progress;
 mod workers;
 
 pub use cors::{AllowedOrigins, Origin, OriginError};

@@ -43,12 +43,6 @@ pub(crate) struct HttpCollector {
 }
 
 impl ServerMetrics {
-    /// Returns the number of connections that the workers have taken since the start.
-    pub(crate) fn accepted_connections(&self) -> u64 {
-        let workers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        workers.iter().map(|worker| worker.counts.connections_accepted.get()).sum()
-    }
-
     /// Adds the counts of a worker, which calls this on its own thread.
     pub(crate) fn add_worker(&self) -> Arc<WorkerMetrics> {
         let counts = Arc::<WorkerMetrics>::default();
@@ -114,8 +108,7 @@ impl Collector for HttpCollector {
         if let Some(tls) = &self.tls {
             families.counters(
                 "tls_handshakes",
-                "TLS handshakes: complete, failed, timeout, evicted because of http.tls.max_handshakes, or \
-                 stopped by a shutdown.",
+                "TLS handshakes: complete, failed, timeout, or stopped by a shutdown.",
                 ("result", &HandshakeResult::ALL.map(HandshakeResult::as_str)),
                 |worker| &worker.handshakes,
             )?;
@@ -202,19 +195,5 @@ impl Families<'_> {
             ConstCounter::new(busy.as_secs_f64()).encode(family.encode_family(&[("worker", index)])?)?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn accepted_connections_are_those_of_all_workers() {
-        let metrics = ServerMetrics::default();
-        for connections in [1, 2] {
-            metrics.add_worker().connections_accepted.inc_by(connections);
-        }
-        assert_eq!(metrics.accepted_connections(), 3);
     }
 }

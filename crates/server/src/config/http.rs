@@ -101,12 +101,10 @@ impl HttpConfig {
         let auth_failures = values.read(&AUTH_FAILURES_PER_MINUTE, optional(number(NonZeroU32::MIN..=MILLION)));
         let serves_get_pet = values.read(&DEPRECATED_GET, one_of(&[("serve", true), ("gone", false)]));
         let handshake_timeout = values.read(&tls::HANDSHAKE_TIMEOUT, duration(MILLISECOND..=HOUR));
-        let max_handshakes = values.read(&tls::MAX_HANDSHAKES, number(1..=1_000_000));
         let tls = TlsConfig::read(values);
         let limits = Limits {
             workers,
             max_connections,
-            max_handshakes: if tls.is_some() { max_handshakes } else { 0 },
             max_unsent_bytes,
             max_in_flight,
             max_in_flight_per_key,

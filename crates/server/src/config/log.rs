@@ -7,7 +7,7 @@ use super::{
 };
 
 keys! {
-    FILTER: new("log.filter", "info,actix_server=warn,actix_http=off",
+    FILTER: new("log.filter", "info,actix_http=off",
         "Log level (`error`, `warn`, `info`, `debug`, `trace`, `off`) and, after commas, levels of modules. \
          `actix_http` reports protocol errors of clients. SIGHUP reloads it.");
     REQUESTS: new("log.requests", "all",

@@ -19,8 +19,6 @@ keys! {
         "PEM file with certificate authorities. Clients must have a certificate that one of them has signed, and an \
          API key as well. Empty: clients need no certificate.");
     HANDSHAKE_TIMEOUT: new("http.tls.handshake_timeout", "5s", "Timeout of a TLS handshake.");
-    MAX_HANDSHAKES: new("http.tls.max_handshakes", "1000",
-        "Maximum number of TLS handshakes under way. Beyond it, the oldest is closed. Each worker has an equal share.");
 }
 
 #[derive(Debug)]
