@@ -1,7 +1,9 @@
 //! Reads a request body completely, and checks its type, size and timeout.
 
+use std::rc::Rc;
+
 use actix_web::{
-    HttpRequest,
+    HttpMessage, HttpRequest,
     http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
     web::{Bytes, BytesMut, Data, Payload},
 };
@@ -12,6 +14,7 @@ use crate::{
     error::{ApiError, Problems},
     limits::Limits,
     middleware::in_flight::InFlight,
+    transport::connection::Connection,
 };
 
 /// Reads a body with a JSON content type within the limits. The request is not in flight until its body is here.
@@ -19,7 +22,8 @@ pub(crate) async fn read_json(request: &HttpRequest, payload: Payload) -> Result
     let limits = request.app_data::<Limits>().expect("`serve_api` sets the limits");
     let in_flight = request.app_data::<Data<InFlight>>().expect("`serve_api` sets the count");
     let reading = read(request.headers(), payload, limits.max_body_bytes);
-    let reading = tokio::time::timeout(limits.body_timeout, reading);
+    let deadline = request.extensions().get::<Rc<Connection>>().expect("a connection").body_deadline.get();
+    let reading = tokio::time::timeout_at(deadline, reading);
     in_flight.read_body(async { reading.await.map_err(|_| ApiError::RequestTimeout)? }).await
 }
 

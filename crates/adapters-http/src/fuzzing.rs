@@ -5,7 +5,7 @@ use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue}
 use animal_store_app::{ApiKeyId, ApiToken, IdempotencyKey};
 use animal_store_domain::{ListQuery, PetId};
 
-pub use crate::transport::fuzzing::RequestFraming;
+pub use crate::transport::fuzzing::serve_pieces;
 use crate::{
     auth,
     error::ApiError,

@@ -28,7 +28,6 @@ mod routes;
 mod serve;
 mod traces;
 mod transport;
-mod worker_progress;
 mod workers;
 
 pub use cors::{AllowedOrigins, Origin, OriginError};

@@ -6,11 +6,8 @@ pub struct Limits {
     /// Number of worker threads.
     pub workers: usize,
     /// Maximum number of open connections. Beyond it, the one that has had no request for the longest time is closed;
-    /// if there is none, further connections wait.
+    /// if there is none, further connections wait until one has only read its response for a minute.
     pub max_connections: usize,
-    /// Maximum number of TLS handshakes under way. Beyond it, the oldest is closed. Each worker has an equal share, at
-    /// least 1. 0: there is no TLS.
-    pub max_handshakes: usize,
     /// Maximum number of bytes that response bodies hold while they are sent. Beyond it, the connection that has been
     /// sending for the longest time is closed.
     pub max_unsent_bytes: usize,
@@ -27,7 +24,7 @@ pub struct Limits {
     pub max_body_bytes: usize,
     /// Timeout of a TLS handshake.
     pub handshake_timeout: Duration,
-    /// Timeout for the head of a connection's first request.
+    /// Timeout for a head.
     pub head_timeout: Duration,
     /// Timeout for the body of a request.
     pub body_timeout: Duration,
@@ -60,7 +57,6 @@ impl Default for Limits {
         Self {
             workers: 1,
             max_connections: 10_000,
-            max_handshakes: 1000,
             max_unsent_bytes: 64 * 1024 * 1024,
             max_in_flight: 2000,
             max_in_flight_per_key: 1000,
@@ -85,7 +81,6 @@ impl Limits {
         Self {
             workers: 1,
             max_connections: MANAGEMENT_CONNECTIONS,
-            max_handshakes: 0,
             head_timeout: self.head_timeout.min(MANAGEMENT_TIMEOUT),
             body_timeout: self.body_timeout.min(MANAGEMENT_TIMEOUT),
             keep_alive: self.keep_alive.min(MANAGEMENT_TIMEOUT),
@@ -97,8 +92,8 @@ impl Limits {
 
     /// Returns the maximum number of sockets of the API listener's clients, those that wait included.
     pub fn sockets(&self) -> usize {
-        // actix accepts one connection more than its maximum.
-        self.running_workers() * (self.accepted_connections_per_worker() + 1)
+        // A worker holds one more, which waits for a slot.
+        self.running_workers() * (self.connections_per_worker() + self.queued_connections_per_worker() + 1)
     }
 
     /// Lowers `max_connections` so that [`sockets`](Self::sockets) is at most `max`. Returns whether that is possible:
@@ -106,14 +101,8 @@ impl Limits {
     pub fn reduce_sockets(&mut self, max: usize) -> bool {
         let workers = self.running_workers();
         let share = (max / workers).saturating_sub(1);
-        // The inverse of `accepted_connections_per_worker`.
-        let served = match self.max_handshakes_per_worker() {
-            0 => share.saturating_sub(MAX_WAITING).max(share / 2),
-            handshakes => {
-                let [less, more] = [MAX_WAITING.min(handshakes), MAX_WAITING.max(handshakes)];
-                share.saturating_sub(less + more).max(share.saturating_sub(less) / 2).max(share / 3)
-            }
-        };
+        // The inverse of `queued_connections_per_worker`.
+        let served = share.saturating_sub(MAX_WAITING).max(share / 2);
         self.max_connections = self.max_connections.min(served * workers);
         served > 0
     }
@@ -125,21 +114,15 @@ impl Limits {
 
     /// Returns the maximum number of connections that are served at the same time.
     pub(crate) fn served_connections(&self) -> usize {
-        self.max_connections / self.running_workers() * self.running_workers()
+        self.connections_per_worker() * self.running_workers()
     }
 
-    pub(crate) fn accepted_connections_per_worker(&self) -> usize {
-        let served = self.max_connections / self.running_workers();
-        served + served.min(MAX_WAITING) + self.handshakes_per_worker()
+    pub(crate) fn connections_per_worker(&self) -> usize {
+        self.max_connections / self.running_workers()
     }
 
-    /// Returns the maximum number of handshakes of a worker. It is at most the number of connections that are served.
-    pub(crate) fn handshakes_per_worker(&self) -> usize {
-        self.max_handshakes_per_worker().min(self.max_connections / self.running_workers())
-    }
-
-    fn max_handshakes_per_worker(&self) -> usize {
-        self.max_handshakes.div_ceil(self.running_workers())
+    pub(crate) fn queued_connections_per_worker(&self) -> usize {
+        self.connections_per_worker().min(MAX_WAITING)
     }
 
     pub(crate) fn max_in_flight_per_key_and_worker(&self) -> usize {
@@ -147,46 +130,44 @@ impl Limits {
     }
 }
 
+#[cfg(any(test, fuzzing))]
+impl Limits {
+    /// Limits of one connection and no idle time.
+    pub(crate) const MINIMAL: Self = Self {
+        workers: 1,
+        max_connections: 1,
+        max_unsent_bytes: 1024,
+        max_in_flight: 1,
+        max_in_flight_per_key: 1,
+        rate_limit: None,
+        max_auth_failures_per_minute: None,
+        max_body_bytes: 1024,
+        handshake_timeout: Duration::ZERO,
+        head_timeout: Duration::ZERO,
+        body_timeout: Duration::ZERO,
+        keep_alive: Duration::ZERO,
+        answer_timeout: Duration::ZERO,
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl Limits {
-        /// Limits of one connection and no idle time.
-        pub(crate) const MINIMAL: Self = Self {
-            workers: 1,
-            max_connections: 1,
-            max_handshakes: 0,
-            max_unsent_bytes: 1024,
-            max_in_flight: 1,
-            max_in_flight_per_key: 1,
-            rate_limit: None,
-            max_auth_failures_per_minute: None,
-            max_body_bytes: 1024,
-            handshake_timeout: Duration::ZERO,
-            head_timeout: Duration::ZERO,
-            body_timeout: Duration::ZERO,
-            keep_alive: Duration::ZERO,
-            answer_timeout: Duration::ZERO,
-        };
-    }
 
     #[test]
     fn reduced_limits_need_at_most_the_given_number_of_sockets() {
         let connections = [1, 2, 10, 64, 65, 1000, 10_000];
         let workers = [1, 2, 3, 64].into_iter().flat_map(|workers| connections.map(|count| (workers, count)));
         for (workers, max_connections) in workers {
-            for (max_handshakes, least) in [(0, 3), (1, 4), (100, 4), (1000, 4)] {
-                let before = Limits { workers, max_connections, max_handshakes, ..Limits::MINIMAL };
-                for sockets in (0..2000).step_by(7) {
-                    let mut limits = before.clone();
-                    let is_possible = limits.reduce_sockets(sockets);
+            let before = Limits { workers, max_connections, ..Limits::MINIMAL };
+            for sockets in (0..2000).step_by(7) {
+                let mut limits = before.clone();
+                let is_possible = limits.reduce_sockets(sockets);
 
-                    assert_eq!(is_possible, sockets >= least * before.running_workers(), "{before:?} {sockets}");
-                    if is_possible {
-                        assert!(limits.sockets() <= sockets, "{before:?} {sockets}: {limits:?}");
-                        assert!(limits.max_connections <= before.max_connections && limits.served_connections() > 0);
-                    }
+                assert_eq!(is_possible, sockets >= 3 * before.running_workers(), "{before:?} {sockets}");
+                if is_possible {
+                    assert!(limits.sockets() <= sockets, "{before:?} {sockets}: {limits:?}");
+                    assert!(limits.max_connections <= before.max_connections && limits.served_connections() > 0);
                 }
             }
         }
@@ -202,7 +183,6 @@ mod tests {
             let api = Limits {
                 workers: 2,
                 max_connections: 1000,
-                max_handshakes: 100,
                 head_timeout: timeout,
                 body_timeout: timeout,
                 keep_alive: timeout,
@@ -210,10 +190,7 @@ mod tests {
                 ..Limits::MINIMAL
             };
             let limits = api.management();
-            assert_eq!(
-                [limits.running_workers(), limits.served_connections(), limits.handshakes_per_worker()],
-                [1, 100, 0]
-            );
+            assert_eq!([limits.running_workers(), limits.served_connections()], [1, 100]);
             assert_eq!(Limits::MANAGEMENT_SOCKETS, limits.sockets());
             let timeouts = [limits.head_timeout, limits.body_timeout, limits.keep_alive, limits.answer_timeout];
             assert_eq!(timeouts.map(|timeout| timeout.as_millis()), expected);
@@ -222,19 +199,18 @@ mod tests {
 
     #[test]
     fn each_worker_has_an_equal_share() {
-        for (workers, max_connections, max_handshakes, max_in_flight_per_key, expected) in [
-            (1, 1, 0, 1, [1, 1, 2, 0, 1]),
-            (4, 3, 2, 2, [3, 3, 3, 1, 1]),
-            (4, 10, 9, 7, [4, 8, 6, 2, 1]),
-            (4, 1000, 9, 9, [4, 1000, 317, 3, 2]),
-            (3, 1000, 6000, 100, [3, 999, 730, 333, 33]),
+        for (workers, max_connections, max_in_flight_per_key, expected) in [
+            (1, 1, 1, [1, 1, 1, 1]),
+            (4, 3, 2, [3, 3, 1, 1]),
+            (4, 10, 7, [4, 8, 2, 1]),
+            (4, 1000, 9, [4, 1000, 64, 2]),
+            (3, 1000, 100, [3, 999, 64, 33]),
         ] {
-            let limits = Limits { workers, max_connections, max_handshakes, max_in_flight_per_key, ..Limits::MINIMAL };
+            let limits = Limits { workers, max_connections, max_in_flight_per_key, ..Limits::MINIMAL };
             let shares = [
                 limits.running_workers(),
                 limits.served_connections(),
-                limits.accepted_connections_per_worker(),
-                limits.handshakes_per_worker(),
+                limits.queued_connections_per_worker(),
                 limits.max_in_flight_per_key_and_worker(),
             ];
             assert_eq!(shares, expected, "{limits:?}");
@@ -243,10 +219,8 @@ mod tests {
 
     #[test]
     fn limits_with_enough_sockets_serve_as_many_connections_as_before() {
-        for (workers, max_connections, max_handshakes) in
-            [(1, 1, 0), (2, 3, 0), (2, 128, 0), (3, 10_000, 0), (1, 1, 1), (2, 3, 9), (2, 128, 50), (3, 10_000, 1000)]
-        {
-            let mut limits = Limits { workers, max_connections, max_handshakes, ..Limits::MINIMAL };
+        for (workers, max_connections) in [(1, 1), (2, 3), (2, 128), (3, 10_000)] {
+            let mut limits = Limits { workers, max_connections, ..Limits::MINIMAL };
             let (sockets, served) = (limits.sockets(), limits.served_connections());
             assert!(limits.reduce_sockets(sockets));
             assert_eq!((limits.sockets(), limits.served_connections()), (sockets, served));

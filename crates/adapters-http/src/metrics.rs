@@ -119,8 +119,7 @@ impl HttpMetrics {
             handshakes: counters(
                 registry,
                 "tls_handshakes",
-                "TLS handshakes: complete, failed, timeout, evicted because of http.tls.max_handshakes, or stopped by \
-                 a shutdown",
+                "TLS handshakes: complete, failed, timeout, or stopped by a shutdown",
                 "result",
                 HandshakeResult::ALL.map(HandshakeResult::as_str),
             ),

@@ -29,7 +29,7 @@ use crate::{
     routes::{self, UseCases},
     traces::TraceSettings,
     transport::{listener::HttpListener, tls::identity::CurrentTlsIdentity},
-    workers::start_workers,
+    workers::{WorkerSettings, start_workers},
 };
 
 /// How the API is served.
@@ -74,8 +74,9 @@ where
     registry.register_collector(Box::new(collector));
     let rates = Arc::new(RateLimits::new(&limits));
     tokio::spawn(rate_limits::evict_periodically(Arc::downgrade(&rates)));
-    let app_data = (in_flight.clone(), limits.clone(), proxies, rates);
-    let server = start_workers(listener, &limits, tls, Level::INFO, logged, metrics, move |log| {
+    let settings = WorkerSettings { limits: limits.clone(), tls, log_level: Level::INFO, logged, metrics };
+    let app_data = (in_flight.clone(), limits, proxies, rates);
+    let server = start_workers(listener, &settings, move |log| {
         let (in_flight, limits, proxies, rates) = app_data.clone();
         let shares = KeyShares::new(limits.max_in_flight_per_key_and_worker());
         // The middleware that is added last runs first.
@@ -105,12 +106,16 @@ pub fn serve_management(
     readiness: &CheckReadiness,
     registry: Arc<Registry>,
 ) -> io::Result<HttpServer> {
-    let limits = limits.management();
     let (readiness, registry) = (readiness.clone(), Data::from(registry));
-    // In no registry: the metrics describe the API listener.
-    let metrics = Arc::default();
-    let logged = RequestLogFilter::new(LoggedRequests::All);
-    start_workers(listener, &limits, None, Level::DEBUG, logged, metrics, move |log| {
+    let settings = WorkerSettings {
+        limits: limits.management(),
+        tls: None,
+        log_level: Level::DEBUG,
+        logged: RequestLogFilter::new(LoggedRequests::All),
+        // In no registry: the metrics describe the API listener.
+        metrics: Arc::default(),
+    };
+    start_workers(listener, &settings, move |log| {
         App::new()
             .app_data(Data::new(readiness.clone()))
             .app_data(registry.clone())

@@ -1,64 +1,59 @@
-//! The workers of a server: one runtime each, in which every connection passes the transport and reaches the routes.
+//! The workers of a server: a thread each, with one runtime in which every connection has a task.
 
 #[cfg(test)]
 mod tests;
 
 use std::{
     fmt::Debug,
+    future::poll_fn,
     io,
+    net::TcpStream,
     rc::Rc,
-    sync::{Arc, Mutex, atomic::AtomicBool},
-    time::Duration,
+    sync::{Arc, atomic::AtomicBool},
+    thread,
 };
 
-use actix_http::{HttpService, Request, Response, body::MessageBody, error::DispatchError};
-use actix_server::Server;
-use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, apply_fn_factory, fn_service, map_config};
-use actix_web::{
-    Error,
-    dev::AppConfig,
-    rt::{self, net::TcpStream},
+use actix_http::{Request, Response, ServiceConfig, body::MessageBody};
+use actix_service::{IntoServiceFactory, Service, ServiceFactory};
+use actix_web::{Error, dev::AppConfig};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    runtime::{Builder, LocalOptions},
+    sync::{mpsc, watch},
+    task::spawn_local,
 };
-use tokio::sync::{mpsc, watch};
+use tokio_util::either::Either;
 use tracing::Level;
 
 use crate::{
-    http_server::{HttpServer, WorkerEnd},
+    http_server::{HttpServer, HttpServerHandle, WorkerEnd},
     limits::Limits,
     metrics::HttpMetrics,
-    middleware::{
-        logged_requests::RequestLogFilter,
-        request_log::{PeerAddress, RequestLog},
-    },
+    middleware::{logged_requests::RequestLogFilter, request_log::RequestLog},
     transport::{
-        acceptor::Acceptor,
-        client_stream::ClientStream,
-        connections::{Connections, Stage},
-        counted_stream::{CountedStream, OpenConnection},
-        listener::HttpListener,
-        request_stream::RequestStream,
-        responding::respond,
-        sliced_body::WRITE_BUFFER_BYTES,
-        tls::{handshakes::Handshakes, identity::CurrentTlsIdentity},
-        write_timeout::WriteTimeoutStream,
+        client::Client,
+        connections::{Connections, Slot, Stage},
+        exchange,
+        listener::{HttpListener, Inbox, Load},
+        tls::{handshake, identity::CurrentTlsIdentity},
     },
-    worker_progress::{self, WorkerProgress},
 };
 
-/// More than any timeout that the caller of [`HttpServerHandle::stop`](crate::HttpServerHandle::stop) may set.
-const NEVER_FORCED: Duration = Duration::from_hours(24);
+/// What every worker of a server gets.
+#[derive(Clone)]
+pub(crate) struct WorkerSettings {
+    pub(crate) limits: Limits,
+    pub(crate) tls: Option<CurrentTlsIdentity>,
+    /// Level of the log lines about requests.
+    pub(crate) log_level: Level,
+    pub(crate) logged: RequestLogFilter,
+    pub(crate) metrics: Arc<HttpMetrics>,
+}
 
-/// Resolution of the clock of actix. It is added to timeouts, which would otherwise elapse too early.
-const CLOCK_RESOLUTION: Duration = Duration::from_millis(500);
-
-/// Starts the workers that serve `app` on a listener.
+/// Starts the workers that serve `app` on a listener, and waits until they can.
 pub(crate) fn start_workers<I, S, B>(
     listener: HttpListener,
-    limits: &Limits,
-    tls: Option<CurrentTlsIdentity>,
-    log_level: Level,
-    logged: RequestLogFilter,
-    metrics: Arc<HttpMetrics>,
+    settings: &WorkerSettings,
     app: impl Fn(Rc<RequestLog>) -> I + Clone + Send + 'static,
 ) -> io::Result<HttpServer>
 where
@@ -67,83 +62,83 @@ where
     S::InitError: Debug,
     B: MessageBody + 'static,
 {
-    let workers = limits.running_workers();
-    let Limits { head_timeout, body_timeout, keep_alive, answer_timeout, .. } = *limits;
-    let limits = limits.clone();
     listener.prepare()?;
-    let (stage, stage_receiver) = watch::channel(Stage::Serving);
-    let (progress, progress_requests) = WorkerProgress::new(workers);
-    let (worker_end, ended) = mpsc::unbounded_channel();
+    let (stage, stages) = watch::channel(Stage::Serving);
     let is_draining = Arc::new(AtomicBool::new(false));
-    let draining = Arc::clone(&is_draining);
-    let server = Server::build()
-        .workers(workers)
-        .max_concurrent_connections(limits.accepted_connections_per_worker())
-        .shutdown_timeout(NEVER_FORCED.as_secs())
-        .disable_signals();
-    let all_metrics = Arc::clone(&metrics);
-    let serve_streams = move || {
-        metrics.add_worker();
-        let metrics = Arc::clone(&metrics);
-        let log = Rc::new(RequestLog { level: log_level, logged: logged.clone(), metrics: Arc::clone(&metrics) });
-        let connections = Connections::new(&limits, workers, Rc::clone(&log), Arc::clone(&draining));
-        let handshakes = tls
-            .clone()
-            .map(|identity| Rc::new(Handshakes::new(identity, &limits, stage_receiver.clone(), Arc::clone(&metrics))));
-        let (following, worker_end) = (Rc::clone(&connections).follow(stage_receiver.clone()), worker_end.clone());
-        rt::spawn(async {
-            // The runtime of the worker drops its tasks.
-            let _end = WorkerEnd(worker_end);
-            following.await;
+    let (end, ended) = mpsc::unbounded_channel();
+    let mut inboxes = Vec::new();
+    for index in 0..settings.limits.running_workers() {
+        let (sender, receiver) = mpsc::channel(settings.limits.queued_connections_per_worker());
+        let (started, start) = std::sync::mpsc::channel();
+        let (settings, app, end) = (settings.clone(), app.clone(), WorkerEnd(end.clone()));
+        let (stages, is_draining) = (stages.clone(), Arc::clone(&is_draining));
+        let load = Arc::<Load>::default();
+        inboxes.push(Inbox { sender, load: Arc::clone(&load) });
+        thread::Builder::new().name(format!("http-{index}")).spawn(move || {
+            let _end = end;
+            let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
+            runtime.block_on(async {
+                settings.metrics.add_worker();
+                let metrics = settings.metrics;
+                let log = Rc::new(RequestLog { level: settings.log_level, logged: settings.logged, metrics });
+                let factory = app(Rc::clone(&log)).into_factory();
+                let service = factory.new_service(AppConfig::default()).await.expect("no service fails to start");
+                let connections = Connections::new(&settings.limits, log, load, is_draining);
+                // Fails if the start was given up.
+                let _ = started.send(());
+                serve(receiver, connections, stages, Rc::new(service), settings.tls).await;
+            });
+            io::Result::Ok(())
+        })?;
+        start.recv().map_err(|_| io::Error::other("a worker thread has ended"))?;
+    }
+    tokio::spawn(listener.accept(inboxes, settings.limits.connections_per_worker(), stages));
+    Ok(HttpServer { ended, handle: HttpServerHandle { is_draining, stage } })
+}
+
+/// Serves connections until the acceptor ends and every connection is closed.
+async fn serve<S, B>(
+    mut sockets: mpsc::Receiver<TcpStream>,
+    connections: Rc<Connections>,
+    stages: watch::Receiver<Stage>,
+    service: Rc<S>,
+    tls: Option<CurrentTlsIdentity>,
+) where
+    S: Service<Request, Response: Into<Response<B>>, Error = Error> + 'static,
+    B: MessageBody + 'static,
+{
+    let _ = poll_fn(|context| service.poll_ready(context)).await;
+    let config = ServiceConfig::default();
+    spawn_local(Rc::clone(&connections).watch(stages));
+    while let Some(socket) = sockets.recv().await {
+        let peer = socket.peer_addr().ok();
+        let slot = connections.admit(peer).await;
+        let (service, tls, config) = (Rc::clone(&service), tls.clone(), config.clone());
+        spawn_local(async move {
+            let stream = open(socket, tls, &slot).await?;
+            // A connection that ends early has no response to wait for.
+            let _ = exchange::serve(Client::new(stream, slot, config), &*service).await;
+            io::Result::Ok(())
         });
-        rt::spawn(worker_progress::confirm_each(progress_requests.clone()));
-        let admission = Rc::clone(&connections);
-        let http = HttpService::build()
-            .client_request_timeout(head_timeout + CLOCK_RESOLUTION)
-            // The stream closes the connection itself.
-            .client_disconnect_timeout(Duration::ZERO)
-            .keep_alive(keep_alive + CLOCK_RESOLUTION)
-            .h1_write_buffer_size(WRITE_BUFFER_BYTES)
-            .on_connect_ext(|stream: &RequestStream<CountedStream<ClientStream>>, extensions| {
-                if let Some(peer) = stream.connection().peer {
-                    extensions.insert(PeerAddress::new(peer));
-                }
-                extensions.insert(Rc::clone(stream.connection()));
-            })
-            .h1(apply_fn_factory(map_config(app(log), |()| AppConfig::default()), move |request, service| {
-                respond(request, service, &connections)
-            }));
-        fn_service(move |stream: TcpStream| {
-            let (connections, handshakes) = (Rc::clone(&admission), handshakes.clone());
-            let open = OpenConnection::new(Arc::clone(&metrics));
-            async move {
-                let peer = stream.peer_addr().ok();
-                stream.set_nodelay(true)?;
-                let stream = match handshakes {
-                    // In a box, because connections without TLS have this future, too.
-                    Some(handshakes) => Box::pin(handshakes.accept(stream, peer)).await?,
-                    None => ClientStream::Tcp(stream),
-                };
-                let stream = CountedStream::new(stream, open);
-                let slot = connections.admit(peer).await;
-                let stream = WriteTimeoutStream::new(stream, answer_timeout);
-                Ok::<_, DispatchError>((RequestStream::new(stream, slot, body_timeout), peer))
-            }
-        })
-        .and_then(http)
-    };
-    let socket = listener.try_clone_socket()?;
-    let acceptor = Acceptor::new(&socket);
-    let server = server.listen("http", socket, serve_streams)?;
-    let listener = Arc::new(Mutex::new(Some(listener)));
-    Ok(HttpServer {
-        ended,
-        server: server.run(),
-        listener,
-        acceptor,
-        is_draining,
-        stage,
-        progress,
-        metrics: all_metrics,
-    })
+    }
+    connections.closed().await;
+}
+
+/// Prepares the stream of a connection. One type, so that the transport is compiled once.
+async fn open(
+    socket: TcpStream,
+    tls: Option<CurrentTlsIdentity>,
+    slot: &Slot,
+) -> io::Result<impl AsyncRead + AsyncWrite + Unpin + use<>> {
+    socket.set_nodelay(true)?;
+    let peer = socket.peer_addr().ok();
+    let stream = tokio::net::TcpStream::from_std(socket)?;
+    match tls {
+        // In a box, because connections without TLS have this future, too.
+        Some(identity) => {
+            let stream = Box::pin(handshake::accept(&identity, stream, peer, slot)).await?;
+            Ok(Either::Right(Box::new(stream)))
+        }
+        None => Ok(Either::Left(stream)),
+    }
 }

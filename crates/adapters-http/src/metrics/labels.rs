@@ -71,8 +71,6 @@ label! {
         Failed = "failed",
         /// `http.tls.handshake_timeout`
         Timeout = "timeout",
-        /// Closed because of `http.tls.max_handshakes`.
-        Evicted = "evicted",
         /// Closed because the server stops.
         Stopped = "stopped",
     }

@@ -5,7 +5,6 @@
 //! its cause, which the client never sees.
 
 use std::{
-    borrow::Cow,
     error::Error as StdError,
     iter::successors,
     net::IpAddr,
@@ -35,6 +34,7 @@ use crate::{
     metrics::{HttpMetrics, RequestLabels},
     pets::{DEPRECATION, IDEMPOTENCY_REPLAYED},
     traces::{Trace, TraceSettings},
+    transport::connection::Connection,
 };
 
 const MAX_TEXT_BYTES: usize = 256;
@@ -51,18 +51,6 @@ macro_rules! at_level {
             _ => tracing::event!(Level::INFO, $($fields)+),
         }
     };
-}
-
-/// Address of the peer of a connection, as text for all log lines of the connection.
-pub(crate) struct PeerAddress {
-    address: IpAddr,
-    text: String,
-}
-
-impl PeerAddress {
-    pub(crate) fn new(address: IpAddr) -> Self {
-        Self { address, text: address.to_string() }
-    }
 }
 
 /// Records the requests of one worker.
@@ -136,7 +124,7 @@ fn set_headers(headers: &mut HeaderMap, id: HeaderValue) {
 
 /// Returns the address of the client: of the peer, unless a trusted proxy reports another one.
 pub(crate) fn client_address(request: &ServiceRequest) -> Option<IpAddr> {
-    let peer = request.conn_data::<PeerAddress>()?.address;
+    let peer = request.extensions().get::<Rc<Connection>>()?.peer?;
     // The management listener has no proxies.
     let Some(proxies) = request.app_data::<TrustedProxies>() else { return Some(peer) };
     Some(proxies.client_address(peer, request.headers()))
@@ -153,11 +141,6 @@ fn write_line<B: MessageBody>(
     let request = response.request();
     let extensions = request.extensions();
     let key = extensions.get::<Arc<ApiKey>>();
-    let peer = request.conn_data::<PeerAddress>();
-    let client = client.map(|client| match peer {
-        Some(peer) if peer.address == client => Cow::Borrowed(peer.text.as_str()),
-        _ => Cow::Owned(client.to_string()),
-    });
     let bytes = match response.response().body().size() {
         BodySize::Sized(bytes) => bytes,
         BodySize::None | BodySize::Stream => 0,
@@ -172,7 +155,7 @@ fn write_line<B: MessageBody>(
             bytes,
             microseconds = microseconds(duration),
             deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
-            client = client.as_deref(),
+            client = client.map(display),
             user_agent = user_agent(request.headers()),
             api_key = key.map(|key| key.id.as_str()),
             api_key_label = key.map(|key| key.label.as_str()),

@@ -1,4 +1,7 @@
-//! The connections of one worker, and which of them are closed to make room for others.
+//! The connections of one worker: their number, their timeouts, and which of them end to make room for others.
+
+#[cfg(test)]
+mod tests;
 
 use std::{
     cell::{Cell, RefCell},
@@ -7,17 +10,17 @@ use std::{
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use tokio::{
-    sync::watch,
-    time::{Instant, sleep},
+    sync::{Notify, watch},
+    time::{Instant, sleep, timeout},
 };
 
-use super::{connection::Connection, response_progress::WorkerState};
+use super::connection::{Connection, End, State};
 use crate::{limits::Limits, metrics::ConnectionLimit, middleware::request_log::RequestLog};
 
 /// Stage of the server.
@@ -32,8 +35,18 @@ pub(crate) enum Stage {
     Aborting,
 }
 
-/// Interval in which idle connections are closed while the server stops.
+/// Interval in which the timeouts are checked. A timer for each connection would cost memory, and time with each
+/// request.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// The same while the server stops.
 const STOP_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Time for which input is dropped after the final response.
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time after which a client that only reads its response makes room for others.
+const READING_TIME: Duration = Duration::from_mins(1);
 
 /// The largest list takes a tenth of it.
 const MIN_HELD_BYTES: usize = 1024 * 1024;
@@ -41,174 +54,184 @@ const MIN_HELD_BYTES: usize = 1024 * 1024;
 /// The connections of one worker.
 pub(crate) struct Connections {
     pub(super) log: Rc<RequestLog>,
+    pub(super) limits: Limits,
     max_open: usize,
     max_held_bytes: usize,
-    max_body_bytes: usize,
     open: RefCell<BTreeMap<u64, Rc<Connection>>>,
     next_id: Cell<u64>,
-    is_draining: Arc<AtomicBool>,
-    state: Rc<WorkerState>,
+    /// Sum of the bytes that responses hold.
+    held_bytes: Cell<usize>,
+    load: Arc<AtomicUsize>,
+    /// Whether every response says `Connection: close`.
+    pub(super) is_draining: Arc<AtomicBool>,
+    /// A connection has ended or can make room.
+    room: Notify,
 }
 
 /// An open connection among those of its worker, until it is dropped.
 pub(crate) struct Slot {
     id: u64,
-    connections: Rc<Connections>,
+    pub(super) connections: Rc<Connections>,
     pub(super) connection: Rc<Connection>,
 }
 
 impl Connections {
     /// Creates the connections of one of the workers that share these limits.
-    pub(crate) fn new(limits: &Limits, workers: usize, log: Rc<RequestLog>, is_draining: Arc<AtomicBool>) -> Rc<Self> {
+    pub(crate) fn new(
+        limits: &Limits,
+        log: Rc<RequestLog>,
+        load: Arc<AtomicUsize>,
+        is_draining: Arc<AtomicBool>,
+    ) -> Rc<Self> {
+        let workers = limits.running_workers();
         Rc::new(Self {
             log,
-            max_open: limits.max_connections / workers,
+            limits: limits.clone(),
+            max_open: limits.connections_per_worker(),
             max_held_bytes: (limits.max_unsent_bytes / workers).max(MIN_HELD_BYTES),
-            max_body_bytes: limits.max_body_bytes,
             open: RefCell::default(),
             next_id: Cell::default(),
+            held_bytes: Cell::default(),
+            load,
             is_draining,
-            state: Rc::default(),
+            room: Notify::new(),
         })
     }
 
-    pub(super) fn is_draining(&self) -> bool {
-        self.is_draining.load(Ordering::Relaxed)
+    fn is_full(&self) -> bool {
+        self.open.borrow().len() >= self.max_open
     }
 
-    /// Waits for a slot. The oldest connection without work makes room: one that only drops input, otherwise one that
-    /// has no request. The oldest is closed, because a new client has not sent its request yet.
-    pub(crate) async fn admit(self: Rc<Self>, peer: Option<SocketAddr>) -> Slot {
-        loop {
-            let (ended, idle) = (self.state.ended.notified(), self.state.idle.notified());
-            if self.open.borrow().len() < self.max_open {
-                break;
-            }
-            let limit = ConnectionLimit::MaxConnections;
-            if self.close_oldest(limit, Connection::drops_input) || self.close_oldest(limit, Connection::has_no_request)
-            {
-                ended.await;
-            } else {
-                tokio::select! { () = ended => {} () = idle => {} }
-            }
+    /// Waits for a slot.
+    pub(crate) async fn admit(self: &Rc<Self>, peer: Option<SocketAddr>) -> Slot {
+        self.log.metrics.connections_accepted.inc();
+        self.log.metrics.connections_open.inc();
+        while self.is_full() {
+            self.make_room();
+            // A reader can be old enough later.
+            let _ = timeout(INTERVAL, self.room.notified()).await;
         }
         let id = self.next_id.get();
         self.next_id.set(id + 1);
-        let connection = Rc::new(Connection::new(peer, self.max_body_bytes as u64, Rc::clone(&self.state)));
+        let connection = Rc::new(Connection::new(peer));
         self.open.borrow_mut().insert(id, Rc::clone(&connection));
-        Slot { id, connections: self, connection }
+        Slot { id, connections: Rc::clone(self), connection }
     }
 
-    /// Closes the connection that has been sending for the longest time if the bodies of all responses hold too much.
-    pub(super) fn limit_held_bytes(&self) {
-        if self.state.held_bytes.get() > self.max_held_bytes {
-            self.close_oldest(ConnectionLimit::MaxUnsentBytes, |connection| connection.response.held_bytes() > 0);
+    /// Ends the oldest connection that only drops input; without one, the oldest without a complete request; without
+    /// one, the oldest whose client has only been reading its response for [`READING_TIME`].
+    fn make_room(&self) {
+        let rank = |connection: &Connection| match connection.state.get() {
+            State::Closing => Some(0),
+            State::Handshake | State::Idle | State::Head | State::Body => Some(1),
+            State::Response if connection.since.get().elapsed() >= READING_TIME => Some(2),
+            State::Request | State::Response => None,
+        };
+        let open = self.open.borrow();
+        let ranked =
+            open.values().filter_map(|connection| Some(((rank(connection)?, connection.since.get()), connection)));
+        if let Some((_, oldest)) = ranked.min_by_key(|(rank, _)| *rank) {
+            oldest.close(End::Limit(ConnectionLimit::MaxConnections));
         }
     }
 
-    /// Returns whether there is such a connection.
-    fn close_oldest(&self, limit: ConnectionLimit, applies: impl Fn(&Connection) -> bool) -> bool {
+    /// Counts the bytes that a response holds. If all responses hold too much, ends the connection that has been
+    /// sending for the longest time.
+    pub(super) fn hold(&self, connection: &Connection, bytes: usize) {
+        self.held_bytes.update(|sum| sum + bytes);
+        connection.held_bytes.set(bytes);
         let open = self.open.borrow();
-        let oldest = open.values().filter(|c| !c.is_closed() && applies(c)).min_by_key(|c| c.response.since());
-        oldest.inspect(|connection| connection.close(Some(limit))).is_some()
+        let holding =
+            open.values().filter(|connection| connection.end.get().is_none() && connection.held_bytes.get() > 0);
+        if self.held_bytes.get() > self.max_held_bytes
+            && let Some(oldest) = holding.min_by_key(|connection| connection.since.get())
+        {
+            oldest.close(End::Limit(ConnectionLimit::MaxUnsentBytes));
+        }
     }
 
-    fn close_all(&self, applies: impl Fn(&Connection) -> bool) {
-        self.open.borrow().values().filter(|c| !c.is_closed() && applies(c)).for_each(|c| c.close(None));
+    pub(super) fn release(&self, connection: &Connection) {
+        let bytes = connection.held_bytes.take();
+        self.held_bytes.update(|sum| sum - bytes);
     }
 
-    /// Follows the stages of the server until its end.
-    pub(crate) async fn follow(self: Rc<Self>, mut stage: watch::Receiver<Stage>) {
-        let mut stopping = None;
+    /// Ends connections at their timeouts, and at the stages of the server. Never resolves.
+    pub(crate) async fn watch(self: Rc<Self>, mut stages: watch::Receiver<Stage>) {
+        let mut stop_began = None;
         loop {
-            let current = *stage.borrow_and_update();
-            let changed = match current {
-                Stage::Serving => stage.changed().await,
-                Stage::Stopping { idle_grace } => {
-                    let start = *stopping.get_or_insert_with(Instant::now);
-                    self.close_all(|c| {
-                        // The rest of a head gets the whole time from the start of the stop.
-                        let since = if c.is_idle() { c.response.since() } else { start.max(c.response.since()) };
-                        c.can_be_closed() && since.elapsed() >= idle_grace
-                    });
-                    tokio::select! {
-                        changed = stage.changed() => changed,
-                        () = sleep(STOP_INTERVAL) => Ok(()),
-                    }
-                }
-                Stage::Aborting => {
-                    self.close_all(|_| true);
-                    stage.changed().await
-                }
-            };
-            if changed.is_err() {
-                return;
+            let stage = *stages.borrow_and_update();
+            if stage != Stage::Serving {
+                stop_began.get_or_insert_with(Instant::now);
             }
+            let now = Instant::now();
+            for connection in self.open.borrow().values() {
+                if let Some(end) = self.due_end(connection, stage, stop_began.unwrap_or(now), now)
+                    && connection.end.get().is_none()
+                {
+                    connection.close(end);
+                }
+            }
+            let interval = if stage == Stage::Serving { INTERVAL } else { STOP_INTERVAL };
+            tokio::select! {
+                Ok(()) = stages.changed() => {}
+                () = sleep(interval) => {}
+            }
+        }
+    }
+
+    fn due_end(&self, connection: &Connection, stage: Stage, stop_began: Instant, now: Instant) -> Option<End> {
+        let since = connection.since.get();
+        let idle_since = match connection.state.get() {
+            State::Idle => Some(since),
+            // The rest of a head gets the whole time from the start of the stop.
+            State::Handshake | State::Head | State::Closing => Some(since.max(stop_began)),
+            State::Body | State::Request | State::Response => None,
+        };
+        let timeout = match connection.state.get() {
+            State::Handshake => self.limits.handshake_timeout,
+            State::Idle => self.limits.keep_alive,
+            State::Head => self.limits.head_timeout,
+            State::Body => self.limits.body_timeout,
+            State::Request | State::Response => self.limits.answer_timeout,
+            State::Closing => CLOSING_TIMEOUT,
+        };
+        match stage {
+            Stage::Aborting => Some(End::Stop),
+            Stage::Stopping { idle_grace } if idle_since.is_some_and(|since| now - since >= idle_grace) => {
+                Some(End::Stop)
+            }
+            _ => (now - connection.last_progress.get() >= timeout).then_some(End::Timeout),
+        }
+    }
+
+    /// Resolves when every connection is closed.
+    pub(crate) async fn closed(&self) {
+        while !self.open.borrow().is_empty() {
+            self.room.notified().await;
         }
     }
 }
 
 impl Slot {
-    pub(super) fn log(&self) -> &RequestLog {
-        &self.connections.log
+    /// Changes the state of the connection.
+    pub(super) fn enter(&self, state: State) {
+        self.connection.enter(state);
+        if matches!(state, State::Idle | State::Closing) && self.connections.is_full() {
+            self.connections.room.notify_one();
+        }
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         self.connections.open.borrow_mut().remove(&self.id);
-        if let Some(limit) = self.connection.limit() {
-            self.connections.log.metrics.refuse_connection(limit);
+        self.connections.release(&self.connection);
+        let metrics = &self.connections.log.metrics;
+        if let Some(End::Limit(limit)) = self.connection.end.get() {
+            metrics.refuse_connection(limit);
         }
-        self.connections.state.ended.notify_waiters();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::pin::pin;
-
-    use actix_http::Request;
-    use futures_util::FutureExt;
-    use tracing::Level;
-
-    use super::*;
-    use crate::{LoggedRequests, RequestLogFilter};
-
-    fn connections(max_connections: usize) -> Rc<Connections> {
-        let logged = RequestLogFilter::new(LoggedRequests::All);
-        let log = RequestLog { level: Level::INFO, logged, metrics: Arc::default() };
-        Connections::new(&Limits { max_connections, ..Limits::MINIMAL }, 1, Rc::new(log), Arc::default())
-    }
-
-    #[tokio::test]
-    async fn if_a_request_keeps_the_oldest_connection_open_the_next_makes_room() {
-        let connections = connections(2);
-        let oldest = Rc::clone(&connections).admit(None).await;
-        let next = Rc::clone(&connections).admit(None).await;
-        let mut admission = pin!(Rc::clone(&connections).admit(None));
-
-        assert!(admission.as_mut().now_or_never().is_none());
-        assert!(oldest.connection.is_closed() && !next.connection.is_closed());
-        oldest.connection.start_request(&Request::new());
-        oldest.connection.keep_open();
-        assert!(admission.as_mut().now_or_never().is_none());
-        assert!(!oldest.connection.is_closed() && next.connection.is_closed());
-
-        drop(next);
-        assert!(admission.now_or_never().is_some());
-    }
-
-    #[tokio::test]
-    async fn beyond_the_maximum_of_held_bytes_a_connection_that_holds_some_is_closed() {
-        let connections = connections(2);
-        let idle = Rc::clone(&connections).admit(None).await;
-        let sending = Rc::clone(&connections).admit(None).await;
-        for (bytes, is_closed) in [(1_048_576, false), (1_048_576, false), (1_048_577, true)] {
-            sending.connection.response.hold(bytes);
-            connections.limit_held_bytes();
-            assert_eq!((idle.connection.is_closed(), sending.connection.is_closed()), (false, is_closed), "{bytes}");
-            sending.connection.response.end_body();
-        }
+        metrics.connections_open.dec();
+        self.connections.load.fetch_sub(1, Ordering::Relaxed);
+        self.connections.room.notify_one();
     }
 }

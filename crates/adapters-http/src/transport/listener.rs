@@ -1,8 +1,26 @@
-//! The listening sockets, and how each of them ends without losing a connection that a client has opened.
+//! The listening socket, and the task that accepts its connections for the workers.
 
-use std::{io, net::TcpListener, time::Duration};
+use std::{
+    io,
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
+use futures_util::future::select_all;
 use socket2::SockRef;
+use tokio::{
+    sync::{
+        mpsc::{Permit, Sender},
+        watch,
+    },
+    time::sleep,
+};
+
+use super::connections::Stage;
 
 /// Maximum number of bytes in the socket of a connection that were not sent yet. Without it, the kernel buffers
 /// megabytes for a client that does not read. Accepted sockets inherit it. Only Linux has it: on other systems, the
@@ -10,13 +28,21 @@ use socket2::SockRef;
 #[cfg(target_os = "linux")]
 const MAX_NOT_SENT: u32 = 16 * 1024;
 
-/// Time from the end of the attempts to connect until the listener closes. Connections whose first segment arrived
-/// before are opened and accepted in it.
-pub(crate) const ACCEPT_TIME: Duration = Duration::from_millis(100);
-
 /// Length of the queue of connections that are not accepted yet. The system may have a lower maximum. If the queue is
 /// full, a client retries after a second.
 const BACKLOG: i32 = 4096;
+
+/// Pause after a connection could not be accepted, for example because the process has too many open files.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A worker, as the acceptor sees it.
+pub(crate) struct Inbox {
+    pub(crate) sender: Sender<TcpStream>,
+    pub(crate) load: Arc<Load>,
+}
+
+/// Number of connections of a worker, those in its inbox included.
+pub(crate) type Load = AtomicUsize;
 
 /// A listening socket for clients.
 #[derive(Debug)]
@@ -31,7 +57,7 @@ impl HttpListener {
         Self { socket, is_inherited: false }
     }
 
-    /// A socket that is left as it is at the end, because the process that started this one keeps it.
+    /// A socket that the process that started this one keeps: connections wait in it for the next process.
     ///
     /// # Errors
     /// If it does not listen.
@@ -53,40 +79,90 @@ impl HttpListener {
         let options = SockRef::from(&self.socket);
         #[cfg(target_os = "linux")]
         options.set_tcp_notsent_lowat(MAX_NOT_SENT)?;
+        self.socket.set_nonblocking(true)?;
         if self.is_inherited { Ok(()) } else { options.listen(BACKLOG) }
     }
 
-    pub(crate) fn try_clone_socket(&self) -> io::Result<TcpListener> {
-        self.socket.try_clone()
-    }
-
-    /// Lets no further connection arrive. A socket that is closed resets the connections that are not accepted yet:
-    /// after [`ACCEPT_TIME`] there are none, and no request is lost. The kernel ignores further attempts to connect:
-    /// clients retry for a second, and are then refused. An inherited socket stays open: connections go on arriving,
-    /// for the next process.
-    pub(crate) fn end(&self) -> io::Result<()> {
-        if self.is_inherited { Ok(()) } else { SockRef::from(&self.socket).attach_filter(&DROP_SYN) }
+    /// Gives each connection to the worker with the fewest, until the server stops. If every worker has its maximum,
+    /// connections wait in the socket. At the end, those that wait in a socket of this process are accepted: closing it
+    /// resets them.
+    ///
+    /// # Errors
+    /// If the socket cannot be polled.
+    pub(crate) async fn accept(
+        self,
+        workers: Vec<Inbox>,
+        max_open: usize,
+        mut stage: watch::Receiver<Stage>,
+    ) -> io::Result<()> {
+        let listener = tokio::net::TcpListener::from_std(self.socket)?;
+        loop {
+            let next = async {
+                let worker = next_worker(&workers, max_open).await?;
+                // The connection is registered with the runtime of its worker.
+                let accepted = async { listener.accept().await?.0.into_std() }.await;
+                Some((worker, accepted))
+            };
+            tokio::select! {
+                biased;
+                _ = stage.changed() => break,
+                next = next => match next {
+                    Some((worker, Ok(connection))) => worker.give(connection),
+                    Some((_, Err(error))) => {
+                        tracing::warn!(%error, "a connection cannot be accepted");
+                        sleep(PAUSE).await;
+                    }
+                    // The workers have ended.
+                    None => break,
+                },
+            }
+        }
+        tracing::debug!("no further connections are accepted");
+        let socket = listener.into_std()?;
+        while !self.is_inherited
+            && let Some(worker) = workers.iter().find_map(Inbox::try_reserve)
+            && let Ok((connection, _)) = socket.accept()
+        {
+            connection.set_nonblocking(true)?;
+            worker.give(connection);
+        }
+        Ok(())
     }
 }
 
-/// A filter of the kernel for segments of TCP: drops those with SYN and without ACK.
-const DROP_SYN: [socket2::SockFilter; 5] = {
-    use socket2::SockFilter;
-    const LOAD_BYTE: u16 = 0x30;
-    const AND: u16 = 0x54;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const RETURN: u16 = 0x06;
-    const FLAGS: u32 = 13;
-    const SYN: u32 = 0x02;
-    const SYN_AND_ACK: u32 = 0x12;
-    [
-        SockFilter::new(LOAD_BYTE, 0, 0, FLAGS),
-        SockFilter::new(AND, 0, 0, SYN_AND_ACK),
-        SockFilter::new(JUMP_IF_EQUAL, 0, 1, SYN),
-        SockFilter::new(RETURN, 0, 0, 0),
-        SockFilter::new(RETURN, 0, 0, u32::MAX),
-    ]
-};
+/// A place in the inbox of a worker.
+struct Place<'a>(Permit<'a, TcpStream>, &'a Load);
+
+impl Place<'_> {
+    fn give(self, connection: TcpStream) {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.send(connection);
+    }
+}
+
+impl Inbox {
+    fn try_reserve(&self) -> Option<Place<'_>> {
+        Some(Place(self.sender.try_reserve().ok()?, &self.load))
+    }
+
+    async fn reserve(&self) -> Option<Place<'_>> {
+        Some(Place(self.sender.reserve().await.ok()?, &self.load))
+    }
+}
+
+/// Waits for a place. `None`: a worker has ended.
+async fn next_worker(workers: &[Inbox], max_open: usize) -> Option<Place<'_>> {
+    let load = |worker: &&Inbox| worker.load.load(Ordering::Relaxed);
+    let least = workers.iter().min_by_key(load)?;
+    // A worker that has slots empties its inbox.
+    if load(&least) < max_open {
+        return least.reserve().await;
+    }
+    match least.try_reserve() {
+        Some(place) => Some(place),
+        None => select_all(workers.iter().map(|worker| Box::pin(worker.reserve()))).await.0,
+    }
+}
 
 #[cfg(test)]
 mod tests {

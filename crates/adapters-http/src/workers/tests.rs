@@ -2,6 +2,7 @@ use std::{
     future::{Ready, ready},
     net::TcpListener,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use actix_service::{Service, fn_factory_with_config};
@@ -31,11 +32,15 @@ impl Service<Request> for Panicking {
 #[tokio::test]
 async fn a_worker_thread_that_panics_is_an_error_of_its_server() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let logged = RequestLogFilter::new(LoggedRequests::All);
+    let settings = WorkerSettings {
+        limits: Limits::MINIMAL,
+        tls: None,
+        log_level: Level::DEBUG,
+        logged: RequestLogFilter::new(LoggedRequests::All),
+        metrics: Arc::default(),
+    };
     let app = |_| fn_factory_with_config(|_: AppConfig| ready(Ok::<_, ()>(Panicking)));
-    let server =
-        start_workers(HttpListener::new(listener), &Limits::MINIMAL, None, Level::DEBUG, logged, Arc::default(), app)
-            .expect("a server");
+    let server = start_workers(HttpListener::new(listener), &settings, app).expect("a server");
 
     let end = timeout(Duration::from_secs(20), server.run()).await.expect("the end of the server");
     assert_eq!(end.expect_err("a panic").to_string(), "a worker thread has ended");

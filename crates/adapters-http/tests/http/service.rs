@@ -64,7 +64,6 @@ impl Service {
         let mut limits = Limits {
             workers: 1,
             max_connections: 100,
-            max_handshakes: 0,
             max_unsent_bytes: 1024 * 1024,
             max_in_flight: 100,
             max_in_flight_per_key: 100,

@@ -87,7 +87,6 @@ impl HttpConfig {
         let limits = Limits {
             workers,
             max_connections,
-            max_handshakes: if tls.is_some() { defaults.max_handshakes } else { 0 },
             max_in_flight,
             max_in_flight_per_key: (max_in_flight / 2).max(1),
             rate_limit: per_second.map(|per_second| RateLimit { per_second, burst: burst.unwrap_or(per_second) }),

@@ -63,7 +63,7 @@ impl LogConfig {
         keys! { values,
             /// Log level (`error`, `warn`, `info`, `debug`, `trace`, `off`) and, after commas, levels of modules.
             /// `actix_http` reports protocol errors of clients. SIGHUP reloads it.
-            filter = value("log.filter", "info,actix_server=warn,actix_http=off", filter);
+            filter = value("log.filter", "info,actix_http=off", filter);
             /// Requests that have a line in the log: `all`, or `errors`, with a status of 400 or above. SIGHUP reloads
             /// it.
             requests = value("log.requests", "all", one_of(&LOGGED));

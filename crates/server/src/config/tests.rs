@@ -89,7 +89,7 @@ fn the_defaults_are_a_valid_configuration() {
 #[test]
 fn the_defaults_of_keys_are_those_of_the_adapters() {
     let config = config(&[&POSTGRES[..], &REDIS].concat());
-    let expected = Limits { workers: config.http.limits.workers, max_handshakes: 0, ..Limits::default() };
+    let expected = Limits { workers: config.http.limits.workers, ..Limits::default() };
     assert_eq!(format!("{:?}", config.http.limits), format!("{expected:?}"));
     let StorageConfig::Postgres(postgres) = config.storage else { panic!("{:?}", config.storage) };
     assert_eq!(format!("{:?}", postgres.settings), format!("{:?}", PostgresSettings::default()));

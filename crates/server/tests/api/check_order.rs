@@ -7,7 +7,7 @@ use std::time::Duration;
 use animal_store_test_servers::{Request, Response, wait_until};
 
 use crate::{
-    raw_requests::begin_post,
+    raw_requests::{begin_post, post_head},
     test_app::{PET, TestApp},
 };
 
@@ -151,7 +151,7 @@ fn the_media_type_comes_before_the_size_and_both_come_before_an_invalid_header_a
 fn the_size_comes_before_the_timeout_of_the_body_and_the_timeout_before_its_content() {
     let app = TestApp::start_limited(&[], |limits| limits.body_timeout = Duration::from_millis(200));
 
-    begin_post(&app, "Content-Length: 16385\r\n").response().assert_error(413, "payload_too_large");
+    app.send(post_head("Content-Length: 16385\r\n")).response().assert_error(413, "payload_too_large");
     let mut late = begin_post(&app, "Content-Length: 30\r\n");
     late.send("{");
     late.response().assert_error(408, "request_timeout");

@@ -87,17 +87,20 @@ fn a_bounded_part_of_a_refused_upload_is_read() {
 }
 
 #[test]
-fn a_small_refused_body_does_not_end_the_connection() {
+fn a_refusal_waits_for_a_small_body_and_does_not_end_the_connection() {
     let app = TestApp::start();
     for (refusal, is_chunked) in all().filter(|(refusal, _)| refusal.0 != 413) {
         let bytes = upload(refusal, is_chunked, 16 * 1024);
         for split in [bytes.len(), bytes.len() - 1, 400] {
             let (first, rest) = bytes.split_at(split);
             let mut connection = app.send(first);
+            if !rest.is_empty() {
+                assert!(connection.is_silent_for(Duration::from_millis(20)), "{refusal:?}, {is_chunked}, {split}");
+            }
+            connection.send(rest);
             let response = connection.response();
             response.assert_error(refusal.0, refusal.1);
             assert!(!response.closes(), "{refusal:?}, {is_chunked}, {split}: {response:?}");
-            connection.send(rest);
             connection.send(get("/v1/pets"));
             assert_eq!(connection.response().text(), "[]", "{refusal:?}, {is_chunked}, {split}");
         }
@@ -106,11 +109,15 @@ fn a_small_refused_body_does_not_end_the_connection() {
 }
 
 #[test]
-fn the_rest_of_a_small_refused_body_has_the_body_timeout() {
+fn the_refusal_of_a_slow_body_comes_after_the_body_timeout_and_ends_the_connection() {
     let app = TestApp::start_limited(&[], |limits| limits.body_timeout = Duration::from_millis(100));
     for is_chunked in [false, true] {
+        let start = Instant::now();
         let mut connection = app.send(&upload(NO_KEY, is_chunked, 1000)[..400]);
-        connection.response().assert_error(401, "missing_api_key");
+        let response = connection.response();
+        response.assert_error(401, "missing_api_key");
+        assert!(response.closes(), "{response:?}");
+        assert!(start.elapsed() >= Duration::from_millis(100), "{:?}", start.elapsed());
         connection.assert_closed();
     }
 }

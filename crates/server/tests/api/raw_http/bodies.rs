@@ -103,3 +103,14 @@ fn a_connection_can_be_used_after_an_upgrade_to_http_2() {
         connection.response().assert_status(201);
     }
 }
+
+#[test]
+fn what_follows_a_connect_is_not_a_request() {
+    let app = TestApp::start();
+    let mut connection = app.send(format!("CONNECT store.example:80 HTTP/1.1\r\n{}\r\n{}", fields(), smuggled()));
+    connection.finish_sending();
+
+    let responses = connection.responses_to_end();
+    assert!(responses.len() == 1 && responses[0].closes(), "{responses:?}");
+    assert_no_pet(&app);
+}

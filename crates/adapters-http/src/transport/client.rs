@@ -1,0 +1,263 @@
+//! The bytes of one connection: reads requests with the codec of actix, and writes responses.
+//!
+//! A request is decoded when the response to the one before it is sent. Memory is bounded by [`MAX_HEAD_BYTES`] for a
+//! head, `http.max_body_bytes` for a body, and [`MAX_READ_AHEAD`] for what comes after it.
+
+use std::{future::poll_fn, io, mem::MaybeUninit, pin::Pin, task::Poll};
+
+use actix_http::{
+    HttpMessage, Request, ServiceConfig,
+    error::{ParseError, PayloadError},
+    h1::{Codec, Message, MessageType},
+};
+use actix_web::{
+    http::StatusCode,
+    web::{Buf, Bytes, BytesMut},
+};
+use memchr::memchr_iter;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf},
+    time::Instant,
+};
+use tokio_util::codec::Decoder;
+
+use super::{
+    connection::{End, State},
+    connections::Slot,
+    heads::{self, MAX_HEAD_BYTES},
+};
+use crate::body::declared_length;
+
+const READ_BYTES: usize = 8 * 1024;
+
+/// When this many bytes of later requests are buffered, the rest stays in the socket.
+pub(super) const MAX_READ_AHEAD: usize = 8 * 1024;
+
+/// Maximum number of bytes that are dropped after the final response.
+const MAX_DROPPED_BYTES: usize = 1024 * 1024;
+
+/// What arrives where a head is expected.
+pub(super) enum Head {
+    Request(Request),
+    /// Anything that is not a request within the limits, with the status of the response.
+    Refused(StatusCode),
+    /// The end of the connection.
+    End,
+}
+
+/// How much of a body has arrived before the application gets the request.
+#[derive(Debug)]
+pub(super) enum BodyState {
+    Complete,
+    /// The client waits for a 100 before it sends the body (RFC 9110, section 10.1.1).
+    Expected {
+        declared: Option<usize>,
+    },
+    /// The body is too large, or too slow.
+    Unfinished,
+    Failed(PayloadError),
+}
+
+/// A connection with its codec.
+pub(crate) struct Client<T> {
+    pub(super) stream: T,
+    pub(super) slot: Slot,
+    pub(super) codec: Codec,
+    buffer: BytesMut,
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
+    pub(crate) fn new(stream: T, slot: Slot, config: ServiceConfig) -> Self {
+        slot.enter(State::Head);
+        Self { stream, slot, codec: Codec::new(config), buffer: BytesMut::new() }
+    }
+
+    /// Receives the next head. It is decoded when its first bytes have arrived and when it may be complete, so that a
+    /// client that sends byte by byte costs little.
+    pub(super) async fn receive_head(&mut self) -> Result<Head, End> {
+        let mut searched = 0;
+        loop {
+            self.skip_empty_lines();
+            let received = self.buffer.len();
+            if received > searched && (searched == 0 || may_end_head(&self.buffer, searched)) {
+                match self.codec.decode(&mut self.buffer) {
+                    Ok(Some(Message::Item(request))) => {
+                        let refusal = heads::refusal(&request, received - self.buffer.len());
+                        return Ok(refusal.map_or(Head::Request(request), Head::Refused));
+                    }
+                    Ok(_) => {}
+                    Err(ParseError::TooLarge) => {
+                        return Ok(Head::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+                    }
+                    Err(_) => return Ok(Head::Refused(StatusCode::BAD_REQUEST)),
+                }
+            }
+            if received > MAX_HEAD_BYTES {
+                return Ok(Head::Refused(heads::too_large(&self.buffer)));
+            }
+            searched = received;
+            if received > 0 && self.slot.connection.state.get() == State::Idle {
+                self.slot.enter(State::Head);
+            }
+            match (self.read().await, self.slot.connection.state.get()) {
+                (Ok(0), _) | (Err(End::Timeout | End::Stop), State::Idle) => return Ok(Head::End),
+                (Ok(_), _) => {}
+                (Err(End::Timeout), State::Head) => return Ok(Head::Refused(StatusCode::REQUEST_TIMEOUT)),
+                (Err(end), _) => return Err(end),
+            }
+        }
+    }
+
+    /// Empty lines before a request are not part of it (RFC 9112, section 2.2).
+    fn skip_empty_lines(&mut self) {
+        let lines = [&b"\n"[..], b"\r\n"];
+        while let Some(line) = lines.into_iter().find(|line| self.buffer.starts_with(line)) {
+            self.buffer.advance(line.len());
+        }
+    }
+
+    /// Receives the body, unless the application has to decide first. Returns what has arrived of it.
+    pub(super) async fn receive_body(&mut self, request: &Request) -> Result<(Bytes, BodyState), End> {
+        let declared = declared_length(request.headers());
+        match self.codec.message_type() {
+            MessageType::None => return Ok((Bytes::new(), BodyState::Complete)),
+            MessageType::Stream if declared.is_none_or(|length| length == 0) => {
+                return Ok((Bytes::new(), BodyState::Complete));
+            }
+            MessageType::Payload | MessageType::Stream => {}
+        }
+        let limits = &self.slot.connections.limits;
+        self.slot.connection.body_deadline.set(Instant::now() + limits.body_timeout);
+        // If the length cannot be represented, it is too large.
+        let declared = declared.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        if declared.is_some_and(|length| length > limits.max_body_bytes) {
+            return Ok((Bytes::new(), BodyState::Unfinished));
+        }
+        if request.head().expect() {
+            return Ok((Bytes::new(), BodyState::Expected { declared }));
+        }
+        self.collect_body(declared).await
+    }
+
+    /// Receives a body up to its end, or the first byte beyond the maximum.
+    pub(super) async fn collect_body(&mut self, declared: Option<usize>) -> Result<(Bytes, BodyState), End> {
+        // With `Upgrade: websocket` and CONNECT, the codec does not end the body after its declared length.
+        let length = declared.filter(|_| self.codec.message_type() == MessageType::Stream);
+        let mut body = BytesMut::with_capacity(declared.unwrap_or_default());
+        let state = loop {
+            match self.codec.decode(&mut self.buffer) {
+                Ok(Some(Message::Chunk(Some(chunk)))) => body.extend_from_slice(&chunk),
+                Ok(Some(Message::Chunk(None))) => break BodyState::Complete,
+                Ok(Some(Message::Item(_))) => unreachable!("the body has not ended"),
+                Err(_) => break BodyState::Failed(PayloadError::EncodingCorrupted),
+                Ok(None) => {
+                    if matches!(self.slot.connection.state.get(), State::Idle | State::Head) {
+                        self.slot.enter(State::Body);
+                    }
+                    match self.read().await {
+                        Ok(0) => break BodyState::Failed(PayloadError::Incomplete(None)),
+                        Ok(_) => {}
+                        Err(End::Timeout) => break BodyState::Unfinished,
+                        Err(end) => return Err(end),
+                    }
+                }
+            }
+            if let Some(length) = length.filter(|&length| body.len() >= length) {
+                body.truncate(length);
+                break BodyState::Complete;
+            }
+            if body.len() > self.slot.connections.limits.max_body_bytes {
+                break BodyState::Unfinished;
+            }
+        };
+        Ok((body.freeze(), state))
+    }
+
+    /// Reads ahead until the connection ends, so that a client that closes it is noticed.
+    pub(super) async fn read_ahead(&mut self) -> End {
+        while self.buffer.len() < MAX_READ_AHEAD {
+            match self.read().await {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(end) => return end,
+            }
+        }
+        self.slot.connection.ended().await
+    }
+
+    /// Reads more bytes, and returns their number; 0 at the end of the input. Bytes that have arrived come before an
+    /// end for another reason.
+    pub(super) async fn read(&mut self) -> Result<usize, End> {
+        let Self { stream, slot, buffer, .. } = self;
+        let reading = poll_fn(|context| {
+            let mut bytes = [MaybeUninit::uninit(); READ_BYTES];
+            let mut read = ReadBuf::uninit(&mut bytes);
+            match Pin::new(&mut *stream).poll_read(context, &mut read) {
+                // A client with TLS has closed without a closing message. The framing of HTTP shows a request that is
+                // cut.
+                Poll::Ready(Err(error)) if error.kind() != io::ErrorKind::UnexpectedEof => Poll::Ready(Err(error)),
+                Poll::Ready(_) => {
+                    buffer.extend_from_slice(read.filled());
+                    Poll::Ready(Ok(read.filled().len()))
+                }
+                Poll::Pending => Poll::Pending,
+            }
+        });
+        slot.connection.unless_ended(reading).await
+    }
+
+    pub(super) async fn write(&mut self, mut bytes: &[u8]) -> Result<(), End> {
+        while !bytes.is_empty() {
+            let count = self.slot.connection.unless_ended(self.stream.write(bytes)).await?;
+            if count == 0 {
+                return Err(End::Client);
+            }
+            bytes = &bytes[count..];
+            if !bytes.is_empty() {
+                self.slot.connection.last_progress.set(Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the sending side at once, and then drops unread input, so that closing does not reset the connection
+    /// before the client has read its response (RFC 9112, section 9.6).
+    pub(super) async fn close(mut self, is_unread: bool) -> Result<(), End> {
+        self.slot.enter(State::Closing);
+        self.slot.connection.unless_ended(self.stream.shutdown()).await?;
+        let mut dropped = self.buffer.len();
+        while (is_unread || dropped > 0) && dropped < MAX_DROPPED_BYTES {
+            self.buffer.clear();
+            match self.read().await? {
+                0 => break,
+                count => dropped += count,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an empty line ends among the bytes from this index on.
+fn may_end_head(bytes: &[u8], searched: usize) -> bool {
+    let start = searched.saturating_sub(2);
+    memchr_iter(b'\n', &bytes[start..]).any(|index| {
+        let rest = &bytes[start + index + 1..];
+        rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_may_end_at_each_empty_line_however_it_arrives() {
+        for head in [&b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"[..], b"GET / HTTP/1.1\nHost: a\n\n", b"GET / HTTP/1.1\r\n\n"]
+        {
+            for searched in 1..head.len() {
+                assert!(may_end_head(head, searched), "{searched}");
+                assert!(!may_end_head(&head[..head.len() - 1], searched.min(head.len() - 1)), "{searched}");
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+use futures_util::FutureExt;
+use tracing::Level;
+
+use super::*;
+use crate::{LoggedRequests, RequestLogFilter};
+
+fn connections(max_connections: usize) -> Rc<Connections> {
+    let logged = RequestLogFilter::new(LoggedRequests::All);
+    let log = RequestLog { level: Level::INFO, logged, metrics: Arc::default() };
+    Connections::new(&Limits { max_connections, ..Limits::MINIMAL }, Rc::new(log), Arc::default(), Arc::default())
+}
+
+#[tokio::test(start_paused = true)]
+async fn if_a_request_keeps_the_oldest_connection_open_the_next_makes_room() {
+    let connections = connections(2);
+    let oldest = connections.admit(None).await;
+    let next = connections.admit(None).await;
+    let mut admission = Box::pin(connections.admit(None));
+
+    assert!(admission.as_mut().now_or_never().is_none());
+    assert!(oldest.connection.end.get().is_some() && next.connection.end.get().is_none());
+    oldest.enter(State::Request);
+    assert!(timeout(INTERVAL, admission.as_mut()).await.is_err());
+    assert!(oldest.connection.end.get().is_none() && next.connection.end.get().is_some());
+
+    drop(next);
+    assert!(admission.now_or_never().is_some());
+}
+
+#[tokio::test]
+async fn a_connection_that_drops_input_makes_room_before_older_ones() {
+    let connections = connections(2);
+    let idle = connections.admit(None).await;
+    let closing = connections.admit(None).await;
+    closing.enter(State::Closing);
+    assert!(connections.admit(None).now_or_never().is_none());
+    assert!(idle.connection.end.get().is_none() && closing.connection.end.get().is_some());
+}
+
+#[tokio::test]
+async fn beyond_the_maximum_of_held_bytes_a_connection_that_holds_some_is_closed() {
+    let connections = connections(2);
+    let idle = connections.admit(None).await;
+    let sending = connections.admit(None).await;
+    for (bytes, is_closed) in [(1_048_576, false), (1_048_576, false), (1_048_577, true)] {
+        connections.hold(&sending.connection, bytes);
+        assert_eq!(
+            (idle.connection.end.get().is_some(), sending.connection.end.get().is_some()),
+            (false, is_closed),
+            "{bytes}"
+        );
+        connections.release(&sending.connection);
+    }
+}

@@ -1,0 +1,251 @@
+use std::{future::pending, sync::Arc, time::Duration};
+
+use actix_http::{ServiceConfig, body::BoxBody};
+use actix_service::fn_service;
+use actix_web::web::BytesMut as Body;
+use futures_util::StreamExt;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+    sync::watch,
+    task::{JoinHandle, spawn_local},
+    time::{Instant, timeout},
+};
+use tracing::Level;
+
+use super::*;
+use crate::{
+    LoggedRequests, RequestLogFilter,
+    limits::Limits,
+    middleware::request_log::RequestLog,
+    transport::connections::{Connections, Stage},
+};
+
+const HEAD: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A worker whose service responds with the method and the body of each request; to `/silent`, never; to `/large`, with
+/// a megabyte.
+struct Worker {
+    connections: Rc<Connections>,
+    stage: watch::Sender<Stage>,
+}
+
+impl Worker {
+    fn new(max_connections: usize) -> Self {
+        let limits = Limits {
+            max_connections,
+            handshake_timeout: TIMEOUT,
+            head_timeout: TIMEOUT,
+            body_timeout: TIMEOUT,
+            keep_alive: 3 * TIMEOUT,
+            answer_timeout: 60 * TIMEOUT,
+            ..Limits::MINIMAL
+        };
+        let logged = RequestLogFilter::new(LoggedRequests::All);
+        let log = Rc::new(RequestLog { level: Level::INFO, logged, metrics: Arc::default() });
+        let connections = Connections::new(&limits, log, Arc::default(), Arc::default());
+        let (stage, stages) = watch::channel(Stage::Serving);
+        spawn_local(Rc::clone(&connections).watch(stages));
+        Self { connections, stage }
+    }
+
+    /// Opens a connection whose buffers have this size, once there is a slot.
+    async fn connect(&self, buffer: usize) -> (DuplexStream, JoinHandle<Result<(), End>>) {
+        let (client, server) = duplex(buffer);
+        let slot = self.connections.admit(None).await;
+        let client_of_server = Client::new(server, slot, ServiceConfig::default());
+        let serving = spawn_local(async { serve(client_of_server, &fn_service(respond)).await });
+        (client, serving)
+    }
+}
+
+async fn respond(mut request: Request) -> Result<Response<BoxBody>, Error> {
+    let mut body = Body::from(request.method().as_str());
+    match request.path() {
+        "/silent" => pending().await,
+        "/large" => return Ok(Response::ok().set_body(BoxBody::new(vec![b'x'; 1 << 20]))),
+        "/unread" => {}
+        _ => {
+            let mut payload = request.take_payload();
+            while let Some(Ok(chunk)) = payload.next().await {
+                body.extend_from_slice(&chunk);
+            }
+        }
+    }
+    Ok(Response::ok().set_body(BoxBody::new(body.freeze())))
+}
+
+async fn response(client: &mut DuplexStream) -> String {
+    let mut text = Vec::new();
+    while !text.ends_with(b"\r\n\r\n") {
+        text.push(client.read_u8().await.expect("a response"));
+    }
+    let head = String::from_utf8(text).expect("text");
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap());
+    let mut body = vec![0; length];
+    client.read_exact(&mut body).await.expect("a body");
+    head + str::from_utf8(&body).expect("text")
+}
+
+#[tokio::test(flavor = "local")]
+async fn requests_that_arrive_together_are_served_in_order() {
+    let (mut client, serving) = Worker::new(1).connect(1024).await;
+    let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
+    client.write_all((HEAD.to_owned() + post + HEAD).as_bytes()).await.unwrap();
+    client.shutdown().await.unwrap();
+    for expected in ["GET", "POSTabc", "GET"] {
+        let response = response(&mut client).await;
+        assert!(response.ends_with(&format!("\r\n\r\n{expected}")) && !response.contains("close"), "{response}");
+    }
+    assert_eq!((client.read(&mut [0]).await.unwrap(), serving.await.unwrap()), (0, Ok(())));
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
+async fn a_body_has_arrived_before_the_application_gets_its_request() {
+    let (mut client, _serving) = Worker::new(1).connect(4096).await;
+    for _ in 0..2 {
+        client.write_all(b"POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabc").await.unwrap();
+        assert!(timeout(TIMEOUT / 2, response(&mut client)).await.is_err(), "the body is incomplete");
+        client.write_all(b"d").await.unwrap();
+        assert!(!response(&mut client).await.contains("connection: close"));
+    }
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
+async fn a_request_with_a_slow_body_reaches_the_application_at_the_timeout() {
+    let (mut client, _serving) = Worker::new(1).connect(4096).await;
+    let start = Instant::now();
+    client.write_all(b"POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabc").await.unwrap();
+    assert!(response(&mut client).await.contains("connection: close"));
+    assert!((TIMEOUT..TIMEOUT + Duration::from_secs(1)).contains(&start.elapsed()), "{:?}", start.elapsed());
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
+async fn a_body_that_is_too_large_or_expected_is_not_awaited() {
+    for line in ["Content-Length: 1025\r\n", "Content-Length: 4\r\nExpect: 100-continue\r\n"] {
+        let (mut client, _serving) = Worker::new(1).connect(4096).await;
+        client.write_all(format!("POST /unread HTTP/1.1\r\nHost: a\r\n{line}\r\n").as_bytes()).await.unwrap();
+        let response = timeout(TIMEOUT / 2, response(&mut client)).await.expect("no wait");
+        assert!(response.starts_with("HTTP/1.1 200") && response.contains("connection: close"), "{response}");
+    }
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
+async fn after_the_final_response_input_is_dropped_until_the_client_closes_or_a_bound() {
+    const REFUSED: &[u8] = b"POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n";
+    let (mut client, serving) = Worker::new(1).connect(4096).await;
+    client.write_all(REFUSED).await.unwrap();
+    response(&mut client).await;
+    assert_eq!(client.read(&mut [0]).await.unwrap(), 0, "the sending side is closed at once");
+    client.write_all(&[b'x'; 10_000]).await.expect("all of it is read");
+    drop(client);
+    assert_eq!(serving.await.unwrap(), Ok(()));
+
+    let (mut client, serving) = Worker::new(1).connect(4096).await;
+    client.write_all(REFUSED).await.unwrap();
+    response(&mut client).await;
+    let start = Instant::now();
+    assert_eq!(serving.await.unwrap(), Err(End::Timeout));
+    assert!((5..6).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+
+    let (mut client, serving) = Worker::new(1).connect(4096).await;
+    client.write_all(REFUSED).await.unwrap();
+    response(&mut client).await;
+    let mut sent = 0;
+    while client.write_all(&[b'x'; 4096]).await.is_ok() {
+        sent += 4096;
+    }
+    assert!((1 << 20..(1 << 20) + 32 * 1024).contains(&sent), "{sent}");
+    assert_eq!(serving.await.unwrap(), Ok(()));
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_bounded_number_of_bytes_of_later_requests_is_buffered() {
+    let (mut client, _serving) = Worker::new(1).connect(1024).await;
+    client.write_all(b"GET /silent HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    let mut sent = 0;
+    while timeout(Duration::from_millis(50), client.write_all(&[b'x'; 512])).await.is_ok() {
+        sent += 512;
+    }
+    assert!((8 * 1024..=12 * 1024).contains(&sent), "{sent}");
+}
+
+#[tokio::test(flavor = "local")]
+async fn an_abort_ends_a_request() {
+    let worker = Worker::new(1);
+    let (mut client, serving) = worker.connect(1024).await;
+    client.write_all(b"GET /silent HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    worker.stage.send_replace(Stage::Aborting);
+    assert_eq!(serving.await.unwrap(), Err(End::Stop));
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
+async fn a_client_that_does_not_read_its_response_is_disconnected_after_the_answer_timeout() {
+    let (mut client, serving) = Worker::new(1).connect(1024).await;
+    let start = Instant::now();
+    client.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    for _ in 0..5 {
+        tokio::time::sleep(50 * TIMEOUT).await;
+        client.read_exact(&mut [0; 1024]).await.expect("it goes on");
+    }
+    assert_eq!(serving.await.unwrap(), Err(End::Timeout));
+    assert!(start.elapsed() >= (5 * 50 + 60) * TIMEOUT, "{:?}", start.elapsed());
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
+async fn a_client_that_only_reads_its_response_makes_room_after_a_minute() {
+    let worker = Worker::new(1);
+    let (mut reader, serving) = worker.connect(1024).await;
+    reader.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    reader.read_exact(&mut [0; 1024]).await.unwrap();
+    let start = Instant::now();
+    let reading = spawn_local(async move {
+        while let Ok(1..) = reader.read(&mut [0; 8]).await {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    });
+
+    let (_client, _) = worker.connect(1024).await;
+
+    assert!((59..62).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+    assert!(matches!(serving.await.unwrap(), Err(End::Limit(_))));
+    reading.await.unwrap();
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
+async fn the_oldest_connection_without_a_complete_request_makes_room_unless_one_arrives() {
+    let worker = Worker::new(2);
+    let (mut busy, serving_busy) = worker.connect(1024).await;
+    let (mut idle, serving_idle) = worker.connect(1024).await;
+    idle.write_all(HEAD.as_bytes()).await.unwrap();
+    response(&mut idle).await;
+    busy.write_all(b"GET /silent HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+
+    let (_new, _) = worker.connect(1024).await;
+
+    assert_eq!(idle.read(&mut [0]).await.unwrap(), 0);
+    assert!(matches!(serving_idle.await.unwrap(), Err(End::Limit(_))));
+    assert!(!serving_busy.is_finished());
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
+async fn a_stop_closes_idle_connections_after_the_grace_and_answers_requests() {
+    let worker = Worker::new(3);
+    let (mut idle, _) = worker.connect(1024).await;
+    let (mut receiving, _) = worker.connect(1024).await;
+    idle.write_all(HEAD.as_bytes()).await.unwrap();
+    response(&mut idle).await;
+    receiving.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabc").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    let start = Instant::now();
+    worker.stage.send_replace(Stage::Stopping { idle_grace: Duration::from_secs(3) });
+    assert_eq!(idle.read(&mut [0]).await.unwrap(), 0);
+    // It was idle for a second before.
+    assert!((2000..2100).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    receiving.write_all(b"d").await.unwrap();
+    assert!(response(&mut receiving).await.ends_with("POSTabcd"));
+    drop(receiving);
+    worker.connections.closed().await;
+}

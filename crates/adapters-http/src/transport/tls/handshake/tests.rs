@@ -1,0 +1,153 @@
+use std::{path::Path, rc::Rc, sync::Arc, time::Duration};
+
+use actix_http::ServiceConfig;
+use animal_store_test_servers::Certificates;
+use prometheus_client::registry::Registry;
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+use tempfile::TempDir;
+use tokio::{
+    io::AsyncWriteExt,
+    net::TcpListener,
+    sync::watch,
+    task::{JoinHandle, spawn_local, yield_now},
+    time::Instant,
+};
+use tokio_rustls::{TlsConnector, client};
+use tracing::Level;
+
+use super::*;
+use crate::{
+    LoggedRequests, RequestLogFilter, TlsFiles,
+    limits::Limits,
+    metrics::HttpMetrics,
+    middleware::request_log::RequestLog,
+    transport::{
+        client::Client,
+        connections::{Connections, Stage},
+    },
+};
+
+type ServerStream = TlsStream<TcpStream>;
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+const IDLE_GRACE: Duration = Duration::from_secs(1);
+/// More than the interval in which timeouts are checked.
+const TOLERANCE: Duration = Duration::from_millis(300);
+
+struct Worker {
+    connections: Rc<Connections>,
+    identity: CurrentTlsIdentity,
+    metrics: Arc<HttpMetrics>,
+    stage: watch::Sender<Stage>,
+    folder: TempDir,
+}
+
+impl Worker {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let certificates = Certificates::make(folder.path());
+        let (certificate, private_key) = (certificates.server, certificates.server_key);
+        let identity = TlsFiles { certificate, private_key, client_authorities: None }.load().unwrap();
+        let limits = Limits { max_connections: 10, handshake_timeout: TIMEOUT, ..Limits::MINIMAL };
+        let (stage, stages) = watch::channel(Stage::Serving);
+        let metrics = Arc::new(HttpMetrics::register(&mut Registry::default()));
+        let logged = RequestLogFilter::new(LoggedRequests::All);
+        let log = RequestLog { level: Level::INFO, logged, metrics: Arc::clone(&metrics) };
+        let connections = Connections::new(&limits, Rc::new(log), Arc::default(), Arc::default());
+        spawn_local(Rc::clone(&connections).watch(stages));
+        Self { connections, identity: CurrentTlsIdentity::new(identity), metrics, stage, folder }
+    }
+
+    /// Accepts a connection. Returns the side of the client, and the server's result.
+    async fn accept(&self) -> (TcpStream, JoinHandle<io::Result<ServerStream>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        let (identity, slot) = (self.identity.clone(), self.connections.admit(None).await);
+        (client, spawn_local(async move { accept(&identity, server, None, &slot).await }))
+    }
+
+    /// Opens a connection with TLS. Returns both sides.
+    async fn connect(&self) -> (client::TlsStream<TcpStream>, ServerStream) {
+        let (client, accepted) = self.accept().await;
+        let client = connect(client, self.folder.path(), &[b"h2", b"http/1.1"]).await.unwrap();
+        (client, accepted.await.unwrap().unwrap())
+    }
+}
+
+async fn connect(stream: TcpStream, folder: &Path, protocols: &[&[u8]]) -> io::Result<client::TlsStream<TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(folder.join("authority.pem")).unwrap()).unwrap();
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    TlsConnector::from(Arc::new(config)).connect("localhost".try_into().unwrap(), stream).await
+}
+
+fn error(result: Result<io::Result<ServerStream>, tokio::task::JoinError>) -> String {
+    result.unwrap().expect_err("no connection").to_string()
+}
+
+#[tokio::test(flavor = "local")]
+async fn http_1_1_is_the_only_protocol() {
+    let worker = Worker::new();
+    let (client, _server) = worker.connect().await;
+    assert_eq!(client.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
+
+    let (client, accepted) = worker.accept().await;
+    assert!(connect(client, worker.folder.path(), &[b"h2"]).await.is_err());
+    assert!(error(accepted.await).contains("protocol"), "refused by ALPN");
+    let (client, accepted) = worker.accept().await;
+    let _client = connect(client, worker.folder.path(), &[]).await.unwrap();
+    assert!(accepted.await.unwrap().is_ok(), "a client without ALPN");
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
+async fn a_handshake_has_a_timeout() {
+    let worker = Worker::new();
+    let (_client, accepted) = worker.accept().await;
+    let start = Instant::now();
+    assert_eq!(error(accepted.await), "timeout");
+    assert!((TIMEOUT..TIMEOUT + TOLERANCE).contains(&start.elapsed()), "{:?}", start.elapsed());
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
+async fn a_handshake_under_way_has_the_idle_grace_of_a_stop() {
+    let worker = Worker::new();
+    let (_client, accepted) = worker.accept().await;
+    let (client, completed) = worker.accept().await;
+    yield_now().await;
+    let start = Instant::now();
+    worker.stage.send_replace(Stage::Stopping { idle_grace: IDLE_GRACE });
+
+    let _client = connect(client, worker.folder.path(), &[]).await.unwrap();
+    assert!(completed.await.unwrap().is_ok(), "in time");
+    assert_eq!(error(accepted.await), "the server stops");
+    assert!((IDLE_GRACE..IDLE_GRACE + TOLERANCE).contains(&start.elapsed()), "{:?}", start.elapsed());
+
+    let (_client, accepted) = worker.accept().await;
+    yield_now().await;
+    worker.stage.send_replace(Stage::Aborting);
+    error(accepted.await);
+    assert!(start.elapsed() < IDLE_GRACE + TOLERANCE, "at once");
+    assert_eq!(worker.metrics.handshakes[HandshakeResult::Stopped as usize].get(), 2);
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_connection_that_ends_without_a_closing_message_is_the_end_of_the_input() {
+    let worker = Worker::new();
+    let (mut client, server) = worker.connect().await;
+    let mut server = Client::new(server, worker.connections.admit(None).await, ServiceConfig::default());
+    client.write_all(b"bytes").await.unwrap();
+    client.flush().await.unwrap();
+    client.get_mut().0.shutdown().await.unwrap();
+
+    assert_eq!((server.read().await, server.read().await), (Ok(5), Ok(0)));
+}
