@@ -132,9 +132,9 @@ class Postgres(Server):
         sessions = "pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
         await self.sql(f"SELECT pg_terminate_backend(pid) FROM {sessions}")
 
-    async def lock(self, seconds: float) -> None:
-        """Holds a lock of the table."""
-        await self.sql("BEGIN; LOCK TABLE pets IN ACCESS EXCLUSIVE MODE", f"SELECT pg_sleep({seconds})", "COMMIT")
+    async def lock(self, seconds: float, mode: str = "ACCESS EXCLUSIVE") -> None:
+        """Holds a lock of the table. `EXCLUSIVE` allows reads, so that /ready is still 200."""
+        await self.sql(f"BEGIN; LOCK TABLE pets IN {mode} MODE", f"SELECT pg_sleep({seconds})", "COMMIT")
 
     async def is_ready(self) -> bool:
         return await succeeds(self.sql("SELECT 1", database="postgres"))

@@ -123,7 +123,8 @@ async def restart_behind_haproxy(folder: Path, plan: Plan) -> Results:
                 await haproxy.notices(server, "UP", offset)
                 await asyncio.sleep(INTERVAL)
         comparison, stored = await compare_with_storage(load)
-        wrong += await check_proxy(haproxy, token, [each.log for each in instances], postgres.lock)
+        logs = [each.log for each in instances]
+        wrong += await check_proxy(haproxy, token, logs, lambda seconds: postgres.lock(seconds, "EXCLUSIVE"))
         done = f"{plan.restarts}, of both instances"
         return Results("Two instances behind HAProxy", done, load, comparison, stored, wrong)
     finally:
