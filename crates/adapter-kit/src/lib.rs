@@ -2,7 +2,8 @@
 //!
 //! [`queue`] has requests that wait for a batch. [`ApiKeySnapshot`] looks API keys up in memory, and
 //! [`ApiKeyUseRecord`] writes their uses. [`Outage`] is a backoff that logs each reason once. [`SchemaComparison`]
-//! compares migrations, and [`pet_from_row`] checks a row of a table of pets. [`metrics`] registers families of metrics.
+//! compares migrations, and [`pet_from_row`] checks a row of a table of pets. [`metrics`] registers families of
+//! metrics.
 
 #![warn(clippy::future_not_send)]
 

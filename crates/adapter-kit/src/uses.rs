@@ -99,8 +99,8 @@ struct Writer<S> {
 
 impl ApiKeyUseRecord {
     /// Starts the writer, which writes once in an interval, and registers its metrics. `max_keys`: maximum number of
-    /// keys of each kind that a thread notes, and that are not written yet. The handle resolves after the last clone of this value is dropped,
-    /// and the last uses are written or have failed.
+    /// keys of each kind that a thread notes, and that are not written yet. The handle resolves after the last clone of
+    /// this value is dropped, and the last uses are written or have failed.
     ///
     /// # Panics
     /// Outside of a tokio runtime.

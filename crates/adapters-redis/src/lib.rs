@@ -2,8 +2,8 @@
 //!
 //! [`RedisApiKeyDirectory`] looks keys up in a cache that Redis invalidates, and in Redis if the cache has no entry.
 //! [`RedisApiKeyUses`] records when keys are used. [`RedisApiKeyStore`] adds, lists, rotates and revokes keys.
-//! [`diagnose`] is the part of `animal-store doctor` about Redis. `docs/operations/redis.md` describes what they keep in
-//! Redis.
+//! [`diagnose`] is the part of `animal-store doctor` about Redis. `docs/operations/redis.md` describes what they keep
+//! in Redis.
 
 #![warn(clippy::future_not_send)]
 

@@ -3,11 +3,11 @@
 //! **Problem.** The reader of standard output can be slower than the service, and a system call per line costs more CPU
 //! than the line itself.
 //!
-//! **Invariant.** A request never waits for the log. A thread writes the lines in batches ([`log_writer`]). If its queue
-//! is full, lines are dropped and counted, and the count is logged at the end. The end of the process waits for the log
-//! only until its deadline. An error of standard output is reported on standard error, once. Commands use standard
-//! output for their result, so they log to standard error, and fail if a line is lost ([`CommandLog`]). Audit events,
-//! and those of a reload, pass every filter, and no filter logs a span ([`traces`]).
+//! **Invariant.** A request never waits for the log. A thread writes the lines in batches ([`log_writer`]). If its
+//! queue is full, lines are dropped and counted, and the count is logged at the end. The end of the process waits for
+//! the log only until its deadline. An error of standard output is reported on standard error, once. Commands use
+//! standard output for their result, so they log to standard error, and fail if a line is lost ([`CommandLog`]). Audit
+//! events, and those of a reload, pass every filter, and no filter logs a span ([`traces`]).
 //!
 //! **Proof.** `log.rs`, `traces.rs`, `unread_output.rs` and `keys_refused.rs` in `crates/server/tests/process`.
 

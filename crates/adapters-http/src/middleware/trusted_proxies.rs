@@ -56,7 +56,8 @@ impl TrustedProxies {
     }
 }
 
-/// Returns the address in each element of `X-Forwarded-For`, in the order of the proxies: `None` for an element without an address.
+/// Returns the address in each element of `X-Forwarded-For`, in the order of the proxies: `None` for an element without
+/// an address.
 fn addresses(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
     // There are no quoted strings: a quotation mark of the client must not hide the comma of a proxy.
     let elements = headers.get_all(X_FORWARDED_FOR).flat_map(|line| line.as_bytes().split(|&byte| byte == b','));

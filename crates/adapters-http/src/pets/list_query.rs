@@ -25,8 +25,8 @@ fn parse_limit(text: &str) -> Result<PageLimit, PageLimitError> {
     PageLimit::parse(limit)
 }
 
-/// Returns the position of a page in a list: the id before the first pet of the page, as 8 bytes in big-endian order, in
-/// base64url without padding.
+/// Returns the position of a page in a list: the id before the first pet of the page, as 8 bytes in big-endian order,
+/// in base64url without padding.
 pub(crate) fn encode_cursor(after: PetId) -> String {
     URL_SAFE_NO_PAD.encode(after.get().to_be_bytes())
 }

@@ -10,7 +10,7 @@ use animal_store_test_servers::RedisServer;
 use prometheus_client::registry::Registry;
 
 use crate::{
-    requests::{Accepted, Refused, becomes, wait_until},
+    requests::{Accepted, Refused, becomes, changes_to, wait_until},
     setup::{Keys, Proxied, frequent_writes, is_cached, long_timeouts, metric},
 };
 
@@ -88,7 +88,7 @@ async fn a_write_invalidates_no_cached_key() {
     let add = async |id| {
         becomes(&proxied.directory, id, Refused).await;
         proxied.keys.add(id, id).await;
-        becomes(&proxied.directory, id, Accepted).await;
+        changes_to(&proxied.directory, id, Accepted).await;
     };
     proxied.keys.add("key", "token").await;
     add("first").await;

@@ -2,8 +2,8 @@
 //!
 //! A token is printed only on a terminal, or with `--print-key`: standard error can be a log that others read. Such a
 //! start creates an API key if none was ever added, and prints two requests with it. A key in the file stays valid; a
-//! key in memory ends with the process. Otherwise, the log says how to create a key. A start that fails leaves no key in
-//! the file that was not printed.
+//! key in memory ends with the process. Otherwise, the log says how to create a key. A start that fails leaves no key
+//! in the file that was not printed.
 
 use std::{
     fmt::Write as _,

@@ -149,8 +149,8 @@ async fn finish(
     }
 }
 
-/// Raises the soft limit of open files, up to the hard limit. If that is too low, lowers `http.max_connections`: clients
-/// of the API cannot take the files that the management listener, the storage, Redis and the log need.
+/// Raises the soft limit of open files, up to the hard limit. If that is too low, lowers `http.max_connections`:
+/// clients of the API cannot take the files that the management listener, the storage, Redis and the log need.
 ///
 /// # Errors
 /// If the limit is too low for any connection.

@@ -38,8 +38,8 @@ pub fn template(set: &[(String, String)]) -> Result<String, String> {
 }
 
 impl Values {
-    /// Returns each key with its value and the source of that, as a line of TOML. A secret is a comment that says whether
-    /// it is set. Returns the values alone, too: for a secret in a file, the content of the file.
+    /// Returns each key with its value and the source of that, as a line of TOML. A secret is a comment that says
+    /// whether it is set. Returns the values alone, too: for a secret in a file, the content of the file.
     pub(super) fn show(&self) -> (Vec<String>, BTreeMap<&'static str, SecretString>) {
         let rows = self.keys.iter().map(|key| {
             let (text, source) = match (self.settings.get(key.name), self.implied.get(key.name)) {

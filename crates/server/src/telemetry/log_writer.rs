@@ -15,8 +15,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Buffer size in bytes: enough for the lines of a busy service in one pause.
 const CAPACITY: usize = 128 * 1024;
 
-/// The log of a process that serves. It puts each line into a queue, and never blocks: a line for which the queue has no
-/// room is dropped and counted. A thread writes the lines until the process ends.
+/// The log of a process that serves. It puts each line into a queue, and never blocks: a line for which the queue has
+/// no room is dropped and counted. A thread writes the lines until the process ends.
 #[derive(Clone)]
 pub(crate) struct ServiceLog {
     queue: SyncSender<Entry>,

@@ -39,7 +39,10 @@ pub async fn concurrent_additions_of_one_token_add_one_key(keys: Keys) {
     let results = results.await;
 
     let [added] = &keys.listed_keys().await[..] else { panic!("one key") };
-    let is_refused = |error: &ApiKeyChangeError| matches!(error, ApiKeyChangeError::Refused(ApiKeyRefusal::TokenTaken(owner)) if owner == added);
+    let is_refused = |error: &ApiKeyChangeError| match error {
+        ApiKeyChangeError::Refused(ApiKeyRefusal::TokenTaken(owner)) => owner == added,
+        _ => false,
+    };
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
     assert_eq!(results.iter().filter_map(|result| result.as_ref().err()).filter(|error| is_refused(error)).count(), 7);
 }
