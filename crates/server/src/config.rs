@@ -9,7 +9,7 @@
 //!
 //! **Proof.** `config/tests.rs`, and `secrets.rs` in `crates/server/tests/process`.
 //!
-//! Each section has a function that declares its keys with [`keys!`](values::keys) and reads them.
+//! Each section has a function that declares its keys with `keys!` and reads them.
 
 mod file;
 mod http;
