@@ -30,7 +30,8 @@ fuzz_target!(|data: &[u8]| {
         let first = values.next();
         values.next().is_none().then_some(first)
     };
-    let name = once("name").flatten().and_then(|json| serde_json::from_str::<String>(json).ok()).filter(is_name);
+    let name = once("name").flatten().and_then(|json| serde_json::from_str::<String>(json).ok());
+    let name = name.filter(|text| is_name(text));
     let category_id = once("categoryId").flatten();
     let status = once("status").filter(|json| {
         json.is_none_or(|json| {
@@ -60,7 +61,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-fn is_name(text: &String) -> bool {
+fn is_name(text: &str) -> bool {
     let is_control = |character| matches!(character, '\0'..='\x1f' | '\x7f'..='\u{9f}');
     (1..=255).contains(&text.chars().count()) && !text.trim().is_empty() && !text.contains(is_control)
 }

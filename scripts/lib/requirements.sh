@@ -81,4 +81,9 @@ apt-get install -y -qq --no-install-recommends ${missing_packages[*]}")
             exit 1
         }
     done
+    # These packages start servers on well-known ports if systemd is running.
+    for command in prometheus haproxy nginx caddy; do
+        [[ ! -d /run/systemd/system || " ${missing_packages[*]} " != *" $command "* ]] ||
+            bash -c "${sudo}systemctl disable --now --quiet $command"
+    done
 }

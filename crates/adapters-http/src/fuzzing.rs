@@ -17,15 +17,14 @@ use crate::{
 
 /// Parses the values of `Authorization` headers. `None`: one of them cannot be the value of a header.
 pub fn parse_authorization(values: &[&[u8]]) -> Option<Result<ApiToken, String>> {
-    let headers = headers(AUTHORIZATION, values)?;
+    let headers = headers(&AUTHORIZATION, values)?;
     Some(auth::bearer_token(&headers).map_err(|error| format!("{error:?}")))
 }
 
 /// Parses the value of an `Idempotency-Key` header. `None`: it cannot be the value of a header. `Some(None)`: the key
 /// is refused.
-#[expect(clippy::option_option, reason = "the framework refuses other bytes before the adapter")]
 pub fn parse_idempotency_key(value: &[u8], api_key: &ApiKeyId) -> Option<Option<IdempotencyKey>> {
-    let headers = headers(IDEMPOTENCY_KEY, &[value])?;
+    let headers = headers(&IDEMPOTENCY_KEY, &[value])?;
     Some(idempotency_key::parse(&headers, api_key).ok().flatten())
 }
 
@@ -33,6 +32,9 @@ pub fn parse_idempotency_key(value: &[u8], api_key: &ApiKeyId) -> Option<Option<
 ///
 /// # Errors
 /// The problems of its parameters.
+///
+/// # Panics
+/// If the query is refused for another reason.
 pub fn parse_query(query: &str) -> Result<ListQuery, String> {
     list_query::parse(query).map_err(|error| match error {
         ApiError::InvalidQuery(problems) => problems.to_string(),
@@ -41,7 +43,6 @@ pub fn parse_query(query: &str) -> Result<ListQuery, String> {
 }
 
 /// Returns the position of a cursor. `Some(None)` is the start of the list.
-#[expect(clippy::option_option, reason = "a valid cursor may name the start of the list")]
 pub fn decode_cursor(cursor: &str) -> Option<Option<PetId>> {
     list_query::decode_cursor(cursor).ok()
 }
@@ -51,7 +52,7 @@ pub fn encode_cursor(after: PetId) -> String {
     list_query::encode_cursor(after)
 }
 
-fn headers(name: HeaderName, values: &[&[u8]]) -> Option<HeaderMap> {
+fn headers(name: &HeaderName, values: &[&[u8]]) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     for value in values {
         headers.append(name.clone(), HeaderValue::from_bytes(value).ok()?);

@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from observe.dashboard import Panel
-from observe.prometheus import Prometheus, QueryError, Series
+from observe.prometheus import Panel, Prometheus, Series
 
 METRIC = re.compile(r"\b(up|process_\w+|animal_store_\w+)(\{[^}]*\})?")
 ALTERNATIVES = re.compile(r'=~"([^"]*\|[^"]*)"')
-# Metrics of the SQLite file and of TLS. The instances of the run use PostgreSQL and Redis without TLS, so no panel can
-# have data of these.
-UNUSED = re.compile(r"animal_store_(sqlite_\w+|keys_tokens|keys_reloads_total|http_tls_\w+)")
+# Metrics that instances do not have without TLS, with PostgreSQL and Redis, and with a file.
+ABSENT_WITH_SERVERS = re.compile(r"animal_store_(http_tls_\w+|sqlite_\w+)")
+ABSENT_WITH_FILE = re.compile(r"animal_store_(http_tls|postgres|keys_cache|keys_lease|keys_redis)\w*")
 # A comparison, or a part of an expression in which no comparison can be.
 COMPARISON = re.compile(r'"(?:\\.|[^"\\])*"|\{[^}]*\}|(?P<operator>[=!]=|[<>]=?)(?!\s*bool)')
 
@@ -55,20 +54,25 @@ def scrapes(prometheus: Prometheus, at: float) -> Iterator[str]:
         yield f"scrapes of {series.labels['instance']} failed"
 
 
-def panel(panel: Panel, series: list[list[Series]]) -> Iterator[str]:
-    """A query of the panel has no data, or its legend names a label that a series does not have."""
-    for target, found in zip(panel.targets, series):
-        if not any(each.points for each in found):
-            yield f"panel {panel.title}: no data for {target.expression}"
-        for label in re.findall(r"\{\{\s*(\w+)\s*\}\}", target.legend):
+def is_present(expression: str, absent: re.Pattern) -> bool:
+    return any(not absent.fullmatch(metric) for metric, _ in METRIC.findall(expression))
+
+
+def panel(prometheus: Prometheus, panel: Panel, series: list[list[Series]], absent: re.Pattern) -> Iterator[str]:
+    """A query of the panel has no data, or names something that does not exist."""
+    for (expression, legend), found in zip(panel.targets.items(), series):
+        if is_present(expression, absent) and not any(each.points for each in found):
+            yield f"panel {panel.title}: no data for {expression}"
+        for label in re.findall(r"\{\{\s*(\w+)\s*\}\}", legend):
             if any(label not in each.labels for each in found):
-                yield f"panel {panel.title}: a series has no label {label}: {target.expression}"
+                yield f"panel {panel.title}: a series has no label {label}: {expression}"
+        yield from selectors(prometheus, f"panel {panel.title}", expression, absent)
 
 
-def selectors(prometheus: Prometheus, subject: str, expression: str) -> Iterator[str]:
+def selectors(prometheus: Prometheus, subject: str, expression: str, absent: re.Pattern) -> Iterator[str]:
     """A metric, a label or a value of a label does not exist."""
     for name, matchers in METRIC.findall(expression):
-        if UNUSED.fullmatch(name):
+        if absent.fullmatch(name):
             continue
         for selector in alternatives(name + matchers):
             if not prometheus.has_series(selector):
@@ -83,7 +87,7 @@ def alternatives(selector: str) -> list[str]:
     return [each for value in found[1].split("|") for each in alternatives(before + value + after)]
 
 
-def alert(prometheus: Prometheus, rule: dict, at: float, anchors: set[str]) -> Iterator[str]:
+def alert(prometheus: Prometheus, rule: dict, at: float, anchors: set[str], absent: re.Pattern) -> Iterator[str]:
     """The alert lacks a part, its runbook does not exist, or its expression has no data."""
     name, annotations = rule["name"], rule["annotations"]
     if rule["labels"].get("severity") not in ("critical", "warning", "info"):
@@ -94,10 +98,10 @@ def alert(prometheus: Prometheus, rule: dict, at: float, anchors: set[str]) -> I
     document, _, anchor = annotations.get("runbook_url", "").partition("#")
     if document != "docs/operations/alerts.md" or anchor not in anchors:
         yield f"alert {name}: docs/operations/alerts.md has no heading for its runbook_url"
-    is_used = any(not UNUSED.fullmatch(metric) for metric, _ in METRIC.findall(rule["query"]))
-    if is_used and not any(series.points for series in prometheus.value(as_value(rule["query"]), at)):
+    values = prometheus.value(as_value(rule["query"]), at)
+    if is_present(rule["query"], absent) and not any(series.points for series in values):
         yield f"alert {name}: no data for {rule['query']}"
-    yield from selectors(prometheus, f"alert {name}", rule["query"])
+    yield from selectors(prometheus, f"alert {name}", rule["query"], absent)
 
 
 def as_value(expression: str) -> str:
@@ -111,11 +115,11 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def undisplayed_metrics(metrics: Path, dashboard: Path) -> Iterator[str]:
+def undisplayed_metrics(metrics: Path, dashboard: Path, absent: re.Pattern) -> Iterator[str]:
     """A metric of docs/metrics.md is not on the dashboard, although an instance of the run has it."""
     shown = dashboard.read_text()
     for name in re.findall(r"^\| `(\w+)`", metrics.read_text(), re.MULTILINE):
-        if not UNUSED.fullmatch(name) and not re.search(rf"\b{name}(_bucket|_sum|_count)?\b", shown):
+        if not absent.fullmatch(name) and not re.search(rf"\b{name}(_bucket|_sum|_count)?\b", shown):
             yield f"the dashboard does not show {name}"
 
 

@@ -1,104 +1,56 @@
-"""The load: processes that send the requests of the cycle over keep-alive connections and count the responses."""
+"""The load, and what happens during it so that each metric moves."""
 
-import itertools
-import socket
+import asyncio
 import time
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
 
-from observe.requests import Request, Tokens, cycle
+from harness import creators, errors, readers
+from harness.client import Client, Load
+from harness.http_client import Request
+from harness.timeline import Fault
+from soak import revocations
+from soak.stages import FileStage, SharedStage
 
-PROCESSES = 2
-CONNECTIONS = 24  # of each process; every second one is to the second instance
-REQUESTS_PER_SECOND = 1720  # of all processes: more than 100,000 in a minute
-RESPONSE_TIMEOUT = 30.0
+# Limits that the burst exceeds and the load does not. The log of requests is off: a debug build spends a fifth on it.
+SETTINGS = {"log.filter": "warn", "http.max_in_flight": 64}
+LOCK_SECONDS = 1.0  # shorter than the statement timeout
+KEYS, STORAGE = frozenset({"keys"}), frozenset({"reads", "creates"})
 
-
-@dataclass
-class Counts:
-    """Responses by operation, method and status, and the responses with a status that was not expected."""
-
-    responses: Counter = field(default_factory=Counter)
-    unexpected: Counter = field(default_factory=Counter)
-
-    def add(self, request: Request, status: int) -> None:
-        self.responses[request.operation, request.method, str(status)] += 1
-        if status not in request.allowed:
-            self.unexpected[f"{status} for {request.data[:60]!r}"] += 1
-
-    def __iadd__(self, other: "Counts") -> "Counts":
-        self.responses += other.responses
-        self.unexpected += other.unexpected
-        return self
+BEHAVIOURS = {
+    creators.create_without_key: 8, creators.create_with_key: 6, readers.read_acknowledged: 6, readers.get_newest: 2,
+    readers.list_pets: 6, readers.walk: 1, errors.be_refused: 4, revocations.revoke_keys: 1,
+}
 
 
-class Connection:
-    """A keep-alive connection. It is opened again after a response with `Connection: close`."""
+async def run_faults(load: Load, stage: SharedStage | FileStage, seconds: float) -> None:
+    """What happens at fixed shares of the load. The service survives it; docs/operations says what clients may get."""
+    start = time.monotonic()
 
-    def __init__(self, port: int):
-        self.port, self.socket = port, None
+    async def lock_pets() -> None:
+        locked = asyncio.create_task(stage.lock(LOCK_SECONDS))
+        await asyncio.sleep(LOCK_SECONDS / 4)
+        await asyncio.gather(*(send_burst(Client(load, f"burst {number}")) for number in range(250)))
+        await locked
 
-    def send(self, request: Request) -> None:
-        if self.socket is None:
-            self.socket = socket.create_connection(("127.0.0.1", self.port), RESPONSE_TIMEOUT)
-            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.sendall(request.data)
-
-    def receive(self, request: Request) -> int:
-        """Returns the status of the response."""
-        received = b""
-        while (end := received.find(b"\r\n\r\n")) < 0:
-            received += self.read()
-        head = received[:end].lower() + b"\r\n"
-        if request.has_body:
-            missing = int(head.partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0]) - len(received) + end + 4
-            while missing > 0:
-                missing -= len(self.read())
-        if request.closes or b"\r\nconnection: close\r\n" in head:
-            self.close()
-        return int(head[9:12])
-
-    def read(self) -> bytes:
-        data = self.socket.recv(1 << 16)
-        if not data:
-            raise ConnectionError("the service closed the connection before its response")
-        return data
-
-    def close(self) -> None:
-        if self.socket:
-            self.socket.close()
-        self.socket = None
+    happenings = [(0.7, "pets are locked and a burst arrives", KEYS | STORAGE, lock_pets)]
+    if isinstance(stage, SharedStage):
+        happenings = [
+            (0.3, "PostgreSQL ends its sessions", STORAGE, stage.postgres.end_sessions),
+            (0.5, "Redis closes its connections", KEYS, stage.redis.kill_clients),
+        ] + happenings
+    for share, name, impairs, fault in happenings:
+        await asyncio.sleep(max(0.0, start + share * seconds - time.monotonic()))
+        record = load.timeline.begin(Fault(name, frozenset(load.instances), impairs))
+        await fault()
+        record.end = time.monotonic()
+    await asyncio.sleep(max(0.0, start + seconds - time.monotonic()))
 
 
-def send_together(connections: list[Connection], requests: Iterable[Request], counts: Counts) -> None:
-    """Sends one request on each connection, then reads the responses."""
-    sent = list(zip(connections, requests))
-    for connection, request in sent:
-        connection.send(request)
-    for connection, request in sent:
-        counts.add(request, connection.receive(request))
-
-
-def send_load(process: int, ports: list[int], tokens: Tokens, seconds: float) -> Counts:
-    """Sends the requests of one process at a constant rate. If the service is slower, the load takes longer."""
-    connections = [Connection(ports[number % len(ports)]) for number in range(CONNECTIONS)]
-    requests = itertools.chain.from_iterable(cycle(process, number, tokens) for number in itertools.count())
-    rounds = round(seconds * REQUESTS_PER_SECOND / PROCESSES / CONNECTIONS)
-    counts, start = Counts(), time.monotonic()
-    for number in range(rounds):
-        time.sleep(max(0.0, start + seconds * number / rounds - time.monotonic()))
-        send_together(connections, itertools.islice(requests, CONNECTIONS), counts)
-    for connection in connections:
-        connection.close()
-    return counts
-
-
-def burst(port: int, requests: list[Request]) -> Counts:
-    """Sends all requests at the same time, each on a connection of its own."""
-    counts = Counts()
-    connections = [Connection(port) for _ in requests]
-    send_together(connections, requests, counts)
-    for connection in connections:
-        connection.close()
-    return counts
+async def send_burst(client: Client) -> None:
+    """Sends one request, at the same time as others: four in ten are creates with one key, so that its share is
+    exceeded."""
+    if client.rng.random() < 0.4:
+        client.token, create = client.load.tokens[0], client.load.ledger.new()
+        await creators.attempt(client, create, creators.create_request(create, client.token), "A")
+    else:
+        await client.send(Request("burst", "GET", "/v1/pets/1", frozenset({200}), readers.USES, client.token), "A")
+    client.close()

@@ -2,13 +2,14 @@
 
 import json
 import math
+import re
 import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from soak.servers import Server, free_port
+from harness.servers import Server, free_port
 
 SCRAPE_INTERVAL = "1s"
 
@@ -23,6 +24,16 @@ class Series:
 
     labels: dict[str, str]
     points: list[tuple[float, float]]
+
+
+@dataclass
+class Panel:
+    title: str
+    unit: str
+    targets: dict[str, str]  # queries, with the texts of their legends
+
+    def legend(self, query: str, series: Series) -> str:
+        return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda name: series.labels.get(name[1], "?"), self.targets[query])
 
 
 class Prometheus(Server):
@@ -42,13 +53,6 @@ class Prometheus(Server):
         command = ["prometheus", f"--config.file={self.config}", f"--storage.tsdb.path={folder / 'tsdb'}"]
         super().__init__(folder, "prometheus", [*command, f"--web.listen-address=127.0.0.1:{self.port}"])
 
-    async def is_ready(self) -> bool:
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready").close()
-        except OSError:
-            return False
-        return True
-
     def get(self, path: str, **parameters: object):
         """Returns the data of a response. Raises QueryError if Prometheus rejects the request."""
         url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
@@ -62,8 +66,8 @@ class Prometheus(Server):
         data = self.get("query", query=expression, time=at)["result"]
         return [Series(one["metric"], numbers([one["value"]])) for one in data]
 
-    def range(self, expression: str, start: float, end: float, step: float) -> list[Series]:
-        data = self.get("query_range", query=expression, start=start, end=end, step=step)["result"]
+    def range(self, expression: str, start: float, end: float) -> list[Series]:
+        data = self.get("query_range", query=expression, start=start, end=end, step=1)["result"]
         return [Series(one["metric"], numbers(one["values"])) for one in data]
 
     def has_series(self, selector: str) -> bool:

@@ -1,13 +1,13 @@
 """The faults: what each one does, which instances it affects, and what it may take from requests."""
 
 import asyncio
-import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from signal import SIGINT, SIGKILL, SIGQUIT, SIGTERM, Signals
+from typing import Any
 
-from soak.instances import Instance
-from soak.proxies import Proxy
-from soak.servers import Postgres, Redis, Server
+from harness.proxies import Proxy
+from harness.servers import Instance, Server
 
 NOTHING: frozenset[str] = frozenset()
 CREATES = frozenset({"creates"})
@@ -19,148 +19,134 @@ KEYS = frozenset({"keys"})
 class Target:
     """What a fault acts upon. `instances` are those that it affects."""
 
-    postgres: Postgres
-    redis: Redis
+    stage: Any
     instances: list[Instance]
     seconds: float
     delay: float  # of each chunk in a slow connection
     failures: list[str]  # of the servers under test, in words
 
-    @property
-    def storage(self) -> list[Proxy]:
-        return [instance.storage for instance in self.instances]
 
-    @property
-    def keys(self) -> list[Proxy]:
-        return [instance.keys for instance in self.instances]
+Action = Callable[[Target], Awaitable[Any]]
 
 
 @dataclass(frozen=True)
-class Fault:
-    kind: str
-    # Instances: `B` alone, `one` of them, `some` of them, or `all`. Processes of A never end, so that a leak shows.
+class Kind:
+    name: str
+    # Instances: the `last`, which alone is restarted so that a leak of the others shows, `one`, `some`, or `all`.
     scope: str
     impairs: frozenset[str]
-    run: Callable[[Target], Awaitable[None]]
+    run: Action
     stop: str | None = None
     early: bool = False  # among the first of a run, so that short runs have the hardest ones
 
 
-async def kill_instance(target: Target) -> None:
-    (instance,) = target.instances
-    await instance.stop(signal.SIGKILL)
-    await asyncio.sleep(target.seconds)
-    await instance.start()
-
-
-def stop_instance(number: signal.Signals) -> Callable[[Target], Awaitable[None]]:
-    async def stop(target: Target) -> None:
-        (instance,) = target.instances
-        try:
-            code = await instance.stop(number)
-        except TimeoutError:
-            target.failures.append(f"{number.name}: the instance did not end")
-            code = await instance.stop(signal.SIGKILL)
-        if code != 0:
-            target.failures.append(f"{number.name}: the instance ended with exit code {code}")
-        await instance.start()
-
-    return stop
-
-
-async def freeze_instance(target: Target) -> None:
-    await freeze(target.instances[0], target.seconds)
-
-
-async def freeze(server: Server, seconds: float) -> None:
-    server.freeze()
-    try:
-        await asyncio.sleep(seconds)
-    finally:
-        server.thaw()
-
-
-def restart_postgres(number: signal.Signals, at_once: bool = False) -> Callable[[Target], Awaitable[None]]:
-    async def restart(target: Target) -> None:
-        await target.postgres.stop(number)
-        await asyncio.sleep(0 if at_once else target.seconds)
-        await target.postgres.start()
-
-    return restart
-
-
-async def terminate_backends(target: Target) -> None:
-    sessions = "pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
-    await target.postgres.sql(f"SELECT pg_terminate_backend(pid) FROM {sessions}")
-
-
-async def lock_pets(target: Target) -> None:
-    lock = "BEGIN; LOCK TABLE pets IN ACCESS EXCLUSIVE MODE"
-    await target.postgres.sql(lock, f"SELECT pg_sleep({target.seconds})", "COMMIT")
-
-
-async def make_read_only(target: Target) -> None:
-    reload = "SELECT pg_reload_conf()"
-    await target.postgres.sql("ALTER SYSTEM SET default_transaction_read_only = on", reload)
-    await asyncio.sleep(target.seconds)
-    await target.postgres.sql("ALTER SYSTEM RESET default_transaction_read_only", reload)
-
-
-async def restart_redis(target: Target) -> None:
-    await target.redis.stop(signal.SIGKILL)
-    await asyncio.sleep(target.seconds)
-    await target.redis.start()
-
-
-async def kill_redis_clients(target: Target) -> None:
-    await target.redis.cli("CLIENT", "KILL", "TYPE", "normal")
-
-
-def disturb(service: str, command: str, undo: str) -> Callable[[Target], Awaitable[None]]:
-    """Sends a command to the proxies before a service, and another one at the end."""
+def during(begin: Action, end: Action) -> Action:
+    """A fault that begins, lasts, and ends."""
 
     async def run(target: Target) -> None:
-        proxies: list[Proxy] = getattr(target, service)
-        for proxy in proxies:
-            await proxy.send(*command.format(target.delay).split())
-        await asyncio.sleep(target.seconds)
-        for proxy in proxies:
-            await proxy.send(*undo.split())
+        await begin(target)
+        try:
+            await asyncio.sleep(target.seconds)
+        finally:
+            await end(target)
 
     return run
 
 
-def refuse(service: str) -> Callable[[Target], Awaitable[None]]:
-    return disturb(service, "cut", "accept")
+def instance(target: Target) -> Server:
+    return target.instances[0]
 
 
-def hold(service: str) -> Callable[[Target], Awaitable[None]]:
-    return disturb(service, "hold", "release")
+def postgres(target: Target) -> Server:
+    return target.stage.postgres
 
 
-def slow_down(service: str) -> Callable[[Target], Awaitable[None]]:
-    return disturb(service, "delay {}", "delay 0")
+def redis(target: Target) -> Server:
+    return target.stage.redis
 
 
-FAULTS = (
-    Fault("instance: SIGKILL, restart", "B", NOTHING, kill_instance, "kill", early=True),
-    Fault("instance: SIGTERM, restart", "B", NOTHING, stop_instance(signal.SIGTERM), "term", early=True),
-    Fault("instance: SIGINT, restart", "B", NOTHING, stop_instance(signal.SIGINT), "int"),
-    Fault("instance: SIGSTOP, SIGCONT", "one", STORAGE | KEYS, freeze_instance, early=True),
-    Fault("PostgreSQL: SIGKILL, restart", "all", STORAGE, restart_postgres(signal.SIGKILL), early=True),
-    Fault("PostgreSQL: immediate stop, restart", "all", STORAGE, restart_postgres(signal.SIGQUIT)),
-    Fault("PostgreSQL: fast restart", "all", STORAGE, restart_postgres(signal.SIGINT, at_once=True)),
-    Fault("PostgreSQL: SIGSTOP, SIGCONT", "all", STORAGE, lambda target: freeze(target.postgres, target.seconds)),
-    Fault("PostgreSQL: all sessions terminated", "all", STORAGE, terminate_backends),
-    Fault("PostgreSQL: connections cut and refused", "some", STORAGE, refuse("storage")),
-    Fault("PostgreSQL: connections black-holed", "some", STORAGE, hold("storage"), early=True),
-    Fault("PostgreSQL: connections slow", "some", STORAGE, slow_down("storage")),
-    Fault("PostgreSQL: table `pets` locked", "all", STORAGE, lock_pets),
-    Fault("PostgreSQL: read-only", "all", CREATES, make_read_only),
-    Fault("Redis: SIGKILL, restart", "all", KEYS, restart_redis, early=True),
-    Fault("Redis: SIGSTOP, SIGCONT", "all", KEYS, lambda target: freeze(target.redis, target.seconds)),
-    Fault("Redis: connections cut and refused", "some", KEYS, refuse("keys")),
-    Fault("Redis: connections black-holed", "some", KEYS, hold("keys"), early=True),
-    Fault("Redis: connections slow", "some", KEYS, slow_down("keys")),
-    Fault("Redis: CLIENT KILL TYPE normal", "all", KEYS, kill_redis_clients),
+def kill(server: Callable[[Target], Server], number: Signals = SIGKILL) -> Action:
+    return during(lambda target: server(target).stop(number), lambda target: server(target).start())
+
+
+def freeze(server: Callable[[Target], Server]) -> Action:
+    return during(lambda target: server(target).freeze(), lambda target: server(target).thaw())
+
+
+def stop_instance(number: Signals) -> Action:
+    async def stop(target: Target) -> None:
+        try:
+            code = await instance(target).stop(number)
+        except TimeoutError:
+            target.failures.append(f"{number.name}: the instance did not end")
+            code = await instance(target).stop(SIGKILL)
+        if code != 0:
+            target.failures.append(f"{number.name}: the instance ended with exit code {code}")
+        await instance(target).start()
+
+    return stop
+
+
+async def restart_postgres(target: Target) -> None:
+    await postgres(target).stop(SIGINT)
+    await postgres(target).start()
+
+
+def read_only(value: str) -> Action:
+    statement = f"ALTER SYSTEM SET default_transaction_read_only = {value}"
+    return lambda target: target.stage.postgres.sql(statement, "SELECT pg_reload_conf()")
+
+
+def disturb(service: str, begin: Callable[[Proxy, float], Awaitable], end: Callable[[Proxy], Awaitable]) -> Action:
+    """Sends commands to the proxies before a service, `storage` or `keys`."""
+
+    async def send(target: Target, command: Callable[[Proxy], Awaitable]) -> None:
+        for each in target.instances:
+            await target.stage.proxies.run(command(getattr(target.stage, service)[each.name]))
+
+    return during(
+        lambda target: send(target, lambda proxy: begin(proxy, target.delay)), lambda target: send(target, end)
+    )
+
+
+def refuse(service: str) -> Action:
+    return disturb(service, lambda proxy, _: proxy.cut(), Proxy.accept)
+
+
+def hold(service: str) -> Action:
+    return disturb(service, lambda proxy, _: proxy.hold(), Proxy.release)
+
+
+def slow_down(service: str) -> Action:
+    return disturb(service, Proxy.delay, lambda proxy: proxy.delay(0))
+
+
+async def lock(target: Target) -> None:
+    await target.stage.lock(target.seconds)
+
+
+INSTANCE = (
+    Kind("instance: SIGKILL, restart", "last", NOTHING, kill(instance), "kill", early=True),
+    Kind("instance: SIGTERM, restart", "last", NOTHING, stop_instance(SIGTERM), "term", early=True),
+    Kind("instance: SIGINT, restart", "last", NOTHING, stop_instance(SIGINT), "int"),
+    Kind("instance: SIGSTOP, SIGCONT", "one", STORAGE | KEYS, freeze(instance), early=True),
+)
+SQLITE = INSTANCE + (Kind("SQLite: locked by another program", "all", CREATES, lock, early=True),)
+SHARED = INSTANCE + (
+    Kind("PostgreSQL: SIGKILL, restart", "all", STORAGE, kill(postgres), early=True),
+    Kind("PostgreSQL: immediate stop, restart", "all", STORAGE, kill(postgres, SIGQUIT)),
+    Kind("PostgreSQL: fast restart", "all", STORAGE, restart_postgres),
+    Kind("PostgreSQL: SIGSTOP, SIGCONT", "all", STORAGE, freeze(postgres)),
+    Kind("PostgreSQL: all sessions terminated", "all", STORAGE, lambda target: target.stage.postgres.end_sessions()),
+    Kind("PostgreSQL: connections cut and refused", "some", STORAGE, refuse("storage")),
+    Kind("PostgreSQL: connections black-holed", "some", STORAGE, hold("storage"), early=True),
+    Kind("PostgreSQL: connections slow", "some", STORAGE, slow_down("storage")),
+    Kind("PostgreSQL: table `pets` locked", "all", STORAGE, lock),
+    Kind("PostgreSQL: read-only", "all", CREATES, during(read_only("on"), read_only("off"))),
+    Kind("Redis: SIGKILL, restart", "all", KEYS, kill(redis), early=True),
+    Kind("Redis: SIGSTOP, SIGCONT", "all", KEYS, freeze(redis)),
+    Kind("Redis: connections cut and refused", "some", KEYS, refuse("keys")),
+    Kind("Redis: connections black-holed", "some", KEYS, hold("keys"), early=True),
+    Kind("Redis: connections slow", "some", KEYS, slow_down("keys")),
+    Kind("Redis: CLIENT KILL TYPE normal", "all", KEYS, lambda target: target.stage.redis.kill_clients()),
 )

@@ -4,27 +4,30 @@ import asyncio
 import itertools
 import time
 
-from soak.client import Client
-from soak.http_client import Request
-from soak.instances import LEASE, KeyCommands
-from soak.servers import CommandError
+from harness.client import Client
+from harness.http_client import Request
+from harness.servers import CommandError, KeyCommands
 
 USES = frozenset({"keys", "reads"})
 LISTED, EITHER, REFUSED = frozenset({200}), frozenset({200, 401}), frozenset({401})
-# Seconds for which a revoked key is sent.
+# The default of `keys.redis.lease` in seconds: the longest time for which a revoked key is accepted.
+LEASE = 0.6
+# Seconds after which a new key is accepted, and the seconds for which a revoked key is sent.
+ACCEPTANCE = 0.2
 AFTERWARDS = 2.0
 
 
-async def revoke_keys(client: Client, commands: KeyCommands) -> None:
-    """Issues a key, uses it on both instances, revokes it, and measures how long it is accepted."""
+async def revoke_keys(client: Client) -> None:
+    """Issues a key, uses it on all instances, revokes it, and measures how long it is accepted."""
+    commands = client.load.commands
     for number in itertools.count():
         if not client.load.running:
             return
-        label = f"revoked-{number}"
         try:
-            token = await commands.create(label)
-            key = await commands.find(label)
-        except CommandError:  # Redis is unavailable
+            token = await commands.create(f"revoked-{number}")
+            key = await commands.find(f"revoked-{number}")
+            await asyncio.sleep(ACCEPTANCE)
+        except CommandError:  # the storage of the keys is unavailable
             await client.pause(1)
             continue
         await use_until_fault(client, token)
@@ -37,7 +40,7 @@ async def revoke_keys(client: Client, commands: KeyCommands) -> None:
 
 
 async def use_until_fault(client: Client, token: str) -> None:
-    """Uses a key on both instances until a fault of Redis begins, or for a random time."""
+    """Uses a key on all instances until a fault of the keys begins, or for a random time."""
     load, end = client.load, time.monotonic() + client.rng.uniform(0, 10)
     while True:
         for name in load.instances:
@@ -54,7 +57,7 @@ async def revoke(commands: KeyCommands, key: str) -> float:
 
 
 async def probe(client: Client, token: str, revocation: asyncio.Task) -> None:
-    """Sends a token to both instances while it is revoked and afterwards."""
+    """Sends a token to all instances while it is revoked and afterwards."""
     load, end = client.load, time.monotonic() + 60
     while (now := time.monotonic()) < end:
         expected = EITHER

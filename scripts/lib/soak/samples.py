@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from soak.http_client import Connection, Lost, Request
-from soak.instances import Instance
-from soak.journal import Journal
-from soak.timeline import Exchange, Timeline
+from harness.http_client import Connection, Exchange, Lost, Request
+from harness.journal import Journal
+from harness.servers import Instance
+from harness.timeline import Timeline
 
 # Every fault can make an instance not ready.
 READY = Request("/ready", "GET", "/ready", frozenset({200}), frozenset({"keys", "reads", "creates"}))
@@ -25,14 +25,13 @@ class Sample:
     seconds: float  # since the start
     pid: int
     memory: float  # RssAnon in MiB
-    resident: float  # VmRSS in MiB
     descriptors: int
 
 
 def sample(pid: int, seconds: float = 0.0) -> Sample:
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    anonymous, resident = (int(status[name].split()[0]) / 1024 for name in ("RssAnon", "VmRSS"))
-    return Sample(seconds, pid, anonymous, resident, len(list(Path(f"/proc/{pid}/fd").iterdir())))
+    descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    return Sample(seconds, pid, int(status["RssAnon"].split()[0]) / 1024, descriptors)
 
 
 async def sample_instance(instance: Instance, timeline: Timeline, samples: list[Sample]) -> None:
@@ -69,19 +68,24 @@ class Trend:
 
     count: int
     memory: tuple[float, float]
-    resident: tuple[float, float]
     descriptors: tuple[float, float]
     idle_descriptors: tuple[int, int]  # before the first client and after the last one
+    same_process: bool  # otherwise the figures cannot be compared
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        numbers = {
+            "RssAnon, MiB": self.memory, "descriptors": self.descriptors,
+            "descriptors without clients, before and after the load": self.idle_descriptors,
+        }
+        return [(name, f"{early:.1f}", f"{late:.1f}") for name, (early, late) in numbers.items()]
 
     def problems(self) -> list[str]:
-        found = []
-        if self.memory[1] - self.memory[0] > MEMORY_GROWTH + self.memory[0] / 10:
-            found.append("memory of A grew from {:.1f} to {:.1f} MiB".format(*self.memory))
-        if self.descriptors[1] - self.descriptors[0] > DESCRIPTOR_GROWTH:
-            found.append("descriptors of A grew from {:.0f} to {:.0f}".format(*self.descriptors))
-        if self.idle_descriptors[1] - self.idle_descriptors[0] > 2:
-            found.append("descriptors of A without clients grew from {} to {}".format(*self.idle_descriptors))
-        return found
+        limits = (MEMORY_GROWTH + self.memory[0] / 10, DESCRIPTOR_GROWTH, 2)
+        pairs = (self.memory, self.descriptors, self.idle_descriptors)
+        grown = [late - early > limit for (early, late), limit in zip(pairs, limits)]
+        if not self.same_process:
+            return []
+        return ["A grew: " + ", ".join(row) for row, wrong in zip(self.rows(), grown) if wrong]
 
 
 def trend(samples: list[Sample], idle_descriptors: tuple[int, int]) -> Trend:
@@ -92,4 +96,5 @@ def trend(samples: list[Sample], idle_descriptors: tuple[int, int]) -> Trend:
         values = [getattr(sample, name) for sample in late]
         return median(values[:quarter]), median(values[-quarter:])
 
-    return Trend(len(late), medians("memory"), medians("resident"), medians("descriptors"), idle_descriptors)
+    same_process = len({sample.pid for sample in samples}) == 1
+    return Trend(len(late), medians("memory"), medians("descriptors"), idle_descriptors, same_process)

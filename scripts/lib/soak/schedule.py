@@ -1,73 +1,88 @@
 """The order, length and scope of the faults, drawn from a seed: one at a time, with health between them."""
 
 import asyncio
+import contextlib
 import random
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from soak.client import Load
-from soak.faults import FAULTS, NOTHING, Fault, Target
-from soak.instances import Instance
-from soak.rush import Rush
-from soak.servers import Postgres, Redis
-from soak.timeline import LEAD_IN, RECOVERY, FaultRecord
+from harness.client import Client, Load
+from harness.creators import attempt, create_request
+from harness.readers import list_once
+from harness.timeline import RECOVERY, Fault
+from soak.faults import Kind, Target
 
 WARM_UP = 4.0
 # Delays of slow connections in seconds: below and above half a lease, and near the timeout of PostgreSQL.
 DELAYS = (0.02, 0.1, 0.4, 1.2)
-
-
-@dataclass(frozen=True)
-class Pace:
-    """Ranges in seconds: of a fault, and of the health that follows the recovery from it."""
-
-    fault: tuple[float, float]
-    health: tuple[float, float]
-
-
-SHORT, LONG = Pace((1.5, 3.0), (0.5, 1.5)), Pace((1.0, 8.0), (1.0, 4.0))
+# Ranges in seconds, of a fault and of the health that follows the recovery from it, in a run of at most SHORT_RUN
+# seconds, so that it has more faults, and in longer runs.
+SHORT_RUN = 180.0
+SHORT, LONG = ((1.5, 3.0), (0.5, 1.5)), ((1.0, 8.0), (1.0, 4.0))
+# Busy clients, the seconds before the fault in which they begin, and the seconds of it in which they end.
+RUSH, LEAD, OVERLAP = 16, 1.0, 1.0
 
 
 @dataclass
 class Draw:
-    fault: Fault
+    kind: Kind
     instances: list[str]
     seconds: float
     delay: float
     pause: float  # after it
 
 
-def draws(seed: int, pace: Pace) -> Iterator[Draw]:
+def draws(kinds: tuple[Kind, ...], names: list[str], seed: int, short: bool) -> Iterator[Draw]:
     """Every kind of fault once in each round, in a random order. The first round begins with the early ones."""
-    rng = random.Random(seed)
-    round_of_faults = sorted(rng.sample(FAULTS, len(FAULTS)), key=lambda fault: not fault.early)
+    rng, (fault, health) = random.Random(seed), SHORT if short else LONG
+    subsets = [[name] for name in names] + ([names] if len(names) > 1 else [])
+    order = sorted(rng.sample(kinds, len(kinds)), key=lambda kind: not kind.early)
     while True:
-        for fault in round_of_faults:
-            some, one = rng.choice((["A"], ["B"], ["A", "B"])), [rng.choice("AB")]
-            instances = {"B": ["B"], "one": one, "some": some, "all": ["A", "B"]}[fault.scope]
-            pause = RECOVERY + rng.uniform(*pace.health)
-            yield Draw(fault, instances, rng.uniform(*pace.fault), rng.choice(DELAYS), pause)
-        round_of_faults = rng.sample(FAULTS, len(FAULTS))
+        for kind in order:
+            scopes = {"last": names[-1:], "one": [rng.choice(names)], "some": rng.choice(subsets), "all": names}
+            pause = RECOVERY + rng.uniform(*health)
+            yield Draw(kind, scopes[kind.scope], rng.uniform(*fault), rng.choice(DELAYS), pause)
+        order = rng.sample(kinds, len(kinds))
 
 
-async def run_faults(load: Load, seed: int, pace: Pace, postgres: Postgres, redis: Redis) -> list[str]:
-    """Runs faults until shortly before the end of the load. Returns the failures of instances at their stops."""
+async def run_faults(load: Load, stage, seconds: float) -> list[str]:
+    """Runs faults, and waits for the end of the load. Returns the failures of instances at their stops."""
     failures: list[str] = []
+    names = list(load.instances)
     await asyncio.sleep(WARM_UP)
-    for draw in draws(seed, pace):
+    for draw in draws(stage.faults, names, load.seed, seconds <= SHORT_RUN):
         if time.monotonic() + draw.seconds + RECOVERY > load.end:
-            return failures
-        instances: list[Instance] = [load.instances[name] for name in draw.instances]
-        target = Target(postgres, redis, instances, draw.seconds, draw.delay, failures)
-        fault, affected = draw.fault, frozenset(draw.instances)
-        rush = Rush(load, draw.instances[-1])
-        lead = load.timeline.begin(FaultRecord(LEAD_IN, frozenset("AB"), NOTHING, None, time.monotonic()))
-        await rush.start()
-        lead.end = time.monotonic()
-        record = load.timeline.begin(FaultRecord(fault.kind, affected, fault.impairs, fault.stop, lead.end))
-        await fault.run(target)
-        await rush.end()
-        record.end = time.monotonic()
+            break
+        target = Target(stage, [load.instances[name] for name in draw.instances], draw.seconds, draw.delay, failures)
+        kind = draw.kind
+        async with rush(load, draw.instances[-1]):
+            fault = load.timeline.begin(Fault(kind.name, frozenset(draw.instances), kind.impairs, kind.stop))
+            await kind.run(target)
+        fault.end = time.monotonic()
         await asyncio.sleep(draw.pause)
-    raise AssertionError("unreachable")
+    await asyncio.sleep(load.end - time.monotonic())
+    return failures
+
+
+@contextlib.asynccontextmanager
+async def rush(load: Load, instance: str):
+    """Runs busy clients of an instance from before the block, so that a fault meets requests in flight."""
+    latest_end = time.monotonic() + LEAD + OVERLAP
+    busy = asyncio.gather(*(keep_busy(Client(load, f"rush {number}"), instance, latest_end) for number in range(RUSH)))
+    await asyncio.sleep(LEAD)
+    yield
+    await busy
+
+
+async def keep_busy(client: Client, instance: str, latest_end: float) -> None:
+    """Creates and lists in turn until a create fails, or a response says `Connection: close`."""
+    while time.monotonic() < latest_end:
+        create = client.load.ledger.new()
+        created = await attempt(client, create, create_request(create, client.token), instance)
+        if not created or instance not in client.connections:
+            break
+        await list_once(client, instance)
+        if instance not in client.connections:
+            break
+    client.close()

@@ -1,33 +1,15 @@
-"""Clients with invalid API keys, and clients that do not read, do not send, or vanish."""
+"""Clients that do not read, do not send, or vanish."""
 
 import asyncio
 import contextlib
 import time
 
-from soak.client import Client
-from soak.creators import create_request
-from soak.http_client import Connection, Request
-from soak.timeline import Exchange
+from harness.client import Client
+from harness.creators import create_request
+from harness.http_client import Connection, Exchange, Request
 
-UNAUTHORIZED = frozenset({401})
-# Seconds of `http.head_timeout`, and what the response to it may take longer.
+# Seconds within which the head of a request must arrive, and what the response to it may take longer.
 HEAD_TIMEOUT, LATENESS = 5.0, 2.0
-
-
-async def use_wrong_tokens(client: Client) -> None:
-    """Sends tokens that belong to no key, malformed ones, and none, and creates with them."""
-    while client.load.running:
-        lookup = f"unknown-{client.rng.randrange(10**12)}"
-        token, uses = client.rng.choice(
-            ((lookup, {"keys"}), ("animalstore_wrongchecksum", {"keys"}), ("two words", set()), (None, set()))
-        )
-        if client.rng.random() < 0.5:
-            request = create_request(client.load.ledger.new(), token, UNAUTHORIZED, "wrong token")
-        else:
-            request = Request("wrong token", "GET", "/v1/pets", UNAUTHORIZED, frozenset(), token)
-        request.uses, request.create = frozenset(uses), None  # no attempt: it can have no effect
-        await client.send(request)
-        await client.pause(0.3)
 
 
 async def connect(client: Client, **options) -> Connection:
@@ -59,7 +41,7 @@ async def vanish(client: Client) -> None:
 
 
 async def send_nothing(client: Client) -> None:
-    """Opens a connection and sends nothing: it must be closed after `http.head_timeout`."""
+    """Opens a connection and sends nothing: it must be closed after HEAD_TIMEOUT."""
     silence = Request("silence", "-", "", frozenset(), frozenset())
     while client.load.running:
         name = client.choose()

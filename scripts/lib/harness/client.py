@@ -1,35 +1,38 @@
 """A client with one keep-alive connection to each instance, as behind a load balancer that honours `/ready`."""
 
 import asyncio
+import contextlib
 import itertools
+import math
 import random
 import time
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 
-from soak.history import History, Violation
-from soak.http_client import Connection, Lost, Request
-from soak.instances import Instance
-from soak.journal import Journal
-from soak.ledger import Ledger
-from soak.timeline import RESPONSE_TIMEOUT, Exchange, Timeline
+from harness.history import History, Violation
+from harness.http_client import Connection, Exchange, Lost, Request
+from harness.journal import Journal
+from harness.ledger import Ledger
+from harness.servers import KeyCommands, Server
+from harness.timeline import RESPONSE_TIMEOUT, Timeline
 
 request_numbers = itertools.count()
 
 
-@dataclass
 class Load:
     """What all clients share."""
 
-    instances: dict[str, Instance]
-    timeline: Timeline
-    journal: Journal
-    ledger: Ledger
-    history: History
-    tokens: list[str]  # of keys that are valid to the end
-    reader_token: str  # of a key with the scope `read`
-    end: float  # monotonic time at which clients stop
-    walks: int = 0
-    longest_acceptance: float = 0.0  # seconds for which a revoked key was accepted
+    max_idle = math.inf  # seconds after which a client does not use an idle connection again
+    end = math.inf  # monotonic time at which clients stop
+    walks = 0
+    longest_acceptance = 0.0  # seconds for which a revoked key was accepted
+
+    def __init__(self, instances: dict[str, Server], commands: KeyCommands, tokens: list[str], seed: int = 1):
+        self.instances, self.commands, self.tokens, self.seed = instances, commands, tokens, seed
+        self.reader_token: str | None = None  # of a key with the scope `read`
+        self.timeline = Timeline()
+        self.journal = Journal(self.timeline)
+        self.ledger = Ledger(random.Random(seed), instances)
+        self.history = History(self.ledger.creates)
 
     @property
     def running(self) -> bool:
@@ -37,8 +40,8 @@ class Load:
 
 
 class Client:
-    def __init__(self, load: Load, seed: str):
-        self.load, self.rng = load, random.Random(seed)
+    def __init__(self, load: Load, name: str):
+        self.load, self.name, self.rng = load, name, random.Random(f"{load.seed} {name}")
         self.token = self.rng.choice(load.tokens)
         self.connections: dict[str, Connection] = {}
 
@@ -59,10 +62,11 @@ class Client:
         """Sends a request to an instance and records the exchange."""
         name = name or self.choose()
         if self.rng.random() < 0.8:
-            request.headers["X-Request-Id"] = f"soak-{next(request_numbers)}"
+            request.headers["X-Request-Id"] = f"{self.load.ledger.run}-{next(request_numbers)}"
         connection = self.connections.pop(name, None)
-        if connection and connection.has_ended():  # nothing is lost: the request goes to a new connection
-            connection.close()
+        idle = time.monotonic() - connection.last_used if connection else 0
+        if connection and (connection.has_ended() or idle > self.load.max_idle):
+            connection.close()  # nothing is lost: the request goes to a new connection
             connection = None
         exchange = await self.exchange(request, name, connection)
         self.load.journal.record(exchange)
@@ -73,7 +77,7 @@ class Client:
         exchange = Exchange(request, name, sent, sent)
         try:
             async with asyncio.timeout(RESPONSE_TIMEOUT):
-                connection = connection or await Connection.open(self.load.instances[name].port)
+                connection = connection or await self.load.instances[name].connect()
                 exchange.first = connection.last_used is None
                 exchange.sent = time.monotonic()
                 exchange.idle = 0.0 if exchange.first else exchange.sent - connection.last_used
@@ -87,7 +91,7 @@ class Client:
         except OSError:
             exchange.failure = "refused"
         exchange.received = time.monotonic()
-        if exchange.response and not exchange.response.closes:
+        if exchange.response and not exchange.response.closes and not request.raw:
             self.connections[name] = connection
         elif connection:
             connection.close()
@@ -104,3 +108,23 @@ class Client:
     def close(self) -> None:
         for connection in self.connections.values():
             connection.close()
+
+
+Behaviour = Callable[[Client], Awaitable[None]]
+
+
+@contextlib.asynccontextmanager
+async def clients(load: Load, behaviours: dict[Behaviour, int]):
+    """Runs clients, so many of each kind, while the block runs, and then until each has finished what it was doing."""
+    started = []
+    async with asyncio.TaskGroup() as tasks:
+        for behaviour, count in behaviours.items():
+            for number in range(count):
+                started.append(Client(load, f"{behaviour.__name__} {number}"))
+                tasks.create_task(behaviour(started[-1]))
+        try:
+            yield
+        finally:
+            load.end = min(load.end, time.monotonic())
+    for client in started:
+        client.close()

@@ -1,25 +1,49 @@
-"""A program: TCP proxies on 127.0.0.1 that cut, hold back or delay their connections.
+"""TCP proxies on 127.0.0.1 that cut, hold back or delay their connections.
 
-    python3 proxy.py PORT:TARGET…
-
-It is a process of its own so that busy clients do not delay the connections. Standard input has one command per line:
-the number of the proxy, `cut`, `accept`, `hold`, `release` or `delay`, and for `delay` the seconds. Standard output has
-`done` after each command, and `stall SECONDS` if this process, and so probably the machine, stood still.
+They have a thread and a loop of their own, so that busy clients do not delay the connections.
 """
 
 import asyncio
 import sys
+import threading
+import time
+
+from harness.servers import free_port
 
 CHUNK = 65536
 # Seconds between two checks, and the lateness that counts as a stall.
 CHECK, STALL = 0.05, 0.1
+# Seconds after which another thread runs.
+SWITCH = 0.0005
+
+
+class Proxies:
+    """The thread. `stalls` are the times at which it, and so probably the machine, stood still."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.stalls: list[tuple[float, float]] = []
+        sys.setswitchinterval(SWITCH)
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        asyncio.run_coroutine_threadsafe(self.watch(), self.loop)
+
+    async def run(self, command) -> None:
+        """Runs a command of a proxy."""
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(command, self.loop))
+
+    async def watch(self) -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(CHECK)
+            if time.monotonic() - before - CHECK > STALL:
+                self.stalls.append((before + CHECK, time.monotonic()))
 
 
 class Proxy:
-    """Forwards connections to a port. Every fault affects the open connections and the new ones."""
+    """Forwards connections to a port. Every command affects the open connections and the new ones."""
 
-    def __init__(self, port: int, target: int):
-        self.port, self.target = port, target
+    def __init__(self, target: int):
+        self.port, self.target = free_port(), target
         self.seconds = 0.0  # delay of each chunk, in each direction
         self.flowing = asyncio.Event()
         self.flowing.set()
@@ -42,8 +66,8 @@ class Proxy:
     async def release(self) -> None:
         self.flowing.set()
 
-    async def delay(self, seconds: str) -> None:
-        self.seconds = float(seconds)
+    async def delay(self, seconds: float) -> None:
+        self.seconds = seconds
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.writers.add(writer)
@@ -69,31 +93,3 @@ class Proxy:
             await writer.drain()
         await self.flowing.wait()
         writer.write_eof()
-
-
-async def report_stalls() -> None:
-    loop = asyncio.get_running_loop()
-    while True:
-        before = loop.time()
-        await asyncio.sleep(CHECK)
-        if (late := loop.time() - before - CHECK) > STALL:
-            print(f"stall {late:.3f}", flush=True)
-
-
-async def main(pairs: list[str]) -> None:
-    proxies = [Proxy(*map(int, pair.split(":"))) for pair in pairs]
-    for proxy in proxies:
-        await proxy.accept()
-    stalls = asyncio.create_task(report_stalls())
-    commands = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
-    print("done", flush=True)
-    while line := (await commands.readline()).decode().split():
-        number, command, *arguments = line
-        await getattr(proxies[int(number)], command)(*arguments)
-        print("done", flush=True)
-    stalls.cancel()
-
-
-if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1:]))

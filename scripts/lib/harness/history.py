@@ -1,24 +1,18 @@
 """Checks that the clients see each pet as if each operation happened at one moment: linearizability.
 
 A pet is a register that is written once: absent, then present with the values that were sent, under one id. Its
-history has these operations, each with the interval from the time at which it was sent to the time of its response:
-- The attempts at its create. An attempt with a 201 takes effect within its interval: it stores the pet, unless an
-  earlier attempt with the same Idempotency-Key has. A refused attempt has no effect, and is removed from the history.
-  Any other attempt is open to the end: it takes effect at any later time, or never.
-- The reads of it: each read by id, and each page of pets in ascending order of id as one read of each pet in its range.
-  A read without a response is not in the history.
+operations are the attempts at its create and the reads of it; a page is one read of each pet in its range of ids. An
+attempt with a 201 takes effect between its request and its response, unless an earlier one with the same key has. A
+refused attempt has no effect. Any other one takes effect at any later time, or never. Reads without a response are
+left out.
 
-A history is linearizable if and only if the history of each pet is (Herlihy and Wing, "Linearizability", 1990, theorem
-1). That of a pet is if and only if there is a time W, the moment of its creation, or infinity if it has none, with
+A history is linearizable if and only if that of each pet is (Herlihy and Wing, "Linearizability", 1990, theorem 1), and
+that of a pet if and only if there is a time W, the moment of its creation, or infinity if it has none, with
     max(B, starts of the reads that miss the pet) <= W <= min(ends of the reads that return it, ends of the 201s)
-where B is the time at which the first attempt that was not refused was sent. Proof:
-- If there is a W, each operation gets a moment in its interval: the first attempt W; the reads that miss the pet their
-  end, or W if that is earlier; everything else its start, or W if that is later. At W itself, the reads that miss the
-  pet come first and the create second. Operations that do not overlap keep their order, because each moment is in its
-  interval, and each read returns what the register has at its moment. Later attempts change nothing.
-- If there is none, some X that shows the pet, a read or a 201, ended before some Y began, where Y is a read that misses
-  the pet or the first attempt. Each order of the operations that respects time has X before Y. The pet is present at X,
-  and remains so. Then it was created before Y, which neither a read that misses it nor the first attempt allows.
+where B is the time at which the first attempt that was not refused was sent. Proof: with such a W, the first attempt
+happens at W, reads that miss the pet at their end or, if that is earlier, just before W, and everything else at its
+start or, if that is later, just after W. Without one, some operation X that shows the pet ended before some Y began,
+where Y is a read that misses it or the first attempt; but in every order, the pet is present at X, and remains so.
 
 The right side is one time for each pet, `Create.present`, which the first response that shows the pet sets: the calls
 come in the order of the responses. The left side needs no memory. A read that misses the pet and ends before `present`
@@ -29,7 +23,7 @@ when an attempt is refused.
 import math
 from bisect import bisect_right, insort
 
-from soak.ledger import STATUSES, Create
+from harness.ledger import STATUSES, Create
 
 STALE = "history: a read that began after a pet was present did not return it"
 UNSENT = "history: a pet was present before any attempt that can have created it"

@@ -1,4 +1,4 @@
-"""The proxies, started with the files of deploy/proxies: only addresses and paths are substituted."""
+"""nginx, Caddy and HAProxy with the files of deploy/proxies, in which only addresses and paths are substituted."""
 
 import asyncio
 import os
@@ -6,12 +6,12 @@ import signal
 import ssl
 from pathlib import Path
 
-from restarts.load import HOST
-from soak.http_client import Connection
-from soak.instances import accepts
-from soak.servers import START_TIMEOUT, Server, free_port, run
+from harness.http_client import Connection
+from harness.servers import START_TIMEOUT, Instance, Server, free_port, run
+from harness.tool import REPOSITORY
 
-FILES = Path(__file__).resolve().parents[3] / "deploy/proxies"
+HOST = "shop.example"
+FILES = REPOSITORY / "deploy/proxies"
 TEMPORARY_FILES_OF_NGINX = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
@@ -38,7 +38,7 @@ async def create_certificate(folder: Path) -> Path:
 class ProxyProgram(Server):
     """A proxy with TLS on a port of 127.0.0.1."""
 
-    port: int
+    title: str
 
     def __init__(self, folder: Path, name: str, certificate: Path, command: list):
         # Servers of Debian are in a folder that is not in the PATH of every user.
@@ -48,19 +48,15 @@ class ProxyProgram(Server):
         self.tls = ssl.create_default_context(cafile=str(certificate))
         self.tls.set_alpn_protocols(["http/1.1"])
 
-    async def is_ready(self) -> bool:
-        return await accepts(self.port)
-
     async def connect(self) -> Connection:
-        return await Connection.open(self.port, ssl=self.tls, server_hostname=HOST)
+        return await super().connect(ssl=self.tls, server_hostname=HOST)
 
 
 class Nginx(ProxyProgram):
     title = "nginx"
     last_signal = signal.SIGTERM  # ends its workers too
 
-    def __init__(self, folder: Path, certificate: Path, service: int):
-        """Takes the port of the service."""
+    def __init__(self, folder: Path, certificate: Path, service: Instance):
         self.port, file, general = free_port(), folder / "animal-store.conf", folder / "nginx.conf"
         user = "user root;" if os.geteuid() == 0 else ""
         temporary = "\n".join(f"    {name}_temp_path {folder};" for name in TEMPORARY_FILES_OF_NGINX)
@@ -73,7 +69,7 @@ class Nginx(ProxyProgram):
             "/etc/nginx/tls/shop.example.crt": certificate,
             "/etc/nginx/tls/shop.example.key": certificate,
             "/var/log/nginx/animal-store.log": folder / "access.log",
-            "127.0.0.1:8080": f"127.0.0.1:{service}",
+            "127.0.0.1:8080": f"127.0.0.1:{service.port}",
         }))
         super().__init__(folder, "nginx", certificate, ["nginx", "-p", folder, "-c", general, "-e", "stderr"])
 
@@ -81,14 +77,13 @@ class Nginx(ProxyProgram):
 class Caddy(ProxyProgram):
     title = "Caddy"
 
-    def __init__(self, folder: Path, certificate: Path, service: int):
-        """Takes the port of the service."""
+    def __init__(self, folder: Path, certificate: Path, service: Instance):
         self.port, file = free_port(), folder / "Caddyfile"
         local = "    admin off\n    auto_https disable_redirects\n    default_bind 127.0.0.1"
         file.write_text(configuration("Caddyfile", {
             "{\n\tservers {": f"{{\n{local}\n\tservers {{",
             "shop.example {": f"{HOST}:{self.port} {{\n\ttls {certificate} {certificate}",
-            "127.0.0.1:8080": f"127.0.0.1:{service}",
+            "127.0.0.1:8080": f"127.0.0.1:{service.port}",
         }))
         command = ["caddy", "run", "--config", file, "--adapter", "caddyfile"]
         super().__init__(folder, "caddy", certificate, command)
@@ -97,16 +92,15 @@ class Caddy(ProxyProgram):
 class HAProxy(ProxyProgram):
     title = "HAProxy"
 
-    def __init__(self, folder: Path, certificate: Path, *ports: tuple[int, int]):
-        """Takes two pairs of a port of the API and a port of `/ready`."""
-        self.port, (a, b) = free_port(), ports
+    def __init__(self, folder: Path, certificate: Path, a: Instance, b: Instance):
+        self.port = free_port()
         file, general = folder / "haproxy.cfg", folder / "global.cfg"
         general.write_text("global\n    log stdout format raw local0\n    maxconn 1000\n")
         file.write_text(configuration("haproxy.cfg", {
             "bind :443": f"bind 127.0.0.1:{self.port}",
             "/etc/haproxy/tls/shop.example.pem": certificate,
-            "10.0.0.11:8080 port 8081": f"127.0.0.1:{a[0]} port {a[1]}",
-            "10.0.0.12:8080 port 8081": f"127.0.0.1:{b[0]} port {b[1]}",
+            "10.0.0.11:8080 port 8081": f"127.0.0.1:{a.port} port {a.management_port}",
+            "10.0.0.12:8080 port 8081": f"127.0.0.1:{b.port} port {b.management_port}",
         }))
         super().__init__(folder, "haproxy", certificate, ["haproxy", "-db", "-f", general, "-f", file])
 

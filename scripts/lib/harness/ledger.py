@@ -4,6 +4,7 @@ import json
 import random
 import uuid
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 # Pets that wait to be read on each instance. Further ones are only found by walks and in the table.
@@ -30,11 +31,10 @@ class Create:
 
 
 class Ledger:
-    def __init__(self, rng: random.Random):
-        self.rng, self.run = rng, uuid.uuid4().hex[:8]
+    def __init__(self, rng: random.Random, instances: Iterable[str]):
+        self.rng, self.instances, self.run = rng, list(instances), uuid.uuid4().hex[:8]
         self.creates: dict[str, Create] = {}  # by name
-        # The acknowledged creates in the order of their acknowledgement: all, and by status.
-        self.acknowledged: dict[str | None, list[Create]] = {status: [] for status in (None, *STATUSES)}
+        self.acknowledged: list[Create] = []
         # Acknowledged pets that an instance has not been seen to return.
         self.unread: deque[tuple[Create, str]] = deque()
 
@@ -51,17 +51,14 @@ class Ledger:
         if create.id is not None:
             return create.id == pet
         create.id = pet
-        self.acknowledged[None].append(create)
-        if create.status:
-            self.acknowledged[create.status].append(create)
+        self.acknowledged.append(create)
         if len(self.unread) < MAX_UNREAD:
-            self.unread += ((create, "A"), (create, "B"))
+            self.unread += ((create, instance) for instance in self.instances)
         return True
 
     def random(self) -> Create | None:
         """An acknowledged create."""
-        acknowledged = self.acknowledged[None]
-        return self.rng.choice(acknowledged) if acknowledged else None
+        return self.rng.choice(self.acknowledged) if self.acknowledged else None
 
 
 @dataclass
@@ -76,13 +73,13 @@ class Comparison:
     resolved: int  # creates with an unknown outcome that are in the table
     unresolved: int  # creates with an unknown outcome
 
-    @property
-    def holds(self) -> bool:
-        return not (self.lost or self.altered or self.doubled or self.refused or self.unknown)
+    def problems(self) -> list[str]:
+        found = ((name, getattr(self, name)) for name in ("lost", "altered", "doubled", "refused", "unknown"))
+        return [f"{len(pets):,} pets {name}, for example {pets[:3]}" for name, pets in found if pets]
 
 
 def compare(ledger: Ledger, rows: list[list]) -> Comparison:
-    """Compares the ledger with the rows (id, name, category, status as a number) of the table."""
+    """Compares the ledger with all pets, as rows (id, name, category, status) of the table."""
     found: dict[str, list] = {}
     doubled, altered, refused, unknown, resolved = [], [], [], [], 0
     for row in rows:
@@ -94,15 +91,11 @@ def compare(ledger: Ledger, rows: list[list]) -> Comparison:
             unknown.append(name)
         elif create.id is None and not create.uncertain:
             refused.append(name)
-        elif (category, status) != (create.category, status_number(create)) or create.id not in (None, pet):
+        elif (category, status) != (create.category, create.status) or create.id not in (None, pet):
             altered.append(name)
         elif create.id is None:
             resolved += 1
         found[name] = row
-    lost = [create.name for create in ledger.acknowledged[None] if create.name not in found]
+    lost = [create.name for create in ledger.acknowledged if create.name not in found]
     unresolved = sum(create.id is None and create.uncertain for create in ledger.creates.values())
     return Comparison(lost, altered, doubled, refused, unknown, resolved, unresolved)
-
-
-def status_number(create: Create) -> int | None:
-    return STATUSES.index(create.status) + 1 if create.status else None

@@ -1,10 +1,10 @@
-"""What happened when: the faults, and each exchange of a client with an instance."""
+"""What happened when: the faults, and which exchanges they explain."""
 
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-from soak.http_client import Request, Response
+from harness.http_client import Exchange
 
 # Seconds after the end of a fault within which its effects may still be seen: one backoff (1 s) and one attempt to
 # connect (2 s).
@@ -12,72 +12,55 @@ RECOVERY = 3.0
 # A request can last this long, so that it may have met a fault that ended before.
 RESPONSE_TIMEOUT = 30.0
 
-# The time before a fault in which the load is high. It excuses nothing.
-LEAD_IN = "lead-in"
-
 
 @dataclass
-class FaultRecord:
+class Fault:
     kind: str
     instances: frozenset[str]
     impairs: frozenset[str]  # what requests may be refused for: keys, reads, creates
-    stop: str | None  # how the process ends, if it does: kill, term, int
-    start: float
+    stop: str | None = None  # how the process ends, if it does: kill, term, int
+    start: float = field(default_factory=time.monotonic)
     end: float = float("inf")
     seen: Counter = field(default_factory=Counter)
-    first_good: float | None = None  # seconds from the end to the first good response to a request sent after it
     last_bad: float = 0.0  # seconds from the end to the last response that the fault explains
 
-    def concerns(self, exchange: "Exchange") -> bool:
+    def concerns(self, exchange: Exchange) -> bool:
         """Returns true if the fault, or the recovery from it, can be noticed in this exchange."""
         if exchange.instance not in self.instances:
             return False
         return exchange.received >= self.start and exchange.sent <= self.end + RECOVERY
 
-
-@dataclass
-class Exchange:
-    """A request and what came of it. Without a response, `failure` is `refused` (nothing was sent), `lost` (the
-    connection ended) or `silent` (no response within the timeout)."""
-
-    request: Request
-    instance: str
-    sent: float
-    received: float
-    response: Response | None = None
-    failure: str | None = None
-    first: bool = True  # on its connection
-    idle: float = 0.0  # seconds since the previous response on the connection
-
-    @property
-    def status(self) -> int | None:
-        return self.response.status if self.response else None
+    def observe(self, exchange: Exchange, outcome: str) -> None:
+        """Adds the exchange to what was seen of the fault."""
+        good = exchange.status in exchange.request.expected
+        if not self.stop and not self.impairs & exchange.request.uses:
+            return
+        if exchange.sent <= self.end:
+            self.seen["good" if good else outcome] += 1
+        if not good:
+            self.last_bad = max(self.last_bad, exchange.received - self.end)
 
 
 class Timeline:
     def __init__(self) -> None:
-        self.faults: list[FaultRecord] = []
+        self.faults: list[Fault] = []
 
-    def begin(self, fault: FaultRecord) -> FaultRecord:
+    def begin(self, fault: Fault) -> Fault:
         self.faults.append(fault)
         return fault
 
-    def add_stalls(self, stalls: list[tuple[float, float]]) -> None:
+    def add_stalls(self, stalls: list[tuple[float, float]], instances: frozenset[str]) -> None:
         """Adds the times at which the machine stood still: PING can be late then, and cached API keys expire."""
         for start, end in stalls:
-            kind, everywhere = "test machine: stalled for over 100 ms", frozenset("AB")
-            self.faults.append(FaultRecord(kind, everywhere, frozenset({"keys"}), None, start, end))
+            kind = "test machine: stalled for over 100 ms"
+            self.faults.append(Fault(kind, instances, frozenset({"keys"}), None, start, end))
         self.faults.sort(key=lambda fault: fault.start)
-
-    @property
-    def real_faults(self) -> list[FaultRecord]:
-        return [fault for fault in self.faults if fault.kind != LEAD_IN]
 
     def at(self, seconds: float) -> str:
         """The kind of the latest fault that began before this time."""
-        return next((fault.kind for fault in reversed(self.real_faults) if fault.start <= seconds), "none")
+        return next((fault.kind for fault in reversed(self.faults) if fault.start <= seconds), "none")
 
-    def concerning(self, exchange: Exchange) -> list[FaultRecord]:
+    def concerning(self, exchange: Exchange) -> list[Fault]:
         """The faults that the exchange can have met, latest first."""
         found = []
         for fault in reversed(self.faults):

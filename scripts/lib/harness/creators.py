@@ -1,15 +1,12 @@
 """Clients that create pets, with and without an Idempotency-Key."""
 
 import asyncio
-import json
 import time
 import uuid
 
-from soak.client import Client
-from soak.http_client import Request
-from soak.ledger import Create
-from soak.rules import error_code, parse
-from soak.timeline import Exchange
+from harness.client import Client
+from harness.http_client import Exchange, Request, parse
+from harness.ledger import Create
 
 USES = frozenset({"keys", "creates"})
 # Seconds after the end of the load within which each create with a key must get its outcome.
@@ -21,20 +18,21 @@ def create_request(create: Create, token: str, expected: frozenset = frozenset({
     return Request(operation, "POST", "/v1/pets", expected, USES, token, create.body(), headers, create)
 
 
-def note_outcome(client: Client, create: Create, exchange: Exchange) -> bool:
-    """Enters the outcome of an attempt into the ledger and the history. Returns true if it was a 201.
+async def attempt(client: Client, create: Create, request: Request, instance: str | None = None) -> Exchange | None:
+    """Sends an attempt, and enters its outcome into the ledger and the history. Returns the exchange if it got 201.
 
-    The caller does not wait between the response and this call: the history has the order of the responses.
+    There is no wait between the response and the entries: the history has the order of the responses.
     """
+    exchange = await client.send(request, instance)
     if exchange.status == 201:
         check_created(client, create, exchange)
-        return True
+        return exchange
     # After any other response, and if nothing was sent, the pet was not added by this attempt.
-    if exchange.failure in ("lost", "silent") or error_code(exchange) == "outcome_unknown" or exchange.status == 500:
+    if exchange.failure in ("lost", "silent") or exchange.error_code == "outcome_unknown" or exchange.status == 500:
         create.uncertain = True
     elif exchange.response:
         client.report(client.load.history.refuse(create, exchange.sent, exchange.received), exchange)
-    return False
+    return None
 
 
 def check_created(client: Client, create: Create, exchange: Exchange) -> None:
@@ -58,9 +56,11 @@ async def create_without_key(client: Client) -> None:
         await client.pause(0.1)
 
 
-async def create_with_key(client: Client, twin: Client) -> None:
-    """Retries each create, on any instance, until it has a definite outcome. Sometimes the twin sends the same create
-    at the same time; sometimes the key is used again afterwards."""
+async def create_with_key(client: Client) -> None:
+    """Retries each create, on any instance, until it has a definite outcome. Sometimes a twin sends the same create at
+    the same time; sometimes the key is used again afterwards."""
+    twin = Client(client.load, f"twin of {client.name}")
+    twin.token = client.token
     while client.load.running:
         create = client.load.ledger.new(key=str(uuid.uuid4()))
         if not await resolve(client, twin, create):
@@ -68,8 +68,10 @@ async def create_with_key(client: Client, twin: Client) -> None:
         elif client.rng.random() < 0.2:
             await replay(client, create)
         elif client.rng.random() < 0.1:
-            await reuse(client, create)
+            other = client.load.ledger.new(key=create.key)
+            await attempt(client, other, create_request(other, client.token, frozenset({422}), "reuse of a key"))
         await client.pause(0.1)
+    twin.close()
 
 
 async def resolve(client: Client, twin: Client, create: Create) -> bool:
@@ -85,39 +87,8 @@ async def resolve(client: Client, twin: Client, create: Create) -> bool:
     return False
 
 
-async def attempt(client: Client, create: Create, request: Request) -> bool:
-    """Sends an attempt. Returns true if it got 201."""
-    return note_outcome(client, create, await client.send(request))
-
-
 async def replay(client: Client, create: Create) -> None:
     """Sends an acknowledged create again."""
-    exchange = await client.send(create_request(create, client.token, operation="replay"))
-    if note_outcome(client, create, exchange) and exchange.response.headers.get("idempotency-replayed") != "true":
+    exchange = await attempt(client, create, create_request(create, client.token, operation="replay"))
+    if exchange and exchange.response.headers.get("idempotency-replayed") != "true":
         client.violate("replay without Idempotency-Replayed", exchange)
-
-
-async def reuse(client: Client, create: Create) -> None:
-    """Uses the key of an acknowledged create for another pet."""
-    other = client.load.ledger.new(key=create.key)
-    await attempt(client, other, create_request(other, client.token, frozenset({422}), "reuse of a key"))
-
-
-async def create_invalid(client: Client) -> None:
-    """Sends creates that must be refused: invalid members, malformed JSON, a key without the scope."""
-    load = client.load
-    while load.running:
-        create = load.ledger.new()
-        request = create_request(create, client.token, frozenset({400}), "invalid create")
-        request.uses = frozenset({"keys"})
-        match client.rng.randrange(4):
-            case 0:
-                request.body = json.dumps(create.members() | {"status": "eaten"}).encode()
-            case 1:
-                request.body = json.dumps({"name": create.name}).encode()
-            case 2:
-                request.body = request.body[:-1]
-            case 3:
-                request.token, request.expected = load.reader_token, frozenset({403})
-        await attempt(client, create, request)
-        await client.pause(0.3)

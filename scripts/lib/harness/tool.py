@@ -1,0 +1,85 @@
+"""What the programs in scripts/ have in common: installation, the service's binary, signals and the report."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+def require(*packages: str) -> None:
+    """Installs Debian packages that are missing, as scripts/check does. Each has a program of the same name, or is
+    written as in requirements.sh."""
+    needs = "; ".join(name if name.startswith("need") else f"need {name}" for name in packages)
+    script = f". scripts/lib/requirements.sh; {needs}; install_missing"
+    command = ["bash", "-euo", "pipefail", "-c", script, sys.argv[0]]
+    if code := subprocess.run(command, cwd=REPOSITORY).returncode:
+        sys.exit(code)
+
+
+def service_program(release: bool = False) -> Path:
+    """The program that ANIMAL_STORE_BINARY names, or a new build."""
+    if binary := os.environ.get("ANIMAL_STORE_BINARY"):
+        return Path(binary).resolve(strict=True)
+    build = ["cargo", "build", "--quiet", "--locked", "--package", "animal-store-server"]
+    subprocess.run(build + ["--release"] * release, cwd=REPOSITORY, check=True)
+    folder = REPOSITORY / os.environ.get("CARGO_TARGET_DIR", "target")
+    return folder / ("release" if release else "debug") / "animal-store"
+
+
+def version(program: Path) -> str:
+    return subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def run_in_folder(start: Callable[[Path], Coroutine]) -> Any:
+    """Runs a coroutine in a temporary folder. At SIGINT, SIGTERM and SIGHUP it is cancelled, so that it stops its
+    servers. If it fails, the ends of their logs are printed."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o711)  # PostgreSQL runs as another user
+        try:
+            return asyncio.run(interruptible(start(folder)))
+        except asyncio.CancelledError:
+            sys.exit(130)
+        except Exception:
+            for log in sorted(folder.rglob("*.log")):
+                lines = [line for line in log.open(errors="replace") if '"message":"request"' not in line]
+                print(f"== {log.relative_to(folder)}\n{''.join(lines[-20:])}", file=sys.stderr)
+            raise
+
+
+async def interruptible(run: Coroutine) -> Any:
+    """A second signal does not interrupt the end of the servers."""
+    task = asyncio.ensure_future(run)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, lambda: task.cancelling() or task.cancel())
+    return await task
+
+
+def finish(text: str, path: Path | None, problems: Sequence[str]) -> int:
+    """Prints a report, and writes it to a file if there is one. Returns the exit code."""
+    print(text, end="")
+    if path:
+        path.write_text(text)
+    return 1 if problems else 0
+
+
+def verdict(problems: Sequence[str]) -> str:
+    return "**Checks failed:**\n\n" + bullets(problems) if problems else "**All checks held.**"
+
+
+def bullets(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[object]], texts: int = 1) -> str:
+    """A table in Markdown. The first columns, as many as `texts`, are aligned to the left."""
+    rule = "|".join(["---"] * texts + ["---:"] * (len(heads) - texts))
+    lines = [f"| {' | '.join(heads)} |", f"|{rule}|"]
+    return "\n".join(lines + [f"| {' | '.join(map(str, row))} |" for row in rows])
