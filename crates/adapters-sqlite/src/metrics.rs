@@ -27,7 +27,7 @@ impl Metrics {
     /// Registers the metrics.
     pub(crate) fn new(registry: &mut Registry) -> Self {
         let [reads, creates] = queues(registry);
-        let help = "Requests that had no response within storage.sqlite.timeout";
+        let help = "Requests that had no response in time";
         let timeouts = counters(registry, "timeouts", help, "kind", ["get", "list", "create"]);
         let [get_timeouts, list_timeouts, create_timeouts] = timeouts;
         let (batch_size, commit_duration) = (batch_sizes(), seconds());

@@ -125,7 +125,7 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
             serve::run(move || Config::load(&loaded.sources()), options)
         }
         Command::CheckConfig => print_config(&Config::load(&sources).map_err(InvalidConfig::from)?),
-        Command::Config(ConfigCommand::Init) => print(template(&options.set).map_err(InvalidConfig)?.as_bytes()),
+        Command::Config(ConfigCommand::Init) => print(template(&options.set).map_err(InvalidConfig)?),
         Command::Keys(command) => {
             let (log, keys) =
                 load(&sources, |values| Some((LogConfig::read(values), KeysConfig::read_for_command(values)?)))?;
@@ -146,13 +146,13 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
         Command::Copy(args) => copy::run(&args),
         Command::Doctor(args) => doctor::run(&args, &sources),
         Command::Health(args) => health::run(&args, load(&sources, |values| Some(read_management(values)))?),
-        Command::OpenApi => print(animal_store_adapters_http::OPENAPI_DOCUMENT.as_bytes()),
+        Command::OpenApi => print(animal_store_adapters_http::OPENAPI_DOCUMENT),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             // The completions name every command: those of `help` would repeat them.
             let mut command = Cli::command().disable_help_subcommand(true);
             clap_complete::generate(shell, &mut command, "animal-store", &mut script);
-            print(&script)
+            print(script)
         }
     }
 }
@@ -175,11 +175,11 @@ fn print_config(config: &Config) -> anyhow::Result<()> {
     for warning in &config.warnings {
         stderr::write_line(&format!("warning: {warning}"));
     }
-    print(config.lines.iter().flat_map(|line| [line, "\n"]).collect::<String>().as_bytes())
+    print(config.lines.iter().flat_map(|line| [line, "\n"]).collect::<String>())
 }
 
-fn print(text: &[u8]) -> anyhow::Result<()> {
-    Ok(io::stdout().write_all(text)?)
+fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    Ok(io::stdout().write_all(text.as_ref())?)
 }
 
 #[cfg(test)]

@@ -48,9 +48,9 @@ label! {
         KeyShare = "key_share",
         RateLimit = "rate_limit",
         AuthFailures = "auth_failures",
-        /// `storage.postgres.max_waiting_reads` or `max_waiting_creates`
+        /// The queue of the storage is full.
         StorageQueue = "storage_queue",
-        /// `keys.redis.max_look_ups`
+        /// Too many API keys are being looked up.
         KeyLookups = "key_lookups",
     }
 }
@@ -69,7 +69,7 @@ label! {
         Complete = "complete",
         /// Refused by one side, or ended by the client.
         Failed = "failed",
-        /// `http.tls.handshake_timeout`
+        /// Too slow.
         Timeout = "timeout",
         /// Closed because the server stops.
         Stopped = "stopped",

@@ -50,7 +50,8 @@ impl Certificates {
             Ok(identity) => {
                 if self.replace(identity) && identity.remaining().is_none() {
                     let expires = format_rfc3339_seconds(identity.expires());
-                    tracing::warn!(target: RELOAD_TARGET, %expires, "the TLS certificate has expired: clients refuse it");
+                    let effect = "the TLS certificate has expired: clients refuse it";
+                    tracing::warn!(target: RELOAD_TARGET, %expires, "{effect}");
                 }
             }
             Err(reason) if self.problem.as_ref() == Some(reason) => {}

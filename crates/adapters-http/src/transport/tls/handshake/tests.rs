@@ -2,7 +2,6 @@ use std::{path::Path, rc::Rc, sync::Arc, time::Duration};
 
 use actix_http::ServiceConfig;
 use animal_store_test_servers::Certificates;
-use prometheus_client::registry::Registry;
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
@@ -54,7 +53,7 @@ impl Worker {
         let identity = TlsFiles { certificate, private_key, client_authorities: None }.load().unwrap();
         let limits = Limits { max_connections: 10, handshake_timeout: TIMEOUT, ..Limits::MINIMAL };
         let (stage, stages) = watch::channel(Stage::Serving);
-        let metrics = Arc::new(HttpMetrics::register(&mut Registry::default()));
+        let metrics = Arc::<HttpMetrics>::default();
         let logged = RequestLogFilter::new(LoggedRequests::All);
         let log = RequestLog { level: Level::INFO, logged, metrics: Arc::clone(&metrics) };
         let connections = Connections::new(&limits, Rc::new(log), Arc::default(), Arc::default());
