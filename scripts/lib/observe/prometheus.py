@@ -53,6 +53,14 @@ class Prometheus(Server):
         command = ["prometheus", f"--config.file={self.config}", f"--storage.tsdb.path={folder / 'tsdb'}"]
         super().__init__(folder, "prometheus", [*command, f"--web.listen-address=127.0.0.1:{self.port}"])
 
+    async def is_ready(self) -> bool:
+        """While Prometheus loads its configuration, the port is open and its API answers 503."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready", timeout=1):
+                return True
+        except OSError:
+            return False
+
     def get(self, path: str, **parameters: object):
         """Returns the data of a response. Raises QueryError if Prometheus rejects the request."""
         url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
