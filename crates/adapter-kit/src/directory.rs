@@ -25,13 +25,13 @@ use animal_store_app::{
     ports::{ApiKeyDirectory, NotReady, Readiness, StoreFailure},
 };
 use async_trait::async_trait;
-use prometheus_client::{metrics::counter::Counter, registry::Registry};
+use prometheus_client::registry::Registry;
 use tokio::{select, sync::watch};
 
 use crate::{
     Outage,
     concurrency::{Instant, sleep, timeout_at},
-    metrics::counters,
+    metrics::FailureCounters,
 };
 
 /// Time between two checks. A check that is late by less than the difference to [`TRUST`] delays no lookup.
@@ -53,9 +53,8 @@ pub trait KeySource: Send + 'static {
 pub struct KeyChanges {
     /// The version of that state.
     pub version: i64,
-    /// Whether no other key exists.
-    pub all: bool,
-    /// The keys. One without tokens does not exist.
+    /// The keys. One without tokens does not exist. If the version is not greater than `known`, the store was replaced:
+    /// no other key exists.
     pub keys: Vec<StoredKey>,
 }
 
@@ -74,8 +73,7 @@ pub struct ApiKeySnapshot {
     snapshot: watch::Receiver<Snapshot>,
     /// Longest wait for a check.
     timeout: Duration,
-    /// Failed lookups: timeout, unavailable or corrupt.
-    failures: [Counter; 3],
+    failures: FailureCounters,
 }
 
 /// The keys of the last successful check.
@@ -95,9 +93,7 @@ impl ApiKeySnapshot {
         registry: &mut Registry,
     ) -> (Self, impl Future<Output = ()> + Send + use<S>) {
         let registry = registry.sub_registry_with_prefix("keys");
-        let help = "Lookups without a result: timeout, unavailable or corrupt";
-        let reasons = ["timeout", "unavailable", "corrupt"];
-        let failures = counters(registry, "lookup_failures", help, "reason", reasons);
+        let failures = FailureCounters::register(registry, "lookup_failures", "Lookups of API keys without a result");
         let trusted_until = Instant::now();
         let (sender, snapshot) = watch::channel(Snapshot { tokens: HashMap::new(), trusted_until, failure: None });
         (Self { snapshot, timeout, failures }, follow(source, sender))
@@ -127,14 +123,7 @@ impl ApiKeySnapshot {
 impl ApiKeyDirectory for ApiKeySnapshot {
     async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
         let found = self.read(|snapshot| snapshot.find(&digest)).await.and_then(|found| found);
-        found.inspect_err(|failure| {
-            let [timeout, unavailable, corrupt] = &self.failures;
-            match failure {
-                StoreFailure::Timeout => timeout.inc(),
-                StoreFailure::Corrupt(_) => corrupt.inc(),
-                _ => unavailable.inc(),
-            };
-        })
+        found.inspect_err(|failure| self.failures.count(failure))
     }
 }
 
@@ -154,9 +143,9 @@ async fn follow(mut source: impl KeySource, snapshot: watch::Sender<Snapshot>) {
         match source.changes(known).await {
             Ok(changes) => {
                 snapshot.send_modify(|snapshot| {
-                    if let Some(changes) = changes {
-                        known = Some(changes.version);
-                        snapshot.apply(changes);
+                    if let Some(KeyChanges { version, keys }) = changes {
+                        snapshot.apply(keys, known.is_none_or(|known| version <= known));
+                        known = Some(version);
                     }
                     (snapshot.trusted_until, snapshot.failure) = (began + TRUST, None);
                 });
@@ -194,7 +183,8 @@ impl Snapshot {
         key.clone().map(Some).map_err(|reason| StoreFailure::Corrupt(reason.into()))
     }
 
-    fn apply(&mut self, KeyChanges { all, keys, .. }: KeyChanges) {
+    /// Replaces these keys, or all of them.
+    fn apply(&mut self, keys: Vec<StoredKey>, all: bool) {
         let changed: HashSet<_> = keys.iter().map(|key| &key.id).collect();
         self.tokens.retain(|_, token| !all && !changed.contains(&token.id));
         for key in keys.into_iter().map(Arc::new) {

@@ -5,14 +5,10 @@
 
 use std::sync::atomic::AtomicU64;
 
+use animal_store_app::ports::StoreFailure;
 use prometheus_client::{
     encoding::EncodeLabelSet,
-    metrics::{
-        counter::Counter,
-        family::Family,
-        gauge::Gauge,
-        histogram::{Histogram, exponential_buckets},
-    },
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Metric, Registry},
 };
 
@@ -22,11 +18,57 @@ pub type Count = Gauge<u64, AtomicU64>;
 /// Names of labels, with their values.
 pub type Labels<const N: usize> = [(&'static str, &'static str); N];
 
-/// Registers a counter without labels.
-pub fn counter(registry: &mut Registry, name: &str, help: &str) -> Counter {
-    let counter = Counter::default();
-    registry.register(name, help, counter.clone());
-    counter
+/// Metrics of one kind of request for pets, over all workers.
+#[derive(Debug, Clone)]
+pub struct QueueMetrics {
+    /// Time that a request waited before its batch began, in seconds.
+    pub wait: Histogram,
+    /// Time of a batch, in seconds.
+    pub batch_duration: Histogram,
+    /// Failed requests of all kinds.
+    pub failures: FailureCounters,
+}
+
+/// Counters of the failures of a store.
+#[derive(Debug, Clone)]
+pub struct FailureCounters([Counter; 5]);
+
+impl QueueMetrics {
+    /// Registers the metrics of these kinds of requests, with the prefix `storage`.
+    pub fn register<const N: usize>(registry: &mut Registry, kinds: [&'static str; N]) -> [Self; N] {
+        let registry = registry.sub_registry_with_prefix("storage");
+        let help = "Time that a request waited before its batch began";
+        let waits = family(registry, "queue_wait_seconds", help, seconds);
+        let help = "Time from the beginning of a batch to its response or failure";
+        let durations = family(registry, "batch_duration_seconds", help, seconds);
+        let failures = FailureCounters::register(registry, "failures", "Requests for pets that failed");
+        kinds.map(|kind| Self {
+            wait: waits.get_or_create_owned(&[("kind", kind)]),
+            batch_duration: durations.get_or_create_owned(&[("kind", kind)]),
+            failures: failures.clone(),
+        })
+    }
+}
+
+impl FailureCounters {
+    /// Registers a counter for each reason. The help text begins with `failed`, which says what has failed.
+    pub fn register(registry: &mut Registry, name: &str, failed: &str) -> Self {
+        let reasons = ["timeout", "unavailable", "overloaded", "corrupt", "outcome_unknown"];
+        Self(counters(registry, name, &format!("{failed}: {}", reasons.join(", ")), "reason", reasons))
+    }
+
+    /// Counts a failure by its reason.
+    pub fn count(&self, failure: &StoreFailure) {
+        let [timeout, unavailable, overloaded, corrupt, outcome_unknown] = &self.0;
+        let counter = match failure {
+            StoreFailure::Timeout => timeout,
+            StoreFailure::Unavailable(_) => unavailable,
+            StoreFailure::Overloaded => overloaded,
+            StoreFailure::Corrupt(_) => corrupt,
+            StoreFailure::OutcomeUnknown(_) => outcome_unknown,
+        };
+        counter.inc();
+    }
 }
 
 /// Registers a counter for each value of a label, and returns them in this order.
@@ -58,13 +100,8 @@ where
 }
 
 /// Creates a histogram of seconds, from a read in memory to a timeout.
-pub fn seconds() -> Histogram {
+fn seconds() -> Histogram {
     Histogram::new([
         50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
     ])
-}
-
-/// Creates a histogram of the sizes of batches.
-pub fn batch_sizes() -> Histogram {
-    Histogram::new(exponential_buckets(1.0, 2.0, 11))
 }

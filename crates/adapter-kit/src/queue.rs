@@ -21,39 +21,24 @@ use std::{
 };
 
 use animal_store_app::ports::StoreFailure;
-use prometheus_client::metrics::{counter::Counter, histogram::Histogram};
-use tokio::sync::oneshot;
 
 pub use self::pending::Pending;
 use crate::{
     concurrency::{Instant, Mutex, MutexGuard, Notify, timeout_at},
-    metrics::Count,
+    metrics::QueueMetrics,
 };
 
 const LOST: &str = "the storage stopped before it responded";
 
 /// A request that shares its batch with others.
 pub trait Request: Send + 'static {
-    /// The response to it.
+    /// The response to it, unless the storage fails.
     type Response: Send + 'static;
 
     /// Greatest number of rows that it reads or writes.
     fn rows(&self) -> usize {
         1
     }
-}
-
-/// Metrics of a queue.
-#[derive(Debug, Clone)]
-pub struct QueueMetrics {
-    /// Requests that wait.
-    pub waiting: Count,
-    /// Maximum number of requests that wait, over all queues with these metrics.
-    pub limit: Count,
-    /// Requests that were refused because the queue was full.
-    pub refused: Counter,
-    /// Time that a request waited before its batch was sent, in seconds.
-    pub wait: Histogram,
 }
 
 /// Sends requests. When it is dropped, the takers empty the queue and end.
@@ -67,6 +52,7 @@ struct Queue<R: Request> {
     /// Wakes a taker.
     changed: Notify,
     capacity: usize,
+    outcome_timeout: Option<Duration>,
     metrics: QueueMetrics,
 }
 
@@ -83,45 +69,28 @@ struct Ticket<'a, R: Request> {
     number: u64,
 }
 
-/// Creates a queue for at most this number of requests.
-pub fn queue<R: Request>(capacity: usize, metrics: QueueMetrics) -> (Sender<R>, Taker<R>) {
-    metrics.limit.inc_by(capacity as u64);
+/// Creates a queue for at most this number of requests. `outcome_timeout`: for changes, how much longer than its
+/// timeout a request waits for the outcome after it was taken.
+pub fn queue<R: Request>(
+    capacity: usize,
+    outcome_timeout: Option<Duration>,
+    metrics: QueueMetrics,
+) -> (Sender<R>, Taker<R>) {
     let state = State { requests: VecDeque::new(), last_number: 0, takers: 1, has_sender: true };
-    let queue = Arc::new(Queue { state: Mutex::new(state), changed: Notify::new(), capacity, metrics });
+    let queue =
+        Arc::new(Queue { state: Mutex::new(state), changed: Notify::new(), capacity, outcome_timeout, metrics });
     (Sender(Arc::clone(&queue)), Taker(queue))
 }
 
 impl<R: Request> Sender<R> {
     /// Sends a request and waits for its response. If `timeout` passes while it is in the queue, it is never taken.
-    /// `outcome_timeout`: for a change, how much longer it waits for the outcome after it was taken.
     ///
     /// # Errors
     /// [`StoreFailure::OutcomeUnknown`] if a change was taken and has no response. After any other error, a change was
-    /// not taken.
-    pub async fn send(
-        &self,
-        request: R,
-        timeout: Duration,
-        outcome_timeout: Option<Duration>,
-    ) -> Result<R::Response, StoreFailure> {
-        let now = Instant::now();
-        let (ticket, mut response) = self.0.add(request, now)?;
-        let mut received = timeout_at(now + timeout, &mut response).await;
-        if received.is_err() {
-            if ticket.withdraw() {
-                return Err(StoreFailure::Timeout);
-            }
-            if let Some(outcome_timeout) = outcome_timeout {
-                received = timeout_at(now + timeout + outcome_timeout, response).await;
-            }
-        }
-        match (received, outcome_timeout) {
-            (Ok(Ok(response)), _) => Ok(response),
-            (Ok(Err(_)), None) => Err(StoreFailure::Unavailable(LOST.into())),
-            (Ok(Err(_)), Some(_)) => Err(StoreFailure::OutcomeUnknown(LOST.into())),
-            (Err(_), None) => Err(StoreFailure::Timeout),
-            (Err(_), Some(_)) => Err(StoreFailure::OutcomeUnknown("the storage did not respond in time".into())),
-        }
+    /// not made. Each is counted.
+    pub async fn send(&self, request: R, timeout: Duration) -> Result<R::Response, StoreFailure> {
+        let response = self.0.response_to(request, timeout).await;
+        response.inspect_err(|failure| self.0.metrics.failures.count(failure))
     }
 }
 
@@ -148,32 +117,55 @@ impl<R: Request> Taker<R> {
             rows <= max_rows
         });
         let count = fitting.count().max(state.requests.len().min(1));
-        let batch: Vec<_> = state.requests.drain(..count).map(|(_, pending)| pending).collect();
+        let batch = state.requests.drain(..count).map(|(_, pending)| pending).collect();
         let is_empty = state.requests.is_empty();
         drop(state);
-        self.0.metrics.waiting.dec_by(count as u64);
         if !is_empty {
             self.0.changed.notify_one();
         }
         batch
     }
+
+    /// The metrics of the queue.
+    pub fn metrics(&self) -> &QueueMetrics {
+        &self.0.metrics
+    }
 }
 
 impl<R: Request> Queue<R> {
-    fn add(&self, request: R, now: Instant) -> Result<(Ticket<'_, R>, oneshot::Receiver<R::Response>), StoreFailure> {
+    async fn response_to(&self, request: R, timeout: Duration) -> Result<R::Response, StoreFailure> {
+        let now = Instant::now();
+        let (ticket, mut response) = self.add(request, now)?;
+        let mut received = timeout_at(now + timeout, &mut response).await;
+        if received.is_err() {
+            if ticket.withdraw() {
+                return Err(StoreFailure::Timeout);
+            }
+            if let Some(outcome_timeout) = self.outcome_timeout {
+                received = timeout_at(now + timeout + outcome_timeout, response).await;
+            }
+        }
+        match (received, self.outcome_timeout) {
+            (Ok(Ok(response)), _) => response,
+            (Ok(Err(_)), None) => Err(StoreFailure::Unavailable(LOST.into())),
+            (Ok(Err(_)), Some(_)) => Err(StoreFailure::OutcomeUnknown(LOST.into())),
+            (Err(_), None) => Err(StoreFailure::Timeout),
+            (Err(_), Some(_)) => Err(StoreFailure::OutcomeUnknown("the storage did not respond in time".into())),
+        }
+    }
+
+    fn add(&self, request: R, now: Instant) -> Result<(Ticket<'_, R>, pending::Receiver<R>), StoreFailure> {
         let (pending, response) = Pending::new(request, now);
         let mut state = self.lock();
         if state.takers == 0 {
             return Err(StoreFailure::Unavailable("the storage has stopped".into()));
         }
         if state.requests.len() >= self.capacity {
-            self.metrics.refused.inc();
             return Err(StoreFailure::Overloaded);
         }
         state.last_number += 1;
         let number = state.last_number;
         state.requests.push_back((number, pending));
-        self.metrics.waiting.inc();
         let is_first = state.requests.len() == 1;
         drop(state);
         if is_first {
@@ -194,9 +186,6 @@ impl<R: Request> Ticket<'_, R> {
         let index = state.requests.binary_search_by_key(&self.number, |(number, _)| *number);
         let request = index.ok().and_then(|index| state.requests.remove(index));
         drop(state);
-        if request.is_some() {
-            self.queue.metrics.waiting.dec();
-        }
         request.is_some()
     }
 }
@@ -225,16 +214,10 @@ impl<R: Request> Drop for Taker<R> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.takers -= 1;
-        let failed = if state.takers == 0 { mem::take(&mut state.requests) } else { VecDeque::new() };
+        // They fail after the lock is released.
+        let _failed = if state.takers == 0 { mem::take(&mut state.requests) } else { VecDeque::new() };
         drop(state);
-        self.0.metrics.waiting.dec_by(failed.len() as u64);
         // This one may have been woken for requests that it has not taken, or for the end.
         self.0.changed.notify_one();
-    }
-}
-
-impl<R: Request> Drop for Queue<R> {
-    fn drop(&mut self) {
-        self.metrics.limit.dec_by(self.capacity as u64);
     }
 }

@@ -90,11 +90,9 @@ struct Writer<S> {
     /// Uses of writes that failed.
     pending: PendingUses,
     max_keys: usize,
-    written: Counter,
-    failed: Counter,
+    /// Written and failed batches.
+    results: [Counter; 2],
     outage: Outage,
-    /// Whether uses were dropped before the last write.
-    overflowing: bool,
 }
 
 impl ApiKeyUseRecord {
@@ -112,12 +110,11 @@ impl ApiKeyUseRecord {
     ) -> (Self, JoinHandle<()>) {
         let registry = registry.sub_registry_with_prefix("keys");
         let help = "Batches of last uses of API keys that were written to their store: written or failed";
-        let [written, failed] = counters(registry, "use_writes", help, "result", ["written", "failed"]);
+        let results = counters(registry, "use_writes", help, "result", ["written", "failed"]);
         let (open, closed) = channel(1);
         let record = Self { notes: Arc::new([(); THREADS].map(|()| Note::default())), max_keys, _open: open };
-        let (notes, pending, outage) =
-            (Arc::clone(&record.notes), PendingUses::default(), Outage::new(&Arc::default()));
-        let writer = Writer { store, notes, pending, max_keys, written, failed, outage, overflowing: false };
+        let (notes, outage) = (Arc::clone(&record.notes), Outage::new(&Arc::default()));
+        let writer = Writer { store, notes, pending: PendingUses::default(), max_keys, results, outage };
         (record, tokio::spawn(writer.run(closed, interval)))
     }
 }
@@ -153,24 +150,23 @@ impl<S: UseStore> Writer<S> {
             }
         }
         let dropped = mem::take(&mut self.pending.dropped);
-        if dropped > 0 && !self.overflowing {
+        if dropped > 0 {
             tracing::warn!(dropped, "uses of API keys were not recorded: too many keys are used");
         }
-        self.overflowing = dropped > 0;
         if self.pending.iter().all(|(_, times)| times.is_empty()) {
             return;
         }
-        let address = self.store.address();
+        let (address, [written, failed]) = (self.store.address(), &self.results);
         match self.store.write(&self.pending, now).await {
             Ok(()) => {
-                self.written.inc();
+                written.inc();
                 self.pending = PendingUses::default();
                 if self.outage.succeeded() {
                     tracing::info!(address, "the last uses of API keys are written again");
                 }
             }
             Err(reason) => {
-                self.failed.inc();
+                failed.inc();
                 self.outage.failed(reason, |reason| {
                     let effect = "the last uses of API keys cannot be written: `keys list` does not show them";
                     tracing::warn!(address, reason, "{effect}");

@@ -22,32 +22,30 @@ mod tests;
 
 use std::time::Duration;
 
-use animal_store_adapter_kit::queue::{Request, Sender, queue};
+use animal_store_adapter_kit::{
+    metrics::{FailureCounters, QueueMetrics},
+    queue::{Request, Sender, queue},
+};
 use animal_store_app::ports::StoreFailure;
 use tokio::{sync::watch, task::JoinHandle};
 
 use self::session::not_connected;
-pub(crate) use self::session::{Extent, Failure, READ_ONLY, Session};
-use crate::{
-    connection::ConnectionSettings,
-    metrics::{ConnectionMetrics, KindMetrics},
-};
+pub(crate) use self::session::{Executed, Extent, Failure, READ_ONLY, Session};
+use crate::{connection::ConnectionSettings, metrics::ConnectionMetrics};
 
 /// Sends requests of one kind. When all batchers of its dispatchers are dropped, the dispatchers end.
 pub(crate) struct Batcher<R: Request> {
     sender: Sender<R>,
     /// Number of dispatchers that are connected, or connect for the first time.
     usable: watch::Receiver<usize>,
-    metrics: KindMetrics,
-    /// Further time for the outcome of a request in flight: `None` if requests change nothing.
-    outcome_timeout: Option<Duration>,
+    failures: FailureCounters,
 }
 
 /// Creates a queue of this capacity for each kind, and starts dispatchers for all of them on the current runtime, with
 /// a connection each.
 pub(crate) fn batching<S: Session, const KINDS: usize>(
     settings: &ConnectionSettings,
-    kinds: [&KindMetrics; KINDS],
+    kinds: [&QueueMetrics; KINDS],
     capacity: usize,
     connection_metrics: &ConnectionMetrics,
     connections: usize,
@@ -57,22 +55,18 @@ pub(crate) fn batching<S: Session, const KINDS: usize>(
     let outcome_timeout = S::CHANGES_PETS.then(|| settings.postgres.timeout * 8);
     let mut lanes = Vec::new();
     let batchers = kinds.map(|metrics| {
-        let (sender, taker) = queue(capacity, metrics.queue.clone());
-        lanes.push((taker, metrics.clone()));
-        Batcher { sender, usable: usable.clone(), metrics: metrics.clone(), outcome_timeout }
+        let (sender, taker) = queue(capacity, outcome_timeout, metrics.clone());
+        lanes.push(taker);
+        Batcher { sender, usable: usable.clone(), failures: metrics.failures.clone() }
     });
     (batchers, dispatcher::start::<S>(&lanes, settings, connection_metrics, &sender, connections))
 }
 
-impl<T: Send + 'static, R: Request<Response = Result<T, StoreFailure>>> Batcher<R> {
+impl<R: Request> Batcher<R> {
     /// Sends a request in a batch. Its wait in the queue ends after the timeout.
-    pub(crate) async fn send(&self, request: R, timeout: Duration) -> Result<T, StoreFailure> {
-        self.check_connected()?;
-        let response = self.sender.send(request, timeout, self.outcome_timeout).await.flatten();
-        if matches!(response, Err(StoreFailure::Timeout)) {
-            self.metrics.timeouts.inc();
-        }
-        response
+    pub(crate) async fn send(&self, request: R, timeout: Duration) -> Result<R::Response, StoreFailure> {
+        self.check_connected().inspect_err(|failure| self.failures.count(failure))?;
+        self.sender.send(request, timeout).await
     }
 
     /// Fails if no dispatcher has a connection. The first attempt to open one may be in flight.

@@ -15,11 +15,12 @@ use std::sync::Arc;
 
 use animal_store_adapter_kit::OutageLog;
 use tokio::sync::watch;
+use tokio_postgres::Client;
 
 pub(crate) use endpoint::ConnectionTask;
 pub use endpoint::{PgEndpoint, PgEndpointError};
 
-use crate::{PostgresSettings, metrics::Metrics};
+use crate::{PostgresSettings, error::ConnectionError, metrics::Metrics};
 
 /// Settings and shared state of the connections of a process.
 #[derive(Clone)]
@@ -31,4 +32,18 @@ pub(crate) struct ConnectionSettings {
     pub(crate) metrics: Arc<Metrics>,
     /// Whether the schema can be used. No dispatcher connects before it can.
     pub(crate) schema_ready: watch::Receiver<bool>,
+}
+
+impl ConnectionSettings {
+    /// Opens a connection within the connect timeout, and within the same timeout makes the settings of its
+    /// transactions, unless a pooler assigns a server connection to each transaction.
+    pub(crate) async fn connect(&self) -> Result<(Client, ConnectionTask), ConnectionError> {
+        let Self { endpoint, postgres, .. } = self;
+        let (client, task) = endpoint.connect(postgres.connect_timeout).await?;
+        if !postgres.transaction_pooling {
+            let set = postgres.set_statements("SET");
+            endpoint.within(postgres.connect_timeout, client.batch_execute(&set)).await?;
+        }
+        Ok((client, task))
+    }
 }

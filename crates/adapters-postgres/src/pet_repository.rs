@@ -27,8 +27,8 @@ impl PgPetRepository {
     fn reads(&self) -> &[Batcher<Read>; 3] {
         self.reads.get_or_init(|| {
             let (postgres, metrics) = (&self.settings.postgres, &self.settings.metrics);
-            let kinds = [&metrics.gets, &metrics.lists, &metrics.lists_by_status];
             let (capacity, connections) = (postgres.max_waiting_reads, postgres.connections_per_worker);
+            let kinds = metrics.reads.each_ref();
             batching::<ReadSession, 3>(&self.settings, kinds, capacity, &metrics.read_connections, connections).0
         })
     }

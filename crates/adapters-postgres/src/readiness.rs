@@ -1,95 +1,60 @@
-use std::{
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::sync::{Arc, Weak};
 
-use animal_store_adapter_kit::queue::Request;
 use animal_store_app::ports::{NotReady, Readiness, StoreFailure};
 use async_trait::async_trait;
-use prometheus_client::registry::Registry;
+use tokio::sync::Mutex;
 use tokio_postgres::Client;
 
 use crate::{
-    PostgresSettings,
-    batching::{Batcher, Extent, Failure, READ_ONLY, Session, batching},
-    connection::ConnectionSettings,
+    batching::READ_ONLY,
+    connection::{ConnectionSettings, ConnectionTask},
     creates::Creates,
     error::{ConnectionError, within},
-    metrics::KindMetrics,
 };
 
 /// Reads the table, and checks that it can be written. The statement is not prepared, so it works through any pooler.
 const PROBE: &str = "SELECT current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM pets)";
 
-/// Probes in a batch share a response. More than wait at once are refused.
-const MAX_PROBES: usize = 1000;
-
 /// Probe of PostgreSQL: ready if pets can be read and added.
 pub(crate) struct PgReadiness {
-    probes: Batcher<Probe>,
+    settings: ConnectionSettings,
     /// Does not keep the dispatchers of creates running.
     creates: Weak<Creates>,
-    timeout: Duration,
+    /// The connection of the last check, unless it failed. Checks at the same time take turns.
+    connection: Mutex<Option<(Client, ConnectionTask)>>,
 }
 
-pub(crate) struct Probe;
-
-/// A connection for probes.
-struct ProbeSession(Client);
-
 impl PgReadiness {
-    /// Starts its dispatcher on the current runtime.
-    pub(crate) fn start(settings: &ConnectionSettings, creates: &Arc<Creates>) -> Self {
-        let [metrics] = KindMetrics::of(["probe"], &mut Registry::default());
-        let connections = &settings.metrics.readiness_connections;
-        let ([probes], _) = batching::<ProbeSession, 1>(settings, [&metrics], MAX_PROBES, connections, 1);
-        Self { probes, creates: Arc::downgrade(creates), timeout: settings.postgres.timeout }
+    pub(crate) fn new(settings: &ConnectionSettings, creates: &Arc<Creates>) -> Self {
+        Self { settings: settings.clone(), creates: Arc::downgrade(creates), connection: Mutex::default() }
+    }
+
+    async fn probe(&self) -> Result<bool, ConnectionError> {
+        let mut kept = self.connection.lock().await;
+        let connection = match kept.take() {
+            Some(connection) if !connection.0.is_closed() => connection,
+            _ => self.settings.connect().await?,
+        };
+        let is_read_only: bool = connection.0.query_typed_one(PROBE, &[]).await?.try_get(0)?;
+        // After a fail-over, another server accepts writes.
+        *kept = Some(connection).filter(|_| !is_read_only);
+        Ok(is_read_only)
     }
 }
 
 #[async_trait]
 impl Readiness for PgReadiness {
     async fn check(&self) -> Result<(), NotReady> {
-        let stopped = || Err(StoreFailure::Unavailable("the storage has stopped".into()));
-        let connected = self.creates.upgrade().map_or_else(stopped, |creates| creates.check_connected());
-        let probed = match connected {
-            Ok(()) => self.probes.send(Probe, self.timeout).await,
-            Err(failure) => Err(failure),
-        };
-        probed.map_err(|failure| match failure {
+        let creates = self.creates.upgrade().ok_or_else(|| NotReady("the storage has stopped".into()))?;
+        creates.check_connected().map_err(|failure| match failure {
             StoreFailure::Unavailable(cause) => NotReady(cause),
             failure => NotReady(failure.into()),
-        })
-    }
-}
-
-impl Request for Probe {
-    type Response = Result<(), StoreFailure>;
-}
-
-impl Session for ProbeSession {
-    type Request = Probe;
-    type Response = ();
-
-    const PURPOSE: &'static str = "readiness";
-    const MAX_ROWS: usize = MAX_PROBES;
-    const CHANGES_PETS: bool = false;
-
-    async fn prepare(client: Client, _: &PostgresSettings) -> Result<Self, ConnectionError> {
-        Ok(Self(client))
-    }
-
-    async fn execute(
-        &mut self,
-        probes: &[&Probe],
-        settings: &ConnectionSettings,
-    ) -> Result<Vec<Result<(), StoreFailure>>, Failure> {
-        let response = within(settings.postgres.timeout, self.0.query_typed_one(PROBE, &[])).await;
-        let is_read_only: Result<bool, _> = response.and_then(|row| Ok(row.try_get(0)?));
-        if is_read_only.map_err(|error| Failure::of_read(error, Extent::Batch, settings))? {
-            let reason = "PostgreSQL is read-only".to_owned();
-            return Err(Failure { error: StoreFailure::Unavailable, reason, extent: Extent::Connection(READ_ONLY) });
+        })?;
+        drop(creates);
+        match within(self.settings.postgres.timeout, self.probe()).await {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(NotReady(READ_ONLY.into())),
+            Err(error) => Err(NotReady(self.settings.endpoint.locate(error).into())),
         }
-        Ok(probes.iter().map(|_| Ok(())).collect())
     }
 }

@@ -29,7 +29,8 @@ pub struct PgStorage {
 
 impl PgStorage {
     /// Starts to use a database, on the current runtime, which has to have several threads. `direct` leads to the same
-    /// database for migrations, past a pooler if there is one. Metrics are registered with the prefix `postgres`.
+    /// database for migrations, past a pooler if there is one. Metrics are registered with the prefixes `storage` and
+    /// `postgres`.
     ///
     /// The returned task writes all creates. It ends after the last repository is dropped and all queued creates have
     /// their response.
@@ -43,7 +44,7 @@ impl PgStorage {
         settings: PostgresSettings,
         registry: &mut Registry,
     ) -> Result<(Self, JoinHandle<()>), MigrationError> {
-        let metrics = Arc::new(Metrics::new(registry.sub_registry_with_prefix("postgres")));
+        let metrics = Arc::new(Metrics::new(registry));
         let endpoint = endpoint.named(settings.transaction_pooling);
         let migrations = Migrations::new(direct, settings.connect_timeout);
         let (ready, schema_ready) = watch::channel(false);
@@ -66,7 +67,7 @@ impl PgStorage {
         let connections = ConnectionSettings { endpoint, postgres: settings, outages, metrics, schema_ready };
         let (creates, writers) = Creates::start(&connections);
         let creates = Arc::new(creates);
-        let readiness = Arc::new(PgReadiness::start(&connections, &creates));
+        let readiness = Arc::new(PgReadiness::new(&connections, &creates));
         background_tasks.spawn(sweep_periodically(connections.clone()));
         Ok((Self { connections, creates, readiness, _background_tasks: background_tasks }, writers))
     }

@@ -61,7 +61,6 @@ async fn sweep(connections: &ConnectionSettings) -> Result<usize, ConnectionErro
         });
         let (deleted, last) = rows.next().ok_or(ConnectionError::Unexpected)?;
         records += deleted;
-        connections.metrics.swept_keys.inc_by(deleted as u64);
         match last {
             Some(last) if deleted == BATCH_SIZE => from = last.to_owned(),
             _ => return Ok(records),

@@ -8,13 +8,13 @@
 //!
 //! **Proof.** `tests/sqlite/group_commit.rs`, `outcomes.rs`, `kills.rs`, `sweep.rs`.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
-use animal_store_adapter_kit::queue::{Pending, Request, Sender, Taker, queue};
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet};
+use animal_store_adapter_kit::{
+    metrics::QueueMetrics,
+    queue::{Pending, Request, Sender, Taker, queue},
+};
+use animal_store_app::ports::{AddPet, AddedPet, StoreFailure};
 use animal_store_domain::Pet;
 use diesel::{QueryResult, SqliteConnection, connection::SimpleConnection};
 use tokio::{
@@ -28,7 +28,6 @@ use crate::{
     batch::{self, Added},
     error::Problem,
     idempotency::{self, SWEEP_SIZE},
-    metrics::Metrics,
     session::{Session, begin, commit},
 };
 
@@ -50,7 +49,8 @@ const PAUSE: Duration = Duration::from_millis(3);
 pub(crate) struct Create(pub(crate) AddPet);
 
 impl Request for Create {
-    type Response = Result<AddedPet, AddPetError>;
+    /// `None`: the idempotency key was used for another pet.
+    type Response = Option<AddedPet>;
 }
 
 /// The task that writes.
@@ -58,7 +58,6 @@ impl Request for Create {
 struct Writer {
     session: Session,
     taker: Taker<Create>,
-    metrics: Arc<Metrics>,
     retention: Duration,
 }
 
@@ -67,11 +66,11 @@ struct Writer {
 pub(crate) fn start(
     file: &SqliteFile,
     settings: &SqliteSettings,
-    metrics: &Arc<Metrics>,
+    metrics: QueueMetrics,
 ) -> (Sender<Create>, JoinHandle<()>) {
-    let (sender, taker) = queue(settings.max_waiting_creates, metrics.creates.clone());
-    let (metrics, retention) = (Arc::clone(metrics), settings.idempotency_retention);
-    let writer = Writer { session: Session::new(file), taker, metrics, retention };
+    // After the timeout, a create whose transaction began waits for the disk only.
+    let (sender, taker) = queue(settings.max_waiting_creates, Some(settings.timeout), metrics);
+    let writer = Writer { session: Session::new(file), taker, retention: settings.idempotency_retention };
     (sender, tokio::spawn(writer.run()))
 }
 
@@ -106,33 +105,35 @@ impl Writer {
     /// Writes the creates that wait, in one transaction. They are taken after the transaction began: a create whose
     /// timeout passes while another process writes is still in the queue. Returns the duration of the transaction.
     fn write_batch(&self) -> Duration {
-        let (mut start, mut batch) = (Instant::now(), Vec::new());
+        let (metrics, mut start, mut batch) = (self.taker.metrics(), Instant::now(), Vec::new());
         let results = self.session.execute(|connection| {
             let began = begin(connection, self.session.file.timeout());
             (start, batch) = (Instant::now(), self.taker.take(MAX_BATCH));
             began?;
             let batch_size = batch.len();
             for pending in &mut batch {
-                pending.sent(batch_size, &self.metrics.creates);
+                pending.sent(batch_size, metrics);
             }
             self.store(connection, &batch)
         });
+        let duration = start.elapsed();
+        metrics.batch_duration.observe(duration.as_secs_f64());
         match results {
             Ok(results) => {
                 for (pending, result) in batch.into_iter().zip(results) {
                     let added = |pet, (id, replayed)| AddedPet { pet: Pet::new(id, pet), replayed };
-                    pending.respond(|Create(request)| result.map(|result| added(request.pet, result)));
+                    pending.respond(metrics, |Create(request)| Ok(result?.map(|result| added(request.pet, result))));
                 }
             }
             Err(error) => {
                 // If no connection can be opened, none was taken yet.
                 batch.append(&mut self.taker.take(MAX_BATCH - batch.len()));
                 for pending in batch {
-                    pending.respond(|_| Err(error.failure().into()));
+                    pending.respond(metrics, |_| Err(error.failure()));
                 }
             }
         }
-        start.elapsed()
+        duration
     }
 
     /// Adds pets and commits.
@@ -140,7 +141,7 @@ impl Writer {
         &self,
         connection: &mut SqliteConnection,
         batch: &[Pending<Create>],
-    ) -> Result<Vec<Result<Added, AddPetError>>, Problem> {
+    ) -> Result<Vec<Result<Option<Added>, StoreFailure>>, Problem> {
         if batch.is_empty() {
             connection.batch_execute("ROLLBACK")?;
             return Ok(Vec::new());
@@ -148,13 +149,7 @@ impl Writer {
         let now = SystemTime::now();
         let add = |pending: &Pending<Create>| batch::add(connection, &pending.request.0, now, self.retention);
         let results = batch.iter().map(add).collect::<QueryResult<_>>()?;
-        let start = Instant::now();
-        let committed = commit(&self.session.file, connection);
-        self.metrics.batch_size.observe(u32::try_from(batch.len()).unwrap_or(u32::MAX).into());
-        self.metrics.commit_duration.observe(start.elapsed().as_secs_f64());
-        committed?;
-        self.metrics.commits.inc();
-        Ok(results)
+        commit(&self.session.file, connection).map(|()| results)
     }
 
     /// Returns the number of deleted records.
@@ -165,7 +160,6 @@ impl Writer {
         match self.session.change(idempotency::sweep).await {
             Ok(0) => 0,
             Ok(records) => {
-                self.metrics.swept_keys.inc_by(records as u64);
                 tracing::debug!(records, "idempotency keys were swept");
                 records
             }
@@ -196,10 +190,9 @@ mod tests {
         let file = SqliteFile::open(&path, FileUse::Create, Duration::from_secs(20)).unwrap();
         let mut connection = file.connect().unwrap();
         connection.batch_execute("INSERT INTO idempotency_keys VALUES ('old', x'01', x'00', 1, 1)").unwrap();
-        let metrics = Arc::new(Metrics::new(&mut Registry::default()));
-        let (_sender, taker) = queue(1, metrics.creates.clone());
-        let session = Session::new(&file);
-        let writer = Writer { session, taker, metrics, retention: Duration::from_hours(24) };
+        let [metrics] = QueueMetrics::register(&mut Registry::default(), ["create"]);
+        let (_sender, taker) = queue(1, None, metrics);
+        let writer = Writer { session: Session::new(&file), taker, retention: Duration::from_hours(24) };
         for (from, to, deleted, rows) in [(&path, &moved, 0, 1), (&moved, &path, 1, 0)] {
             std::fs::rename(from, to).unwrap();
             assert_eq!(writer.sweep().await, deleted);

@@ -168,8 +168,7 @@ fn read_changes(connection: &mut SqliteConnection, known: Option<i64>) -> QueryR
         return Ok(None);
     }
     // A backup may have been restored into the file.
-    let known = known.filter(|known| *known < version);
-    let keys = rows::read(connection, Select::ChangedSince(known.unwrap_or(i64::MIN)), SystemTime::now())?;
-    let keys = keys.into_iter().map(StoredKey::from).collect();
-    Ok(Some(KeyChanges { version, all: known.is_none(), keys }))
+    let known = known.filter(|known| *known < version).unwrap_or(i64::MIN);
+    let keys = rows::read(connection, Select::ChangedSince(known), SystemTime::now())?;
+    Ok(Some(KeyChanges { version, keys: keys.into_iter().map(StoredKey::from).collect() }))
 }

@@ -20,7 +20,6 @@ mod error;
 mod file;
 mod idempotency;
 mod keys;
-mod metrics;
 mod pet_row;
 mod reads;
 mod schema;

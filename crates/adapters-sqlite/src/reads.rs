@@ -10,7 +10,7 @@
 //!
 //! **Proof.** `tests/sqlite/reads.rs`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use animal_store_adapter_kit::queue::{Pending, Request, Sender, Taker, queue};
 use animal_store_app::{ports::StoreFailure, status_number};
@@ -34,7 +34,7 @@ pub(crate) enum Read {
 type Rows = Result<Vec<Pet>, StoreFailure>;
 
 impl Request for Read {
-    type Response = Rows;
+    type Response = Vec<Pet>;
 
     fn rows(&self) -> usize {
         match self {
@@ -46,7 +46,7 @@ impl Request for Read {
 
 /// Starts the dispatchers of a worker, on the current runtime. They end after the sender is dropped.
 pub(crate) fn start(shared: &Arc<Shared>) -> Sender<Read> {
-    let (sender, taker) = queue(shared.settings.max_waiting_reads, shared.metrics.reads.clone());
+    let (sender, taker) = queue(shared.settings.max_waiting_reads, None, shared.read_metrics.clone());
     for _ in 0..DISPATCHERS {
         tokio::spawn(dispatch(Arc::clone(shared), taker.clone()));
     }
@@ -58,15 +58,17 @@ async fn dispatch(shared: Arc<Shared>, taker: Taker<Read>) {
     // Closed before the end of the storage.
     let session = Session::new(&shared.file);
     while taker.ready().await {
+        let (start, metrics) = (Instant::now(), taker.metrics());
         let mut batch = taker.take(MAX_ROWS);
         let size = batch.len();
         for pending in &mut batch {
-            pending.sent(size, &shared.metrics.reads);
+            pending.sent(size, metrics);
         }
         // A panic drops the batch, which fails its reads.
         let Ok(executed) = session.run(|session| Ok(execute_all(session, batch))).await else { continue };
+        metrics.batch_duration.observe(start.elapsed().as_secs_f64());
         for (pending, rows) in executed {
-            pending.respond(|_| rows);
+            pending.respond(metrics, |_| rows);
         }
     }
 }

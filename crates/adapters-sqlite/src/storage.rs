@@ -5,18 +5,17 @@ use std::{
     time::Duration,
 };
 
-use animal_store_adapter_kit::queue::Sender;
+use animal_store_adapter_kit::{metrics::QueueMetrics, queue::Sender};
 use animal_store_app::ports::{AddPet, AddPetError, AddedPet, NotReady, PetRepository, Readiness, StoreFailure};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
 use diesel::connection::SimpleConnection;
-use prometheus_client::{metrics::counter::Counter, registry::Registry};
+use prometheus_client::registry::Registry;
 use tokio::{task::JoinHandle, time::timeout};
 
 use crate::{
     SqliteFile, SqliteFileError,
     creates::{self, Create},
-    metrics::Metrics,
     reads::{self, Read},
     session::{Session, begin},
     values::number,
@@ -65,12 +64,12 @@ struct SqliteReadiness(Weak<Shared>);
 pub(crate) struct Shared {
     pub(crate) file: SqliteFile,
     pub(crate) settings: SqliteSettings,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) read_metrics: QueueMetrics,
     creates: Sender<Create>,
 }
 
 impl SqliteStorage {
-    /// Starts the writer, on the current runtime. Metrics are registered with the prefix `sqlite`.
+    /// Starts the writer, on the current runtime. Metrics are registered with the prefix `storage`.
     ///
     /// The returned task ends after this and the last repository are dropped, all queued creates have their outcome,
     /// and the connections are closed.
@@ -86,9 +85,9 @@ impl SqliteStorage {
         registry: &mut Registry,
     ) -> Result<(Self, JoinHandle<()>), SqliteFileError> {
         Session::new(file).execute(|_| Ok(()))?;
-        let metrics = Arc::new(Metrics::new(registry.sub_registry_with_prefix("sqlite")));
-        let (creates, writer) = creates::start(file, &settings, &metrics);
-        Ok((Self(Arc::new(Shared { file: file.clone(), settings, metrics, creates })), writer))
+        let [read_metrics, create_metrics] = QueueMetrics::register(registry, ["read", "create"]);
+        let (creates, writer) = creates::start(file, &settings, create_metrics);
+        Ok((Self(Arc::new(Shared { file: file.clone(), settings, read_metrics, creates })), writer))
     }
 
     /// Returns the repository of one worker.
@@ -110,35 +109,22 @@ impl PetRepository for SqlitePetRepository {
         after: Option<PetId>,
         limit: usize,
     ) -> Result<Vec<Pet>, StoreFailure> {
-        self.read(Read::List { status, after, limit }, &self.shared.metrics.list_timeouts).await
+        self.read(Read::List { status, after, limit }).await
     }
 
     async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
-        Ok(self.read(Read::Find(id), &self.shared.metrics.get_timeouts).await?.pop())
+        Ok(self.read(Read::Find(id)).await?.pop())
     }
 
     async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
-        let Shared { creates, settings, metrics, .. } = &*self.shared;
-        // After the timeout, a create whose transaction began waits for the disk only.
-        let sent = creates.send(Create(request), settings.timeout, Some(settings.timeout)).await;
-        let result = sent.unwrap_or_else(|failure| {
-            metrics.create_timeouts.inc_by(matches!(failure, StoreFailure::Timeout).into());
-            Err(failure.into())
-        });
-        if matches!(result, Err(AddPetError::Store(StoreFailure::OutcomeUnknown(_)))) {
-            metrics.unknown_outcomes.inc();
-        }
-        result
+        let Shared { creates, settings, .. } = &*self.shared;
+        creates.send(Create(request), settings.timeout).await?.ok_or(AddPetError::IdempotencyMismatch)
     }
 }
 
 impl SqlitePetRepository {
-    async fn read(&self, read: Read, timeouts: &Counter) -> Result<Vec<Pet>, StoreFailure> {
-        let reads = self.reads.get_or_init(|| reads::start(&self.shared));
-        reads.send(read, self.shared.settings.timeout, None).await.unwrap_or_else(|failure| {
-            timeouts.inc_by(matches!(failure, StoreFailure::Timeout).into());
-            Err(failure)
-        })
+    async fn read(&self, read: Read) -> Result<Vec<Pet>, StoreFailure> {
+        self.reads.get_or_init(|| reads::start(&self.shared)).send(read, self.shared.settings.timeout).await
     }
 }
 

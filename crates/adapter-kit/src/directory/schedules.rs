@@ -51,7 +51,7 @@ impl Store {
             StoredKey { id: key.id.clone(), key: Ok(Arc::new(key)), tokens: vec![(digest(*token), None)] }
         };
         let keys = self.keys.iter().enumerate().filter(changed).map(key).collect();
-        (known != Some(self.version)).then_some(KeyChanges { version: self.version, all: known.is_none(), keys })
+        (known != Some(self.version)).then_some(KeyChanges { version: self.version, keys })
     }
 
     /// Replaces the token of a key. Returns the new token.

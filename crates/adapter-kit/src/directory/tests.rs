@@ -77,22 +77,22 @@ fn key(id: &str, tokens: &[u8]) -> StoredKey {
     StoredKey { id: ApiKeyId::new(id), key: Ok(Arc::new(api_key(id))), tokens }
 }
 
-fn changes(version: i64, all: bool, keys: impl Into<Vec<StoredKey>>) -> KeyChanges {
-    KeyChanges { version, all, keys: keys.into() }
+fn changes(version: i64, keys: impl Into<Vec<StoredKey>>) -> KeyChanges {
+    KeyChanges { version, keys: keys.into() }
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_the_changed_keys_are_replaced() {
     let test = Test::start();
-    test.check(Ok(Some(changes(1, true, [key("a", &[1, 2]), key("b", &[3])])))).await;
+    test.check(Ok(Some(changes(1, [key("a", &[1, 2]), key("b", &[3])])))).await;
     advance(INTERVAL).await;
     // A token may move to another key, and a key may be revoked.
-    test.check(Ok(Some(changes(2, false, [key("c", &[2]), key("a", &[1]), key("b", &[])])))).await;
+    test.check(Ok(Some(changes(2, [key("c", &[2]), key("a", &[1]), key("b", &[])])))).await;
     assert_eq!([test.id(1).await, test.id(2).await, test.id(3).await], [Some("a".into()), Some("c".into()), None]);
     advance(INTERVAL).await;
     test.check(Ok(None)).await;
     advance(INTERVAL).await;
-    test.check(Ok(Some(changes(1, true, [key("d", &[3])])))).await;
+    test.check(Ok(Some(changes(1, [key("d", &[3])])))).await;
     assert_eq!([test.id(1).await, test.id(3).await], [None, Some("d".into())]);
     assert_eq!(*test.known.lock().unwrap(), [None, Some(1), Some(2), Some(2)]);
 }
@@ -103,7 +103,7 @@ async fn a_lookup_trusts_no_check_that_began_too_long_ago() {
     yield_now().await;
     // The check takes a while.
     advance(Duration::from_millis(60)).await;
-    test.check(Ok(Some(changes(1, true, [key("a", &[1])])))).await;
+    test.check(Ok(Some(changes(1, [key("a", &[1])])))).await;
     advance(Duration::from_millis(39)).await;
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
     advance(Duration::from_millis(1)).await;
@@ -118,14 +118,14 @@ async fn a_lookup_waits_for_the_next_check() {
     let directory = Arc::clone(&test.directory);
     let lookup = tokio::spawn(async move { directory.find(digest(1)).await });
     yield_now().await;
-    test.check(Ok(Some(changes(1, true, [key("a", &[1])])))).await;
+    test.check(Ok(Some(changes(1, [key("a", &[1])])))).await;
     assert!(lookup.await.unwrap().unwrap().is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_a_failed_check_lookups_fail_as_soon_as_the_trust_ends_and_until_one_succeeds() {
     let test = Test::start();
-    test.check(Ok(Some(changes(1, true, [key("a", &[1])])))).await;
+    test.check(Ok(Some(changes(1, [key("a", &[1])])))).await;
     advance(INTERVAL).await;
     test.check(Err("no such table".to_owned())).await;
     assert_eq!(test.id(1).await.as_deref(), Some("a"));
@@ -141,7 +141,7 @@ async fn an_invalid_key_fails_the_lookups_of_its_tokens_only_and_an_expired_toke
     let test = Test::start();
     let invalid = StoredKey { key: Err("the label is malformed".to_owned()), ..key("a", &[1]) };
     let expired = StoredKey { tokens: vec![(digest(3), Some(SystemTime::now()))], ..key("c", &[]) };
-    test.check(Ok(Some(changes(1, true, [invalid, key("b", &[2]), expired])))).await;
+    test.check(Ok(Some(changes(1, [invalid, key("b", &[2]), expired])))).await;
     assert!(matches!(test.find(1).await, Err(StoreFailure::Corrupt(_))));
     assert_eq!([test.id(2).await, test.id(3).await], [Some("b".into()), None]);
     assert_eq!(test.metric("keys_lookup_failures_total{reason=\"corrupt\"}"), 1);

@@ -1,14 +1,17 @@
+use animal_store_app::ports::StoreFailure;
 use tokio::sync::oneshot;
 use tracing::{Span, level_filters::LevelFilter, trace_span};
 
-use super::{QueueMetrics, Request};
-use crate::concurrency::Instant;
+use super::Request;
+use crate::{concurrency::Instant, metrics::QueueMetrics};
+
+pub(super) type Receiver<R> = oneshot::Receiver<Result<<R as Request>::Response, StoreFailure>>;
 
 /// A request, and the channel for its response. Dropping it fails the request.
 pub struct Pending<R: Request> {
     /// The request.
     pub request: R,
-    response: oneshot::Sender<R::Response>,
+    response: oneshot::Sender<Result<R::Response, StoreFailure>>,
     /// `None` after the request was sent.
     queued_at: Option<Instant>,
     /// The span `queue`, or the span `statement` after the request was sent.
@@ -20,7 +23,7 @@ pub struct Pending<R: Request> {
 impl<R: Request> Pending<R> {
     /// Begins the span `queue` in the current span. Without one, the request has no spans: a span that all filters
     /// refuse would still be stored.
-    pub(super) fn new(request: R, queued_at: Instant) -> (Self, oneshot::Receiver<R::Response>) {
+    pub(super) fn new(request: R, queued_at: Instant) -> (Self, Receiver<R>) {
         let (response, receiver) = oneshot::channel();
         let wanted = LevelFilter::current() == LevelFilter::TRACE;
         let parent = if wanted { Span::current() } else { Span::none() };
@@ -45,13 +48,15 @@ impl<R: Request> Pending<R> {
     }
 
     /// Sends the response that `respond` makes of the request. What the request holds is released before.
-    pub fn respond(self, respond: impl FnOnce(R) -> R::Response) {
+    pub fn respond(self, metrics: &QueueMetrics, respond: impl FnOnce(R) -> Result<R::Response, StoreFailure>) {
         let Self { request, response: sender, span, parent, .. } = self;
         let response = respond(request);
         drop(span);
         drop(parent);
-        // The client may have disconnected.
-        let _ = sender.send(response);
+        // An unknown outcome is also counted if the client has disconnected.
+        if let Err(Err(failure @ StoreFailure::OutcomeUnknown(_))) = sender.send(response) {
+            metrics.failures.count(&failure);
+        }
     }
 }
 

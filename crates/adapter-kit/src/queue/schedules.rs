@@ -6,6 +6,7 @@ use std::{
 };
 
 use animal_store_schedules::{chance, check, future, scheduling_point};
+use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 
 use super::*;
@@ -77,10 +78,10 @@ enum Faults {
 
 /// Sends a request. Some clients disconnect before the response.
 async fn client(world: &Arc<World>, sender: &Sender<Create>, id: u32) {
+    let changes = sender.0.outcome_timeout.is_some();
     world.held.insert(id);
     let request = Create { id, rows: if chance(4) { 3 } else { 1 }, world: Arc::clone(world) };
-    let outcome_timeout = chance(2).then_some(TIMEOUT);
-    let response = sender.send(request, TIMEOUT, outcome_timeout);
+    let response = sender.send(request, TIMEOUT);
     let result = if chance(4) {
         let Ok(result) = timeout_at(Instant::now() + TIMEOUT * 2, response).await else {
             world.abandoned.insert(id);
@@ -96,13 +97,13 @@ async fn client(world: &Arc<World>, sender: &Sender<Create>, id: u32) {
             assert!(response == id && world.executed.contains(id), "the response to another request");
             true
         }
-        Err(StoreFailure::Timeout) if outcome_timeout.is_none() => false,
+        Err(StoreFailure::Timeout) if !changes => false,
         Err(StoreFailure::OutcomeUnknown(cause) | StoreFailure::Unavailable(cause)) if cause.to_string() == LOST => {
             assert!(disturbed, "a request is lost without a reason");
             true
         }
         Err(StoreFailure::OutcomeUnknown(_)) => {
-            assert!(outcome_timeout.is_some(), "a read has an outcome");
+            assert!(changes, "a read has an outcome");
             false
         }
         Err(error) => {
@@ -116,7 +117,7 @@ async fn client(world: &Arc<World>, sender: &Sender<Create>, id: u32) {
     assert!(!is_over || !world.held.contains(id), "a request exists after its response");
 }
 
-async fn take(world: Arc<World>, taker: Taker<Create>, metrics: QueueMetrics, faults: Faults) {
+async fn take(world: Arc<World>, taker: Taker<Create>, faults: Faults) {
     while taker.ready().await {
         let disturbs = faults == Faults::DropOrEnd && chance(4);
         if disturbs {
@@ -132,7 +133,7 @@ async fn take(world: Arc<World>, taker: Taker<Create>, metrics: QueueMetrics, fa
         let size = batch.len();
         for pending in &mut batch {
             assert!(!abandoned.contains(&pending.request.id), "a request without a client was taken");
-            pending.sent(size, &metrics);
+            pending.sent(size, taker.metrics());
         }
         future::yield_now().await;
         if disturbs {
@@ -148,19 +149,17 @@ async fn take(world: Arc<World>, taker: Taker<Create>, metrics: QueueMetrics, fa
             assert!(!world.refused.contains(id), "a request was refused and executed");
             assert!(world.executed.insert(id), "a request was executed twice");
             scheduling_point();
-            pending.respond(|create| create.id);
+            pending.respond(taker.metrics(), |create| Ok(create.id));
         }
     }
 }
 
 fn schedule(takers: usize, faults: Faults) {
     let world = Arc::new(World { stalls: AtomicBool::new(faults == Faults::Stall), ..World::default() });
-    let (refused, wait) = (Counter::default(), Histogram::new([1.0]));
-    let metrics = QueueMetrics { waiting: Count::default(), limit: Count::default(), refused, wait };
-    let (sender, taker) = queue(CAPACITY, metrics.clone());
+    let [metrics] = QueueMetrics::register(&mut Registry::default(), ["create"]);
+    let (sender, taker) = queue(CAPACITY, chance(2).then_some(TIMEOUT), metrics);
     let sender = Arc::new(sender);
-    let tasks: Vec<_> =
-        (0..takers).map(|_| future::spawn(take(Arc::clone(&world), taker.clone(), metrics.clone(), faults))).collect();
+    let tasks: Vec<_> = (0..takers).map(|_| future::spawn(take(Arc::clone(&world), taker.clone(), faults))).collect();
     drop(taker);
     let clients: Vec<_> = (0..CLIENTS)
         .map(|id| {
@@ -176,14 +175,13 @@ fn schedule(takers: usize, faults: Faults) {
         for client in clients {
             client.await.unwrap();
         }
-        assert_eq!(metrics.waiting.get(), 0, "the queue is empty without clients");
+        assert!(sender.0.lock().requests.is_empty(), "the queue is empty without clients");
         drop(sender);
         for task in tasks {
             task.await.unwrap();
         }
     });
     assert!(world.held.0.lock().unwrap().is_empty(), "no request exists at the end");
-    assert_eq!((metrics.waiting.get(), metrics.limit.get()), (0, 0));
 }
 
 #[test]

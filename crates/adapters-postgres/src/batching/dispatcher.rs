@@ -15,20 +15,17 @@ use super::{
 };
 use crate::{
     connection::{ConnectionSettings, ConnectionTask},
-    metrics::{ConnectionMetrics, Count, KindMetrics},
+    metrics::{ConnectionMetrics, Count},
 };
 
 /// After this time, the next batch leaves on another connection. A batch takes less, unless PostgreSQL or the
 /// connection is slow. Several batches in flight at any time would be smaller, and so cost more.
 const SLOW: Duration = Duration::from_millis(5);
 
-/// The requests of one kind. Dispatchers share it.
-pub(super) type Lane<R> = (Taker<R>, KindMetrics);
-
 /// Owns a connection, replaces it if necessary, and executes batches on it, one at a time.
 struct Dispatcher<S: Session> {
-    /// In the order in which they are served.
-    lanes: Vec<Lane<S::Request>>,
+    /// The queues, one for each kind of request, in the order in which they are served. Dispatchers share them.
+    lanes: Vec<Taker<S::Request>>,
     /// The dispatcher that takes the next batch has the turn, until its batch is slow or its connection is lost.
     turn: Arc<Mutex<()>>,
     settings: ConnectionSettings,
@@ -48,7 +45,7 @@ struct InState {
 
 /// Starts dispatchers of these lanes on the current runtime, with a connection each.
 pub(super) fn start<S: Session>(
-    lanes: &[Lane<S::Request>],
+    lanes: &[Taker<S::Request>],
     settings: &ConnectionSettings,
     metrics: &ConnectionMetrics,
     usable: &watch::Sender<usize>,
@@ -72,15 +69,12 @@ impl<S: Session> Dispatcher<S> {
     /// Runs until the batchers are dropped and the batch in flight has ended.
     async fn run(mut self) {
         let batchers = self.usable.clone();
-        let mut is_replacement = false;
         loop {
             let connected = select! {
                 connected = self.connect() => connected,
                 () = batchers.closed() => return,
             };
             let Some((session, task)) = connected else { return };
-            self.metrics.reconnects.inc_by(is_replacement.into());
-            is_replacement = true;
             self.state = InState::new(&self.metrics.connected, Some(&self.usable));
             let Some(reason) = self.serve(session, task).await else { return };
             let address = &self.settings.endpoint;
@@ -119,8 +113,8 @@ impl<S: Session> Dispatcher<S> {
     fn disconnect(&mut self) {
         self.state = InState::new(&self.metrics.unavailable, None);
         if *self.usable.borrow() == 0 {
-            for (taker, _) in &self.lanes {
-                fail(taker.take(usize::MAX), not_connected);
+            for taker in &self.lanes {
+                fail(taker.take(usize::MAX), taker.metrics(), not_connected);
             }
         }
     }
@@ -137,8 +131,8 @@ impl<S: Session> Dispatcher<S> {
             };
             // Other kinds are served first the next time.
             self.lanes.rotate_left(index + 1);
-            let (taker, metrics) = self.lanes.last()?;
-            let mut execution = pin!(execute(&mut session, taker.take(S::MAX_ROWS), &self.settings, metrics));
+            let taker = self.lanes.last()?;
+            let mut execution = pin!(execute(&mut session, taker.take(S::MAX_ROWS), &self.settings, taker.metrics()));
             let executed = if let Ok(executed) = timeout(SLOW, &mut execution).await {
                 executed
             } else {
@@ -156,7 +150,7 @@ impl<S: Session> Dispatcher<S> {
         if turn.is_none() {
             *turn = Some(Arc::clone(&self.turn).lock_owned().await);
         }
-        let (is_open, index, _) = select_all(self.lanes.iter().map(|(taker, _)| taker.ready().boxed())).await;
+        let (is_open, index, _) = select_all(self.lanes.iter().map(|taker| taker.ready().boxed())).await;
         is_open.then_some(index)
     }
 }

@@ -9,12 +9,11 @@ use crate::{
 };
 
 /// Reason to replace a connection to a read-only server: after a fail-over, another server accepts writes.
-pub(crate) const READ_ONLY: &str = "the server is read-only";
+pub(crate) const READ_ONLY: &str = "PostgreSQL is read-only";
 
 /// A connection that is prepared for batches of requests.
 pub(crate) trait Session: Sized + Send + 'static {
-    type Request: Request<Response = Result<Self::Response, StoreFailure>> + Sync;
-    type Response: Send;
+    type Request: Request + Sync;
 
     /// Purpose of the connection, for the log.
     const PURPOSE: &'static str;
@@ -25,21 +24,14 @@ pub(crate) trait Session: Sized + Send + 'static {
     /// Whether the outcome of a batch that ended without a response is unknown.
     const CHANGES_PETS: bool;
 
-    /// Opens a connection within the connect timeout, and prepares it within the same timeout.
+    /// Opens and prepares a connection.
     fn open(
         settings: &ConnectionSettings,
     ) -> impl Future<Output = Result<(Self, ConnectionTask), ConnectionError>> + Send {
         async {
-            let (postgres, connect_timeout) = (&settings.postgres, settings.postgres.connect_timeout);
-            let (client, task) = settings.endpoint.connect(connect_timeout).await?;
-            let preparing = async {
-                if !postgres.transaction_pooling {
-                    client.batch_execute(&postgres.set_statements("SET")).await?;
-                }
-                Self::prepare(client, postgres).await
-            };
-            let session = settings.endpoint.within(connect_timeout, preparing).await?;
-            Ok((session, task))
+            let ConnectionSettings { endpoint, postgres, .. } = settings;
+            let (client, task) = settings.connect().await?;
+            Ok((endpoint.within(postgres.connect_timeout, Self::prepare(client, postgres)).await?, task))
         }
     }
 
@@ -53,8 +45,11 @@ pub(crate) trait Session: Sized + Send + 'static {
         &mut self,
         requests: &[&Self::Request],
         settings: &ConnectionSettings,
-    ) -> impl Future<Output = Result<Vec<Result<Self::Response, StoreFailure>>, Failure>> + Send;
+    ) -> impl Future<Output = Executed<Self::Request>> + Send;
 }
+
+/// The responses to a batch.
+pub(crate) type Executed<R> = Result<Vec<Result<<R as Request>::Response, StoreFailure>>, Failure>;
 
 /// A batch was not executed, or its outcome is unknown.
 pub(crate) struct Failure {

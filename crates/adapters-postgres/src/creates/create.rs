@@ -38,7 +38,7 @@ pub(crate) enum Response {
 }
 
 impl Request for Create {
-    type Response = Result<Response, StoreFailure>;
+    type Response = Response;
 
     /// A retry is alone in its batch: no other create waits for the record with it.
     fn rows(&self) -> usize {

@@ -10,13 +10,11 @@ use tokio_postgres::{
 use super::create::{self, Create, MAX_BATCH, Response};
 use crate::{
     PostgresSettings,
-    batching::{Extent, Failure, READ_ONLY, Session},
+    batching::{Executed, Extent, Failure, READ_ONLY, Session},
     checks::{NOT_DURABLE, problems},
     connection::ConnectionSettings,
     error::{ConnectionError, within},
 };
-
-type Responses = Vec<Result<Response, StoreFailure>>;
 
 /// A connection that adds batches, with or without idempotency keys. It does not use Diesel, which hides the SQLSTATEs
 /// that decide about the outcome.
@@ -34,7 +32,6 @@ enum Execution {
 
 impl<const KEYED: bool> Session for CreateSession<KEYED> {
     type Request = Create;
-    type Response = Response;
 
     const PURPOSE: &'static str = if KEYED { "creates with a key" } else { "creates" };
     const MAX_ROWS: usize = MAX_BATCH;
@@ -66,7 +63,7 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
     }
 
     /// Retries once after a conflict with another transaction. The timeout applies to each response of the server.
-    async fn execute(&mut self, creates: &[&Create], settings: &ConnectionSettings) -> Result<Responses, Failure> {
+    async fn execute(&mut self, creates: &[&Create], settings: &ConnectionSettings) -> Executed<Create> {
         let limit = settings.postgres.timeout;
         let mut added = self.add(creates, limit).await;
         if let Err((error, _)) = &added
@@ -76,7 +73,6 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
         }
         let (error, may_be_committed) = match added {
             Ok(rows) => {
-                settings.metrics.commits.inc();
                 let invalid = || self.outcome_unknown("the statement returned an invalid row".to_owned(), settings);
                 return create::responses(&rows, creates).ok_or_else(invalid);
             }

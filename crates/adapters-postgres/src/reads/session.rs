@@ -10,7 +10,7 @@ use tokio_postgres::Client;
 use super::query::{self, Lists};
 use crate::{
     PostgresSettings,
-    batching::{Extent, Failure, Session},
+    batching::{Executed, Extent, Failure, Session},
     connection::ConnectionSettings,
     error::{ConnectionError, within},
     pet_row::{PetArrays, PetRow, rows_of},
@@ -34,7 +34,7 @@ pub(crate) struct List {
 type Pets = Result<Vec<Pet>, CorruptRow>;
 
 impl Request for Read {
-    type Response = Result<Vec<Pet>, StoreFailure>;
+    type Response = Vec<Pet>;
 
     fn rows(&self) -> usize {
         match self {
@@ -53,7 +53,6 @@ pub(crate) struct ReadSession {
 
 impl Session for ReadSession {
     type Request = Read;
-    type Response = Vec<Pet>;
 
     const PURPOSE: &'static str = "reads";
     /// PostgreSQL executes such a batch in about a millisecond. A larger one costs as much per row.
@@ -73,11 +72,7 @@ impl Session for ReadSession {
         Ok(Self { connection, begin: Some(begin) })
     }
 
-    async fn execute(
-        &mut self,
-        reads: &[&Read],
-        settings: &ConnectionSettings,
-    ) -> Result<Vec<Result<Vec<Pet>, StoreFailure>>, Failure> {
+    async fn execute(&mut self, reads: &[&Read], settings: &ConnectionSettings) -> Executed<Read> {
         let unfinished = Extent::Connection("the connection could not begin or end a transaction");
         let loaded = within(settings.postgres.timeout, self.load(reads)).await;
         match loaded.map_err(|error| Failure::of_read(error, unfinished, settings))? {

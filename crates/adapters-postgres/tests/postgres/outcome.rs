@@ -7,7 +7,7 @@ use animal_store_app::ports::{AddPetError, StoreFailure};
 
 use crate::{
     fixture::Fixture,
-    metrics::timeouts,
+    metrics::failures,
     outcomes::{
         PROMPT, Success, TEST_TIMEOUT, Timeout, Unavailable, Unknown, add, add_outcome, eventually, reason,
         wait_for_outcome,
@@ -70,14 +70,14 @@ async fn an_add_that_the_server_ends_in_time_is_counted_and_not_stored_and_costs
     in_both_modes(&settings(), async |settings| {
         let proxied = ProxiedStore::new(settings).await;
         let registry = &proxied.store.registry;
-        let (backends, [get, create, unknown]) = (proxied.observer.backends().await, timeouts(registry));
+        let (backends, timeouts) = (proxied.observer.backends().await, failures(registry, "timeout"));
         let locking = SqlSession::of(&proxied.database).await;
         locking.lock().await;
         let (added, ()) = tokio::join!(add(&proxied.store.repository, "never"), locking.cancel_waiting());
         assert_eq!(add_outcome(&added), Timeout);
         locking.unlock().await;
         assert_eq!(add_outcome(&add(&proxied.store.repository, "later").await), Success);
-        assert_eq!(timeouts(registry), [get, create + 1, unknown]);
+        assert_eq!(failures(registry, "timeout"), timeouts + 1);
         assert_eq!(proxied.observer.backends().await, backends);
         assert_eq!(proxied.observer.named("never").await, 0);
     })

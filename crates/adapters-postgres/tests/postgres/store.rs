@@ -113,8 +113,8 @@ impl Store {
     /// Waits until all connections are up. Until then, batches share those that are.
     pub(crate) async fn wait_for_connections(&self) {
         let all_connected = async || {
-            ["reads", "creates", "readiness"].iter().all(|purpose| {
-                let [connecting, _, unavailable, _] = connections(&self.registry, purpose);
+            ["reads", "creates"].iter().all(|purpose| {
+                let [connecting, _, unavailable] = connections(&self.registry, purpose);
                 connecting + unavailable == 0
             })
         };

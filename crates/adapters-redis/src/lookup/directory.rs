@@ -81,7 +81,7 @@ impl ApiKeyDirectory for RedisApiKeyDirectory {
             record
         } else {
             metrics.misses.inc();
-            self.query(digest).await.inspect_err(|error| metrics.count_failure(error))?
+            self.query(digest).await.inspect_err(|error| metrics.failures.count(error))?
         };
         Ok(record.key)
     }

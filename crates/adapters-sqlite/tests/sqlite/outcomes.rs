@@ -89,7 +89,7 @@ async fn a_commit_that_fails_has_an_unknown_outcome_which_is_counted_once() {
     );
     let error = store.try_add("Rex").await.expect_err("not committed");
     assert!(matches!(error, AddPetError::Store(StoreFailure::OutcomeUnknown(_))), "{error:?}");
-    assert!((store.metric("sqlite_unknown_outcomes_total") - 1.0).abs() < f64::EPSILON);
+    assert!((store.metric("storage_failures_total{reason=\"outcome_unknown\"}") - 1.0).abs() < f64::EPSILON);
     sql::execute(&store.path(), "DROP TRIGGER added");
     store.add("Tom").await;
     assert_eq!(store.names().await, ["Tom"]);

@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex};
 
-use prometheus_client::metrics::{counter::Counter, histogram::Histogram};
+use prometheus_client::{encoding::text::encode, registry::Registry};
 use tracing::{
     Subscriber,
     span::{Attributes, Id},
@@ -9,7 +9,6 @@ use tracing::{
 use tracing_subscriber::{Layer, layer::Context, prelude::*, registry::LookupSpan};
 
 use super::*;
-use crate::metrics::Count;
 
 /// A request that is never executed.
 struct Unsent;
@@ -42,14 +41,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Recorder {
     }
 }
 
-fn sent(pending: &mut Pending<Unsent>) {
-    let (refused, wait) = (Counter::default(), Histogram::new([1.0]));
-    pending.sent(1, &QueueMetrics { waiting: Count::default(), limit: Count::default(), refused, wait });
+fn metrics(registry: &mut Registry) -> QueueMetrics {
+    let [metrics] = QueueMetrics::register(registry, ["create"]);
+    metrics
 }
 
 #[test]
 fn a_request_is_in_a_span_until_it_is_sent_and_in_another_until_its_response() {
-    let recorder = Recorder::default();
+    let (recorder, metrics) = (Recorder::default(), metrics(&mut Registry::default()));
     let _guard = subscriber::set_default(tracing_subscriber::registry().with(recorder.clone()));
     let client = trace_span!(target: "trace", "storage");
     let pending = || client.in_scope(|| Pending::new(Unsent, Instant::now()));
@@ -57,24 +56,24 @@ fn a_request_is_in_a_span_until_it_is_sent_and_in_another_until_its_response() {
 
     let (mut first, mut response) = pending();
     assert_eq!(recorder.take(), ["queue in storage"]);
-    sent(&mut first);
+    first.sent(1, &metrics);
     assert_eq!(recorder.take(), ["statement in storage", "end of queue"]);
     // Its batch was split.
-    sent(&mut first);
+    first.sent(1, &metrics);
     assert_eq!(recorder.take(), ["statement in storage", "end of statement"]);
-    first.respond(|Unsent| ());
+    first.respond(&metrics, |Unsent| Ok(()));
     assert_eq!(recorder.take(), ["end of statement"]);
-    assert_eq!(response.try_recv(), Ok(()));
+    assert!(matches!(response.try_recv(), Ok(Ok(()))));
 
     // It was not sent.
     let (dropped, mut response) = pending();
     drop(dropped);
     assert_eq!(recorder.take(), ["queue in storage", "end of queue"]);
-    assert_eq!(response.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+    assert!(matches!(response.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
 
     // The client has disconnected.
     let (mut left, response) = pending();
-    sent(&mut left);
+    left.sent(1, &metrics);
     assert!(left.is_awaited());
     drop((response, client));
     assert!(!left.is_awaited());
@@ -86,6 +85,21 @@ fn a_request_is_in_a_span_until_it_is_sent_and_in_another_until_its_response() {
 #[test]
 fn without_a_subscriber_a_request_has_no_span() {
     let (mut pending, _response) = Pending::new(Unsent, Instant::now());
-    sent(&mut pending);
+    pending.sent(1, &metrics(&mut Registry::default()));
     assert!(pending.span.is_disabled() && pending.parent.is_none());
+}
+
+#[test]
+fn only_an_unknown_outcome_is_counted_if_the_client_has_disconnected() {
+    let mut registry = Registry::default();
+    let metrics = metrics(&mut registry);
+    for failure in [StoreFailure::Timeout, StoreFailure::OutcomeUnknown("lost".into())] {
+        let (pending, _) = Pending::new(Unsent, Instant::now());
+        pending.respond(&metrics, |Unsent| Err(failure));
+    }
+    let mut text = String::new();
+    encode(&mut text, &registry).unwrap();
+    for (reason, count) in [("timeout", 0), ("outcome_unknown", 1)] {
+        assert!(text.contains(&format!("storage_failures_total{{reason=\"{reason}\"}} {count}\n")), "{text}");
+    }
 }
