@@ -35,7 +35,7 @@ use prometheus_client::{
 };
 use tokio::runtime::{Handle, RuntimeMetrics};
 
-pub(crate) use self::labels::{ConnectionLimit, HandshakeResult, Operation, RequestLabels, Shed};
+pub(crate) use self::labels::{ConnectionLimit, Operation, RequestLabels, Shed};
 use crate::{
     error::ApiError, middleware::in_flight::InFlight, pets::DEPRECATION, transport::tls::identity::CurrentTlsIdentity,
 };
@@ -65,7 +65,6 @@ pub(crate) struct HttpMetrics {
     pub(crate) connections_open: Gauge,
     pub(crate) connections_accepted: Counter,
     connections_refused: [Counter; ConnectionLimit::ALL.len()],
-    pub(crate) handshakes: [Counter; HandshakeResult::ALL.len()],
     /// The runtimes of the workers.
     workers: Mutex<Vec<RuntimeMetrics>>,
 }
@@ -115,13 +114,6 @@ impl HttpMetrics {
                 "Connections closed because of a limit: max_connections or max_unsent_bytes",
                 "reason",
                 ConnectionLimit::ALL.map(ConnectionLimit::as_str),
-            ),
-            handshakes: counters(
-                registry,
-                "tls_handshakes",
-                "TLS handshakes: complete, failed, timeout, or stopped by a shutdown",
-                "result",
-                HandshakeResult::ALL.map(HandshakeResult::as_str),
             ),
             workers: Mutex::default(),
         };
@@ -177,11 +169,6 @@ impl HttpMetrics {
     /// Counts a connection that is closed because of a limit.
     pub(crate) fn refuse_connection(&self, limit: ConnectionLimit) {
         self.connections_refused[limit as usize].inc();
-    }
-
-    /// Counts a TLS handshake that has ended.
-    pub(crate) fn count_handshake(&self, result: HandshakeResult) {
-        self.handshakes[result as usize].inc();
     }
 }
 

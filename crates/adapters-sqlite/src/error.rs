@@ -41,20 +41,12 @@ pub(crate) enum Problem {
     NotADatabase,
     #[error("the file is an SQLite database of another program: change storage.sqlite.path")]
     OtherProgram,
-    #[error(
-        "a program from before version 0.1.0 made this file: write its pets with that program (animal-store pets \
-         export --output FILE), and import FILE into a new file with this one (animal-store pets import FILE)"
-    )]
-    OlderLayout,
     /// This command does not run migrations.
     #[error("these migrations are pending: {names}; run animal-store migrate", names = .0.join(", "))]
     Pending(Vec<String>),
-    #[error(
-        "a newer program has made changes that this one cannot work with: {names}; use its release, or restore a \
-         backup",
-        names = .0.join(", ")
-    )]
-    Newer(Vec<String>),
+    /// This program does not work with the schema.
+    #[error("{0}")]
+    Schema(String),
     #[error(
         "the schema cannot be brought up to date: {0}. Nothing was changed: examine the file with animal-store \
          doctor, or use the earlier release"

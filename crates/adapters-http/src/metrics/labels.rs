@@ -63,19 +63,6 @@ label! {
     }
 }
 
-label! {
-    /// Result of a TLS handshake.
-    HandshakeResult {
-        Complete = "complete",
-        /// Refused by one side, or ended by the client.
-        Failed = "failed",
-        /// Too slow.
-        Timeout = "timeout",
-        /// Closed because the server stops.
-        Stopped = "stopped",
-    }
-}
-
 /// The operation and the method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestLabels {

@@ -9,7 +9,7 @@
 //! input, and closing waits for a client as long as without TLS.
 //!
 //! **Proof.** The unit tests beside the files, and `server/tests/process/tls*.rs`: OpenSSL, curl and Python as clients,
-//! replaced and broken certificates, and the metrics of handshakes.
+//! replaced and broken certificates.
 
 pub(crate) mod handshake;
 pub(crate) mod identity;

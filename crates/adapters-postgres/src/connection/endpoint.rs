@@ -17,9 +17,6 @@ use crate::error::{ConnectionError, within};
 /// Name of a connection that does not name its instance.
 const APPLICATION_NAME: &str = "animal-store";
 
-/// PostgreSQL cuts longer names off.
-const MAX_LEN: usize = 63;
-
 /// A PostgreSQL database and how to connect to it. It is displayed as its hosts and its name, without secrets.
 #[derive(Clone)]
 pub struct PgEndpoint {
@@ -188,15 +185,8 @@ fn application_name(transaction_pooling: bool) -> String {
         return APPLICATION_NAME.to_owned();
     }
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name_of_process(&host, process::id())
-}
-
-/// PostgreSQL writes each byte that is not ASCII as a question mark.
-fn name_of_process(host: &str, pid: u32) -> String {
-    let pid = format!(" {pid}");
-    let room = MAX_LEN - APPLICATION_NAME.len() - 1 - pid.len();
-    let host: String = host.chars().filter(char::is_ascii_graphic).take(room).collect();
-    format!("{APPLICATION_NAME} {host}{pid}")
+    // PostgreSQL cuts longer names than 63 bytes off.
+    format!("{APPLICATION_NAME} {:.32} {}", host.trim(), process::id())
 }
 
 #[cfg(test)]

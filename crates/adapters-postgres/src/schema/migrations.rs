@@ -26,10 +26,6 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// Limit for each wait of a migration for a lock of a table. Queries queue behind a statement that waits for one.
 const TABLE_LOCK_TIMEOUT: Duration = Duration::from_millis(200);
 
-const OLDER_LAYOUT: &str = "a program from before version 0.1.0 made the tables of this database: export the pets \
-    with that program (animal-store pets export --output FILE), and import FILE into an empty database with this one \
-    (animal-store pets import FILE)";
-
 /// The migrations of one database. They are reported by their versions, such as `0001expand`.
 pub struct Migrations {
     endpoint: PgEndpoint,
@@ -119,18 +115,7 @@ impl Migrations {
 
     async fn compare(&self, client: &Client) -> Result<SchemaComparison, MigrationError> {
         let recorded = self.endpoint.within(self.timeout, recorded_versions(client)).await?;
-        let comparison = SchemaComparison::from_versions(migrations().into_keys().collect(), &recorded);
-        if comparison.is_older_layout {
-            return Err(MigrationError::Unusable(OLDER_LAYOUT.to_owned()));
-        }
-        if !comparison.contracted.is_empty() {
-            let contracted = comparison.contracted.join(", ");
-            return Err(MigrationError::Unusable(format!(
-                "a newer program has made changes that this one cannot work with: {contracted}; use its release, or \
-                 restore a backup"
-            )));
-        }
-        Ok(comparison)
+        SchemaComparison::from_versions(migrations().into_keys().collect(), &recorded).map_err(MigrationError::Unusable)
     }
 
     /// Keeps other processes from changing the schema until the connection ends. It polls: an index that is built

@@ -52,7 +52,7 @@ pub(super) fn connect_checked(
     if application_id != APPLICATION_ID && (application_id, objects) != (0, 0) {
         return Err(Problem::OtherProgram);
     }
-    let compared = schema::check(&mut connection)?;
+    let compared = schema::compare(&mut connection)?;
     Ok((connection, compared))
 }
 

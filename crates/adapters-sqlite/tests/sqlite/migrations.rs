@@ -90,7 +90,7 @@ fn a_file_of_an_older_layout_is_refused_and_not_changed() {
     let content = fs::read(&path).expect("read");
     for opened in open_in_each_way(&path) {
         let error = opened.expect_err("older");
-        assert!(error.to_string().contains("a program from before version 0.1.0 made this file"), "{error}");
+        assert!(error.to_string().contains("a program from before version 0.1.0 made the tables"), "{error}");
         assert!(error.to_string().contains("pets export"), "{error}");
         assert!(fs::read(&path).expect("read") == content);
         assert_eq!(files_in(folder.path()), ["pets.db"]);

@@ -9,12 +9,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::identity::CurrentTlsIdentity;
-use crate::{
-    metrics::HandshakeResult,
-    transport::{
-        connection::{End, State},
-        connections::Slot,
-    },
+use crate::transport::{
+    connection::{End, State},
+    connections::Slot,
 };
 
 /// Maximum number of bytes that TLS accepts for a connection and that are not in the socket yet, the same as in the
@@ -35,19 +32,15 @@ pub(crate) async fn accept(
     let handshake = TlsAcceptor::from(identity.config())
         .accept_with(stream, |connection| connection.set_buffer_limit(Some(MAX_UNSENT)));
     let closed = |reason: &str| Err(io::Error::other(reason));
-    let (result, stream) = tokio::select! {
+    let stream = tokio::select! {
         biased;
-        stream = handshake => {
-            let result = if stream.is_ok() { HandshakeResult::Complete } else { HandshakeResult::Failed };
-            (result, stream)
-        }
+        stream = handshake => stream,
         end = slot.connection.ended() => match end {
-            End::Timeout => (HandshakeResult::Timeout, closed("timeout")),
-            End::Stop => (HandshakeResult::Stopped, closed("the server stops")),
-            End::Limit(_) | End::Client => (HandshakeResult::Failed, closed("closed to make room for others")),
+            End::Timeout => closed("timeout"),
+            End::Stop => closed("the server stops"),
+            End::Limit(_) | End::Client => closed("closed to make room for others"),
         },
     };
-    slot.connections.log.metrics.count_handshake(result);
     stream.inspect_err(|error| {
         tracing::debug!(client = peer.as_ref().map(tracing::field::display), reason = %error, "TLS handshake failed");
     })
