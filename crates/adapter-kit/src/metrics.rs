@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicU64;
 
 use animal_store_app::ports::StoreFailure;
 use prometheus_client::{
-    encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Metric, Registry},
 };
@@ -37,10 +36,11 @@ impl QueueMetrics {
     /// Registers the metrics of these kinds of requests, with the prefix `storage`.
     pub fn register<const N: usize>(registry: &mut Registry, kinds: [&'static str; N]) -> [Self; N] {
         let registry = registry.sub_registry_with_prefix("storage");
+        let family = || Family::<Labels<1>, Histogram, _>::new_with_constructor(seconds as fn() -> Histogram);
         let help = "Time that a request waited before its batch began";
-        let waits = family(registry, "queue_wait_seconds", help, seconds);
+        let waits = registered(registry, "queue_wait_seconds", help, family());
         let help = "Time from the beginning of a batch to its response or failure";
-        let durations = family(registry, "batch_duration_seconds", help, seconds);
+        let durations = registered(registry, "batch_duration_seconds", help, family());
         let failures = FailureCounters::register(registry, "failures", "Requests for pets that failed");
         kinds.map(|kind| Self {
             wait: waits.get_or_create_owned(&[("kind", kind)]),
@@ -79,24 +79,14 @@ pub fn counters<const N: usize>(
     label: &'static str,
     values: [&'static str; N],
 ) -> [Counter; N] {
-    let family = family(registry, name, help, Counter::default);
+    let family: Family<Labels<1>, Counter> = registered(registry, name, help, Family::default());
     values.map(|value| family.get_or_create_owned(&[(label, value)]))
 }
 
-/// Registers a family of metrics, which `new_metric` creates.
-pub fn family<M, const N: usize>(
-    registry: &mut Registry,
-    name: &str,
-    help: &str,
-    new_metric: fn() -> M,
-) -> Family<Labels<N>, M>
-where
-    Family<Labels<N>, M>: Metric,
-    Labels<N>: EncodeLabelSet,
-{
-    let family = Family::new_with_constructor(new_metric);
-    registry.register(name, help, family.clone());
-    family
+/// Registers a metric or a family, and returns it.
+pub fn registered<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
 }
 
 /// Creates a histogram of seconds, from a read in memory to a timeout.

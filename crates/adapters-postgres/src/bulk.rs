@@ -58,13 +58,8 @@ impl PgBulkStorage {
 impl BulkStorage for PgBulkStorage {
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         let connection = self.connect().await?;
-        if let Some(reason) = connection.problems(READ_ONLY).await?.first() {
-            return Err(connection.refused(reason));
-        }
-        match &*connection.problems(&missing_permissions(NEEDED)).await? {
-            [] => Ok(()),
-            missing => Err(connection.refused(&format!("the user lacks permissions: {}", missing.join("; ")))),
-        }
+        connection.check(READ_ONLY, "").await?;
+        connection.check(&missing_permissions(NEEDED), "the user lacks permissions: ").await
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {

@@ -9,6 +9,7 @@
 //! **Proof.** `tests/postgres/diagnosis.rs` (each finding, nothing changed); `crates/server/tests/process/doctor.rs`
 //! (an unavailable PostgreSQL, secrets).
 
+use animal_store_adapter_kit::SchemaComparison;
 use animal_store_app::Finding;
 
 use crate::{
@@ -33,7 +34,14 @@ pub async fn diagnose(endpoint: &PgEndpoint, direct: &PgEndpoint, settings: &Pos
     let named = endpoint.clone().named(settings.transaction_pooling);
     let (client, _task) = match named.connect(settings.connect_timeout).await {
         Ok(connected) => connected,
-        Err(error) => return vec![connection_finding(&error)],
+        Err(error) => {
+            let advice = if error.is_about_the_encoding() {
+                "create a database WITH ENCODING 'UTF8', and restore the data into it"
+            } else {
+                "check storage.postgres.url, and whether PostgreSQL runs and accepts the user"
+            };
+            return vec![Finding::error(CONNECTION, error.to_string(), advice)];
+        }
     };
     let mut findings = vec![Finding::ok(CONNECTION, endpoint.login())];
     let migrations = Migrations::new(direct.clone(), settings.connect_timeout);
@@ -62,15 +70,6 @@ pub async fn diagnose(endpoint: &PgEndpoint, direct: &PgEndpoint, settings: &Pos
     findings
 }
 
-fn connection_finding(error: &ConnectionError) -> Finding {
-    let advice = if error.is_about_the_encoding() {
-        "create a database WITH ENCODING 'UTF8', and restore the data into it"
-    } else {
-        "check storage.postgres.url, and whether PostgreSQL runs and accepts the user"
-    };
-    Finding::error(CONNECTION, error.to_string(), advice)
-}
-
 /// Returns the finding, and whether migrations are pending.
 async fn schema_finding(migrations: &Migrations, mode: SchemaMode) -> (Finding, bool) {
     let comparison = match migrations.comparison().await {
@@ -83,18 +82,20 @@ async fn schema_finding(migrations: &Migrations, mode: SchemaMode) -> (Finding, 
             return (Finding::error(MIGRATIONS, error.to_string(), advice), false);
         }
     };
-    let [pending, newer] = [&comparison.pending, &comparison.newer].map(|versions| versions.join(", "));
-    let finding = if !pending.is_empty() && mode == SchemaMode::Migrate {
-        let found = format!("these migrations are pending: {pending}");
-        Finding::warning(MIGRATIONS, found, "the next start runs them; so does `animal-store migrate`")
-    } else if !pending.is_empty() {
-        let found = format!("these migrations are pending: {pending}; the service does not start");
-        Finding::error(MIGRATIONS, found, "run `animal-store migrate`")
-    } else if !newer.is_empty() {
-        let found = format!("a newer program has expanded the schema: {newer}");
-        Finding::warning(MIGRATIONS, found, "upgrade this program when the rolling restart allows it")
-    } else {
-        Finding::ok(MIGRATIONS, "none is pending")
+    let SchemaComparison { pending, newer, .. } = comparison;
+    let found = format!("these migrations are pending: {}", pending.join(", "));
+    let finding = match (&*pending, &*newer, mode) {
+        ([], [], _) => Finding::ok(MIGRATIONS, "none is pending"),
+        ([], newer, _) => {
+            let found = format!("a newer program has expanded the schema: {}", newer.join(", "));
+            Finding::warning(MIGRATIONS, found, "upgrade this program when the rolling restart allows it")
+        }
+        (_, _, SchemaMode::Migrate) => {
+            Finding::warning(MIGRATIONS, found, "the next start runs them; so does `animal-store migrate`")
+        }
+        (_, _, SchemaMode::Check) => {
+            Finding::error(MIGRATIONS, found + "; the service does not start", "run `animal-store migrate`")
+        }
     };
     (finding, !pending.is_empty())
 }

@@ -2,6 +2,7 @@
 
 use std::{error::Error, fmt::Write, iter::successors, time::Duration};
 
+use animal_store_app::ports::StoreFailure;
 use thiserror::Error;
 use tokio::time::timeout;
 use tokio_postgres::error::{Severity, SqlState};
@@ -76,6 +77,12 @@ pub enum MigrationError {
     /// Every attempt fails until the database or the program is changed.
     #[error("{0}")]
     Unusable(String),
+}
+
+impl From<ConnectionError> for StoreFailure {
+    fn from(error: ConnectionError) -> Self {
+        Self::Unavailable(error.into())
+    }
 }
 
 impl From<ConnectionError> for MigrationError {

@@ -1,8 +1,8 @@
 //! The metrics of the adapter: those of every storage, and the gauge of connections to PostgreSQL.
 
 pub(crate) use animal_store_adapter_kit::metrics::Count;
-use animal_store_adapter_kit::metrics::{QueueMetrics, family};
-use prometheus_client::registry::Registry;
+use animal_store_adapter_kit::metrics::{Labels, QueueMetrics, registered};
+use prometheus_client::{metrics::family::Family, registry::Registry};
 
 pub(crate) struct Metrics {
     /// Of gets, lists, and lists by status.
@@ -28,7 +28,8 @@ impl Metrics {
         let [gets, lists, lists_by_status, creates, keyed_creates] =
             QueueMetrics::register(registry, ["get", "list", "list_by_status", "create", "create_with_key"]);
         let help = "Connections to PostgreSQL that are connecting, connected or unavailable";
-        let connections = family(registry.sub_registry_with_prefix("postgres"), "connections", help, Count::default);
+        let registry = registry.sub_registry_with_prefix("postgres");
+        let connections: Family<Labels<2>, Count> = registered(registry, "connections", help, Family::default());
         let [read_connections, create_connections] = ["reads", "creates"].map(|purpose| {
             let [connecting, connected, unavailable] = ["connecting", "connected", "unavailable"]
                 .map(|state| connections.get_or_create_owned(&[("purpose", purpose), ("state", state)]));

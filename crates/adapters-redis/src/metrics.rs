@@ -2,7 +2,7 @@
 //!
 //! The gauge of the lease is computed when the metrics are read, see `lookup/directory.rs`.
 
-use animal_store_adapter_kit::metrics::{FailureCounters, counters};
+use animal_store_adapter_kit::metrics::{FailureCounters, counters, registered};
 use prometheus_client::{
     metrics::{counter::Counter, gauge::Gauge},
     registry::Registry,
@@ -21,8 +21,8 @@ impl Metrics {
         let help = "Lookups of API keys: hit in the cache, or miss";
         let [hits, misses] = counters(registry, "cache_lookups", help, "result", ["hit", "miss"]);
         let failures = FailureCounters::register(registry, "lookup_failures", "Lookups of API keys without a result");
-        let connected = Gauge::default();
-        registry.register("redis_connected", "1 if the session with Redis is up, otherwise 0", connected.clone());
+        let help = "1 if the session with Redis is up, otherwise 0";
+        let connected = registered(registry, "redis_connected", help, Gauge::default());
         Self { hits, misses, failures, connected }
     }
 }

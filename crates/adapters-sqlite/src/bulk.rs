@@ -59,7 +59,7 @@ impl BulkStorage for SqliteBulkStorage {
         let session = Session::new(&self.0.file);
         // The first read, and not BEGIN, decides which state the transaction shows.
         let begin = format!("PRAGMA cache_size = -{CACHE_SIZE}; BEGIN; SELECT id FROM pets LIMIT 1");
-        session.run(move |session| session.execute(|connection| Ok(connection.batch_execute(&begin)?))).await?;
+        session.run_on_connection(move |_, connection| Ok(connection.batch_execute(&begin)?)).await?;
         Ok(Box::new(Snapshot { session, opened: SystemTime::now() }))
     }
 
@@ -102,7 +102,7 @@ impl Snapshot {
         work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, StoreFailure> {
         // After a failure the transaction goes on: another connection would show another state.
-        let read = self.session.run(|session| session.execute(|connection| Ok(work(connection)))).await?;
+        let read = self.session.run_on_connection(|_, connection| Ok(work(connection))).await?;
         Ok(read.map_err(|error| Problem::from(error).at(self.session.file.path()))?)
     }
 }

@@ -58,16 +58,22 @@ impl Session {
         done.unwrap_or_else(|panic| Err(Problem::Unavailable(panic.to_string()).at(self.file.path())))
     }
 
+    /// Runs work on the connection, on a thread for blocking work.
+    pub(crate) async fn run_on_connection<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&SqliteFile, &mut SqliteConnection) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, SqliteFileError> {
+        self.run(|session| session.execute(|connection| work(&session.file, connection))).await
+    }
+
     /// Reads one state of the file, if it is in place.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, SqliteFileError> {
-        self.run(|session| {
-            session.execute(|connection| {
-                session.file.check_in_place()?;
-                Ok(connection.transaction(work)?)
-            })
+        self.run_on_connection(|file, connection| {
+            file.check_in_place()?;
+            Ok(connection.transaction(work)?)
         })
         .await
     }
@@ -78,12 +84,10 @@ impl Session {
         &self,
         work: impl FnOnce(&mut SqliteConnection) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, SqliteFileError> {
-        self.run(|session| {
-            session.execute(|connection| {
-                begin(connection, session.file.timeout())?;
-                let result = work(connection)?;
-                commit(&session.file, connection).map(|()| result)
-            })
+        self.run_on_connection(|file, connection| {
+            begin(connection, file.timeout())?;
+            let result = work(connection)?;
+            commit(file, connection).map(|()| result)
         })
         .await
     }

@@ -133,13 +133,11 @@ impl Readiness for SqliteReadiness {
     async fn check(&self) -> Result<(), NotReady> {
         let shared = self.0.upgrade().ok_or_else(|| NotReady("the storage has ended".into()))?;
         let (session, wait) = (Session::new(&shared.file), shared.settings.timeout);
-        let check = session.run(move |session| {
-            session.execute(|connection| {
-                number(connection, "SELECT count(*) FROM (SELECT * FROM pets LIMIT 1)")?;
-                begin(connection, wait)?;
-                connection.batch_execute("ROLLBACK")?;
-                session.file.check_in_place()
-            })
+        let check = session.run_on_connection(move |file, connection| {
+            number(connection, "SELECT count(*) FROM (SELECT * FROM pets LIMIT 1)")?;
+            begin(connection, wait)?;
+            connection.batch_execute("ROLLBACK")?;
+            file.check_in_place()
         });
         let checked = timeout(wait, check).await.map_err(|error| NotReady(error.into()))?;
         checked.map_err(|error| NotReady(error.into()))

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     connection::{ConnectionSettings, ConnectionTask},
+    error::ConnectionError,
     metrics::{ConnectionMetrics, Count},
 };
 
@@ -126,7 +127,10 @@ impl<S: Session> Dispatcher<S> {
         loop {
             let index = select! {
                 biased;
-                error = task.ended() => return Some(error.to_string()),
+                ended = task.join_next() => {
+                    let error = ended.and_then(Result::ok).and_then(Result::err);
+                    return Some(error.map_or(ConnectionError::Closed, ConnectionError::from).to_string());
+                }
                 next = self.next_lane(&mut turn) => next?,
             };
             // Other kinds are served first the next time.

@@ -66,7 +66,11 @@ impl<const CHANGES_PETS: bool> Session for Fake<CHANGES_PETS> {
         match ATTEMPTS.with_borrow_mut(VecDeque::pop_front) {
             Some(Fails) => Err(ConnectionError::Closed),
             Some(Hangs) => pending().await,
-            Some(Succeeds) | None => Ok((Self, ConnectionTask::spawn(pending()))),
+            Some(Succeeds) | None => {
+                let mut task = ConnectionTask::new();
+                task.spawn(pending());
+                Ok((Self, task))
+            }
         }
     }
 

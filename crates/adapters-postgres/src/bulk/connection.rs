@@ -27,8 +27,7 @@ pub(super) struct BulkConnection {
 
 impl BulkConnection {
     pub(super) async fn open(endpoint: PgEndpoint, settings: PostgresSettings) -> Result<Self, StoreFailure> {
-        let opened = endpoint.connect(settings.connect_timeout).await;
-        let (client, task) = opened.map_err(|error| StoreFailure::Unavailable(error.into()))?;
+        let (client, task) = endpoint.connect(settings.connect_timeout).await?;
         Ok(Self { client, _task: task, endpoint, settings })
     }
 
@@ -44,9 +43,12 @@ impl BulkConnection {
         self.within_timeout(self.client.query_typed(sql, parameters)).await
     }
 
-    /// Runs a query of [`checks`](crate::checks).
-    pub(super) async fn problems(&self, query: &str) -> Result<Vec<String>, StoreFailure> {
-        self.within_timeout(problems(&self.client, query)).await
+    /// Fails with this description if a query of [`checks`](crate::checks) finds problems.
+    pub(super) async fn check(&self, query: &str, description: &str) -> Result<(), StoreFailure> {
+        match &*self.within_timeout(problems(&self.client, query)).await? {
+            [] => Ok(()),
+            problems => Err(self.refused(&format!("{description}{}", problems.join("; ")))),
+        }
     }
 
     /// Runs a statement on the values of these columns. Returns the number of rows that it wrote, or `None` if a unique
@@ -71,9 +73,10 @@ impl BulkConnection {
     /// Ends the transaction. Only an error that PostgreSQL sends before the commit means that nothing was written.
     pub(super) async fn commit(&self) -> Result<(), StoreFailure> {
         let ended = within(self.settings.timeout, self.client.batch_execute("COMMIT")).await;
-        ended.map_err(|error| match error.refusal() {
-            Some(_) => StoreFailure::Unavailable(self.endpoint.locate(error).into()),
-            None => StoreFailure::OutcomeUnknown(self.endpoint.locate(error).into()),
+        ended.map_err(|error| {
+            let failure =
+                if error.refusal().is_some() { StoreFailure::Unavailable } else { StoreFailure::OutcomeUnknown };
+            failure(self.endpoint.locate(error).into())
         })
     }
 
@@ -86,7 +89,6 @@ impl BulkConnection {
         &self,
         response: impl Future<Output = Result<T, E>>,
     ) -> Result<T, StoreFailure> {
-        let response = self.endpoint.within(self.settings.timeout, response).await;
-        response.map_err(|error| StoreFailure::Unavailable(error.into()))
+        Ok(self.endpoint.within(self.settings.timeout, response).await?)
     }
 }

@@ -3,7 +3,7 @@ mod url;
 use std::{fmt, fs, process, slice, time::Duration};
 
 use secrecy::{ExposeSecret, SecretString};
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::{task::JoinSet, time::timeout};
 use tokio_postgres::{
     CancelToken, Client, Config,
     config::{Host, SslMode},
@@ -26,7 +26,7 @@ pub struct PgEndpoint {
 }
 
 /// The task that reads and writes a connection. Dropping it closes the connection.
-pub(crate) struct ConnectionTask(JoinHandle<Result<(), tokio_postgres::Error>>);
+pub(crate) type ConnectionTask = JoinSet<Result<(), tokio_postgres::Error>>;
 
 impl PgEndpoint {
     /// Parses a URL: `postgres://user:password@host:port/database?option=value`. The options are those of
@@ -106,7 +106,8 @@ impl PgEndpoint {
     async fn open(&self, config: &Config) -> Result<(Client, ConnectionTask), ConnectionError> {
         let (client, connection) = config.connect(self.tls.clone()).await?;
         let encoding = connection.parameter("server_encoding").unwrap_or_default().to_owned();
-        let task = ConnectionTask::spawn(connection);
+        let mut task = JoinSet::new();
+        task.spawn(connection);
         if encoding == "UTF8" { Ok((client, task)) } else { Err(ConnectionError::NotUtf8(encoding)) }
     }
 
@@ -117,29 +118,6 @@ impl PgEndpoint {
 
     pub(crate) fn log_unavailable(&self, reason: &str) {
         tracing::error!(address = %self, reason, "no connection to PostgreSQL: requests get 503");
-    }
-}
-
-impl ConnectionTask {
-    pub(crate) fn spawn(connection: impl Future<Output = Result<(), tokio_postgres::Error>> + Send + 'static) -> Self {
-        Self(tokio::spawn(connection))
-    }
-
-    pub(crate) fn has_ended(&self) -> bool {
-        self.0.is_finished()
-    }
-
-    pub(crate) async fn ended(&mut self) -> ConnectionError {
-        match (&mut self.0).await {
-            Ok(Err(error)) => error.into(),
-            Ok(Ok(())) | Err(_) => ConnectionError::Closed,
-        }
-    }
-}
-
-impl Drop for ConnectionTask {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

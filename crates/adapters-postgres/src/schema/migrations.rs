@@ -72,7 +72,7 @@ impl Migrations {
     /// # Panics
     /// On a runtime with a single thread: Diesel blocks the thread that runs migrations.
     pub async fn run(&self) -> Result<Vec<String>, MigrationError> {
-        let (client, task) = self.endpoint.connect(self.timeout).await?;
+        let (client, mut task) = self.endpoint.connect(self.timeout).await?;
         let mut comparison = self.compare(&client).await?;
         if !comparison.pending.is_empty() {
             self.lock(&client).await?;
@@ -94,7 +94,7 @@ impl Migrations {
             let mut harness = AsyncMigrationHarness::new(connection);
             // This creates the table of records.
             let ran = harness.applied_migrations().and_then(|_| harness.run_migration(&*migrations()[version]));
-            ran.map_err(|error| self.failure(version, &*error, task.has_ended()))?;
+            ran.map_err(|error| self.failure(version, &*error, task.try_join_next().is_some()))?;
             connection = harness.into_inner();
         }
         Ok(pending)
