@@ -4,8 +4,8 @@
 //!
 //! **Invariant.** The queue is bounded. A taker takes all requests that wait, up to a number of rows, in the order in
 //! which they came. A request leaves the queue when its client disconnects or its timeout passes, and is then never
-//! taken. The takers end after the sender is dropped and the queue is empty; if all takers end before, for example by
-//! panics, each request fails at once.
+//! taken. The takers end after the sender is dropped and the queue is empty. While there is no taker, because all have lost
+//! their connections or have panicked, each request fails at once.
 //!
 //! **Proof.** `schedules.rs` (orders of steps), `pending/tests.rs` (spans); the tests of the adapters that use it.
 
@@ -21,6 +21,7 @@ use std::{
 };
 
 use animal_store_app::ports::StoreFailure;
+use tokio::sync::watch;
 
 pub use self::pending::Pending;
 use crate::{
@@ -29,6 +30,7 @@ use crate::{
 };
 
 const LOST: &str = "the storage stopped before it responded";
+const UNSERVED: &str = "there is no connection to the storage";
 
 /// A request that shares its batch with others.
 pub trait Request: Send + 'static {
@@ -42,9 +44,19 @@ pub trait Request: Send + 'static {
 }
 
 /// Sends requests. When it is dropped, the takers empty the queue and end.
-pub struct Sender<R: Request>(Arc<Queue<R>>);
+pub struct Sender<R: Request> {
+    queue: Arc<Queue<R>>,
+    _open: watch::Sender<()>,
+}
 
-/// Takes requests. When the last clone is dropped, pending requests fail, and further ones are refused.
+/// Makes takers.
+pub struct Takers<R: Request> {
+    queue: Arc<Queue<R>>,
+    open: watch::Receiver<()>,
+}
+
+/// Takes requests. When the last taker is dropped, pending requests fail, and further ones are refused until there is
+/// another one.
 pub struct Taker<R: Request>(Arc<Queue<R>>);
 
 struct Queue<R: Request> {
@@ -70,16 +82,17 @@ struct Ticket<'a, R: Request> {
 }
 
 /// Creates a queue for at most this number of requests. `outcome_timeout`: for changes, how much longer than its
-/// timeout a request waits for the outcome after it was taken.
+/// timeout a request waits for the outcome after it was taken. Without a taker, requests fail.
 pub fn queue<R: Request>(
     capacity: usize,
     outcome_timeout: Option<Duration>,
     metrics: QueueMetrics,
-) -> (Sender<R>, Taker<R>) {
-    let state = State { requests: VecDeque::new(), last_number: 0, takers: 1, has_sender: true };
+) -> (Sender<R>, Takers<R>) {
+    let state = State { requests: VecDeque::new(), last_number: 0, takers: 0, has_sender: true };
     let queue =
         Arc::new(Queue { state: Mutex::new(state), changed: Notify::new(), capacity, outcome_timeout, metrics });
-    (Sender(Arc::clone(&queue)), Taker(queue))
+    let (sender, open) = watch::channel(());
+    (Sender { queue: Arc::clone(&queue), _open: sender }, Takers { queue, open })
 }
 
 impl<R: Request> Sender<R> {
@@ -89,8 +102,27 @@ impl<R: Request> Sender<R> {
     /// [`StoreFailure::OutcomeUnknown`] if a change was taken and has no response. After any other error, a change was
     /// not made. Each is counted.
     pub async fn send(&self, request: R, timeout: Duration) -> Result<R::Response, StoreFailure> {
-        let response = self.0.response_to(request, timeout).await;
-        response.inspect_err(|failure| self.0.metrics.failures.count(failure))
+        let response = self.queue.response_to(request, timeout).await;
+        response.inspect_err(|failure| self.queue.metrics.failures.count(failure))
+    }
+
+    /// Whether there is a taker.
+    pub fn is_served(&self) -> bool {
+        self.queue.lock().takers > 0
+    }
+}
+
+impl<R: Request> Takers<R> {
+    /// Makes a taker.
+    pub fn taker(&self) -> Taker<R> {
+        self.queue.lock().takers += 1;
+        Taker(Arc::clone(&self.queue))
+    }
+
+    /// Waits until the sender is dropped.
+    pub async fn closed(&self) {
+        // Nothing is sent.
+        let _ = self.open.clone().changed().await;
     }
 }
 
@@ -158,7 +190,7 @@ impl<R: Request> Queue<R> {
         let (pending, response) = Pending::new(request, now);
         let mut state = self.lock();
         if state.takers == 0 {
-            return Err(StoreFailure::Unavailable("the storage has stopped".into()));
+            return Err(StoreFailure::Unavailable(UNSERVED.into()));
         }
         if state.requests.len() >= self.capacity {
             return Err(StoreFailure::Overloaded);
@@ -198,15 +230,8 @@ impl<R: Request> Drop for Ticket<'_, R> {
 
 impl<R: Request> Drop for Sender<R> {
     fn drop(&mut self) {
-        self.0.lock().has_sender = false;
-        self.0.changed.notify_one();
-    }
-}
-
-impl<R: Request> Clone for Taker<R> {
-    fn clone(&self) -> Self {
-        self.0.lock().takers += 1;
-        Self(Arc::clone(&self.0))
+        self.queue.lock().has_sender = false;
+        self.queue.changed.notify_one();
     }
 }
 
@@ -214,9 +239,11 @@ impl<R: Request> Drop for Taker<R> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.takers -= 1;
-        // They fail after the lock is released.
-        let _failed = if state.takers == 0 { mem::take(&mut state.requests) } else { VecDeque::new() };
+        let failed = if state.takers == 0 { mem::take(&mut state.requests) } else { VecDeque::new() };
         drop(state);
+        for (_, pending) in failed {
+            pending.respond(&self.0.metrics, |_| Err(StoreFailure::Unavailable(UNSERVED.into())));
+        }
         // This one may have been woken for requests that it has not taken, or for the end.
         self.0.changed.notify_one();
     }

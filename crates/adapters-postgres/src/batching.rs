@@ -20,57 +20,31 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
-
 use animal_store_adapter_kit::{
-    metrics::{FailureCounters, QueueMetrics},
-    queue::{Request, Sender, queue},
+    metrics::QueueMetrics,
+    queue::{Sender, queue},
 };
-use animal_store_app::ports::StoreFailure;
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::task::JoinHandle;
 
-use self::session::not_connected;
 pub(crate) use self::session::{Executed, Extent, Failure, READ_ONLY, Session};
 use crate::{connection::ConnectionSettings, metrics::ConnectionMetrics};
 
-/// Sends requests of one kind. When all batchers of its dispatchers are dropped, the dispatchers end.
-pub(crate) struct Batcher<R: Request> {
-    sender: Sender<R>,
-    /// Number of dispatchers that are connected, or connect for the first time.
-    usable: watch::Receiver<usize>,
-    failures: FailureCounters,
-}
-
 /// Creates a queue of this capacity for each kind, and starts dispatchers for all of them on the current runtime, with
-/// a connection each.
+/// a connection each. When all senders are dropped, the dispatchers end.
 pub(crate) fn batching<S: Session, const KINDS: usize>(
     settings: &ConnectionSettings,
     kinds: [&QueueMetrics; KINDS],
     capacity: usize,
     connection_metrics: &ConnectionMetrics,
     connections: usize,
-) -> ([Batcher<S::Request>; KINDS], Vec<JoinHandle<()>>) {
-    let (sender, usable) = watch::channel(0);
+) -> ([Sender<S::Request>; KINDS], Vec<JoinHandle<()>>) {
     // Longer than any batch: two timeouts for its parts, and two attempts of three statements for the last one.
     let outcome_timeout = S::CHANGES_PETS.then(|| settings.postgres.timeout * 8);
-    let mut lanes = Vec::new();
-    let batchers = kinds.map(|metrics| {
-        let (sender, taker) = queue(capacity, outcome_timeout, metrics.clone());
-        lanes.push(taker);
-        Batcher { sender, usable: usable.clone(), failures: metrics.failures.clone() }
+    let mut queues = Vec::new();
+    let senders = kinds.map(|metrics| {
+        let (sender, takers) = queue(capacity, outcome_timeout, metrics.clone());
+        queues.push(takers);
+        sender
     });
-    (batchers, dispatcher::start::<S>(&lanes, settings, connection_metrics, &sender, connections))
-}
-
-impl<R: Request> Batcher<R> {
-    /// Sends a request in a batch. Its wait in the queue ends after the timeout.
-    pub(crate) async fn send(&self, request: R, timeout: Duration) -> Result<R::Response, StoreFailure> {
-        self.check_connected().inspect_err(|failure| self.failures.count(failure))?;
-        self.sender.send(request, timeout).await
-    }
-
-    /// Fails if no dispatcher has a connection. The first attempt to open one may be in flight.
-    pub(crate) fn check_connected(&self) -> Result<(), StoreFailure> {
-        if *self.usable.borrow() > 0 { Ok(()) } else { Err(not_connected()) }
-    }
+    (senders, dispatcher::start::<S>(queues, settings, connection_metrics, connections))
 }

@@ -17,8 +17,8 @@ mod session;
 
 use std::{sync::Arc, time::Duration};
 
-use animal_store_adapter_kit::backoff;
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet, StoreFailure};
+use animal_store_adapter_kit::{backoff, queue::Sender};
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet};
 use futures_util::future::join_all;
 use tokio::{
     task::JoinHandle,
@@ -30,18 +30,15 @@ use self::{
     in_flight_keys::InFlightKeys,
     session::CreateSession,
 };
-use crate::{
-    batching::{Batcher, batching},
-    connection::ConnectionSettings,
-};
+use crate::{batching::batching, connection::ConnectionSettings};
 
 /// Pauses between the retries of a create whose record another process has locked.
 const PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(200)];
 
 /// Adds pets, for all workers of the process.
 pub(crate) struct Creates {
-    plain: Batcher<Create>,
-    keyed: Batcher<Create>,
+    plain: Sender<Create>,
+    keyed: Sender<Create>,
     in_flight_keys: Arc<InFlightKeys>,
     timeout: Duration,
 }
@@ -67,7 +64,7 @@ impl Creates {
         let mut pauses = backoff(PAUSES[0], PAUSES[1]);
         let mut is_retry = false;
         loop {
-            let (batcher, in_flight) = match &idempotency_key {
+            let (sender, in_flight) = match &idempotency_key {
                 None => (&self.plain, None),
                 Some(key) => {
                     let in_flight = timeout_at(deadline, self.in_flight_keys.acquire(key.clone())).await;
@@ -75,7 +72,7 @@ impl Creates {
                 }
             };
             let create = Create { pet: pet.clone(), in_flight, is_retry };
-            match batcher.send(create, deadline - Instant::now()).await? {
+            match sender.send(create, deadline - Instant::now()).await? {
                 Response::Added(added) => return Ok(added),
                 Response::Mismatch => return Err(AddPetError::IdempotencyMismatch),
                 Response::Locked => is_retry = true,
@@ -86,9 +83,8 @@ impl Creates {
         }
     }
 
-    /// Fails if one of the connections is not up.
-    pub(crate) fn check_connected(&self) -> Result<(), StoreFailure> {
-        self.plain.check_connected()?;
-        self.keyed.check_connected()
+    /// Whether no connection is lost.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.plain.is_served() && self.keyed.is_served()
     }
 }

@@ -1,11 +1,12 @@
 use std::sync::{Arc, OnceLock};
 
+use animal_store_adapter_kit::queue::Sender;
 use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
 use crate::{
-    batching::{Batcher, batching},
+    batching::batching,
     connection::ConnectionSettings,
     creates::Creates,
     reads::{List, Read, ReadSession},
@@ -16,7 +17,7 @@ pub struct PgPetRepository {
     settings: ConnectionSettings,
     creates: Arc<Creates>,
     /// Gets, lists, and lists by status. Created by the first read, on the runtime of the worker.
-    reads: OnceLock<[Batcher<Read>; 3]>,
+    reads: OnceLock<[Sender<Read>; 3]>,
 }
 
 impl PgPetRepository {
@@ -24,7 +25,7 @@ impl PgPetRepository {
         Self { settings, creates, reads: OnceLock::new() }
     }
 
-    fn reads(&self) -> &[Batcher<Read>; 3] {
+    fn reads(&self) -> &[Sender<Read>; 3] {
         self.reads.get_or_init(|| {
             let (postgres, metrics) = (&self.settings.postgres, &self.settings.metrics);
             let (capacity, connections) = (postgres.max_waiting_reads, postgres.connections_per_worker);
@@ -43,9 +44,9 @@ impl PetRepository for PgPetRepository {
         limit: usize,
     ) -> Result<Vec<Pet>, StoreFailure> {
         let [_, lists, lists_by_status] = self.reads();
-        let batcher = if status.is_some() { lists_by_status } else { lists };
+        let sender = if status.is_some() { lists_by_status } else { lists };
         let (after, limit) = (after.map_or(0, PetId::get), i64::try_from(limit).unwrap_or(i64::MAX));
-        batcher.send(Read::List(List { status, after, limit }), self.settings.postgres.timeout).await
+        sender.send(Read::List(List { status, after, limit }), self.settings.postgres.timeout).await
     }
 
     async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {

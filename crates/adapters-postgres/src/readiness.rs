@@ -1,6 +1,6 @@
 use std::sync::{Arc, Weak};
 
-use animal_store_app::ports::{NotReady, Readiness, StoreFailure};
+use animal_store_app::ports::{NotReady, Readiness};
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 use tokio_postgres::Client;
@@ -45,12 +45,9 @@ impl PgReadiness {
 #[async_trait]
 impl Readiness for PgReadiness {
     async fn check(&self) -> Result<(), NotReady> {
-        let creates = self.creates.upgrade().ok_or_else(|| NotReady("the storage has stopped".into()))?;
-        creates.check_connected().map_err(|failure| match failure {
-            StoreFailure::Unavailable(cause) => NotReady(cause),
-            failure => NotReady(failure.into()),
-        })?;
-        drop(creates);
+        if !self.creates.upgrade().is_some_and(|creates| creates.is_connected()) {
+            return Err(NotReady("there is no connection to PostgreSQL".into()));
+        }
         match within(self.settings.postgres.timeout, self.probe()).await {
             Ok(false) => Ok(()),
             Ok(true) => Err(NotReady(READ_ONLY.into())),

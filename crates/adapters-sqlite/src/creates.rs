@@ -8,7 +8,10 @@
 //!
 //! **Proof.** `tests/sqlite/group_commit.rs`, `outcomes.rs`, `kills.rs`, `sweep.rs`.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use animal_store_adapter_kit::{
     metrics::QueueMetrics,
@@ -54,7 +57,6 @@ impl Request for Create {
 }
 
 /// The task that writes.
-#[derive(Clone)]
 struct Writer {
     session: Session,
     taker: Taker<Create>,
@@ -69,14 +71,15 @@ pub(crate) fn start(
     metrics: QueueMetrics,
 ) -> (Sender<Create>, JoinHandle<()>) {
     // After the timeout, a create whose transaction began waits for the disk only.
-    let (sender, taker) = queue(settings.max_waiting_creates, Some(settings.timeout), metrics);
-    let writer = Writer { session: Session::new(file), taker, retention: settings.idempotency_retention };
-    (sender, tokio::spawn(writer.run()))
+    let (sender, takers) = queue(settings.max_waiting_creates, Some(settings.timeout), metrics);
+    let writer =
+        Writer { session: Session::new(file), taker: takers.taker(), retention: settings.idempotency_retention };
+    (sender, tokio::spawn(Arc::new(writer).run()))
 }
 
 impl Writer {
     /// A panic fails the creates of its batch with an unknown outcome, and closes the connection.
-    async fn run(self) {
+    async fn run(self: Arc<Self>) {
         let sweeps = self.session.file.is_writable();
         let mut next_sweep = Instant::now() + sweep_pause(self.retention);
         let mut checks = interval(CHECK_INTERVAL);
@@ -94,8 +97,8 @@ impl Writer {
         }
     }
 
-    async fn write(&self) {
-        let writer = self.clone();
+    async fn write(self: &Arc<Self>) {
+        let writer = Arc::clone(self);
         let written = self.session.run(move |_| Ok(writer.write_batch())).await;
         if written.is_ok_and(|duration| duration > LONG_TRANSACTION) {
             sleep(PAUSE).await;
@@ -191,8 +194,9 @@ mod tests {
         let mut connection = file.connect().unwrap();
         connection.batch_execute("INSERT INTO idempotency_keys VALUES ('old', x'01', x'00', 1, 1)").unwrap();
         let [metrics] = QueueMetrics::register(&mut Registry::default(), ["create"]);
-        let (_sender, taker) = queue(1, None, metrics);
-        let writer = Writer { session: Session::new(&file), taker, retention: Duration::from_hours(24) };
+        let (_sender, takers) = queue(1, None, metrics);
+        let writer =
+            Writer { session: Session::new(&file), taker: takers.taker(), retention: Duration::from_hours(24) };
         for (from, to, deleted, rows) in [(&path, &moved, 0, 1), (&moved, &path, 1, 0)] {
             std::fs::rename(from, to).unwrap();
             assert_eq!(writer.sweep().await, deleted);

@@ -46,9 +46,9 @@ impl Request for Read {
 
 /// Starts the dispatchers of a worker, on the current runtime. They end after the sender is dropped.
 pub(crate) fn start(shared: &Arc<Shared>) -> Sender<Read> {
-    let (sender, taker) = queue(shared.settings.max_waiting_reads, None, shared.read_metrics.clone());
+    let (sender, takers) = queue(shared.settings.max_waiting_reads, None, shared.read_metrics.clone());
     for _ in 0..DISPATCHERS {
-        tokio::spawn(dispatch(Arc::clone(shared), taker.clone()));
+        tokio::spawn(dispatch(Arc::clone(shared), takers.taker()));
     }
     sender
 }

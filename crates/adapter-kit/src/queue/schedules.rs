@@ -78,7 +78,7 @@ enum Faults {
 
 /// Sends a request. Some clients disconnect before the response.
 async fn client(world: &Arc<World>, sender: &Sender<Create>, id: u32) {
-    let changes = sender.0.outcome_timeout.is_some();
+    let changes = sender.queue.outcome_timeout.is_some();
     world.held.insert(id);
     let request = Create { id, rows: if chance(4) { 3 } else { 1 }, world: Arc::clone(world) };
     let response = sender.send(request, TIMEOUT);
@@ -154,19 +154,21 @@ async fn take(world: Arc<World>, taker: Taker<Create>, faults: Faults) {
     }
 }
 
-fn schedule(takers: usize, faults: Faults) {
+fn schedule(tasks: usize, faults: Faults) {
     let world = Arc::new(World { stalls: AtomicBool::new(faults == Faults::Stall), ..World::default() });
     let [metrics] = QueueMetrics::register(&mut Registry::default(), ["create"]);
-    let (sender, taker) = queue(CAPACITY, chance(2).then_some(TIMEOUT), metrics);
+    let (sender, takers) = queue(CAPACITY, chance(2).then_some(TIMEOUT), metrics);
     let sender = Arc::new(sender);
-    let tasks: Vec<_> = (0..takers).map(|_| future::spawn(take(Arc::clone(&world), taker.clone(), faults))).collect();
-    drop(taker);
+    let tasks: Vec<_> = (0..tasks).map(|_| future::spawn(take(Arc::clone(&world), takers.taker(), faults))).collect();
     let clients: Vec<_> = (0..CLIENTS)
         .map(|id| {
             let (world, sender) = (Arc::clone(&world), Arc::clone(&sender));
             future::spawn(async move {
                 client(&world, &sender, id).await;
-                assert!(sender.0.lock().requests.len() <= CAPACITY, "the queue has more requests than its capacity");
+                assert!(
+                    sender.queue.lock().requests.len() <= CAPACITY,
+                    "the queue has more requests than its capacity"
+                );
                 world.ended.send_modify(|ended| _ = ended.insert(id));
             })
         })
@@ -175,7 +177,7 @@ fn schedule(takers: usize, faults: Faults) {
         for client in clients {
             client.await.unwrap();
         }
-        assert!(sender.0.lock().requests.is_empty(), "the queue is empty without clients");
+        assert!(sender.queue.lock().requests.is_empty(), "the queue is empty without clients");
         drop(sender);
         for task in tasks {
             task.await.unwrap();

@@ -1,18 +1,18 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use animal_store_adapter_kit::{Outage, queue::Taker};
+use animal_store_adapter_kit::{
+    Outage,
+    queue::{Request, Taker, Takers},
+};
 use futures_util::{FutureExt, future::select_all};
 use tokio::{
     select,
-    sync::{Mutex, OwnedMutexGuard, watch},
+    sync::{Mutex, OwnedMutexGuard},
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
 
-use super::{
-    execution::{execute, fail},
-    session::{Session, not_connected},
-};
+use super::{execution::execute, session::Session};
 use crate::{
     connection::{ConnectionSettings, ConnectionTask},
     error::ConnectionError,
@@ -25,58 +25,55 @@ const SLOW: Duration = Duration::from_millis(5);
 
 /// Owns a connection, replaces it if necessary, and executes batches on it, one at a time.
 struct Dispatcher<S: Session> {
-    /// The queues, one for each kind of request, in the order in which they are served. Dispatchers share them.
-    lanes: Vec<Taker<S::Request>>,
+    /// One for each kind of request. Dispatchers share them.
+    queues: Arc<[Takers<S::Request>]>,
     /// The dispatcher that takes the next batch has the turn, until its batch is slow or its connection is lost.
     turn: Arc<Mutex<()>>,
     settings: ConnectionSettings,
     metrics: ConnectionMetrics,
-    usable: watch::Sender<usize>,
-    state: InState,
+    state: InState<S::Request>,
     outage: Outage,
     last_attempt: Option<Instant>,
 }
 
 /// A connection in a state, as metrics and clients see it until this is dropped.
-struct InState {
+struct InState<R: Request> {
     count: Count,
-    /// `None` if it cannot be used.
-    usable: Option<watch::Sender<usize>>,
+    /// In the order in which they are served. None while the connection is unavailable.
+    takers: Vec<Taker<R>>,
 }
 
-/// Starts dispatchers of these lanes on the current runtime, with a connection each.
+/// Starts dispatchers of these queues on the current runtime, with a connection each.
 pub(super) fn start<S: Session>(
-    lanes: &[Taker<S::Request>],
+    queues: Vec<Takers<S::Request>>,
     settings: &ConnectionSettings,
     metrics: &ConnectionMetrics,
-    usable: &watch::Sender<usize>,
     connections: usize,
 ) -> Vec<JoinHandle<()>> {
-    let turn = Arc::default();
+    let (turn, queues) = (Arc::default(), Arc::from(queues));
     let dispatcher = || Dispatcher::<S> {
-        lanes: lanes.to_vec(),
         turn: Arc::clone(&turn),
         settings: settings.clone(),
         metrics: metrics.clone(),
-        usable: usable.clone(),
-        state: InState::new(&metrics.connecting, Some(usable)),
+        state: InState::new(&metrics.connecting, &queues),
         outage: Outage::new(&settings.outages),
         last_attempt: None,
+        queues: Arc::clone(&queues),
     };
     (0..connections).map(|_| tokio::spawn(dispatcher().run())).collect()
 }
 
 impl<S: Session> Dispatcher<S> {
-    /// Runs until the batchers are dropped and the batch in flight has ended.
+    /// Runs until the senders are dropped and the batch in flight has ended.
     async fn run(mut self) {
-        let batchers = self.usable.clone();
+        let queues = Arc::clone(&self.queues);
         loop {
             let connected = select! {
                 connected = self.connect() => connected,
-                () = batchers.closed() => return,
+                () = queues[0].closed() => return,
             };
             let Some((session, task)) = connected else { return };
-            self.state = InState::new(&self.metrics.connected, Some(&self.usable));
+            self.state = InState::new(&self.metrics.connected, &queues);
             let Some(reason) = self.serve(session, task).await else { return };
             let address = &self.settings.endpoint;
             tracing::warn!(%address, purpose = S::PURPOSE, reason, "a connection to PostgreSQL was lost");
@@ -110,17 +107,12 @@ impl<S: Session> Dispatcher<S> {
         }
     }
 
-    /// Without any connection, pending requests fail.
+    /// Without any dispatcher that takes requests, they fail.
     fn disconnect(&mut self) {
-        self.state = InState::new(&self.metrics.unavailable, None);
-        if *self.usable.borrow() == 0 {
-            for taker in &self.lanes {
-                fail(taker.take(usize::MAX), taker.metrics(), not_connected);
-            }
-        }
+        self.state = InState::new(&self.metrics.unavailable, &[]);
     }
 
-    /// Executes batches until the connection has to be replaced, and returns the reason. `None`: the batchers are
+    /// Executes batches until the connection has to be replaced, and returns the reason. `None`: the senders are
     /// dropped.
     async fn serve(&mut self, mut session: S, mut task: ConnectionTask) -> Option<String> {
         let mut turn = None;
@@ -131,11 +123,11 @@ impl<S: Session> Dispatcher<S> {
                     let error = ended.and_then(Result::ok).and_then(Result::err);
                     return Some(error.map_or(ConnectionError::Closed, ConnectionError::from).to_string());
                 }
-                next = self.next_lane(&mut turn) => next?,
+                next = self.next_kind(&mut turn) => next?,
             };
             // Other kinds are served first the next time.
-            self.lanes.rotate_left(index + 1);
-            let taker = self.lanes.last()?;
+            self.state.takers.rotate_left(index + 1);
+            let taker = self.state.takers.last()?;
             let mut execution = pin!(execute(&mut session, taker.take(S::MAX_ROWS), &self.settings, taker.metrics()));
             let executed = if let Ok(executed) = timeout(SLOW, &mut execution).await {
                 executed
@@ -149,31 +141,25 @@ impl<S: Session> Dispatcher<S> {
         }
     }
 
-    /// Waits for the turn, and then for requests of any kind. `None` after the batchers are dropped.
-    async fn next_lane(&self, turn: &mut Option<OwnedMutexGuard<()>>) -> Option<usize> {
+    /// Waits for the turn, and then for requests of any kind. `None` after the senders are dropped.
+    async fn next_kind(&self, turn: &mut Option<OwnedMutexGuard<()>>) -> Option<usize> {
         if turn.is_none() {
             *turn = Some(Arc::clone(&self.turn).lock_owned().await);
         }
-        let (is_open, index, _) = select_all(self.lanes.iter().map(|taker| taker.ready().boxed())).await;
+        let (is_open, index, _) = select_all(self.state.takers.iter().map(|taker| taker.ready().boxed())).await;
         is_open.then_some(index)
     }
 }
 
-impl InState {
-    fn new(count: &Count, usable: Option<&watch::Sender<usize>>) -> Self {
+impl<R: Request> InState<R> {
+    fn new(count: &Count, queues: &[Takers<R>]) -> Self {
         count.inc();
-        if let Some(usable) = usable {
-            usable.send_modify(|usable| *usable += 1);
-        }
-        Self { count: count.clone(), usable: usable.cloned() }
+        Self { count: count.clone(), takers: queues.iter().map(Takers::taker).collect() }
     }
 }
 
-impl Drop for InState {
+impl<R: Request> Drop for InState<R> {
     fn drop(&mut self) {
         self.count.dec();
-        if let Some(usable) = &self.usable {
-            usable.send_modify(|usable| *usable -= 1);
-        }
     }
 }

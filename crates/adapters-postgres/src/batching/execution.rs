@@ -8,7 +8,7 @@ use animal_store_app::ports::StoreFailure;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
-use super::session::{Executed, Extent, Failure, Session, not_connected};
+use super::session::{Executed, Extent, Failure, Session};
 use crate::connection::ConnectionSettings;
 
 /// Executes a batch, and smaller ones in its place if one of its requests may have failed the others. Fails with the
@@ -45,7 +45,7 @@ pub(super) async fn execute<S: Session>(
             Err(failure) => {
                 fail(part, metrics, || failure.error());
                 if let Extent::Connection(reason) = failure.extent {
-                    fail(parts.into_iter().flatten(), metrics, not_connected);
+                    fail(parts.into_iter().flatten(), metrics, || StoreFailure::Unavailable(reason.into()));
                     return Err(reason);
                 }
             }
@@ -74,7 +74,7 @@ async fn execute_part<S: Session>(
     })
 }
 
-pub(super) fn fail<R: Request>(
+fn fail<R: Request>(
     batch: impl IntoIterator<Item = Pending<R>>,
     metrics: &QueueMetrics,
     error: impl Fn() -> StoreFailure,

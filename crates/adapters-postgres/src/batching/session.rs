@@ -90,7 +90,3 @@ impl Failure {
         (self.error)(self.reason.clone().into())
     }
 }
-
-pub(super) fn not_connected() -> StoreFailure {
-    StoreFailure::Unavailable("there is no connection to PostgreSQL".into())
-}

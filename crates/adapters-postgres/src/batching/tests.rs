@@ -5,11 +5,17 @@ use std::{
     collections::VecDeque,
     future::pending,
     sync::Arc,
+    time::Duration,
 };
 
+use animal_store_adapter_kit::queue::Request;
+use animal_store_app::ports::StoreFailure;
 use futures_util::FutureExt;
 use prometheus_client::{encoding::text::encode, registry::Registry};
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 use tokio_postgres::Client;
 
 use super::*;
@@ -91,7 +97,7 @@ impl<const CHANGES_PETS: bool> Session for Fake<CHANGES_PETS> {
 }
 
 struct World {
-    batcher: Batcher<Ask>,
+    sender: Sender<Ask>,
     settings: ConnectionSettings,
     registry: Registry,
     schema: watch::Sender<bool>,
@@ -111,13 +117,13 @@ impl World {
         };
         let metrics = Arc::clone(&settings.metrics);
         let connection_metrics = &metrics.read_connections;
-        let ([batcher], dispatchers) =
+        let ([sender], dispatchers) =
             batching::<Fake<CHANGES_PETS>, 1>(&settings, [&metrics.reads[0]], 10, connection_metrics, connections);
-        Self { batcher, settings, registry, schema, dispatchers }
+        Self { sender, settings, registry, schema, dispatchers }
     }
 
     async fn send(&self, ask: Ask) -> Result<(), StoreFailure> {
-        self.batcher.send(ask, TIMEOUT).await
+        self.sender.send(ask, TIMEOUT).await
     }
 
     fn has_metric(&self, sample: &str) -> bool {
@@ -213,16 +219,16 @@ async fn nothing_connects_before_the_schema_is_ready() {
     world.schema.send_replace(true);
     sleep(AFTER_A_PAUSE).await;
     world.send(Answer).await.unwrap();
-    drop(world.batcher);
+    drop(world.sender);
     world.dispatchers.remove(0).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dispatcher_ends_with_its_batchers_even_if_it_connects() {
+async fn a_dispatcher_ends_with_its_senders_even_if_it_connects() {
     for attempts in [&[Hangs][..], &[Fails, Hangs], &[Fails; 9]] {
         let mut world = World::start::<true>(1, attempts);
         sleep(AFTER_A_PAUSE).await;
-        drop(world.batcher);
+        drop(world.sender);
         world.dispatchers.remove(0).await.unwrap();
     }
 }
