@@ -30,10 +30,9 @@ use animal_store_app::{
 use async_trait::async_trait;
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use tokio::{
-    select,
     sync::mpsc::{Receiver, Sender, channel},
     task::JoinHandle,
-    time::{Instant, MissedTickBehavior, interval_at},
+    time::timeout,
 };
 
 use crate::{Outage, metrics::counters};
@@ -84,17 +83,6 @@ pub struct ApiKeyUseRecord {
     _open: Sender<Infallible>,
 }
 
-struct Writer<S> {
-    store: S,
-    notes: Notes,
-    /// Uses of writes that failed.
-    pending: PendingUses,
-    max_keys: usize,
-    /// Written and failed batches.
-    results: [Counter; 2],
-    outage: Outage,
-}
-
 impl ApiKeyUseRecord {
     /// Starts the writer, which writes once in an interval, and registers its metrics. `max_keys`: maximum number of
     /// keys of each kind that a thread notes, and that are not written yet. The handle resolves after the last clone of
@@ -113,9 +101,8 @@ impl ApiKeyUseRecord {
         let results = counters(registry, "use_writes", help, "result", ["written", "failed"]);
         let (open, closed) = channel(1);
         let record = Self { notes: Arc::new([(); THREADS].map(|()| Note::default())), max_keys, _open: open };
-        let (notes, outage) = (Arc::clone(&record.notes), Outage::new(&Arc::default()));
-        let writer = Writer { store, notes, pending: PendingUses::default(), max_keys, results, outage };
-        (record, tokio::spawn(writer.run(closed, interval)))
+        let writer = write_periodically(store, Arc::clone(&record.notes), max_keys, closed, interval, results);
+        (record, tokio::spawn(writer))
     }
 }
 
@@ -125,49 +112,47 @@ impl ApiKeyUses for ApiKeyUseRecord {
     }
 }
 
-impl<S: UseStore> Writer<S> {
-    async fn run(mut self, mut closed: Receiver<Infallible>, interval: Duration) {
-        let mut ticks = interval_at(Instant::now() + interval, interval);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            select! {
-                _ = closed.recv() => return self.write().await,
-                _ = ticks.tick() => self.write().await,
-            }
-        }
-    }
-
-    /// Writes all uses that are noted or pending. If that fails, they stay pending.
-    async fn write(&mut self) {
+/// Writes all uses that are noted, and those of writes that failed.
+async fn write_periodically(
+    store: impl UseStore,
+    notes: Notes,
+    max_keys: usize,
+    mut closed: Receiver<Infallible>,
+    interval: Duration,
+    [written, failed]: [Counter; 2],
+) {
+    let (mut pending, mut outage, mut is_open) = (PendingUses::default(), Outage::new(&Arc::default()), true);
+    while is_open {
+        is_open = timeout(interval, closed.recv()).await.is_err();
         let now = this_minute();
-        for note in &*self.notes {
-            let noted = mem::take(&mut *note.lock());
-            self.pending.dropped += noted.dropped;
-            for (kind, times) in noted.iter() {
+        for note in &*notes {
+            let uses = mem::take(&mut *note.lock());
+            pending.dropped += uses.dropped;
+            for (kind, times) in uses.iter() {
                 for id in times.keys() {
-                    self.pending.insert(id, kind, now, self.max_keys);
+                    pending.insert(id, kind, now, max_keys);
                 }
             }
         }
-        let dropped = mem::take(&mut self.pending.dropped);
+        let dropped = mem::take(&mut pending.dropped);
         if dropped > 0 {
             tracing::warn!(dropped, "uses of API keys were not recorded: too many keys are used");
         }
-        if self.pending.iter().all(|(_, times)| times.is_empty()) {
-            return;
+        if pending.iter().all(|(_, times)| times.is_empty()) {
+            continue;
         }
-        let (address, [written, failed]) = (self.store.address(), &self.results);
-        match self.store.write(&self.pending, now).await {
+        let address = store.address();
+        match store.write(&pending, now).await {
             Ok(()) => {
                 written.inc();
-                self.pending = PendingUses::default();
-                if self.outage.succeeded() {
+                pending = PendingUses::default();
+                if outage.succeeded() {
                     tracing::info!(address, "the last uses of API keys are written again");
                 }
             }
             Err(reason) => {
                 failed.inc();
-                self.outage.failed(reason, |reason| {
+                outage.failed(reason, |reason| {
                     let effect = "the last uses of API keys cannot be written: `keys list` does not show them";
                     tracing::warn!(address, reason, "{effect}");
                 });

@@ -117,14 +117,22 @@ async fn client(world: &Arc<World>, sender: &Sender<Create>, id: u32) {
     assert!(!is_over || !world.held.contains(id), "a request exists after its response");
 }
 
-async fn take(world: Arc<World>, taker: Taker<Create>, faults: Faults) {
+/// Takes requests until the queue ends. A taker that ends before may have a successor.
+async fn serve(world: Arc<World>, takers: Arc<Takers<Create>>, mut taker: Taker<Create>, faults: Faults) {
+    while !take(&world, taker, faults).await && chance(2) {
+        taker = takers.taker();
+    }
+}
+
+/// Returns whether the queue has ended.
+async fn take(world: &World, taker: Taker<Create>, faults: Faults) -> bool {
     while taker.ready().await {
         let disturbs = faults == Faults::DropOrEnd && chance(4);
         if disturbs {
             world.disturbed.store(true, Relaxed);
         }
         if disturbs && chance(2) {
-            return;
+            return false;
         }
         let abandoned = world.abandoned.0.lock().unwrap().clone();
         let mut batch = taker.take(MAX_ROWS);
@@ -152,14 +160,17 @@ async fn take(world: Arc<World>, taker: Taker<Create>, faults: Faults) {
             pending.respond(taker.metrics(), |create| Ok(create.id));
         }
     }
+    true
 }
 
 fn schedule(tasks: usize, faults: Faults) {
     let world = Arc::new(World { stalls: AtomicBool::new(faults == Faults::Stall), ..World::default() });
     let [metrics] = QueueMetrics::register(&mut Registry::default(), ["create"]);
     let (sender, takers) = queue(CAPACITY, chance(2).then_some(TIMEOUT), metrics);
-    let sender = Arc::new(sender);
-    let tasks: Vec<_> = (0..tasks).map(|_| future::spawn(take(Arc::clone(&world), takers.taker(), faults))).collect();
+    let (sender, takers) = (Arc::new(sender), Arc::new(takers));
+    let tasks: Vec<_> = (0..tasks)
+        .map(|_| future::spawn(serve(Arc::clone(&world), Arc::clone(&takers), takers.taker(), faults)))
+        .collect();
     let clients: Vec<_> = (0..CLIENTS)
         .map(|id| {
             let (world, sender) = (Arc::clone(&world), Arc::clone(&sender));
