@@ -78,7 +78,8 @@ pub struct ApiKeySnapshot {
 
 /// The keys of the last successful check.
 struct Snapshot {
-    tokens: HashMap<ApiKeyDigest, Arc<StoredKey>>,
+    /// With their expiry times.
+    tokens: HashMap<ApiKeyDigest, (Arc<StoredKey>, Option<SystemTime>)>,
     trusted_until: Instant,
     /// Why the last check failed.
     failure: Option<String>,
@@ -175,20 +176,17 @@ impl Snapshot {
 
     /// Returns the key of a token that has not expired.
     fn find(&self, digest: &ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
-        let Some(StoredKey { key, tokens, .. }) = self.tokens.get(digest).map(|key| &**key) else { return Ok(None) };
-        let expires = tokens.iter().find(|(token, _)| token == digest).and_then(|(_, expires)| *expires);
-        if expires.is_some_and(|expires| expires <= SystemTime::now()) {
-            return Ok(None);
-        }
-        key.clone().map(Some).map_err(|reason| StoreFailure::Corrupt(reason.into()))
+        let found = self.tokens.get(digest).filter(|(_, expires)| expires.is_none_or(|time| time > SystemTime::now()));
+        let key = found.map(|(stored, _)| stored.key.clone()).transpose();
+        key.map_err(|reason| StoreFailure::Corrupt(reason.into()))
     }
 
     /// Replaces these keys, or all of them.
     fn apply(&mut self, keys: Vec<StoredKey>, all: bool) {
         let changed: HashSet<_> = keys.iter().map(|key| &key.id).collect();
-        self.tokens.retain(|_, token| !all && !changed.contains(&token.id));
+        self.tokens.retain(|_, (stored, _)| !all && !changed.contains(&stored.id));
         for key in keys.into_iter().map(Arc::new) {
-            self.tokens.extend(key.tokens.iter().map(|(digest, _)| (*digest, Arc::clone(&key))));
+            self.tokens.extend(key.tokens.iter().map(|(digest, expires)| (*digest, (Arc::clone(&key), *expires))));
         }
     }
 }
