@@ -52,7 +52,7 @@ impl Keyspace {
 
     /// Returns the name of the token with this digest.
     pub(crate) fn token(&self, digest: &ApiKeyDigest) -> String {
-        self.tokens.clone() + &hex::encode(digest.as_bytes())
+        self.tokens.clone() + &hex::encode(digest.0)
     }
 
     /// Returns the digest of the token with this name.
@@ -140,7 +140,7 @@ impl From<RedisError> for RedisFailure {
 pub(crate) fn parse_digest(hex: &[u8]) -> Option<ApiKeyDigest> {
     let mut digest = [0; 32];
     hex::decode_to_slice(hex, &mut digest).ok()?;
-    Some(ApiKeyDigest::from_bytes(digest))
+    Some(ApiKeyDigest(digest))
 }
 
 #[cfg(test)]

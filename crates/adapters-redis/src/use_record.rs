@@ -87,18 +87,12 @@ pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> 
     let (since, requests, get_pet, index): (Scores, Scores, Scores, HashMap<String, String>) =
         query.query_async(&mut connection).await?;
 
-    let mut uses = RecordedUses { since: since.first().map(|(_, score)| time(*score)), by_key: HashMap::new() };
+    let mut uses = RecordedUses { since: since.first().map(|(_, score)| time(*score)), last: HashMap::new() };
     let mut deletions = pipe();
     for ((kind, name), scores) in ApiKeyUse::ALL.into_iter().zip(names).zip([requests, get_pet]) {
         for (id, score) in scores {
             match ApiKeyId::parse(&id) {
-                Ok(key) if index.contains_key(&id) => {
-                    let last = uses.by_key.entry(key).or_default();
-                    match kind {
-                        ApiKeyUse::Request => last.request = Some(time(score)),
-                        ApiKeyUse::GetPet => last.get_pet = Some(time(score)),
-                    }
-                }
+                Ok(key) if index.contains_key(&id) => _ = uses.last.insert((key, kind), time(score)),
                 _ => _ = deletions.cmd("ZREM").arg(&name).arg(id),
             }
         }

@@ -6,7 +6,7 @@ use std::sync::{
 use crate::ports::{NotReady, Readiness};
 
 /// Checks whether this instance should receive requests. A check without a probe is always ready.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct CheckReadiness {
     storage: Option<Arc<dyn Readiness>>,
     keys: Option<Arc<dyn Readiness>>,
@@ -59,13 +59,7 @@ mod tests {
     use crate::ports::MockReadiness;
 
     #[tokio::test]
-    async fn a_check_without_a_probe_is_ready() {
-        let readiness = CheckReadiness::default();
-        assert!(readiness.storage().await.is_ok() && readiness.keys().await.is_ok());
-    }
-
-    #[tokio::test]
-    async fn each_check_has_its_own_probe() {
+    async fn each_check_has_its_own_probe_and_clones_drain_together() {
         let unavailable = || {
             let mut probe = MockReadiness::new();
             probe.expect_check().return_once(|| Err(NotReady("unavailable".into())));
@@ -74,15 +68,8 @@ mod tests {
         let storage = CheckReadiness::new(unavailable(), None);
         assert!(storage.storage().await.is_err() && storage.keys().await.is_ok());
         let keys = CheckReadiness::new(None, unavailable());
-        assert!(keys.storage().await.is_ok() && keys.keys().await.is_err());
-    }
-
-    #[test]
-    fn all_clones_are_draining_from_the_same_moment_on() {
-        let readiness = CheckReadiness::default();
-        let clone = readiness.clone();
-        assert!(!clone.is_draining());
-        readiness.start_draining();
-        assert!(clone.is_draining());
+        assert!(keys.storage().await.is_ok() && keys.keys().await.is_err() && !keys.is_draining());
+        keys.clone().start_draining();
+        assert!(keys.is_draining());
     }
 }

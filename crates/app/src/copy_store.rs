@@ -30,16 +30,8 @@ pub struct CopyStore {
     page_size: usize,
 }
 
-/// A part of a copy, for a report of its progress.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CopyPass {
-    /// Compares the target with the source, before anything is written.
-    Check,
-    /// Adds the pets that the target lacks.
-    Transfer,
-    /// Reads the pets of the target again.
-    Verification,
-}
+/// Gets the name of a pass of the copy, and the number of pets that are done in it.
+pub type CopyProgress<'a> = dyn FnMut(&'static str, u64) + Send + 'a;
 
 /// Result of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,11 +82,11 @@ impl CopyStore {
         Self { from, to, api_keys, page_size: PAGE_SIZE }
     }
 
-    /// Adds what is missing and compares both sides. `progress` gets the number of pets of a pass that are done.
+    /// Adds what is missing and compares both sides.
     ///
     /// # Errors
     /// See [`CopyError`].
-    pub async fn execute(&self, progress: &mut (dyn FnMut(CopyPass, u64) + Send)) -> Result<CopySummary, CopyError> {
+    pub async fn execute(&self, progress: &mut CopyProgress<'_>) -> Result<CopySummary, CopyError> {
         self.to.check_writable().await.map_err(target)?;
         if let Some((_, to)) = &self.api_keys {
             to.check_writable().await.map_err(target)?;
@@ -110,7 +102,7 @@ impl CopyStore {
         let snapshot = self.to.snapshot().await.map_err(target)?;
         let mut copied = Pets::new(&*snapshot, self.page_size);
         while copied.next().await.map_err(target)?.is_some() {
-            progress(CopyPass::Verification, copied.count);
+            progress("verification", copied.count);
         }
         let (pets, digest) = (source.count, source.digest());
         if digest != copied.digest() {
@@ -120,11 +112,7 @@ impl CopyStore {
     }
 
     /// Compares the target with the source. Returns the last pet that the target has.
-    async fn check(
-        &self,
-        source: &mut Pets<'_>,
-        progress: &mut (dyn FnMut(CopyPass, u64) + Send),
-    ) -> Result<Option<PetId>, CopyError> {
+    async fn check(&self, source: &mut Pets<'_>, progress: &mut CopyProgress<'_>) -> Result<Option<PetId>, CopyError> {
         let snapshot = self.to.snapshot().await.map_err(target)?;
         let (mut pets, mut last_copied) = (Pets::new(&*snapshot, self.page_size), None);
         let mut copied = pets.next().await.map_err(target)?;
@@ -137,18 +125,14 @@ impl CopyStore {
                 Some(other) if other.pet.id() <= pet.pet.id() => return Err(CopyError::OtherPets(other.pet.id())),
                 _ => {}
             }
-            progress(CopyPass::Check, source.count);
+            progress("check", source.count);
         }
         copied.map_or(Ok(last_copied), |other| Err(CopyError::OtherPets(other.pet.id())))
     }
 
     /// Adds the pets that the target lacks, a page in each transaction. Ids are committed out of order, so pages up to
     /// the last pet of the target can have gaps. Returns the number of pets that were added.
-    async fn add_pets(
-        &self,
-        last_copied: Option<PetId>,
-        progress: &mut (dyn FnMut(CopyPass, u64) + Send),
-    ) -> Result<u64, CopyError> {
+    async fn add_pets(&self, last_copied: Option<PetId>, progress: &mut CopyProgress<'_>) -> Result<u64, CopyError> {
         let (mut after, mut done, mut added) = (None, 0, 0);
         loop {
             let mut pets = self.from.pets(after, self.page_size).await.map_err(CopyError::Source)?;
@@ -166,7 +150,7 @@ impl CopyStore {
                 }
             }
             after = Some(last);
-            progress(CopyPass::Transfer, done);
+            progress("transfer", done);
         }
     }
 

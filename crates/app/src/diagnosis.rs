@@ -57,14 +57,3 @@ impl Finding {
         Self { subject, verdict: Verdict::Error, found: found.into(), advice: Some(advice.into()) }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_verdict_has_the_name_that_the_report_prints() {
-        let verdicts = [Verdict::Ok, Verdict::Unknown, Verdict::Warning, Verdict::Error];
-        assert_eq!(verdicts.map(Verdict::as_str), ["ok", "unknown", "warning", "error"]);
-    }
-}

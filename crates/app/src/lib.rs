@@ -55,7 +55,7 @@ pub use api_key_change::{ApiKeyChange, ApiKeyRefusal, IssuedApiKey, IssuedToken,
 pub use authenticate::{Authenticate, AuthenticateError};
 pub use authorize::{InsufficientScope, ReadAccess, WriteAccess};
 pub use check_readiness::CheckReadiness;
-pub use copy_store::{CopyError, CopyPass, CopyStore, CopySummary, ImportedApiKeys};
+pub use copy_store::{CopyError, CopyProgress, CopyStore, CopySummary, ImportedApiKeys};
 pub use create_pet::CreatePet;
 pub use diagnosis::{Finding, Verdict};
 pub use get_pet::GetPet;

@@ -19,7 +19,7 @@ pub use self::{
 };
 pub use api_key_directory::ApiKeyDirectory;
 pub use api_key_store::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey};
-pub use api_key_uses::{ApiKeyUse, ApiKeyUses, LastUses, RecordedUses};
+pub use api_key_uses::{ApiKeyUse, ApiKeyUses, RecordedUses};
 pub use bulk_storage::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoredPet};
 pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository};
 pub use readiness::{NotReady, Readiness};

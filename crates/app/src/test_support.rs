@@ -2,7 +2,6 @@
 
 pub mod contract;
 mod histories;
-mod memory_bulk_storage;
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use crate::{
     ports::{ApiKeyUses, MockApiKeyUses, StoredPet},
 };
 
-pub use self::{histories::assert_same_results, memory_bulk_storage::MemoryBulkStorage};
+pub use self::histories::assert_same_results;
 
 /// Returns a pet with this name, category 1 and no status.
 ///

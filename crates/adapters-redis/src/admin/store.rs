@@ -113,6 +113,6 @@ fn sample() -> ApiKeyChange {
     let label = ApiKeyLabel::parse("check").expect("a valid label");
     let key = ApiKey { id: ApiKeyId::new(""), label, scopes: Scopes::default() };
     let lifetime = Some(Duration::from_hours(1));
-    let token = NewToken { digest: ApiKeyDigest::from_bytes([0; 32]), last_four: String::new(), lifetime };
+    let token = NewToken { digest: ApiKeyDigest([0; 32]), last_four: String::new(), lifetime };
     ApiKeyChange::Add(key, token)
 }
