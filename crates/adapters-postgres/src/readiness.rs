@@ -4,7 +4,7 @@ use std::{
 };
 
 use animal_store_adapter_kit::queue::Request;
-use animal_store_app::ports::{NotReady, Readiness, StoreFailure};
+use animal_store_app::ports::{Cause, Readiness, StoreFailure};
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio_postgres::Client;
@@ -49,7 +49,7 @@ impl PgReadiness {
 
 #[async_trait]
 impl Readiness for PgReadiness {
-    async fn check(&self) -> Result<(), NotReady> {
+    async fn check(&self) -> Result<(), Cause> {
         let stopped = || Err(StoreFailure::Unavailable("the storage has stopped".into()));
         let connected = self.creates.upgrade().map_or_else(stopped, |creates| creates.check_connected());
         let probed = match connected {
@@ -57,8 +57,8 @@ impl Readiness for PgReadiness {
             Err(failure) => Err(failure),
         };
         probed.map_err(|failure| match failure {
-            StoreFailure::Unavailable(cause) => NotReady(cause),
-            failure => NotReady(failure.into()),
+            StoreFailure::Unavailable(cause) => cause,
+            failure => failure.into(),
         })
     }
 }

@@ -5,19 +5,20 @@
 //! pets, or without a permission that is needed, is refused before anything is written. At the end the number and the
 //! digest of the pets in the target are compared with those of the source.
 
-mod api_keys;
 mod pets;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use animal_store_domain::PetId;
 use thiserror::Error;
 
-pub use self::api_keys::ImportedApiKeys;
 use self::pets::Pets;
-use crate::ports::{ApiKeyChangeError, ApiKeyStore, BulkStorage, StorageSnapshot, StoreFailure};
+use crate::{
+    ApiKeyChange, ApiKeyId,
+    ports::{ApiKeyChangeError, ApiKeyStore, BulkStorage, StorageSnapshot, StoreFailure},
+};
 
 /// Number of pets or records in a transaction: large enough that a commit is cheap, small enough for the memory.
 const PAGE_SIZE: usize = 2_500;
@@ -48,6 +49,15 @@ pub struct CopySummary {
     pub api_keys: Option<ImportedApiKeys>,
 }
 
+/// The API keys of a copy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ImportedApiKeys {
+    /// Number of tokens that this call added to the target.
+    pub added: usize,
+    /// Keys of the target that the source does not have, in the order of their ids.
+    pub others: Vec<ApiKeyId>,
+}
+
 /// The copy failed. After every error the same call may be repeated.
 #[derive(Debug, Error)]
 pub enum CopyError {
@@ -60,15 +70,9 @@ pub enum CopyError {
     /// The target has a pet that the source does not have, or another one with the same id. Nothing was written.
     #[error("the target contains other pets, for example the one with the id {}: choose an empty target", .0.get())]
     OtherPets(PetId),
-    /// The target got a pet of another writer during the copy.
-    #[error("the target was changed during the copy: stop what writes to it, and repeat the command")]
-    TargetChanged,
-    /// Both sides differ after the copy. Contains the numbers of their pets.
-    #[error(
-        "the target has {1} pets instead of {0} after the copy, or one of them was changed: stop the services that \
-         use it, and repeat the command"
-    )]
-    Differs(u64, u64),
+    /// The target got other pets during the copy, or one of its pets was changed.
+    #[error("the target was changed during the copy: stop the services that use it, and repeat the command")]
+    Changed,
 }
 
 impl CopyStore {
@@ -96,7 +100,7 @@ impl CopyStore {
         let added = self.add_pets(last_copied, progress).await?;
         let idempotency_records = self.add_idempotency_records().await?;
         let api_keys = match &self.api_keys {
-            Some((from, to)) => Some(api_keys::copy(&**from, &**to).await?),
+            Some((from, to)) => Some(copy_api_keys(&**from, &**to).await?),
             None => None,
         };
         let snapshot = self.to.snapshot().await.map_err(target)?;
@@ -106,7 +110,7 @@ impl CopyStore {
         }
         let (pets, digest) = (source.count, source.digest());
         if digest != copied.digest() {
-            return Err(CopyError::Differs(pets, copied.count));
+            return Err(CopyError::Changed);
         }
         Ok(CopySummary { pets, added, digest, idempotency_records, api_keys })
     }
@@ -146,7 +150,7 @@ impl CopyStore {
             if !pets.is_empty() {
                 added += pets.len() as u64;
                 if !self.to.add_pets(pets).await.map_err(target)? {
-                    return Err(CopyError::TargetChanged);
+                    return Err(CopyError::Changed);
                 }
             }
             after = Some(last);
@@ -164,6 +168,21 @@ impl CopyStore {
             self.to.add_idempotency_records(records).await.map_err(target)?;
         }
     }
+}
+
+/// Imports each key of a store. One that contradicts the target ends the copy.
+async fn copy_api_keys(from: &dyn ApiKeyStore, to: &dyn ApiKeyStore) -> Result<ImportedApiKeys, CopyError> {
+    let keys = from.list().await.map_err(CopyError::Source)?;
+    let ids: HashSet<_> = keys.iter().map(|key| key.key.id.clone()).collect();
+    let mut imported = ImportedApiKeys::default();
+    for key in keys {
+        let changed = to.change(ApiKeyChange::Import(key)).await.map_err(target)?;
+        let [before, after] = [changed.before, changed.after].map(|key| key.map_or(0, |key| key.tokens.len()));
+        imported.added += after.saturating_sub(before);
+    }
+    let keys = to.list().await.map_err(target)?;
+    imported.others = keys.into_iter().map(|key| key.key.id).filter(|id| !ids.contains(id)).collect();
+    Ok(imported)
 }
 
 fn target(error: impl Into<ApiKeyChangeError>) -> CopyError {

@@ -22,7 +22,7 @@ pub use api_key_store::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey};
 pub use api_key_uses::{ApiKeyUse, ApiKeyUses, RecordedUses};
 pub use bulk_storage::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoredPet};
 pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository};
-pub use readiness::{NotReady, Readiness};
+pub use readiness::Readiness;
 pub use store_failure::StoreFailure;
 
 /// The cause of a failure, as an adapter describes it. It is written to the log and never sent to a client.

@@ -1,9 +1,6 @@
 //! Requests with a token, and their outcomes over time.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use animal_store_adapters_redis::RedisApiKeyDirectory;
 use animal_store_app::{
@@ -12,7 +9,7 @@ use animal_store_app::{
 };
 use futures_util::FutureExt;
 
-use crate::setup::{TEST_TIMEOUT, find};
+use crate::setup::find;
 
 /// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +23,7 @@ pub(crate) enum Outcome {
 }
 
 pub(crate) use Outcome::{Accepted, Failed, Refused};
+pub(crate) use animal_store_app::test_support::wait_until;
 
 fn outcome(found: Result<Option<Arc<ApiKey>>, StoreFailure>) -> Outcome {
     match found {
@@ -63,15 +61,6 @@ pub(crate) async fn changes_to(directory: &RedisApiKeyDirectory, token: &str, ex
     for _ in 0..10 {
         let outcome = use_token(directory, token).await;
         assert!(outcome == expected || outcome == Failed, "{token}: {outcome:?} after {expected:?}");
-    }
-}
-
-/// Waits until a condition holds.
-pub(crate) async fn wait_until(what: &str, condition: impl AsyncFn() -> bool) {
-    let start = Instant::now();
-    while !condition().await {
-        assert!(start.elapsed() < TEST_TIMEOUT, "{what}: not in time");
-        pause().await;
     }
 }
 

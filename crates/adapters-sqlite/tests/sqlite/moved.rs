@@ -63,7 +63,7 @@ impl Service {
             assert!(matches!(error, AddPetError::Store(StoreFailure::Unavailable(_))), "{error:?}");
         }
         let error = self.store.readiness.check().await.expect_err("not in place");
-        assert!(error.0.to_string().contains("moved, removed or replaced"), "{error:?}");
+        assert!(error.to_string().contains("moved, removed or replaced"), "{error:?}");
         assert_gauge(&self.store, 0.0).await;
         let fails = async || match find(&self.directory, "token").await {
             Ok(key) => key.is_none(),

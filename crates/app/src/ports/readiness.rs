@@ -1,5 +1,4 @@
 use async_trait::async_trait;
-use thiserror::Error;
 
 use super::Cause;
 
@@ -12,11 +11,6 @@ pub trait Readiness: Send + Sync {
     /// Checks whether the dependency is ready.
     ///
     /// # Errors
-    /// [`NotReady`] with the reason.
-    async fn check(&self) -> Result<(), NotReady>;
+    /// The reason why it is not ready.
+    async fn check(&self) -> Result<(), Cause>;
 }
-
-/// The dependency is not ready.
-#[derive(Debug, Error)]
-#[error("not ready")]
-pub struct NotReady(#[source] pub Cause);

@@ -7,13 +7,13 @@ mod lifetimes;
 
 use std::{
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use crate::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyRefusal, ApiToken, IssuedApiKey, IssuedToken, NewToken, Scope,
     ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ChangedApiKey},
-    test_support::api_key,
+    test_support::{api_key, wait_until},
 };
 
 pub use self::{concurrency::*, lifetimes::*};
@@ -48,8 +48,6 @@ pub struct Keys {
 }
 
 const HOUR: Duration = Duration::from_hours(1);
-/// Long enough for any operation on a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn token(text: &str, lifetime: Option<Duration>) -> NewToken {
     NewToken::new(&ApiToken::parse(text.into()).expect("a token"), lifetime)
@@ -95,11 +93,7 @@ impl Keys {
 
     /// Waits until the directory finds this key: it follows the store with a delay.
     async fn wait_for(&self, text: &str, expected: Option<&ApiKey>) {
-        let start = Instant::now();
-        while self.find(text).await.as_deref() != expected {
-            assert!(start.elapsed() < TIMEOUT, "{text}: {:?} instead of {expected:?}", self.find(text).await);
-            tokio::task::yield_now().await;
-        }
+        wait_until(text, async || self.find(text).await.as_deref() == expected).await;
     }
 }
 

@@ -3,13 +3,13 @@
 
 use std::{
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use crate::{
     ApiKeyChange, ApiKeyId, ApiToken, NewToken,
     ports::{ApiKeyStore, ApiKeyUse, ApiKeyUses, RecordedUses},
-    test_support::{api_key, join_tasks},
+    test_support::{api_key, join_tasks, wait_until},
 };
 
 /// Writes one test for each rule of the contract. `setup` is an async function that returns [`Uses`] over an empty
@@ -34,8 +34,6 @@ pub struct Uses {
     pub store: Arc<dyn ApiKeyStore>,
 }
 
-/// Long enough for any operation on a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(20);
 const MINUTE: Duration = Duration::from_mins(1);
 
 impl Uses {
@@ -57,14 +55,8 @@ impl Uses {
     }
 
     async fn wait_for(&self, id: &ApiKeyId, kind: ApiKeyUse) -> SystemTime {
-        let start = Instant::now();
-        loop {
-            if let Some(time) = self.last(id, kind).await {
-                return time;
-            }
-            assert!(start.elapsed() < TIMEOUT, "{id}: {kind:?}");
-            tokio::task::yield_now().await;
-        }
+        wait_until(id.as_str(), async || self.last(id, kind).await.is_some()).await;
+        self.last(id, kind).await.expect("the use")
     }
 }
 
