@@ -5,10 +5,7 @@
 //! backwards, and `ZADD NX` never changes the beginning: instances can write in any order, and can repeat a write. The
 //! names lie outside of the prefix that invalidations follow, so a write invalidates nothing.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, SystemTime},
-};
+use std::{collections::HashMap, time::SystemTime};
 
 use animal_store_adapter_kit::{ApiKeyUseRecord, PendingUses, UseStore};
 use animal_store_app::{
@@ -104,7 +101,7 @@ pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> 
     Ok(uses)
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "it saturates")]
 fn time(score: f64) -> SystemTime {
-    let time = Duration::from_secs(Duration::from_secs_f64(score.clamp(0.0, 1e15)).as_secs());
-    from_milliseconds(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
+    from_milliseconds((score as i64).saturating_mul(1000))
 }

@@ -1,9 +1,8 @@
 //! The use cases of the animal store and the ports that they need.
 //!
 //! A use case is a struct with one method, `execute`: [`ListPets`], [`CreatePet`], [`GetPet`], [`Authenticate`]. What
-//! it needs from outside is a port, a trait in [`ports`] whose documentation is a contract. A port is held as `Arc<dyn
-//! …>`, because the configuration chooses the adapter at run time. The suites in `test_support::contract` (feature
-//! `test-support`) test the contract against each adapter. This crate knows no HTTP, no SQL and no wire format.
+//! it needs from outside is a port, a trait in [`ports`]. A port is held as `Arc<dyn …>`, because the configuration
+//! chooses the adapter at run time. This crate knows no HTTP, no SQL and no wire format.
 //!
 //! # Example
 //! ```

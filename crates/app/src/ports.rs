@@ -1,8 +1,8 @@
 //! The outbound ports: traits for everything outside of this crate that the use cases need.
 //!
 //! The documentation of a port is the contract of its adapters. The suite `test_support::contract` tests the contract
-//! against each adapter. There are no inbound ports: a driving adapter calls the use cases, or a port where a use case
-//! would only pass the call on.
+//! against each adapter. Every call ends: each wait of an adapter has a timeout. There are no inbound ports: a driving
+//! adapter calls the use cases, or a port where a use case would only pass the call on.
 
 mod api_key_directory;
 mod api_key_store;

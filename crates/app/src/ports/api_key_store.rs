@@ -12,7 +12,6 @@ use crate::{ApiKeyChange, ApiKeyRefusal, IssuedApiKey};
 /// - Only digests of tokens are stored.
 /// - Expiry uses the store's clock: a lifetime begins when the store applies the change.
 /// - An expired token no longer exists, and neither does a key without tokens.
-/// - Every call ends: each wait of an adapter has a timeout.
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
 #[async_trait]
 pub trait ApiKeyStore: Send + Sync {

@@ -2,9 +2,7 @@ use async_trait::async_trait;
 
 use super::Cause;
 
-/// Probe of a dependency of the service.
-///
-/// The result may be slightly out of date, but every call ends: each wait of an adapter has a timeout.
+/// Probe of a dependency of the service. The result may be slightly out of date.
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
 #[async_trait]
 pub trait Readiness: Send + Sync {

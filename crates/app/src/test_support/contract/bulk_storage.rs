@@ -5,8 +5,9 @@ mod records;
 
 use std::{sync::Arc, time::SystemTime};
 
-use animal_store_domain::{CategoryId, CreationTime, NewPet, Pet, PetId, PetName, PetStatus};
+use animal_store_domain::{CreationTime, Pet, PetId};
 
+use super::various_pets;
 use crate::{
     ports::{AddPet, BulkStorage, IdempotencyRecord, PetRepository, StorageSnapshot, StoredPet},
     test_support::{join_tasks, pet_named, stored_pets},
@@ -81,24 +82,14 @@ fn id(id: i64) -> PetId {
     PetId::parse(id).expect("1 or greater")
 }
 
-/// Pets with extreme values of each member, in ascending order of id.
+/// Various pets and creation times, in ascending order of id.
 fn various() -> Vec<StoredPet> {
-    let names =
-        ["Rex", " Rex ", "'; DROP TABLE pets; --", "\\N", "\\\"a,b\"", "e\u{301}", "\u{feff}x", "🐈\u{2028}", "NULL"];
-    let longest = ["x", "🐈"].map(|character| character.repeat(PetName::MAX_CHARS));
-    let names = names.map(str::to_owned).into_iter().chain(longest);
-    let statuses = [None, Some(PetStatus::Available), Some(PetStatus::Pending), Some(PetStatus::Sold)];
-    let categories = [i64::MIN, -1, 0, 1, i64::MAX];
-    let micros = [0, 1, 999_999, 1_795_366_800_123_456, 253_402_300_799_999_999];
-    let pet = |(index, name): (usize, String)| {
-        let name = PetName::parse(&name).expect("a valid name");
-        let category = CategoryId::new(categories[index % categories.len()]);
-        let pet = NewPet::new(name, category).with_status(statuses[index % statuses.len()]);
-        let number = i64::try_from(index).expect("a small number");
-        let created_at = CreationTime::parse(micros[index % micros.len()]).expect("a valid time");
-        StoredPet { pet: Pet::new(id(number * number * number * 1_000_000_007 + 1), pet), created_at }
-    };
-    names.enumerate().map(pet).collect()
+    let micros = [0, 1, 999_999, 1_795_366_800_123_456, 253_402_300_799_999_999].into_iter().cycle();
+    let pets = (0..).zip(various_pets()).zip(micros).map(|((number, pet), micros)| StoredPet {
+        pet: Pet::new(id(number * number * number * 1_000_000_007 + 1), pet),
+        created_at: CreationTime::parse(micros).expect("a valid time"),
+    });
+    pets.collect()
 }
 
 /// This holds for every member and for the creation time, in any order of the batch. A batch is part of the catalogue
