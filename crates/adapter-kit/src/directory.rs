@@ -22,7 +22,7 @@ use std::{
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest, ApiKeyId,
-    ports::{ApiKeyDirectory, NotReady, Readiness, StoreFailure},
+    ports::{ApiKeyDirectory, Cause, Readiness, StoreFailure},
 };
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
@@ -131,8 +131,8 @@ impl ApiKeyDirectory for ApiKeySnapshot {
 /// Ready while checks succeed.
 #[async_trait]
 impl Readiness for ApiKeySnapshot {
-    async fn check(&self) -> Result<(), NotReady> {
-        self.read(|_| ()).await.map_err(|failure| NotReady(failure.into()))
+    async fn check(&self) -> Result<(), Cause> {
+        Ok(self.read(|_| ()).await?)
     }
 }
 

@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use actix_web::{HttpResponse, web::Data};
-use animal_store_app::{
-    CheckReadiness,
-    ports::{Cause, NotReady},
-};
+use animal_store_app::{CheckReadiness, ports::Cause};
 use futures_util::future::join;
 use serde::Serialize;
 use serde_json::json;
@@ -60,18 +57,17 @@ pub(crate) async fn ready(readiness: Data<CheckReadiness>) -> HttpResponse {
     HttpResponse::from_error(ApiError::Unavailable(cause)).set_body(body)
 }
 
-async fn in_time(limit: Duration, check: impl Future<Output = Result<(), NotReady>>) -> Result<(), NotReady> {
-    timeout(limit, check).await.unwrap_or_else(|_| Err(NotReady("the probe did not respond in time".into())))
+async fn in_time(limit: Duration, check: impl Future<Output = Result<(), Cause>>) -> Result<(), Cause> {
+    timeout(limit, check).await.unwrap_or_else(|_| Err("the probe did not respond in time".into()))
 }
 
-const fn state(check: &Result<(), NotReady>) -> &'static str {
+const fn state(check: &Result<(), Cause>) -> &'static str {
     if check.is_ok() { READY } else { UNAVAILABLE }
 }
 
 /// Describes a failed check: its name and its cause.
-fn reason(name: &str, check: Result<(), NotReady>) -> Option<String> {
-    let NotReady(cause) = check.err()?;
-    Some(format!("{name}: {}", with_sources(&*cause)))
+fn reason(name: &str, check: Result<(), Cause>) -> Option<String> {
+    Some(format!("{name}: {}", with_sources(&*check.err()?)))
 }
 
 #[cfg(test)]
@@ -92,12 +88,12 @@ mod tests {
 
     #[async_trait]
     impl Readiness for Frozen {
-        async fn check(&self) -> Result<(), NotReady> {
+        async fn check(&self) -> Result<(), Cause> {
             pending().await
         }
     }
 
-    fn probe(result: fn() -> Result<(), NotReady>) -> Arc<dyn Readiness> {
+    fn probe(result: fn() -> Result<(), Cause>) -> Arc<dyn Readiness> {
         let mut probe = MockReadiness::new();
         probe.expect_check().returning(result);
         Arc::new(probe)
@@ -123,7 +119,7 @@ mod tests {
     #[tokio::test]
     async fn each_check_shows_its_own_state_and_the_cause_names_those_that_failed() {
         let ready = || probe(|| Ok(()));
-        let broken = || probe(|| Err(NotReady("no connection".into())));
+        let broken = || probe(|| Err("no connection".into()));
         for (storage, keys, status, expected, cause) in [
             (ready(), ready(), 200, body("ready", "ready", "ready"), None),
             (broken(), ready(), 503, body("unavailable", "unavailable", "ready"), Some("storage: no connection")),

@@ -108,9 +108,9 @@ impl BulkStorage for PgBulkStorage {
                 pet_digest = excluded.pet_digest, pet_id = excluded.pet_id, expires_at = excluded.expires_at
             WHERE found.expires_at <= now()"
         );
-        let api_keys: Vec<_> = records.iter().map(|record| record.key.api_key().as_str()).collect();
-        let key_digests: Vec<_> = records.iter().map(|record| record.key.digest().as_slice()).collect();
-        let pet_digests: Vec<_> = records.iter().map(|record| record.pet_digest.as_bytes().as_slice()).collect();
+        let api_keys: Vec<_> = records.iter().map(|record| record.key.api_key.as_str()).collect();
+        let key_digests: Vec<_> = records.iter().map(|record| record.key.digest.as_slice()).collect();
+        let pet_digests: Vec<_> = records.iter().map(|record| record.pet_digest.0.as_slice()).collect();
         let pet_ids: Vec<_> = records.iter().map(|record| record.pet_id.get()).collect();
         let expiries: Vec<_> = records.iter().map(|record| record.expires_at).collect();
         let arrays: [Array<'_>; 5] =

@@ -1,6 +1,6 @@
 use std::sync::{Arc, Weak};
 
-use animal_store_app::ports::{NotReady, Readiness};
+use animal_store_app::ports::{Cause, Readiness};
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 use tokio_postgres::Client;
@@ -44,14 +44,14 @@ impl PgReadiness {
 
 #[async_trait]
 impl Readiness for PgReadiness {
-    async fn check(&self) -> Result<(), NotReady> {
+    async fn check(&self) -> Result<(), Cause> {
         if !self.creates.upgrade().is_some_and(|creates| creates.is_connected()) {
-            return Err(NotReady("there is no connection to PostgreSQL".into()));
+            return Err("there is no connection to PostgreSQL".into());
         }
         match within(self.settings.postgres.timeout, self.probe()).await {
             Ok(false) => Ok(()),
-            Ok(true) => Err(NotReady(READ_ONLY.into())),
-            Err(error) => Err(NotReady(self.settings.endpoint.locate(error).into())),
+            Ok(true) => Err(READ_ONLY.into()),
+            Err(error) => Err(self.settings.endpoint.locate(error).into()),
         }
     }
 }

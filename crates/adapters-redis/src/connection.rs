@@ -5,7 +5,7 @@
 //! **Invariant.** An endpoint that was parsed is usable as configured. Opening a connection and each response have a
 //! timeout. The reason for a failure names the server, says what to do, and contains no password.
 //!
-//! **Proof.** `endpoint/tests.rs`; in `tests/redis`: `connections.rs` for endpoints, `messages.rs` for reasons, and
+//! **Proof.** `endpoint/tests.rs`; in `tests/redis`: `connections.rs` for endpoints and reasons, `lookups.rs` and
 //! `links.rs` for timeouts.
 
 mod connect;

@@ -67,7 +67,7 @@ async fn inspect_mode(mut connection: Connection) -> Inspected {
 async fn inspect_permissions(mut connection: Connection, keyspace: &Keyspace) -> Inspected {
     tracking_command(keyspace).exec_async(&mut connection).await?;
     cmd("PING").exec_async(&mut connection).await?;
-    token::find(connection, &keyspace.token(&ApiKeyDigest::from_bytes([0; 32]))).await?;
+    token::find(connection, &keyspace.token(&ApiKeyDigest([0; 32]))).await?;
     Ok(Finding::ok("redis.permissions", "API keys can be looked up, and revoked keys are reported at once"))
 }
 

@@ -5,10 +5,7 @@
 //! backwards, and `ZADD NX` never changes the beginning: instances can write in any order, and can repeat a write. The
 //! names lie outside of the prefix that invalidations follow, so a write invalidates nothing.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, SystemTime},
-};
+use std::{collections::HashMap, time::SystemTime};
 
 use animal_store_adapter_kit::{ApiKeyUseRecord, PendingUses, UseStore};
 use animal_store_app::{
@@ -87,18 +84,12 @@ pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> 
     let (since, requests, get_pet, index): (Scores, Scores, Scores, HashMap<String, String>) =
         query.query_async(&mut connection).await?;
 
-    let mut uses = RecordedUses { since: since.first().map(|(_, score)| time(*score)), by_key: HashMap::new() };
+    let mut uses = RecordedUses { since: since.first().map(|(_, score)| time(*score)), last: HashMap::new() };
     let mut deletions = pipe();
     for ((kind, name), scores) in ApiKeyUse::ALL.into_iter().zip(names).zip([requests, get_pet]) {
         for (id, score) in scores {
             match ApiKeyId::parse(&id) {
-                Ok(key) if index.contains_key(&id) => {
-                    let last = uses.by_key.entry(key).or_default();
-                    match kind {
-                        ApiKeyUse::Request => last.request = Some(time(score)),
-                        ApiKeyUse::GetPet => last.get_pet = Some(time(score)),
-                    }
-                }
+                Ok(key) if index.contains_key(&id) => _ = uses.last.insert((key, kind), time(score)),
                 _ => _ = deletions.cmd("ZREM").arg(&name).arg(id),
             }
         }
@@ -110,7 +101,7 @@ pub(crate) async fn read(keyspace: &Keyspace) -> keyspace::Result<RecordedUses> 
     Ok(uses)
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "it saturates")]
 fn time(score: f64) -> SystemTime {
-    let time = Duration::from_secs(Duration::from_secs_f64(score.clamp(0.0, 1e15)).as_secs());
-    from_milliseconds(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
+    from_milliseconds((score as i64).saturating_mul(1000))
 }

@@ -29,7 +29,7 @@ pub(crate) fn add(
     let Some(key) = idempotency_key else { return Ok(insert(connection, pet, now)?.map(|id| Some((id, false)))) };
     let pet_digest = PetDigest::from_pet(pet);
     Ok(match idempotency::find(connection, key, now)? {
-        Some((recorded, id)) if recorded == pet_digest.as_bytes() => parse(id).map(|id| Some((id, true))),
+        Some((recorded, id)) if recorded == pet_digest.0 => parse(id).map(|id| Some((id, true))),
         Some(_) => Ok(None),
         None => {
             let inserted = insert(connection, pet, now)?;

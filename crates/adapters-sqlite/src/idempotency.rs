@@ -30,16 +30,16 @@ pub(crate) fn find(
     key: &IdempotencyKey,
     now: SystemTime,
 ) -> QueryResult<Option<(Vec<u8>, i64)>> {
-    let record = QueryDsl::find(table, (key.api_key().as_str(), &key.digest()[..]));
+    let record = QueryDsl::find(table, (key.api_key.as_str(), &key.digest[..]));
     let record = QueryDsl::filter(record, expires_at.gt(milliseconds(now)));
     record.select((pet_digest, pet_id)).first(connection).optional()
 }
 
 /// Adds a record, unless its key exists and has not expired.
 pub(crate) fn add(connection: &mut SqliteConnection, record: &IdempotencyRecord, now: SystemTime) -> QueryResult<()> {
-    let key = (api_key_id.eq(record.key.api_key().as_str()), key_digest.eq(&record.key.digest()[..]));
+    let key = (api_key_id.eq(record.key.api_key.as_str()), key_digest.eq(&record.key.digest[..]));
     let content = (
-        pet_digest.eq(&record.pet_digest.as_bytes()[..]),
+        pet_digest.eq(&record.pet_digest.0[..]),
         pet_id.eq(record.pet_id.get()),
         expires_at.eq(milliseconds(record.expires_at)),
     );
@@ -55,7 +55,7 @@ pub(crate) fn list(
     limit: i64,
     now: SystemTime,
 ) -> QueryResult<Vec<IdempotencyRecord>> {
-    let (api_key, digest) = after.map_or(("", &[][..]), |key| (key.api_key().as_str(), &key.digest()[..]));
+    let (api_key, digest) = after.map_or(("", &[][..]), |key| (key.api_key.as_str(), &key.digest[..]));
     // A comparison of both columns at once is one range of the primary key.
     let greater = sql::<Bool>("(api_key_id, key_digest) > (").bind::<Text, _>(api_key).sql(", ");
     let greater = greater.bind::<Binary, _>(digest).sql(")");
@@ -78,8 +78,8 @@ fn parse((api_key, key, pet, id, expires): Row) -> QueryResult<IdempotencyRecord
     let corrupt = |column| corrupt(format!("table idempotency_keys, API key {api_key:?}, column {column}"));
     let id_of_key = ApiKeyId::parse(&api_key).map_err(|_| corrupt("api_key_id"))?;
     Ok(IdempotencyRecord {
-        key: IdempotencyKey::from_parts(id_of_key, key.try_into().map_err(|_| corrupt("key_digest"))?),
-        pet_digest: PetDigest::from_bytes(pet.try_into().map_err(|_| corrupt("pet_digest"))?),
+        key: IdempotencyKey { api_key: id_of_key, digest: key.try_into().map_err(|_| corrupt("key_digest"))? },
+        pet_digest: PetDigest(pet.try_into().map_err(|_| corrupt("pet_digest"))?),
         pet_id: PetId::parse(id).map_err(|_| corrupt("pet_id"))?,
         expires_at: from_milliseconds(expires),
     })

@@ -129,7 +129,7 @@ fn apply(
     };
     let mut owner = None;
     for digest in change.digests() {
-        let owners = rows::read(connection, Select::Digest(digest.as_bytes()), now)?;
+        let owners = rows::read(connection, Select::Digest(&digest.0), now)?;
         if let Some(other) = owners.iter().find(|key| key.exists() && !key.has_id(id)) {
             owner = Some(other.key().map_err(corrupt)?);
         }

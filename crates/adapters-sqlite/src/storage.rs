@@ -6,7 +6,7 @@ use std::{
 };
 
 use animal_store_adapter_kit::{metrics::QueueMetrics, queue::Sender};
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet, NotReady, PetRepository, Readiness, StoreFailure};
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, Cause, PetRepository, Readiness, StoreFailure};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
 use diesel::connection::SimpleConnection;
@@ -130,8 +130,8 @@ impl SqlitePetRepository {
 
 #[async_trait]
 impl Readiness for SqliteReadiness {
-    async fn check(&self) -> Result<(), NotReady> {
-        let shared = self.0.upgrade().ok_or_else(|| NotReady("the storage has ended".into()))?;
+    async fn check(&self) -> Result<(), Cause> {
+        let shared = self.0.upgrade().ok_or("the storage has ended")?;
         let (session, wait) = (Session::new(&shared.file), shared.settings.timeout);
         let check = session.run_on_connection(move |file, connection| {
             number(connection, "SELECT count(*) FROM (SELECT * FROM pets LIMIT 1)")?;
@@ -139,7 +139,6 @@ impl Readiness for SqliteReadiness {
             connection.batch_execute("ROLLBACK")?;
             file.check_in_place()
         });
-        let checked = timeout(wait, check).await.map_err(|error| NotReady(error.into()))?;
-        checked.map_err(|error| NotReady(error.into()))
+        Ok(timeout(wait, check).await??)
     }
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::{
     ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel, ApiToken, Scopes,
-    stored_time::{from_milliseconds, from_since_1970, since_1970},
+    stored_time::{from_milliseconds, later},
 };
 
 /// An API key with its valid tokens, oldest first. A key without a valid token does not exist.
@@ -120,7 +120,7 @@ impl ApiKeyChange {
                 return Err(ApiKeyRefusal::TokenTaken(before.key.clone()));
             }
             (Self::Add(key, token), None) => {
-                IssuedApiKey { key: key.clone(), tokens: vec![token.issue(since_1970(now), None, now)] }
+                IssuedApiKey { key: key.clone(), tokens: vec![token.issue(later(now, Duration::ZERO), None, now)] }
             }
             (Self::Add(key, _), Some(_)) => return Err(ApiKeyRefusal::IdTaken(key.id.clone())),
             (Self::Rotate(_, token, grace), Some(before)) => rotate(before, token, *grace, now),
@@ -135,9 +135,9 @@ impl ApiKeyChange {
 fn rotate(before: &IssuedApiKey, token: &NewToken, grace: Duration, now: SystemTime) -> IssuedApiKey {
     let newest = before.tokens.last();
     // The order of tokens must not depend on the clock.
-    let after_newest = newest.map_or(Duration::ZERO, |newest| since_1970(newest.created) + Duration::from_millis(1));
-    let new = token.issue(since_1970(now).max(after_newest), newest.and_then(|newest| newest.expires), now);
-    let end = from_since_1970(since_1970(now).saturating_add(grace));
+    let created = newest.map_or(now, |newest| now.max(newest.created + Duration::from_millis(1)));
+    let new = token.issue(later(created, Duration::ZERO), newest.and_then(|newest| newest.expires), now);
+    let end = later(now, grace);
     let mut after = before.clone();
     for old in &mut after.tokens {
         old.expires = Some(old.expires.map_or(end, |expires| expires.min(end)));
@@ -206,14 +206,9 @@ impl NewToken {
     }
 
     /// A token without a lifetime expires at `expires`. A lifetime is rounded up to a millisecond.
-    fn issue(&self, created: Duration, expires: Option<SystemTime>, now: SystemTime) -> IssuedToken {
-        let rounding = Duration::from_nanos(999_999);
-        let end = |lifetime| from_since_1970(since_1970(now).saturating_add(lifetime).saturating_add(rounding));
-        IssuedToken {
-            digest: self.digest,
-            last_four: self.last_four.clone(),
-            created: from_since_1970(created),
-            expires: self.lifetime.map(end).or(expires),
-        }
+    fn issue(&self, created: SystemTime, expires: Option<SystemTime>, now: SystemTime) -> IssuedToken {
+        let end = |lifetime: Duration| later(now, lifetime.saturating_add(Duration::from_nanos(999_999)));
+        let expires = self.lifetime.map(end).or(expires);
+        IssuedToken { digest: self.digest, last_four: self.last_four.clone(), created, expires }
     }
 }

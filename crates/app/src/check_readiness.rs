@@ -3,10 +3,10 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use crate::ports::{NotReady, Readiness};
+use crate::ports::{Cause, Readiness};
 
 /// Checks whether this instance should receive requests. A check without a probe is always ready.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct CheckReadiness {
     storage: Option<Arc<dyn Readiness>>,
     keys: Option<Arc<dyn Readiness>>,
@@ -22,16 +22,16 @@ impl CheckReadiness {
     /// Checks whether pets can be read and added.
     ///
     /// # Errors
-    /// [`NotReady`] with the reason.
-    pub async fn storage(&self) -> Result<(), NotReady> {
+    /// The reason why they cannot.
+    pub async fn storage(&self) -> Result<(), Cause> {
         check(self.storage.as_deref()).await
     }
 
     /// Checks whether API keys can be looked up.
     ///
     /// # Errors
-    /// [`NotReady`] with the reason.
-    pub async fn keys(&self) -> Result<(), NotReady> {
+    /// The reason why they cannot.
+    pub async fn keys(&self) -> Result<(), Cause> {
         check(self.keys.as_deref()).await
     }
 
@@ -46,11 +46,9 @@ impl CheckReadiness {
     }
 }
 
-async fn check(probe: Option<&dyn Readiness>) -> Result<(), NotReady> {
-    match probe {
-        Some(probe) => probe.check().await,
-        None => Ok(()),
-    }
+async fn check(probe: Option<&dyn Readiness>) -> Result<(), Cause> {
+    let Some(probe) = probe else { return Ok(()) };
+    probe.check().await
 }
 
 #[cfg(test)]
@@ -59,30 +57,17 @@ mod tests {
     use crate::ports::MockReadiness;
 
     #[tokio::test]
-    async fn a_check_without_a_probe_is_ready() {
-        let readiness = CheckReadiness::default();
-        assert!(readiness.storage().await.is_ok() && readiness.keys().await.is_ok());
-    }
-
-    #[tokio::test]
-    async fn each_check_has_its_own_probe() {
+    async fn each_check_has_its_own_probe_and_clones_drain_together() {
         let unavailable = || {
             let mut probe = MockReadiness::new();
-            probe.expect_check().return_once(|| Err(NotReady("unavailable".into())));
+            probe.expect_check().return_once(|| Err("unavailable".into()));
             Some(Arc::new(probe) as Arc<dyn Readiness>)
         };
         let storage = CheckReadiness::new(unavailable(), None);
         assert!(storage.storage().await.is_err() && storage.keys().await.is_ok());
         let keys = CheckReadiness::new(None, unavailable());
-        assert!(keys.storage().await.is_ok() && keys.keys().await.is_err());
-    }
-
-    #[test]
-    fn all_clones_are_draining_from_the_same_moment_on() {
-        let readiness = CheckReadiness::default();
-        let clone = readiness.clone();
-        assert!(!clone.is_draining());
-        readiness.start_draining();
-        assert!(clone.is_draining());
+        assert!(keys.storage().await.is_ok() && keys.keys().await.is_err() && !keys.is_draining());
+        keys.clone().start_draining();
+        assert!(keys.is_draining());
     }
 }

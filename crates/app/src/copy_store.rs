@@ -5,19 +5,20 @@
 //! pets, or without a permission that is needed, is refused before anything is written. At the end the number and the
 //! digest of the pets in the target are compared with those of the source.
 
-mod api_keys;
 mod pets;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use animal_store_domain::PetId;
 use thiserror::Error;
 
-pub use self::api_keys::ImportedApiKeys;
 use self::pets::Pets;
-use crate::ports::{ApiKeyChangeError, ApiKeyStore, BulkStorage, StorageSnapshot, StoreFailure};
+use crate::{
+    ApiKeyChange, ApiKeyId,
+    ports::{ApiKeyChangeError, ApiKeyStore, BulkStorage, StorageSnapshot, StoreFailure},
+};
 
 /// Number of pets or records in a transaction: large enough that a commit is cheap, small enough for the memory.
 const PAGE_SIZE: usize = 2_500;
@@ -30,16 +31,8 @@ pub struct CopyStore {
     page_size: usize,
 }
 
-/// A part of a copy, for a report of its progress.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CopyPass {
-    /// Compares the target with the source, before anything is written.
-    Check,
-    /// Adds the pets that the target lacks.
-    Transfer,
-    /// Reads the pets of the target again.
-    Verification,
-}
+/// Gets the name of a pass of the copy, and the number of pets that are done in it.
+pub type CopyProgress<'a> = dyn FnMut(&'static str, u64) + Send + 'a;
 
 /// Result of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +49,15 @@ pub struct CopySummary {
     pub api_keys: Option<ImportedApiKeys>,
 }
 
+/// The API keys of a copy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ImportedApiKeys {
+    /// Number of tokens that this call added to the target.
+    pub added: usize,
+    /// Keys of the target that the source does not have, in the order of their ids.
+    pub others: Vec<ApiKeyId>,
+}
+
 /// The copy failed. After every error the same call may be repeated.
 #[derive(Debug, Error)]
 pub enum CopyError {
@@ -68,15 +70,9 @@ pub enum CopyError {
     /// The target has a pet that the source does not have, or another one with the same id. Nothing was written.
     #[error("the target contains other pets, for example the one with the id {}: choose an empty target", .0.get())]
     OtherPets(PetId),
-    /// The target got a pet of another writer during the copy.
-    #[error("the target was changed during the copy: stop what writes to it, and repeat the command")]
-    TargetChanged,
-    /// Both sides differ after the copy. Contains the numbers of their pets.
-    #[error(
-        "the target has {1} pets instead of {0} after the copy, or one of them was changed: stop the services that \
-         use it, and repeat the command"
-    )]
-    Differs(u64, u64),
+    /// The target got other pets during the copy, or one of its pets was changed.
+    #[error("the target was changed during the copy: stop the services that use it, and repeat the command")]
+    Changed,
 }
 
 impl CopyStore {
@@ -90,11 +86,11 @@ impl CopyStore {
         Self { from, to, api_keys, page_size: PAGE_SIZE }
     }
 
-    /// Adds what is missing and compares both sides. `progress` gets the number of pets of a pass that are done.
+    /// Adds what is missing and compares both sides.
     ///
     /// # Errors
     /// See [`CopyError`].
-    pub async fn execute(&self, progress: &mut (dyn FnMut(CopyPass, u64) + Send)) -> Result<CopySummary, CopyError> {
+    pub async fn execute(&self, progress: &mut CopyProgress<'_>) -> Result<CopySummary, CopyError> {
         self.to.check_writable().await.map_err(target)?;
         if let Some((_, to)) = &self.api_keys {
             to.check_writable().await.map_err(target)?;
@@ -104,27 +100,23 @@ impl CopyStore {
         let added = self.add_pets(last_copied, progress).await?;
         let idempotency_records = self.add_idempotency_records().await?;
         let api_keys = match &self.api_keys {
-            Some((from, to)) => Some(api_keys::copy(&**from, &**to).await?),
+            Some((from, to)) => Some(copy_api_keys(&**from, &**to).await?),
             None => None,
         };
         let snapshot = self.to.snapshot().await.map_err(target)?;
         let mut copied = Pets::new(&*snapshot, self.page_size);
         while copied.next().await.map_err(target)?.is_some() {
-            progress(CopyPass::Verification, copied.count);
+            progress("verification", copied.count);
         }
         let (pets, digest) = (source.count, source.digest());
         if digest != copied.digest() {
-            return Err(CopyError::Differs(pets, copied.count));
+            return Err(CopyError::Changed);
         }
         Ok(CopySummary { pets, added, digest, idempotency_records, api_keys })
     }
 
     /// Compares the target with the source. Returns the last pet that the target has.
-    async fn check(
-        &self,
-        source: &mut Pets<'_>,
-        progress: &mut (dyn FnMut(CopyPass, u64) + Send),
-    ) -> Result<Option<PetId>, CopyError> {
+    async fn check(&self, source: &mut Pets<'_>, progress: &mut CopyProgress<'_>) -> Result<Option<PetId>, CopyError> {
         let snapshot = self.to.snapshot().await.map_err(target)?;
         let (mut pets, mut last_copied) = (Pets::new(&*snapshot, self.page_size), None);
         let mut copied = pets.next().await.map_err(target)?;
@@ -137,18 +129,14 @@ impl CopyStore {
                 Some(other) if other.pet.id() <= pet.pet.id() => return Err(CopyError::OtherPets(other.pet.id())),
                 _ => {}
             }
-            progress(CopyPass::Check, source.count);
+            progress("check", source.count);
         }
         copied.map_or(Ok(last_copied), |other| Err(CopyError::OtherPets(other.pet.id())))
     }
 
     /// Adds the pets that the target lacks, a page in each transaction. Ids are committed out of order, so pages up to
     /// the last pet of the target can have gaps. Returns the number of pets that were added.
-    async fn add_pets(
-        &self,
-        last_copied: Option<PetId>,
-        progress: &mut (dyn FnMut(CopyPass, u64) + Send),
-    ) -> Result<u64, CopyError> {
+    async fn add_pets(&self, last_copied: Option<PetId>, progress: &mut CopyProgress<'_>) -> Result<u64, CopyError> {
         let (mut after, mut done, mut added) = (None, 0, 0);
         loop {
             let mut pets = self.from.pets(after, self.page_size).await.map_err(CopyError::Source)?;
@@ -162,11 +150,11 @@ impl CopyStore {
             if !pets.is_empty() {
                 added += pets.len() as u64;
                 if !self.to.add_pets(pets).await.map_err(target)? {
-                    return Err(CopyError::TargetChanged);
+                    return Err(CopyError::Changed);
                 }
             }
             after = Some(last);
-            progress(CopyPass::Transfer, done);
+            progress("transfer", done);
         }
     }
 
@@ -180,6 +168,21 @@ impl CopyStore {
             self.to.add_idempotency_records(records).await.map_err(target)?;
         }
     }
+}
+
+/// Imports each key of a store. One that contradicts the target ends the copy.
+async fn copy_api_keys(from: &dyn ApiKeyStore, to: &dyn ApiKeyStore) -> Result<ImportedApiKeys, CopyError> {
+    let keys = from.list().await.map_err(CopyError::Source)?;
+    let ids: HashSet<_> = keys.iter().map(|key| key.key.id.clone()).collect();
+    let mut imported = ImportedApiKeys::default();
+    for key in keys {
+        let changed = to.change(ApiKeyChange::Import(key)).await.map_err(target)?;
+        let [before, after] = [changed.before, changed.after].map(|key| key.map_or(0, |key| key.tokens.len()));
+        imported.added += after.saturating_sub(before);
+    }
+    let keys = to.list().await.map_err(target)?;
+    imported.others = keys.into_iter().map(|key| key.key.id).filter(|id| !ids.contains(id)).collect();
+    Ok(imported)
 }
 
 fn target(error: impl Into<ApiKeyChangeError>) -> CopyError {

@@ -24,18 +24,6 @@ pub enum Verdict {
     Error,
 }
 
-impl Verdict {
-    /// Returns the name of the verdict.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Unknown => "unknown",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
-}
-
 impl Finding {
     /// Creates a finding that needs no advice.
     pub fn ok(subject: &'static str, found: impl Into<String>) -> Self {
@@ -55,16 +43,5 @@ impl Finding {
     /// Creates a finding about a subject with which the service fails, or loses data in a crash.
     pub fn error(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { subject, verdict: Verdict::Error, found: found.into(), advice: Some(advice.into()) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_verdict_has_the_name_that_the_report_prints() {
-        let verdicts = [Verdict::Ok, Verdict::Unknown, Verdict::Warning, Verdict::Error];
-        assert_eq!(verdicts.map(Verdict::as_str), ["ok", "unknown", "warning", "error"]);
     }
 }

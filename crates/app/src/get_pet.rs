@@ -27,24 +27,3 @@ impl GetPet {
         self.repository.find(id).await
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use mockall::predicate::eq;
-
-    use super::*;
-    use crate::{
-        ports::MockPetRepository,
-        test_support::{pet, read_access},
-    };
-
-    #[tokio::test]
-    async fn the_pet_of_the_repository_is_returned() {
-        for found in [Some(pet(7)), None] {
-            let (id, expected) = (PetId::parse(7).unwrap(), found.clone());
-            let mut repository = MockPetRepository::new();
-            repository.expect_find().with(eq(id)).once().return_once(|_| Ok(found));
-            assert_eq!(GetPet::new(Arc::new(repository)).execute(&read_access(), id).await.unwrap(), expected);
-        }
-    }
-}

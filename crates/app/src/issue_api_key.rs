@@ -61,18 +61,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_new_key_is_added() {
+    async fn a_key_is_new_or_stays_as_it_is_or_its_token_belongs_to_another_one() {
         assert_eq!(issue(None).await.unwrap(), None);
-    }
+        let equal = ApiKey { label: api_key("new").label, ..api_key("old") };
+        assert_eq!(issue(Some(equal.clone())).await.unwrap(), Some(equal));
 
-    #[tokio::test]
-    async fn a_token_of_an_equal_key_stays_as_it_is() {
-        let owner = ApiKey { label: api_key("new").label, ..api_key("old") };
-        assert_eq!(issue(Some(owner.clone())).await.unwrap(), Some(owner));
-    }
-
-    #[tokio::test]
-    async fn a_token_of_a_key_with_another_label_or_other_scopes_is_refused() {
         let other_label = ApiKey { label: ApiKeyLabel::parse("other").unwrap(), ..api_key("new") };
         let other_scopes = ApiKey { scopes: Scopes::from_iter([Scope::Read]), ..api_key("new") };
         for owner in [other_label, other_scopes] {

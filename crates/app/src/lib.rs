@@ -1,9 +1,8 @@
 //! The use cases of the animal store and the ports that they need.
 //!
 //! A use case is a struct with one method, `execute`: [`ListPets`], [`CreatePet`], [`GetPet`], [`Authenticate`]. What
-//! it needs from outside is a port, a trait in [`ports`] whose documentation is a contract. A port is held as `Arc<dyn
-//! …>`, because the configuration chooses the adapter at run time. The suites in `test_support::contract` (feature
-//! `test-support`) test the contract against each adapter. This crate knows no HTTP, no SQL and no wire format.
+//! it needs from outside is a port, a trait in [`ports`]. A port is held as `Arc<dyn …>`, because the configuration
+//! chooses the adapter at run time. This crate knows no HTTP, no SQL and no wire format.
 //!
 //! # Example
 //! ```
@@ -55,7 +54,7 @@ pub use api_key_change::{ApiKeyChange, ApiKeyRefusal, IssuedApiKey, IssuedToken,
 pub use authenticate::{Authenticate, AuthenticateError};
 pub use authorize::{InsufficientScope, ReadAccess, WriteAccess};
 pub use check_readiness::CheckReadiness;
-pub use copy_store::{CopyError, CopyPass, CopyStore, CopySummary, ImportedApiKeys};
+pub use copy_store::{CopyError, CopyProgress, CopyStore, CopySummary, ImportedApiKeys};
 pub use create_pet::CreatePet;
 pub use diagnosis::{Finding, Verdict};
 pub use get_pet::GetPet;

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
     use crate::{
         ports::MockPetRepository,
-        test_support::{pet, read_access},
+        test_support::{api_key, pet},
     };
 
     #[tokio::test]
@@ -55,7 +55,8 @@ mod tests {
             .with(eq(query.status), eq(query.after), eq(3))
             .once()
             .return_once(|_, _, _| Ok([8, 9, 10].map(pet).into()));
-        let page = ListPets::new(Arc::new(repository)).execute(&read_access(), query).await.unwrap();
+        let access = ReadAccess::new(&api_key("key")).unwrap();
+        let page = ListPets::new(Arc::new(repository)).execute(&access, query).await.unwrap();
         assert_eq!(page, Page { pets: vec![pet(8), pet(9)], next: PetId::parse(9).ok() });
     }
 }

@@ -4,9 +4,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const LAST: i64 = 253_402_300_799_999;
 
-/// Returns a time in milliseconds since 1970.
+/// Returns a time in milliseconds since 1970, rounded down.
 pub fn milliseconds(time: SystemTime) -> i64 {
-    i64::try_from(since_1970(time).as_millis()).map_or(LAST, |milliseconds| milliseconds.min(LAST))
+    let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since_1970.as_millis()).map_or(LAST, |milliseconds| milliseconds.min(LAST))
 }
 
 /// Returns the time of a number of milliseconds since 1970, at least 1970 and at most the last one that can be printed.
@@ -14,13 +15,9 @@ pub fn from_milliseconds(milliseconds: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(milliseconds.clamp(0, LAST).unsigned_abs())
 }
 
-pub(crate) fn since_1970(time: SystemTime) -> Duration {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
-/// Rounds down to a millisecond.
-pub(crate) fn from_since_1970(since_1970: Duration) -> SystemTime {
-    from_milliseconds(i64::try_from(since_1970.as_millis()).unwrap_or(LAST))
+/// Returns the stored time that is this much later than a time.
+pub(crate) fn later(time: SystemTime, duration: Duration) -> SystemTime {
+    from_milliseconds(time.checked_add(duration).map_or(LAST, milliseconds))
 }
 
 #[cfg(test)]
@@ -32,7 +29,13 @@ mod tests {
         for (milliseconds, stored) in [(-1, 0), (0, 0), (LAST, LAST), (LAST + 1, LAST), (i64::MAX, LAST)] {
             assert_eq!(super::milliseconds(from_milliseconds(milliseconds)), stored);
         }
-        assert_eq!(milliseconds(from_since_1970(Duration::MAX)), LAST);
-        assert_eq!(milliseconds(UNIX_EPOCH - Duration::from_secs(1)), 0);
+        for (time, duration, stored) in [
+            (UNIX_EPOCH - Duration::from_secs(1), Duration::ZERO, 0),
+            (UNIX_EPOCH, Duration::from_micros(1_999), 1),
+            (UNIX_EPOCH, Duration::from_secs(1 << 40), LAST),
+            (UNIX_EPOCH, Duration::MAX, LAST),
+        ] {
+            assert_eq!(milliseconds(later(time, duration)), stored);
+        }
     }
 }

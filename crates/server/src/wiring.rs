@@ -11,7 +11,7 @@ use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyStore, RedisA
 use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
     Authenticate, CheckReadiness, CreatePet, GetPet, ListPets,
-    ports::{ApiKeyDirectory, ApiKeyStore, ApiKeyUses, NotReady, Readiness},
+    ports::{ApiKeyDirectory, ApiKeyStore, ApiKeyUses, Cause, Readiness},
 };
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
@@ -108,10 +108,10 @@ struct WeakProbe<T>(Weak<T>);
 
 #[async_trait]
 impl<T: Readiness> Readiness for WeakProbe<T> {
-    async fn check(&self) -> Result<(), NotReady> {
+    async fn check(&self) -> Result<(), Cause> {
         match self.0.upgrade() {
             Some(adapter) => adapter.check().await,
-            None => Err(NotReady("it has ended".into())),
+            None => Err("it has ended".into()),
         }
     }
 }

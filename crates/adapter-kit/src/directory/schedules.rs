@@ -65,7 +65,7 @@ impl Store {
 }
 
 fn digest(token: u8) -> ApiKeyDigest {
-    ApiKeyDigest::from_bytes([token; 32])
+    ApiKeyDigest([token; 32])
 }
 
 /// Looks a token up. A revoked one is found only within the bound.

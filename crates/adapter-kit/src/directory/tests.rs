@@ -69,7 +69,7 @@ impl Test {
 }
 
 fn digest(number: u8) -> ApiKeyDigest {
-    ApiKeyDigest::from_bytes([number; 32])
+    ApiKeyDigest([number; 32])
 }
 
 fn key(id: &str, tokens: &[u8]) -> StoredKey {

@@ -159,7 +159,7 @@ fn write_line<B: MessageBody>(
             user_agent = user_agent(request.headers()),
             api_key = key.map(|key| key.id.as_str()),
             api_key_label = key.map(|key| key.label.as_str()),
-            idempotency_key = extensions.get::<IdempotencyKey>().map(|key| hex::encode(key.digest())),
+            idempotency_key = extensions.get::<IdempotencyKey>().map(|key| hex::encode(key.digest)),
             replayed = response.headers().contains_key(IDEMPOTENCY_REPLAYED).then_some(true),
             request_id = id.to_str().unwrap_or_default(),
             trace_id = trace_id.map(display),

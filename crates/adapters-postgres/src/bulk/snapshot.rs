@@ -58,7 +58,7 @@ impl StorageSnapshot for PgSnapshot {
             column_names(&RECORD_COLUMNS)
         );
         let (api_key, digest) =
-            after.as_ref().map_or(("", [].as_slice()), |key| (key.api_key().as_str(), key.digest()));
+            after.as_ref().map_or(("", [].as_slice()), |key| (key.api_key.as_str(), &key.digest[..]));
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let parameters = [(&api_key as _, Type::TEXT), (&digest as _, Type::BYTEA), (&limit as _, Type::INT8)];
         let rows = self.0.query(&select, &parameters).await?;
@@ -73,8 +73,8 @@ fn record(row: &Row) -> Result<IdempotencyRecord, Cause> {
     let api_key_id = ApiKeyId::parse(api_key).map_err(|_| invalid("api_key_id"))?;
     let key_digest = key_digest.try_into().map_err(|_| invalid("key_digest"))?;
     Ok(IdempotencyRecord {
-        key: IdempotencyKey::from_parts(api_key_id, key_digest),
-        pet_digest: PetDigest::from_bytes(pet_digest.try_into().map_err(|_| invalid("pet_digest"))?),
+        key: IdempotencyKey { api_key: api_key_id, digest: key_digest },
+        pet_digest: PetDigest(pet_digest.try_into().map_err(|_| invalid("pet_digest"))?),
         pet_id: PetId::parse(pet_id).map_err(|_| invalid("pet_id"))?,
         expires_at: to_millisecond(row.try_get(4)?).ok_or_else(|| invalid("expires_at"))?,
     })

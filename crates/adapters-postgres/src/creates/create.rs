@@ -51,10 +51,9 @@ pub(super) fn parameters<'a>(creates: &[&'a Create]) -> Vec<Array<'a>> {
     let mut arrays = arrays(creates.iter().map(|create| &create.pet));
     let keys: Vec<_> = creates.iter().filter_map(|create| Some(&create.in_flight.as_ref()?.key)).collect();
     if !keys.is_empty() {
-        let api_keys: Vec<_> = keys.iter().map(|key| key.api_key().as_str()).collect();
-        let key_digests: Vec<_> = keys.iter().map(|key| &key.digest()[..]).collect();
-        let pet_digests: Vec<_> =
-            creates.iter().map(|create| PetDigest::from_pet(&create.pet).as_bytes().to_vec()).collect();
+        let api_keys: Vec<_> = keys.iter().map(|key| key.api_key.as_str()).collect();
+        let key_digests: Vec<_> = keys.iter().map(|key| &key.digest[..]).collect();
+        let pet_digests: Vec<_> = creates.iter().map(|create| PetDigest::from_pet(&create.pet).0.to_vec()).collect();
         arrays.extend([Box::new(api_keys) as Array<'a>, Box::new(key_digests), Box::new(pet_digests)]);
     }
     arrays

@@ -76,7 +76,7 @@ pub(crate) fn reason(error: &dyn Error) -> String {
 
 /// The reason if the storage is not ready.
 pub(crate) async fn not_ready(storage: &PgStorage) -> Option<String> {
-    storage.readiness().check().await.err().map(|not_ready| not_ready.0.to_string())
+    storage.readiness().check().await.err().map(|not_ready| not_ready.to_string())
 }
 
 /// Lists, finds and adds at the same time, within this time.

@@ -4,7 +4,7 @@ use std::{
 };
 
 use animal_store_app::{
-    ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, IssuedApiKey, NewToken, Scopes,
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, IssuedApiKey, NewToken, Scopes,
     ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
 };
 use async_trait::async_trait;
@@ -112,7 +112,5 @@ impl RedisApiKeyStore {
 fn sample() -> ApiKeyChange {
     let label = ApiKeyLabel::parse("check").expect("a valid label");
     let key = ApiKey { id: ApiKeyId::new(""), label, scopes: Scopes::default() };
-    let lifetime = Some(Duration::from_hours(1));
-    let token = NewToken { digest: ApiKeyDigest::from_bytes([0; 32]), last_four: String::new(), lifetime };
-    ApiKeyChange::Add(key, token)
+    ApiKeyChange::Add(key, NewToken::new(&ApiToken::from_random(&[0; 32]), Some(Duration::from_hours(1))))
 }

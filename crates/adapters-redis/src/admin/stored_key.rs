@@ -107,7 +107,7 @@ impl Keyspace {
             }
         }
         // The next list removes an entry without digests.
-        let digests: Vec<_> = new.iter().map(|token| hex::encode(token.digest.as_bytes())).collect();
+        let digests: Vec<_> = new.iter().map(|token| hex::encode(token.digest.0)).collect();
         commands.cmd("HSET").arg(&self.index).arg(id.as_str()).arg(digests.join(" ")).ignore();
         commands
     }

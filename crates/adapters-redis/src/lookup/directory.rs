@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 use animal_store_app::{
     ApiKey, ApiKeyDigest,
-    ports::{ApiKeyDirectory, NotReady, Readiness, StoreFailure},
+    ports::{ApiKeyDirectory, Cause, Readiness, StoreFailure},
 };
 use async_trait::async_trait;
 use prometheus_client::{
@@ -13,7 +13,7 @@ use prometheus_client::{
 };
 use tokio::{runtime::Handle, task::AbortHandle, time::timeout};
 
-use super::{session, state::LookupState};
+use super::{lease::Lease, session, state::LookupState};
 use crate::{
     concurrency::Instant,
     connection::RedisEndpoint,
@@ -41,7 +41,7 @@ impl RedisApiKeyDirectory {
     pub async fn connect(endpoint: RedisEndpoint, settings: RedisSettings, registry: &mut Registry) -> Self {
         let registry = registry.sub_registry_with_prefix("keys");
         let state = Arc::new(LookupState::new(endpoint, &settings, Metrics::register(registry)));
-        registry.register_collector(Box::new(LeaseGauge(Arc::clone(&state))));
+        registry.register_collector(Box::new(LeaseGauge(Arc::clone(&state.lease))));
         let session = tokio::spawn(session::supervise(settings.lease, Arc::clone(&state)));
         let directory = Self { state, runtime: Handle::current(), session: session.abort_handle() };
         // Without a session, each lookup fails with the reason.
@@ -90,10 +90,10 @@ impl ApiKeyDirectory for RedisApiKeyDirectory {
 /// Ready while the lease is valid.
 #[async_trait]
 impl Readiness for RedisApiKeyDirectory {
-    async fn check(&self) -> Result<(), NotReady> {
+    async fn check(&self) -> Result<(), Cause> {
         let ready = self.state.lease.is_valid(Instant::now());
         let keyspace = &self.state.keyspace;
-        if ready { Ok(()) } else { Err(NotReady(keyspace.describe(&keyspace.not_connected()).into())) }
+        if ready { Ok(()) } else { Err(keyspace.describe(&keyspace.not_connected()).into()) }
     }
 }
 
@@ -104,18 +104,13 @@ impl Drop for RedisApiKeyDirectory {
 }
 
 /// The gauge that is computed when the metrics are read.
-struct LeaseGauge(Arc<LookupState>);
+#[derive(Debug)]
+struct LeaseGauge(Arc<Lease>);
 
 impl Collector for LeaseGauge {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let help = "Time for which cached API keys are still accepted if Redis sends nothing more";
-        let remaining = ConstGauge::new(self.0.lease.remaining(Instant::now()).as_secs_f64());
+        let remaining = ConstGauge::new(self.0.remaining(Instant::now()).as_secs_f64());
         remaining.encode(encoder.encode_descriptor("lease_remaining_seconds", help, None, MetricType::Gauge)?)
-    }
-}
-
-impl fmt::Debug for LeaseGauge {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("LeaseGauge")
     }
 }

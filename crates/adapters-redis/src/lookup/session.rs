@@ -89,7 +89,7 @@ impl Session {
         };
         tracking_command(&session.state.keyspace).exec_async(&mut session.invalidations).await?;
         // Tests the commands of a lookup, with a token that does not exist.
-        let unknown = session.state.keyspace.token(&ApiKeyDigest::from_bytes([0; 32]));
+        let unknown = session.state.keyspace.token(&ApiKeyDigest([0; 32]));
         token::find(session.lookups.clone(), &unknown).await?;
         session.log_missing_index().await?;
         session.ping().await?;

@@ -32,7 +32,7 @@ use crate::{
 pub(crate) struct LookupState<C = Connection> {
     pub(crate) keyspace: Keyspace,
     pub(crate) cache: Arc<Cache>,
-    pub(crate) lease: Lease,
+    pub(crate) lease: Arc<Lease>,
     pub(crate) metrics: Metrics,
     /// Whether Redis has removed all data (`FLUSHALL`, `FLUSHDB`), and that was not handled.
     pub(crate) flushed: AtomicBool,
@@ -54,7 +54,7 @@ impl<C: Clone + Send + Sync> LookupState<C> {
         Self {
             keyspace: Keyspace::new(endpoint, &settings.prefix, settings.timeout),
             cache: Arc::new(Cache::new(settings.max_known, settings.max_unknown, settings.max_lookups)),
-            lease: Lease::new(settings.lease),
+            lease: Arc::new(Lease::new(settings.lease)),
             metrics,
             flushed: AtomicBool::new(false),
             attempted: Notify::new(),

@@ -1,43 +1,33 @@
 //! The contents of the cache, and their lifetimes.
 
-use std::time::Duration;
-
-use animal_store_adapters_redis::RedisSettings;
-use futures_util::future::join_all;
-
-use crate::{
-    requests::{Accepted, Refused, becomes, changes_to, use_token},
-    setup::{Proxied, long_timeouts, name},
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
-/// Number of executions of each command except `PING`.
-fn counts(proxied: &Proxied) -> String {
-    let counts = proxied.server.command_counts();
-    counts.lines().filter(|count| !count.starts_with("cmdstat_ping:")).collect::<Vec<_>>().join("\n")
-}
+use animal_store_adapters_redis::RedisSettings;
+use futures_util::{FutureExt, future::join_all};
 
-/// Uses a token until it is cached: a lookup during the invalidation of an earlier change is not proxied.
-async fn cache(proxied: &Proxied, token: &str) {
-    loop {
-        let before = counts(proxied);
-        use_token(&proxied.directory, token).await;
-        if counts(proxied) == before {
-            return;
-        }
-    }
-}
+use crate::{
+    requests::{Accepted, Failed, Refused, becomes, cached, changes_to, pause, use_token, wait_until},
+    setup::{Proxied, add, long_lease, long_timeouts, name, run},
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cached_token_sends_nothing_to_redis() {
     let proxied = Proxied::new(long_timeouts()).await;
     proxied.keys.add("key", "token").await;
     for (token, outcome) in [("token", Accepted), ("invented", Refused)] {
-        cache(&proxied, token).await;
-        let before = counts(&proxied);
+        wait_until("it is cached", async || cached(&proxied.directory, token) == Some(outcome)).await;
+        let counts = || {
+            let [hits, misses] = ["hit", "miss"].map(|result| format!("cache_lookups_total{{result=\"{result}\"}}"));
+            (proxied.metric(&hits), proxied.metric(&misses), proxied.lookups())
+        };
+        let (hits, misses, lookups) = counts();
         for _ in 0..1000 {
             assert_eq!(use_token(&proxied.directory, token).await, outcome);
         }
-        assert_eq!(counts(&proxied), before, "{token}");
+        assert_eq!(counts(), (hits + 1000, misses, lookups), "{token}");
     }
 }
 
@@ -45,66 +35,78 @@ async fn a_cached_token_sends_nothing_to_redis() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_that_is_deleted_by_hand_is_refused() {
     let proxied = Proxied::new(long_timeouts()).await;
-    let commands = ["DEL {}", "RENAME {} elsewhere", "EXPIRE {} 0", "HDEL {} id label scopes", "MOVE {} 1", "FLUSHALL"];
-    for (number, words) in commands.into_iter().enumerate() {
+    let commands =
+        ["DEL {}", "RENAME {} elsewhere", "PEXPIRE {} 1", "HDEL {} id label scopes", "MOVE {} 1", "FLUSHALL"];
+    for (number, command) in commands.into_iter().enumerate() {
         let token = format!("token-{number}");
-        proxied.keys.add(&format!("key-{number}"), &token).await;
-        cache(&proxied, &token).await;
-        let words = words.replace("{}", &name("shop:", &token));
-        proxied.server.command(&words.split(' ').collect::<Vec<_>>());
+        proxied.add_and_cache(&token).await;
+        run(&proxied.server, &command.replace("{}", &name(&token)));
         changes_to(&proxied.directory, &token, Refused).await;
     }
 }
 
+/// Redis sends no invalidation: the cache holds the expiry.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cached_token_expires_in_time_without_redis() {
+    // A busy machine uses a token within the lifetime. The clocks of Redis and of this process may differ a little.
+    let (lifetime, clock) = (Duration::from_secs(4), Duration::from_millis(50));
+    let proxied = Proxied::new(long_lease()).await;
+    let earliest = Instant::now() + lifetime;
+    proxied.keys.change(add("key", "token", Some(lifetime))).await;
+    let latest = Instant::now() + lifetime;
+    wait_until("it is cached", async || cached(&proxied.directory, "token") == Some(Accepted)).await;
+    proxied.proxy.freeze();
+    let mut used = Instant::now();
+    while cached(&proxied.directory, "token") == Some(Accepted) {
+        assert!(used < latest + clock, "it is accepted too long");
+        pause().await;
+        used = Instant::now();
+    }
+    assert!(Instant::now() + clock > earliest, "it expired early");
+    assert_eq!(use_token(&proxied.directory, "token").await, Failed);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invented_tokens_do_not_evict_those_of_keys() {
-    let proxied = Proxied::new(RedisSettings { max_known: 100, max_unknown: 100, ..long_timeouts() }).await;
-    proxied.keys.add("key", "token").await;
-    cache(&proxied, "token").await;
+    let proxied = Proxied::new(RedisSettings { max_known: 10, max_unknown: 10, ..long_timeouts() }).await;
+    proxied.add_and_cache("token").await;
     let before = proxied.lookups();
-    join_all((0..50).map(async |task| {
-        for number in 0..100 {
-            assert_eq!(use_token(&proxied.directory, &format!("invented-{task}-{number}")).await, Refused);
-        }
-    }))
-    .await;
-    assert_eq!(proxied.lookups() - before, 5000);
-
-    let before = counts(&proxied);
-    assert_eq!(use_token(&proxied.directory, "token").await, Accepted);
-    assert_eq!(counts(&proxied), before, "it was evicted");
+    for number in 0..500 {
+        assert_eq!(use_token(&proxied.directory, &format!("invented-{number}")).await, Refused);
+    }
+    assert_eq!(proxied.lookups() - before, 500);
+    assert_eq!(cached(&proxied.directory, "token"), Some(Accepted), "it was evicted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_beyond_the_capacity_are_looked_up_and_not_cached() {
-    const TOKENS: u32 = 100;
     let proxied = Proxied::new(RedisSettings { max_known: 10, max_unknown: 10, ..long_timeouts() }).await;
-    for number in 0..TOKENS {
+    for number in 0..50 {
         proxied.keys.add(&format!("key-{number}"), &format!("known-{number}")).await;
     }
     for (kind, outcome) in [("known", Accepted), ("unknown", Refused)] {
-        cache(&proxied, &format!("{kind}-0")).await;
-        for _ in 0..3 {
-            let before = proxied.lookups();
-            for number in 0..TOKENS {
-                assert_eq!(use_token(&proxied.directory, &format!("{kind}-{number}")).await, outcome);
-            }
-            let lookups = proxied.lookups() - before;
-            assert!(lookups >= TOKENS - 10, "{kind}: only {lookups} of {TOKENS} were looked up");
+        let before = proxied.lookups();
+        for number in (0..50).chain(0..50) {
+            assert_eq!(use_token(&proxied.directory, &format!("{kind}-{number}")).await, outcome);
         }
+        let lookups = proxied.lookups() - before;
+        assert!(lookups >= 90, "{kind}: only {lookups} of 100 were looked up");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_requests_with_one_token_share_one_lookup() {
-    let proxied = Proxied::with_proxy(long_timeouts(), |proxy| proxy.delay(Duration::from_millis(50))).await;
+    let mut proxied = Proxied::new(long_timeouts()).await;
+    let directory = Arc::clone(&proxied.directory);
     proxied.keys.add("key", "token").await;
+    becomes(&directory, "earlier", Refused).await;
     for (token, outcome) in [("token", Accepted), ("invented", Refused)] {
-        // An invalidation in flight would end the sharing of a lookup.
-        becomes(&proxied.directory, "earlier", Refused).await;
         let before = proxied.lookups();
-        let outcomes = join_all((0..100).map(|_| use_token(&proxied.directory, token))).await;
-        assert_eq!(outcomes, vec![outcome; 100]);
+        proxied.proxy.freeze();
+        let mut requests = join_all([token; 100].map(|token| use_token(&directory, token)));
+        assert!((&mut requests).now_or_never().is_none());
+        proxied.proxy.heal();
+        assert_eq!(requests.await, [outcome; 100]);
         assert_eq!(proxied.lookups(), before + 1);
     }
 }

@@ -1,72 +1,120 @@
-//! Endpoints that work, and endpoints that must not.
+//! Endpoints that work, and endpoints that must not, with the reason for an operator: what happened, at which server,
+//! and what to do.
 
-use std::fs;
+use std::{
+    error::Error,
+    fs,
+    io::{Read, Write},
+    net::TcpListener,
+    path::Path,
+    thread,
+};
 
-use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint, RedisEndpointError, RedisTls};
+use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint, RedisEndpointError, RedisSettings, RedisTls};
 use animal_store_app::ports::{ApiKeyStore, StoreFailure};
 use animal_store_test_servers::{Certificates, RedisServer};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
-    requests::{Accepted, Failed, Refused, becomes, changes_to, is_ready, use_token},
-    setup::{Keys, TIMEOUT, endpoint, long_timeouts, settings},
+    requests::{Accepted, Refused, becomes, changes_to, is_ready, use_token},
+    setup::{Keys, endpoint, find, long_timeouts, run, settings},
 };
+
+const WRONG_PASSWORD: &str =
+    "refused the login of the user \"app\" (WRONGPASS); check the user and the password in the URL";
 
 /// Adds, uses and revokes a key.
 async fn works(endpoint: RedisEndpoint) {
     let keys = Keys::over(endpoint, long_timeouts());
     let directory = keys.directory().await;
     assert!(is_ready(&directory).await, "{:?}", keys.store.list().await);
-    let key = keys.add("key", "token").await;
+    keys.add("key", "token").await;
     becomes(&directory, "token", Accepted).await;
     assert_eq!(use_token(&directory, "invented").await, Refused);
-    keys.revoke(&key).await;
+    keys.revoke("key").await;
     changes_to(&directory, "token", Refused).await;
 }
 
-async fn does_not_work(endpoint: RedisEndpoint) {
-    let directory = Keys::over(endpoint.clone(), settings("shop:")).directory().await;
+async fn fails(endpoint: RedisEndpoint, reason: &str) {
+    fails_with(endpoint, long_timeouts(), reason).await;
+}
+
+/// No request gets a key. The reason names the server and contains no password: here, each is `hunter2`.
+async fn fails_with(endpoint: RedisEndpoint, settings: RedisSettings, reason: &str) {
+    let address = endpoint.to_string();
+    let store = RedisApiKeyStore::new(endpoint.clone(), "shop:", settings.timeout);
+    let error = store.list().await.expect_err(reason);
+    let StoreFailure::Unavailable(cause) = &error else { panic!("{error:?}") };
+    let cause = cause.to_string();
+    assert!(cause.contains(&address) && cause.contains(reason), "{cause} instead of {reason}");
+    assert!(!format!("{error:?} {:?}", error.source()).contains("hunter2"), "{error:?}");
+
+    let directory = Keys::over(endpoint, settings).directory().await;
     assert!(!is_ready(&directory).await);
-    assert_eq!(use_token(&directory, "token").await, Failed);
-    let list = RedisApiKeyStore::new(endpoint, "shop:", TIMEOUT).list().await;
-    assert!(matches!(list, Err(StoreFailure::Unavailable(_))), "{list:?}");
+    let outcome = find(&directory, "token").await;
+    let Err(StoreFailure::Unavailable(cause)) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(cause.to_string(), format!("there is no connection to Redis at {address}"));
+}
+
+/// A server on which the user `app` may do everything.
+fn server_with_user(password: &str) -> RedisServer {
+    let server = RedisServer::start();
+    server.command(&["ACL", "SETUSER", "app", "on", &format!(">{password}"), "~*", "&*", "+@all"]);
+    server
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_unix_socket_works() {
-    let server = RedisServer::start();
-    server.command(&["ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"]);
+    let server = server_with_user("secret");
     let url = format!("unix://{}", server.socket().display());
     works(endpoint(&url)).await;
     works(endpoint(&format!("{url}?db=2&user=app&pass=secret"))).await;
-    does_not_work(endpoint(&format!("{url}?db=2&user=app&pass=wrong"))).await;
-    does_not_work(endpoint(&format!("{url}.elsewhere"))).await;
+    fails(endpoint(&format!("{url}?db=2&user=app&pass=hunter2")), WRONG_PASSWORD).await;
+    fails(endpoint(&format!("{url}.elsewhere?pass=hunter2")), "No such file").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn users_and_passwords_work() {
-    let server = RedisServer::start();
-    server.command(&["ACL", "SETUSER", "app", "on", ">s:e/c@r et", "~*", "&*", "+@all"]);
-    works(endpoint(&format!("redis://app:s%3Ae%2Fc%40r%20et@localhost:{}", server.port()))).await;
-    does_not_work(endpoint(&format!("redis://app:wrong@localhost:{}", server.port()))).await;
-    server.command(&["CONFIG", "SET", "requirepass", "secret"]);
-    works(endpoint(&format!("redis://:secret@localhost:{}", server.port()))).await;
-    does_not_work(endpoint(&server.url())).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn databases_have_separate_keys() {
-    let server = RedisServer::start();
-    let at = |database: &str| Keys::at(&format!("{}{database}", server.url()), long_timeouts());
+async fn users_passwords_and_databases_work() {
+    let server = server_with_user("s:e/c@r et");
+    let at = |login: &str| endpoint(&format!("redis://{login}localhost:{}", server.port()));
+    works(at("app:s%3Ae%2Fc%40r%20et@")).await;
+    fails(at("app:hunter2@"), WRONG_PASSWORD).await;
     works(endpoint(&format!("{}/3", server.url()))).await;
-    at("/3").add("key", "token").await;
-    for (database, outcome) in [("/3", Accepted), ("", Refused), ("/0", Refused), ("/1", Refused)] {
-        assert_eq!(use_token(&at(database).directory().await, "token").await, outcome, "{database}");
+    fails(endpoint(&format!("{}/16", server.url())), "DB index is out of range").await;
+    Keys::at(&format!("{}/3", server.url()), long_timeouts()).add("key", "token").await;
+    for (database, outcome) in [("/3", Accepted), ("", Refused), ("/0", Refused)] {
+        let directory = Keys::at(&format!("{}{database}", server.url()), long_timeouts()).directory().await;
+        assert_eq!(use_token(&directory, "token").await, outcome, "{database}");
     }
-    does_not_work(endpoint(&format!("{}/16", server.url()))).await;
+    run(&server, "CONFIG SET requirepass secret");
+    works(at(":secret@")).await;
+    fails(at(""), "requires a password, and the URL contains none").await;
+    fails(endpoint("redis://app:hunter2@localhost:1"), "Connection refused").await;
 }
 
-fn read(path: &std::path::Path) -> String {
+/// Starts a server that responds to the first request of each connection, and closes it.
+fn server_that_responds(response: &'static str) -> RedisEndpoint {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.expect("a connection");
+            let _ = connection.read(&mut [0; 4096]);
+            let _ = connection.write_all(response.as_bytes());
+        }
+    });
+    endpoint(&format!("redis://{address}"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_kind_of_server_is_not_taken_for_redis() {
+    let http = server_that_responds("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    fails(http, "does not respond like Redis: check the address").await;
+    let old = server_that_responds("-ERR unknown command `HELLO`\r\n-ERR unknown\r\n-ERR unknown\r\n");
+    fails(old, "does not support RESP3: version 6.0 or later is required").await;
+}
+
+fn read(path: &Path) -> String {
     fs::read_to_string(path).expect("a certificate")
 }
 
@@ -79,25 +127,31 @@ fn tls(authority: Option<&Certificates>, client: Option<&Certificates>) -> Redis
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tls_works_only_with_the_right_certificates() {
-    let server = RedisServer::with_tls();
-    let other = RedisServer::with_tls();
+    const SERVER: &str = "; check keys.redis.tls_ca_file and the host in the URL";
+    const CLIENT: &str = "; check keys.redis.tls_cert_file";
+    let (server, other, plain) = (RedisServer::with_tls(), RedisServer::with_tls(), RedisServer::start());
     let (ours, theirs) = (server.certificates(), other.certificates());
     let at = |url: &str, tls| RedisEndpoint::parse(&url.into(), tls).expect("an endpoint");
     works(at(&server.url(), tls(Some(ours), Some(ours)))).await;
 
-    for (authority, client) in [
+    for (authority, client, reason) in [
         // Signed by another authority, or by none of the system's.
-        (Some(theirs), Some(ours)),
-        (None, Some(ours)),
+        (Some(theirs), Some(ours), SERVER),
+        (None, Some(ours), SERVER),
         // The server does not accept the client.
-        (Some(ours), Some(theirs)),
-        (Some(ours), None),
+        (Some(ours), Some(theirs), CLIENT),
+        (Some(ours), None, CLIENT),
     ] {
-        does_not_work(at(&server.url(), tls(authority, client))).await;
+        fails(at(&server.url(), tls(authority, client)), reason).await;
     }
     // The certificate is for another name.
     let address = server.url().replace("localhost", "127.0.0.1");
-    does_not_work(at(&address, tls(Some(ours), Some(ours)))).await;
+    fails(at(&address, tls(Some(ours), Some(ours))), SERVER).await;
+
+    let to_encrypted = endpoint(&server.url().replace("rediss", "redis"));
+    fails(to_encrypted, "; if it requires TLS, the URL must begin with rediss://").await;
+    let to_plain = at(&plain.url().replace("redis", "rediss"), tls(Some(ours), None));
+    fails_with(to_plain, settings(), "; if it does not use TLS, the URL must begin with redis://").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,8 +7,8 @@ use animal_store_app::{
 use animal_store_test_servers::{FaultProxy, RedisServer};
 
 use crate::{
-    permissions::{READER, everything, user, without},
-    setup::{Keys, long_timeouts, settings},
+    permissions::{READER, user, without},
+    setup::{Keys, long_timeouts, run, settings},
 };
 
 /// Asserts the verdict about a subject, and that its finding or its advice contains the text.
@@ -28,7 +28,7 @@ fn conspicuous(findings: &[Finding]) -> Vec<&str> {
 
 /// A server that loses nothing in a crash.
 fn durable() -> RedisServer {
-    RedisServer::with(&["--appendonly", "yes", "--appendfsync", "always"])
+    RedisServer::with(&["--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "yes"])
 }
 
 fn admin(server: &RedisServer) -> Keys {
@@ -39,11 +39,11 @@ fn admin(server: &RedisServer) -> Keys {
 async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     let server = durable();
     admin(&server).add("key", "token").await;
-    let before = everything(&server);
+    let before = run(&server, "DEBUG DIGEST");
     let found = user(&server, "reader", "%R~shop:v1:*", &format!("{READER} +config|get")).diagnose().await;
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
     assert_eq!(found.len(), 6, "{found:#?}");
-    assert_eq!(everything(&server), before);
+    assert_eq!(run(&server, "DEBUG DIGEST"), before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -74,7 +74,7 @@ async fn each_missing_permission_is_found() {
 async fn a_server_without_keys_a_replica_and_a_cluster_are_found() {
     let server = RedisServer::start();
     assert_finding(&admin(&server).diagnose().await, "redis.index", Warning, "shop:v1:index");
-    server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    run(&server, "REPLICAOF 127.0.0.1 1");
     assert_finding(&admin(&server).diagnose().await, "redis.mode", Warning, "replica");
     let cluster = RedisServer::with(&["--cluster-enabled", "yes"]);
     assert_finding(&admin(&cluster).diagnose().await, "redis.mode", Error, "cluster");
@@ -106,7 +106,7 @@ async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_b
     let server = RedisServer::start();
     let proxy = FaultProxy::to(server.port());
     proxy.hold("TRACKING");
-    let found = Keys::at(&format!("redis://{}", proxy.address()), settings("shop:")).diagnose().await;
+    let found = Keys::at(&format!("redis://{}", proxy.address()), settings()).diagnose().await;
     assert_finding(&found, "redis.permissions", Error, "did not respond in time");
     assert_eq!(found.last().map(|finding| finding.subject), Some("redis.permissions"), "{found:#?}");
     assert_finding(&found, "redis.mode", Ok, "standalone");

@@ -11,34 +11,42 @@ use futures_util::{FutureExt, future::join_all};
 use tokio::sync::oneshot;
 
 use crate::{
-    requests::{Accepted, Failed, Refused, becomes, use_token, wait_until},
-    setup::{MARGIN, Proxied, find, long_timeouts},
+    requests::{Accepted, Refused, becomes, cached, use_token, wait_until},
+    setup::{Proxied, find, long_lease, long_timeouts},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lookups_beyond_the_bound_are_refused_at_once_and_no_others_are() {
-    // A busy machine starts the lookups within this timeout.
-    let few = RedisSettings { max_lookups: 3, timeout: MARGIN / 2, ..long_timeouts() };
-    let mut proxied = Proxied::new(few).await;
-    proxied.add_and_cache("key", "token").await;
-    let directory = &proxied.directory;
+    let mut proxied = Proxied::new(RedisSettings { max_lookups: 3, ..long_timeouts() }).await;
+    proxied.add_and_cache("token").await;
+    let directory = Arc::clone(&proxied.directory);
     proxied.proxy.freeze();
 
     let bounded = ["token-0", "token-1", "token-2"];
     for token in bounded {
         // An earlier lookup may still have to return its permit.
-        wait_until("the lookup is pending", async || find(directory, token).now_or_never().is_none()).await;
+        wait_until("the lookup is pending", async || find(&directory, token).now_or_never().is_none()).await;
     }
+    let before = proxied.failures("overloaded");
     for number in 3..100 {
-        let outcome = find(directory, &format!("token-{number}")).now_or_never();
+        let outcome = find(&directory, &format!("token-{number}")).now_or_never();
         assert!(matches!(outcome, Some(Err(StoreFailure::Overloaded))), "{outcome:?}");
     }
-    assert_eq!(use_token(directory, "token").now_or_never(), Some(Accepted), "it is cached");
-    let outcomes = join_all(bounded.map(|token| use_token(directory, token))).await;
-    assert_eq!(outcomes, [Failed; 3]);
+    assert_eq!(proxied.failures("overloaded"), before + 97);
+    assert_eq!(cached(&directory, "token"), Some(Accepted));
 
     proxied.proxy.heal();
-    becomes(&proxied.directory, "token-3", Refused).await;
+    assert_eq!(join_all(bounded.map(|token| use_token(&directory, token))).await, [Refused; 3]);
+    wait_until("the permits are back", async || find(&directory, "token-3").await.is_ok()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lookups_over_a_frozen_connection_fail_after_the_timeout() {
+    let proxied = Proxied::new(long_lease()).await;
+    proxied.proxy.freeze();
+    let failed = find(&proxied.directory, "token").await;
+    assert!(matches!(failed, Err(StoreFailure::Timeout)), "{failed:?}");
+    assert_eq!((proxied.failures("timeout"), proxied.failures("unavailable")), (1, 0));
 }
 
 /// Each worker of the HTTP server has its own runtime. The request is cancelled as well.

@@ -1,7 +1,8 @@
 //! The minimal permissions of the Redis users.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use animal_store_adapters_redis::RedisApiKeyStore;
 use animal_store_app::{
     ApiKeyChange, IssuedApiKey,
     ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
@@ -10,7 +11,7 @@ use animal_store_test_servers::RedisServer;
 
 use crate::{
     requests::{Accepted, Failed, Refused, becomes, changes_to, is_ready, use_token},
-    setup::{Keys, add, long_timeouts, revoke, rotate},
+    setup::{Keys, add, long_timeouts, name, revoke, rotate, run},
     uses::note,
 };
 
@@ -20,53 +21,53 @@ pub(crate) const READER: &str = "+ping +client|tracking +exists +hmget +pttl";
 const USES: &str = "~shop:v1:uses:* +zadd";
 /// Permissions of the user for the administration.
 const WRITER: &str = "+watch +multi +exec +time +hget +hgetall +hmget +hset +hdel +del +pexpireat +zrange +zrem +eval";
-/// The permission to remove the uses of keys that do not exist. Without it these stay there, which is harmless.
-const CLEANUP: &str = "+zrem";
+const CALLS: [&str; 7] = ["add", "rotate", "revoke", "import", "check", "list", "uses"];
+/// The calls that need a permission.
+const NEEDED: [(&str, &str); 14] = [
+    ("+watch", "add rotate revoke import check list"),
+    ("+multi", "add rotate revoke import check list"),
+    ("+exec", "add rotate revoke import check list"),
+    ("+time", "add rotate revoke import check"),
+    ("+hget", "add rotate revoke import check"),
+    ("+hgetall", "list uses"),
+    ("+hmget", "add rotate revoke import check list"),
+    ("+hset", "add rotate import check"),
+    ("+hdel", "revoke"),
+    ("+del", "rotate revoke"),
+    ("+pexpireat", "add import check"),
+    ("+zrange", "uses"),
+    ("+zrem", ""),
+    ("+eval", "revoke"),
+];
 const HOUR: Duration = Duration::from_hours(1);
 
 /// Creates a user that has only these permissions on these names.
 pub(crate) fn user(server: &RedisServer, name: &str, names: &str, permissions: &str) -> Keys {
-    let permissions: Vec<_> = permissions.split(' ').collect();
-    server.command(&[&["ACL", "SETUSER", name, "reset", "on", ">secret", names], &permissions[..]].concat());
+    run(server, &format!("ACL SETUSER {name} reset on >secret {names} {permissions}"));
     Keys::at(&format!("redis://{name}:secret@localhost:{}", server.port()), long_timeouts())
-}
-
-/// Returns each permission with the list of all others.
-fn each_left_out(permissions: &'static str) -> impl Iterator<Item = (&'static str, String)> {
-    permissions.split(' ').map(|left_out| (left_out, without(permissions, left_out)))
 }
 
 pub(crate) fn without(permissions: &str, left_out: &str) -> String {
     permissions.split(' ').filter(|&permission| permission != left_out).collect::<Vec<_>>().join(" ")
 }
 
-pub(crate) fn everything(server: &RedisServer) -> Vec<String> {
-    let names = server.command(&["--scan"]);
-    let mut entries: Vec<_> = names.lines().map(|name| format!("{name} {}", server.command(&["DUMP", name]))).collect();
-    entries.sort();
-    entries
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_needs_five_permissions_on_its_own_names() {
     let server = RedisServer::start();
     let admin = Keys::at(&server.url(), long_timeouts());
-    let key = admin.add("key", "token").await;
+    admin.add("key", "token").await;
     let directory = user(&server, "reader", "%R~shop:v1:*", READER).directory().await;
-    assert!(is_ready(&directory).await);
     becomes(&directory, "token", Accepted).await;
     assert_eq!(use_token(&directory, "invented").await, Refused);
 
     // A connection has a name without a permission for it.
-    let clients = server.command(&["CLIENT", "LIST"]);
+    let clients = run(&server, "CLIENT LIST");
     let clients: Vec<_> = clients.lines().filter(|client| client.contains(" user=reader ")).collect();
     assert_eq!(clients.len(), 2, "{clients:?}");
     assert!(clients.iter().all(|client| client.contains(" name=animal-store ")), "{clients:?}");
 
-    admin.revoke(&key).await;
+    admin.revoke("key").await;
     changes_to(&directory, "token", Refused).await;
-    server.command(&["FLUSHALL"]);
-    assert_eq!(use_token(&directory, "invented").await, Refused);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -74,13 +75,11 @@ async fn a_directory_that_lacks_a_permission_fails() {
     let server = RedisServer::start();
     Keys::at(&server.url(), long_timeouts()).add("key", "token").await;
     let elsewhere = ["%W~shop:v1:*", "%R~shop:v1:index", "%R~shop:v1:token:*", "%R~store:v1:*"];
-    let users = each_left_out(READER).map(|(_, others)| ("%R~shop:v1:*", others));
+    let users = READER.split(' ').map(|left_out| ("%R~shop:v1:*", without(READER, left_out)));
     for (names, permissions) in users.chain(elsewhere.map(|names| (names, READER.to_owned()))) {
         let directory = user(&server, "reader", names, &permissions).directory().await;
         assert!(!is_ready(&directory).await, "{names} {permissions}");
-        for token in ["token", "invented"] {
-            assert_eq!(use_token(&directory, token).await, Failed, "{token} with {names} {permissions}");
-        }
+        assert_eq!(use_token(&directory, "token").await, Failed, "{names} {permissions}");
     }
 }
 
@@ -94,109 +93,79 @@ async fn the_user_for_lookups_can_write_uses_and_nothing_else() {
         becomes(&keys.directory().await, "token", Accepted).await;
         assert_eq!(note(&keys, &["key"]).await, writes, "{permissions}");
     }
-    let dry_run = |command: &str| {
-        let command: Vec<_> = command.split(' ').collect();
-        server.command(&[&["ACL", "DRYRUN", "reader"], &command[..]].concat())
+    for (command, is_permitted) in [
+        ("ZADD shop:v1:uses:request GT 1 key", true),
+        ("ZADD shop:v1:token:x GT 1 key", false),
+        ("HSET shop:v1:token:x id key", false),
+        ("DEL shop:v1:uses:request", false),
+    ] {
+        assert_eq!(run(&server, &format!("ACL DRYRUN reader {command}")) == "OK", is_permitted, "{command}");
+    }
+}
+
+/// Runs one of [`CALLS`].
+async fn call(store: &RedisApiKeyStore, call: &str, imported: &IssuedApiKey) -> Result<(), ApiKeyChangeError> {
+    let change = match call {
+        "add" => add("new", "new", Some(HOUR)),
+        "rotate" => rotate("key", "new", Duration::ZERO),
+        "revoke" => revoke("key"),
+        "import" => ApiKeyChange::Import(imported.clone()),
+        "check" => return Ok(store.check_writable().await?),
+        "list" => return Ok(store.list().await.map(drop)?),
+        _ => return Ok(store.list_uses().await.map(drop)?),
     };
-    assert_eq!(dry_run("ZADD shop:v1:uses:request GT 1 key"), "OK");
-    for command in [
-        "ZADD shop:v1:token:x GT 1 key",
-        "ZADD shop:v1:index GT 1 key",
-        "ZADD store:v1:uses:request GT 1 key",
-        "HSET shop:v1:token:x id key",
-        "DEL shop:v1:token:x",
-        "DEL shop:v1:uses:request",
-        "ZRANGE shop:v1:uses:request 0 -1",
-        "ZREM shop:v1:uses:request key",
-    ] {
-        assert_ne!(dry_run(command), "OK", "{command}");
-    }
-}
-
-/// Calls every operation of a store.
-async fn use_store(keys: &Keys) -> Result<(), ApiKeyChangeError> {
-    let store = &keys.store;
-    for change in [
-        add("ending", "ending", Some(Duration::from_millis(1))),
-        add("key", "old", None),
-        rotate("key", "new", HOUR),
-        add("limited", "limited", Some(HOUR)),
-        rotate("limited", "next", Duration::ZERO),
-        revoke("limited"),
-    ] {
-        store.change(change).await?;
-    }
-    while store.list().await?.len() > 1 {}
-    store.list_uses().await?;
-    let key = store.list().await?.remove(0);
-    store.change(revoke("key")).await?;
-    store.check_writable().await?;
-    store.change(ApiKeyChange::Import(key)).await?;
-    store.change(revoke("key")).await?;
-    Ok(store.list().await.map(drop)?)
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_needs_fourteen_permissions_on_its_own_names() {
-    let server = RedisServer::start();
-    server.command(&["ZADD", "shop:v1:uses:request", "1", "revoked"]);
-    use_store(&user(&server, "writer", "~shop:v1:*", WRITER)).await.expect("the permissions suffice");
-    assert_eq!(server.command(&["DBSIZE"]), "0");
-
-    for (left_out, others) in each_left_out(WRITER).filter(|&(left_out, _)| left_out != CLEANUP) {
-        let server = RedisServer::start();
-        let error = use_store(&user(&server, "writer", "~shop:v1:*", &others)).await.expect_err(left_out);
-        let ApiKeyChangeError::Store(StoreFailure::Unavailable(cause)) = error else { panic!("{left_out}: {error:?}") };
-        assert!(cause.to_string().contains("docs/operations/redis.md lists the permissions"), "{left_out}: {cause}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_the_permission_to_remove_them_ids_of_expired_keys_stay_in_the_index() {
-    let server = RedisServer::start();
-    let keys = user(&server, "writer", "~shop:v1:*", &without(WRITER, "+hdel"));
-    keys.change(add("ending", "ending", Some(Duration::from_millis(1)))).await;
-    while !keys.listed().await.is_empty() {}
-    assert_eq!(keys.listed().await, [""; 0]);
-    assert_eq!(server.command(&["--scan"]), "shop:v1:index");
+    store.change(change).await.map(drop)
 }
 
 /// A change may need several commands. Before an import, its permissions are checked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_without_every_permission_is_not_applied_in_part() {
-    let server = RedisServer::start();
+async fn a_call_of_a_store_without_a_permission_that_it_needs_fails_and_changes_nothing() {
+    let server = RedisServer::with(&["--enable-debug-command", "yes"]);
     let admin = Keys::at(&server.url(), long_timeouts());
-    admin.add("key", "token").await;
-    admin.change(add("new", "new", Some(HOUR))).await;
-    let [key, mut new]: [IssuedApiKey; 2] = admin.store.list().await.expect("list").try_into().expect("two keys");
-    new.tokens[0].expires = Some(SystemTime::UNIX_EPOCH + HOUR * 24 * 365 * 100);
-    admin.revoke(&new.key).await;
-    let before = everything(&server);
-    for (left_out, others) in each_left_out(WRITER).filter(|&(left_out, _)| left_out != CLEANUP) {
-        let Keys { store, .. } = user(&server, "writer", "~shop:v1:*", &others);
-        let checked = store.check_writable().await.is_ok();
-        let changes =
-            [add("new", "new", Some(HOUR)), rotate("key", "new", Duration::ZERO), revoke("key"), import(&new)];
-        for change in changes {
-            let imports = matches!(change, ApiKeyChange::Import(_));
-            match store.change(change).await {
-                Ok(outcome) => {
-                    assert!(!imports || checked, "{left_out}");
-                    if let Some(after) = outcome.after {
-                        admin.revoke(&after.key).await;
-                    }
-                    admin.change(import(&key)).await;
-                }
-                Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_))) => {
-                    assert!(!imports || !checked, "{left_out}");
-                }
-                Err(error) => panic!("{left_out}: {error:?}"),
+    let imported = admin.change(add("new", "new", Some(HOUR))).await.after.expect("the key exists");
+    assert_eq!(NEEDED.map(|(permission, _)| permission).join(" ").len(), WRITER.len());
+    for (left_out, needed_by) in NEEDED {
+        let writer = user(&server, "writer", "~shop:v1:*", &without(WRITER, left_out)).store;
+        for name in CALLS {
+            run(&server, "FLUSHALL");
+            admin.add("key", "token").await;
+            let before = run(&server, "DEBUG DIGEST");
+            let outcome = call(&writer, name, &imported).await;
+            if !needed_by.split(' ').any(|needs| needs == name) {
+                outcome.unwrap_or_else(|error| panic!("{name} without {left_out}: {error:?}"));
+                continue;
             }
-            assert_eq!(everything(&server), before, "{left_out}");
+            let Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(cause))) = outcome else {
+                panic!("{name} without {left_out}: {outcome:?}")
+            };
+            let cause = cause.to_string();
+            let start = format!("Redis at localhost:{} refused a command of the user \"writer\": ", server.port());
+            assert!(cause.starts_with(&start), "{left_out}: {cause}");
+            assert!(cause.ends_with("; docs/operations/redis.md lists the permissions that it needs"), "{cause}");
+            assert_eq!(run(&server, "DEBUG DIGEST"), before, "{name} without {left_out}");
         }
     }
+    let error = user(&server, "writer", "~store:*", WRITER).store.list().await.expect_err("no access to the names");
+    let StoreFailure::Unavailable(cause) = &error else { panic!("{error:?}") };
+    assert!(cause.to_string().contains("the user \"writer\" access to the names shop:v1:*: NOPERM"), "{cause}");
 }
 
-fn import(key: &IssuedApiKey) -> ApiKeyChange {
-    ApiKeyChange::Import(key.clone())
+/// The permissions to remove them are optional: what stays is harmless.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn entries_of_keys_that_do_not_exist_are_removed_with_permission() {
+    for (permissions, left) in
+        [(WRITER.to_owned(), ""), (without(&without(WRITER, "+hdel"), "+zrem"), "shop:v1:index\nshop:v1:uses:request")]
+    {
+        let server = RedisServer::start();
+        let keys = user(&server, "writer", "~shop:v1:*", &permissions);
+        keys.add("ended", "ended").await;
+        run(&server, &format!("DEL {}", name("ended")));
+        run(&server, "ZADD shop:v1:uses:request 1 revoked");
+        assert_eq!(keys.listed().await, [""; 0]);
+        keys.store.list_uses().await.expect("list the uses");
+        let names = run(&server, "--scan");
+        let mut names: Vec<_> = names.lines().collect();
+        names.sort_unstable();
+        assert_eq!(names.join("\n"), left);
+    }
 }

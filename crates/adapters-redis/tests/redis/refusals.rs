@@ -3,34 +3,30 @@
 use std::{sync::Arc, time::Duration};
 
 use animal_store_adapters_redis::RedisApiKeyDirectory;
-use animal_store_app::{
-    ApiKey,
-    ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
-};
+use animal_store_app::ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure};
 use animal_store_test_servers::RedisServer;
 
 use crate::{
     requests::{Accepted, Failed, Refused, becomes, changes_to, is_ready, use_token, wait_until},
-    setup::{Keys, add, name, revoke, rotate, settings},
+    setup::{Keys, add, name, revoke, rotate, run, settings},
 };
 
 struct Refusing {
     server: Arc<RedisServer>,
     keys: Keys,
     directory: RedisApiKeyDirectory,
-    /// The key of the token `used`. The token `unused` belongs to another one.
-    key: ApiKey,
 }
 
 impl Refusing {
+    /// Starts a server with two keys, whose tokens are their ids.
     async fn with(options: &[&str]) -> Self {
         let server = Arc::new(RedisServer::with(options));
-        let keys = Keys::at(&server.url(), settings("shop:"));
-        let key = keys.add("key", "used").await;
-        keys.add("unused-key", "unused").await;
+        let keys = Keys::at(&server.url(), settings());
+        keys.add("unused", "unused").await;
+        keys.add("used", "used").await;
         let directory = keys.directory().await;
         becomes(&directory, "used", Accepted).await;
-        Self { server, keys, directory, key }
+        Self { server, keys, directory }
     }
 
     /// Waits until every request fails. Until then, none has the wrong outcome. Afterwards, all fail.
@@ -54,18 +50,18 @@ impl Refusing {
         for (token, outcome) in [("used", Accepted), ("unused", Accepted), ("invented", Refused)] {
             becomes(&self.directory, token, outcome).await;
         }
-        assert_eq!(self.keys.listed().await, ["key", "unused-key"], "a key was changed");
+        assert_eq!(self.keys.listed().await, ["unused", "used"], "a key was changed");
     }
 
     async fn no_key_can_be_made(&self) {
         unavailable(self.keys.store.change(add("new", "new", None)).await);
-        unavailable(self.keys.store.change(rotate("key", "new", Duration::ZERO)).await);
+        unavailable(self.keys.store.change(rotate("used", "new", Duration::ZERO)).await);
         unavailable(self.keys.store.check_writable().await);
     }
 
     async fn the_store_fails(&self) {
         self.no_key_can_be_made().await;
-        unavailable(self.keys.store.change(revoke("key")).await);
+        unavailable(self.keys.store.change(revoke("used")).await);
     }
 }
 
@@ -78,16 +74,16 @@ fn unavailable<T: std::fmt::Debug>(outcome: Result<T, impl Into<ApiKeyChangeErro
 async fn while_redis_loads_its_data_requests_fail_and_nothing_is_changed() {
     let options = ["--enable-debug-command", "yes", "--loading-process-events-interval-bytes", "1024"];
     let refusing = Refusing::with(&options).await;
-    refusing.server.command(&["DEBUG", "POPULATE", "6000", "filler", "100"]);
-    refusing.server.command(&["CONFIG", "SET", "key-load-delay", "5000"]);
+    run(&refusing.server, "DEBUG POPULATE 6000 filler 100");
+    run(&refusing.server, "CONFIG SET key-load-delay 5000");
     let server = Arc::clone(&refusing.server);
     // Redis responds when it has loaded everything: after half a minute, or soon after the delay is 0.
-    let loading = tokio::task::spawn_blocking(move || server.command(&["DEBUG", "RELOAD"]));
+    let loading = tokio::task::spawn_blocking(move || run(&server, "DEBUG RELOAD"));
     refusing.every_request_fails().await;
     refusing.the_store_fails().await;
     assert!(!loading.is_finished());
 
-    refusing.server.command(&["CONFIG", "SET", "key-load-delay", "0"]);
+    run(&refusing.server, "CONFIG SET key-load-delay 0");
     assert_eq!(loading.await.expect("redis-cli"), "OK");
     refusing.recovers().await;
 }
@@ -95,11 +91,11 @@ async fn while_redis_loads_its_data_requests_fail_and_nothing_is_changed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_a_replica_that_lost_its_master_and_must_not_serve_stale_data_requests_fail() {
     let refusing = Refusing::with(&["--replica-serve-stale-data", "no"]).await;
-    refusing.server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    run(&refusing.server, "REPLICAOF 127.0.0.1 1");
     refusing.every_request_fails().await;
     refusing.the_store_fails().await;
 
-    refusing.server.command(&["REPLICAOF", "NO", "ONE"]);
+    run(&refusing.server, "REPLICAOF NO ONE");
     refusing.recovers().await;
 }
 
@@ -107,7 +103,7 @@ async fn on_a_replica_that_lost_its_master_and_must_not_serve_stale_data_request
 async fn on_a_replica_or_without_the_replicas_it_needs_keys_are_looked_up_but_cannot_be_changed() {
     for command in ["REPLICAOF 127.0.0.1 1", "CONFIG SET min-replicas-to-write 1"] {
         let refusing = Refusing::with(&[]).await;
-        refusing.server.command(&command.split(' ').collect::<Vec<_>>());
+        run(&refusing.server, command);
         refusing.the_store_fails().await;
         refusing.recovers().await;
     }
@@ -118,19 +114,19 @@ async fn on_a_replica_or_without_the_replicas_it_needs_keys_are_looked_up_but_ca
 async fn in_a_full_redis_keys_are_looked_up_listed_and_revoked_but_none_can_be_made() {
     let refusing = Refusing::with(&[]).await;
     refusing.keys.add("expired", "expired").await;
-    refusing.server.command(&["DEL", &name("shop:", "expired")]);
-    refusing.server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    run(&refusing.server, &format!("DEL {}", name("expired")));
+    run(&refusing.server, "CONFIG SET maxmemory 1");
     refusing.no_key_can_be_made().await;
     refusing.recovers().await;
-    refusing.keys.revoke(&refusing.key).await;
+    refusing.keys.revoke("used").await;
     changes_to(&refusing.directory, "used", Refused).await;
-    assert_eq!(refusing.keys.listed().await, ["unused-key"]);
-    assert_eq!(refusing.server.command(&["HKEYS", "shop:v1:index"]), "unused-key", "the others were removed");
+    assert_eq!(refusing.keys.listed().await, ["unused"]);
+    assert_eq!(run(&refusing.server, "HKEYS shop:v1:index"), "unused", "the others were removed");
 }
 
 /// Gives the user `app` all permissions, and the password `right`.
 fn create_user(server: &RedisServer) {
-    server.command(&["ACL", "SETUSER", "app", "on", ">right", "~*", "&*", "+@all"]);
+    run(server, "ACL SETUSER app on >right ~* &* +@all");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -138,11 +134,11 @@ async fn without_its_user_or_a_permission_requests_fail_until_they_are_back() {
     for command in ["ACL DELUSER app", "ACL SETUSER app -hmget", "ACL SETUSER app -pttl", "ACL SETUSER app -ping"] {
         let server = RedisServer::start();
         create_user(&server);
-        let keys = Keys::at(&format!("redis://app:right@localhost:{}", server.port()), settings("shop:"));
+        let keys = Keys::at(&format!("redis://app:right@localhost:{}", server.port()), settings());
         keys.add("key", "token").await;
         let directory = keys.directory().await;
         becomes(&directory, "token", Accepted).await;
-        server.command(&command.split(' ').collect::<Vec<_>>());
+        run(&server, command);
         // A token that is not cached needs a permission for commands; without `PING`, the session ends.
         if command.contains("DELUSER") || command.contains("ping") {
             changes_to(&directory, "token", Failed).await;

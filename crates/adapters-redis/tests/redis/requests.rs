@@ -1,11 +1,15 @@
 //! Requests with a token, and their outcomes over time.
 
-use std::time::{Duration, Instant};
+use std::{sync::Arc, time::Duration};
 
 use animal_store_adapters_redis::RedisApiKeyDirectory;
-use animal_store_app::ports::{Readiness, StoreFailure};
+use animal_store_app::{
+    ApiKey,
+    ports::{Readiness, StoreFailure},
+};
+use futures_util::FutureExt;
 
-use crate::setup::{MARGIN, TEST_TIMEOUT, TIMEOUT, find};
+use crate::setup::find;
 
 /// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,32 +23,34 @@ pub(crate) enum Outcome {
 }
 
 pub(crate) use Outcome::{Accepted, Failed, Refused};
+pub(crate) use animal_store_app::test_support::wait_until;
 
-/// Uses a token. In every state of Redis, the request ends in time, and a failure is a 503.
-pub(crate) async fn use_token(directory: &RedisApiKeyDirectory, token: &str) -> Outcome {
-    let start = Instant::now();
-    let outcome = match find(directory, token).await {
+fn outcome(found: Result<Option<Arc<ApiKey>>, StoreFailure>) -> Outcome {
+    match found {
         Ok(Some(_)) => Accepted,
         Ok(None) => Refused,
         Err(StoreFailure::Unavailable(_) | StoreFailure::Timeout) => Failed,
-        Err(error) => panic!("{token}: {error:?}"),
-    };
-    assert!(start.elapsed() < TIMEOUT + MARGIN, "{token}: {outcome:?} after {:?}", start.elapsed());
-    outcome
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+pub(crate) async fn use_token(directory: &RedisApiKeyDirectory, token: &str) -> Outcome {
+    outcome(find(directory, token).await)
+}
+
+/// Returns the outcome in the cache. If it has none, this starts a lookup.
+pub(crate) fn cached(directory: &RedisApiKeyDirectory, token: &str) -> Option<Outcome> {
+    find(directory, token).now_or_never().map(outcome)
 }
 
 /// Uses a token until it has this outcome. Until then, each request fails.
 pub(crate) async fn becomes(directory: &RedisApiKeyDirectory, token: &str, expected: Outcome) {
-    let start = Instant::now();
-    loop {
+    wait_until(&format!("{token} becomes {expected:?}"), async || {
         let outcome = use_token(directory, token).await;
-        if outcome == expected {
-            return;
-        }
-        assert_eq!(outcome, Failed, "{token} is not {expected:?}");
-        assert!(start.elapsed() < TEST_TIMEOUT, "{token} does not become {expected:?}");
-        pause().await;
-    }
+        assert!(outcome == expected || outcome == Failed, "{token}: {outcome:?} before {expected:?}");
+        outcome == expected
+    })
+    .await;
 }
 
 /// Uses a token until it has this outcome, whatever it was before, and then several more times.
@@ -58,46 +64,11 @@ pub(crate) async fn changes_to(directory: &RedisApiKeyDirectory, token: &str, ex
     }
 }
 
-/// Waits until a condition holds.
-pub(crate) async fn wait_until(what: &str, condition: impl AsyncFn() -> bool) {
-    let start = Instant::now();
-    while !condition().await {
-        assert!(start.elapsed() < TEST_TIMEOUT, "{what}: not in time");
-        pause().await;
-    }
-}
-
 /// Pauses between two checks, so that polling does not delay the expected event.
 pub(crate) async fn pause() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
-/// Uses a token until this moment. Returns how long after `since` the last accepted request began, and the last
-/// outcome.
-pub(crate) async fn accepted_for(
-    directory: &RedisApiKeyDirectory,
-    token: &str,
-    since: Instant,
-    until: Instant,
-) -> (Duration, Outcome) {
-    let mut longest = Duration::ZERO;
-    loop {
-        let sent = Instant::now();
-        let outcome = use_token(directory, token).await;
-        if outcome == Accepted {
-            longest = sent.saturating_duration_since(since);
-        }
-        if sent >= until {
-            return (longest, outcome);
-        }
-        pause().await;
-    }
-}
-
 pub(crate) async fn is_ready(directory: &RedisApiKeyDirectory) -> bool {
     directory.check().await.is_ok()
-}
-
-pub(crate) async fn becomes_ready(directory: &RedisApiKeyDirectory) {
-    wait_until("the directory is ready", async || is_ready(directory).await).await;
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     requests::{Refused, becomes, wait_until},
-    setup::{Keys, add, long_timeouts, name, revoke, rotate},
+    setup::{Keys, add, long_timeouts, name, revoke, rotate, run},
 };
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -64,7 +64,7 @@ impl Interrupted {
 
     /// A token that no list shows could not be revoked.
     async fn every_token_is_listed(&self) {
-        let stored = self.server.command(&["--scan", "--pattern", "shop:v1:token:*"]);
+        let stored = run(&self.server, "--scan --pattern shop:v1:token:*");
         let listed = self.keys.listed().await;
         assert_eq!(stored.lines().count(), listed.len(), "{stored} {listed:?}");
     }
@@ -108,7 +108,7 @@ async fn a_token_that_moves_to_another_key_during_a_revocation_is_not_revoked() 
     interrupted.keys.add("old", "moving").await;
     interrupted.keys.change(rotate("old", "new", HOUR)).await;
     let revocation = interrupted.start_revocation(REMOVAL, "old").await;
-    interrupted.server.command(&["DEL", &name("shop:", "moving")]);
+    run(&interrupted.server, &format!("DEL {}", name("moving")));
     interrupted.keys.add("other", "moving").await;
     interrupted.proxy.heal();
 
@@ -123,7 +123,7 @@ async fn a_key_that_is_imported_while_a_list_removes_its_id_stays_listed() {
     interrupted.keys.change(add("key", "token", Some(HOUR))).await;
     let backup = interrupted.listed().await.remove(0);
     // As if it had expired.
-    interrupted.server.command(&["DEL", &name("shop:", "token")]);
+    run(&interrupted.server, &format!("DEL {}", name("token")));
     let list = interrupted.start(REMOVAL, async move |keys| keys.listed().await).await;
     interrupted.keys.change(ApiKeyChange::Import(backup.clone())).await;
     interrupted.proxy.heal();
@@ -138,11 +138,11 @@ async fn a_key_that_is_imported_while_a_list_removes_its_id_stays_listed() {
 async fn a_token_that_is_missing_in_the_index_is_not_given_to_another_key() {
     let Interrupted { keys, server, .. } = Interrupted::new();
     keys.add("a", "token").await;
-    server.command(&["DEL", "shop:v1:index"]);
-    let before = server.command(&["DUMP", &name("shop:", "token")]);
+    run(&server, "DEL shop:v1:index");
+    let before = run(&server, &format!("DUMP {}", name("token")));
     let added = keys.store.change(add("b", "token", None)).await;
     assert!(matches!(added, Err(ApiKeyChangeError::Refused(_))), "{added:?}");
-    assert_eq!(server.command(&["DUMP", &name("shop:", "token")]), before);
+    assert_eq!(run(&server, &format!("DUMP {}", name("token"))), before);
     assert_eq!(keys.listed().await, [""; 0]);
 }
 

@@ -12,51 +12,38 @@ use animal_store_app::{
     test_support::api_key,
 };
 use animal_store_test_servers::{FaultProxy, RedisServer};
-use futures_util::FutureExt;
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use tokio::task::JoinHandle;
 
-use crate::requests::{Accepted, becomes, wait_until};
+use crate::requests::{Accepted, becomes, cached, wait_until};
 
 /// Long enough for any operation on a busy machine.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
-/// The timeout of connections and responses.
-pub(crate) const TIMEOUT: Duration = Duration::from_millis(400);
 pub(crate) const LEASE: Duration = Duration::from_millis(400);
-/// Margin of a timeout for a busy machine.
-pub(crate) const MARGIN: Duration = Duration::from_secs(15);
 
-/// Settings with short timeouts.
-pub(crate) fn settings(prefix: &str) -> RedisSettings {
+/// Settings with a short timeout and a short lease.
+pub(crate) fn settings() -> RedisSettings {
     RedisSettings {
-        prefix: prefix.to_owned(),
-        timeout: TIMEOUT,
+        prefix: "shop:".to_owned(),
+        timeout: Duration::from_millis(400),
         lease: LEASE,
-        max_known: 1000,
-        max_unknown: 1000,
-        max_lookups: 1000,
-        use_interval: Duration::from_mins(1),
+        ..RedisSettings::default()
     }
 }
 
 /// Settings with which lookups wait for the next session for longer than any operation takes.
-pub(crate) fn long_wait(prefix: &str) -> RedisSettings {
-    RedisSettings { timeout: TEST_TIMEOUT, ..settings(prefix) }
-}
-
-/// Settings with which neither the lease nor a lookup ends within [`TEST_TIMEOUT`].
-pub(crate) fn long_timeouts() -> RedisSettings {
-    RedisSettings { timeout: TEST_TIMEOUT, lease: 2 * TEST_TIMEOUT, ..settings("shop:") }
+pub(crate) fn long_wait() -> RedisSettings {
+    RedisSettings { timeout: TEST_TIMEOUT, ..settings() }
 }
 
 /// Settings with which the lease does not end within [`TEST_TIMEOUT`].
 pub(crate) fn long_lease() -> RedisSettings {
-    RedisSettings { timeout: TIMEOUT, ..long_timeouts() }
+    RedisSettings { lease: 2 * TEST_TIMEOUT, ..settings() }
 }
 
-/// Settings with which uses are written at once.
-pub(crate) fn frequent_writes(prefix: &str) -> RedisSettings {
-    RedisSettings { use_interval: Duration::from_millis(10), ..long_wait(prefix) }
+/// Settings with which neither the lease nor a lookup ends within [`TEST_TIMEOUT`].
+pub(crate) fn long_timeouts() -> RedisSettings {
+    RedisSettings { lease: 2 * TEST_TIMEOUT, ..long_wait() }
 }
 
 /// A store, and the settings for directories over the same keys.
@@ -85,7 +72,7 @@ impl Keys {
     }
 
     /// Opens a directory that registers its metrics here.
-    pub(crate) async fn measured_directory(&self, registry: &mut Registry) -> RedisApiKeyDirectory {
+    async fn measured_directory(&self, registry: &mut Registry) -> RedisApiKeyDirectory {
         RedisApiKeyDirectory::connect(self.endpoint.clone(), self.settings.clone(), registry).await
     }
 
@@ -102,8 +89,8 @@ impl Keys {
         self.change(add(id, token, None)).await.after.expect("the key exists").key
     }
 
-    pub(crate) async fn revoke(&self, key: &ApiKey) {
-        self.change(revoke(key.id.as_str())).await;
+    pub(crate) async fn revoke(&self, id: &str) {
+        self.change(revoke(id)).await;
     }
 
     /// The ids of the listed keys, one for each token.
@@ -134,17 +121,17 @@ pub(crate) fn endpoint(url: &str) -> RedisEndpoint {
 }
 
 /// Returns the name of a token in Redis.
-pub(crate) fn name(prefix: &str, token: &str) -> String {
-    format!("{prefix}v1:token:{}", hex::encode(ApiKeyDigest::of(&token.into()).as_bytes()))
+pub(crate) fn name(token: &str) -> String {
+    format!("shop:v1:token:{}", hex::encode(ApiKeyDigest::of(&token.into()).0))
 }
 
 pub(crate) async fn find(directory: &RedisApiKeyDirectory, token: &str) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
     directory.find(ApiKeyDigest::of(&token.into())).await
 }
 
-/// Whether the cache contains this token with a key. If it does not, this starts a lookup.
-pub(crate) fn is_cached(directory: &RedisApiKeyDirectory, token: &str) -> bool {
-    matches!(find(directory, token).now_or_never(), Some(Ok(Some(_))))
+/// Runs a command that is given as one text.
+pub(crate) fn run(server: &RedisServer, command: &str) -> String {
+    server.command(&command.split(' ').collect::<Vec<_>>())
 }
 
 /// A server, a store, and a directory that reaches the server through a proxy.
@@ -152,7 +139,7 @@ pub(crate) struct Proxied {
     pub(crate) directory: Arc<RedisApiKeyDirectory>,
     /// The store does not use the proxy.
     pub(crate) keys: Keys,
-    pub(crate) metrics: Registry,
+    metrics: Registry,
     pub(crate) proxy: FaultProxy,
     pub(crate) server: RedisServer,
 }
@@ -174,11 +161,11 @@ impl Proxied {
         Self { directory, keys, metrics, proxy, server }
     }
 
-    /// Adds a key and uses it until it is cached.
-    pub(crate) async fn add_and_cache(&self, id: &str, token: &str) -> ApiKey {
-        let key = self.keys.add(id, token).await;
+    /// Adds a key whose token is its id, and uses it until it is cached.
+    pub(crate) async fn add_and_cache(&self, token: &str) -> ApiKey {
+        let key = self.keys.add(token, token).await;
         becomes(&self.directory, token, Accepted).await;
-        wait_until("the key is cached", async || is_cached(&self.directory, token)).await;
+        wait_until("the key is cached", async || cached(&self.directory, token) == Some(Accepted)).await;
         key
     }
 
@@ -188,24 +175,22 @@ impl Proxied {
         metric(&self.metrics, name).parse().expect("a whole number")
     }
 
+    /// Seconds for which the lease is still valid.
+    pub(crate) fn lease(&self) -> f64 {
+        metric(&self.metrics, "lease_remaining_seconds").parse().expect("a number")
+    }
+
+    /// Number of lookups that failed for this reason.
+    pub(crate) fn failures(&self, reason: &str) -> u64 {
+        self.metric(&format!("lookup_failures_total{{reason=\"{reason}\"}}"))
+    }
+
     /// Number of lookups that the server executed.
     pub(crate) fn lookups(&self) -> u32 {
-        calls(&self.server, "hmget")
+        let counts = self.server.command_counts();
+        let count = counts.lines().find_map(|line| line.strip_prefix("cmdstat_hmget:calls="));
+        count.map_or(0, |count| count.parse().expect("a number"))
     }
-}
-
-/// Number of executions of a command on the server.
-pub(crate) fn calls(server: &RedisServer, command: &str) -> u32 {
-    let counts = server.command_counts();
-    let count = counts.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
-    count.map_or(0, |count| count.parse().expect("a number"))
-}
-
-/// Returns the client id of the connection on which Redis sends invalidations.
-pub(crate) fn invalidations_client(server: &RedisServer) -> Option<String> {
-    let clients = server.command(&["CLIENT", "LIST"]);
-    let tracking = clients.lines().find(|client| client.contains(" flags=tB "))?;
-    tracking.split(' ').next().map(str::to_owned)
 }
 
 /// Returns the value of a metric. The name includes labels.

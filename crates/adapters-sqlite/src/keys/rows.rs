@@ -93,7 +93,7 @@ pub(super) fn write(
     row.on_conflict(api_keys::id).do_update().set(content).execute(connection)?;
     for token in tokens {
         let row = (
-            digest.eq(&token.digest.as_bytes()[..]),
+            digest.eq(&token.digest.0[..]),
             api_key_id.eq(id.as_str()),
             last_four.eq(&token.last_four),
             created_at.eq(milliseconds(token.created)),
@@ -128,7 +128,7 @@ impl KeyRows {
 impl TokenRow {
     /// The digest, unless it is malformed: then no token has it.
     fn digest(&self) -> Option<ApiKeyDigest> {
-        self.digest.as_slice().try_into().ok().map(ApiKeyDigest::from_bytes)
+        self.digest.as_slice().try_into().ok().map(ApiKeyDigest)
     }
 
     fn issued(&self, id: &str) -> QueryResult<IssuedToken> {

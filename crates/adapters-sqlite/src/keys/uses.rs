@@ -61,12 +61,9 @@ pub(super) fn read(connection: &mut SqliteConnection, now: SystemTime) -> QueryR
     let mut uses = RecordedUses { since: since.map(time), ..RecordedUses::default() };
     for (id, kind, last_used_at) in rows {
         let Ok(id) = ApiKeyId::parse(&id) else { continue };
-        let last = uses.by_key.entry(id).or_default();
-        match ApiKeyUse::ALL.into_iter().find(|one| *one as i16 == kind) {
-            Some(ApiKeyUse::Request) => last.request = Some(time(last_used_at)),
-            Some(ApiKeyUse::GetPet) => last.get_pet = Some(time(last_used_at)),
-            // Another release has written it.
-            None => {}
+        // Another release may have written another kind.
+        if let Some(kind) = ApiKeyUse::ALL.into_iter().find(|one| *one as i16 == kind) {
+            uses.last.insert((id, kind), time(last_used_at));
         }
     }
     Ok(uses)

@@ -63,7 +63,7 @@ impl Service {
             assert!(matches!(error, AddPetError::Store(StoreFailure::Unavailable(_))), "{error:?}");
         }
         let error = self.store.readiness.check().await.expect_err("not in place");
-        assert!(error.0.to_string().contains("moved, removed or replaced"), "{error:?}");
+        assert!(error.to_string().contains("moved, removed or replaced"), "{error:?}");
         assert_gauge(&self.store, 0.0).await;
         let fails = async || match find(&self.directory, "token").await {
             Ok(key) => key.is_none(),
@@ -138,8 +138,9 @@ async fn while_the_file_is_not_in_place_nothing_is_added_or_looked_up_and_no_fil
         assert!(files(&path) == before, "{name}");
         moved.move_back();
         service.assert_works().await;
-        let is_written =
-            async || service.keys.list_uses().await.expect("listed").last(&api_key("key").id).request.is_some();
+        let is_written = async || {
+            service.keys.list_uses().await.expect("listed").last(&api_key("key").id, ApiKeyUse::Request).is_some()
+        };
         wait_until("the use is written", is_written).await;
         assert_eq!(service.store.names().await, ["Rex", "Rex"], "{name}");
     }

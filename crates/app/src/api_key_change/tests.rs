@@ -1,7 +1,7 @@
 use std::time::UNIX_EPOCH;
 
 use super::*;
-use crate::test_support::api_key;
+use crate::{from_milliseconds, ports::ChangedApiKey, test_support::api_key};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -11,7 +11,7 @@ fn at(milliseconds: u64) -> SystemTime {
 }
 
 fn new_token(digest: u8, lifetime: Option<Duration>) -> NewToken {
-    NewToken { digest: ApiKeyDigest::from_bytes([digest; 32]), last_four: "last".to_owned(), lifetime }
+    NewToken { digest: ApiKeyDigest([digest; 32]), last_four: "last".to_owned(), lifetime }
 }
 
 fn token(digest: u8, created: u64, expires: Option<u64>) -> IssuedToken {
@@ -86,8 +86,12 @@ fn old_tokens_expire_with_the_grace_period_or_before() {
     let old = [token(1, 0, Some(6_000)), token(2, 1, Some(15_000)), token(3, 2, Some(15_000))];
     assert_eq!(after, Some(key([&old[..], &[token(4, 5_000, None)]].concat())));
 
+    let changed = |after| ChangedApiKey { before: None, after, at: at(5_000) };
+    assert_eq!(changed(after).old_tokens_end(), at(15_000));
+
     let after = rotate(Some(&before), new_token(4, None), Duration::ZERO).unwrap();
     assert_eq!(after, Some(key([token(4, 5_000, None)])), "without grace they have expired now");
+    assert_eq!(changed(after).old_tokens_end(), at(5_000));
 }
 
 #[test]
@@ -146,8 +150,7 @@ fn an_import_that_contradicts_the_store_is_refused() {
 
 #[test]
 fn a_stored_token_has_at_most_four_characters_that_can_be_printed() {
-    let stored =
-        |last_four: &str| IssuedToken::from_stored(ApiKeyDigest::from_bytes([1; 32]), last_four.to_owned(), 7, Some(9));
+    let stored = |last_four: &str| IssuedToken::from_stored(ApiKeyDigest([1; 32]), last_four.to_owned(), 7, Some(9));
     assert_eq!(stored("last"), Ok(token(1, 7, Some(9))));
     assert!(stored("").is_ok() && stored("lastx").is_err() && stored("a\n").is_err());
 }

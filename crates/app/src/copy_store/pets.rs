@@ -30,7 +30,7 @@ impl<'a> Pets<'a> {
         }
         let Some(next) = self.page.next() else { return Ok(None) };
         self.sha256.update(next.pet.id().get().to_be_bytes());
-        self.sha256.update(PetDigest::from_pet(next.pet.new_pet()).as_bytes());
+        self.sha256.update(PetDigest::from_pet(next.pet.new_pet()).0);
         self.sha256.update(next.created_at.micros().to_be_bytes());
         self.last = Some(next.pet.id());
         self.count += 1;

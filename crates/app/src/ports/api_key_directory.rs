@@ -10,7 +10,6 @@ use crate::{ApiKey, ApiKeyDigest};
 /// - A key is found by the digest of its token, never by the token itself.
 /// - The time that a lookup takes reveals nothing about the keys that exist.
 /// - `Ok(None)` means that the lookup succeeded and found no key. A failed lookup is an error.
-/// - Every call ends: each wait of an adapter has a timeout.
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
 #[async_trait]
 pub trait ApiKeyDirectory: Send + Sync {

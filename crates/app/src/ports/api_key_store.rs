@@ -12,7 +12,6 @@ use crate::{ApiKeyChange, ApiKeyRefusal, IssuedApiKey};
 /// - Only digests of tokens are stored.
 /// - Expiry uses the store's clock: a lifetime begins when the store applies the change.
 /// - An expired token no longer exists, and neither does a key without tokens.
-/// - Every call ends: each wait of an adapter has a timeout.
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
 #[async_trait]
 pub trait ApiKeyStore: Send + Sync {
@@ -55,8 +54,8 @@ pub struct ChangedApiKey {
 impl ChangedApiKey {
     /// When the last token but the newest one expires, or expired.
     pub fn old_tokens_end(&self) -> SystemTime {
-        let old = self.after.iter().filter_map(|after| after.tokens.split_last()).flat_map(|(_, old)| old);
-        old.filter_map(|old| old.expires).max().unwrap_or(self.at)
+        let tokens = self.after.as_ref().map_or(&[][..], |after| &after.tokens);
+        tokens.iter().rev().skip(1).filter_map(|old| old.expires).max().unwrap_or(self.at)
     }
 }
 
@@ -69,28 +68,4 @@ pub enum ApiKeyChangeError {
     /// The store failed. After [`StoreFailure::OutcomeUnknown`] the key may have been changed.
     #[error(transparent)]
     Store(#[from] StoreFailure),
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
-
-    use super::*;
-    use crate::{ApiKeyDigest, IssuedToken, test_support::api_key};
-
-    /// Returns the end of tokens with these ends, beside a newer one.
-    fn old_tokens_end(ends: &[u64]) -> SystemTime {
-        let token = |expires: Option<i64>| {
-            IssuedToken::from_stored(ApiKeyDigest::from_bytes([1; 32]), String::new(), 0, expires).unwrap()
-        };
-        let tokens = ends.iter().map(|end| token(Some(end.cast_signed()))).chain([token(None)]).collect();
-        let after = Some(IssuedApiKey { key: api_key("key"), tokens });
-        ChangedApiKey { before: None, after, at: UNIX_EPOCH }.old_tokens_end()
-    }
-
-    #[test]
-    fn old_tokens_end_with_the_last_one_or_with_the_change() {
-        assert_eq!(old_tokens_end(&[2, 1]), UNIX_EPOCH + Duration::from_millis(2));
-        assert_eq!(old_tokens_end(&[]), UNIX_EPOCH);
-    }
 }

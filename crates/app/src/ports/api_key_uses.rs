@@ -16,7 +16,7 @@ pub trait ApiKeyUses: Send + Sync {
 }
 
 /// What an API key was used for. The kinds are recorded separately.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ApiKeyUse {
     /// Any request.
     Request,
@@ -29,27 +29,18 @@ impl ApiKeyUse {
     pub const ALL: [Self; 2] = [Self::Request, Self::GetPet];
 }
 
-/// The recorded uses of all keys.
+/// When keys were last used, to the minute.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordedUses {
     /// When the record began: earlier uses are unknown. `None`: nothing was recorded yet.
     pub since: Option<SystemTime>,
-    /// The last uses of each key that was used.
-    pub by_key: HashMap<ApiKeyId, LastUses>,
-}
-
-/// When a key was last used, to the minute. `None`: not since the record began.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LastUses {
-    /// Last request.
-    pub request: Option<SystemTime>,
-    /// Last request for `getPet`.
-    pub get_pet: Option<SystemTime>,
+    /// The last use of each kind of each key that was used.
+    pub last: HashMap<(ApiKeyId, ApiKeyUse), SystemTime>,
 }
 
 impl RecordedUses {
-    /// Returns the last uses of a key.
-    pub fn last(&self, id: &ApiKeyId) -> LastUses {
-        self.by_key.get(id).copied().unwrap_or_default()
+    /// Returns the last use of a key. `None`: none since the record began.
+    pub fn last(&self, id: &ApiKeyId, kind: ApiKeyUse) -> Option<SystemTime> {
+        self.last.get(&(id.clone(), kind)).copied()
     }
 }

@@ -10,7 +10,6 @@ use crate::{IdempotencyKey, PetDigest};
 ///
 /// - Every call that adds something is one transaction: it adds all of it or nothing.
 /// - After pets were added, every later [`PetRepository::add`](super::PetRepository::add) assigns a greater id.
-/// - Every call ends: each wait of an adapter has a timeout.
 #[async_trait]
 pub trait BulkStorage: Send + Sync {
     /// Checks the permissions that [`add_pets`](Self::add_pets) and

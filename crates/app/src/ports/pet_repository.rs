@@ -16,7 +16,6 @@ use crate::IdempotencyKey;
 ///   [`AddPetError::IdempotencyMismatch`]. While the first one is in flight, they wait for it within their timeout, and
 ///   then fail with [`AddPetError::IdempotencyConflict`]. A failed `add` leaves the key free. After its retention, a
 ///   setting of the adapter, a key is free again.
-/// - Every call ends: each wait of an adapter has a timeout.
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
 #[async_trait]
 pub trait PetRepository: Send + Sync {

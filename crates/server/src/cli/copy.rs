@@ -6,7 +6,7 @@ use std::{
 };
 
 use animal_store_adapters_sqlite::NewBackup;
-use animal_store_app::{ApiKeyId, CopyPass, CopyStore, CopySummary};
+use animal_store_app::{ApiKeyId, CopyStore, CopySummary};
 use anyhow::ensure;
 use clap::Args;
 
@@ -109,14 +109,9 @@ async fn copy(quiet: bool, from: CopySource, (storage, keys): Stores) -> anyhow:
     let to = CopyTarget::open(storage, &keys).await?;
     let bar = progress_bar(quiet, None, "{msg}: {human_pos} pets, {per_sec}");
     let mut progress = |pass, pets| {
-        let name = match pass {
-            CopyPass::Check => "check",
-            CopyPass::Transfer => "transfer",
-            CopyPass::Verification => "verification",
-        };
-        if bar.message() != name {
+        if bar.message() != pass {
             bar.reset();
-            bar.set_message(name);
+            bar.set_message(pass);
         }
         bar.set_position(pets);
     };

@@ -20,6 +20,8 @@ use crate::config::{self, KeysConfig, Sources, SqliteConfig, StorageConfig, TlsC
 
 /// A certificate that ends within this time is a warning.
 const RENEWAL_TIME: Duration = Duration::from_hours(14 * 24);
+/// The names of the verdicts, the best first.
+const VERDICTS: [&str; 4] = ["ok", "unknown", "warning", "error"];
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
@@ -108,7 +110,7 @@ fn as_text(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.subject.len()).max().unwrap_or_default();
     let mut text = String::new();
     for Finding { subject, verdict, found, advice } in findings {
-        let _ = writeln!(text, "{:7}  {subject:width$}  {found}", verdict.as_str());
+        let _ = writeln!(text, "{:7}  {subject:width$}  {found}", VERDICTS[*verdict as usize]);
         if let Some(advice) = advice {
             let _ = writeln!(text, "{:7}  {:width$}  -> {advice}", "", "");
         }
@@ -122,8 +124,8 @@ fn as_json(findings: &[Finding]) -> serde_json::Result<String> {
     let findings: Vec<Value> = findings
         .iter()
         .map(|Finding { subject, verdict, found, advice }| {
-            json!({ "subject": subject, "verdict": verdict.as_str(), "found": found, "advice": advice })
+            json!({ "subject": subject, "verdict": VERDICTS[*verdict as usize], "found": found, "advice": advice })
         })
         .collect();
-    Ok(serde_json::to_string_pretty(&json!({ "verdict": worst.as_str(), "findings": findings }))? + "\n")
+    Ok(serde_json::to_string_pretty(&json!({ "verdict": VERDICTS[worst as usize], "findings": findings }))? + "\n")
 }

@@ -19,7 +19,7 @@ use crate::{keyspace::RedisFailure, lookup::state::LookupState};
 const LEASE: Duration = Duration::from_secs(2);
 const TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_LOOKUPS: usize = 2;
-const DIGEST: ApiKeyDigest = ApiKeyDigest::from_bytes([7; 32]);
+const DIGEST: ApiKeyDigest = ApiKeyDigest([7; 32]);
 
 /// Versions with an even number belong to a key.
 fn record(version: usize) -> TokenRecord {

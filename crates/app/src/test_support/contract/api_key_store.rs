@@ -7,13 +7,13 @@ mod lifetimes;
 
 use std::{
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use crate::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyRefusal, ApiToken, IssuedApiKey, IssuedToken, NewToken, Scope,
     ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ChangedApiKey},
-    test_support::api_key,
+    test_support::{api_key, wait_until},
 };
 
 pub use self::{concurrency::*, lifetimes::*};
@@ -25,7 +25,6 @@ macro_rules! api_key_store_contract {
     ($setup:path) => {
         $crate::contract_tests!(
             api_key_store, $setup();
-            an_empty_store_lists_nothing,
             an_added_key_is_found_and_listed,
             an_imported_key_is_listed_exactly,
             a_refused_change_changes_nothing,
@@ -49,8 +48,6 @@ pub struct Keys {
 }
 
 const HOUR: Duration = Duration::from_hours(1);
-/// Long enough for any operation on a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn token(text: &str, lifetime: Option<Duration>) -> NewToken {
     NewToken::new(&ApiToken::parse(text.into()).expect("a token"), lifetime)
@@ -96,11 +93,7 @@ impl Keys {
 
     /// Waits until the directory finds this key: it follows the store with a delay.
     async fn wait_for(&self, text: &str, expected: Option<&ApiKey>) {
-        let start = Instant::now();
-        while self.find(text).await.as_deref() != expected {
-            assert!(start.elapsed() < TIMEOUT, "{text}: {:?} instead of {expected:?}", self.find(text).await);
-            tokio::task::yield_now().await;
-        }
+        wait_until(text, async || self.find(text).await.as_deref() == expected).await;
     }
 }
 
@@ -115,17 +108,11 @@ fn whole_second(time: SystemTime) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(since_1970.as_secs())
 }
 
-/// The directory finds nothing either.
-pub async fn an_empty_store_lists_nothing(keys: Keys) {
-    keys.store.check_writable().await.expect("writable");
-    assert_eq!(keys.list().await, []);
-    assert_eq!(keys.find("token-a").await, None);
-}
-
 /// The result has the key and the time of the store. The directory finds it even if it was queried for the token
 /// before.
 pub async fn an_added_key_is_found_and_listed(keys: Keys) {
-    assert_eq!(keys.find("token-a").await, None);
+    keys.store.check_writable().await.expect("writable");
+    assert_eq!((keys.list().await, keys.find("token-a").await), (Vec::new(), None));
     let before = SystemTime::now();
     let changed = keys.change(add("a", "token-a", Some(HOUR))).await;
     assert!(before - HOUR < changed.at && changed.at < SystemTime::now() + HOUR, "{changed:?}");
@@ -176,18 +163,11 @@ pub async fn a_refused_change_changes_nothing(keys: Keys) {
     keys.assert_refused(ApiKeyChange::Import(outdated), &ApiKeyRefusal::Outdated(a.id.clone())).await;
     let taken =
         IssuedApiKey { key: api_key("c"), tokens: vec![issued("token-c", HOUR, None), issued("token-a", HOUR, None)] };
-    for change in [
-        add("c", "token-a", None),
-        rotate("a", "token-a", HOUR),
-        rotate("b", "token-a", HOUR),
-        ApiKeyChange::Import(taken),
-    ] {
+    for change in [add("c", "token-a", None), rotate("b", "token-a", HOUR), ApiKeyChange::Import(taken)] {
         keys.assert_refused(change, &ApiKeyRefusal::TokenTaken(a.clone())).await;
     }
-    for id in ["c", "", "token-a", "*"] {
-        for change in [revoke(id), rotate(id, "token-c", HOUR)] {
-            keys.assert_refused(change, &ApiKeyRefusal::UnknownId(ApiKeyId::new(id))).await;
-        }
+    for id in ["c", "", "*"] {
+        keys.assert_refused(revoke(id), &ApiKeyRefusal::UnknownId(ApiKeyId::new(id))).await;
     }
     assert_eq!(keys.list().await, list);
     assert_eq!(keys.find("token-c").await, None);

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use animal_store_app::{ApiKeyList, Scope, ports::LastUses};
+use animal_store_app::{ApiKeyList, Scope, ports::ApiKeyUse};
 use serde_json::{Value, json};
 
 /// The heading of each column, and its member in JSON.
@@ -30,9 +30,8 @@ pub(super) fn objects(list: &ApiKeyList) -> Vec<Value> {
             "last_four": token.last_four,
         });
         if let Ok(uses) = &list.uses {
-            let LastUses { request, get_pet } = uses.last(&key.id);
-            object["last_used"] = json!(request.map(time));
-            object["last_used_get_pet"] = json!(get_pet.map(time));
+            object["last_used"] = json!(uses.last(&key.id, ApiKeyUse::Request).map(time));
+            object["last_used_get_pet"] = json!(uses.last(&key.id, ApiKeyUse::GetPet).map(time));
         }
         object
     });
@@ -78,7 +77,7 @@ mod tests {
         let key = |id, label, scopes, expires| IssuedApiKey {
             key: ApiKey { id: ApiKeyId::new(id), label: ApiKeyLabel::parse(label).unwrap(), scopes },
             tokens: vec![IssuedToken {
-                digest: ApiKeyDigest::from_bytes([0; 32]),
+                digest: ApiKeyDigest([0; 32]),
                 last_four: "abcd".to_owned(),
                 created: humantime::parse_rfc3339("2026-01-01T00:00:00Z").unwrap(),
                 expires,
@@ -89,8 +88,8 @@ mod tests {
             key("a", "shöp", Scopes::ALL, None),
             key("bb", "back office", [Scope::Read].into_iter().collect(), Some(end)),
         ];
-        let last = LastUses { request: Some(end), get_pet: None };
-        let uses = RecordedUses { since: Some(end), by_key: [(ApiKeyId::new("bb"), last)].into() };
+        let last = [((ApiKeyId::new("bb"), ApiKeyUse::Request), end)].into();
+        let uses = RecordedUses { since: Some(end), last };
         ApiKeyList { keys, uses: Ok(uses) }
     }
 

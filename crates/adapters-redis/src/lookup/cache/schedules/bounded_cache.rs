@@ -30,8 +30,4 @@ impl<K: Eq + Hash, V: Clone> BoundedCache<K, V> {
         scheduling_point();
         self.0.clear();
     }
-
-    pub(in crate::lookup::cache) fn len(&self) -> usize {
-        self.0.len()
-    }
 }

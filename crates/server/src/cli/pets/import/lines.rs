@@ -105,10 +105,10 @@ impl Lines {
 
     fn with_key(&mut self, pet: NewPet) -> Line {
         let digest = PetDigest::from_pet(&pet);
-        let ([half, _], _) = digest.as_bytes().as_chunks() else { unreachable!("32 bytes are two times 16") };
+        let ([half, _], _) = digest.0.as_chunks() else { unreachable!("32 bytes are two times 16") };
         let count = self.counts.entry(*half).or_default();
         *count += 1;
-        (pet, format!("{} {count}", hex::encode(digest.as_bytes())))
+        (pet, format!("{} {count}", hex::encode(digest.0)))
     }
 }
 

@@ -1,0 +1,101 @@
+use std::{
+    collections::BTreeMap,
+    ops::Bound::{Excluded, Unbounded},
+    sync::{Mutex, MutexGuard},
+};
+
+use animal_store_domain::PetId;
+use async_trait::async_trait;
+
+use crate::{
+    IdempotencyKey,
+    ports::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet},
+};
+
+/// A storage in memory.
+#[derive(Debug, Default)]
+pub(super) struct MemoryStorage {
+    content: Mutex<Content>,
+    /// The next batch but this many is interrupted after it was written (`true`), or before.
+    pub(super) interruption: Mutex<Option<(usize, bool)>>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Content {
+    pets: BTreeMap<PetId, StoredPet>,
+    records: BTreeMap<IdempotencyKey, IdempotencyRecord>,
+}
+
+impl MemoryStorage {
+    fn content(&self) -> MutexGuard<'_, Content> {
+        self.content.lock().unwrap()
+    }
+
+    /// Returns all pets.
+    pub(super) fn pets(&self) -> Vec<StoredPet> {
+        self.content().pets.values().cloned().collect()
+    }
+
+    /// Returns all records of idempotency keys.
+    pub(super) fn records(&self) -> Vec<IdempotencyRecord> {
+        self.content().records.values().cloned().collect()
+    }
+
+    /// Adds pets, unless one of the ids is taken.
+    pub(super) fn add(&self, pets: Vec<StoredPet>) -> bool {
+        let mut content = self.content();
+        let is_free = pets.iter().all(|stored| !content.pets.contains_key(&stored.pet.id()));
+        if is_free {
+            content.pets.extend(pets.into_iter().map(|stored| (stored.pet.id(), stored)));
+        }
+        is_free
+    }
+}
+
+#[async_trait]
+impl BulkStorage for MemoryStorage {
+    async fn check_writable(&self) -> Result<(), StoreFailure> {
+        Ok(())
+    }
+
+    async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {
+        Ok(Box::new(self.content().clone()))
+    }
+
+    async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<bool, StoreFailure> {
+        let mut interruption = self.interruption.lock().unwrap();
+        match interruption.take() {
+            Some((0, is_written)) => {
+                assert!(!is_written || self.add(pets));
+                return Err(StoreFailure::OutcomeUnknown("interrupted".into()));
+            }
+            other => *interruption = other.map(|(batches, is_written)| (batches - 1, is_written)),
+        }
+        Ok(self.add(pets))
+    }
+
+    async fn add_idempotency_records(&self, records: Vec<IdempotencyRecord>) -> Result<(), StoreFailure> {
+        let mut content = self.content();
+        for record in records {
+            content.records.entry(record.key.clone()).or_insert(record);
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl StorageSnapshot for Content {
+    async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, StoreFailure> {
+        let pets = self.pets.range((after.map_or(Unbounded, Excluded), Unbounded));
+        Ok(pets.take(limit).map(|(_, stored)| stored.clone()).collect())
+    }
+
+    async fn idempotency_records(
+        &self,
+        after: Option<IdempotencyKey>,
+        limit: usize,
+    ) -> Result<Vec<IdempotencyRecord>, StoreFailure> {
+        let records = self.records.range((after.map_or(Unbounded, Excluded), Unbounded));
+        Ok(records.take(limit).map(|(_, record)| record.clone()).collect())
+    }
+}
