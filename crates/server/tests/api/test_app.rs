@@ -1,14 +1,15 @@
 //! The real application in this process, on free ports.
 
 use std::{
+    any::Any,
     env,
+    ffi::OsString,
     net::SocketAddr,
     sync::mpsc,
     thread::{self, JoinHandle},
     time::Duration,
 };
 
-use animal_store_adapters_http::Limits;
 use animal_store_server::{
     Application, Config, ShutdownRequest,
     config::{Sources, StorageConfig},
@@ -41,10 +42,10 @@ pub(crate) struct TestApp {
 }
 
 /// The storage that `TEST_STORAGE_BACKEND` names.
-enum Backend {
-    Memory,
-    Sqlite(TempDir),
-    Postgres(PgDatabase),
+struct Backend {
+    environment: Vec<(&'static str, OsString)>,
+    /// The folder or the database, which it removes when it is dropped.
+    _space: Box<dyn Any + Send + Sync>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,21 +66,10 @@ impl TestApp {
         Self::start_changed(keys, |_| {})
     }
 
-    /// Starts the application with these configuration keys and these limits.
-    pub(crate) fn start_limited(keys: &[(&str, &str)], change: impl FnOnce(&mut Limits)) -> Self {
-        Self::start_changed(keys, |config| change(&mut config.http.limits))
-    }
-
     /// Starts the application with these configuration keys, and with a change of what has no key.
     pub(crate) fn start_changed(keys: &[(&str, &str)], change: impl FnOnce(&mut Config)) -> Self {
-        let name = env::var_os("TEST_STORAGE_BACKEND").unwrap_or_else(|| "memory".into());
-        let backend = match name.to_str() {
-            Some("memory") => Backend::Memory,
-            Some("sqlite") => Backend::Sqlite(TempDir::new().expect("a folder")),
-            Some("postgres") => Backend::Postgres(PgDatabase::new()),
-            _ => panic!("TEST_STORAGE_BACKEND must be memory, sqlite or postgres, not {}", name.display()),
-        };
-        let mut config = Config::load(&sources(&backend, keys)).expect("a valid configuration");
+        let backend = Backend::new();
+        let mut config = Config::load(&sources(&backend.environment, keys)).expect("a valid configuration");
         // On a busy machine, a connection may wait for its first request.
         config.http.limits.head_timeout = Duration::from_secs(10);
         if let StorageConfig::Sqlite(sqlite) = &mut config.storage {
@@ -132,27 +122,26 @@ impl TestApp {
         self.request("POST", "/v1/pets").json(body).send()
     }
 
-    /// Creates a pet with this status and returns its id.
-    #[track_caller]
-    pub(crate) fn create_pet(&self, status: Option<&str>) -> i64 {
-        let mut pet = serde_json::json!({ "name": "Rex", "categoryId": 1 });
-        if let Some(status) = status {
-            pet["status"] = status.into();
-        }
-        self.create(pet.to_string())["id"].as_i64().expect("an id")
-    }
-
     /// Creates a pet and returns it.
     #[track_caller]
     pub(crate) fn create(&self, body: impl AsRef<[u8]>) -> Value {
         self.post(body).assert_status(201).json()
     }
 
-    /// Creates pets, the status being none, `available`, `pending` and `sold` in rotation, and returns their ids.
+    /// Creates a pet and returns its path.
+    #[track_caller]
+    pub(crate) fn create_pet(&self) -> String {
+        format!("/v1/pets/{}", self.create(PET)["id"])
+    }
+
+    /// Creates pets, the status being `available`, `pending` and `sold` in rotation, and returns their ids.
     #[track_caller]
     pub(crate) fn create_pets(&self, count: usize) -> Vec<i64> {
-        let statuses = [None, Some("available"), Some("pending"), Some("sold")];
-        statuses.into_iter().cycle().take(count).map(|status| self.create_pet(status)).collect()
+        let create = |status: &str| {
+            let pet = self.create(format!(r#"{{"name":"Rex","categoryId":1,"status":"{status}"}}"#));
+            pet["id"].as_i64().expect("an id")
+        };
+        ["available", "pending", "sold"].into_iter().cycle().take(count).map(create).collect()
     }
 
     /// A connection for any bytes.
@@ -191,31 +180,41 @@ impl Drop for TestApp {
     }
 }
 
-fn sources(backend: &Backend, keys: &[(&str, &str)]) -> Sources {
+impl Backend {
+    fn new() -> Self {
+        let name = env::var("TEST_STORAGE_BACKEND").unwrap_or_else(|_| "memory".to_owned());
+        let mut environment = vec![("ANIMAL_STORE_STORAGE__BACKEND", name.clone().into())];
+        let space: Box<dyn Any + Send + Sync> = match &*name {
+            "memory" => Box::new(()),
+            "sqlite" => {
+                let folder = TempDir::new().expect("a folder");
+                environment.push(("ANIMAL_STORE_STORAGE__SQLITE__PATH", folder.path().join("store.db").into()));
+                Box::new(folder)
+            }
+            "postgres" => {
+                let database = PgDatabase::new();
+                let timeout = format!("{}s", LONG_TIMEOUT.as_secs());
+                environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__URL", database.url().into()));
+                environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", timeout.into()));
+                Box::new(database)
+            }
+            _ => panic!("TEST_STORAGE_BACKEND must be memory, sqlite or postgres, not {name}"),
+        };
+        Self { environment, _space: space }
+    }
+}
+
+fn sources(storage: &[(&str, OsString)], keys: &[(&str, &str)]) -> Sources {
     let flags = [
         ("http.listen", "127.0.0.1:0"),
         ("http.workers", "2"),
         ("management.listen", "127.0.0.1:0"),
         ("shutdown.drain_delay", "0s"),
     ];
-    let mut environment = vec![("ANIMAL_STORE_KEYS__MEMORY__TOKENS".into(), format!("{TOKEN},{OTHER_TOKEN}").into())];
-    let name = match backend {
-        Backend::Memory => "memory",
-        Backend::Sqlite(folder) => {
-            environment.push(("ANIMAL_STORE_STORAGE__SQLITE__PATH".into(), folder.path().join("store.db").into()));
-            "sqlite"
-        }
-        Backend::Postgres(database) => {
-            environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__URL".into(), database.url().into()));
-            let timeout = format!("{}s", LONG_TIMEOUT.as_secs());
-            environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT".into(), timeout.into()));
-            "postgres"
-        }
-    };
-    environment.push(("ANIMAL_STORE_STORAGE__BACKEND".into(), name.into()));
+    let tokens = ("ANIMAL_STORE_KEYS__MEMORY__TOKENS", format!("{TOKEN},{OTHER_TOKEN}").into());
     Sources {
         file: None,
-        environment,
+        environment: storage.iter().cloned().chain([tokens]).map(|(name, value)| (name.into(), value)).collect(),
         flags: flags.iter().chain(keys).map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
         listen: None,
     }
