@@ -1,5 +1,5 @@
 // Proves the CORS headers with a real browser: a page of the allowed origin may use the API, another page may not.
-// The rules themselves are tested in crates/server/tests/api/cors.rs.
+// The rules themselves are tested in crates/adapters-http/tests/http/cors.rs.
 //
 //     node origins.js CHROMIUM URL TOKEN ALLOWED-ORIGIN
 
