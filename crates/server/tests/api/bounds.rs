@@ -75,7 +75,11 @@ fn the_oldest_readers_of_large_lists_make_room_for_others() {
 
 #[test]
 fn idle_connections_do_not_block_the_management_listener() {
-    let app = TestApp::start();
+    // The timeouts of the API are longer than that of the test.
+    let app = TestApp::start_changed(&[], |config| {
+        let limits = &mut config.http.limits;
+        (limits.head_timeout, limits.body_timeout) = (2 * RawConnection::TIMEOUT, 2 * RawConnection::TIMEOUT);
+    });
     // The second half has a response, and a body that never arrives.
     let blocking = ["", "POST /live HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n"];
     let idle: Vec<_> = blocking

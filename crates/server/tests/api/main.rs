@@ -5,6 +5,7 @@
 //! the storage backend, which `TEST_STORAGE_BACKEND` names (`memory` by default).
 
 mod authentication;
+mod backend;
 mod bounds;
 mod check_order;
 mod compression;

@@ -1,32 +1,23 @@
 //! The real application in this process, on free ports.
 
 use std::{
-    any::Any,
-    env,
-    ffi::OsString,
     net::SocketAddr,
     sync::mpsc,
     thread::{self, JoinHandle},
-    time::Duration,
 };
 
-use animal_store_server::{
-    Application, Config, ShutdownRequest,
-    config::{Sources, StorageConfig},
-};
-use animal_store_test_servers::{HttpClient, PgDatabase, RawConnection, Request, Response};
+use animal_store_server::{Application, Config, ShutdownRequest};
+use animal_store_test_servers::{HttpClient, RawConnection, Request, Response};
 use prometheus_client::metrics::counter::Counter;
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::{runtime::Runtime, sync::watch, time::Instant};
+
+use crate::backend::Backend;
 
 /// A valid token.
 pub(crate) const TOKEN: &str = "test-token-1";
 /// A valid token of another API key.
 pub(crate) const OTHER_TOKEN: &str = "test-token-2";
-
-/// Timeout of a storage that does not pass on a busy machine.
-const LONG_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A valid pet.
 pub(crate) const PET: &str = r#"{"name":"Rex","categoryId":7}"#;
@@ -39,13 +30,6 @@ pub(crate) struct TestApp {
     thread: Option<JoinHandle<anyhow::Result<()>>>,
     /// Dropped after the application has ended.
     _backend: Backend,
-}
-
-/// The storage that `TEST_STORAGE_BACKEND` names.
-struct Backend {
-    environment: Vec<(&'static str, OsString)>,
-    /// The folder or the database, which it removes when it is dropped.
-    _space: Box<dyn Any + Send + Sync>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,12 +53,7 @@ impl TestApp {
     /// Starts the application with these configuration keys, and with a change of what has no key.
     pub(crate) fn start_changed(keys: &[(&str, &str)], change: impl FnOnce(&mut Config)) -> Self {
         let backend = Backend::new();
-        let mut config = Config::load(&sources(&backend.environment, keys)).expect("a valid configuration");
-        // On a busy machine, a connection may wait for its first request.
-        config.http.limits.head_timeout = Duration::from_secs(10);
-        if let StorageConfig::Sqlite(sqlite) = &mut config.storage {
-            sqlite.settings.timeout = LONG_TIMEOUT;
-        }
+        let mut config = backend.config(keys);
         change(&mut config);
         let (stop, stopped) = watch::channel(Stop::No);
         let (sender, receiver) = mpsc::channel();
@@ -177,46 +156,6 @@ impl Drop for TestApp {
             // The test has its outcome already; an error of the shutdown does not matter.
             let _ = thread.join();
         }
-    }
-}
-
-impl Backend {
-    fn new() -> Self {
-        let name = env::var("TEST_STORAGE_BACKEND").unwrap_or_else(|_| "memory".to_owned());
-        let mut environment = vec![("ANIMAL_STORE_STORAGE__BACKEND", name.clone().into())];
-        let space: Box<dyn Any + Send + Sync> = match &*name {
-            "memory" => Box::new(()),
-            "sqlite" => {
-                let folder = TempDir::new().expect("a folder");
-                environment.push(("ANIMAL_STORE_STORAGE__SQLITE__PATH", folder.path().join("store.db").into()));
-                Box::new(folder)
-            }
-            "postgres" => {
-                let database = PgDatabase::new();
-                let timeout = format!("{}s", LONG_TIMEOUT.as_secs());
-                environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__URL", database.url().into()));
-                environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", timeout.into()));
-                Box::new(database)
-            }
-            _ => panic!("TEST_STORAGE_BACKEND must be memory, sqlite or postgres, not {name}"),
-        };
-        Self { environment, _space: space }
-    }
-}
-
-fn sources(storage: &[(&str, OsString)], keys: &[(&str, &str)]) -> Sources {
-    let flags = [
-        ("http.listen", "127.0.0.1:0"),
-        ("http.workers", "2"),
-        ("management.listen", "127.0.0.1:0"),
-        ("shutdown.drain_delay", "0s"),
-    ];
-    let tokens = ("ANIMAL_STORE_KEYS__MEMORY__TOKENS", format!("{TOKEN},{OTHER_TOKEN}").into());
-    Sources {
-        file: None,
-        environment: storage.iter().cloned().chain([tokens]).map(|(name, value)| (name.into(), value)).collect(),
-        flags: flags.iter().chain(keys).map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
-        listen: None,
     }
 }
 
