@@ -30,24 +30,24 @@ pub(crate) struct Backend {
 
 impl Backend {
     pub(crate) fn new() -> Self {
-        let name = env::var("TEST_STORAGE_BACKEND").unwrap_or_else(|_| "memory".to_owned());
+        let name = env::var_os("TEST_STORAGE_BACKEND").unwrap_or_else(|| "memory".into());
         let mut environment = vec![
             ("ANIMAL_STORE_KEYS__MEMORY__TOKENS", format!("{TOKEN},{OTHER_TOKEN}").into()),
-            ("ANIMAL_STORE_STORAGE__BACKEND", name.clone().into()),
+            ("ANIMAL_STORE_STORAGE__BACKEND", name.clone()),
         ];
-        let space: Box<dyn Any + Send + Sync> = match &*name {
-            "memory" => Box::new(()),
-            "sqlite" => {
+        let space: Box<dyn Any + Send + Sync> = match name.to_str() {
+            Some("memory") => Box::new(()),
+            Some("sqlite") => {
                 let folder = TempDir::new().expect("a folder");
                 environment.push(("ANIMAL_STORE_STORAGE__SQLITE__PATH", folder.path().join("store.db").into()));
                 Box::new(folder)
             }
-            "postgres" => {
+            Some("postgres") => {
                 let database = PgDatabase::new();
                 environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__URL", database.url().into()));
                 Box::new(database)
             }
-            _ => panic!("TEST_STORAGE_BACKEND must be memory, sqlite or postgres, not {name}"),
+            _ => panic!("TEST_STORAGE_BACKEND must be memory, sqlite or postgres, not {}", name.display()),
         };
         Self { environment, _space: space }
     }
