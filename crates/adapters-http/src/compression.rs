@@ -168,8 +168,25 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_item_is_ignored() {
+    fn gzip_is_used_if_the_client_prefers_it_and_an_invalid_item_is_ignored() {
         for (value, preferred) in [
+            ("gZip;Q=1", true),
+            ("gzip;q=0.001", true),
+            ("br;q=1.0, gzip;q=0.8, *;q=0.1", true),
+            ("gzip;q=0.6,identity;q=0.5", true),
+            ("gzip, identity", true),
+            ("identity;q=0, gzip;q=0.1", true),
+            ("", false),
+            ("identity", false),
+            ("*;q=0.5", false),
+            ("br, deflate", false),
+            ("gzip;q=0.000", false),
+            ("gzip;q=0, *", false),
+            ("gzip;q=0.5, identity;q=0.8", false),
+            ("identity;q=0, gzip;q=0", false),
+            ("gzipped", false),
+            ("gzip;q=-1", false),
+            ("\"gzip\"", false),
             ("gzip;q=1.001", false),
             ("gzip;q=", false),
             ("gzip;q=1e0", false),
@@ -180,6 +197,8 @@ mod tests {
         ] {
             assert_eq!(prefers_gzip(&accepting(&[value.as_bytes()])), preferred, "{value:?}");
         }
+        assert!(prefers_gzip(&accepting(&[b"br", b"gzip"])));
+        assert!(!prefers_gzip(&accepting(&[b"gzip;q=0.5", b"identity;q=0.8"])));
     }
 
     proptest! {

@@ -6,7 +6,7 @@
 //! response, errors included, names the origin that may read it. API keys are not cookies: credentials in the sense of
 //! the protocol are never allowed. Without allowed origins, responses contain no CORS headers.
 //!
-//! **Proof.** The unit tests; `server/tests/api/cors.rs` over sockets.
+//! **Proof.** The unit tests; `tests/http/cors.rs`; `server/tests/api/cors.rs` for every response and path.
 
 use std::str::FromStr;
 

@@ -1,6 +1,7 @@
 //! The HTTP interface over mocks of the ports.
 
 mod abort;
+mod cors;
 mod failing_ports;
 mod metrics;
 mod overload;

@@ -1,83 +1,114 @@
 //! Cross-origin requests: refused by default, allowed for the origins in `http.cors_origins`.
 //!
-//! The unit tests of `Origin` cover the valid and invalid origins.
+//! `crates/adapters-http/tests/http/cors.rs` covers the origins, methods and headers of preflights.
 
-mod preflights;
-mod responses;
+use std::time::Duration;
 
 use animal_store_test_servers::{Request, Response};
 
-use crate::{headers::requests_of_every_status, test_app::TestApp};
+use crate::{
+    headers::requests_of_every_status,
+    raw_requests::{assert_goes_on, fields, pet, post_head, smuggled},
+    test_app::TestApp,
+};
 
-/// An allowed origin.
+/// The allowed origins.
 const SHOP: &str = "https://shop.example";
-/// Another allowed origin.
 const DEVELOPER: &str = "http://localhost:3000";
 const FOREIGN: &str = "https://evil.example";
 
 /// The items of `Vary` on every response, once any origin is allowed.
 const VARY: [&str; 3] = ["access-control-request-headers", "access-control-request-method", "origin"];
 
-/// An application that allows [`SHOP`] and [`DEVELOPER`].
 fn app() -> TestApp {
-    app_for(&format!("{SHOP}, {DEVELOPER}"))
+    TestApp::start_with(&[("http.cors_origins", "https://shop.example, http://localhost:3000")])
 }
 
-fn app_for(origins: &str) -> TestApp {
-    TestApp::start_with(&[("http.cors_origins", origins)])
-}
-
-/// The preflight of a browser before a GET with an API key.
 fn preflight(app: &TestApp, path: &str, origin: &str) -> Request {
     let request = app.anonymous("OPTIONS", path).header("Origin", origin);
-    request.header("Access-Control-Request-Method", "GET").header("Access-Control-Request-Headers", "authorization")
-}
-
-#[track_caller]
-fn assert_no_cors_headers(response: &Response) {
-    assert!(!response.header_names().iter().any(|name| name.starts_with("access-control-")), "{response:?}");
+    request.header("Access-Control-Request-Method", "GET")
 }
 
 /// Asserts that the response has no CORS headers and does not vary by the origin.
 #[track_caller]
 fn assert_unrelated_to_cors(response: &Response) {
-    assert_no_cors_headers(response);
+    let names = response.header_names();
+    assert!(!names.iter().any(|name| name.starts_with("access-control-")), "{response:?}");
     assert!(!response.items("Vary").iter().any(|name| VARY.contains(&name.as_str())), "{response:?}");
 }
 
-#[test]
-fn no_response_has_cors_headers_by_default() {
-    let app = TestApp::start();
+/// Asserts which origin may read the response, and that caches keep it apart from others.
+#[track_caller]
+fn assert_readable(response: &Response, origin: Option<&str>) {
+    response.assert_header("Access-Control-Allow-Origin", origin);
+    response.assert_header("Access-Control-Allow-Credentials", None);
+    let items = response.items("Vary");
+    assert!(VARY.iter().all(|name| items.iter().any(|item| item == name)), "{response:?}");
+}
 
+/// The requests of [`requests_of_every_status`], and some that need preparation.
+fn requests(app: &TestApp) -> Vec<(Request, u16)> {
+    let keyed = |name| app.request("POST", "/v1/pets").header("Idempotency-Key", "order-1").json(pet(name));
+    keyed("Rex").send().assert_status(201);
+    let mut requests = requests_of_every_status(app);
+    requests.extend([
+        (keyed("Rex"), 201),
+        (keyed("Tom"), 422),
+        (app.request("PROPFIND", "/v1/pets"), 405),
+        (app.anonymous("GET", "/v1/pets").header("Authorization", "Bearer unknown"), 401),
+        (app.anonymous("GET", "/"), 302),
+    ]);
+    requests
+}
+
+#[test]
+fn every_response_is_readable_for_an_allowed_origin_and_for_no_other() {
+    let app = app();
+    for (origin, allowed) in
+        [(Some(SHOP), Some(SHOP)), (Some(DEVELOPER), Some(DEVELOPER)), (Some(FOREIGN), None), (None, None)]
+    {
+        for (request, status) in requests(&app) {
+            let request = origin.into_iter().fold(request, |request, origin| request.header("Origin", origin));
+            assert_readable(request.send().assert_status(status), allowed);
+        }
+    }
+    let list = app.request("GET", "/v1/pets").header("Origin", SHOP).send();
+    assert_eq!(list.items("Vary"), [&["accept-encoding"], &VARY[..]].concat());
+}
+
+#[test]
+fn without_origins_no_response_has_cors_headers_and_a_preflight_is_an_ordinary_request() {
+    let app = TestApp::start_with(&[("http.cors_origins", " , ,")]);
     for (request, status) in requests_of_every_status(&app) {
         assert_unrelated_to_cors(request.header("Origin", SHOP).send().assert_status(status));
     }
-}
-
-#[test]
-fn a_preflight_is_an_ordinary_request_by_default() {
-    let app = app_for(" , ,");
-
-    for path in ["/v1/pets", "/v1/pets/1", "/v1/nowhere"] {
-        let response = preflight(&app, path, SHOP).send();
-        response.assert_error(401, "missing_api_key");
-        assert_unrelated_to_cors(&response);
-    }
-    for (path, status, code) in [
-        ("/v1/pets", 405, "method_not_allowed"),
-        ("/v1/nowhere", 404, "route_not_found"),
-        ("/docs", 405, "method_not_allowed"),
-    ] {
-        let response = preflight(&app, path, SHOP).header("Authorization", "Bearer test-token-1").send();
-        response.assert_error(status, code);
-        assert_unrelated_to_cors(&response);
+    for (path, status) in [("/v1/pets", 401), ("/v1/nowhere", 401), ("/docs", 405)] {
+        assert_unrelated_to_cors(preflight(&app, path, SHOP).send().assert_status(status));
     }
 }
 
 #[test]
-fn the_management_listener_never_sends_cors_headers() {
-    let app = app_for("*");
+fn a_preflight_of_an_allowed_origin_needs_no_key_on_any_path() {
+    let app = app();
+    for path in ["/v1/pets?limit=0", "/v1/pets/no-id", "/v1/nowhere", "/docs", "/x/%FF"] {
+        for (origin, allowed) in [(SHOP, Some(SHOP)), (DEVELOPER, Some(DEVELOPER)), (FOREIGN, None)] {
+            let response = preflight(&app, path, origin).header("Authorization", "Basic nonsense").send();
+            assert_readable(response.assert_status(200), allowed);
+            response.assert_header("X-Content-Type-Options", Some("nosniff"));
+            assert!(response.body.is_empty() && response.header("X-Request-Id").is_some(), "{response:?}");
+        }
+    }
+}
 
+#[test]
+fn the_star_allows_every_origin_and_the_management_listener_none() {
+    let app = TestApp::start_with(&[("http.cors_origins", "*")]);
+    for origin in [SHOP, "null", "chrome-extension://abcdefgh"] {
+        let anonymous = app.anonymous("GET", "/v1/pets").header("Origin", origin).send();
+        for response in [preflight(&app, "/v1/pets", origin).send(), anonymous] {
+            assert_readable(&response, Some("*"));
+        }
+    }
     for (method, path, status) in
         [("GET", "/live", 200), ("GET", "/ready", 200), ("OPTIONS", "/live", 405), ("GET", "/nowhere", 404)]
     {
@@ -86,45 +117,39 @@ fn the_management_listener_never_sends_cors_headers() {
     }
 }
 
-/// Origins that are not allowed: origins are compared byte by byte.
-const OTHERS: [&str; 12] = [
-    "",
-    "*",
-    "null",
-    "http://shop.example",
-    "https://shop.example/",
-    "https://shop.example:443",
-    "https://shop.example.evil.example",
-    "https://shop.exampl",
-    "https://evil-shop.example",
-    "https://shop.example@evil.example",
-    "https://shop.example, http://localhost:3000",
-    "https://SHOP.example",
-];
+#[test]
+fn a_body_timeout_is_readable_for_an_allowed_page() {
+    let app = TestApp::start_changed(&[("http.cors_origins", SHOP)], |config| {
+        config.http.limits.body_timeout = Duration::from_millis(1);
+    });
+    for (origin, allowed) in [(SHOP, Some(SHOP)), (FOREIGN, None)] {
+        let mut late = app.send(post_head(&format!("Origin: {origin}\r\nContent-Length: 10000\r\n")));
+        let response = late.response();
+        response.assert_error(408, "request_timeout");
+        assert_readable(&response, allowed);
+    }
+}
 
 #[test]
-fn an_origin_that_resembles_an_allowed_one_is_not_allowed() {
+fn of_two_origins_only_the_first_counts() {
     let app = app();
-
-    for origin in OTHERS {
-        for request in [app.request("GET", "/v1/pets").header("Origin", origin), preflight(&app, "/v1/pets", origin)] {
-            let response = request.send();
-            response.assert_status(200).assert_header("Access-Control-Allow-Origin", None);
-            response.assert_header("Access-Control-Allow-Methods", None);
-            response.assert_header("Access-Control-Allow-Credentials", None);
+    for (first, second, allowed) in [(SHOP, FOREIGN, Some(SHOP)), (FOREIGN, SHOP, None), ("null", SHOP, None)] {
+        for start in ["GET /v1/pets HTTP/1.1", "OPTIONS /v1/pets HTTP/1.1\r\nAccess-Control-Request-Method: GET"] {
+            let request = format!("{start}\r\n{}Origin: {first}\r\nOrigin: {second}\r\n\r\n", fields());
+            assert_readable(app.send(request).response().assert_status(200), allowed);
         }
     }
 }
 
 #[test]
-fn the_star_allows_every_origin() {
-    let app = app_for("*");
-
-    for origin in [SHOP, FOREIGN, "null"] {
-        let response = app.request("GET", "/v1/pets").header("Origin", origin).send();
-        response.assert_status(200).assert_header("Access-Control-Allow-Origin", Some("*"));
-        response.assert_header("Access-Control-Allow-Credentials", None);
-        let anonymous = app.anonymous("GET", "/v1/pets").header("Origin", origin).send();
-        anonymous.assert_header("Access-Control-Allow-Origin", Some("*")).assert_error(401, "missing_api_key");
+fn the_body_of_a_preflight_is_not_a_request() {
+    let app = app();
+    let body = smuggled();
+    for origin in [SHOP, FOREIGN] {
+        let head = format!("OPTIONS /v1/pets HTTP/1.1\r\nHost: a\r\nOrigin: {origin}\r\n");
+        let lines = format!("Access-Control-Request-Method: POST\r\nContent-Length: {}\r\n", body.len());
+        let mut connection = app.send(format!("{head}{lines}\r\n{body}"));
+        connection.response().assert_status(200);
+        assert_goes_on(&mut connection);
     }
 }

@@ -1,9 +1,11 @@
 //! Connections while the service drains and stops.
+//!
+//! The unit tests of `transport/exchange` cover the idle grace by a paused clock.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use animal_store_test_servers::{RawConnection, wait_until};
@@ -12,6 +14,11 @@ use crate::{
     raw_requests::{get, post},
     test_app::TestApp,
 };
+
+#[track_caller]
+fn wait_until_draining(app: &TestApp) {
+    wait_until(|| app.management("GET", "/ready").send().status == 503);
+}
 
 #[test]
 fn every_response_of_a_draining_service_closes_its_connection() {
@@ -22,8 +29,9 @@ fn every_response_of_a_draining_service_closes_its_connection() {
     }
 
     app.begin_shutdown();
-    wait_until(|| app.management("GET", "/ready").send().status == 503);
+    wait_until_draining(&app);
 
+    app.management("GET", "/live").send().assert_status(200);
     for (connection, request) in connections.iter_mut().zip([get("/v1/pets"), post("Rex")]) {
         connection.send(request);
         assert!(connection.response().closes());
@@ -31,25 +39,32 @@ fn every_response_of_a_draining_service_closes_its_connection() {
     }
     let mut new = app.send(get("/docs/swagger-ui-bundle.js"));
     assert!(new.response().closes());
-    app.shut_down().expect("a graceful end");
 }
 
 #[test]
-fn an_idle_connection_is_closed_after_the_idle_grace_and_not_before_it() {
-    let app = TestApp::start_changed(&[], |config| config.shutdown.idle_grace = Duration::from_secs(5));
-    let mut used = app.send(get("/v1/pets"));
-    used.response().assert_status(200);
-    let start = Instant::now();
-    let mut late = app.connect();
+fn connections_without_a_complete_request_do_not_delay_the_end() {
+    let app = TestApp::start();
+    let mut half = app.send(get("/v1/pets"));
+    half.response().assert_status(200);
+    half.send("GET /v1/pets HT");
+    let mut unused = app.connect();
 
-    app.begin_shutdown();
-    wait_until(|| app.management("GET", "/ready").send().status == 503);
-    late.send(get("/v1/pets"));
-
-    assert!(late.response().closes());
-    used.assert_closed();
-    assert!(start.elapsed() >= Duration::from_millis(4900), "{:?}", start.elapsed());
     app.shut_down().expect("a graceful end");
+
+    half.assert_closed();
+    unused.assert_closed();
+}
+
+#[test]
+fn a_client_that_does_not_read_its_response_is_cut_off_without_an_error() {
+    let app = TestApp::start_with(&[("shutdown.timeout", "1s")]);
+    // More bytes than the buffers of the connection hold.
+    let mut slow = app.send(get("/docs/swagger-ui-bundle.js"));
+    assert_eq!(slow.sender().peek(&mut [0]).expect("the start of the response"), 1);
+
+    app.shut_down().expect("a graceful end");
+
+    slow.try_response().expect_err("the end of the connection within the response");
 }
 
 /// Sends requests until the service refuses connections, and returns whether each got its response.

@@ -1,10 +1,11 @@
-//! The interface, row by row, over a real socket through the real application.
+//! What needs the whole server over a real socket: bytes, connections and their end, the order of checks, and once for
+//! each operation and storage that it is connected.
 //!
-//! A rule that a unit test covers value by value appears here with a few rows, which prove the wiring. Only the tests
-//! under [`storage`] depend on the storage backend, which `TEST_STORAGE_BACKEND` names (`memory` by default).
+//! The tests of `adapters-http` own the tables of valid and invalid values. Only the tests under [`storage`] depend on
+//! the storage backend, which `TEST_STORAGE_BACKEND` names (`memory` by default).
 
 mod authentication;
-mod body_size;
+mod backend;
 mod bounds;
 mod check_order;
 mod compression;
@@ -13,18 +14,14 @@ mod deprecation;
 mod drain;
 mod explorer;
 mod headers;
-mod idempotency_header;
-mod invalid_pets;
-mod invalid_queries;
-mod link;
 mod management;
-mod media_types;
 mod metrics;
 mod openapi;
 mod rate_limits;
 mod raw_http;
 mod raw_requests;
 mod raw_uploads;
+mod refusals;
 mod routes;
 mod slow_clients;
 mod storage;

@@ -1,50 +1,183 @@
-//! `/metrics` of the management listener, and each metric of the API listener.
+//! `/metrics` of the management listener, and the metrics of connections and requests.
 
-mod bounded;
-mod connections;
-mod requests;
-mod samples;
+use std::{collections::BTreeMap, time::Duration};
 
-pub(crate) use self::samples::Samples;
+use animal_store_test_servers::wait_until;
 
-use crate::test_app::TestApp;
+use crate::{
+    raw_requests::{begin_create, get},
+    test_app::TestApp,
+};
 
-const OPEN_METRICS: &str = "application/openmetrics-text";
+/// The values of a response of `/metrics`, by series.
+pub(crate) struct Samples(BTreeMap<String, String>);
+
+impl Samples {
+    #[track_caller]
+    pub(crate) fn read(app: &TestApp) -> Self {
+        let response = app.management("GET", "/metrics").send();
+        let lines = response.assert_status(200).text().lines().filter(|line| !line.starts_with('#'));
+        let samples = lines.map(|line| line.rsplit_once(' ').expect("a series and a value"));
+        Self(samples.map(|(series, value)| (series.to_owned(), value.to_owned())).collect())
+    }
+
+    /// The value of a series of the API listener, which is its name without the prefix, and its labels. 0 if it is
+    /// absent.
+    #[track_caller]
+    pub(crate) fn http(&self, series: &str) -> usize {
+        let value = self.0.get(&format!("animal_store_http_{series}"));
+        value.map_or(0, |value| value.parse().expect("a whole number"))
+    }
+
+    /// The sum over all series of the API listener that have this name.
+    fn sum(&self, name: &str) -> usize {
+        let name = format!("animal_store_http_{name}");
+        let series = self.0.iter().filter(|(series, _)| series.split('{').next() == Some(&name));
+        series.map(|(_, value)| value.parse::<usize>().expect("a whole number")).sum()
+    }
+}
+
+fn responses(operation: &str, method: &str, status: u16) -> String {
+    format!(r#"requests_total{{operation="{operation}",method="{method}",status="{status}"}}"#)
+}
 
 #[test]
 fn metrics_have_the_format_that_the_client_accepts() {
     let app = TestApp::start();
     let prometheus = "text/plain; version=0.0.4; charset=utf-8";
     let open_metrics = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let prometheus_accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
-
-    for (accept, content_type) in [
-        ("", prometheus),
-        ("text/plain", prometheus),
-        ("*/*", prometheus),
-        (OPEN_METRICS, open_metrics),
-        (prometheus_accept, open_metrics),
-    ] {
+    for (accept, content_type, is_open_metrics) in
+        [("*/*", prometheus, false), ("application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1", open_metrics, true)]
+    {
         let response = app.management("GET", "/metrics").header("Accept", accept).send();
         response.assert_status(200).assert_header("Content-Type", Some(content_type));
-        let text = response.text();
-        let is_open_metrics = content_type == open_metrics;
-        assert_eq!(text.ends_with("\n# EOF\n"), is_open_metrics, "{text}");
-        assert_eq!(text.contains("\n# TYPE animal_store_http_requests counter\n"), is_open_metrics, "{text}");
-        assert_eq!(text.contains("\n# TYPE animal_store_http_requests_total counter\n"), !is_open_metrics, "{text}");
+        assert_eq!(response.text().ends_with("\n# EOF\n"), is_open_metrics, "{}", response.text());
     }
-    let head = app.management("HEAD", "/metrics").send();
-    head.assert_status(200).assert_header("Content-Type", Some(prometheus));
-    assert!(head.body.is_empty());
 }
 
 #[test]
-fn requests_to_the_management_listener_are_not_counted() {
+fn a_response_is_counted_by_operation_method_and_status() {
     let app = TestApp::start();
-    for path in ["/live", "/ready", "/metrics", "/nowhere"] {
-        let _ = app.management("GET", path).send();
+    let pet = app.create_pet();
+    for (request, operation, method, status) in [
+        (app.request("GET", "/v1/pets"), "listPets", "GET", 200),
+        (app.request("HEAD", "/v1/pets?limit=1"), "listPets", "HEAD", 200),
+        (app.request("GET", "/v1/pets?limit=0"), "listPets", "GET", 400),
+        (app.anonymous("GET", "/v1/pets"), "listPets", "GET", 401),
+        (app.request("POST", "/v1/pets"), "createPet", "POST", 400),
+        (app.request("GET", &pet), "getPet", "GET", 200),
+        (app.request("GET", "/v1/pets/0"), "getPet", "GET", 404),
+        (app.request("DELETE", &pet), "none", "other", 405),
+        (app.anonymous("GET", "/openapi.json"), "none", "GET", 200),
+        (app.anonymous("GET", "/nowhere"), "none", "GET", 404),
+    ] {
+        let before = Samples::read(&app);
+        request.send().assert_status(status);
+        let after = Samples::read(&app);
+
+        let increase = |series: &str| after.http(series) - before.http(series);
+        assert_eq!(increase(&responses(operation, method, status)), 1, "{operation} {method} {status}");
+        assert_eq!(after.sum("requests_total") - before.sum("requests_total"), 1);
+        let count = format!(r#"request_duration_seconds_count{{operation="{operation}"}}"#);
+        assert_eq!(increase(&count), 1);
+    }
+}
+
+#[test]
+fn a_request_that_is_refused_below_the_application_is_counted() {
+    let app = TestApp::start_changed(&[], |config| config.http.limits.head_timeout = Duration::from_secs(4));
+    let long = "x".repeat(9000);
+    for (bytes, status) in [
+        ("GET / HTTP/1.1\r\nHost: a b\r\n\r\n".to_owned(), 400),
+        ("GET / HTTP/1.1\r\n".to_owned(), 408),
+        (format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n"), 414),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", long.repeat(4)), 431),
+    ] {
+        app.send(bytes).response().assert_status(status);
+        assert_eq!(Samples::read(&app).http(&responses("none", "other", status)), 1, "{status}");
+    }
+    assert_eq!(Samples::read(&app).sum("request_duration_seconds_count"), 0);
+}
+
+#[test]
+fn the_expected_responses_are_shown_before_the_first_request_and_management_is_not_counted() {
+    let app = TestApp::start();
+    let response = app.management("GET", "/metrics").send();
+    for series in [responses("listPets", "GET", 200), responses("createPet", "POST", 503)] {
+        assert!(response.text().contains(&format!("animal_store_http_{series} 0\n")), "{series}");
     }
     let samples = Samples::read(&app);
-    assert_eq!(samples.sum("requests_total"), 0);
-    assert_eq!(samples.sum("connections_accepted_total"), 0);
+    assert_eq!((samples.sum("requests_total"), samples.sum("connections_accepted_total")), (0, 0));
+}
+
+#[test]
+fn requests_in_flight_include_those_that_wait_for_their_body_until_their_client_disconnects() {
+    let app = TestApp::start();
+    let waiting = [(), ()].map(|()| begin_create(&app));
+    assert_eq!(Samples::read(&app).http("requests_in_flight"), 2);
+
+    drop(waiting);
+    wait_until(|| Samples::read(&app).http("requests_in_flight") == 0);
+    assert_eq!(Samples::read(&app).http(&responses("createPet", "POST", 400)), 2);
+}
+
+#[test]
+fn only_authenticated_requests_for_a_deprecated_operation_are_counted() {
+    let app = TestApp::start();
+    app.get(&app.create_pet()).assert_status(200);
+    app.request("HEAD", "/v1/pets/0").send().assert_status(404);
+    app.anonymous("GET", "/v1/pets/1").send().assert_status(401);
+
+    assert_eq!(Samples::read(&app).http(r#"deprecated_requests_total{operation="getPet"}"#), 2);
+}
+
+#[test]
+fn the_counts_of_all_workers_are_added_up() {
+    let app = TestApp::start_with(&[("http.max_connections", "21")]);
+    // New connections go to the worker with the fewest.
+    let mut open = [(); 4].map(|()| app.connect());
+    for index in 0..100 {
+        let connection = &mut open[index % 4];
+        connection.send(get("/v1/pets"));
+        connection.response().assert_status(200);
+    }
+
+    let samples = Samples::read(&app);
+    assert_eq!(samples.http(&responses("listPets", "GET", 200)), 100);
+    assert_eq!((samples.http("connections_open"), samples.http("connections_accepted_total")), (4, 4));
+    // Each of the two workers has an equal share.
+    assert_eq!(samples.http("connections_limit"), 20);
+    for worker in 0..2 {
+        let busy = &samples.0[&format!(r#"animal_store_http_worker_busy_seconds_total{{worker="{worker}"}}"#)];
+        assert!(busy.parse::<f64>().expect("a number") > 0.0);
+    }
+
+    drop(open);
+    wait_until(|| Samples::read(&app).http("connections_open") == 0);
+    assert_eq!(Samples::read(&app).sum("connections_refused_total"), 0);
+}
+
+#[test]
+fn odd_paths_methods_and_keys_add_no_series() {
+    let app = TestApp::start();
+    let mut connection = app.connect();
+    let mut send = |number: usize| {
+        let (method, path, status) = match number % 5 {
+            0 => ("GET".to_owned(), format!("/v1/pets/{number}"), 401),
+            1 => (format!("BREW{number}"), "/v1/pets".to_owned(), 401),
+            2 => ("GET".to_owned(), format!("/{number}?{number}"), 404),
+            3 => ("POST".to_owned(), format!("/v1/{number}/%C3%BC"), 401),
+            _ => ("GET".to_owned(), format!("/v1/pets?{number}"), 401),
+        };
+        let key = format!("Authorization: Bearer key-{number}\r\nUser-Agent: {number}\r\n");
+        connection.send(format!("{method} {path} HTTP/1.1\r\nHost: {number}.example\r\n{key}\r\n"));
+        connection.response().assert_status(status);
+    };
+    (0..5).for_each(&mut send);
+    let before = Samples::read(&app).0.len();
+
+    (5..1000).for_each(send);
+
+    let after = Samples::read(&app);
+    assert_eq!((after.0.len(), after.sum("requests_total")), (before, 1000));
 }

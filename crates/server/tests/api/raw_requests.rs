@@ -1,11 +1,8 @@
-//! Requests as bytes, and checks for every response to them.
+//! Requests as bytes, and checks of the responses to them.
 
 use animal_store_test_servers::{RawConnection, Response};
 
 use crate::test_app::{TOKEN, TestApp};
-
-/// The pet that a smuggled request would create.
-const SMUGGLED: &str = r#"{"name":"Smuggled","categoryId":666}"#;
 
 /// The header lines that make a request acceptable.
 pub(crate) fn fields() -> String {
@@ -32,8 +29,15 @@ pub(crate) fn post_head(lines: &str) -> String {
 pub(crate) fn begin_post(app: &TestApp, lines: &str) -> RawConnection {
     let mut connection = app.send(post_head(&format!("{lines}Expect: 100-continue\r\n")));
     // The status 100 proves that the request is in flight.
-    assert_eq!(connection.response().status, 100);
+    connection.response().assert_status(100);
     connection
+}
+
+/// A create in flight, and its body, which was not sent.
+#[track_caller]
+pub(crate) fn begin_create(app: &TestApp) -> (RawConnection, String) {
+    let body = pet("Rex");
+    (begin_post(app, &format!("Content-Length: {}\r\n", body.len())), body)
 }
 
 /// A pet as a request body.
@@ -41,19 +45,15 @@ pub(crate) fn pet(name: &str) -> String {
     format!(r#"{{"name":"{name}","categoryId":1}}"#)
 }
 
-/// A POST request with this body and its length.
-fn post_body(body: &str) -> String {
-    format!("{}{body}", post_head(&format!("Content-Length: {}\r\n", body.len())))
-}
-
 /// A complete POST request that creates a pet.
 pub(crate) fn post(name: &str) -> String {
-    post_body(&pet(name))
+    let body = pet(name);
+    format!("{}{body}", post_head(&format!("Content-Length: {}\r\n", body.len())))
 }
 
 /// A complete POST request that must never be carried out.
 pub(crate) fn smuggled() -> String {
-    post_body(SMUGGLED)
+    post("Smuggled")
 }
 
 /// The status codes of these responses.
@@ -74,32 +74,30 @@ pub(crate) fn assert_no_pet(app: &TestApp) {
     assert_eq!(names(app), Vec::<String>::new());
 }
 
-/// Asserts that the connection of this response ends if it says so, and is usable otherwise; and that no pet exists.
+/// Asserts that the connection goes on with a request that finds no pet.
 #[track_caller]
-pub(crate) fn assert_nothing_smuggled(app: &TestApp, connection: &mut RawConnection, response: &Response) {
-    if response.closes() {
-        connection.finish_sending();
-        connection.assert_closed();
-    } else {
-        connection.send(get("/v1/pets"));
-        assert_eq!(connection.response().text(), "[]");
-    }
-    assert_no_pet(app);
+pub(crate) fn assert_goes_on(connection: &mut RawConnection) {
+    connection.send(get("/v1/pets"));
+    assert_eq!(connection.response().text(), "[]");
 }
 
-/// Asserts that these bytes get one response, with one of these statuses, that the connection is closed, and that the
-/// request after these bytes gets no response and is not carried out.
+/// Asserts that the response ends its connection, and that a request after it is not carried out.
 #[track_caller]
-pub(crate) fn assert_refused(app: &TestApp, bytes: impl AsRef<[u8]>, allowed: &[u16]) {
-    let bytes = bytes.as_ref();
-    let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(400)]).into_owned();
-    let mut connection = app.connect();
-    // The service may close the connection before all bytes are sent.
-    let _ = connection.try_send([bytes, smuggled().as_bytes()].concat());
-    let statuses = statuses(&connection.responses_to_end());
-    assert!(
-        matches!(statuses[..], [status] if allowed.contains(&status)),
-        "{statuses:?}, not {allowed:?}, to {shown:?}"
-    );
+pub(crate) fn assert_ends(connection: &mut RawConnection, response: &Response) {
+    assert!(response.closes(), "{response:?}");
+    connection.send(smuggled());
+    connection.finish_sending();
+    connection.assert_closed();
+}
+
+/// Asserts that these bytes get one response, with this status, which ends the connection, and that the request after
+/// these bytes is not carried out.
+#[track_caller]
+pub(crate) fn assert_refused(app: &TestApp, bytes: impl AsRef<[u8]>, status: u16) -> Response {
+    let mut connection = app.send([bytes.as_ref(), smuggled().as_bytes()].concat());
+    let response = connection.response();
+    response.assert_status(status);
+    assert_ends(&mut connection, &response);
     assert_no_pet(app);
+    response
 }

@@ -1,9 +1,6 @@
-//! The storage as clients see it: the same for every backend that `TEST_STORAGE_BACKEND` names.
+//! Each operation over the storage that `TEST_STORAGE_BACKEND` names. The contract suites of `app` own the rules.
 
-mod create_pet;
-mod get_pet;
-pub(crate) mod idempotency;
-mod idempotency_races;
-mod list_pets;
+mod idempotency;
 mod pagination;
+mod pets;
 mod shutdown;

@@ -1,31 +1,23 @@
 //! The real application in this process, on free ports.
 
 use std::{
-    env,
     net::SocketAddr,
     sync::mpsc,
     thread::{self, JoinHandle},
-    time::Duration,
 };
 
-use animal_store_adapters_http::Limits;
-use animal_store_server::{
-    Application, Config, ShutdownRequest,
-    config::{Sources, StorageConfig},
-};
-use animal_store_test_servers::{HttpClient, PgDatabase, RawConnection, Request, Response};
+use animal_store_server::{Application, Config, ShutdownRequest};
+use animal_store_test_servers::{HttpClient, RawConnection, Request, Response};
 use prometheus_client::metrics::counter::Counter;
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::{runtime::Runtime, sync::watch, time::Instant};
+
+use crate::backend::Backend;
 
 /// A valid token.
 pub(crate) const TOKEN: &str = "test-token-1";
 /// A valid token of another API key.
 pub(crate) const OTHER_TOKEN: &str = "test-token-2";
-
-/// Timeout of a storage that does not pass on a busy machine.
-const LONG_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A valid pet.
 pub(crate) const PET: &str = r#"{"name":"Rex","categoryId":7}"#;
@@ -38,13 +30,6 @@ pub(crate) struct TestApp {
     thread: Option<JoinHandle<anyhow::Result<()>>>,
     /// Dropped after the application has ended.
     _backend: Backend,
-}
-
-/// The storage that `TEST_STORAGE_BACKEND` names.
-enum Backend {
-    Memory,
-    Sqlite(TempDir),
-    Postgres(PgDatabase),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,26 +50,10 @@ impl TestApp {
         Self::start_changed(keys, |_| {})
     }
 
-    /// Starts the application with these configuration keys and these limits.
-    pub(crate) fn start_limited(keys: &[(&str, &str)], change: impl FnOnce(&mut Limits)) -> Self {
-        Self::start_changed(keys, |config| change(&mut config.http.limits))
-    }
-
     /// Starts the application with these configuration keys, and with a change of what has no key.
     pub(crate) fn start_changed(keys: &[(&str, &str)], change: impl FnOnce(&mut Config)) -> Self {
-        let name = env::var_os("TEST_STORAGE_BACKEND").unwrap_or_else(|| "memory".into());
-        let backend = match name.to_str() {
-            Some("memory") => Backend::Memory,
-            Some("sqlite") => Backend::Sqlite(TempDir::new().expect("a folder")),
-            Some("postgres") => Backend::Postgres(PgDatabase::new()),
-            _ => panic!("TEST_STORAGE_BACKEND must be memory, sqlite or postgres, not {}", name.display()),
-        };
-        let mut config = Config::load(&sources(&backend, keys)).expect("a valid configuration");
-        // On a busy machine, a connection may wait for its first request.
-        config.http.limits.head_timeout = Duration::from_secs(10);
-        if let StorageConfig::Sqlite(sqlite) = &mut config.storage {
-            sqlite.settings.timeout = LONG_TIMEOUT;
-        }
+        let backend = Backend::new();
+        let mut config = backend.config(keys);
         change(&mut config);
         let (stop, stopped) = watch::channel(Stop::No);
         let (sender, receiver) = mpsc::channel();
@@ -132,27 +101,26 @@ impl TestApp {
         self.request("POST", "/v1/pets").json(body).send()
     }
 
-    /// Creates a pet with this status and returns its id.
-    #[track_caller]
-    pub(crate) fn create_pet(&self, status: Option<&str>) -> i64 {
-        let mut pet = serde_json::json!({ "name": "Rex", "categoryId": 1 });
-        if let Some(status) = status {
-            pet["status"] = status.into();
-        }
-        self.create(pet.to_string())["id"].as_i64().expect("an id")
-    }
-
     /// Creates a pet and returns it.
     #[track_caller]
     pub(crate) fn create(&self, body: impl AsRef<[u8]>) -> Value {
         self.post(body).assert_status(201).json()
     }
 
-    /// Creates pets, the status being none, `available`, `pending` and `sold` in rotation, and returns their ids.
+    /// Creates a pet and returns its path.
+    #[track_caller]
+    pub(crate) fn create_pet(&self) -> String {
+        format!("/v1/pets/{}", self.create(PET)["id"])
+    }
+
+    /// Creates pets, the status being `available`, `pending` and `sold` in rotation, and returns their ids.
     #[track_caller]
     pub(crate) fn create_pets(&self, count: usize) -> Vec<i64> {
-        let statuses = [None, Some("available"), Some("pending"), Some("sold")];
-        statuses.into_iter().cycle().take(count).map(|status| self.create_pet(status)).collect()
+        let create = |status: &str| {
+            let pet = self.create(format!(r#"{{"name":"Rex","categoryId":1,"status":"{status}"}}"#));
+            pet["id"].as_i64().expect("an id")
+        };
+        ["available", "pending", "sold"].into_iter().cycle().take(count).map(create).collect()
     }
 
     /// A connection for any bytes.
@@ -188,36 +156,6 @@ impl Drop for TestApp {
             // The test has its outcome already; an error of the shutdown does not matter.
             let _ = thread.join();
         }
-    }
-}
-
-fn sources(backend: &Backend, keys: &[(&str, &str)]) -> Sources {
-    let flags = [
-        ("http.listen", "127.0.0.1:0"),
-        ("http.workers", "2"),
-        ("management.listen", "127.0.0.1:0"),
-        ("shutdown.drain_delay", "0s"),
-    ];
-    let mut environment = vec![("ANIMAL_STORE_KEYS__MEMORY__TOKENS".into(), format!("{TOKEN},{OTHER_TOKEN}").into())];
-    let name = match backend {
-        Backend::Memory => "memory",
-        Backend::Sqlite(folder) => {
-            environment.push(("ANIMAL_STORE_STORAGE__SQLITE__PATH".into(), folder.path().join("store.db").into()));
-            "sqlite"
-        }
-        Backend::Postgres(database) => {
-            environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__URL".into(), database.url().into()));
-            let timeout = format!("{}s", LONG_TIMEOUT.as_secs());
-            environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT".into(), timeout.into()));
-            "postgres"
-        }
-    };
-    environment.push(("ANIMAL_STORE_STORAGE__BACKEND".into(), name.into()));
-    Sources {
-        file: None,
-        environment,
-        flags: flags.iter().chain(keys).map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
-        listen: None,
     }
 }
 

@@ -65,13 +65,22 @@ fn unknown_members_are_ignored_with_any_value() {
 
 #[test]
 fn a_body_that_is_not_an_object_and_one_that_is_not_json_have_different_messages() {
-    for body in ["[]", "null", "1", r#""name""#, "true"] {
+    // A parser that reads members by position would accept an array.
+    for body in ["[]", r#"["Rex",7,"sold"]"#, "null", "1", r#""name""#, "true"] {
         assert_eq!(problems_of(body), "the request body must be a JSON object", "{body}");
     }
-    for body in ["{", "{name:1}", r#"{"name":"Rex"} x"#, r#"{"name":NaN}"#, "", " ", "{'name':1}", "\u{feff}{}"] {
+    let syntax = ["{", "{name:1}", r#"{"name":"Rex"} x"#, r#"{"name":NaN}"#, "", " ", "{'name':1}", "\u{feff}{}"];
+    let pets = [r#""a":1,"#, r#""a":1 /* one */"#, r#""a":"\x52""#, r#""a":05"#, r#""a":Infinity"#]
+        .map(|last| format!(r#"{{"name":"Rex","categoryId":7,{last}}}"#));
+    let deep = r#"{"a":"#.repeat(3000);
+    for body in syntax.into_iter().chain(pets.iter().map(String::as_str)).chain([&*deep]) {
         assert_eq!(problems_of(body), "the request body must be valid JSON", "{body}");
     }
-    assert!(parse(b"{\"name\":\"\xff\"}", "the request body").is_err());
+    // Latin-1, a surrogate, NUL in two bytes, a byte of no encoding, UTF-16.
+    for bytes in [&b"\"R\xe9x\""[..], b"\"\xed\xa0\x80\"", b"\"\xc0\x80\"", b"1,\"\xff\":1", b"\"\0a\0\""] {
+        let body = [b"{\"name\":\"Rex\",\"categoryId\":7,\"a\":", bytes, b"}"].concat();
+        assert!(parse(&body, "the request body").is_err(), "{bytes:?}");
+    }
 }
 
 proptest! {

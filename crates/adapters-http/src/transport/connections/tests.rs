@@ -11,6 +11,28 @@ fn connections(max_connections: usize) -> Rc<Connections> {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_a_connection_without_a_complete_request_makes_room_and_the_next_waits_for_its_end() {
+    for (state, makes_room) in [
+        (State::Handshake, true),
+        (State::Idle, true),
+        (State::Head, true),
+        (State::Body, true),
+        (State::Request, false),
+        (State::Closing, true),
+    ] {
+        let connections = connections(1);
+        let open = connections.admit(None).await;
+        open.enter(state);
+        let mut admission = Box::pin(connections.admit(None));
+        assert!(timeout(Duration::from_hours(1), admission.as_mut()).await.is_err(), "{state:?}");
+        assert_eq!(open.connection.end.get().is_some(), makes_room, "{state:?}");
+
+        drop(open);
+        assert!(admission.now_or_never().is_some(), "{state:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn if_a_request_keeps_the_oldest_connection_open_the_next_makes_room() {
     let connections = connections(2);
     let oldest = connections.admit(None).await;

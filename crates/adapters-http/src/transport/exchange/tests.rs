@@ -121,6 +121,36 @@ async fn a_request_with_a_slow_body_reaches_the_application_at_the_timeout() {
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]
+async fn a_slow_head_is_a_408_after_its_timeout_and_an_idle_connection_ends_after_its_own() {
+    // What the client sends at first and each second, the response, and the time until then.
+    for (first, then, expected, after) in [
+        ("", "", "HTTP/1.1 408", TIMEOUT),
+        ("", "x", "HTTP/1.1 408", TIMEOUT),
+        ("GET / HTTP/1.1\r\nX: ", "x", "HTTP/1.1 408", TIMEOUT),
+        (HEAD, "x", "HTTP/1.1 408", TIMEOUT),
+        (HEAD, "", "", 3 * TIMEOUT),
+        (HEAD, "\n", "", 3 * TIMEOUT),
+    ] {
+        let (mut client, _serving) = Worker::new(1).connect(4096).await;
+        let start = Instant::now();
+        client.write_all(first.as_bytes()).await.unwrap();
+        if first == HEAD {
+            response(&mut client).await;
+        }
+        let (mut reader, mut writer) = tokio::io::split(client);
+        spawn_local(async move {
+            while writer.write_all(then.as_bytes()).await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
+        let mut received = String::new();
+        reader.read_to_string(&mut received).await.unwrap();
+        assert_eq!(received.split(" R").next(), Some(expected), "{first:?} {then:?}");
+        assert!((after..after + Duration::from_secs(1)).contains(&start.elapsed()), "{:?}", start.elapsed());
+    }
+}
+
+#[tokio::test(flavor = "local", start_paused = true)]
 async fn a_body_that_is_too_large_or_expected_is_not_awaited() {
     for line in ["Content-Length: 1025\r\n", "Content-Length: 4\r\nExpect: 100-continue\r\n"] {
         let (mut client, _serving) = Worker::new(1).connect(4096).await;

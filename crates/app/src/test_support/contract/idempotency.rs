@@ -21,6 +21,7 @@ macro_rules! idempotency_contract {
     ($setup:path) => {
         $crate::contract_tests!(
             idempotency, $setup(std::time::Duration::from_hours(24));
+            of_different_concurrent_adds_with_one_key_one_adds_its_pet,
             the_same_key_and_pet_return_the_first_pet,
             the_same_key_with_another_pet_is_refused,
             the_keys_of_two_api_keys_are_independent,
@@ -61,6 +62,20 @@ async fn replay(repository: &Repository, key: IdempotencyKey, pet: NewPet) -> Pe
 
 async fn list_all(repository: &Repository) -> Vec<Pet> {
     repository.list(None, None, 1000).await.expect("list")
+}
+
+/// The others are refused.
+pub async fn of_different_concurrent_adds_with_one_key_one_adds_its_pet(repository: Repository) {
+    let results = join_tasks((0..8).map(|task| {
+        let repository = Arc::clone(&repository);
+        async move { try_add(&repository, key("1"), pet_named(&task.to_string())).await }
+    }));
+    let results = results.await;
+
+    let refused = results.iter().filter(|result| matches!(result, Err(AddPetError::IdempotencyMismatch)));
+    assert_eq!(refused.count(), 7, "{results:?}");
+    let added: Vec<_> = results.iter().flatten().map(|added| added.pet.clone()).collect();
+    assert_eq!(list_all(&repository).await, added);
 }
 
 /// This holds for every retry, even after other pets were added.

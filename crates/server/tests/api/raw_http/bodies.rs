@@ -1,43 +1,39 @@
-//! Bodies of requests that need none, and protocols that the service does not speak.
-
-use std::time::Duration;
+//! Where a body ends: after its length or its last chunk, and never later or earlier.
 
 use crate::{
     raw_requests::{
-        assert_no_pet, assert_nothing_smuggled, fields, get, names, pet, post, post_head, smuggled, statuses,
-        with_lines,
+        assert_ends, assert_goes_on, assert_no_pet, assert_refused, fields, get, names, pet, post, post_head, smuggled,
+        statuses,
     },
     test_app::TestApp,
 };
 
-/// A request whose body is itself a request, with more header lines.
-fn with_a_request_as_body(method: &str, lines: &str) -> String {
-    let body = smuggled();
-    format!("{method} /v1/pets/0 HTTP/1.1\r\n{}{lines}Content-Length: {}\r\n\r\n{body}", fields(), body.len())
+fn chunked(body: &str) -> String {
+    post_head("Transfer-Encoding: chunked\r\n") + body
 }
 
 #[test]
 fn the_body_of_a_request_that_needs_none_is_not_a_request() {
     let app = TestApp::start();
-    for method in ["GET", "HEAD", "PUT", "OPTIONS", "X-UNKNOWN"] {
-        let mut connection = app.send(with_a_request_as_body(method, ""));
-        let first = if method == "HEAD" { connection.response_to_head() } else { connection.response() };
-        assert!(matches!(first.status, 404 | 405), "{method}: {first:?}");
-        assert_nothing_smuggled(&app, &mut connection, &first);
+    let body = smuggled();
+    let framings = [
+        (format!("Content-Length: {}\r\n", body.len()), body.clone()),
+        ("Transfer-Encoding: chunked\r\n".to_owned(), format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len())),
+    ];
+    for (lines, body) in framings {
+        for (method, status) in [("GET", 404), ("HEAD", 404), ("PUT", 405), ("OPTIONS", 405), ("X-UNKNOWN", 405)] {
+            let mut connection = app.send(format!("{method} /v1/pets/0 HTTP/1.1\r\n{}{lines}\r\n{body}", fields()));
+            let response = if method == "HEAD" { connection.response_to_head() } else { connection.response() };
+            response.assert_status(status);
+            assert_goes_on(&mut connection);
+        }
     }
-    let (head, body) = (with_lines(&get("/v1/pets/0"), "Transfer-Encoding: chunked\r\n"), smuggled());
-    let mut connection = app.send(format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len()));
-    let response = connection.response();
-    response.assert_error(404, "pet_not_found");
-    assert_nothing_smuggled(&app, &mut connection, &response);
 }
 
 #[test]
 fn an_undeclared_body_is_the_next_request() {
     let app = TestApp::start();
-
     let mut connection = app.send(post_head("") + &pet("Rex"));
-
     connection.response().assert_error(400, "invalid_body");
     assert_eq!(statuses(&connection.responses_to_end()), [400]);
     assert_no_pet(&app);
@@ -50,67 +46,92 @@ fn a_truncated_body_is_a_400_and_creates_nothing() {
     // The bytes are a complete pet: only the framing shows that some are missing.
     for start in [
         post_head(&format!("Content-Length: {}\r\n", body.len() + 1)) + &body,
-        post_head("Transfer-Encoding: chunked\r\n") + &format!("{:x}\r\n{body}\r\n", body.len()),
-        post_head("Transfer-Encoding: chunked\r\n") + &format!("{:x}\r\n{body}\r\n0\r\n", body.len()),
+        chunked(&format!("{:x}\r\n{body}\r\n", body.len())),
+        chunked(&format!("{:x}\r\n{body}\r\n0\r\n", body.len())),
     ] {
         let mut connection = app.send(start);
         connection.finish_sending();
-        let responses = connection.responses_to_end();
-        assert_eq!(responses.len(), 1, "{responses:?}");
-        responses[0].assert_error(400, "malformed_request");
-        assert_no_pet(&app);
-    }
-}
-
-#[test]
-fn an_upgrade_to_websocket_is_ignored() {
-    let app = TestApp::start_limited(&[], |limits| limits.body_timeout = Duration::from_secs(4));
-    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
-
-    app.send(with_lines(&get("/v1/pets/0"), upgrade)).response().assert_error(404, "pet_not_found");
-    // A body still ends after its declared length.
-    app.send(with_lines(&post("Rex"), upgrade)).response().assert_status(201);
-    assert_eq!(names(&app), ["Rex"]);
-}
-
-#[test]
-fn the_body_of_a_get_with_an_upgrade_to_websocket_is_not_a_request() {
-    let app = TestApp::start();
-
-    let mut connection = app.send(with_a_request_as_body("GET", "Connection: Upgrade\r\nUpgrade: websocket\r\n"));
-    connection.finish_sending();
-
-    let responses = connection.responses_to_end();
-    assert_eq!(responses.len(), 1, "{responses:?}");
-    responses[0].assert_error(404, "pet_not_found");
-    assert_no_pet(&app);
-}
-
-#[test]
-fn a_connection_can_be_used_after_an_upgrade_to_http_2() {
-    // Java's client sends this upgrade with each first request, and the next request on the same connection.
-    let app = TestApp::start();
-    let upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQBAAAA\r\n";
-
-    let mut connection = app.send(with_lines(&post("Ada"), upgrade));
-
-    let response = connection.response();
-    response.assert_status(201);
-    if response.closes() {
+        connection.response().assert_error(400, "malformed_request");
         connection.assert_closed();
-    } else {
-        connection.send(post("Ben"));
+    }
+    assert_no_pet(&app);
+}
+
+#[test]
+fn a_length_with_leading_zeros_or_spaces_counts_the_same_bytes() {
+    let app = TestApp::start();
+    let mut connection = app.connect();
+    let body = pet("Rex");
+    for length in [format!("000{}", body.len()), format!(" \t {} \t", body.len())] {
+        connection.send(post_head(&format!("Content-Length: {length}\r\n")) + &body + &post("Ada"));
         connection.response().assert_status(201);
+        assert_eq!(connection.response().json()["name"], "Ada");
     }
 }
 
 #[test]
-fn what_follows_a_connect_is_not_a_request() {
+fn a_body_above_the_bound_is_a_413_before_its_end_and_ends_the_connection() {
     let app = TestApp::start();
-    let mut connection = app.send(format!("CONNECT store.example:80 HTTP/1.1\r\n{}\r\n{}", fields(), smuggled()));
-    connection.finish_sending();
-
-    let responses = connection.responses_to_end();
-    assert!(responses.len() == 1 && responses[0].closes(), "{responses:?}");
+    for length in ["16385", "9223372036854775807", "9223372036854775808", "18446744073709551615"] {
+        let mut connection = app.send(post_head(&format!("Content-Length: {length}\r\n")) + &pet("Rex"));
+        let response = connection.response();
+        response.assert_error(413, "payload_too_large");
+        assert_ends(&mut connection, &response);
+    }
+    let largest_chunk = chunked("ffffffffffffffff\r\n") + &" ".repeat(17 * 1024);
+    assert_refused(&app, largest_chunk, 413).assert_error(413, "payload_too_large");
     assert_no_pet(&app);
+}
+
+#[test]
+fn a_valid_chunked_body_creates_a_pet() {
+    let app = TestApp::start();
+    let mut connection = app.connect();
+    let body = pet("Rex");
+    let (left, right) = body.split_at(7);
+    let (l, r, all) = (left.len(), right.len(), body.len());
+    let valid = [
+        format!("{all:x}\r\n{body}\r\n0\r\n\r\n"),
+        format!("0000{all:x}\r\n{body}\r\n000\r\n\r\n"),
+        format!("{l:x};name=value\r\n{left}\r\n{r:x};a;b=\"c\"\r\n{right}\r\n0;last\r\n\r\n"),
+        format!("{all:x} ; name = value\r\n{body}\r\n0\r\n\r\n"),
+        // A trailer is neither a header nor a request.
+        format!("{all:x}\r\n{body}\r\n0\r\nContent-Length: 99\r\nAuthorization: Bearer none\r\n\r\n"),
+    ];
+    for body in &valid {
+        connection.send(chunked(body) + &get("/v1/pets/0"));
+        connection.response().assert_status(201);
+        connection.response().assert_error(404, "pet_not_found");
+    }
+    assert_eq!(names(&app), vec!["Rex"; valid.len()]);
+}
+
+#[test]
+fn an_invalid_chunk_is_a_400_and_ends_the_connection() {
+    let app = TestApp::start();
+    let body = pet("Rex");
+    let length = body.len();
+    for invalid in [
+        "zz\r\n".to_owned(),
+        format!("-{length:x}\r\n{body}\r\n0\r\n\r\n"),
+        format!("0x{length:x}\r\n{body}\r\n0\r\n\r\n"),
+        format!(" {length:x}\r\n{body}\r\n0\r\n\r\n"),
+        format!("\r\n{body}\r\n0\r\n\r\n"),
+        // One digit more than fits in 64 bits.
+        format!("10000000000000000\r\n{body}\r\n0\r\n\r\n"),
+        // Line ends that are missing or incomplete.
+        format!("{length:x}\n{body}\n0\n\n"),
+        format!("{length:x}\r{body}\r\n0\r\n\r\n"),
+        format!("{length:x}\r\n{body}\n0\r\n\r\n"),
+        format!("{length:x}\r\n{body}\r0\r\n\r\n"),
+        // More or fewer bytes than the size.
+        format!("{:x}\r\n{body}\r\n0\r\n\r\n", length - 1),
+        format!("{:x}\r\n{body}\r\n0\r\n\r\n", length + 1),
+        format!("{length:x};\0\r\n{body}\r\n0\r\n\r\n"),
+        format!("{length:x};a\nb\r\n{body}\r\n0\r\n\r\n"),
+    ] {
+        assert_refused(&app, chunked(&invalid), 400).assert_error(400, "malformed_request");
+    }
+    let unknown_key = chunked("3\r\nabc\r\nzz\r\n").replacen("Bearer ", "Bearer un", 1);
+    assert_refused(&app, unknown_key, 401).assert_error(401, "invalid_api_key");
 }

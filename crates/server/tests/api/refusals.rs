@@ -1,0 +1,80 @@
+//! One row of each table of invalid values, and the bounds of a body. The unit tests of `adapters-http` own the tables.
+
+use crate::{
+    raw_requests::{assert_no_pet, post, with_lines},
+    test_app::{PET, TestApp},
+};
+
+#[test]
+fn every_invalid_member_or_parameter_is_named_in_one_response() {
+    let app = TestApp::start();
+    app.post(r#"{"status":null,"categoryId":"7","name":" "}"#)
+        .assert_problems("invalid_body", &["name", "categoryId", "status"]);
+    app.get("/v1/pets?cursor=x&status=x&limit=101").assert_problems("invalid_query", &["limit", "status", "cursor"]);
+    app.post("{").assert_error(400, "invalid_body");
+    assert_no_pet(&app);
+}
+
+#[test]
+fn a_body_needs_a_json_type_and_no_coding() {
+    let app = TestApp::start();
+    let post = || app.request("POST", "/v1/pets");
+
+    let untyped = post().body(PET).send();
+    untyped.assert_header("Accept-Encoding", None).assert_error(415, "unsupported_media_type");
+    let encoded = post().header("Content-Encoding", "gzip").json(PET).send();
+    encoded.assert_header("Accept-Encoding", Some("identity")).assert_error(415, "unsupported_media_type");
+    assert_no_pet(&app);
+    post().header("Content-Type", "application/vnd.pets+json; charset=utf-8").body(PET).send().assert_status(201);
+}
+
+#[test]
+fn a_missing_body_is_a_400_with_any_type_and_any_coding() {
+    let app = TestApp::start();
+    let post = || app.request("POST", "/v1/pets").header("Content-Type", "text/plain");
+
+    for request in [post().header("Content-Length", "0"), post().chunked(""), post().header("Content-Encoding", "gzip")]
+    {
+        request.send().assert_error(400, "invalid_body");
+    }
+}
+
+#[test]
+fn a_body_has_at_most_the_configured_number_of_bytes() {
+    let pet_of = |bytes: usize| format!("{PET}{}", " ".repeat(bytes - PET.len()));
+    for (keys, max) in [(&[][..], 16_384), (&[("http.max_body_bytes", "100")], 100)] {
+        let app = TestApp::start_with(keys);
+        for (bytes, status) in [(max, 201), (max + 1, 413)] {
+            app.post(pet_of(bytes)).assert_status(status);
+            let chunked = app.request("POST", "/v1/pets").header("Content-Type", "application/json");
+            chunked.chunked(pet_of(bytes)).send().assert_status(status);
+        }
+    }
+}
+
+#[test]
+fn the_idempotency_key_is_read_from_its_header_without_white_space_around_it() {
+    let app = TestApp::start();
+    let create = |key: &str| app.send(with_lines(&post("Rex"), &format!("Idempotency-Key:{key}\r\n"))).response();
+
+    create("a b").assert_error(400, "invalid_header");
+    create("").assert_error(400, "invalid_header");
+    assert_no_pet(&app);
+    // RFC 9110, section 5.5.
+    for (key, replayed) in [("a", None), (" \t a\t ", Some("true")), ("\t\"a\" \t", Some("true"))] {
+        create(key).assert_status(201).assert_header("Idempotency-Replayed", replayed);
+    }
+}
+
+#[test]
+fn every_response_is_json_regardless_of_accept() {
+    let app = TestApp::start();
+    for (request, status) in [
+        (app.request("GET", "/v1/pets"), 200),
+        (app.request("GET", "/v1/nowhere"), 404),
+        (app.request("POST", "/v1/pets").json(PET), 201),
+    ] {
+        let response = request.header("Accept", "application/xml, application/json;q=0").send();
+        response.assert_status(status).assert_header("Content-Type", Some("application/json"));
+    }
+}
