@@ -7,7 +7,7 @@
 //! standard error. Standard output contains the result of a command or the log of the service, and nothing else. An
 //! error never repeats an argument that can be a secret.
 //!
-//! **Proof.** `crates/server/tests/process`, above all `command_line.rs`, `keys_refused.rs` and `secrets.rs`.
+//! **Proof.** `crates/server/tests/process`, above all `command_line.rs`, `keys.rs` and `starting.rs`.
 
 mod copy;
 mod doctor;

@@ -9,7 +9,7 @@
 //! standard output for their result, so they log to standard error, and fail if a line is lost ([`CommandLog`]). Audit
 //! events, and those of a reload, pass every filter, and no filter logs a span ([`traces`]).
 //!
-//! **Proof.** `log.rs`, `traces.rs`, `unread_output.rs` and `keys_refused.rs` in `crates/server/tests/process`.
+//! **Proof.** `log.rs`, `traces.rs`, `unread_output.rs` and `keys.rs` in `crates/server/tests/process`.
 
 mod json_line;
 mod log_writer;

@@ -1,4 +1,4 @@
-//! Kills at random moments: of the first start, and of two instances that create pets with the same idempotency keys.
+//! Kills: of the first start, and of two instances that create pets with the same idempotency keys.
 
 use std::{
     collections::BTreeMap,
@@ -22,42 +22,32 @@ use crate::{
     store::Store,
 };
 
-/// Number of rounds. The environment variable overrides it for longer runs.
-const ROUNDS: usize = 12;
-const ROUNDS_VARIABLE: &str = "CRASH_ROUNDS";
-
 /// Clients of each instance. A client of one instance sends the same creates as a client of the other one.
 const CLIENTS: usize = 4;
 
 /// The body of the first 201 to each key, if there was one.
 type Bodies = BTreeMap<String, Option<String>>;
 
+/// Number of rounds. The environment variable is for longer runs.
 fn rounds() -> usize {
-    let text = env::var_os(ROUNDS_VARIABLE);
-    text.map_or(ROUNDS, |text| text.to_str().and_then(|text| text.parse().ok()).expect("a number of rounds"))
+    env::var_os("CRASH_ROUNDS").map_or(12, |text| text.to_string_lossy().parse().expect("a number of rounds"))
 }
 
-/// Pauses for a random time of up to this number of milliseconds.
-fn pause(milliseconds: u64) {
+/// Pauses for a random time: what must hold after a kill holds whenever it happens.
+fn pause() {
     let random = RandomState::new().build_hasher().finish();
-    thread::park_timeout(Duration::from_micros(random % (milliseconds * 1000)));
-}
-
-/// Sends a create. `None` if the process is killed before its response is complete.
-fn create(address: SocketAddr, key: &str) -> Option<Response> {
-    keyed_create_request(address, TOKEN, key, key).begin().ok()?.try_response().ok()?
+    thread::park_timeout(Duration::from_micros(random % 150_000));
 }
 
 /// Retries a create until its 201, or until the process is killed. Compares the body with that of an earlier 201.
-fn create_once(address: SocketAddr, key: &str, bodies: &Mutex<Bodies>) -> Option<()> {
+fn create_once(address: SocketAddr, key: &str, bodies: &Mutex<Bodies>) -> Option<Response> {
     bodies.lock().unwrap_or_else(PoisonError::into_inner).entry(key.to_owned()).or_default();
     loop {
-        let response = create(address, key)?;
+        let response = keyed_create_request(address, TOKEN, key, key).begin().ok()?.try_response().ok()??;
         if response.status == 201 {
             let mut bodies = bodies.lock().expect("no client panics");
-            let body = bodies.get_mut(key)?.get_or_insert_with(|| response.text().to_owned());
-            assert_eq!(response.text(), body);
-            return Some(());
+            assert_eq!(response.text(), bodies.get_mut(key)?.get_or_insert_with(|| response.text().to_owned()));
+            return Some(response);
         }
         // The other instance creates the pet, or has left a statement that PostgreSQL still executes.
         assert!(matches!(response.status, 409 | 503), "{response:?}");
@@ -68,8 +58,8 @@ fn create_once(address: SocketAddr, key: &str, bodies: &Mutex<Bodies>) -> Option
 fn after_a_kill_of_the_first_start_the_next_one_works() {
     for _ in 0..rounds() {
         let folder = TempDir::new().unwrap();
-        let killed = Program::in_folder(folder.path()).print_key().start();
-        pause(150);
+        let killed = Program::in_folder(folder.path()).args(&["--print-key"]).start();
+        pause();
         killed.signal("KILL");
         let killed = killed.wait();
         assert_eq!(killed.code, None, "{killed:?}");
@@ -100,7 +90,7 @@ fn after_kills_every_acknowledged_pet_is_stored_and_each_key_has_one_pet() {
                     });
                 }
                 for running in &mut instances {
-                    pause(150);
+                    pause();
                     running.kill();
                 }
             });
@@ -109,21 +99,19 @@ fn after_kills_every_acknowledged_pet_is_stored_and_each_key_has_one_pet() {
         let mut running = store.program().start();
         let address = running.address();
         let keys: Vec<_> = bodies.lock().unwrap().iter().map(|(key, body)| (key.clone(), body.is_some())).collect();
-        for (number, (key, is_acknowledged)) in keys.iter().enumerate() {
+        assert!(keys.len() > rounds(), "{keys:?}");
+        for (key, is_acknowledged) in &keys {
             // Creates without a response get one now, whether they were stored or not.
-            if !is_acknowledged || number % 10 == 0 {
-                create_once(address, key, &bodies).expect("a response");
-                assert!(create(address, key).is_some_and(|response| is_replay(&response)), "{key}");
-            }
+            let response = create_once(address, key, &bodies).expect("a response");
+            assert!(!is_acknowledged || is_replay(&response), "{key}");
         }
-        let stored = list_all(address, TOKEN).into_iter().map(|pet| (pet["name"].clone(), pet));
         let mut bodies = bodies.into_inner().unwrap();
-        for (name, pet) in stored {
-            let body = bodies.remove(name.as_str().expect("a name")).flatten();
-            let body = body.unwrap_or_else(|| panic!("{name} is stored twice"));
+        for pet in list_all(address, TOKEN) {
+            let body = bodies.remove(pet["name"].as_str().expect("a name")).flatten();
+            let body = body.unwrap_or_else(|| panic!("it is stored twice: {pet}"));
             assert_eq!(pet, serde_json::from_str::<serde_json::Value>(&body).expect("a pet"));
         }
-        assert!(bodies.is_empty() && keys.len() > rounds(), "not stored: {bodies:?}");
+        assert!(bodies.is_empty(), "not stored: {bodies:?}");
     }
 }
 

@@ -9,8 +9,10 @@ use crate::program::{Program, TOKEN, metric};
 
 const LIMIT: usize = 400;
 
-fn with_two_workers() -> Program {
-    Program::with_key().env("ANIMAL_STORE_HTTP__WORKERS", "2")
+/// A program that cannot raise this limit of open files.
+fn with_limit(limit: usize) -> Program {
+    let program = Program::with_key().env("ANIMAL_STORE_HTTP__WORKERS", "2");
+    program.run_by_shell(&format!(r#"ulimit -n {limit} && exec "$@""#))
 }
 
 /// Asserts that the management listener responds. The connection is new.
@@ -23,7 +25,7 @@ fn assert_managed(management: SocketAddr) {
 
 #[test]
 fn clients_cannot_take_the_files_of_other_parts() {
-    let mut running = with_two_workers().file_limit(LIMIT).start();
+    let mut running = with_limit(LIMIT).start();
     let event = running.wait_for_event("the limit of open files is too low for http.max_connections");
     assert_eq!((&event["level"], &event["limit"]), (&Value::from("WARN"), &LIMIT.into()));
     assert!(event["wanted"].as_u64() > Some(10_000), "{event}");
@@ -65,7 +67,7 @@ fn clients_cannot_take_the_files_of_other_parts() {
 
 #[test]
 fn a_limit_that_is_too_low_for_any_connection_ends_the_start() {
-    let exited = with_two_workers().file_limit(250).run();
+    let exited = with_limit(250).run();
 
     assert_eq!(exited.code, Some(1), "{exited:?}");
     assert!(exited.output().contains("the limit of open files, 250, is too low for any connection"), "{exited:?}");

@@ -13,36 +13,24 @@ fn health(listen: &str, args: &[&str]) -> Exited {
 }
 
 #[test]
-fn a_ready_instance_is_a_success_without_output() {
+fn only_a_ready_instance_is_a_success() {
     let mut running = Program::with_key().start();
     let port = running.management_address().port();
     // The listener has only an IPv4 address.
     for listen in [format!("127.0.0.1:{port}"), format!("[::]:{port}")] {
         assert_eq!(health(&listen, &[]).assert_success().output(), "", "{listen}");
     }
-}
-
-#[test]
-fn an_instance_that_is_not_ready_is_a_failure_that_names_the_check() {
     let mut running = Program::with_redis_url("redis://127.0.0.1:1").start();
     let address = running.management_address().to_string();
     health(&address, &[]).assert_error(1, &["animal-store: not ready: unavailable (keys unavailable)"]);
 }
 
 #[test]
-fn an_address_without_a_listener_is_a_failure() {
+fn a_server_that_cannot_be_reached_or_does_not_respond_is_a_failure() {
     health("127.0.0.1:1", &[]).assert_error(1, &["no response from 127.0.0.1:1: Connection refused"]);
-}
-
-#[test]
-fn a_server_that_does_not_respond_is_a_failure_after_the_timeout() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     health(&address, &["--timeout", "300ms"]).assert_error(1, &["within 300ms"]);
-}
-
-#[test]
-fn without_a_known_address_the_configuration_is_invalid() {
     health("", &[]).assert_error(2, &["management.listen is empty"]);
     health("127.0.0.1:0", &[]).assert_error(2, &["management.listen selects a free port"]);
 }

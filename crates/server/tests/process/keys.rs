@@ -1,7 +1,10 @@
-//! `animal-store keys`: output and effect of each command.
+//! `animal-store keys`: output, exit code and effect of each command. The rules about keys are those of `app`.
 
-use animal_store_test_servers::RedisSpace;
+use std::{fs, path::Path};
+
+use animal_store_test_servers::{HttpClient, RedisServer, RedisSpace, wait_until};
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::{
     pets::status,
@@ -21,58 +24,65 @@ pub(crate) fn token_and_id(exited: &Exited) -> (String, String) {
     (token.clone(), event(exited)["api_key"].as_str().expect("an id").to_owned())
 }
 
-/// Returns the only line of standard error.
+/// Returns the event of the audit log.
 #[track_caller]
 fn event(exited: &Exited) -> Value {
-    let [line] = &exited.stderr[..] else { panic!("one line: {exited:?}") };
-    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    let mut events = exited.stderr.iter().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let event = events.find(|event| event["target"] == "audit");
+    event.unwrap_or_else(|| panic!("no event of the audit log: {exited:?}"))
+}
+
+#[track_caller]
+fn parse(list: &Exited) -> Vec<Value> {
+    serde_json::from_str(&list.assert_success().stdout.join("\n")).expect("a JSON array")
 }
 
 #[track_caller]
 fn list(space: &RedisSpace) -> Vec<Value> {
-    let exited = keys(space, &["list", "--json"]).run();
-    assert_eq!((exited.code, &exited.stderr), (Some(0), &vec![]), "{exited:?}");
-    serde_json::from_str(&exited.stdout.join("\n")).expect("a JSON array")
-}
-
-#[track_caller]
-fn assert_statuses(space: &RedisSpace, expected: &[(&str, u16)]) {
-    let mut running = Program::with_redis(space).start();
-    for (token, expected) in expected {
-        assert_eq!(status(running.address(), token), *expected, "{token}");
-    }
+    parse(&keys(space, &["list", "--json"]).run())
 }
 
 #[test]
-fn a_created_key_is_printed_once_and_logged_by_its_id() {
+fn every_instance_follows_a_key_from_its_creation_to_its_revocation() {
     let space = RedisSpace::new();
-    let exited = keys(&space, &["create", "--label", "web shop"]).run();
+    let mut instances = [(), ()].map(|()| Program::with_redis(&space).start());
+    let addresses = instances.each_mut().map(|running| running.address());
+    let wait_for =
+        |token: &str, expected| wait_until(|| addresses.iter().all(|address| status(*address, token) == expected));
 
-    let (token, id) = token_and_id(&exited);
-    assert!(token.starts_with("animalstore_") && token.len() == 61, "{token}");
-    let event = event(&exited);
-    assert_eq!((&event["message"], &event["target"]), (&"API key created".into(), &"audit".into()));
-    assert_eq!((&event["api_key_label"], &event["scopes"]), (&"web shop".into(), &"read,write".into()));
-
+    // A change is logged whatever the filter.
+    let args = ["create", "--label", "web shop", "--scopes", "read", "--expires-in", "90d"];
+    let created = keys(&space, &args).env("ANIMAL_STORE_LOG__FILTER", "off").run();
+    let (old, id) = token_and_id(&created);
+    assert_eq!((&*event(&created)["message"].to_string(), created.stderr.len()), ("\"API key created\"", 1));
+    assert_eq!((&event(&created)["api_key_label"], &event(&created)["scopes"]), (&"web shop".into(), &"read".into()));
     let [entry] = &list(&space)[..] else { panic!("one token") };
-    assert_eq!((&entry["id"], &entry["label"]), (&id.into(), &"web shop".into()));
-    assert_eq!((&entry["scopes"], &entry["expires"]), (&serde_json::json!(["read", "write"]), &Value::Null));
-    assert_eq!(entry["last_four"], token[57..]);
-    assert_statuses(&space, &[(&token, 200), (&token[..60], 401)]);
-}
+    assert_eq!(
+        (&entry["id"], &entry["label"], &entry["scopes"]),
+        (&id.as_str().into(), &"web shop".into(), &["read"][..].into())
+    );
+    assert!(entry["expires"].is_string() && entry["last_four"] == old[old.len() - 4..], "{entry}");
+    wait_for(&old, 200);
 
-#[test]
-fn a_key_can_have_one_scope_and_a_lifetime() {
-    let space = RedisSpace::new();
-    let args = ["create", "--label", "writer", "--scopes", "write", "--expires-in", "90d"];
-    let (token, _) = token_and_id(&keys(&space, &args).run());
+    let rotated = keys(&space, &["rotate", &id]).run();
+    let (new, same) = token_and_id(&rotated);
+    assert!(same == id && new != old && event(&rotated)["old_token_ends"].is_string(), "{rotated:?}");
+    assert_eq!(list(&space).len(), 2);
+    wait_for(&new, 200);
+    wait_for(&old, 200);
+    let (newest, _) = token_and_id(&keys(&space, &["rotate", &id, "--grace", "0s", "--expires-in", "1h"]).run());
+    assert_eq!(list(&space).len(), 1);
+    wait_for(&new, 401);
+    wait_for(&newest, 200);
 
-    let [entry] = &list(&space)[..] else { panic!("one token") };
-    assert_eq!(entry["scopes"], serde_json::json!(["write"]));
-    let time = |member: &str| humantime::parse_rfc3339(entry[member].as_str().expect("a text")).expect("RFC 3339");
-    let days = time("expires").duration_since(time("created")).expect("a later time").as_secs_f64() / 86_400.0;
-    assert!((days - 90.0).abs() < 0.001, "{days}");
-    assert_statuses(&space, &[(&token, 403)]);
+    let names = space.names();
+    assert!(!names.is_empty() && names.iter().all(|name| name.starts_with(space.prefix())), "{names:?}");
+    let revoked = keys(&space, &["revoke", &id]).run();
+    assert_eq!((revoked.code, &revoked.stdout), (Some(0), &vec![]), "{revoked:?}");
+    let event = event(&revoked);
+    assert_eq!((&event["message"], &event["api_key"]), (&"API key revoked".into(), &id.into()));
+    assert_eq!(space.names(), Vec::<String>::new());
+    wait_for(&newest, 401);
 }
 
 #[test]
@@ -83,81 +93,113 @@ fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
     let exited = create("from-elsewhere\r\n", "shop");
     assert_eq!((exited.code, &exited.stdout), (Some(0), &vec![]), "{exited:?}");
     assert_eq!(event(&exited)["message"], "API key registered");
-    let id = event(&exited)["api_key"].clone();
-
-    // The same token again changes nothing.
     let again = create("from-elsewhere", "shop");
-    assert_eq!((again.code, &again.stdout, &event(&again)["api_key"]), (Some(0), &vec![], &id), "{again:?}");
-    create("from-elsewhere", "other").assert_refused(1, &[id.as_str().expect("an id")]);
-    assert_eq!(list(&space).len(), 1);
-    assert_statuses(&space, &[("from-elsewhere", 200)]);
-}
+    assert_eq!(event(&again)["api_key"], event(&exited)["api_key"]);
+    create("from-elsewhere", "other").assert_refused(1, &[event(&exited)["api_key"].as_str().expect("an id")]);
+    assert_eq!(status(Program::with_redis(&space).start().address(), "from-elsewhere"), 200);
 
-#[test]
-fn a_rotated_key_keeps_its_id_and_both_tokens() {
-    let space = RedisSpace::new();
-    let (old, id) = token_and_id(&keys(&space, &["create", "--label", "shop"]).run());
-    let rotated = keys(&space, &["rotate", &id]).run();
-    let (new, same) = token_and_id(&rotated);
-
-    assert_eq!(same, id);
-    assert_ne!(new, old);
-    let entries = list(&space);
-    assert!(entries.len() == 2 && entries[1]["expires"].is_null(), "{entries:?}");
-    let [logged, listed] = [&event(&rotated)["old_token_ends"], &entries[0]["expires"]]
-        .map(|time| humantime::parse_rfc3339(time.as_str().expect("a text")).expect("RFC 3339"));
-    assert!(listed.duration_since(logged).unwrap_or_else(|error| error.duration()).as_secs() < 2, "{logged:?}");
-    assert_statuses(&space, &[(&old, 200), (&new, 200)]);
-
-    token_and_id(&keys(&space, &["rotate", &id, "--grace", "0s", "--expires-in", "1h"]).run());
-    assert_eq!(list(&space).len(), 1);
-}
-
-#[test]
-fn a_revoked_key_is_logged_and_nothing_is_left_in_redis() {
-    let space = RedisSpace::new();
-    let (_, id) = token_and_id(&keys(&space, &["create", "--label", "shop"]).run());
-
-    let exited = keys(&space, &["revoke", &id]).run();
-    assert_eq!((exited.code, &exited.stdout), (Some(0), &vec![]), "{exited:?}");
-    let event = event(&exited);
-    assert_eq!((&event["message"], &event["api_key"]), (&"API key revoked".into(), &id.as_str().into()));
-    assert_eq!(event["api_key_label"], "shop");
-    assert_eq!(space.names(), Vec::<String>::new());
-}
-
-#[test]
-fn dates_after_the_year_9999_are_listed_as_its_end() {
-    let space = RedisSpace::new();
-    token_and_id(&keys(&space, &["create", "--label", "x"]).run());
-    let names = space.names();
-    let token = names.iter().find(|name| name.contains(":token:")).expect("its hash");
-    let last = "18446744073709551615";
-    space.command(&["HSET", token, "created", last, "expires", last]);
-
-    let [entry] = &list(&space)[..] else { panic!("one token") };
-    let last = Value::from("9999-12-31T23:59:59Z");
-    assert_eq!((&entry["created"], &entry["expires"]), (&last, &last));
-}
-
-#[test]
-fn control_characters_in_redis_are_not_printed() {
-    for (field, value) in [("last4", "\u{1b}[2J"), ("label", "a\u{202e}b")] {
-        let space = RedisSpace::new();
-        let (_, id) = token_and_id(&keys(&space, &["create", "--label", "x"]).run());
-        let names = space.names();
-        let token = names.iter().find(|name| name.contains(":token:")).expect("its hash");
-        space.command(&["HSET", token, field, value]);
-
-        let exited = keys(&space, &["list"]).run();
-        assert!(!exited.assert_refused(1, &[&id]).output().contains(value), "{exited:?}");
+    for (input, reason) in [("secret-1\nsecret-2", "does not contain a valid token"), ("animalstore_x", "checksum")] {
+        assert!(!create(input, "x").assert_refused(1, &[reason]).output().contains(input), "{input}");
     }
+    assert_eq!(list(&space).len(), 1);
 }
 
 #[test]
-fn changes_are_logged_whatever_the_filter() {
-    let space = RedisSpace::new();
-    let exited = keys(&space, &["create", "--label", "shop"]).env("ANIMAL_STORE_LOG__FILTER", "off").run();
+fn keys_in_a_file_are_administered_beside_a_running_server() {
+    let folder = TempDir::new().unwrap();
+    let keys = |args: &[&str]| Program::in_folder(folder.path()).args(&["keys"]).args(args).run();
+    for args in [&["list"][..], &["revoke", "a"], &["rotate", "a"], &["create", "--label", "shop"]] {
+        let exited = keys(args);
+        exited.assert_refused(1, &["animal-store.db: the file does not exist"]);
+        let advice = "to make a new store, add --create";
+        assert_eq!(exited.output().ends_with(advice), args[0] == "create", "{exited:?}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+    let (_, id) = token_and_id(&keys(&["create", "--create", "--label", "shop"]));
+    let mut running = Program::in_folder(folder.path()).start();
+    let address = running.address();
+    let (token, _) = token_and_id(&keys(&["rotate", &id, "--grace", "0s"]));
+    wait_until(|| status(address, &token) == 200);
+    assert!(keys(&["list"]).assert_success().stdout[1].contains("shop"));
+    assert_eq!(keys(&["revoke", &id]).code, Some(0));
+    wait_until(|| status(address, &token) == 401);
+}
 
-    assert_eq!(event(&exited)["message"], "API key created");
+#[test]
+fn the_last_uses_of_each_key_are_listed_and_select_keys() {
+    let server = RedisServer::start();
+    let program = || Program::with_redis_url(&server.url());
+    let keys = |args: &[&str]| program().args(&["keys"]).args(args).run();
+    let [used, unused] =
+        ["write", "read"].map(|scopes| token_and_id(&keys(&["create", "--label", "x", "--scopes", scopes])));
+
+    // A refused use of `getPet` counts as well, and is written by the end of the process.
+    let mut running = program().start();
+    HttpClient::new(running.address()).with_token(&used.0).get("/v1/pets/1").assert_status(403);
+    running.terminate().assert_success();
+
+    let entries = parse(&keys(&["list", "--json"]));
+    let of = |id: &str| entries.iter().find(|entry| entry["id"] == id).expect("an entry");
+    for member in ["last_used", "last_used_get_pet"] {
+        assert!(of(&used.1)[member].is_string() && of(&unused.1)[member].is_null(), "{entries:?}");
+    }
+    for name in server.command(&["KEYS", "*:token:*"]).lines() {
+        server.command(&["HSET", name, "created", "0"]);
+    }
+    for (args, expected, note) in [
+        (&["--uses-deprecated"][..], &used.1, "earlier uses of API keys are unknown"),
+        (&["--unused-for", "90d"], &unused.1, ""),
+    ] {
+        let exited = keys(&[&["list", "--json"], args].concat());
+        assert!(exited.code == Some(0) && exited.output().contains(note), "{exited:?}");
+        let [entry] = &serde_json::from_str::<Vec<Value>>(&exited.stdout.join("")).unwrap()[..] else { panic!("one") };
+        assert_eq!(entry["id"], **expected);
+    }
+
+    server.command(&["ACL", "SETUSER", "default", "-zrange"]);
+    let exited = keys(&["list"]);
+    assert_eq!((exited.code, exited.stdout.len()), (Some(0), 3), "{exited:?}");
+    assert!(exited.stderr.join("\n").contains("the uses of the API keys cannot be read"), "{exited:?}");
+}
+
+#[test]
+fn a_command_that_cannot_be_executed_is_refused() {
+    let space = RedisSpace::new();
+    let (token, id) = token_and_id(&keys(&space, &["create", "--label", "x"]).run());
+    for (args, code, reason) in [
+        (&["revoke", "unknown"][..], 1, "no API key has the id unknown"),
+        (&["rotate", "a b"], 1, "1 to 64"),
+        (&["rotate", &token], 1, "the argument is a token, not an id"),
+        (&["create"], 2, "--label"),
+        (&["create", "--label", " "], 2, "not only white space"),
+        (&["create", "--label", "x", "--scopes", "admin"], 2, "read or write"),
+        (&["create", "--label", "x", "--expires-in", "0s"], 2, "a duration from 1s to 100years"),
+        (&["list", "--unused-for", "90"], 2, "a duration from 0s to 100years"),
+        (&["rotate", &id, "--grace", "-1h"], 2, "-1"),
+        (&[], 2, "create"),
+    ] {
+        assert!(!keys(&space, args).run().assert_refused(code, &[reason]).output().contains(&token), "{args:?}");
+    }
+    assert_eq!(list(&space).len(), 1);
+    Program::with_key().args(&["keys", "list"]).run().assert_refused(1, &["keys.backend is memory"]);
+
+    let server = RedisServer::with(&["--requirepass", "right"]);
+    let url = format!("redis://:top-secret@localhost:{}", server.port());
+    let exited = Program::with_redis_url(&url).args(&["keys", "list"]).run();
+    assert!(!exited.assert_refused(1, &["WRONGPASS"]).output().contains("top-secret"), "{exited:?}");
+}
+
+#[test]
+fn a_result_or_an_event_that_cannot_be_written_is_not_a_success() {
+    let space = RedisSpace::new();
+    let create = |script| keys(&space, &["create", "--label", "x"]).run_by_shell(script).run();
+    create(r#"exec "$@" >/dev/full"#).assert_refused(1, &["could not be printed"]);
+    let exited = create(r#"exec "$@" 2>/dev/full"#);
+    assert!(exited.code == Some(1) && exited.stdout[0].starts_with("animalstore_"), "{exited:?}");
+}
+
+/// Returns the standard output of `keys list` of the file in this folder.
+pub(crate) fn list_in(folder: &Path) -> String {
+    let exited = Program::in_folder(folder).args(&["keys", "list", "--json"]).run();
+    exited.assert_success().stdout.join("\n")
 }

@@ -3,7 +3,7 @@
 use animal_store_test_servers::{HttpClient, RawConnection};
 use serde_json::Value;
 
-use crate::program::{Line, Program, TOKEN};
+use crate::program::{Program, TOKEN};
 
 #[test]
 fn every_request_is_one_line() {
@@ -24,7 +24,7 @@ fn every_request_is_one_line() {
 
     let exited = running.terminate();
 
-    let lines: Vec<_> = exited.events().into_iter().filter(|event| event["message"] == "request").collect();
+    let lines = exited.requests();
     assert_eq!(lines.len(), requests.len(), "{lines:#?}");
     for (number, ((method, _, path, status, code), line)) in requests.iter().zip(&lines).enumerate() {
         assert_eq!((&line["method"], &line["path"]), (&(*method).into(), &(*path).into()), "{line}");
@@ -68,16 +68,9 @@ fn a_request_that_is_refused_below_the_application_is_one_line() {
 }
 
 #[test]
-fn the_start_warns_that_pets_in_memory_are_lost_at_the_end() {
-    let mut running = Program::with_key().start();
-    let warning = running.wait_for_log(|event| event["level"] == "WARN");
-    assert!(warning["message"].as_str().is_some_and(|message| message.contains("memory")), "{warning}");
-}
-
-#[test]
 fn the_format_text_is_text_without_colours_unless_on_a_terminal() {
     let mut running = Program::with_key().env("ANIMAL_STORE_LOG__FORMAT", "text").start();
-    running.wait_for(|line| matches!(line, Line::Out(text) if text.contains("listening")).then_some(()));
+    running.wait_for_text("listening");
 
     let exited = running.terminate();
 

@@ -1,58 +1,46 @@
 //! The program as a process with its own working directory and environment.
 
 mod running;
-mod terminal;
 
 use std::{
-    fs,
-    io::Write,
-    mem,
+    fs::{self, File},
+    io::{Seek, Write},
     os::fd::OwnedFd,
     path::Path,
-    process::{ChildStdin, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use animal_store_test_servers::RedisSpace;
+use nix::pty::openpty;
 use tempfile::TempDir;
 
 use self::running::COMMAND_DEADLINE;
-pub(crate) use self::{
-    running::{DEADLINE, Exited, Line, Running, metric},
-    terminal::terminal,
-};
+pub(crate) use self::running::{DEADLINE, Exited, Running, metric};
 
 /// The API key of [`Program::with_key`].
 pub(crate) const TOKEN: &str = "process-token-1";
 
-/// Timeout of PostgreSQL that does not expire on a busy machine.
+/// A timeout of PostgreSQL, and a lease of cached API keys, that do not expire on a busy machine.
 pub(crate) const LONG_TIMEOUT: &str = "30s";
-
-/// A lease of cached API keys that does not end on a busy machine.
-const LONG_LEASE: &str = "30s";
 
 /// A program to be run.
 pub(crate) struct Program {
     command: Command,
     directory: TempDir,
-    stdin: String,
-    input: Option<OwnedFd>,
-    stdout: Stdio,
-    stderr: Stdio,
 }
 
 impl Program {
     /// A program without any configuration.
     pub(crate) fn bare() -> Self {
-        let directory = TempDir::new().expect("a working directory");
         let mut command = Command::new(env!("CARGO_BIN_EXE_animal-store"));
+        let directory = TempDir::new().expect("a working directory");
         command.env_clear().current_dir(directory.path());
-        Self { command, directory, stdin: String::new(), input: None, stdout: Stdio::piped(), stderr: Stdio::piped() }
+        Self { command: with_pipes(command), directory }
     }
 
     /// A program on free ports, without a drain delay, with pets and API keys in the default file.
     pub(crate) fn with_file() -> Self {
-        let program = Self::bare();
-        program
+        Self::bare()
             .env("ANIMAL_STORE_HTTP__LISTEN", "127.0.0.1:0")
             .env("ANIMAL_STORE_MANAGEMENT__LISTEN", "127.0.0.1:0")
             .env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", "0s")
@@ -88,7 +76,7 @@ impl Program {
         Self::new()
             .env("ANIMAL_STORE_KEYS__BACKEND", "redis")
             .env("ANIMAL_STORE_KEYS__REDIS__URL", url)
-            .env("ANIMAL_STORE_KEYS__REDIS__LEASE", LONG_LEASE)
+            .env("ANIMAL_STORE_KEYS__REDIS__LEASE", LONG_TIMEOUT)
     }
 
     pub(crate) fn with_redis(space: &RedisSpace) -> Self {
@@ -105,30 +93,14 @@ impl Program {
         self
     }
 
-    /// Limits the number of open files of the program, which cannot raise the limit.
-    pub(crate) fn file_limit(self, limit: usize) -> Self {
-        self.run_by_shell(&format!(r#"ulimit -n {limit} && exec "$@""#))
-    }
-
-    /// Passes this socket to the program, as systemd does.
-    pub(crate) fn socket(self, socket: impl Into<OwnedFd>) -> Self {
-        self.sockets(socket, 1)
-    }
-
-    /// Passes this socket to the program as one of this number of sockets, all of them the same.
-    pub(crate) fn sockets(self, socket: impl Into<OwnedFd>, count: usize) -> Self {
-        let script = r#"exec 3<&0 4<&0 </dev/null; export LISTEN_PID=$$; exec "$@""#;
-        let program = self.env("LISTEN_FDS", &count.to_string()).run_by_shell(script);
-        program.standard_input(socket)
-    }
-
     /// Lets a shell start the program by a script, which has the command in `$@`.
     pub(crate) fn run_by_shell(mut self, script: &str) -> Self {
         let mut shell = Command::new("bash");
-        shell.env_clear().current_dir(self.current_dir()).args(["-c", script, "bash"]);
+        let folder = self.command.get_current_dir().expect("a folder");
+        shell.env_clear().current_dir(folder).args(["-c", script, "bash"]);
         shell.envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         shell.arg(self.command.get_program()).args(self.command.get_args());
-        self.command = shell;
+        self.command = with_pipes(shell);
         self
     }
 
@@ -138,65 +110,38 @@ impl Program {
         self
     }
 
-    fn current_dir(&self) -> &Path {
-        self.command.get_current_dir().unwrap_or_else(|| self.directory.path())
-    }
-
     /// Returns the working directory.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Replaces standard input.
-    pub(crate) fn standard_input(self, input: impl Into<OwnedFd>) -> Self {
-        Self { input: Some(input.into()), ..self }
+    /// Sets the content of standard input.
+    pub(crate) fn stdin(self, text: &str) -> Self {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(text.as_bytes()).and_then(|()| file.rewind()).expect("written");
+        self.standard_input(file)
     }
 
-    /// Sets the content of standard input.
-    pub(crate) fn stdin(mut self, text: &str) -> Self {
-        text.clone_into(&mut self.stdin);
+    /// Replaces standard input, which is empty otherwise.
+    pub(crate) fn standard_input(mut self, input: impl Into<OwnedFd>) -> Self {
+        self.command.stdin(input.into());
         self
     }
 
     /// Replaces standard output. The test gets no lines from it.
-    pub(crate) fn stdout(self, stdout: impl Into<Stdio>) -> Self {
-        Self { stdout: stdout.into(), ..self }
+    pub(crate) fn stdout(mut self, stdout: impl Into<Stdio>) -> Self {
+        self.command.stdout(stdout);
+        self
     }
 
     /// Replaces standard error. The test gets no lines from it.
-    pub(crate) fn stderr(self, stderr: impl Into<Stdio>) -> Self {
-        Self { stderr: stderr.into(), ..self }
-    }
-
-    /// Prints the key of the first start, as on a terminal.
-    pub(crate) fn print_key(self) -> Self {
-        self.args(&["--print-key"])
+    pub(crate) fn stderr(mut self, stderr: impl Into<Stdio>) -> Self {
+        self.command.stderr(stderr);
+        self
     }
 
     pub(crate) fn start(mut self) -> Running {
-        if let Some(input) = self.input.take() {
-            self.command.stdin(Stdio::from(input));
-            return self.spawn().0;
-        }
-        let input = mem::take(&mut self.stdin);
-        let (running, mut stdin) = self.start_with_stdin();
-        // A program that does not read it may have exited.
-        let _ = stdin.write_all(input.as_bytes());
-        running
-    }
-
-    /// Starts the program. Returns its standard input, too, which stays open.
-    pub(crate) fn start_with_stdin(mut self) -> (Running, ChildStdin) {
-        self.command.stdin(Stdio::piped());
-        let (running, stdin) = self.spawn();
-        (running, stdin.expect("standard input"))
-    }
-
-    fn spawn(mut self) -> (Running, Option<ChildStdin>) {
-        self.command.stdout(self.stdout).stderr(self.stderr);
-        let mut child = self.command.spawn().expect("the program starts");
-        let stdin = child.stdin.take();
-        (Running::new(child, self.directory), stdin)
+        Running::new(self.command.spawn().expect("the program starts"), self.directory)
     }
 
     /// Runs the program until it exits.
@@ -204,4 +149,27 @@ impl Program {
     pub(crate) fn run(self) -> Exited {
         self.start().wait_within(COMMAND_DEADLINE)
     }
+}
+
+fn with_pipes(mut command: Command) -> Command {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Returns both sides of a new terminal: the one that shows it, and the one of programs. No other process inherits
+/// them.
+pub(crate) fn terminal() -> (File, OwnedFd) {
+    let pair = openpty(None, None).expect("a terminal");
+    // Duplicates are closed in processes that are started.
+    (pair.master.try_clone().expect("a duplicate").into(), pair.slave.try_clone().expect("a duplicate"))
+}
+
+/// Runs a line in a shell, as pasted in this folder. Returns its output.
+#[track_caller]
+pub(crate) fn paste(line: &str, folder: &Path) -> Exited {
+    let output = Command::new("bash").args(["-c", line]).current_dir(folder).output().expect("bash is installed");
+    let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect();
+    let exited = Exited { code: output.status.code(), stdout: lines(&output.stdout), stderr: lines(&output.stderr) };
+    assert_eq!(exited.code, Some(0), "{line}: {exited:?}");
+    exited
 }

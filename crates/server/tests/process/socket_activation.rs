@@ -1,12 +1,11 @@
 //! A listening socket that a service manager keeps and passes to each process (`LISTEN_FDS`).
 
 use std::{
-    iter,
     net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
-    os::unix::net::UnixListener,
+    os::{fd::OwnedFd, unix::net::UnixListener},
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use animal_store_test_servers::{RawConnection, wait_until};
@@ -17,10 +16,16 @@ use crate::{
     program::{Program, Running, TOKEN},
 };
 
+/// Passes this socket to the program as one of this number of sockets, all of them the same, as systemd does.
+fn with_sockets(program: Program, socket: impl Into<OwnedFd>, count: usize) -> Program {
+    let script = r#"exec 3<&0 4<&0 </dev/null; export LISTEN_PID=$$; exec "$@""#;
+    program.env("LISTEN_FDS", &count.to_string()).run_by_shell(script).standard_input(socket)
+}
+
 /// A program with the default drain delay, which gets a duplicate of this socket.
 fn with_socket(listener: &TcpListener) -> Program {
     let program = Program::with_key().env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", "");
-    program.socket(listener.try_clone().expect("a duplicate"))
+    with_sockets(program, listener.try_clone().expect("a duplicate"), 1)
 }
 
 fn request() -> String {
@@ -28,63 +33,46 @@ fn request() -> String {
 }
 
 #[test]
-fn a_socket_that_is_passed_is_served_in_place_of_the_configured_address() {
-    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let configured = taken.local_addr().unwrap().to_string();
-    let mut running = with_socket(&socket).args(&["--listen", &configured]).start();
-
-    let event = running.wait_for_event("listening");
-    let address = socket.local_addr().unwrap();
-    assert_eq!((&event["inherited"], &event["address"]), (&true.into(), &address.to_string().into()), "{event}");
-    assert_eq!(status(address, TOKEN), 200);
-    running.terminate().assert_success();
-}
-
-#[test]
 fn another_number_or_kind_of_sockets_is_an_error() {
-    let not_connected = TcpStream::connect(TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()).unwrap();
+    let tcp = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let not_connected = TcpStream::connect(tcp().local_addr().unwrap()).unwrap();
     let folder = TempDir::new().unwrap();
     let with_path = UnixListener::bind(folder.path().join("http.sock")).unwrap();
-    for (program, message) in [
-        (Program::with_key().sockets(TcpListener::bind("127.0.0.1:0").unwrap(), 2), "passed 2 sockets"),
-        (Program::with_key().socket(UdpSocket::bind("127.0.0.1:0").unwrap()), "no listening TCP socket"),
-        (Program::with_key().socket(with_path), "no listening TCP socket"),
-        (Program::with_key().socket(tempfile::tempfile().unwrap()), "no listening TCP socket"),
-        (Program::with_key().socket(not_connected), "does not listen"),
+    for (socket, count, message) in [
+        (OwnedFd::from(tcp()), 2, "passed 2 sockets"),
+        (UdpSocket::bind("127.0.0.1:0").unwrap().into(), 1, "no listening TCP socket"),
+        (with_path.into(), 1, "no listening TCP socket"),
+        (tempfile::tempfile().unwrap().into(), 1, "no listening TCP socket"),
+        (not_connected.into(), 1, "does not listen"),
     ] {
-        program.run().assert_error(1, &[message, "LISTEN_FDS"]);
+        with_sockets(Program::with_key(), socket, count).run().assert_error(1, &[message, "LISTEN_FDS"]);
     }
 }
 
 #[test]
-fn a_connection_that_waits_between_two_processes_is_served_by_the_second() {
+fn a_socket_is_served_in_place_of_the_configured_address_and_passed_on_without_a_drain_delay() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut first = with_socket(&socket).start();
-    first.address();
-    first.terminate().assert_success();
+    let address = socket.local_addr().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut first =
+        with_socket(&socket).env("ANIMAL_STORE_HTTP__LISTEN", &taken.local_addr().unwrap().to_string()).start();
+    let event = first.wait_for_event("listening");
+    assert_eq!((&event["inherited"], &event["address"]), (&true.into(), &address.to_string().into()), "{event}");
+    assert_eq!(status(address, TOKEN), 200);
+    let events = first.terminate().assert_success().events();
 
-    let mut waiting = RawConnection::open(socket.local_addr().unwrap());
-    waiting.send(request());
-    let mut second = with_socket(&socket).start();
-    second.address();
-    assert_eq!(waiting.response().status, 200);
-}
-
-#[test]
-fn without_a_drain_delay_that_is_set_sigterm_does_not_wait_for_one() {
-    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-    let duration = || {
-        let mut running = with_socket(&socket).start();
-        running.address();
-        let start = Instant::now();
-        running.terminate().assert_success();
-        start.elapsed()
+    let time = |message: &str| {
+        let event = events.iter().find(|event| event["message"] == message).expect("an event");
+        humantime::parse_rfc3339(event["timestamp"].as_str().expect("a text")).expect("RFC 3339")
     };
-    // The default of another socket is 5 s; a pause that is not noticed takes 2 s. A busy machine may delay an end.
-    let durations: Vec<_> =
-        iter::repeat_with(duration).take(5).take_while(|&end| end >= Duration::from_secs(2)).collect();
-    assert!(durations.len() < 5, "{durations:?}");
+    let end = time("all requests were completed").duration_since(time("shutting down")).expect("it is later");
+    assert!(end < Duration::from_secs(5), "the default for another socket: {end:?}");
+
+    // A connection that waits between two processes is served by the second.
+    let mut waiting = RawConnection::open(address);
+    waiting.send(request());
+    let _second = with_socket(&socket).start();
+    assert_eq!(waiting.response().status, 200);
 }
 
 /// Sends requests, each on its own connection, until `end`.

@@ -1,10 +1,14 @@
-//! The program with its default file: starts that fail, and what the log says.
+//! The program with its default file, or with pets in memory: starts that fail, what the log says, and the retention.
 
 use std::{fs, path::Path};
 
+use animal_store_test_servers::wait_until;
 use tempfile::TempDir;
 
-use crate::{pets::status, program::Program};
+use crate::{
+    pets::{is_replay, keyed_create_request, status},
+    program::{Program, TOKEN},
+};
 
 const PATH: &str = "ANIMAL_STORE_STORAGE__SQLITE__PATH";
 
@@ -15,8 +19,11 @@ fn the_log_says_where_pets_and_keys_are_kept() {
     assert!(path.starts_with("sqlite /") && path.ends_with("/animal-store.db"), "{path}");
     assert_eq!(file.wait_for_event("storage selected")["api_keys"], path);
 
-    let memory = Program::new().start().wait_for_event("storage selected");
+    let mut running = Program::with_key().start();
+    let memory = running.wait_for_event("storage selected");
     assert_eq!((&memory["pets"], &memory["api_keys"]), (&"memory".into(), &"memory".into()));
+    let warning = running.wait_for_log(|event| event["level"] == "WARN");
+    assert!(warning["message"].as_str().is_some_and(|message| message.contains("memory")), "{warning}");
 }
 
 #[test]
@@ -63,4 +70,16 @@ fn only_the_start_and_migrate_change_the_schema() {
         assert_eq!((exited.code, exited.stdout), (Some(0), vec!["0001expand".to_owned(); expected]));
     }
     assert_eq!(program(&["keys", "create", "--label", "x"]).code, Some(0));
+}
+
+#[test]
+fn an_idempotency_key_is_free_after_the_configured_retention() {
+    for backend in ["memory", "sqlite"] {
+        let program = Program::with_key().env("ANIMAL_STORE_STORAGE__BACKEND", backend);
+        let mut running = program.env("ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION", "1s").start();
+        let address = running.address();
+        let create = || keyed_create_request(address, TOKEN, "order-1", "Rex").send();
+        create().assert_status(201);
+        wait_until(|| !is_replay(create().assert_status(201)));
+    }
 }

@@ -1,21 +1,22 @@
-//! TLS, with OpenSSL, curl and Python as clients.
+//! TLS, with OpenSSL and curl as clients.
 
 use std::{
     fs,
-    io::{Read, Write},
+    io::Write,
     net::{SocketAddr, TcpStream},
     path::Path,
     process::{Command, Stdio},
 };
 
-use animal_store_test_servers::Certificates;
+use animal_store_test_servers::{Certificates, HttpClient};
 
-use crate::program::{Program, Running, TOKEN, metric};
+use crate::{
+    program::{Program, Running, TOKEN, metric, paste},
+    quickstart,
+};
 
 pub(crate) const GET: &str =
     "GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer process-token-1\r\n\r\n";
-const FINAL: &str =
-    "GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer process-token-1\r\nConnection: close\r\n\r\n";
 
 /// A program with TLS, with the API key [`TOKEN`], and its certificates in its working directory.
 pub(crate) fn program() -> (Program, Certificates) {
@@ -51,27 +52,27 @@ pub(crate) fn s_client(address: SocketAddr, authority: &Path, options: &[&str]) 
         .spawn()
         .expect("OpenSSL is installed");
     // Fails if the handshake has failed.
-    let _ = client.stdin.take().expect("a pipe").write_all(FINAL.as_bytes());
+    let request = GET.replace("Host", "Connection: close\r\nHost");
+    let _ = client.stdin.take().expect("a pipe").write_all(request.as_bytes());
     let output = client.wait_with_output().expect("an exit status");
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-fn has_response(output: &str) -> bool {
+pub(crate) fn has_response(output: &str) -> bool {
     output.contains("HTTP/1.1 200 OK")
 }
 
 #[test]
-fn tls_1_2_and_1_3_are_accepted_and_older_versions_are_refused() {
+fn tls_1_2_and_1_3_are_accepted_and_older_versions_and_plain_http_are_refused() {
     let (_running, address, certificates) = start();
-    let authority = &certificates.authority;
     for (options, protocol) in [(&["-tls1_2"][..], "TLSv1.2"), (&["-tls1_3"], "TLSv1.3"), (&[], "TLSv1.3")] {
-        let output = s_client(address, authority, options);
+        let output = s_client(address, &certificates.authority, options);
         assert!(has_response(&output) && output.contains(&format!("New, {protocol}")), "{output}");
     }
-    for options in [["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], ["-tls1", "-cipher", "ALL:@SECLEVEL=0"]] {
-        let output = s_client(address, authority, &options);
-        assert!(!has_response(&output) && output.contains("Cipher is (NONE)"), "{output}");
-    }
+    let output = s_client(address, &certificates.authority, &["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]);
+    assert!(!has_response(&output) && output.contains("Cipher is (NONE)"), "{output}");
+    let mut plain = HttpClient::new(address).request("GET", "/").begin().expect("a connection");
+    assert!(!matches!(plain.try_response(), Ok(Some(_))), "an alert of TLS, if anything");
 }
 
 #[test]
@@ -88,9 +89,7 @@ fn authorities_of_clients_require_a_certificate_that_one_of_them_has_signed() {
             options.extend(paths.into_iter().flat_map(|[certificate, key]| ["-cert", certificate, "-key", key]));
             has_response(&s_client(address, &certificates.authority, &options))
         };
-        assert!(with(Some(&certificates)));
-        assert!(!with(None));
-        assert!(!with(Some(&stranger)));
+        assert_eq!([Some(&certificates), None, Some(&stranger)].map(with), [true, false, false]);
     }
 }
 
@@ -117,44 +116,21 @@ fn sessions_are_resumed_only_if_clients_need_no_certificate() {
 }
 
 #[test]
-fn curl_and_python_create_and_list_pets() {
+fn curl_works_also_if_it_prefers_http_2_and_with_the_commands_of_the_quickstart() {
     let (_running, address, certificates) = start();
-    let (port, authority) = (address.port(), certificates.authority.to_str().expect("UTF-8"));
-    let curl = |options: &[&str]| {
-        let output = Command::new("curl")
-            .args(["-sS", "--cacert", authority, "-H", &format!("Authorization: Bearer {TOKEN}")])
-            .args(options)
-            .arg(format!("https://localhost:{port}/v1/pets"))
-            .output()
-            .expect("curl is installed");
-        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
-    };
-    let created = curl(&["-H", "Content-Type: application/json", "-d", r#"{"name":"Rex","categoryId":1}"#]);
-    assert!(created.contains(r#""name":"Rex""#), "{created}");
-    assert_eq!(curl(&["--http2"]), format!("[{created}]"), "a client that prefers HTTP/2");
+    let curl = format!("curl -sS --cacert {} -H 'Authorization: Bearer {TOKEN}'", certificates.authority.display());
+    for options in ["", "--http2", "--tls-max 1.2"] {
+        let line = format!("{curl} {options} https://localhost:{}/v1/pets", address.port());
+        assert_eq!(paste(&line, Path::new("/")).stdout, ["[]"], "{options}");
+    }
 
-    let script = "import http.client, ssl, sys\n\
-        port, authority, token = sys.argv[1:]\n\
-        context = ssl.create_default_context(cafile=authority)\n\
-        client = http.client.HTTPSConnection('localhost', int(port), context=context)\n\
-        for _ in range(3):\n    \
-            client.request('GET', '/v1/pets', headers={'Authorization': 'Bearer ' + token})\n    \
-            print(client.getresponse().read().decode())\n";
-    let output = Command::new("python3").args(["-c", script, &port.to_string(), authority, TOKEN]).output();
-    let output = output.expect("Python is installed");
-    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(lines, format!("[{created}]\n").repeat(3), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-#[test]
-fn plain_http_gets_no_response() {
-    let (_running, address, _certificates) = start();
-    let mut stream = TcpStream::connect(address).expect("a connection");
-    stream.write_all(GET.as_bytes()).expect("accepted");
-    let mut received = Vec::new();
-    // The connection can be reset.
-    let _ = stream.read_to_end(&mut received);
-    assert!(!received.starts_with(b"HTTP"), "{received:?}");
+    let (program, certificates) = with_tls(Program::with_file());
+    let mut running = program.args(&["--print-key"]).start();
+    let commands = quickstart::commands(&mut running);
+    let address = running.address();
+    running.wait_for_text(&format!("listens on https://{address}."));
+    running.wait_for_text("--cacert FILE");
+    quickstart::assert_both_work(&commands.map(|line| format!("{line} --cacert {}", certificates.authority.display())));
 }
 
 #[test]
@@ -165,6 +141,5 @@ fn a_failed_handshake_is_logged_and_the_end_of_the_certificate_is_in_the_metrics
     s_client(address, &certificates.authority, &["-alpn", "h2"]);
     assert_eq!(metric(management, "animal_store_http_tls_certificate_expiry_timestamp_seconds"), 67_090_118_400);
     let event = running.wait_for_event("TLS handshake failed");
-    assert_eq!(event["level"], "DEBUG", "{event}");
-    assert!(event["client"].as_str().is_some_and(|client| client.starts_with("127.0.0.1:")), "{event}");
+    assert_eq!((&event["level"], &event["client"].to_string()[..11]), (&"DEBUG".into(), "\"127.0.0.1:"), "{event}");
 }

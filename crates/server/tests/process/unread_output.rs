@@ -5,16 +5,11 @@ use std::{
     io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write},
     process::Stdio,
     thread,
-    time::{Duration, Instant},
 };
 
 use animal_store_test_servers::HttpClient;
 
-use crate::program::{Exited, Line, Program, Running, TOKEN};
-
-/// `shutdown.timeout` and half a second for standard error, and time for a loaded machine. The default of the timeout
-/// is longer.
-const LIMIT: Duration = Duration::from_secs(15);
+use crate::program::{Program, TOKEN};
 
 /// Keeps a pipe full until its reader is dropped.
 fn fill(mut pipe: PipeWriter) {
@@ -27,27 +22,19 @@ pub(crate) fn full_pipe() -> (PipeReader, PipeWriter) {
     (reader, writer)
 }
 
-/// A program that generates an API key: the lines on standard error show that it runs.
+/// A program that generates an API key: the lines on standard error show that it runs. The default of the timeout is
+/// longer than the wait for its end.
 fn program(stdout: impl Into<Stdio>) -> Program {
-    Program::new().print_key().env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "1s").stdout(stdout)
-}
-
-/// Sends SIGTERM and asserts that the process ends in time.
-#[track_caller]
-fn terminate(running: Running) -> Exited {
-    let start = Instant::now();
-    let exited = running.terminate();
-    assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
-    exited
+    Program::new().args(&["--print-key"]).env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "1s").stdout(stdout)
 }
 
 #[test]
 fn a_log_that_is_not_read_ends_the_process_at_the_shutdown_timeout_with_an_error() {
     let (_reader, stdout) = full_pipe();
     let mut running = program(stdout).start();
-    running.wait_for(|line| matches!(line, Line::Err(text) if text.contains("/docs")).then_some(()));
+    running.wait_for_text("/docs");
 
-    let exited = terminate(running);
+    let exited = running.terminate();
 
     let error = "animal-store: the log could not be written to standard output within 1s";
     assert_eq!((exited.code, exited.stderr.last().map(String::as_str)), (Some(1), Some(error)), "{exited:?}");
@@ -64,7 +51,7 @@ fn a_standard_error_that_is_not_read_either_does_not_keep_the_process() {
     assert!(lines.by_ref().lines().any(|line| is_last(&line)), "the quickstart is missing");
     fill(filled);
 
-    let exited = terminate(running);
+    let exited = running.terminate();
 
     assert_eq!(exited.code, Some(1), "{exited:?}");
 }
@@ -75,16 +62,13 @@ fn a_log_that_cannot_be_written_is_reported_once_and_does_not_stop_the_service()
     // The log is flushed within the timeout on a loaded machine, too.
     let mut running = program(full).env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "30s").start();
     let report = "animal-store: the log cannot be written to standard output: No space left on device (os error 28)";
-    running.wait_for(|line| matches!(line, Line::Err(text) if text == report).then_some(()));
-    let explorer = running.wait_for(|line| match line {
-        Line::Err(text) => text.split_once("http://")?.1.strip_suffix("/docs").map(str::to_owned),
-        Line::Out(_) => None,
-    });
+    assert_eq!(running.wait_for_text(report), "");
+    let explorer = running.wait_for(|line| Some(line.split_once("http://")?.1.strip_suffix("/docs")?.to_owned()));
     for _ in 0..10 {
         HttpClient::new(explorer.parse().expect("an address")).with_token(TOKEN).get("/v1/pets").assert_status(401);
     }
 
-    let exited = terminate(running);
+    let exited = running.terminate();
 
     let reports: Vec<_> = exited.stderr.iter().filter(|line| line.starts_with("animal-store: ")).collect();
     assert_eq!((exited.code, reports), (Some(0), vec![&report.to_owned()]), "{exited:?}");

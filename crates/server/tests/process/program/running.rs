@@ -20,12 +20,8 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 /// Limit of a command that runs until it has done its work.
 pub(super) const COMMAND_DEADLINE: Duration = Duration::from_secs(90);
 
-/// A line of output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Line {
-    Out(String),
-    Err(String),
-}
+/// A line of standard error, if the flag is set, or of standard output.
+type Line = (bool, String);
 
 /// A running process. Dropping it kills it.
 pub(crate) struct Running {
@@ -44,11 +40,11 @@ pub(crate) struct Exited {
     pub(crate) stderr: Vec<String>,
 }
 
-fn forward(pipe: impl Read + Send + 'static, sender: Sender<Line>, line: fn(String) -> Line) {
+fn forward(pipe: impl Read + Send + 'static, sender: Sender<Line>, is_error: bool) {
     thread::spawn(move || {
         for text in BufReader::new(pipe).lines().map_while(Result::ok) {
             // Fails after the test has ended.
-            let _ = sender.send(line(text));
+            let _ = sender.send((is_error, text));
         }
     });
 }
@@ -57,55 +53,54 @@ impl Running {
     pub(super) fn new(mut child: Child, directory: TempDir) -> Self {
         let (sender, receiver) = channel();
         if let Some(stdout) = child.stdout.take() {
-            forward(stdout, sender.clone(), Line::Out);
+            forward(stdout, sender.clone(), false);
         }
         if let Some(stderr) = child.stderr.take() {
-            forward(stderr, sender, Line::Err);
+            forward(stderr, sender, true);
         }
         Self { child, receiver, lines: Vec::new(), _directory: directory }
     }
 
-    /// Waits for a line for which `choose` returns a value, and returns that value.
+    /// Waits for a line of output for which `choose` returns a value, and returns that value.
     #[track_caller]
-    pub(crate) fn wait_for<T>(&mut self, choose: impl Fn(&Line) -> Option<T>) -> T {
-        if let Some(chosen) = self.lines.iter().find_map(&choose) {
+    pub(crate) fn wait_for<T>(&mut self, choose: impl Fn(&str) -> Option<T>) -> T {
+        if let Some(chosen) = self.lines.iter().find_map(|(_, text)| choose(text)) {
             return chosen;
         }
+        self.wait_for_next(choose)
+    }
+
+    /// The same for a line that no earlier call has read.
+    #[track_caller]
+    pub(crate) fn wait_for_next<T>(&mut self, choose: impl Fn(&str) -> Option<T>) -> T {
         let start = Instant::now();
         loop {
             let Ok(line) = self.receiver.recv_timeout(DEADLINE.saturating_sub(start.elapsed())) else {
                 panic!("the line is missing: {:#?}", self.lines);
             };
+            let chosen = choose(&line.1);
             self.lines.push(line);
-            if let Some(chosen) = self.lines.last().and_then(&choose) {
+            if let Some(chosen) = chosen {
                 return chosen;
             }
         }
     }
 
+    /// Waits for a line with this text, and returns what follows the text.
+    #[track_caller]
+    pub(crate) fn wait_for_text(&mut self, text: &str) -> String {
+        self.wait_for(|line| line.split_once(text).map(|(_, rest)| rest.to_owned()))
+    }
+
     /// Waits for an event of the log.
     #[track_caller]
     pub(crate) fn wait_for_log(&mut self, matches: impl Fn(&Value) -> bool) -> Value {
-        self.wait_for(|line| match line {
-            Line::Out(text) => serde_json::from_str(text).ok().filter(&matches),
-            Line::Err(_) => None,
-        })
+        self.wait_for(|text| serde_json::from_str(text).ok().filter(&matches))
     }
 
     #[track_caller]
     pub(crate) fn wait_for_event(&mut self, message: &str) -> Value {
         self.wait_for_log(|event| event["message"] == message)
-    }
-
-    /// Waits for an error with a reason that a crate logs, and returns the reason.
-    #[track_caller]
-    pub(crate) fn wait_for_reason(&mut self, module: &str) -> String {
-        let event = self.wait_for_log(|event| {
-            event["target"].as_str().is_some_and(|target| target.starts_with(module))
-                && event["level"] == "ERROR"
-                && event["reason"].is_string()
-        });
-        event["reason"].as_str().unwrap_or_default().to_owned()
     }
 
     /// Address of the API.
@@ -128,7 +123,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Sends a signal: `TERM`, `INT` or `HUP`.
+    /// Sends a signal: `TERM`, `INT`, `HUP`, …
     #[track_caller]
     pub(crate) fn signal(&self, name: &str) {
         // The `kill` of the shell: not every machine has a program of that name.
@@ -170,14 +165,10 @@ impl Running {
                 break status.code();
             }
             assert!(start.elapsed() < deadline, "the process does not exit: {:#?}", self.lines);
+            thread::park_timeout(Duration::from_millis(1));
         };
-        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        for line in mem::take(&mut self.lines) {
-            match line {
-                Line::Out(text) => stdout.push(text),
-                Line::Err(text) => stderr.push(text),
-            }
-        }
+        let (stderr, stdout): (Vec<_>, Vec<_>) = mem::take(&mut self.lines).into_iter().partition(|line| line.0);
+        let [stdout, stderr] = [stdout, stderr].map(|lines| lines.into_iter().map(|line| line.1).collect());
         Exited { code, stdout, stderr }
     }
 }
@@ -233,5 +224,11 @@ impl Exited {
     pub(crate) fn events(&self) -> Vec<Value> {
         let event = |line: &String| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         self.stdout.iter().map(event).collect()
+    }
+
+    /// The lines of requests to the API.
+    #[track_caller]
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        self.events().into_iter().filter(|event| event["message"] == "request").collect()
     }
 }

@@ -1,9 +1,9 @@
 //! A collector of traces, which receives OTLP over HTTP.
 
 use std::{
-    fmt::Write as _,
+    collections::BTreeMap,
     io::{self, BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpListener},
     sync::{
         Arc,
         mpsc::{Receiver, Sender, channel},
@@ -13,9 +13,7 @@ use std::{
 
 use animal_store_test_servers::Certificates;
 use opentelemetry_proto::tonic::{
-    collector::trace::v1::ExportTraceServiceRequest,
-    common::v1::{KeyValue, any_value::Value},
-    trace::v1::ResourceSpans,
+    collector::trace::v1::ExportTraceServiceRequest, common::v1::any_value::Value, trace::v1::ResourceSpans,
 };
 use prost::Message;
 use rustls::{
@@ -25,16 +23,8 @@ use rustls::{
 
 use crate::program::DEADLINE;
 
-/// How a collector responds.
-#[derive(Clone, Copy)]
-pub(super) enum Mode {
-    Responding,
-    /// Requests are never read.
-    Frozen,
-}
-
 /// A span that a collector received.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Span {
     pub(super) name: String,
     pub(super) trace_id: String,
@@ -43,8 +33,8 @@ pub(super) struct Span {
     pub(super) parent: String,
     pub(super) is_server: bool,
     pub(super) is_error: bool,
-    attributes: Vec<KeyValue>,
-    resource: Vec<KeyValue>,
+    /// Also those of the instance that sent the span.
+    pub(super) attributes: BTreeMap<String, String>,
 }
 
 pub(super) struct Collector {
@@ -61,50 +51,30 @@ pub(super) struct Received {
     pub(super) body: Vec<u8>,
 }
 
-impl Span {
-    pub(super) fn attribute(&self, key: &str) -> Option<String> {
-        text(&self.attributes, key)
-    }
-
-    /// An attribute of the instance that sent the span.
-    pub(super) fn resource(&self, key: &str) -> Option<String> {
-        text(&self.resource, key)
-    }
-}
-
 impl Collector {
-    pub(super) fn start(mode: Mode) -> Self {
-        Self::listen(TcpListener::bind("127.0.0.1:0").expect("a free port"), mode, None)
-    }
-
-    /// Starts a collector on an address that was free before.
-    pub(super) fn start_at(address: SocketAddr) -> Self {
-        Self::listen(TcpListener::bind(address).expect("a free port"), Mode::Responding, None)
+    pub(super) fn start() -> Self {
+        Self::listen(TcpListener::bind("127.0.0.1:0").expect("a free port"), None)
     }
 
     /// Starts a collector with HTTPS.
     pub(super) fn start_with_tls(certificates: &Certificates) -> Self {
-        let chain = CertificateDer::pem_file_iter(&certificates.server).expect("a file");
-        let chain = chain.collect::<Result<Vec<_>, _>>().expect("a certificate");
+        let chain = vec![CertificateDer::from_pem_file(&certificates.server).expect("a certificate")];
         let key = PrivateKeyDer::from_pem_file(&certificates.server_key).expect("a key");
         let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).expect("valid");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        Self::listen(listener, Mode::Responding, Some(Arc::new(config)))
+        Self::listen(TcpListener::bind("127.0.0.1:0").expect("a free port"), Some(Arc::new(config)))
     }
 
-    fn listen(listener: TcpListener, mode: Mode, tls: Option<Arc<ServerConfig>>) -> Self {
+    pub(super) fn listen(listener: TcpListener, tls: Option<Arc<ServerConfig>>) -> Self {
         let address = listener.local_addr().expect("an address");
         let scheme = if tls.is_some() { "https" } else { "http" };
         let (sender, receiver) = channel();
         thread::spawn(move || {
-            let mut frozen = Vec::new();
             for stream in listener.incoming().map_while(Result::ok) {
-                match (mode, tls.clone()) {
-                    (Mode::Frozen, _) => frozen.push(stream),
-                    (Mode::Responding, None) => respond(stream, sender.clone()),
-                    (Mode::Responding, Some(tls)) => {
+                match tls.clone() {
+                    None => respond(stream, sender.clone()),
+                    Some(tls) => {
                         let connection = ServerConnection::new(tls).expect("a connection");
-                        respond(StreamOwned::<_, TcpStream>::new(connection, stream), sender.clone());
+                        respond(StreamOwned::new(connection, stream), sender.clone());
                     }
                 }
             }
@@ -139,34 +109,28 @@ impl Collector {
 
 fn spans(sent: ResourceSpans) -> Vec<Span> {
     let resource = sent.resource.expect("a resource").attributes;
-    let spans = sent.scope_spans.into_iter().flat_map(|scope| scope.spans);
-    let span = |span: opentelemetry_proto::tonic::trace::v1::Span| Span {
-        name: span.name,
-        trace_id: hex(&span.trace_id),
-        id: hex(&span.span_id),
-        parent: hex(&span.parent_span_id),
-        is_server: span.kind == 2,
-        is_error: span.status.is_some_and(|status| status.code == 2),
-        attributes: span.attributes,
-        resource: resource.clone(),
-    };
-    spans.map(span).collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-fn text(attributes: &[KeyValue], key: &str) -> Option<String> {
-    let attribute = attributes.iter().find(|attribute| attribute.key == key)?;
-    match attribute.value.as_ref()?.value.as_ref()? {
-        Value::StringValue(text) => Some(text.clone()),
-        Value::IntValue(number) => Some(number.to_string()),
-        other => panic!("{key}: {other:?}"),
-    }
+    let digit = |digit: u8| char::from_digit(digit.into(), 16);
+    let hex = |bytes: &[u8]| bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(digit).collect::<String>();
+    let spans = sent.scope_spans.into_iter().flat_map(|scope| scope.spans).map(|span| {
+        let attributes = span.attributes.into_iter().chain(resource.clone()).map(|attribute| {
+            let value = match attribute.value.and_then(|value| value.value).expect("a value") {
+                Value::StringValue(text) => text,
+                Value::IntValue(number) => number.to_string(),
+                other => panic!("{}: {other:?}", attribute.key),
+            };
+            (attribute.key, value)
+        });
+        Span {
+            name: span.name,
+            trace_id: hex(&span.trace_id),
+            id: hex(&span.span_id),
+            parent: hex(&span.parent_span_id),
+            is_server: span.kind == 2,
+            is_error: span.status.is_some_and(|status| status.code == 2),
+            attributes: attributes.collect(),
+        }
+    });
+    spans.collect()
 }
 
 /// Responds with 200 to each request of a connection.
