@@ -9,8 +9,9 @@ use animal_store_adapters_http::{
 };
 
 use super::{
+    declaration::keys,
     parsers::{address, duration, number, one_of, optional, path},
-    values::{Values, keys},
+    values::Values,
 };
 
 /// The API.
@@ -60,10 +61,10 @@ impl HttpConfig {
             keep_alive = value("http.keep_alive", "75s", duration(KEEP_ALIVE));
             /// Origins of web pages that may use the API, such as `https://shop.example`: a list, or a text with
             /// commas. `*`: every origin.
-            cors_origins = list("http.cors_origins");
+            cors_origins = list("http.cors_origins", origins);
             /// IP addresses and networks, such as `10.0.0.0/8`, of proxies: a list, or a text with commas. The client
             /// of their requests is the rightmost untrusted address in `X-Forwarded-For`.
-            trusted_proxies = list("http.trusted_proxies");
+            trusted_proxies = list("http.trusted_proxies", TrustedProxies::parse);
             /// Maximum number of requests of one API key per second. Further ones get 429 `rate_limited`.
             per_second = value("http.rate_limit.per_second", "", optional(number(NonZeroU32::MIN..=MILLION)));
             /// Maximum number of requests of an API key at once after a pause. Empty: as `http.rate_limit.per_second`,
@@ -81,8 +82,6 @@ impl HttpConfig {
             &["http.rate_limit.burst", "http.rate_limit.per_second"],
             "requires http.rate_limit.per_second",
         );
-        let cors_origins = parse_origins(values, &cors_origins);
-        let trusted_proxies = values.checked("http.trusted_proxies", TrustedProxies::parse(&trusted_proxies));
         let tls = TlsConfig::read(values);
         let limits = Limits {
             workers,
@@ -96,7 +95,7 @@ impl HttpConfig {
             answer_timeout: defaults.answer_timeout.max(keep_alive + OTHER_TIMEOUTS),
             ..defaults
         };
-        Self { listen, limits, tls, cors_origins, trusted_proxies: trusted_proxies.unwrap_or_default(), serves_get_pet }
+        Self { listen, limits, tls, cors_origins, trusted_proxies, serves_get_pet }
     }
 
     /// Whether other machines can connect to this address without TLS, and no proxy that could have it is named.
@@ -127,7 +126,7 @@ impl TlsConfig {
         match files.load() {
             Ok(identity) => {
                 if identity.remaining().is_none() {
-                    values.add_warning(cert, "has expired: clients refuse it");
+                    values.warnings.push(format!("{} has expired: clients refuse it", values.label(cert)));
                 }
                 Some(Self { files, identity: CurrentTlsIdentity::new(identity) })
             }
@@ -144,23 +143,19 @@ impl TlsConfig {
     }
 }
 
-fn parse_origins(values: &mut Values, items: &[String]) -> AllowedOrigins {
+fn origins(items: &[String]) -> Result<AllowedOrigins, String> {
     if items == ["*"] {
-        return AllowedOrigins::Any;
+        return Ok(AllowedOrigins::Any);
     }
-    let mut origins = Vec::new();
-    for item in items {
-        let expected = match item.parse() {
-            Ok(origin) => {
-                origins.push(origin);
-                continue;
+    let origins = items.iter().map(|item| {
+        item.parse().map_err(|error| match error {
+            OriginError::NotAnOrigin => format!("must contain origins such as https://shop.example, not {item:?}"),
+            OriginError::WrittenAs(written) => {
+                format!("must contain {written:?}, as browsers send it, not {item:?}")
             }
-            Err(OriginError::NotAnOrigin) => "must contain origins such as https://shop.example".to_owned(),
-            Err(OriginError::WrittenAs(written)) => format!("must contain {written:?}, as browsers send it"),
-        };
-        values.add_error("http.cors_origins", &format!("{expected}, not {item:?}"));
-    }
-    AllowedOrigins::These(origins)
+        })
+    });
+    origins.collect::<Result<_, _>>().map(AllowedOrigins::These)
 }
 
 fn workers(text: &str) -> Result<usize, String> {

@@ -7,9 +7,10 @@ use animal_store_app::ApiToken;
 use secrecy::SecretString;
 
 use super::{
+    declaration::keys,
     parsers::{duration, number, one_of, optional},
     storage::{SqliteConfig, StorageBackend, StorageKeys},
-    values::{Values, keys},
+    values::Values,
 };
 
 #[derive(Debug)]
@@ -60,23 +61,19 @@ impl KeysConfig {
         }
         let backend = backend.or_else(|| implied(values, storage.backend, !tokens.is_empty()));
         let redis = RedisKeysConfig::read(values, backend == Some(Backend::Redis));
+        values.require(
+            backend != Some(Backend::Sqlite) || storage.backend != StorageBackend::Postgres,
+            &["keys.backend", "storage.backend"],
+            "must not be sqlite if storage.backend is postgres, because each instance would have a file of its own: \
+             set it to redis, or set keys.memory.tokens",
+        );
         Some(match backend? {
-            Backend::Sqlite => {
-                values.require(
-                    storage.backend != StorageBackend::Postgres,
-                    &["keys.backend", "storage.backend"],
-                    "must not be sqlite if storage.backend is postgres, because each instance would have a file of \
-                     its own: set it to redis, or set keys.memory.tokens",
-                );
-                Self::Sqlite(storage.sqlite)
-            }
+            Backend::Sqlite => Self::Sqlite(storage.sqlite),
             Backend::Memory => Self::Memory { tokens },
             Backend::Redis => Self::Redis(Box::new(redis?)),
         })
     }
-}
 
-impl KeysConfig {
     /// Reads what a command uses, which waits for Redis for longer than a request does.
     pub(crate) fn read_for_command(values: &mut Values) -> Option<Self> {
         let mut keys = Self::read(values)?;

@@ -10,8 +10,9 @@ use tracing_subscriber::filter::Targets;
 use url::Url;
 
 use super::{
+    declaration::keys,
     parsers::{address, duration, one_of, optional},
-    values::{Values, keys},
+    values::Values,
 };
 
 /// Returns the address of the management listener, if there is one.
@@ -23,18 +24,15 @@ pub(crate) fn read_management(values: &mut Values) -> Option<SocketAddr> {
     listen
 }
 
-/// Requires that the management listener and the API can both be bound.
-pub(super) fn require_other_address(values: &mut Values, management: SocketAddr, api: SocketAddr) {
-    let rule = format!("must differ from {}: {management} and {api} overlap", values.label("http.listen"));
-    values.require(!overlap(management, api), &["management.listen", "http.listen"], &rule);
-}
-
-/// Returns whether two listeners cannot have these addresses. Port 0 selects a free port; `[::]` includes every IPv4
-/// address.
-fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+/// Requires that the management listener and the API can both be bound. Port 0 selects a free port; `[::]` includes
+/// every IPv4 address.
+pub(super) fn require_other_address(values: &mut Values, management: Option<SocketAddr>, api: SocketAddr) {
+    let Some(management) = management else { return };
     let includes = |a: IpAddr, b: IpAddr| a == b || a.is_unspecified() && (a.is_ipv6() || b.is_ipv4());
-    let [a_ip, b_ip] = [a, b].map(|address| address.ip().to_canonical());
-    a.port() == b.port() && a.port() != 0 && (includes(a_ip, b_ip) || includes(b_ip, a_ip))
+    let [a, b] = [management, api].map(|address| address.ip().to_canonical());
+    let overlap = management.port() == api.port() && api.port() != 0 && (includes(a, b) || includes(b, a));
+    let rule = format!("must differ from {}: {management} and {api} overlap", values.label("http.listen"));
+    values.require(!overlap, &["management.listen", "http.listen"], &rule);
 }
 
 #[derive(Debug)]

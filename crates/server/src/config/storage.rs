@@ -10,8 +10,9 @@ use animal_store_adapters_postgres::{PgEndpoint, PostgresSettings, SchemaMode};
 use animal_store_adapters_sqlite::SqliteSettings;
 
 use super::{
+    declaration::keys,
     parsers::{duration, number, one_of},
-    values::{Values, keys},
+    values::Values,
 };
 
 /// The storage of pets.

@@ -56,15 +56,15 @@ fn an_unknown_key_is_reported_with_the_nearest_key() {
     assert_eq!(
         errors(&sources),
         [
+            "HTTP.Workers (--set) is unknown: did you mean http.workers?".to_owned(),
             format!("colour ({name}, line 1) is unknown"),
             format!("http.lisen ({name}, line 3) is unknown: did you mean http.listen?"),
-            format!("keys.memory.token_file ({name}, line 5) is unknown: did you mean keys.memory.tokens_file?"),
             "http_listen (ANIMAL_STORE_HTTP_LISTEN) is unknown: did you mean ANIMAL_STORE_HTTP__LISTEN?".to_owned(),
+            format!("keys.memory.token_file ({name}, line 5) is unknown: did you mean keys.memory.tokens_file?"),
+            "log.fomat (--set) is unknown: did you mean log.format?".to_owned(),
+            "log.level (--set) is unknown".to_owned(),
             "port (ANIMAL_STORE_PORT) is unknown".to_owned(),
             "storage.postgres.pool_size (ANIMAL_STORE_STORAGE__POSTGRES__POOL_SIZE) is unknown".to_owned(),
-            "HTTP.Workers (--set) is unknown: did you mean http.workers?".to_owned(),
-            "log.level (--set) is unknown".to_owned(),
-            "log.fomat (--set) is unknown: did you mean log.format?".to_owned(),
             "x.format (--set) is unknown".to_owned(),
         ]
     );
