@@ -37,7 +37,7 @@ pub(crate) use self::{
     http::{HttpConfig, TlsConfig},
     keys::KeysConfig,
     parsers::duration,
-    service::{LogConfig, LogFormat, TracesConfig, read_management},
+    service::{LogConfig, TracesConfig, read_management},
     sources::variable,
     values::Values,
 };

@@ -41,10 +41,7 @@ pub(crate) use self::{
     log_writer::ServiceLog,
     traces::{SpanLayer, Traces},
 };
-use crate::{
-    config::{LogConfig, LogFormat},
-    stderr,
-};
+use crate::{config::LogConfig, stderr};
 
 /// Capacity of the queue in lines. Lines beyond it are dropped.
 const QUEUE_LINES: usize = 65_536;
@@ -131,13 +128,15 @@ fn init(
     terminal: bool,
     writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
 ) -> LogFilter {
-    let json = config.format == LogFormat::Json || config.format == LogFormat::Auto && !terminal;
     let (log_filter, filter) = LogFilter::new(&config.filter);
     let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     // On a terminal the default: colours, unless NO_COLOR is set.
     let layer = if terminal { layer } else { layer.with_ansi(false) };
-    let log =
-        if json { layer.event_format(JsonLine).with_filter(filter).boxed() } else { layer.with_filter(filter).boxed() };
+    let log = if config.json.unwrap_or(!terminal) {
+        layer.event_format(JsonLine).with_filter(filter).boxed()
+    } else {
+        layer.with_filter(filter).boxed()
+    };
     let layers: Vec<_> = spans.into_iter().chain([log]).collect();
     tracing_subscriber::registry().with(layers).init();
     panic::set_hook(Box::new(|panic| {

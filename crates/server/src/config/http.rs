@@ -44,6 +44,7 @@ const MAX_WORKERS: usize = 512;
 impl HttpConfig {
     pub(super) fn read(values: &mut Values) -> Self {
         let defaults = Limits::default();
+        let limit = || optional(number(NonZeroU32::MIN..=MILLION));
         keys! { values,
             /// Address of the API, with a port; 0: a free one. Not used if systemd passes a socket.
             listen = value("http.listen", "127.0.0.1:8080", address);
@@ -66,16 +67,15 @@ impl HttpConfig {
             /// of their requests is the rightmost untrusted address in `X-Forwarded-For`.
             trusted_proxies = list("http.trusted_proxies", TrustedProxies::parse);
             /// Maximum number of requests of one API key per second. Further ones get 429 `rate_limited`.
-            per_second = value("http.rate_limit.per_second", "", optional(number(NonZeroU32::MIN..=MILLION)));
+            per_second = value("http.rate_limit.per_second", "", limit());
             /// Maximum number of requests of an API key at once after a pause. Empty: as `http.rate_limit.per_second`,
             /// which it requires.
-            burst = value("http.rate_limit.burst", "", optional(number(NonZeroU32::MIN..=MILLION)));
+            burst = value("http.rate_limit.burst", "", limit());
             /// Maximum number of 401 responses to one client address, or IPv6 network of 64 bits, per minute. Its
             /// further requests get 429 `rate_limited`. Behind a proxy, set `http.trusted_proxies` first.
-            max_auth_failures_per_minute =
-                value("http.auth_failures.per_minute", "", optional(number(NonZeroU32::MIN..=MILLION)));
+            max_auth_failures_per_minute = value("http.auth_failures.per_minute", "", limit());
             /// `serve` the deprecated operation `getPet`, or respond to it with 410 `gone`.
-            serves_get_pet = value("http.deprecated_get", "serve", one_of(&[("serve", true), ("gone", false)]));
+            serves_get_pet = value("http.deprecated_get", "serve", one_of([("serve", true), ("gone", false)]));
         }
         values.require(
             burst.is_none() || per_second.is_some(),
@@ -131,7 +131,7 @@ impl TlsConfig {
                 Some(Self { files, identity: CurrentTlsIdentity::new(identity) })
             }
             Err(error) => {
-                let name = match &error {
+                let name = match error {
                     TlsFilesError::Certificate(_) => cert,
                     TlsFilesError::PrivateKey(_) => key,
                     TlsFilesError::ClientAuthorities(_) => client_ca,

@@ -2,23 +2,28 @@
 
 use std::{fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration};
 
+/// Parses a text, and requires of the value what its type does not.
+pub(super) fn parsed<T: FromStr>(
+    expected: impl Display,
+    is_valid: impl Fn(&T) -> bool,
+) -> impl Fn(&str) -> Result<T, String> {
+    move |text| text.parse().ok().filter(&is_valid).ok_or_else(|| expected.to_string())
+}
+
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "an IP address and a port, such as 127.0.0.1:8080 or [::]:8080".to_owned())
+    parsed("an IP address and a port, such as 127.0.0.1:8080 or [::]:8080", |_| true)(text)
+}
+
+pub(super) fn number<T: FromStr + PartialOrd + Display>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> {
+    parsed(format!("a whole number from {} to {}", range.start(), range.end()), move |number| range.contains(number))
 }
 
 /// Parses a path that may be empty. Every text is one.
 #[expect(clippy::unnecessary_wraps, reason = "every parser returns a result")]
 pub(super) fn path(text: &str) -> Result<Option<PathBuf>, String> {
     Ok((!text.is_empty()).then(|| text.into()))
-}
-
-pub(super) fn number<T: FromStr + PartialOrd + Display>(
-    range: RangeInclusive<T>,
-) -> impl Fn(&str) -> Result<T, String> {
-    move |text| {
-        let number = text.parse().ok().filter(|number| range.contains(number));
-        number.ok_or_else(|| format!("a whole number from {} to {}", range.start(), range.end()))
-    }
 }
 
 /// Parses a duration with its unit: `300ms`, `5s`, `1m 30s`.
@@ -37,9 +42,9 @@ pub(super) fn optional<T>(parse: impl Fn(&str) -> Result<T, String>) -> impl Fn(
     move |text| if text.is_empty() { Ok(None) } else { parse(text).map(Some) }
 }
 
-pub(super) fn one_of<T: Clone>(choices: &[(&str, T)]) -> impl Fn(&str) -> Result<T, String> {
+pub(super) fn one_of<T: Clone, const N: usize>(choices: [(&str, T); N]) -> impl Fn(&str) -> Result<T, String> {
     move |text| {
         let chosen = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| choice.clone());
-        chosen.ok_or_else(|| choices.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" or "))
+        chosen.ok_or_else(|| choices.each_ref().map(|(name, _)| *name).join(" or "))
     }
 }

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::{
     declaration::keys,
-    parsers::{address, duration, one_of, optional},
+    parsers::{address, duration, one_of, optional, parsed},
     values::Values,
 };
 
@@ -39,46 +39,36 @@ pub(super) fn require_other_address(values: &mut Values, management: Option<Sock
 pub(crate) struct LogConfig {
     pub(crate) filter: Targets,
     pub(crate) requests: RequestLogFilter,
-    pub(crate) format: LogFormat,
+    /// `None`: JSON unless the log is on a terminal.
+    pub(crate) json: Option<bool>,
 }
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogFormat {
-    Auto,
-    Text,
-    Json,
-}
-
-const FORMATS: [(&str, LogFormat); 3] =
-    [("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)];
-const LOGGED: [(&str, LoggedRequests); 2] = [("all", LoggedRequests::All), ("errors", LoggedRequests::Errors)];
 
 impl LogConfig {
     /// Names of the keys that can change without a restart.
     pub(crate) const RELOADED: [&str; 2] = ["log.filter", "log.requests"];
 
     pub(crate) fn read(values: &mut Values) -> Self {
+        let requests = one_of([("all", LoggedRequests::All), ("errors", LoggedRequests::Errors)]);
         keys! { values,
             /// Log level (`error`, `warn`, `info`, `debug`, `trace`, `off`) and, after commas, levels of modules.
             /// `actix_http` reports protocol errors of clients. SIGHUP reloads it.
             filter = value("log.filter", "info,actix_http=off", filter);
             /// Requests that have a line in the log: `all`, or `errors`, with a status of 400 or above. SIGHUP reloads
             /// it.
-            requests = value("log.requests", "all", one_of(&LOGGED));
+            requests = value("log.requests", "all", requests);
             /// `text`, `json`, or `auto`: text on a terminal, JSON otherwise.
-            format = value("log.format", "auto", one_of(&FORMATS));
+            json = value("log.format", "auto", one_of([("auto", None), ("text", Some(false)), ("json", Some(true))]));
         }
-        Self { filter, requests: RequestLogFilter::new(requests), format }
+        Self { filter, requests: RequestLogFilter::new(requests), json }
     }
 }
 
 /// Requires a level without a module. `Targets` accepts any word as the name of a module, a misspelt level too, and an
 /// empty level, as `error`.
 fn filter(text: &str) -> Result<Targets, String> {
-    let complete = text.split([',', '=']).all(|part| !part.trim().is_empty());
-    let filter = text.parse().ok().filter(|filter: &Targets| complete && filter.default_level().is_some());
-    filter
-        .ok_or_else(|| "a level, and after commas levels of modules, such as info or info,actix_http=error".to_owned())
+    let is_complete = text.split([',', '=']).all(|part| !part.trim().is_empty());
+    let expected = "a level, and after commas levels of modules, such as info or info,actix_http=error";
+    parsed(expected, |filter: &Targets| is_complete && filter.default_level().is_some())(text)
 }
 
 /// The export of traces.
@@ -90,6 +80,7 @@ pub(crate) struct TracesConfig {
 
 impl TracesConfig {
     pub(super) fn read(values: &mut Values) -> Self {
+        let ratio = parsed("a number from 0 to 1, such as 0.01", |ratio| (0.0..=1.0).contains(ratio));
         keys! { values,
             /// URL of a collector of traces by OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`.
             endpoint = value("traces.endpoint", "", optional(endpoint));
@@ -107,22 +98,15 @@ impl TracesConfig {
 
 /// Refuses everything that can contain a secret: the URL is shown.
 fn endpoint(text: &str) -> Result<Url, String> {
-    let plain = |url: &Url| {
-        matches!(url.scheme(), "http" | "https")
-            && url.username().is_empty()
-            && url.password().is_none()
+    let expected = "a URL such as http://127.0.0.1:4318/v1/traces, without user, password, query and fragment";
+    let is_plain = |url: &Url| {
+        let is_without_user = url.username().is_empty() && url.password().is_none();
+        ["http", "https"].contains(&url.scheme())
+            && is_without_user
             && url.query().is_none()
             && url.fragment().is_none()
     };
-    let url = Url::parse(text).ok().filter(plain);
-    url.ok_or_else(|| {
-        "a URL such as http://127.0.0.1:4318/v1/traces, without user, password, query and fragment".to_owned()
-    })
-}
-
-fn ratio(text: &str) -> Result<f64, String> {
-    let ratio = text.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
-    ratio.ok_or_else(|| "a number from 0 to 1, such as 0.01".to_owned())
+    parsed(expected, is_plain)(text)
 }
 
 /// Timeouts of the shutdown.
@@ -138,7 +122,6 @@ pub struct ShutdownConfig {
 
 const HOUR: Duration = Duration::from_hours(1);
 const DEFAULT_DRAIN_DELAY: Duration = Duration::from_secs(5);
-const IDLE_GRACE: Duration = Duration::from_secs(1);
 
 impl ShutdownConfig {
     /// Time for the last lines of the log, if `shutdown.timeout` is long enough.
@@ -157,7 +140,7 @@ impl ShutdownConfig {
         let fits = drain_delay.is_none_or(|delay| delay <= timeout / 2);
         let keys = ["shutdown.drain_delay", "shutdown.timeout"];
         values.require(fits, &keys, "must be at most half of shutdown.timeout");
-        Self { timeout, drain_delay, idle_grace: IDLE_GRACE }
+        Self { timeout, drain_delay, idle_grace: Duration::from_secs(1) }
     }
 
     /// Time for which connections are accepted after SIGTERM. With an inherited socket, no connection is refused.

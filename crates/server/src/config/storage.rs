@@ -60,15 +60,15 @@ pub(super) enum StorageBackend {
     Postgres,
 }
 
-const BACKENDS: [(&str, StorageBackend); 3] =
-    [("sqlite", StorageBackend::Sqlite), ("memory", StorageBackend::Memory), ("postgres", StorageBackend::Postgres)];
 const RETENTION: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(30 * 24);
 
 impl StorageKeys {
     pub(super) fn read(values: &mut Values) -> Self {
+        use StorageBackend::{Memory, Postgres, Sqlite};
+        let backends = one_of([("sqlite", Sqlite), ("memory", Memory), ("postgres", Postgres)]);
         keys! { values,
             /// Storage of the pets: `sqlite`, `postgres`, or `memory`, which is lost when the process ends.
-            backend = value("storage.backend", "sqlite", one_of(&BACKENDS));
+            backend = value("storage.backend", "sqlite", backends);
             /// Time from the first create for which an `Idempotency-Key` prevents a second pet.
             idempotency_retention = value("storage.idempotency_retention", "24h", duration(RETENTION));
             /// File of the backends `sqlite`, relative to the working directory. The first start creates it.
@@ -125,8 +125,8 @@ impl fmt::Display for StorageConfig {
 impl PostgresConfig {
     /// `selected`: whether the values that the backend requires must be set.
     fn read(values: &mut Values, idempotency_retention: Duration, selected: bool) -> Option<Self> {
-        let booleans = [("true", true), ("false", false)];
-        let modes = [("on-start", SchemaMode::Migrate), ("check", SchemaMode::Check)];
+        let boolean = one_of([("true", true), ("false", false)]);
+        let modes = one_of([("on-start", SchemaMode::Migrate), ("check", SchemaMode::Check)]);
         keys! { values,
             /// `postgres://[user[:password]@]host[:port]/database[?option=value&…]`, with options of libpq such as
             /// `sslmode` and `sslrootcert`. Required by the backend `postgres`.
@@ -134,12 +134,12 @@ impl PostgresConfig {
             /// URL for migrations, if it differs: one that bypasses a pooler, or one of a user that may create tables.
             migrate_url = secret("storage.postgres.migrate_url");
             /// `on-start`: run pending migrations before the first request. `check`: refuse to start with pending ones.
-            schema = value("storage.postgres.migrate", "on-start", one_of(&modes));
+            schema = value("storage.postgres.migrate", "on-start", modes);
             /// Number of read connections per worker thread. The process has three more, for creates and `/ready`.
             connections_per_worker = value("storage.postgres.connections_per_worker", "2", number(1..=64));
             /// `true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each batch of
             /// reads is a transaction. Requires `storage.postgres.migrate_url`, which must bypass the pooler.
-            transaction_pooling = value("storage.postgres.transaction_pooling", "false", one_of(&booleans));
+            transaction_pooling = value("storage.postgres.transaction_pooling", "false", boolean);
             /// Timeout for each response of PostgreSQL, and for opening a connection, which the hosts of the URL share
             /// equally. After it, requests get 503 and the connection is replaced. PostgreSQL ends a statement after
             /// three quarters of it. A read has it including its time in the queue, a create without.

@@ -1,4 +1,4 @@
-//! The backends that values imply, and the part of the configuration that a command reads.
+//! The backends that values imply, the part of the configuration that a command reads, and what it prints.
 
 use super::*;
 
@@ -9,7 +9,6 @@ fn tokens_or_the_storage_imply_the_backend_of_keys() {
     for (settings, expected) in [
         (&[][..], "sqlite"),
         (&[backend("")], "sqlite"),
-        (&[storage("sqlite")], "sqlite"),
         (&[storage("memory")], "memory"),
         (&[TOKENS], "memory"),
         (&[TOKENS, storage("postgres")], "memory"),
@@ -20,11 +19,10 @@ fn tokens_or_the_storage_imply_the_backend_of_keys() {
         (&[storage("postgres"), backend("redis")], "redis"),
         (&[storage("postgres"), backend("memory")], "memory"),
     ] {
-        let sources = keys(&[settings, &[POSTGRES[1], REDIS[1]]].concat());
-        let shown = line(&sources, "keys.backend");
-        assert!(shown.starts_with(&format!("keys.backend = \"{expected}\" # ")), "{settings:?}: {shown}");
-        let keys = Config::load(&sources).unwrap().keys.to_string();
-        assert_eq!(keys.split(' ').next(), Some(expected), "{settings:?}");
+        let config = config(&[settings, &[POSTGRES[1], REDIS[1]]].concat());
+        let line = format!("keys.backend = \"{expected}\" # ");
+        assert!(config.lines.iter().any(|shown| shown.starts_with(&line)), "{settings:?}: {:#?}", config.lines);
+        assert_eq!(config.keys.to_string().split(' ').next(), Some(expected), "{settings:?}");
     }
 }
 
@@ -69,11 +67,57 @@ fn a_command_reads_only_the_part_that_it_uses() {
     }
     let (broken, _file) = file("[http\n");
     assert_eq!(reads.map(|read| read(&broken).is_err()), [true; 4]);
+    let Ok((KeysConfig::Redis(redis), _)) = load(&keys(&REDIS), KeysConfig::read_for_command) else { panic!("Redis") };
+    assert!(redis.directory.timeout > RedisSettings::default().timeout, "a command waits for longer than a request");
 }
 
 #[test]
-fn a_command_waits_for_redis_for_longer_than_a_request() {
-    let (keys, _) = load(&keys(&REDIS), KeysConfig::read_for_command).unwrap();
-    let KeysConfig::Redis(redis) = keys else { panic!("{keys:?}") };
-    assert!(redis.directory.timeout > RedisSettings::default().timeout);
+fn what_check_config_prints_is_the_same_configuration_and_names_each_source() {
+    let secret = file("postgres://db/animals\n").1;
+    let path = secret.path().to_str().unwrap();
+    let (mut sources, toml) = file("[http]\ncors_origins = ['https://a.example', 'https://b.example']\nworkers = 3\n");
+    sources.environment = keys(&[
+        ("log.filter", "info,a\"\\b\u{7f}=off"),
+        ("storage.postgres.url_file", path),
+        TOKENS,
+        ("traces.sample_ratio", "0.5"),
+    ])
+    .environment;
+    sources.listen = Some("127.0.0.1:0".to_owned());
+    let config = Config::load(&sources).unwrap();
+    for expected in [
+        "http.listen = \"127.0.0.1:0\" # --listen".to_owned(),
+        format!("http.workers = 3 # {}, line 3", toml.path().display()),
+        format!("http.cors_origins = \"https://a.example,https://b.example\" # {}, line 2", toml.path().display()),
+        "http.keep_alive = \"75s\" # default".to_owned(),
+        format!("storage.postgres.url_file = {path:?} # ANIMAL_STORE_STORAGE__POSTGRES__URL_FILE"),
+        "storage.postgres.migrate_url = \"\" # default".to_owned(),
+        "keys.backend = \"memory\" # keys.memory.tokens".to_owned(),
+        "#keys.memory.tokens = \"(set)\" # ANIMAL_STORE_KEYS__MEMORY__TOKENS".to_owned(),
+        "traces.sample_ratio = 0.5 # ANIMAL_STORE_TRACES__SAMPLE_RATIO".to_owned(),
+    ] {
+        assert!(config.lines.contains(&expected), "{expected}: {:#?}", config.lines);
+    }
+    let (printed, _file) = file(&config.lines.join("\n"));
+    let [printed, original] = [&printed, &sources].map(values);
+    let differing: Vec<_> = printed.iter().zip(&original).filter(|(a, b)| a != b).map(|(_, key)| key).collect();
+    assert_eq!(differing, [&("keys.memory.tokens".to_owned(), "a".to_owned())]);
+}
+
+#[test]
+fn the_configuration_file_that_config_init_prints_has_every_key_and_its_default() {
+    let set = [("storage.sqlite.path".to_owned(), "/data/a.db".to_owned())];
+    let text = template(&set).unwrap();
+    assert!(text.contains("\nstorage.sqlite.path = \"/data/a.db\"\n"), "{text}");
+    let uncommented = text.lines().map(|line| match line.strip_prefix('#') {
+        Some(key) if !key.starts_with(' ') => key,
+        _ => line,
+    });
+    let uncommented = uncommented.collect::<Vec<_>>().join("\n");
+    assert_eq!(values(&file(&uncommented).0), values(&file(&text).0));
+    assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+    for name in ["http.lisen", "keys.memory.tokens"] {
+        let refused = template(&[(name.to_owned(), "top-secret".to_owned())]).unwrap_err();
+        assert!(refused.starts_with(name) && !refused.contains("top-secret"), "{refused}");
+    }
 }
