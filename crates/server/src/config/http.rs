@@ -2,7 +2,7 @@
 //! report a file that cannot be used as an error of its key. A certificate that has expired is a warning, so that a
 //! renewal is possible while the service runs.
 
-use std::{net::SocketAddr, num::NonZeroU32, thread::available_parallelism, time::Duration};
+use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, thread::available_parallelism, time::Duration};
 
 use animal_store_adapters_http::{
     AllowedOrigins, CurrentTlsIdentity, Limits, OriginError, RateLimit, TlsFiles, TlsFilesError, TrustedProxies,
@@ -10,7 +10,7 @@ use animal_store_adapters_http::{
 
 use super::{
     declaration::keys,
-    parsers::{address, duration, number, one_of, optional, path},
+    parsers::{address, duration, number, one_of, optional, parsed},
     values::Values,
 };
 
@@ -107,15 +107,16 @@ impl HttpConfig {
 impl TlsConfig {
     /// Reads the files, if they are set. Adds an error if one of them cannot be used.
     pub(crate) fn read(values: &mut Values) -> Option<Self> {
+        let path = || optional(parsed("a path", |_: &PathBuf| true));
         keys! { values,
             /// PEM file with the certificate of the API and those of its intermediate authorities: the API is then
             /// served by HTTPS only. Requires `http.tls.key_file`. A change of the files is noticed within seconds.
-            certificate = value("http.tls.cert_file", "", path);
+            certificate = value("http.tls.cert_file", "", path());
             /// PEM file with the private key of the certificate, not encrypted.
-            private_key = value("http.tls.key_file", "", path);
+            private_key = value("http.tls.key_file", "", path());
             /// PEM file with authorities. Clients then need a certificate that one of them has signed, beside an API
             /// key.
-            client_authorities = value("http.tls.client_ca_file", "", path);
+            client_authorities = value("http.tls.client_ca_file", "", path());
         }
         let [cert, key, client_ca] = ["http.tls.cert_file", "http.tls.key_file", "http.tls.client_ca_file"];
         let is_pair = certificate.is_some() == private_key.is_some();
@@ -123,23 +124,18 @@ impl TlsConfig {
         let is_complete = client_authorities.is_none() || certificate.is_some();
         values.require(is_complete, &[client_ca, cert], "requires http.tls.cert_file");
         let files = TlsFiles { certificate: certificate?, private_key: private_key?, client_authorities };
-        match files.load() {
-            Ok(identity) => {
-                if identity.remaining().is_none() {
-                    values.warnings.push(format!("{} has expired: clients refuse it", values.label(cert)));
-                }
-                Some(Self { files, identity: CurrentTlsIdentity::new(identity) })
-            }
-            Err(error) => {
-                let name = match error {
-                    TlsFilesError::Certificate(_) => cert,
-                    TlsFilesError::PrivateKey(_) => key,
-                    TlsFilesError::ClientAuthorities(_) => client_ca,
-                };
-                values.add_error(name, &format!("names a file that cannot be used: {error}"));
-                None
-            }
+        let loaded = files.load();
+        let name = match loaded {
+            Err(TlsFilesError::PrivateKey(_)) => key,
+            Err(TlsFilesError::ClientAuthorities(_)) => client_ca,
+            _ => cert,
+        };
+        let loaded = loaded.map_err(|error| format!("names a file that cannot be used: {error}"));
+        let identity = values.checked(name, loaded)?;
+        if identity.remaining().is_none() {
+            values.warnings.push(format!("{} has expired: clients refuse it", values.label(cert)));
         }
+        Some(Self { files, identity: CurrentTlsIdentity::new(identity) })
     }
 }
 

@@ -8,8 +8,8 @@ use secrecy::SecretString;
 
 use super::{
     declaration::keys,
-    parsers::{duration, number, one_of, optional},
-    storage::{SqliteConfig, StorageBackend, StorageKeys},
+    parsers::{duration, number, one_of, optional, parsed},
+    storage::{SqliteConfig, StorageBackend, read_common},
     values::Values,
 };
 
@@ -38,7 +38,7 @@ const LEASE: std::ops::RangeInclusive<Duration> = Duration::from_millis(50)..=Du
 impl KeysConfig {
     /// Returns `None` if a required value is missing, which is an error.
     pub(super) fn read(values: &mut Values) -> Option<Self> {
-        let storage = StorageKeys::read(values);
+        let (storage, sqlite) = read_common(values);
         let backends = one_of([("sqlite", Backend::Sqlite), ("memory", Backend::Memory), ("redis", Backend::Redis)]);
         keys! { values,
             /// Source of the API keys: `sqlite` or `redis`, which `animal-store keys` administers, or `memory`, the
@@ -56,7 +56,7 @@ impl KeysConfig {
             let parsed = parsed.map_err(|error| format!("contains an invalid token, number {number}: {error}"));
             values.checked("keys.memory.tokens", parsed);
         }
-        let implied = match storage.backend {
+        let implied = match storage {
             _ if !tokens.is_empty() => Some((Backend::Memory, "memory", "keys.memory.tokens")),
             StorageBackend::Sqlite => Some((Backend::Sqlite, "sqlite", "storage.backend")),
             StorageBackend::Memory => Some((Backend::Memory, "memory", "storage.backend")),
@@ -72,14 +72,14 @@ impl KeysConfig {
             "is required if storage.backend is postgres: set it to redis, or set keys.memory.tokens",
         );
         values.require(
-            backend != Some(Backend::Sqlite) || storage.backend != StorageBackend::Postgres,
+            backend != Some(Backend::Sqlite) || storage != StorageBackend::Postgres,
             &["keys.backend", "storage.backend"],
             "must not be sqlite if storage.backend is postgres, because each instance would have a file of its own: \
              set it to redis, or set keys.memory.tokens",
         );
         let redis = RedisKeysConfig::read(values, backend == Some(Backend::Redis));
         Some(match backend? {
-            Backend::Sqlite => Self::Sqlite(storage.sqlite),
+            Backend::Sqlite => Self::Sqlite(sqlite),
             Backend::Memory => Self::Memory { tokens },
             Backend::Redis => Self::Redis(Box::new(redis?)),
         })
@@ -109,6 +109,9 @@ impl fmt::Display for KeysConfig {
 impl RedisKeysConfig {
     /// `selected`: whether the values that the backend requires must be set.
     fn read(values: &mut Values, selected: bool) -> Option<Self> {
+        let is_visible =
+            |prefix: &String| (1..=100).contains(&prefix.len()) && prefix.bytes().all(|byte| byte.is_ascii_graphic());
+        let prefix = parsed("1 to 100 visible ASCII characters", is_visible);
         keys! { values,
             /// `redis://[user:password@]host[:port][/database]`, `rediss://…` for TLS, or
             /// `unix:///path[?db=number&user=name&pass=password]`. Required by the backend `redis`.
@@ -148,9 +151,4 @@ impl RedisKeysConfig {
         let directory = RedisSettings { prefix, lease, max_known, ..RedisSettings::default() };
         Some(Self { endpoint, directory })
     }
-}
-
-fn prefix(prefix: &str) -> Result<String, String> {
-    let valid = (1..=100).contains(&prefix.len()) && prefix.bytes().all(|byte| byte.is_ascii_graphic());
-    if valid { Ok(prefix.to_owned()) } else { Err("1 to 100 visible ASCII characters".to_owned()) }
 }

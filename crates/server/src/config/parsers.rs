@@ -1,6 +1,6 @@
 //! Parsers of values. An error says what is expected: `must be …, not "value"`.
 
-use std::{fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration};
+use std::{fmt::Display, net::SocketAddr, ops::RangeInclusive, str::FromStr, time::Duration};
 
 /// Parses a text, and requires of the value what its type does not.
 pub(super) fn parsed<T: FromStr>(
@@ -18,12 +18,6 @@ pub(super) fn number<T: FromStr + PartialOrd + Display>(
     range: RangeInclusive<T>,
 ) -> impl Fn(&str) -> Result<T, String> {
     parsed(format!("a whole number from {} to {}", range.start(), range.end()), move |number| range.contains(number))
-}
-
-/// Parses a path that may be empty. Every text is one.
-#[expect(clippy::unnecessary_wraps, reason = "every parser returns a result")]
-pub(super) fn path(text: &str) -> Result<Option<PathBuf>, String> {
-    Ok((!text.is_empty()).then(|| text.into()))
 }
 
 /// Parses a duration with its unit: `300ms`, `5s`, `1m 30s`.

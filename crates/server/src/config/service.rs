@@ -75,7 +75,8 @@ fn filter(text: &str) -> Result<Targets, String> {
 #[derive(Debug)]
 pub(crate) struct TracesConfig {
     pub(crate) endpoint: Option<Url>,
-    sample_ratio: f64,
+    /// Share of the requests that are traced. `None`: traces are off.
+    pub(crate) sample_ratio: Option<f64>,
 }
 
 impl TracesConfig {
@@ -87,12 +88,7 @@ impl TracesConfig {
             /// Share of the requests that are traced, from 0 to 1. One whose `traceparent` is not sampled never is.
             sample_ratio = value("traces.sample_ratio", "0.01", ratio);
         }
-        Self { endpoint, sample_ratio }
-    }
-
-    /// Returns the share of the requests that are traced. `None` if traces are off.
-    pub(crate) fn sampled(&self) -> Option<f64> {
-        self.endpoint.as_ref().map(|_| self.sample_ratio)
+        Self { sample_ratio: endpoint.as_ref().map(|_| sample_ratio), endpoint }
     }
 }
 

@@ -77,7 +77,7 @@ impl Sources {
                      {variable} instead"
                 ));
             } else {
-                values.set(name.to_owned(), Setting { text: text.clone(), is_array: false, source: flag.to_owned() });
+                values.settings.insert(name.to_owned(), Setting::new(text, flag));
             }
         }
         values
@@ -106,9 +106,10 @@ fn read_file(path: &Path, values: &mut Values) -> Result<u32, String> {
             }
             value => (scalar(value).map(|text| vec![text]), false),
         };
-        match text {
-            Some(texts) => values.set(name, Setting { text: texts.join(","), is_array, source }),
-            None => values.add_incomplete(format!("{name} ({source}) must be a list of texts")),
+        if let Some(texts) = text {
+            values.settings.insert(name, Setting { text: texts.join(","), is_array, source });
+        } else {
+            values.add_incomplete(format!("{name} ({source}) must be a list of texts"));
         }
     }
     Ok(mode)
@@ -153,9 +154,10 @@ fn read_environment(environment: &[(OsString, OsString)], values: &mut Values) {
         if let Some(other) = variables.insert(name.clone(), variable) {
             values.errors.push(format!("{name} ({other} and {variable}) must be set by one variable, not by two"));
         }
-        match text.to_str() {
-            Some(text) => values.set(name, Setting { text: text.into(), is_array: false, source: variable.into() }),
-            None => values.errors.push(format!("{variable} is not UTF-8")),
+        if let Some(text) = text.to_str() {
+            values.settings.insert(name, Setting::new(text, variable));
+        } else {
+            values.errors.push(format!("{variable} is not UTF-8"));
         }
     }
 }

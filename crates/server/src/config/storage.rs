@@ -11,7 +11,7 @@ use animal_store_adapters_sqlite::SqliteSettings;
 
 use super::{
     declaration::keys,
-    parsers::{duration, number, one_of},
+    parsers::{duration, number, one_of, parsed},
     values::Values,
 };
 
@@ -47,12 +47,6 @@ pub struct PostgresConfig {
     pub settings: PostgresSettings,
 }
 
-/// The keys that pets and API keys have in common. Each reads them.
-pub(super) struct StorageKeys {
-    pub(super) backend: StorageBackend,
-    pub(super) sqlite: SqliteConfig,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum StorageBackend {
     Sqlite,
@@ -62,27 +56,28 @@ pub(super) enum StorageBackend {
 
 const RETENTION: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(30 * 24);
 
-impl StorageKeys {
-    pub(super) fn read(values: &mut Values) -> Self {
-        use StorageBackend::{Memory, Postgres, Sqlite};
-        let backends = one_of([("sqlite", Sqlite), ("memory", Memory), ("postgres", Postgres)]);
-        keys! { values,
-            /// Storage of the pets: `sqlite`, `postgres`, or `memory`, which is lost when the process ends.
-            backend = value("storage.backend", "sqlite", backends);
-            /// Time from the first create for which an `Idempotency-Key` prevents a second pet.
-            idempotency_retention = value("storage.idempotency_retention", "24h", duration(RETENTION));
-            /// File of the backends `sqlite`, relative to the working directory. The first start creates it.
-            path = value("storage.sqlite.path", "animal-store.db", file);
-        }
-        let settings = SqliteSettings { idempotency_retention, ..SqliteSettings::default() };
-        Self { backend, sqlite: SqliteConfig { path, settings } }
+/// Reads the keys that pets and API keys have in common.
+pub(super) fn read_common(values: &mut Values) -> (StorageBackend, SqliteConfig) {
+    use StorageBackend::{Memory, Postgres, Sqlite};
+    let backends = one_of([("sqlite", Sqlite), ("memory", Memory), ("postgres", Postgres)]);
+    let file = parsed("the path of a file", |path: &PathBuf| !path.as_os_str().is_empty());
+    keys! { values,
+        /// Storage of the pets: `sqlite`, `postgres`, or `memory`, which is lost when the process ends.
+        backend = value("storage.backend", "sqlite", backends);
+        /// Time from the first create for which an `Idempotency-Key` prevents a second pet.
+        idempotency_retention = value("storage.idempotency_retention", "24h", duration(RETENTION));
+        /// File of the backends `sqlite`, relative to the working directory. The first start creates it.
+        path = value("storage.sqlite.path", "animal-store.db", file);
     }
+    let settings = SqliteSettings { idempotency_retention, ..SqliteSettings::default() };
+    // Without a working directory, opening the file is the error.
+    (backend, SqliteConfig { path: absolute(&path).unwrap_or(path), settings })
 }
 
 impl StorageConfig {
     /// Returns `None` if a required value is missing, which is an error.
     pub(crate) fn read(values: &mut Values) -> Option<Self> {
-        let StorageKeys { backend, sqlite } = StorageKeys::read(values);
+        let (backend, sqlite) = read_common(values);
         let idempotency_retention = sqlite.settings.idempotency_retention;
         let postgres = PostgresConfig::read(values, idempotency_retention, backend == StorageBackend::Postgres);
         Some(match backend {
@@ -167,13 +162,5 @@ impl PostgresConfig {
         let endpoint = endpoint?;
         let migrate_endpoint = migrate_endpoint.unwrap_or_else(|| endpoint.clone());
         Some(Self { endpoint, migrate_endpoint, settings })
-    }
-}
-
-fn file(path: &str) -> Result<PathBuf, String> {
-    match path {
-        "" => Err("the path of a file".to_owned()),
-        // Without a working directory, opening the file is the error.
-        path => Ok(absolute(path).unwrap_or_else(|_| path.into())),
     }
 }

@@ -70,7 +70,7 @@ fn the_defaults_are_valid_and_those_of_the_adapters() {
     assert_eq!(config.management_listen.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:8081"));
     assert_eq!((config.http.cors_origins, config.http.serves_get_pet), (AllowedOrigins::These(Vec::new()), true));
     assert_eq!(config.http.trusted_proxies, TrustedProxies::default());
-    assert_eq!(config.traces.sampled(), None);
+    assert_eq!(config.traces.sample_ratio, None);
     let StorageConfig::Sqlite(sqlite) = config.storage else { panic!("{:?}", config.storage) };
     assert_eq!(sqlite.path, current_dir().unwrap().join("animal-store.db"));
     assert!(matches!(config.keys, KeysConfig::Sqlite(_)), "{:?}", config.keys);
@@ -115,7 +115,7 @@ fn every_key_sets_its_field() {
         ("log.requests", "errors", "RequestLogFilter(false)"),
         ("log.format", "json", "json: Some(true)"),
         ("traces.endpoint", "https://collector.example", "endpoint: Some(Url"),
-        ("traces.sample_ratio", "1", "sample_ratio: 1.0"),
+        ("traces.sample_ratio", "1", "sample_ratio: Some(1.0)"),
         ("shutdown.timeout", "11s", "timeout: 11s"),
         ("shutdown.drain_delay", "500ms", "drain_delay: Some(500ms)"),
     ] {
@@ -124,6 +124,7 @@ fn every_key_sets_its_field() {
                 [&POSTGRES[..], &[TOKENS, ("storage.postgres.migrate_url", "postgres://owner@direct/a")]].concat()
             }
             Some(("keys.redis", _)) => REDIS.to_vec(),
+            Some(("traces", "sample_ratio")) => vec![("traces.endpoint", "http://127.0.0.1/")],
             _ => Vec::new(),
         };
         let [default, set] =
@@ -154,6 +155,9 @@ fn limits_that_are_not_set_are_derived_from_those_that_are() {
     let limits = |settings: &[_]| config(settings).http.limits;
     for (all, per_key) in [("800", 400), ("3", 1), ("1", 1)] {
         assert_eq!(limits(&[("http.max_in_flight", all)]).max_in_flight_per_key, per_key, "{all}");
+    }
+    for (settings, connections) in [(&[POSTGRES[0], POSTGRES[1], TOKENS][..], 8), (&[], 0)] {
+        assert_eq!(config(settings).storage.connections(4), connections, "only PostgreSQL has some for each worker");
     }
     let Limits { keep_alive, head_timeout, body_timeout, answer_timeout, .. } = limits(&[("http.keep_alive", "1h")]);
     assert!(answer_timeout > keep_alive + head_timeout + body_timeout);

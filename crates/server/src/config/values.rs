@@ -21,6 +21,12 @@ pub(super) struct Setting {
     pub(super) source: String,
 }
 
+impl Setting {
+    pub(super) fn new(text: &str, source: &str) -> Self {
+        Self { text: text.to_owned(), is_array: false, source: source.to_owned() }
+    }
+}
+
 /// The values of the sources. Each error about them names the key and the source of its value.
 #[derive(Default)]
 pub(crate) struct Values {
@@ -39,10 +45,6 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    pub(super) fn set(&mut self, name: String, setting: Setting) {
-        self.settings.insert(name, setting);
-    }
-
     fn declare(&mut self, name: &'static str, description: &'static str, default: &'static str, is_secret: bool) {
         if !self.keys.iter().any(|key| key.name == name) {
             self.keys.push(Key { name, default, description: description.trim(), is_secret });
@@ -116,7 +118,7 @@ impl Values {
 
     /// Sets a key to the value that another key implies.
     pub(super) fn imply(&mut self, name: &'static str, value: &'static str, reason: &'static str) {
-        self.set(name.to_owned(), Setting { text: value.to_owned(), is_array: false, source: reason.to_owned() });
+        self.settings.insert(name.to_owned(), Setting::new(value, reason));
         self.current.insert(name, value.into());
     }
 
@@ -171,6 +173,7 @@ impl Values {
         let known = Config::all_keys();
         let names: BTreeSet<_> = known.iter().flat_map(Key::names).collect();
         let is_read = |name: &str| {
+            let section = |name: &str| name.split('.').next().map(str::to_owned);
             let is_in = |key: &Key| section(key.name) == section(name);
             self.keys.iter().any(is_in) || !known.iter().any(is_in)
         };
@@ -182,10 +185,6 @@ impl Values {
             _ => Err(ConfigError(errors)),
         }
     }
-}
-
-fn section(name: &str) -> &str {
-    name.split('.').next().unwrap_or_default()
 }
 
 /// Splits a text at commas and line ends into trimmed items. Empty items are dropped.

@@ -27,18 +27,6 @@ fn tokens_or_the_storage_imply_the_backend_of_keys() {
 }
 
 #[test]
-fn only_postgresql_has_connections_for_each_worker() {
-    let per_worker = ("storage.postgres.connections_per_worker", "3");
-    for (settings, connections) in [
-        (&[POSTGRES[0], POSTGRES[1], TOKENS, per_worker][..], 12),
-        (&[per_worker], 0),
-        (&[("storage.backend", "memory"), per_worker], 0),
-    ] {
-        assert_eq!(config(settings).storage.connections(4), connections, "{settings:?}");
-    }
-}
-
-#[test]
 fn a_command_reads_only_the_part_that_it_uses() {
     let reads = [
         |sources: &Sources| load(sources, |values| Some(read_management(values))).map(drop),
