@@ -14,7 +14,6 @@
 mod declaration;
 mod http;
 mod keys;
-mod parsers;
 mod service;
 mod sources;
 mod storage;
@@ -27,19 +26,19 @@ use std::{collections::BTreeMap, mem::take, net::SocketAddr};
 use secrecy::SecretString;
 use thiserror::Error;
 
+pub(crate) use self::{
+    declaration::duration,
+    http::{HttpConfig, TlsConfig},
+    keys::KeysConfig,
+    service::{LogConfig, TracesConfig, read_management},
+    sources::variable,
+    values::Values,
+};
 pub use self::{
     declaration::{Key, template},
     service::ShutdownConfig,
     sources::{DEFAULT_FILE, Sources},
     storage::{PostgresConfig, SqliteConfig, StorageConfig},
-};
-pub(crate) use self::{
-    http::{HttpConfig, TlsConfig},
-    keys::KeysConfig,
-    parsers::duration,
-    service::{LogConfig, TracesConfig, read_management},
-    sources::variable,
-    values::Values,
 };
 
 /// The valid configuration of the service.

@@ -9,8 +9,7 @@ use animal_store_adapters_http::{
 };
 
 use super::{
-    declaration::keys,
-    parsers::{address, duration, number, one_of, optional, parsed},
+    declaration::{address, duration, keys, number, one_of, optional, parsed},
     values::Values,
 };
 

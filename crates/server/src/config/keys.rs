@@ -7,8 +7,7 @@ use animal_store_app::ApiToken;
 use secrecy::SecretString;
 
 use super::{
-    declaration::keys,
-    parsers::{duration, number, one_of, optional, parsed},
+    declaration::{duration, keys, number, one_of, optional, parsed},
     storage::{SqliteConfig, StorageBackend, read_common},
     values::Values,
 };

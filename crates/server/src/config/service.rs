@@ -10,8 +10,7 @@ use tracing_subscriber::filter::Targets;
 use url::Url;
 
 use super::{
-    declaration::keys,
-    parsers::{address, duration, one_of, optional, parsed},
+    declaration::{address, duration, keys, one_of, optional, parsed},
     values::Values,
 };
 

@@ -10,8 +10,7 @@ use animal_store_adapters_postgres::{PgEndpoint, PostgresSettings, SchemaMode};
 use animal_store_adapters_sqlite::SqliteSettings;
 
 use super::{
-    declaration::keys,
-    parsers::{duration, number, one_of, parsed},
+    declaration::{duration, keys, number, one_of, parsed},
     values::Values,
 };
 
