@@ -142,15 +142,19 @@ fn origins(items: &[String]) -> Result<AllowedOrigins, String> {
     if items == ["*"] {
         return Ok(AllowedOrigins::Any);
     }
-    let origins = items.iter().map(|item| {
-        item.parse().map_err(|error| match error {
-            OriginError::NotAnOrigin => format!("must contain origins such as https://shop.example, not {item:?}"),
-            OriginError::WrittenAs(written) => {
-                format!("must contain {written:?}, as browsers send it, not {item:?}")
+    let (mut origins, mut errors) = (Vec::new(), Vec::new());
+    for item in items {
+        match item.parse() {
+            Ok(origin) => origins.push(origin),
+            Err(OriginError::NotAnOrigin) => {
+                errors.push(format!("must contain origins such as https://shop.example, not {item:?}"));
             }
-        })
-    });
-    origins.collect::<Result<_, _>>().map(AllowedOrigins::These)
+            Err(OriginError::WrittenAs(written)) => {
+                errors.push(format!("must contain {written:?}, as browsers send it, not {item:?}"));
+            }
+        }
+    }
+    if errors.is_empty() { Ok(AllowedOrigins::These(origins)) } else { Err(errors.join("; ")) }
 }
 
 fn workers(text: &str) -> Result<usize, String> {

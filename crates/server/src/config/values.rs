@@ -131,7 +131,7 @@ impl Values {
         }
     }
 
-    pub(super) fn add_error(&mut self, name: &'static str, error: &str) {
+    fn add_error(&mut self, name: &'static str, error: &str) {
         let error = format!("{} {error}", self.label(name));
         // Two sections can read the same key.
         if !self.errors.contains(&error) {
