@@ -46,7 +46,7 @@ fuzz_target!(|data: &[u8]| {
 /// password of a URL. In a file that is not TOML, no text is expected.
 fn is_secret(text: &str) -> bool {
     let Ok(table) = DeTable::parse(text) else { return true };
-    let secrets = Config::all_keys().into_iter().filter(|key| key.secret);
+    let secrets = Config::all_keys().into_iter().filter(|key| key.is_secret);
     let in_secrets = secrets.map(|key| {
         let mut names = key.name.split('.');
         let first = names.next().and_then(|name| table.get_ref().get(name));

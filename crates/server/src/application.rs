@@ -70,7 +70,7 @@ impl Application {
             tls: http.tls.map(|tls| tls.identity),
             origins: http.cors_origins,
             proxies: http.trusted_proxies,
-            traces: TraceSettings { sample_ratio: traces.sampled() },
+            traces: TraceSettings { sample_ratio: traces.sample_ratio },
             logged: log.requests,
         };
         let (api, in_flight) = serve_api(listener, settings, prefixed, use_cases)?;

@@ -11,11 +11,9 @@
 //!
 //! Each section has a function that declares its keys with `keys!` and reads them.
 
-mod file;
+mod declaration;
 mod http;
 mod keys;
-mod parsers;
-mod print;
 mod service;
 mod sources;
 mod storage;
@@ -23,25 +21,24 @@ mod storage;
 mod tests;
 mod values;
 
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::{collections::BTreeMap, mem::take, net::SocketAddr};
 
 use secrecy::SecretString;
 use thiserror::Error;
 
 pub(crate) use self::{
+    declaration::duration,
     http::{HttpConfig, TlsConfig},
     keys::KeysConfig,
-    parsers::duration,
-    service::{LogConfig, LogFormat, TracesConfig, read_management},
+    service::{LogConfig, TracesConfig, read_management},
     sources::variable,
     values::Values,
 };
 pub use self::{
-    print::template,
+    declaration::{Key, template},
     service::ShutdownConfig,
     sources::{DEFAULT_FILE, Sources},
     storage::{PostgresConfig, SqliteConfig, StorageConfig},
-    values::Key,
 };
 
 /// The valid configuration of the service.
@@ -91,20 +88,13 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] with all errors.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
-        let (config, warnings) = load(sources, |values| {
-            let config = Self::read(values)?;
-            let (lines, current) = values.show();
-            Some(Self { lines, values: current, ..config })
-        })?;
-        Ok(Self { warnings, ..config })
+        Ok(load(sources, Self::read)?.0)
     }
 
     fn read(values: &mut Values) -> Option<Self> {
         let http = HttpConfig::read(values);
         let management_listen = read_management(values);
-        if let Some(listen) = management_listen {
-            service::require_other_address(values, listen, http.listen);
-        }
+        service::require_other_address(values, management_listen, http.listen);
         let storage = StorageConfig::read(values);
         let keys = KeysConfig::read(values);
         if let Some(KeysConfig::Memory { tokens }) = &keys {
@@ -118,12 +108,14 @@ impl Config {
         let traces = TracesConfig::read(values);
         let shutdown = ShutdownConfig::read(values);
         let (storage, keys) = (storage?, keys?);
-        let (lines, current, warnings) = Default::default();
-        Some(Self { http, management_listen, storage, keys, log, traces, shutdown, lines, values: current, warnings })
+        let (lines, warnings) = (values.lines(), take(&mut values.warnings));
+        let values = take(&mut values.current);
+        Some(Self { http, management_listen, storage, keys, log, traces, shutdown, lines, values, warnings })
     }
 }
 
-/// Reads a part of the configuration: `read` returns `None` if it added an error. Returns it with warnings.
+/// Reads a part of the configuration: `read` returns `None` if it added an error. Returns it with the warnings that it
+/// left.
 ///
 /// # Errors
 /// [`ConfigError`] with all errors of this part, and of the sources themselves.

@@ -1,12 +1,12 @@
 use std::{
-    io::{self, ErrorKind},
+    io::ErrorKind,
     net::{SocketAddr, TcpListener},
 };
 
 use animal_store_adapters_http::HttpListener;
 use anyhow::anyhow;
 
-use crate::{config::Config, service_manager::InheritedSocket};
+use crate::config::Config;
 
 /// The listeners of the service. Connections are accepted; they are served once the application runs.
 pub(crate) struct Listeners {
@@ -20,11 +20,8 @@ impl Listeners {
     ///
     /// # Errors
     /// If an address cannot be bound. The message names its key.
-    pub(crate) fn bind(config: &Config, inherited: Option<InheritedSocket>) -> anyhow::Result<Self> {
-        let (address, api) = match inherited {
-            Some(InheritedSocket { listener, address }) => (address, listener),
-            None => bind(config.http.listen, "http.listen")?,
-        };
+    pub(crate) fn bind(config: &Config, inherited: Option<(SocketAddr, HttpListener)>) -> anyhow::Result<Self> {
+        let (address, api) = inherited.map_or_else(|| bind(config.http.listen, "http.listen"), Ok)?;
         let management = config.management_listen.map(|address| bind(address, "management.listen")).transpose()?;
         Ok(Self { api, address, management })
     }
@@ -33,16 +30,14 @@ impl Listeners {
 /// Binds the address that a configuration key sets.
 fn bind(address: SocketAddr, key: &str) -> anyhow::Result<(SocketAddr, HttpListener)> {
     let bound = TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
-    let (bound, listener) = bound.map_err(|error| cannot_listen(address, key, &error))?;
+    let (bound, listener) = bound.map_err(|error| {
+        let reason = match error.kind() {
+            ErrorKind::AddrInUse => "address already in use: stop the process that uses it, or set another address",
+            ErrorKind::AddrNotAvailable => "no network interface of this machine has this address",
+            ErrorKind::PermissionDenied => "permission denied: a port below 1024 may need a privilege",
+            _ => &error.to_string(),
+        };
+        anyhow!("cannot listen on {address} ({key}): {reason}")
+    })?;
     Ok((bound, HttpListener::new(listener)))
-}
-
-fn cannot_listen(address: SocketAddr, key: &str, error: &io::Error) -> anyhow::Error {
-    let reason = match error.kind() {
-        ErrorKind::AddrInUse => "address already in use: stop the process that uses it, or set another address",
-        ErrorKind::AddrNotAvailable => "no network interface of this machine has this address",
-        ErrorKind::PermissionDenied => "permission denied: a port below 1024 may need a privilege",
-        _ => return anyhow!("cannot listen on {address} ({key}): {error}"),
-    };
-    anyhow!("cannot listen on {address} ({key}): {reason}")
 }

@@ -8,7 +8,7 @@ use std::{fmt, time::Duration};
 use procfs::{ProcResult, boot_time_secs, page_size, process::Process, ticks_per_second};
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeMetric},
+    encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{
         counter::{ConstCounter, Counter},
         gauge::ConstGauge,
@@ -56,21 +56,23 @@ impl ProcessCollector {
 
 impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let encoder = &mut encoder;
+        let mut add = |name: &str, help: &str, metric: &dyn EncodeMetric| {
+            metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
+        };
         let help = "Start of the process, in seconds since 1970 in UTC.";
-        gauge(encoder, "process_start_time_seconds", help, self.start_time.as_secs_f64())?;
+        add("process_start_time_seconds", help, &ConstGauge::new(self.start_time.as_secs_f64()))?;
         if let Ok(stat) = self.process.stat() {
+            let cpu = duration(stat.utime + stat.stime).as_secs_f64();
             let help = "CPU time of the process in user and system mode.";
-            let cpu = ConstCounter::new(duration(stat.utime + stat.stime).as_secs_f64());
-            cpu.encode(encoder.encode_descriptor("process_cpu_seconds", help, None, cpu.metric_type())?)?;
-            let resident = stat.rss * page_size();
-            gauge(encoder, "process_resident_memory_bytes", "Resident memory of the process.", resident)?;
+            add("process_cpu_seconds", help, &ConstCounter::new(cpu))?;
+            let resident = ConstGauge::new(stat.rss * page_size());
+            add("process_resident_memory_bytes", "Resident memory of the process.", &resident)?;
         }
         if let Ok(count) = self.process.fd_count() {
-            gauge(encoder, "process_open_fds", "Open file descriptors of the process.", count)?;
+            add("process_open_fds", "Open file descriptors of the process.", &ConstGauge::new(count as u64))?;
         }
         if let Ok(limit) = Resource::NOFILE.get_soft() {
-            gauge(encoder, "process_max_fds", "Limit of open file descriptors of the process.", limit)?;
+            add("process_max_fds", "Limit of open file descriptors of the process.", &ConstGauge::new(limit))?;
         }
         Ok(())
     }
@@ -78,11 +80,6 @@ impl Collector for ProcessCollector {
 
 fn duration(ticks: u64) -> Duration {
     Duration::from_millis(ticks * 1000 / ticks_per_second())
-}
-
-fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: impl EncodeGaugeValue) -> fmt::Result {
-    let gauge = ConstGauge::new(value);
-    gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
 }
 
 #[cfg(test)]

@@ -6,16 +6,15 @@
 
 mod certificates;
 
-use std::{collections::BTreeMap, future::pending, time::Duration};
+use std::{collections::BTreeMap, future::pending, sync::Arc, time::Duration};
 
 use animal_store_adapters_http::RequestLogFilter;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::{task::spawn_blocking, time::timeout};
+use tokio::{sync::Notify, task::spawn_blocking, time::timeout};
 
 use self::certificates::Certificates;
 use crate::{
     config::{Config, ConfigError, LogConfig},
-    shutdown::HangUps,
     telemetry::{LogFilter, RELOAD_TARGET},
 };
 
@@ -36,11 +35,11 @@ impl Reload {
         Self { filter, requests, certificates: config.http.tls.as_ref().map(Certificates::new), values }
     }
 
-    /// Reloads at each SIGHUP, and watches the files of `http.tls`, until the runtime shuts down. Signals that arrive
+    /// Reloads at each request, and watches the files of `http.tls`, until the runtime shuts down. Requests that arrive
     /// during a reload cause one more.
     pub(crate) async fn run(
         mut self,
-        mut hang_ups: HangUps,
+        requested: Arc<Notify>,
         load: impl Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
     ) {
         loop {
@@ -52,7 +51,7 @@ impl Reload {
             };
             tokio::select! {
                 biased;
-                () = hang_ups.next() => self.reload(load.clone()).await,
+                () = requested.notified() => self.reload(load.clone()).await,
                 () = certificates => {}
             }
         }
@@ -86,9 +85,7 @@ impl Reload {
         if !reloaded.is_empty() {
             self.filter.replace(&config.log.filter);
             self.requests.set(config.log.requests.get());
-            for key in &reloaded {
-                self.values.insert(key, config.values[key].clone());
-            }
+            self.values.extend(reloaded.iter().map(|&key| (key, config.values[key].clone())));
             let keys = reloaded.join(",");
             tracing::info!(target: RELOAD_TARGET, keys, "SIGHUP: the log settings were reloaded");
         }

@@ -2,20 +2,20 @@
 //!
 //! The first SIGTERM or SIGINT starts a graceful shutdown, or ends the start. A second one ends the shutdown at once,
 //! unless it arrives within a second of the first: `timeout` and some supervisors send a signal twice. From
-//! [`Signals::listen`] on, none of these signals kills the process. For a server, SIGHUP is the first signal if its
-//! terminal has gone, and a reload otherwise.
+//! [`Signals::listen`] on, neither kills the process. A server handles SIGHUP as well: as a signal if its terminal has
+//! gone, as a reload otherwise.
 
 use std::{
-    future::pending,
     io::{self, IsTerminal},
     os::fd::AsFd,
+    sync::Arc,
     time::Duration,
 };
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    sync::watch,
+    signal::unix::{SignalKind, signal},
+    sync::{Notify, watch},
     time::Instant,
 };
 
@@ -31,33 +31,16 @@ pub struct ShutdownRequest {
     pub drain: bool,
 }
 
-/// The signals that have arrived.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct SignalState {
-    first: Option<ShutdownRequest>,
-    second: bool,
-}
-
-impl SignalState {
-    fn add(&mut self, signal: ShutdownRequest) {
-        match self.first {
-            None => self.first = Some(signal),
-            Some(first) if signal.arrived_at - first.arrived_at >= SECOND_SIGNAL_DELAY => self.second = true,
-            Some(_) => tracing::debug!("a second signal was ignored: it arrived within a second of the first"),
-        }
-    }
-}
-
-/// Receives SIGTERM and SIGINT.
-#[derive(Clone)]
-pub(crate) struct Signals(watch::Sender<SignalState>);
+/// The signals that have arrived, without those that are ignored.
+#[derive(Clone, Default)]
+pub(crate) struct Signals(watch::Sender<Vec<ShutdownRequest>>);
 
 impl Signals {
-    /// Installs the signal handlers on the current runtime.
+    /// Receives SIGTERM and SIGINT from now on, on the current runtime.
     pub(crate) fn listen() -> io::Result<Self> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let signals = Self(watch::Sender::new(SignalState::default()));
+        let signals = Self::default();
         let received = signals.clone();
         tokio::spawn(async move {
             loop {
@@ -70,57 +53,54 @@ impl Signals {
         Ok(signals)
     }
 
+    /// Receives SIGHUP from now on: a shutdown if the terminal has gone. Otherwise, it notifies what is returned.
+    pub(crate) fn listen_for_reloads(&self) -> io::Result<Arc<Notify>> {
+        let mut hang_up = signal(SignalKind::hangup())?;
+        // A terminal that has hung up is no terminal any more.
+        let on_terminal = io::stdin().is_terminal();
+        let (signals, reload) = (self.clone(), Arc::new(Notify::new()));
+        let requested = Arc::clone(&reload);
+        tokio::spawn(async move {
+            while hang_up.recv().await.is_some() {
+                if on_terminal && has_hung_up(&io::stdin()) {
+                    signals.add(false);
+                } else {
+                    requested.notify_one();
+                }
+            }
+        });
+        Ok(reload)
+    }
+
     fn add(&self, drain: bool) {
-        self.0.send_modify(|state| state.add(ShutdownRequest { arrived_at: Instant::now(), drain }));
+        let arrived_at = Instant::now();
+        self.0.send_modify(|signals| match signals.last() {
+            Some(first) if arrived_at - first.arrived_at < SECOND_SIGNAL_DELAY => {
+                tracing::debug!("a second signal was ignored: it arrived within a second of the first");
+            }
+            _ => signals.push(ShutdownRequest { arrived_at, drain }),
+        });
     }
 
     /// Returns the request of the first signal, if it has arrived.
     pub(crate) fn request(&self) -> Option<ShutdownRequest> {
-        self.0.borrow().first
+        self.0.borrow().first().copied()
     }
 
     /// Waits for the first signal.
     pub(crate) async fn first(&self) -> ShutdownRequest {
-        self.wait_for(|state| state.first).await
+        self.wait_for(0).await
     }
 
     /// Waits for the second signal.
     pub(crate) async fn second(&self) {
-        self.wait_for(|state| state.second.then_some(())).await;
+        self.wait_for(1).await;
     }
 
-    async fn wait_for<T>(&self, choose: impl Fn(&SignalState) -> Option<T>) -> T {
+    async fn wait_for(&self, index: usize) -> ShutdownRequest {
         let mut receiver = self.0.subscribe();
-        let state = receiver.wait_for(|state| choose(state).is_some()).await.expect("the sender is in self");
-        choose(&state).expect("as the condition")
-    }
-}
-
-/// Receives SIGHUP.
-pub(crate) struct HangUps {
-    signal: Signal,
-    /// Whether the process was started on a terminal. One that has hung up is no terminal any more.
-    on_terminal: bool,
-    shutdown: Signals,
-}
-
-impl HangUps {
-    /// Installs the signal handler on the current runtime.
-    pub(crate) fn listen(shutdown: Signals) -> io::Result<Self> {
-        let on_terminal = io::stdin().is_terminal();
-        Ok(Self { signal: signal(SignalKind::hangup())?, on_terminal, shutdown })
-    }
-
-    /// Waits for a SIGHUP that asks for a reload. If the terminal has gone, the process shuts down.
-    pub(crate) async fn next(&mut self) {
-        while self.signal.recv().await.is_some() {
-            if !(self.on_terminal && has_hung_up(&io::stdin())) {
-                return;
-            }
-            self.shutdown.add(false);
-        }
-        // The runtime is shutting down, and this future with it.
-        pending::<()>().await;
+        let arrived = receiver.wait_for(|signals| signals.len() > index).await;
+        arrived.expect("the sender is in self")[index]
     }
 }
 
@@ -132,21 +112,19 @@ fn has_hung_up(terminal: &impl AsFd) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::advance;
+
     use super::*;
 
-    #[test]
-    fn a_second_signal_counts_from_one_second_after_the_first() {
-        let start = Instant::now();
-        let at = |milliseconds| ShutdownRequest {
-            arrived_at: start + Duration::from_millis(milliseconds),
-            drain: milliseconds == 0,
-        };
-        let mut state = SignalState::default();
-        for milliseconds in [0, 1, 999] {
-            state.add(at(milliseconds));
-            assert_eq!(state, SignalState { first: Some(at(0)), second: false });
+    #[tokio::test(start_paused = true)]
+    async fn a_second_signal_counts_from_one_second_after_the_first() {
+        let signals = Signals::default();
+        for (milliseconds, counted) in [(0, 1), (1, 1), (998, 1), (1, 2)] {
+            advance(Duration::from_millis(milliseconds)).await;
+            signals.add(counted == 1);
+            assert_eq!(signals.0.borrow().len(), counted);
         }
-        state.add(at(1000));
-        assert_eq!(state, SignalState { first: Some(at(0)), second: true });
+        assert_eq!(signals.request(), Some(signals.first().await));
+        assert_eq!(signals.0.borrow()[1].arrived_at - signals.first().await.arrived_at, SECOND_SIGNAL_DELAY);
     }
 }

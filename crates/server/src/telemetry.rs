@@ -27,7 +27,6 @@ use std::{
 };
 
 use anyhow::ensure;
-use tracing::Level;
 use tracing_subscriber::{
     Layer, Registry,
     filter::{LevelFilter, Targets},
@@ -42,10 +41,7 @@ pub(crate) use self::{
     log_writer::ServiceLog,
     traces::{SpanLayer, Traces},
 };
-use crate::{
-    config::{LogConfig, LogFormat},
-    stderr,
-};
+use crate::{config::LogConfig, stderr};
 
 /// Capacity of the queue in lines. Lines beyond it are dropped.
 const QUEUE_LINES: usize = 65_536;
@@ -77,8 +73,8 @@ impl LogFilter {
 
 /// Adds the targets whose level the configuration cannot change. Spans are not part of the log.
 fn with_fixed_levels(filter: &Targets) -> Targets {
-    let events = filter.clone().with_targets([AUDIT_TARGET, RELOAD_TARGET].map(|target| (target, Level::INFO)));
-    events.with_target(traces::TARGET, LevelFilter::OFF)
+    let [audit, reload] = [AUDIT_TARGET, RELOAD_TARGET].map(|target| (target, LevelFilter::INFO));
+    filter.clone().with_targets([audit, reload, (traces::TARGET, LevelFilter::OFF)])
 }
 
 /// Log of a command on standard error, which records whether a line was lost.
@@ -132,18 +128,14 @@ fn init(
     terminal: bool,
     writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
 ) -> LogFilter {
-    let json = match config.format {
-        LogFormat::Auto => !terminal,
-        LogFormat::Text => false,
-        LogFormat::Json => true,
-    };
     let (log_filter, filter) = LogFilter::new(&config.filter);
     let layer = tracing_subscriber::fmt::layer().with_writer(writer);
-    let log = match (json, terminal) {
-        (true, _) => layer.event_format(JsonLine).with_filter(filter).boxed(),
-        // The default: colours, unless NO_COLOR is set.
-        (false, true) => layer.with_filter(filter).boxed(),
-        (false, false) => layer.with_ansi(false).with_filter(filter).boxed(),
+    // On a terminal the default: colours, unless NO_COLOR is set.
+    let layer = if terminal { layer } else { layer.with_ansi(false) };
+    let log = if config.json.unwrap_or(!terminal) {
+        layer.event_format(JsonLine).with_filter(filter).boxed()
+    } else {
+        layer.with_filter(filter).boxed()
     };
     let layers: Vec<_> = spans.into_iter().chain([log]).collect();
     tracing_subscriber::registry().with(layers).init();

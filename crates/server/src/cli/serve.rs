@@ -14,7 +14,7 @@ use crate::{
     listeners::Listeners,
     reload::Reload,
     service_manager::ServiceManager,
-    shutdown::{HangUps, Signals},
+    shutdown::Signals,
     telemetry::{self, Traces},
     version,
     wiring::{FileUse, SharedFile},
@@ -47,7 +47,7 @@ async fn serve(
 ) -> anyhow::Result<()> {
     // Before anything is read or started. Earlier, in the first milliseconds, a signal kills the process.
     let signals = Signals::listen()?;
-    let hang_ups = HangUps::listen(signals.clone())?;
+    let reloads = signals.listen_for_reloads()?;
     let config = tokio::select! {
         biased;
         _ = signals.first() => return Ok(()),
@@ -58,7 +58,7 @@ async fn serve(
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    tokio::spawn(Reload::new(&config, filter).run(hang_ups, load));
+    tokio::spawn(Reload::new(&config, filter).run(reloads, load));
     let shutdown = config.shutdown;
     let result = start_and_run(config, options, manager, log.dropped_lines(), &signals).await;
     let end_requested_at = signals.request().map_or_else(Instant::now, |request| request.arrived_at);

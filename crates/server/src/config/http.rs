@@ -2,15 +2,15 @@
 //! report a file that cannot be used as an error of its key. A certificate that has expired is a warning, so that a
 //! renewal is possible while the service runs.
 
-use std::{net::SocketAddr, num::NonZeroU32, thread::available_parallelism, time::Duration};
+use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, thread::available_parallelism, time::Duration};
 
 use animal_store_adapters_http::{
     AllowedOrigins, CurrentTlsIdentity, Limits, OriginError, RateLimit, TlsFiles, TlsFilesError, TrustedProxies,
 };
 
 use super::{
-    parsers::{address, duration, number, one_of, optional, path},
-    values::{Values, keys},
+    declaration::{address, duration, keys, number, one_of, optional, parsed},
+    values::Values,
 };
 
 /// The API.
@@ -43,6 +43,7 @@ const MAX_WORKERS: usize = 512;
 impl HttpConfig {
     pub(super) fn read(values: &mut Values) -> Self {
         let defaults = Limits::default();
+        let limit = || optional(number(NonZeroU32::MIN..=MILLION));
         keys! { values,
             /// Address of the API, with a port; 0: a free one. Not used if systemd passes a socket.
             listen = value("http.listen", "127.0.0.1:8080", address);
@@ -60,29 +61,26 @@ impl HttpConfig {
             keep_alive = value("http.keep_alive", "75s", duration(KEEP_ALIVE));
             /// Origins of web pages that may use the API, such as `https://shop.example`: a list, or a text with
             /// commas. `*`: every origin.
-            cors_origins = list("http.cors_origins");
+            cors_origins = list("http.cors_origins", origins);
             /// IP addresses and networks, such as `10.0.0.0/8`, of proxies: a list, or a text with commas. The client
             /// of their requests is the rightmost untrusted address in `X-Forwarded-For`.
-            trusted_proxies = list("http.trusted_proxies");
+            trusted_proxies = list("http.trusted_proxies", TrustedProxies::parse);
             /// Maximum number of requests of one API key per second. Further ones get 429 `rate_limited`.
-            per_second = value("http.rate_limit.per_second", "", optional(number(NonZeroU32::MIN..=MILLION)));
+            per_second = value("http.rate_limit.per_second", "", limit());
             /// Maximum number of requests of an API key at once after a pause. Empty: as `http.rate_limit.per_second`,
             /// which it requires.
-            burst = value("http.rate_limit.burst", "", optional(number(NonZeroU32::MIN..=MILLION)));
+            burst = value("http.rate_limit.burst", "", limit());
             /// Maximum number of 401 responses to one client address, or IPv6 network of 64 bits, per minute. Its
             /// further requests get 429 `rate_limited`. Behind a proxy, set `http.trusted_proxies` first.
-            max_auth_failures_per_minute =
-                value("http.auth_failures.per_minute", "", optional(number(NonZeroU32::MIN..=MILLION)));
+            max_auth_failures_per_minute = value("http.auth_failures.per_minute", "", limit());
             /// `serve` the deprecated operation `getPet`, or respond to it with 410 `gone`.
-            serves_get_pet = value("http.deprecated_get", "serve", one_of(&[("serve", true), ("gone", false)]));
+            serves_get_pet = value("http.deprecated_get", "serve", one_of([("serve", true), ("gone", false)]));
         }
         values.require(
             burst.is_none() || per_second.is_some(),
             &["http.rate_limit.burst", "http.rate_limit.per_second"],
             "requires http.rate_limit.per_second",
         );
-        let cors_origins = parse_origins(values, &cors_origins);
-        let trusted_proxies = values.checked("http.trusted_proxies", TrustedProxies::parse(&trusted_proxies));
         let tls = TlsConfig::read(values);
         let limits = Limits {
             workers,
@@ -96,7 +94,7 @@ impl HttpConfig {
             answer_timeout: defaults.answer_timeout.max(keep_alive + OTHER_TIMEOUTS),
             ..defaults
         };
-        Self { listen, limits, tls, cors_origins, trusted_proxies: trusted_proxies.unwrap_or_default(), serves_get_pet }
+        Self { listen, limits, tls, cors_origins, trusted_proxies, serves_get_pet }
     }
 
     /// Whether other machines can connect to this address without TLS, and no proxy that could have it is named.
@@ -108,15 +106,16 @@ impl HttpConfig {
 impl TlsConfig {
     /// Reads the files, if they are set. Adds an error if one of them cannot be used.
     pub(crate) fn read(values: &mut Values) -> Option<Self> {
+        let path = || optional(parsed("a path", |_: &PathBuf| true));
         keys! { values,
             /// PEM file with the certificate of the API and those of its intermediate authorities: the API is then
             /// served by HTTPS only. Requires `http.tls.key_file`. A change of the files is noticed within seconds.
-            certificate = value("http.tls.cert_file", "", path);
+            certificate = value("http.tls.cert_file", "", path());
             /// PEM file with the private key of the certificate, not encrypted.
-            private_key = value("http.tls.key_file", "", path);
+            private_key = value("http.tls.key_file", "", path());
             /// PEM file with authorities. Clients then need a certificate that one of them has signed, beside an API
             /// key.
-            client_authorities = value("http.tls.client_ca_file", "", path);
+            client_authorities = value("http.tls.client_ca_file", "", path());
         }
         let [cert, key, client_ca] = ["http.tls.cert_file", "http.tls.key_file", "http.tls.client_ca_file"];
         let is_pair = certificate.is_some() == private_key.is_some();
@@ -124,43 +123,38 @@ impl TlsConfig {
         let is_complete = client_authorities.is_none() || certificate.is_some();
         values.require(is_complete, &[client_ca, cert], "requires http.tls.cert_file");
         let files = TlsFiles { certificate: certificate?, private_key: private_key?, client_authorities };
-        match files.load() {
-            Ok(identity) => {
-                if identity.remaining().is_none() {
-                    values.add_warning(cert, "has expired: clients refuse it");
-                }
-                Some(Self { files, identity: CurrentTlsIdentity::new(identity) })
-            }
-            Err(error) => {
-                let name = match &error {
-                    TlsFilesError::Certificate(_) => cert,
-                    TlsFilesError::PrivateKey(_) => key,
-                    TlsFilesError::ClientAuthorities(_) => client_ca,
-                };
-                values.add_error(name, &format!("names a file that cannot be used: {error}"));
-                None
-            }
+        let loaded = files.load();
+        let name = match loaded {
+            Err(TlsFilesError::PrivateKey(_)) => key,
+            Err(TlsFilesError::ClientAuthorities(_)) => client_ca,
+            _ => cert,
+        };
+        let loaded = loaded.map_err(|error| format!("names a file that cannot be used: {error}"));
+        let identity = values.checked(name, loaded)?;
+        if identity.remaining().is_none() {
+            values.warnings.push(format!("{} has expired: clients refuse it", values.label(cert)));
         }
+        Some(Self { files, identity: CurrentTlsIdentity::new(identity) })
     }
 }
 
-fn parse_origins(values: &mut Values, items: &[String]) -> AllowedOrigins {
+fn origins(items: &[String]) -> Result<AllowedOrigins, String> {
     if items == ["*"] {
-        return AllowedOrigins::Any;
+        return Ok(AllowedOrigins::Any);
     }
-    let mut origins = Vec::new();
+    let (mut origins, mut errors) = (Vec::new(), Vec::new());
     for item in items {
-        let expected = match item.parse() {
-            Ok(origin) => {
-                origins.push(origin);
-                continue;
+        match item.parse() {
+            Ok(origin) => origins.push(origin),
+            Err(OriginError::NotAnOrigin) => {
+                errors.push(format!("must contain origins such as https://shop.example, not {item:?}"));
             }
-            Err(OriginError::NotAnOrigin) => "must contain origins such as https://shop.example".to_owned(),
-            Err(OriginError::WrittenAs(written)) => format!("must contain {written:?}, as browsers send it"),
-        };
-        values.add_error("http.cors_origins", &format!("{expected}, not {item:?}"));
+            Err(OriginError::WrittenAs(written)) => {
+                errors.push(format!("must contain {written:?}, as browsers send it, not {item:?}"));
+            }
+        }
     }
-    AllowedOrigins::These(origins)
+    if errors.is_empty() { Ok(AllowedOrigins::These(origins)) } else { Err(errors.join("; ")) }
 }
 
 fn workers(text: &str) -> Result<usize, String> {

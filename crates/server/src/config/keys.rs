@@ -7,9 +7,9 @@ use animal_store_app::ApiToken;
 use secrecy::SecretString;
 
 use super::{
-    parsers::{duration, number, one_of, optional},
-    storage::{SqliteConfig, StorageBackend, StorageKeys},
-    values::{Values, keys},
+    declaration::{duration, keys, number, one_of, optional, parsed},
+    storage::{SqliteConfig, StorageBackend, read_common},
+    values::Values,
 };
 
 #[derive(Debug)]
@@ -32,56 +32,63 @@ enum Backend {
     Redis,
 }
 
-const BACKENDS: [(&str, Backend); 3] =
-    [("sqlite", Backend::Sqlite), ("memory", Backend::Memory), ("redis", Backend::Redis)];
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
 const LEASE: std::ops::RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_mins(1);
 
 impl KeysConfig {
     /// Returns `None` if a required value is missing, which is an error.
     pub(super) fn read(values: &mut Values) -> Option<Self> {
-        let storage = StorageKeys::read(values);
+        let (storage, sqlite) = read_common(values);
+        let backends = one_of([("sqlite", Backend::Sqlite), ("memory", Backend::Memory), ("redis", Backend::Redis)]);
         keys! { values,
             /// Source of the API keys: `sqlite` or `redis`, which `animal-store keys` administers, or `memory`, the
             /// tokens of `keys.memory.tokens`. Empty: `memory` if there are tokens, otherwise as `storage.backend`.
             /// With `storage.backend = "postgres"`, `redis` or tokens are required: each instance would have a file of
             /// its own.
-            backend = value("keys.backend", "", optional(one_of(&BACKENDS)));
+            backend = value("keys.backend", "", optional(backends));
             /// Tokens of the API keys: a list, or a text with commas. Required by the backend `memory`, unless
             /// `http.listen` is a loopback address: one is then generated, and printed on a terminal or with
             /// `--print-key`.
             tokens = secrets("keys.memory.tokens");
         }
         for (token, number) in tokens.iter().zip(1..) {
-            if let Err(error) = ApiToken::parse(token.clone()) {
-                let error = format!("contains an invalid token, number {number}: {error}");
-                values.add_error("keys.memory.tokens", &error);
-            }
+            let parsed = ApiToken::parse(token.clone());
+            let parsed = parsed.map_err(|error| format!("contains an invalid token, number {number}: {error}"));
+            values.checked("keys.memory.tokens", parsed);
         }
-        let backend = backend.or_else(|| implied(values, storage.backend, !tokens.is_empty()));
+        let implied = match storage {
+            _ if !tokens.is_empty() => Some((Backend::Memory, "memory", "keys.memory.tokens")),
+            StorageBackend::Sqlite => Some((Backend::Sqlite, "sqlite", "storage.backend")),
+            StorageBackend::Memory => Some((Backend::Memory, "memory", "storage.backend")),
+            StorageBackend::Postgres => None,
+        };
+        if let (None, Some((_, name, reason))) = (backend, implied) {
+            values.imply("keys.backend", name, reason);
+        }
+        let backend = backend.or(implied.map(|(backend, ..)| backend));
+        values.require(
+            backend.is_some(),
+            &["keys.backend", "keys.memory.tokens", "storage.backend"],
+            "is required if storage.backend is postgres: set it to redis, or set keys.memory.tokens",
+        );
+        values.require(
+            backend != Some(Backend::Sqlite) || storage != StorageBackend::Postgres,
+            &["keys.backend", "storage.backend"],
+            "must not be sqlite if storage.backend is postgres, because each instance would have a file of its own: \
+             set it to redis, or set keys.memory.tokens",
+        );
         let redis = RedisKeysConfig::read(values, backend == Some(Backend::Redis));
         Some(match backend? {
-            Backend::Sqlite => {
-                values.require(
-                    storage.backend != StorageBackend::Postgres,
-                    &["keys.backend", "storage.backend"],
-                    "must not be sqlite if storage.backend is postgres, because each instance would have a file of \
-                     its own: set it to redis, or set keys.memory.tokens",
-                );
-                Self::Sqlite(storage.sqlite)
-            }
+            Backend::Sqlite => Self::Sqlite(sqlite),
             Backend::Memory => Self::Memory { tokens },
             Backend::Redis => Self::Redis(Box::new(redis?)),
         })
     }
-}
 
-impl KeysConfig {
     /// Reads what a command uses, which waits for Redis for longer than a request does.
     pub(crate) fn read_for_command(values: &mut Values) -> Option<Self> {
         let mut keys = Self::read(values)?;
         if let Self::Redis(redis) = &mut keys {
-            redis.directory.timeout = COMMAND_TIMEOUT;
+            redis.directory.timeout = Duration::from_secs(5);
         }
         Some(keys)
     }
@@ -98,25 +105,12 @@ impl fmt::Display for KeysConfig {
     }
 }
 
-/// Returns the backend that other values imply, and shows it as the value of the key. `None`: it is required.
-fn implied(values: &mut Values, storage: StorageBackend, has_tokens: bool) -> Option<Backend> {
-    let (backend, name) = match storage {
-        _ if has_tokens => (Backend::Memory, "memory"),
-        StorageBackend::Sqlite => (Backend::Sqlite, "sqlite"),
-        StorageBackend::Memory => (Backend::Memory, "memory"),
-        StorageBackend::Postgres => {
-            let rule = "is required if storage.backend is postgres: set it to redis, or set keys.memory.tokens";
-            values.require(false, &["keys.backend", "keys.memory.tokens", "storage.backend"], rule);
-            return None;
-        }
-    };
-    values.imply("keys.backend", name, if has_tokens { "keys.memory.tokens" } else { "storage.backend" });
-    Some(backend)
-}
-
 impl RedisKeysConfig {
     /// `selected`: whether the values that the backend requires must be set.
     fn read(values: &mut Values, selected: bool) -> Option<Self> {
+        let is_visible =
+            |prefix: &String| (1..=100).contains(&prefix.len()) && prefix.bytes().all(|byte| byte.is_ascii_graphic());
+        let prefix = parsed("1 to 100 visible ASCII characters", is_visible);
         keys! { values,
             /// `redis://[user:password@]host[:port][/database]`, `rediss://…` for TLS, or
             /// `unix:///path[?db=number&user=name&pass=password]`. Required by the backend `redis`.
@@ -146,22 +140,14 @@ impl RedisKeysConfig {
             Some(url) => RedisEndpoint::parse(&url, tls).map(Some),
             None => tls.check().map(|()| None),
         };
-        let endpoint = endpoint.unwrap_or_else(|error| {
-            let name = match error {
-                RedisEndpointError::Authority(_) => "keys.redis.tls_ca_file",
-                RedisEndpointError::Certificate(_) => "keys.redis.tls_cert_file",
-                RedisEndpointError::PrivateKey(_) => "keys.redis.tls_key_file",
-                _ => "keys.redis.url",
-            };
-            values.add_error(name, &error.to_string());
-            None
-        });
+        let name = match endpoint {
+            Err(RedisEndpointError::Authority(_)) => "keys.redis.tls_ca_file",
+            Err(RedisEndpointError::Certificate(_)) => "keys.redis.tls_cert_file",
+            Err(RedisEndpointError::PrivateKey(_)) => "keys.redis.tls_key_file",
+            _ => "keys.redis.url",
+        };
+        let endpoint = values.checked(name, endpoint)??;
         let directory = RedisSettings { prefix, lease, max_known, ..RedisSettings::default() };
-        Some(Self { endpoint: endpoint?, directory })
+        Some(Self { endpoint, directory })
     }
-}
-
-fn prefix(prefix: &str) -> Result<String, String> {
-    let valid = (1..=100).contains(&prefix.len()) && prefix.bytes().all(|byte| byte.is_ascii_graphic());
-    if valid { Ok(prefix.to_owned()) } else { Err("1 to 100 visible ASCII characters".to_owned()) }
 }

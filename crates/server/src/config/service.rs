@@ -10,8 +10,8 @@ use tracing_subscriber::filter::Targets;
 use url::Url;
 
 use super::{
-    parsers::{address, duration, one_of, optional},
-    values::{Values, keys},
+    declaration::{address, duration, keys, one_of, optional, parsed},
+    values::Values,
 };
 
 /// Returns the address of the management listener, if there is one.
@@ -23,108 +23,85 @@ pub(crate) fn read_management(values: &mut Values) -> Option<SocketAddr> {
     listen
 }
 
-/// Requires that the management listener and the API can both be bound.
-pub(super) fn require_other_address(values: &mut Values, management: SocketAddr, api: SocketAddr) {
-    let rule = format!("must differ from {}: {management} and {api} overlap", values.label("http.listen"));
-    values.require(!overlap(management, api), &["management.listen", "http.listen"], &rule);
-}
-
-/// Returns whether two listeners cannot have these addresses. Port 0 selects a free port; `[::]` includes every IPv4
-/// address.
-fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+/// Requires that the management listener and the API can both be bound. Port 0 selects a free port; `[::]` includes
+/// every IPv4 address.
+pub(super) fn require_other_address(values: &mut Values, management: Option<SocketAddr>, api: SocketAddr) {
+    let Some(management) = management else { return };
     let includes = |a: IpAddr, b: IpAddr| a == b || a.is_unspecified() && (a.is_ipv6() || b.is_ipv4());
-    let [a_ip, b_ip] = [a, b].map(|address| address.ip().to_canonical());
-    a.port() == b.port() && a.port() != 0 && (includes(a_ip, b_ip) || includes(b_ip, a_ip))
+    let [a, b] = [management, api].map(|address| address.ip().to_canonical());
+    let overlap = management.port() == api.port() && api.port() != 0 && (includes(a, b) || includes(b, a));
+    let rule = format!("must differ from {}: {management} and {api} overlap", values.label("http.listen"));
+    values.require(!overlap, &["management.listen", "http.listen"], &rule);
 }
 
 #[derive(Debug)]
 pub(crate) struct LogConfig {
     pub(crate) filter: Targets,
     pub(crate) requests: RequestLogFilter,
-    pub(crate) format: LogFormat,
+    /// `None`: JSON unless the log is on a terminal.
+    pub(crate) json: Option<bool>,
 }
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogFormat {
-    Auto,
-    Text,
-    Json,
-}
-
-const FORMATS: [(&str, LogFormat); 3] =
-    [("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)];
-const LOGGED: [(&str, LoggedRequests); 2] = [("all", LoggedRequests::All), ("errors", LoggedRequests::Errors)];
 
 impl LogConfig {
     /// Names of the keys that can change without a restart.
     pub(crate) const RELOADED: [&str; 2] = ["log.filter", "log.requests"];
 
     pub(crate) fn read(values: &mut Values) -> Self {
+        let requests = one_of([("all", LoggedRequests::All), ("errors", LoggedRequests::Errors)]);
         keys! { values,
             /// Log level (`error`, `warn`, `info`, `debug`, `trace`, `off`) and, after commas, levels of modules.
             /// `actix_http` reports protocol errors of clients. SIGHUP reloads it.
             filter = value("log.filter", "info,actix_http=off", filter);
             /// Requests that have a line in the log: `all`, or `errors`, with a status of 400 or above. SIGHUP reloads
             /// it.
-            requests = value("log.requests", "all", one_of(&LOGGED));
+            requests = value("log.requests", "all", requests);
             /// `text`, `json`, or `auto`: text on a terminal, JSON otherwise.
-            format = value("log.format", "auto", one_of(&FORMATS));
+            json = value("log.format", "auto", one_of([("auto", None), ("text", Some(false)), ("json", Some(true))]));
         }
-        Self { filter, requests: RequestLogFilter::new(requests), format }
+        Self { filter, requests: RequestLogFilter::new(requests), json }
     }
 }
 
 /// Requires a level without a module. `Targets` accepts any word as the name of a module, a misspelt level too, and an
 /// empty level, as `error`.
 fn filter(text: &str) -> Result<Targets, String> {
-    let complete = text.split([',', '=']).all(|part| !part.trim().is_empty());
-    let filter = text.parse().ok().filter(|filter: &Targets| complete && filter.default_level().is_some());
-    filter
-        .ok_or_else(|| "a level, and after commas levels of modules, such as info or info,actix_http=error".to_owned())
+    let is_complete = text.split([',', '=']).all(|part| !part.trim().is_empty());
+    let expected = "a level, and after commas levels of modules, such as info or info,actix_http=error";
+    parsed(expected, |filter: &Targets| is_complete && filter.default_level().is_some())(text)
 }
 
 /// The export of traces.
 #[derive(Debug)]
 pub(crate) struct TracesConfig {
     pub(crate) endpoint: Option<Url>,
-    sample_ratio: f64,
+    /// Share of the requests that are traced. `None`: traces are off.
+    pub(crate) sample_ratio: Option<f64>,
 }
 
 impl TracesConfig {
     pub(super) fn read(values: &mut Values) -> Self {
+        let ratio = parsed("a number from 0 to 1, such as 0.01", |ratio| (0.0..=1.0).contains(ratio));
         keys! { values,
             /// URL of a collector of traces by OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`.
             endpoint = value("traces.endpoint", "", optional(endpoint));
             /// Share of the requests that are traced, from 0 to 1. One whose `traceparent` is not sampled never is.
             sample_ratio = value("traces.sample_ratio", "0.01", ratio);
         }
-        Self { endpoint, sample_ratio }
-    }
-
-    /// Returns the share of the requests that are traced. `None` if traces are off.
-    pub(crate) fn sampled(&self) -> Option<f64> {
-        self.endpoint.as_ref().map(|_| self.sample_ratio)
+        Self { sample_ratio: endpoint.as_ref().map(|_| sample_ratio), endpoint }
     }
 }
 
 /// Refuses everything that can contain a secret: the URL is shown.
 fn endpoint(text: &str) -> Result<Url, String> {
-    let plain = |url: &Url| {
-        matches!(url.scheme(), "http" | "https")
-            && url.username().is_empty()
-            && url.password().is_none()
+    let expected = "a URL such as http://127.0.0.1:4318/v1/traces, without user, password, query and fragment";
+    let is_plain = |url: &Url| {
+        let is_without_user = url.username().is_empty() && url.password().is_none();
+        ["http", "https"].contains(&url.scheme())
+            && is_without_user
             && url.query().is_none()
             && url.fragment().is_none()
     };
-    let url = Url::parse(text).ok().filter(plain);
-    url.ok_or_else(|| {
-        "a URL such as http://127.0.0.1:4318/v1/traces, without user, password, query and fragment".to_owned()
-    })
-}
-
-fn ratio(text: &str) -> Result<f64, String> {
-    let ratio = text.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
-    ratio.ok_or_else(|| "a number from 0 to 1, such as 0.01".to_owned())
+    parsed(expected, is_plain)(text)
 }
 
 /// Timeouts of the shutdown.
@@ -140,7 +117,6 @@ pub struct ShutdownConfig {
 
 const HOUR: Duration = Duration::from_hours(1);
 const DEFAULT_DRAIN_DELAY: Duration = Duration::from_secs(5);
-const IDLE_GRACE: Duration = Duration::from_secs(1);
 
 impl ShutdownConfig {
     /// Time for the last lines of the log, if `shutdown.timeout` is long enough.
@@ -159,7 +135,7 @@ impl ShutdownConfig {
         let fits = drain_delay.is_none_or(|delay| delay <= timeout / 2);
         let keys = ["shutdown.drain_delay", "shutdown.timeout"];
         values.require(fits, &keys, "must be at most half of shutdown.timeout");
-        Self { timeout, drain_delay, idle_grace: IDLE_GRACE }
+        Self { timeout, drain_delay, idle_grace: Duration::from_secs(1) }
     }
 
     /// Time for which connections are accepted after SIGTERM. With an inherited socket, no connection is refused.

@@ -2,13 +2,16 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     fs, io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
+use toml::de::{DeTable, DeValue};
+
 use super::{
     Config,
-    file::ConfigFile,
-    values::{Key, Values, file_key},
+    declaration::Key,
+    values::{Setting, Values},
 };
 
 /// The configuration file that is read if it exists and no other is named.
@@ -36,17 +39,6 @@ pub struct Sources {
     pub listen: Option<String>,
 }
 
-/// A value that a source sets.
-pub(super) struct Setting {
-    /// Name of a key, which may be unknown.
-    pub(super) name: String,
-    /// The text, or the items of an array with commas between them.
-    pub(super) text: String,
-    pub(super) is_array: bool,
-    /// As errors name it: the file and the line, the variable, or the flag.
-    pub(super) source: String,
-}
-
 impl Sources {
     /// Returns the sources of this process: the file (or [`DEFAULT_FILE`], if it exists), the environment, the flags.
     pub(crate) fn from_process(file: Option<PathBuf>, flags: Vec<(String, String)>, listen: Option<String>) -> Self {
@@ -60,83 +52,114 @@ impl Sources {
     /// variables, and for a secret in a flag. No error contains a value.
     pub(super) fn collect(&self) -> Values {
         let keys = Config::all_keys();
-        let is_secret = |setting: &Setting| keys.iter().any(|key| key.secret && key.name == setting.name);
+        let is_secret = |name: &str| keys.iter().any(|key| key.is_secret && key.name == name);
         let mut values = Values::default();
-        let mut settings = self.file_settings(is_secret, &mut values);
-        settings.extend(read_environment(&self.environment, &mut values.source_errors));
-        let flags = self.flags.iter().map(|(name, value)| ("--set", name.as_str(), value));
-        let listen = self.listen.iter().map(|address| ("--listen", "http.listen", address));
-        for (flag, name, value) in flags.chain(listen) {
-            let (name, text, source) = (name.to_owned(), value.clone(), flag.to_owned());
-            let setting = Setting { name, text, is_array: false, source };
-            if is_secret(&setting) {
-                values.source_errors.push(format!(
-                    "{} ({flag}) is a secret: every user of this machine could read it in the process list; set {} \
-                     instead",
-                    setting.name,
-                    variable(&setting.name)
-                ));
-            } else {
-                settings.push(setting);
+        if let Some(path) = &self.file {
+            let name = path.display();
+            match read_file(path, &mut values) {
+                Ok(mode) if mode & OTHERS_MAY_WRITE != 0 && values.settings.keys().any(|key| is_secret(key)) => {
+                    values.warnings.push(format!(
+                        "{name} contains secrets, and other users can write to it (mode {:03o}): run chmod go-w {name}",
+                        mode & 0o777
+                    ));
+                }
+                Ok(_) => {}
+                Err(error) => values.add_incomplete(format!("{name}{error}")),
             }
         }
-        for setting in settings {
-            let is_known = |key: &Key| key.name == setting.name || key.secret && file_key(key.name) == setting.name;
-            if keys.iter().any(is_known) {
-                values.settings.insert(setting.name.clone(), setting);
+        read_environment(&self.environment, &mut values);
+        let flags = self.flags.iter().map(|(name, text)| ("--set", name.as_str(), text));
+        for (flag, name, text) in flags.chain(self.listen.iter().map(|text| ("--listen", "http.listen", text))) {
+            if is_secret(name) {
+                let variable = variable(name);
+                values.errors.push(format!(
+                    "{name} ({flag}) is a secret: every user of this machine could read it in the process list; set \
+                     {variable} instead"
+                ));
             } else {
-                values.unknown.push(setting);
+                values.settings.insert(name.to_owned(), Setting::new(text, flag));
             }
         }
         values
     }
+}
 
-    fn file_settings(&self, is_secret: impl Fn(&Setting) -> bool, values: &mut Values) -> Vec<Setting> {
-        let Some(path) = &self.file else { return Vec::new() };
-        let ConfigFile { settings, errors, mode } = match ConfigFile::read(path) {
-            Ok(file) => file,
-            Err(error) => {
-                values.source_errors.push(error);
-                values.incomplete = true;
-                return Vec::new();
+/// Adds the values of a TOML file. Returns the permissions of the file. An error names the line without its text, which
+/// can be a secret.
+fn read_file(path: &Path, values: &mut Values) -> Result<u32, String> {
+    let unreadable = |error: io::Error| format!(": cannot be read: {error}");
+    let file = fs::File::open(path).map_err(unreadable)?;
+    let mode = file.metadata().map_err(unreadable)?.mode();
+    let text = io::read_to_string(file).map_err(unreadable)?;
+    let line = |offset: usize| 1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count();
+    let table = DeTable::parse(&text).map_err(|error| {
+        let line = line(error.span().map_or(0, |span| span.start));
+        format!(", line {line}: not valid TOML")
+    })?;
+    let mut leaves = Vec::new();
+    flatten("", table.get_ref(), &mut leaves);
+    for (name, offset, value) in leaves {
+        let source = format!("{}, line {}", path.display(), line(offset));
+        let (text, is_array) = match value {
+            DeValue::Array(items) => {
+                (items.iter().map(|item| scalar(item.get_ref())).collect::<Option<Vec<_>>>(), true)
             }
+            value => (scalar(value).map(|text| vec![text]), false),
         };
-        values.incomplete = !errors.is_empty();
-        values.source_errors.extend(errors);
-        if mode & OTHERS_MAY_WRITE != 0 && settings.iter().any(is_secret) {
-            let name = path.display();
-            values.warnings.push(format!(
-                "{name} contains secrets, and other users can write to it (mode {:03o}): run chmod go-w {name}",
-                mode & 0o777
-            ));
+        if let Some(texts) = text {
+            values.settings.insert(name, Setting { text: texts.join(","), is_array, source });
+        } else {
+            values.add_incomplete(format!("{name} ({source}) must be a list of texts"));
         }
-        settings
+    }
+    Ok(mode)
+}
+
+/// Collects the values of nested tables, with the joined names (`http.listen`) and the position of each.
+fn flatten<'a>(prefix: &str, table: &'a DeTable<'a>, leaves: &mut Vec<(String, usize, &'a DeValue<'a>)>) {
+    for (key, value) in table {
+        let name = format!("{prefix}{}", key.get_ref());
+        match value.get_ref() {
+            DeValue::Table(table) => flatten(&format!("{name}."), table, leaves),
+            value => leaves.push((name, key.span().start, value)),
+        }
     }
 }
 
-/// Returns the settings of the variables with our prefix, in any case after it.
-fn read_environment(environment: &[(OsString, OsString)], errors: &mut Vec<String>) -> Vec<Setting> {
-    let ours = environment.iter().filter_map(|(variable, value)| {
+/// Returns the text of a scalar. Numbers are normalised: `0x3` is `3`.
+fn scalar(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).ok().map(|int| int.to_string())
+        }
+        DeValue::Float(number) => number.as_str().parse().ok().map(|float: f64| float.to_string()),
+        DeValue::Boolean(boolean) => Some(boolean.to_string()),
+        DeValue::Datetime(time) => Some(time.to_string()),
+        DeValue::Array(_) | DeValue::Table(_) => None,
+    }
+}
+
+/// Adds the values of the variables with our prefix, in any case after it.
+fn read_environment(environment: &[(OsString, OsString)], values: &mut Values) {
+    let ours = environment.iter().filter_map(|(variable, text)| {
         let variable = variable.to_str()?;
-        Some((variable, variable.strip_prefix(PREFIX)?.strip_prefix('_')?, value))
+        let suffix = variable.strip_prefix(PREFIX)?.strip_prefix('_')?;
+        Some((suffix.to_lowercase().replace("__", "."), variable, text))
     });
     let mut ours: Vec<_> = ours.collect();
     ours.sort_unstable(); // the environment has no order
     let mut variables = BTreeMap::new();
-    let mut settings = Vec::new();
-    for (variable, suffix, value) in ours {
-        let name = suffix.to_lowercase().replace("__", ".");
+    for (name, variable, text) in ours {
         if let Some(other) = variables.insert(name.clone(), variable) {
-            errors.push(format!("{name} ({other} and {variable}) must be set by one variable, not by two"));
+            values.errors.push(format!("{name} ({other} and {variable}) must be set by one variable, not by two"));
         }
-        let Some(value) = value.to_str() else {
-            errors.push(format!("{variable} is not UTF-8"));
-            continue;
-        };
-        let (text, source) = (value.to_owned(), variable.to_owned());
-        settings.push(Setting { name, text, is_array: false, source });
+        if let Some(text) = text.to_str() {
+            values.settings.insert(name, Setting::new(text, variable));
+        } else {
+            values.errors.push(format!("{variable} is not UTF-8"));
+        }
     }
-    settings
 }
 
 /// Returns the environment variable of a key with this name, which may be unknown.
@@ -145,11 +168,10 @@ pub(crate) fn variable(name: &str) -> String {
 }
 
 /// Returns the error of an unknown key, with the nearest known key if one is near, spelt as in this source.
-pub(super) fn unknown(Setting { name, source, .. }: &Setting, keys: &[Key]) -> String {
+pub(super) fn unknown(name: &str, source: &str, known: &[Key]) -> String {
     let lower = name.trim().to_lowercase();
-    let files = keys.iter().filter(|key| key.secret).map(|key| file_key(key.name));
-    let known = keys.iter().map(|key| key.name.to_owned()).chain(files);
-    let nearest = known.map(|known| (strsim::osa_distance(&lower, &known), known)).min();
+    let names = known.iter().flat_map(Key::names);
+    let nearest = names.map(|known| (strsim::osa_distance(&lower, &known), known)).min();
     let near = nearest.filter(|&(edits, _)| edits <= MAX_EDITS && edits <= lower.len() / 3);
     let spelt = |known: String| if source.starts_with(PREFIX) { variable(&known) } else { known };
     let hint = near.map(|(_, known)| format!(": did you mean {}?", spelt(known)));

@@ -10,8 +10,8 @@ use animal_store_adapters_postgres::{PgEndpoint, PostgresSettings, SchemaMode};
 use animal_store_adapters_sqlite::SqliteSettings;
 
 use super::{
-    parsers::{duration, number, one_of},
-    values::{Values, keys},
+    declaration::{duration, keys, number, one_of, parsed},
+    values::Values,
 };
 
 /// The storage of pets.
@@ -46,12 +46,6 @@ pub struct PostgresConfig {
     pub settings: PostgresSettings,
 }
 
-/// The keys that pets and API keys have in common. Each reads them.
-pub(super) struct StorageKeys {
-    pub(super) backend: StorageBackend,
-    pub(super) sqlite: SqliteConfig,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum StorageBackend {
     Sqlite,
@@ -59,29 +53,30 @@ pub(super) enum StorageBackend {
     Postgres,
 }
 
-const BACKENDS: [(&str, StorageBackend); 3] =
-    [("sqlite", StorageBackend::Sqlite), ("memory", StorageBackend::Memory), ("postgres", StorageBackend::Postgres)];
 const RETENTION: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(30 * 24);
 
-impl StorageKeys {
-    pub(super) fn read(values: &mut Values) -> Self {
-        keys! { values,
-            /// Storage of the pets: `sqlite`, `postgres`, or `memory`, which is lost when the process ends.
-            backend = value("storage.backend", "sqlite", one_of(&BACKENDS));
-            /// Time from the first create for which an `Idempotency-Key` prevents a second pet.
-            idempotency_retention = value("storage.idempotency_retention", "24h", duration(RETENTION));
-            /// File of the backends `sqlite`, relative to the working directory. The first start creates it.
-            path = value("storage.sqlite.path", "animal-store.db", file);
-        }
-        let settings = SqliteSettings { idempotency_retention, ..SqliteSettings::default() };
-        Self { backend, sqlite: SqliteConfig { path, settings } }
+/// Reads the keys that pets and API keys have in common.
+pub(super) fn read_common(values: &mut Values) -> (StorageBackend, SqliteConfig) {
+    use StorageBackend::{Memory, Postgres, Sqlite};
+    let backends = one_of([("sqlite", Sqlite), ("memory", Memory), ("postgres", Postgres)]);
+    let file = parsed("the path of a file", |path: &PathBuf| !path.as_os_str().is_empty());
+    keys! { values,
+        /// Storage of the pets: `sqlite`, `postgres`, or `memory`, which is lost when the process ends.
+        backend = value("storage.backend", "sqlite", backends);
+        /// Time from the first create for which an `Idempotency-Key` prevents a second pet.
+        idempotency_retention = value("storage.idempotency_retention", "24h", duration(RETENTION));
+        /// File of the backends `sqlite`, relative to the working directory. The first start creates it.
+        path = value("storage.sqlite.path", "animal-store.db", file);
     }
+    let settings = SqliteSettings { idempotency_retention, ..SqliteSettings::default() };
+    // Without a working directory, opening the file is the error.
+    (backend, SqliteConfig { path: absolute(&path).unwrap_or(path), settings })
 }
 
 impl StorageConfig {
     /// Returns `None` if a required value is missing, which is an error.
     pub(crate) fn read(values: &mut Values) -> Option<Self> {
-        let StorageKeys { backend, sqlite } = StorageKeys::read(values);
+        let (backend, sqlite) = read_common(values);
         let idempotency_retention = sqlite.settings.idempotency_retention;
         let postgres = PostgresConfig::read(values, idempotency_retention, backend == StorageBackend::Postgres);
         Some(match backend {
@@ -124,8 +119,8 @@ impl fmt::Display for StorageConfig {
 impl PostgresConfig {
     /// `selected`: whether the values that the backend requires must be set.
     fn read(values: &mut Values, idempotency_retention: Duration, selected: bool) -> Option<Self> {
-        let booleans = [("true", true), ("false", false)];
-        let modes = [("on-start", SchemaMode::Migrate), ("check", SchemaMode::Check)];
+        let boolean = one_of([("true", true), ("false", false)]);
+        let modes = one_of([("on-start", SchemaMode::Migrate), ("check", SchemaMode::Check)]);
         keys! { values,
             /// `postgres://[user[:password]@]host[:port]/database[?option=value&…]`, with options of libpq such as
             /// `sslmode` and `sslrootcert`. Required by the backend `postgres`.
@@ -133,12 +128,12 @@ impl PostgresConfig {
             /// URL for migrations, if it differs: one that bypasses a pooler, or one of a user that may create tables.
             migrate_url = secret("storage.postgres.migrate_url");
             /// `on-start`: run pending migrations before the first request. `check`: refuse to start with pending ones.
-            schema = value("storage.postgres.migrate", "on-start", one_of(&modes));
+            schema = value("storage.postgres.migrate", "on-start", modes);
             /// Number of read connections per worker thread. The process has three more, for creates and `/ready`.
             connections_per_worker = value("storage.postgres.connections_per_worker", "2", number(1..=64));
             /// `true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each batch of
             /// reads is a transaction. Requires `storage.postgres.migrate_url`, which must bypass the pooler.
-            transaction_pooling = value("storage.postgres.transaction_pooling", "false", one_of(&booleans));
+            transaction_pooling = value("storage.postgres.transaction_pooling", "false", boolean);
             /// Timeout for each response of PostgreSQL, and for opening a connection, which the hosts of the URL share
             /// equally. After it, requests get 503 and the connection is replaced. PostgreSQL ends a statement after
             /// three quarters of it. A read has it including its time in the queue, a create without.
@@ -166,13 +161,5 @@ impl PostgresConfig {
         let endpoint = endpoint?;
         let migrate_endpoint = migrate_endpoint.unwrap_or_else(|| endpoint.clone());
         Some(Self { endpoint, migrate_endpoint, settings })
-    }
-}
-
-fn file(path: &str) -> Result<PathBuf, String> {
-    match path {
-        "" => Err("the path of a file".to_owned()),
-        // Without a working directory, opening the file is the error.
-        path => Ok(absolute(path).unwrap_or_else(|_| path.into())),
     }
 }

@@ -7,62 +7,50 @@ use std::{
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    ConfigError,
-    sources::{Setting, unknown, variable},
+    Config, ConfigError,
+    declaration::{Key, file_key},
+    sources::{unknown, variable},
 };
 
-/// A key of the configuration.
-#[derive(Debug, Clone, Copy)]
-pub struct Key {
-    /// Name as in a TOML file: `section.name`.
-    pub name: &'static str,
-    /// Default value. Empty: none.
-    pub default: &'static str,
-    /// Description in Markdown, for the documentation.
-    pub description: &'static str,
-    /// Whether the value must never be shown. A secret can also be in the file that the key `…_file` names.
-    pub secret: bool,
+/// A value that a source sets.
+pub(super) struct Setting {
+    /// The text, or the items of an array with commas between them.
+    pub(super) text: String,
+    pub(super) is_array: bool,
+    /// As errors name it: the file and the line, the variable, the flag, or the key that implies the value.
+    pub(super) source: String,
 }
 
-/// Declares and reads keys: `/// description`, then `variable = kind("name", …);`. The kind is a method of `Values`:
-/// `value` with a default and a parser, `list`, `secret`, `secrets` or `file`.
-macro_rules! keys {
-    ($values:ident, $(
-        $(#[doc = $line:literal])+
-        $variable:ident = $kind:ident($name:literal $(, $argument:expr)*);
-    )+) => {
-        $(let $variable = $values.$kind($name, concat!($($line),+) $(, $argument)*);)+
-    };
+impl Setting {
+    pub(super) fn new(text: &str, source: &str) -> Self {
+        Self { text: text.to_owned(), is_array: false, source: source.to_owned() }
+    }
 }
-pub(super) use keys;
 
 /// The values of the sources. Each error about them names the key and the source of its value.
 #[derive(Default)]
 pub(crate) struct Values {
-    /// What the sources set, by the name of a key.
+    /// What the sources set, by the name of a key, which may be unknown.
     pub(super) settings: BTreeMap<String, Setting>,
-    pub(super) unknown: Vec<Setting>,
-    /// Errors of the sources themselves.
-    pub(super) source_errors: Vec<String>,
-    pub(super) warnings: Vec<String>,
-    /// Whether values may be missing, because the file could not be read.
-    pub(super) incomplete: bool,
     /// The keys that were read.
     pub(super) keys: Vec<Key>,
-    /// Values that other values imply, and why, by the name of the key that is not set.
-    pub(super) implied: BTreeMap<&'static str, (&'static str, &'static str)>,
-    /// The secrets that were read, from a file or not, by the name of the key.
-    pub(super) secrets: BTreeMap<&'static str, SecretString>,
-    errors: Vec<String>,
+    /// Their values: of a secret in a file, the content of the file.
+    pub(super) current: BTreeMap<&'static str, SecretString>,
+    pub(super) warnings: Vec<String>,
+    pub(super) errors: Vec<String>,
     /// Names of the keys that have an error.
     invalid: BTreeSet<&'static str>,
+    /// Whether values may be missing, because the file could not be read.
+    is_incomplete: bool,
 }
 
 impl Values {
-    fn declare(&mut self, name: &'static str, description: &'static str, default: &'static str, secret: bool) {
+    fn declare(&mut self, name: &'static str, description: &'static str, default: &'static str, is_secret: bool) {
         if !self.keys.iter().any(|key| key.name == name) {
-            self.keys.push(Key { name, default, description: description.trim(), secret });
+            self.keys.push(Key { name, default, description: description.trim(), is_secret });
         }
+        let text = self.settings.get(name).map_or(default, |setting| &setting.text);
+        self.current.insert(name, text.into());
     }
 
     /// Parses the value of a key. If it is invalid, adds an error and returns the default.
@@ -78,29 +66,30 @@ impl Values {
             _ if setting.is_array => Err("must be one value".to_owned()),
             parsed => parsed.map_err(|expected| format!("must be {expected}, not {:?}", setting.text)),
         });
-        match parsed {
-            Some(Ok(value)) => return value,
-            Some(Err(error)) => self.add_error(name, &error),
-            None => {}
-        }
-        parse(default).expect("the default is valid")
+        let value = parsed.and_then(|parsed| self.checked(name, parsed));
+        value.unwrap_or_else(|| parse(default).expect("the default is valid"))
     }
 
-    /// Returns the items of a list: an array in TOML, or a text with commas.
-    pub(super) fn list(&mut self, name: &'static str, description: &'static str) -> Vec<String> {
+    /// Parses a list: an array in TOML, or a text with commas. If it is invalid, adds an error and returns the default.
+    pub(super) fn list<T, E: Display>(
+        &mut self,
+        name: &'static str,
+        description: &'static str,
+        parse: impl Fn(&[String]) -> Result<T, E>,
+    ) -> T {
         self.declare(name, description, "", false);
         let text = self.settings.get(name).map_or("", |setting| &setting.text);
-        items(text).map(str::to_owned).collect()
+        let items: Vec<_> = items(text).map(str::to_owned).collect();
+        let parsed = self.checked(name, parse(&items));
+        parsed.or_else(|| parse(&[]).ok()).expect("an empty list is valid")
     }
 
     /// Returns the content of the file that a key names, if it is set.
     pub(super) fn file(&mut self, name: &'static str, description: &'static str) -> Option<String> {
         let path = self.value(name, description, "", |path| Ok(path.to_owned()));
-        if path.is_empty() {
-            return None;
-        }
-        let content = fs::read_to_string(&path);
-        content.map_err(|error| self.add_error(name, &format!("names {path}, which cannot be read: {error}"))).ok()
+        let content = (!path.is_empty()).then(|| fs::read_to_string(&path));
+        let content = content.map(|read| read.map_err(|error| format!("names {path}, which cannot be read: {error}")));
+        self.checked(name, content.transpose())?
     }
 
     /// Returns a list of secrets: an array in TOML, or a text with commas or line ends. It can be in a file, too.
@@ -122,33 +111,27 @@ impl Values {
             },
             (setting, None) => Ok(setting.map(|setting| setting.text.clone()).unwrap_or_default()),
         };
-        match read {
-            Ok(text) => {
-                self.secrets.insert(name, text.as_str().into());
-                Some(text.trim().into()).filter(|_| items(&text).next().is_some())
-            }
-            Err(error) => {
-                self.add_error(name, &error);
-                None
-            }
-        }
+        let text = self.checked(name, read)?;
+        self.current.insert(name, text.as_str().into());
+        items(&text).next().is_some().then(|| text.trim().into())
     }
 
-    /// Sets the value that the value of another key implies for a key that is not set.
+    /// Sets a key to the value that another key implies.
     pub(super) fn imply(&mut self, name: &'static str, value: &'static str, reason: &'static str) {
-        self.implied.insert(name, (value, reason));
+        self.settings.insert(name.to_owned(), Setting::new(value, reason));
+        self.current.insert(name, value.into());
     }
 
     /// Adds an error about the first key if a rule about several keys is violated. If one of them has an error already,
     /// or if values may be missing, the rule cannot be judged.
     pub(super) fn require(&mut self, satisfied: bool, names: &[&'static str], rule: &str) {
         debug_assert!(names.iter().all(|name| self.keys.iter().any(|key| key.name == *name)), "{names:?}");
-        if !satisfied && !self.incomplete && !names.iter().any(|name| self.invalid.contains(name)) {
+        if !satisfied && !self.is_incomplete && !names.iter().any(|name| self.invalid.contains(name)) {
             self.add_error(names[0], rule);
         }
     }
 
-    pub(super) fn add_error(&mut self, name: &'static str, error: &str) {
+    fn add_error(&mut self, name: &'static str, error: &str) {
         let error = format!("{} {error}", self.label(name));
         // Two sections can read the same key.
         if !self.errors.contains(&error) {
@@ -157,13 +140,15 @@ impl Values {
         self.invalid.insert(name);
     }
 
+    /// Adds an error about a source whose values are missing.
+    pub(super) fn add_incomplete(&mut self, error: String) {
+        self.is_incomplete = true;
+        self.errors.push(error);
+    }
+
     /// Adds an error that says no more than the error of a parser.
     pub(super) fn checked<T>(&mut self, name: &'static str, parsed: Result<T, impl Display>) -> Option<T> {
         parsed.map_err(|error| self.add_error(name, &error.to_string())).ok()
-    }
-
-    pub(super) fn add_warning(&mut self, name: &'static str, warning: &str) {
-        self.warnings.push(format!("{} {warning}", self.label(name)));
     }
 
     /// Returns the name of a key and the source of its value. If it has no value: the variable that can set it.
@@ -185,28 +170,21 @@ impl Values {
     ///
     /// An unknown key is an error unless it is in a section that was not read: a command does not depend on the rest.
     pub(super) fn finish<T>(mut self, read: Option<T>) -> Result<(T, Vec<String>), ConfigError> {
-        let known = super::Config::all_keys();
-        let is_read = |setting: &&Setting| {
-            let is_in = |key: &Key| section(key.name) == section(&setting.name);
+        let known = Config::all_keys();
+        let names: BTreeSet<_> = known.iter().flat_map(Key::names).collect();
+        let is_read = |name: &str| {
+            let section = |name: &str| name.split('.').next().map(str::to_owned);
+            let is_in = |key: &Key| section(key.name) == section(name);
             self.keys.iter().any(is_in) || !known.iter().any(is_in)
         };
-        let unknown = self.unknown.iter().filter(is_read).map(|setting| unknown(setting, &known));
-        self.source_errors.extend(unknown);
-        self.source_errors.append(&mut self.errors);
+        let strange = self.settings.iter().filter(|(name, _)| !names.contains(*name) && is_read(name));
+        let mut errors: Vec<_> = strange.map(|(name, setting)| unknown(name, &setting.source, &known)).collect();
+        errors.append(&mut self.errors);
         match read {
-            Some(read) if self.source_errors.is_empty() => Ok((read, self.warnings)),
-            _ => Err(ConfigError(self.source_errors)),
+            Some(read) if errors.is_empty() => Ok((read, self.warnings)),
+            _ => Err(ConfigError(errors)),
         }
     }
-}
-
-/// Returns the key that names a file with this secret.
-pub(super) fn file_key(name: &str) -> String {
-    format!("{name}_file")
-}
-
-fn section(name: &str) -> &str {
-    name.split('.').next().unwrap_or_default()
 }
 
 /// Splits a text at commas and line ends into trimmed items. Empty items are dropped.

@@ -40,22 +40,16 @@ impl Certificates {
     }
 
     fn add(&mut self, read: Result<Arc<TlsIdentity>, String>) {
-        let is_complete = match (&self.last, &read) {
-            (Ok(last), Ok(read)) => last.is_same(read),
-            (Err(last), Err(read)) => last == read,
-            _ => false,
-        };
-        match &read {
-            _ if !is_complete => {}
-            Ok(identity) => {
-                if self.replace(identity) && identity.remaining().is_none() {
+        match (&self.last, &read) {
+            (Ok(last), Ok(identity)) if last.is_same(identity) => {
+                let replaced = self.replace(identity);
+                if replaced && identity.remaining().is_none() {
                     let expires = format_rfc3339_seconds(identity.expires());
                     let effect = "the TLS certificate has expired: clients refuse it";
                     tracing::warn!(target: RELOAD_TARGET, %expires, "{effect}");
                 }
             }
-            Err(reason) if self.problem.as_ref() == Some(reason) => {}
-            Err(reason) => {
+            (Err(last), Err(reason)) if last == reason && self.problem.as_ref() != Some(reason) => {
                 tracing::error!(
                     target: RELOAD_TARGET,
                     reason,
@@ -63,6 +57,7 @@ impl Certificates {
                 );
                 self.problem = Some(reason.clone());
             }
+            _ => {}
         }
         self.last = read;
     }

@@ -1,10 +1,11 @@
 use std::{
-    fmt::{self, Debug, Display, Write},
+    fmt::{self, Debug, Write as _},
+    io::Write as _,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use humantime::format_rfc3339_micros;
-use serde_json::Value;
+use serde::Serialize;
 use tracing::{
     Event, Subscriber,
     field::{Field, Visit},
@@ -31,58 +32,33 @@ where
     N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let mut members = Members { line: String::with_capacity(CAPACITY), record_target: None };
-        let now = SystemTime::now().max(UNIX_EPOCH);
-        write!(members.line, r#"{{"timestamp":"{}""#, format_rfc3339_micros(now))?;
-        members.text("level", |line| line.push_str(event.metadata().level().as_str()));
+        let mut members = Members { line: Vec::with_capacity(CAPACITY), record_target: None };
+        let now = format_rfc3339_micros(SystemTime::now().max(UNIX_EPOCH));
+        write!(members.line, r#"{{"timestamp":"{now}""#).map_err(|_| fmt::Error)?;
+        members.add("level", event.metadata().level().as_str());
         event.record(&mut members);
         let record_target = members.record_target.take();
-        members.text("target", |line| line.push_str(record_target.as_deref().unwrap_or(event.metadata().target())));
-        members.line.push_str("}\n");
-        writer.write_str(&members.line)
+        members.add("target", record_target.as_deref().unwrap_or(event.metadata().target()));
+        members.line.extend(b"}\n");
+        writer.write_str(str::from_utf8(&members.line).map_err(|_| fmt::Error)?)
     }
 }
 
 /// Writes the members of a JSON object.
 struct Members {
-    line: String,
+    line: Vec<u8>,
     record_target: Option<String>,
 }
 
 impl Members {
-    fn member(&mut self, name: &str, write: impl FnOnce(&mut String)) {
+    fn add(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
         if !name.starts_with(RECORD_PREFIX) {
-            self.line.push_str(",\"");
-            self.line.push_str(name);
-            self.line.push_str("\":");
-            write(&mut self.line);
+            self.line.extend(b",\"");
+            self.line.extend(name.as_bytes());
+            self.line.extend(b"\":");
+            // Texts and numbers can be written to memory.
+            serde_json::to_writer(&mut self.line, value).unwrap_or_default();
         }
-    }
-
-    /// Numbers and booleans can be written.
-    fn literal(&mut self, field: &Field, value: impl Display) {
-        self.member(field.name(), |line| write!(line, "{value}").unwrap_or_default());
-    }
-
-    fn text(&mut self, name: &str, write: impl FnOnce(&mut String)) {
-        self.member(name, |line| {
-            line.push('"');
-            let start = line.len();
-            write(line);
-            escape(line, start);
-            line.push('"');
-        });
-    }
-}
-
-/// Escapes the end of a line as the content of a JSON string.
-fn escape(line: &mut String, start: usize) {
-    let needs_escape = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
-    // Without an early end, the compiler checks many bytes at a time.
-    let text = &line[start..];
-    if text.bytes().fold(false, |found, byte| found | needs_escape(byte)) {
-        let quoted = Value::from(text).to_string();
-        line.replace_range(start.., &quoted[1..quoted.len() - 1]);
     }
 }
 
@@ -91,24 +67,26 @@ impl Visit for Members {
         if field.name() == "log.target" {
             self.record_target = Some(value.to_owned());
         }
-        self.text(field.name(), |line| line.push_str(value));
+        self.add(field.name(), value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.literal(field, value);
+        self.add(field.name(), &value);
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.literal(field, value);
+        self.add(field.name(), &value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.literal(field, value);
+        self.add(field.name(), &value);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let mut text = String::new();
         // A value that cannot be formatted is cut off.
-        self.text(field.name(), |line| write!(line, "{value:?}").unwrap_or_default());
+        write!(text, "{value:?}").unwrap_or_default();
+        self.add(field.name(), &text);
     }
 }
 
@@ -120,7 +98,7 @@ mod tests {
     };
 
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use tracing_subscriber::layer::SubscriberExt;
 
     use super::*;

@@ -27,7 +27,7 @@ use opentelemetry_sdk::{
 };
 use tokio::{runtime::Handle, task::spawn_blocking};
 use tracing::{Metadata, level_filters::LevelFilter, subscriber::Interest};
-use tracing_subscriber::{Layer, Registry, filter::dynamic_filter_fn, layer::Context};
+use tracing_subscriber::{Layer, Registry, filter::dynamic_filter_fn};
 use url::Url;
 
 use crate::{config::TracesConfig, version};
@@ -40,9 +40,6 @@ const REQUEST: &str = "request";
 
 /// Capacity of the queue in spans, of about 600 bytes each. Spans beyond it are dropped.
 const QUEUE_SPANS: usize = 8192;
-
-/// Maximum number of spans in a batch.
-const BATCH_SPANS: usize = 512;
 
 /// Pause between batches. A span is sent this much later at most.
 const BATCH_DELAY: Duration = Duration::from_secs(1);
@@ -70,7 +67,7 @@ impl Traces {
         Ok(Self(provider.context("traces cannot be sent (traces.endpoint)")?))
     }
 
-    /// Returns the layer that receives the spans.
+    /// Returns the layer that receives the spans. A span of a request that is not sampled has no parent in this layer.
     pub(crate) fn layer(&self) -> Option<SpanLayer> {
         let layer = tracing_opentelemetry::layer()
             .with_tracer(self.0.as_ref()?.tracer("animal-store"))
@@ -79,9 +76,13 @@ impl Traces {
             .with_target(false)
             .with_threads(false)
             .with_tracked_inactivity(false);
-        let interest = |metadata: &_| if is_span(metadata) { Interest::sometimes() } else { Interest::never() };
-        let filter =
-            dynamic_filter_fn(is_traced).with_callsite_filter(interest).with_max_level_hint(LevelFilter::TRACE);
+        let is_span = |metadata: &Metadata<'_>| metadata.is_span() && metadata.target() == TARGET;
+        let filter = dynamic_filter_fn(move |metadata, context| {
+            is_span(metadata) && (metadata.name() == REQUEST || context.lookup_current().is_some())
+        });
+        let filter = filter
+            .with_callsite_filter(move |call| if is_span(call) { Interest::sometimes() } else { Interest::never() })
+            .with_max_level_hint(LevelFilter::TRACE);
         Some(layer.with_filter(filter).boxed())
     }
 
@@ -95,43 +96,29 @@ impl Traces {
     }
 }
 
-fn is_span(metadata: &Metadata<'_>) -> bool {
-    metadata.is_span() && metadata.target() == TARGET
-}
-
-/// A span of a request that is not sampled has no parent in this layer.
-fn is_traced(metadata: &Metadata<'_>, context: &Context<'_, Registry>) -> bool {
-    is_span(metadata) && (metadata.name() == REQUEST || context.lookup_current().is_some())
-}
-
 fn provider(endpoint: &Url) -> anyhow::Result<SdkTracerProvider> {
     let exporter = SpanExporter::builder()
         .with_http()
-        .with_http_client(Collector::connect(endpoint, EXPORT_TIMEOUT)?)
+        .with_http_client(Collector::new(endpoint)?)
         .with_endpoint(endpoint.as_str())
         .with_protocol(Protocol::HttpBinary)
         .with_timeout(EXPORT_TIMEOUT)
         .build()?;
-    let batches = BatchConfigBuilder::default()
-        .with_max_queue_size(QUEUE_SPANS)
-        .with_max_export_batch_size(BATCH_SPANS)
-        .with_scheduled_delay(BATCH_DELAY)
-        .build();
-    let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
-    let provider = SdkTracerProvider::builder().with_span_processor(processor).with_sampler(Sampler::AlwaysOn);
-    Ok(provider.with_resource(resource()).build())
-}
-
-/// The attributes of this instance, and those in `OTEL_RESOURCE_ATTRIBUTES`. `application_name` in PostgreSQL contains
-/// the same host and process.
-fn resource() -> Resource {
+    let batches =
+        BatchConfigBuilder::default().with_max_queue_size(QUEUE_SPANS).with_scheduled_delay(BATCH_DELAY).build();
+    // `application_name` in PostgreSQL contains the same host and process.
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let instance = format!("{} {}", host.trim(), process::id());
-    Resource::builder()
+    // The builder adds the attributes in `OTEL_RESOURCE_ATTRIBUTES`.
+    let resource = Resource::builder()
         .with_service_name("animal-store")
         .with_attribute(KeyValue::new("service.version", version::VERSION))
-        .with_attribute(KeyValue::new("service.instance.id", instance))
-        .build()
+        .with_attribute(KeyValue::new("service.instance.id", instance));
+    let provider = SdkTracerProvider::builder()
+        .with_span_processor(BatchSpanProcessor::builder(exporter).with_batch_config(batches).build())
+        .with_sampler(Sampler::AlwaysOn)
+        .with_resource(resource.build());
+    Ok(provider.build())
 }
 
 /// The HTTP client of the exporter. It runs on the runtime, because the thread of the exporter has none, and logs each
@@ -144,30 +131,15 @@ struct Collector {
 }
 
 impl Collector {
-    /// Creates a client on the current runtime. It connects when it sends something.
-    ///
-    /// # Errors
-    /// If the certificate authorities of the system are needed and cannot be read.
-    fn connect(endpoint: &Url, timeout: Duration) -> anyhow::Result<Self> {
+    /// Creates a client on the current runtime. It reads the certificate authorities of the system if it needs them.
+    fn new(endpoint: &Url) -> anyhow::Result<Self> {
         let client: Arc<dyn HttpClient> = if endpoint.scheme() == "https" {
             let connector = HttpsConnectorBuilder::new().with_native_roots()?.https_only().enable_http1().build();
-            Arc::new(HyperClient::new(connector, timeout, None))
+            Arc::new(HyperClient::new(connector, EXPORT_TIMEOUT, None))
         } else {
-            Arc::new(HyperClient::with_default_connector(timeout, None))
+            Arc::new(HyperClient::with_default_connector(EXPORT_TIMEOUT, None))
         };
         Ok(Self { client, runtime: Handle::current(), is_unavailable: AtomicBool::new(false) })
-    }
-
-    /// Logs the first failure, and the first success after it.
-    fn log_once(&self, failure: Option<String>) {
-        let was_unavailable = self.is_unavailable.swap(failure.is_some(), Ordering::Relaxed);
-        match failure {
-            Some(reason) if !was_unavailable => {
-                tracing::warn!(reason, "traces cannot be sent to the collector: spans are dropped");
-            }
-            None if was_unavailable => tracing::info!("traces are sent to the collector again"),
-            _ => {}
-        }
     }
 }
 
@@ -176,11 +148,19 @@ impl HttpClient for Collector {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let client = Arc::clone(&self.client);
         let result = self.runtime.spawn(async move { client.send_bytes(request).await }).await?;
-        self.log_once(match &result {
+        let failure = match &result {
             Ok(response) if response.status().is_success() => None,
             Ok(response) => Some(format!("the collector responded with {}", response.status())),
             Err(error) => Some(with_sources(&**error)),
-        });
+        };
+        let was_unavailable = self.is_unavailable.swap(failure.is_some(), Ordering::Relaxed);
+        match failure {
+            Some(reason) if !was_unavailable => {
+                tracing::warn!(reason, "traces cannot be sent to the collector: spans are dropped");
+            }
+            None if was_unavailable => tracing::info!("traces are sent to the collector again"),
+            _ => {}
+        }
         result
     }
 }

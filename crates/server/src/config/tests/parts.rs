@@ -1,4 +1,9 @@
-//! The backends that values imply, and the part of the configuration that a command reads.
+//! The backends that values imply, certificates, whose content the adapters test, the part of the configuration that a
+//! command reads, and what it prints.
+
+use std::time::UNIX_EPOCH;
+
+use animal_store_test_servers::Certificates;
 
 use super::*;
 
@@ -9,7 +14,6 @@ fn tokens_or_the_storage_imply_the_backend_of_keys() {
     for (settings, expected) in [
         (&[][..], "sqlite"),
         (&[backend("")], "sqlite"),
-        (&[storage("sqlite")], "sqlite"),
         (&[storage("memory")], "memory"),
         (&[TOKENS], "memory"),
         (&[TOKENS, storage("postgres")], "memory"),
@@ -20,23 +24,10 @@ fn tokens_or_the_storage_imply_the_backend_of_keys() {
         (&[storage("postgres"), backend("redis")], "redis"),
         (&[storage("postgres"), backend("memory")], "memory"),
     ] {
-        let sources = keys(&[settings, &[POSTGRES[1], REDIS[1]]].concat());
-        let shown = line(&sources, "keys.backend");
-        assert!(shown.starts_with(&format!("keys.backend = \"{expected}\" # ")), "{settings:?}: {shown}");
-        let keys = Config::load(&sources).unwrap().keys.to_string();
-        assert_eq!(keys.split(' ').next(), Some(expected), "{settings:?}");
-    }
-}
-
-#[test]
-fn only_postgresql_has_connections_for_each_worker() {
-    let per_worker = ("storage.postgres.connections_per_worker", "3");
-    for (settings, connections) in [
-        (&[POSTGRES[0], POSTGRES[1], TOKENS, per_worker][..], 12),
-        (&[per_worker], 0),
-        (&[("storage.backend", "memory"), per_worker], 0),
-    ] {
-        assert_eq!(config(settings).storage.connections(4), connections, "{settings:?}");
+        let config = config(&[settings, &[POSTGRES[1], REDIS[1]]].concat());
+        let line = format!("keys.backend = \"{expected}\" # ");
+        assert!(config.lines.iter().any(|shown| shown.starts_with(&line)), "{settings:?}: {:#?}", config.lines);
+        assert_eq!(config.keys.to_string().split(' ').next(), Some(expected), "{settings:?}");
     }
 }
 
@@ -69,11 +60,108 @@ fn a_command_reads_only_the_part_that_it_uses() {
     }
     let (broken, _file) = file("[http\n");
     assert_eq!(reads.map(|read| read(&broken).is_err()), [true; 4]);
+    let Ok((KeysConfig::Redis(redis), _)) = load(&keys(&REDIS), KeysConfig::read_for_command) else { panic!("Redis") };
+    assert!(redis.directory.timeout > RedisSettings::default().timeout, "a command waits for longer than a request");
 }
 
 #[test]
-fn a_command_waits_for_redis_for_longer_than_a_request() {
-    let (keys, _) = load(&keys(&REDIS), KeysConfig::read_for_command).unwrap();
-    let KeysConfig::Redis(redis) = keys else { panic!("{keys:?}") };
-    assert!(redis.directory.timeout > RedisSettings::default().timeout);
+fn what_check_config_prints_is_the_same_configuration_and_names_each_source() {
+    let secret = file("postgres://db/animals\n").1;
+    let path = secret.path().to_str().unwrap();
+    let (mut sources, toml) = file("[http]\ncors_origins = ['https://a.example', 'https://b.example']\nworkers = 3\n");
+    sources.environment = keys(&[
+        ("log.filter", "info,a\"\\b\u{7f}=off"),
+        ("storage.postgres.url_file", path),
+        TOKENS,
+        ("traces.sample_ratio", "0.5"),
+    ])
+    .environment;
+    sources.listen = Some("127.0.0.1:0".to_owned());
+    let config = Config::load(&sources).unwrap();
+    for expected in [
+        "http.listen = \"127.0.0.1:0\" # --listen".to_owned(),
+        format!("http.workers = 3 # {}, line 3", toml.path().display()),
+        format!("http.cors_origins = \"https://a.example,https://b.example\" # {}, line 2", toml.path().display()),
+        "http.keep_alive = \"75s\" # default".to_owned(),
+        format!("storage.postgres.url_file = {path:?} # ANIMAL_STORE_STORAGE__POSTGRES__URL_FILE"),
+        "storage.postgres.migrate_url = \"\" # default".to_owned(),
+        "keys.backend = \"memory\" # keys.memory.tokens".to_owned(),
+        "#keys.memory.tokens = \"(set)\" # ANIMAL_STORE_KEYS__MEMORY__TOKENS".to_owned(),
+        "traces.sample_ratio = 0.5 # ANIMAL_STORE_TRACES__SAMPLE_RATIO".to_owned(),
+    ] {
+        assert!(config.lines.contains(&expected), "{expected}: {:#?}", config.lines);
+    }
+    let (printed, _file) = file(&config.lines.join("\n"));
+    let [printed, original] = [&printed, &sources].map(values);
+    let differing: Vec<_> = printed.iter().zip(&original).filter(|(a, b)| a != b).map(|(_, key)| key).collect();
+    assert_eq!(differing, [&("keys.memory.tokens".to_owned(), "a".to_owned())]);
+}
+
+#[test]
+fn the_configuration_file_that_config_init_prints_has_every_key_and_its_default() {
+    let set = [("storage.sqlite.path".to_owned(), "/data/a.db".to_owned())];
+    let text = template(&set).unwrap();
+    assert!(text.contains("\nstorage.sqlite.path = \"/data/a.db\"\n"), "{text}");
+    let uncommented = text.lines().map(|line| match line.strip_prefix('#') {
+        Some(key) if !key.starts_with(' ') => key,
+        _ => line,
+    });
+    let uncommented = uncommented.collect::<Vec<_>>().join("\n");
+    assert_eq!(values(&file(&uncommented).0), values(&file(&text).0));
+    assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+    for name in ["http.lisen", "keys.memory.tokens"] {
+        let refused = template(&[(name.to_owned(), "top-secret".to_owned())]).unwrap_err();
+        assert!(refused.starts_with(name) && !refused.contains("top-secret"), "{refused}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_used_together_are_an_error_of_their_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = Certificates::make(folder.path());
+    let [server, server_key, client, client_key] =
+        [&files.server, &files.server_key, &files.client, &files.client_key].map(|path| path.to_str().unwrap());
+    let [cert, key, authority] = ["http.tls.cert_file", "http.tls.key_file", "http.tls.client_ca_file"];
+    let [redis_cert, redis_key, redis_authority] =
+        ["keys.redis.tls_cert_file", "keys.redis.tls_key_file", "keys.redis.tls_ca_file"];
+    let unusable = "names a file that cannot be used: ";
+    let no_certificate = "contains no certificate in PEM format";
+    for (settings, refused, rule) in [
+        (&[(cert, server)][..], cert, "and http.tls.key_file must be set together"),
+        (&[(key, server_key)], cert, "and http.tls.key_file must be set together"),
+        (&[(authority, server)], authority, "requires http.tls.cert_file"),
+        (&[(cert, "/nowhere"), (key, server_key)], cert, &format!("{unusable}/nowhere cannot be read")),
+        (&[(cert, server), (key, client_key)], key, unusable),
+        (&[(cert, server), (key, server_key), (authority, server_key)], authority, unusable),
+        (&[(redis_authority, client_key)], redis_authority, no_certificate),
+        (&[(redis_cert, client)], redis_cert, "and keys.redis.tls_key_file must be set together"),
+        (&[(redis_key, "/dev/null")], redis_cert, "and keys.redis.tls_key_file must be set together"),
+        (&[(redis_cert, client_key), (redis_key, client_key)], redis_cert, no_certificate),
+        (&[(redis_cert, client), (redis_key, "/dev/null")], redis_key, "contains no private key in PEM format"),
+        (&[(redis_cert, client), (redis_key, "/nowhere")], redis_key, "names /nowhere, which cannot be read"),
+    ] {
+        assert_refused(settings, refused, rule);
+        let with_redis = [settings, &[REDIS[0], ("keys.redis.url", "rediss://localhost")]].concat();
+        assert_refused(&with_redis, refused, rule);
+    }
+}
+
+#[test]
+fn an_expired_certificate_is_a_warning_and_an_address_beyond_loopback_needs_one_or_a_proxy() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = Certificates::make_until(folder.path(), UNIX_EPOCH);
+    let [server, key] = [&files.server, &files.server_key].map(|path| path.to_str().unwrap());
+    let (everywhere, cert, key) =
+        (("http.listen", "0.0.0.0:0"), ("http.tls.cert_file", server), ("http.tls.key_file", key));
+    for (settings, is_unencrypted, has_expired) in [
+        (&[][..], false, false),
+        (&[everywhere], true, false),
+        (&[everywhere, cert, key], false, true),
+        (&[everywhere, ("http.trusted_proxies", "10.0.0.1")], false, false),
+    ] {
+        let Config { http, warnings, .. } = config(settings);
+        assert_eq!(http.is_unencrypted(http.listen), is_unencrypted, "{settings:?}");
+        let expected = "http.tls.cert_file (ANIMAL_STORE_HTTP__TLS__CERT_FILE) has expired: clients refuse it";
+        assert_eq!(warnings, [expected][..usize::from(has_expired)], "{settings:?}");
+    }
 }
