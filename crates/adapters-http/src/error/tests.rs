@@ -65,12 +65,11 @@ async fn every_error_has_the_body_of_the_interface_and_no_response_contains_the_
         let body: serde_json::Value = serde_json::from_str(&text).expect("JSON");
 
         let row = error.response();
-        assert_eq!(text, serde_json::to_string(&row).expect("JSON"), "the members are in the same order");
         assert_eq!(response.status(), row.status);
         assert!(!text.contains("postgres"), "{error:?}");
         assert!(response.headers().iter().all(|(_, value)| !value.as_bytes().starts_with(b"postgres")));
         assert_eq!(response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes), Some(&b"application/json"[..]));
-        assert_eq!(body, serde_json::json!({ "code": row.code, "message": row.message, "status": row.status }));
+        assert_eq!(body, serde_json::json!({ "code": row.code, "message": error.to_string(), "status": row.status }));
     }
 }
 

@@ -12,9 +12,8 @@ use actix_http::{
 };
 use actix_web::{
     http::StatusCode,
-    web::{Buf, Bytes, BytesMut},
+    web::{Bytes, BytesMut},
 };
-use memchr::memchr_iter;
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf},
     time::Instant,
@@ -45,17 +44,14 @@ pub(super) enum Head {
     End,
 }
 
-/// How much of a body has arrived before the application gets the request.
-#[derive(Debug)]
-pub(super) enum BodyState {
-    Complete,
-    /// The client waits for a 100 before it sends the body (RFC 9110, section 10.1.1).
-    Expected {
-        declared: Option<usize>,
-    },
-    /// The body is too large, or too slow.
-    Unfinished,
-    Failed(PayloadError),
+/// A complete body, or why there is none.
+pub(super) type ReceivedBody = Result<Bytes, PayloadError>;
+
+/// The body of a request when the application gets the request.
+pub(super) enum Body {
+    Received(ReceivedBody),
+    /// The client waits for a 100 before it sends the body (RFC 9110, section 10.1.1). Contains the declared length.
+    Expected(Option<usize>),
 }
 
 /// A connection with its codec.
@@ -77,9 +73,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
     pub(super) async fn receive_head(&mut self) -> Result<Head, End> {
         let mut searched = 0;
         loop {
-            self.skip_empty_lines();
+            heads::skip_empty_lines(&mut self.buffer);
             let received = self.buffer.len();
-            if received > searched && (searched == 0 || may_end_head(&self.buffer, searched)) {
+            if received > searched && (searched == 0 || heads::may_end(&self.buffer, searched)) {
                 match self.codec.decode(&mut self.buffer) {
                     Ok(Some(Message::Item(request))) => {
                         let refusal = heads::refusal(&request, received - self.buffer.len());
@@ -108,69 +104,57 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         }
     }
 
-    /// Empty lines before a request are not part of it (RFC 9112, section 2.2).
-    fn skip_empty_lines(&mut self) {
-        let lines = [&b"\n"[..], b"\r\n"];
-        while let Some(line) = lines.into_iter().find(|line| self.buffer.starts_with(line)) {
-            self.buffer.advance(line.len());
-        }
-    }
-
-    /// Receives the body, unless the application has to decide first. Returns what has arrived of it.
-    pub(super) async fn receive_body(&mut self, request: &Request) -> Result<(Bytes, BodyState), End> {
-        let declared = declared_length(request.headers());
-        match self.codec.message_type() {
-            MessageType::None => return Ok((Bytes::new(), BodyState::Complete)),
-            MessageType::Stream if declared.is_none_or(|length| length == 0) => {
-                return Ok((Bytes::new(), BodyState::Complete));
-            }
-            MessageType::Payload | MessageType::Stream => {}
-        }
-        let limits = &self.slot.connections.limits;
-        self.slot.connection.body_deadline.set(Instant::now() + limits.body_timeout);
+    /// Receives the body, unless the application has to decide first.
+    pub(super) async fn receive_body(&mut self, request: &Request) -> Result<Body, End> {
         // If the length cannot be represented, it is too large.
-        let declared = declared.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
-        if declared.is_some_and(|length| length > limits.max_body_bytes) {
-            return Ok((Bytes::new(), BodyState::Unfinished));
-        }
-        if request.head().expect() {
-            return Ok((Bytes::new(), BodyState::Expected { declared }));
-        }
-        self.collect_body(declared).await
+        let declared = declared_length(request.headers()).map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        let has_body = match self.codec.message_type() {
+            MessageType::None => false,
+            MessageType::Payload => true,
+            MessageType::Stream => declared.is_some_and(|length| length > 0),
+        };
+        Ok(if !has_body {
+            Body::Received(Ok(Bytes::new()))
+        } else if declared.is_some_and(|length| length > self.slot.connections.limits.max_body_bytes) {
+            Body::Received(Err(PayloadError::Overflow))
+        } else if request.head().expect() {
+            Body::Expected(declared)
+        } else {
+            Body::Received(self.collect_body(declared).await?)
+        })
     }
 
     /// Receives a body up to its end, or the first byte beyond the maximum.
-    pub(super) async fn collect_body(&mut self, declared: Option<usize>) -> Result<(Bytes, BodyState), End> {
+    pub(super) async fn collect_body(&mut self, declared: Option<usize>) -> Result<ReceivedBody, End> {
         // With `Upgrade: websocket` and CONNECT, the codec does not end the body after its declared length.
         let length = declared.filter(|_| self.codec.message_type() == MessageType::Stream);
         let mut body = BytesMut::with_capacity(declared.unwrap_or_default());
-        let state = loop {
+        loop {
             match self.codec.decode(&mut self.buffer) {
                 Ok(Some(Message::Chunk(Some(chunk)))) => body.extend_from_slice(&chunk),
-                Ok(Some(Message::Chunk(None))) => break BodyState::Complete,
+                Ok(Some(Message::Chunk(None))) => return Ok(Ok(body.freeze())),
                 Ok(Some(Message::Item(_))) => unreachable!("the body has not ended"),
-                Err(_) => break BodyState::Failed(PayloadError::EncodingCorrupted),
+                Err(_) => return Ok(Err(PayloadError::EncodingCorrupted)),
                 Ok(None) => {
-                    if matches!(self.slot.connection.state.get(), State::Idle | State::Head) {
+                    if self.slot.connection.state.get() != State::Body {
                         self.slot.enter(State::Body);
                     }
                     match self.read().await {
-                        Ok(0) => break BodyState::Failed(PayloadError::Incomplete(None)),
+                        Ok(0) => return Ok(Err(PayloadError::Incomplete(None))),
                         Ok(_) => {}
-                        Err(End::Timeout) => break BodyState::Unfinished,
+                        Err(End::Timeout) => return Ok(Err(PayloadError::Io(io::ErrorKind::TimedOut.into()))),
                         Err(end) => return Err(end),
                     }
                 }
             }
             if let Some(length) = length.filter(|&length| body.len() >= length) {
                 body.truncate(length);
-                break BodyState::Complete;
+                return Ok(Ok(body.freeze()));
             }
             if body.len() > self.slot.connections.limits.max_body_bytes {
-                break BodyState::Unfinished;
+                return Ok(Err(PayloadError::Overflow));
             }
-        };
-        Ok((body.freeze(), state))
+        }
     }
 
     /// Reads ahead until the connection ends, so that a client that closes it is noticed.
@@ -234,30 +218,5 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
             }
         }
         Ok(())
-    }
-}
-
-/// Whether an empty line ends among the bytes from this index on.
-fn may_end_head(bytes: &[u8], searched: usize) -> bool {
-    let start = searched.saturating_sub(2);
-    memchr_iter(b'\n', &bytes[start..]).any(|index| {
-        let rest = &bytes[start + index + 1..];
-        rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_head_may_end_at_each_empty_line_however_it_arrives() {
-        for head in [&b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"[..], b"GET / HTTP/1.1\nHost: a\n\n", b"GET / HTTP/1.1\r\n\n"]
-        {
-            for searched in 1..head.len() {
-                assert!(may_end_head(head, searched), "{searched}");
-                assert!(!may_end_head(&head[..head.len() - 1], searched.min(head.len() - 1)), "{searched}");
-            }
-        }
     }
 }

@@ -7,8 +7,8 @@
 //!                 └─────────── Idle ◄────────────┘
 //! ```
 //!
-//! A body that arrives with its head skips `Body`, and a later head that arrives at once skips `Head`. A head that is
-//! refused goes on to `Response` and `Closing`. Every state has a timeout, and most end at a limit or when the server
+//! A body that arrives with its head skips `Body`, one that waits for a 100 interrupts `Request`, and a later head that
+//! arrives at once skips `Head`. A head that is refused goes on to `Response` and `Closing`. Every state has a timeout, and most end at a limit or when the server
 //! stops ([`connections`](super::connections)).
 
 use std::{
@@ -32,7 +32,7 @@ pub(crate) enum State {
     Idle,
     /// A head is arriving, or the first one is expected.
     Head,
-    /// A body is arriving. The application does not have the request yet.
+    /// A body is arriving. The application does not have it yet.
     Body,
     /// The application has the request.
     Request,
@@ -59,8 +59,6 @@ pub(crate) enum End {
 pub(crate) struct Connection {
     /// Address of the client. IPv4 in IPv6 form is IPv4, so that a client has one address whatever the listener is.
     pub(crate) peer: Option<IpAddr>,
-    /// Time at which the body of the current request must be complete.
-    pub(crate) body_deadline: Cell<Instant>,
     pub(super) state: Cell<State>,
     /// Start of the state.
     pub(super) since: Cell<Instant>,
@@ -77,7 +75,6 @@ impl Connection {
         let now = Instant::now();
         Self {
             peer: peer.map(|peer| peer.ip().to_canonical()),
-            body_deadline: Cell::new(now),
             state: Cell::new(State::Head),
             since: Cell::new(now),
             last_progress: Cell::new(now),

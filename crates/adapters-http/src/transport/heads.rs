@@ -1,13 +1,34 @@
-//! Heads that actix would accept, and that are refused before the application gets them.
+//! The bounds of a head, and heads that actix would accept and that are refused before the application gets them.
 
 use actix_http::{HttpMessage, Request, header::HOST};
-use actix_web::http::StatusCode;
+use actix_web::{
+    http::StatusCode,
+    web::{Buf, BytesMut},
+};
+use memchr::memchr_iter;
 
 /// Maximum size of a head in bytes. The codec of actix accepts 128 KiB.
 pub(super) const MAX_HEAD_BYTES: usize = 32 * 1024;
 
 /// Maximum length of a request target in bytes. A longer one is a 414 (RFC 9110, section 15.5.15).
 const MAX_TARGET_BYTES: usize = 8 * 1024;
+
+/// Empty lines before a request are not part of it (RFC 9112, section 2.2).
+pub(super) fn skip_empty_lines(buffer: &mut BytesMut) {
+    let lines = [&b"\n"[..], b"\r\n"];
+    while let Some(line) = lines.into_iter().find(|line| buffer.starts_with(line)) {
+        buffer.advance(line.len());
+    }
+}
+
+/// Whether an empty line ends among the bytes from this index on.
+pub(super) fn may_end(bytes: &[u8], searched: usize) -> bool {
+    let start = searched.saturating_sub(2);
+    memchr_iter(b'\n', &bytes[start..]).any(|index| {
+        let rest = &bytes[start + index + 1..];
+        rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
+    })
+}
 
 /// Returns the status with which a head of this length is refused, if it is.
 pub(super) fn refusal(request: &Request, length: usize) -> Option<StatusCode> {
@@ -59,6 +80,17 @@ mod tests {
             ["a b", "a/b", "a:b", "a:80:80", "user@a", "a?b", "a#b", "[::1", "::1", "[]", "[a]b", "b\u{fc}ro", "<a>"]
         {
             assert!(!is_valid_host(bad.as_bytes()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_head_may_end_at_each_empty_line_however_it_arrives() {
+        for head in [&b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"[..], b"GET / HTTP/1.1\nHost: a\n\n", b"GET / HTTP/1.1\r\n\n"]
+        {
+            for searched in 1..head.len() {
+                assert!(may_end(head, searched), "{searched}");
+                assert!(!may_end(&head[..head.len() - 1], searched.min(head.len() - 1)), "{searched}");
+            }
         }
     }
 

@@ -33,7 +33,7 @@ impl Service<Request> for Panicking {
 async fn a_worker_thread_that_panics_is_an_error_of_its_server() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let settings = WorkerSettings {
-        limits: Limits::MINIMAL,
+        limits: Limits::default(),
         tls: None,
         log_level: Level::DEBUG,
         logged: RequestLogFilter::new(LoggedRequests::All),

@@ -7,7 +7,12 @@ use crate::{LoggedRequests, RequestLogFilter};
 fn connections(max_connections: usize) -> Rc<Connections> {
     let logged = RequestLogFilter::new(LoggedRequests::All);
     let log = RequestLog { level: Level::INFO, logged, metrics: Arc::default() };
-    Connections::new(&Limits { max_connections, ..Limits::MINIMAL }, Rc::new(log), Arc::default(), Arc::default())
+    Connections::new(
+        &Limits { max_connections, max_unsent_bytes: 0, ..Limits::default() },
+        Rc::new(log),
+        Arc::default(),
+        Arc::default(),
+    )
 }
 
 #[tokio::test(start_paused = true)]

@@ -34,12 +34,13 @@ impl Worker {
     fn new(max_connections: usize) -> Self {
         let limits = Limits {
             max_connections,
+            max_body_bytes: 1024,
             handshake_timeout: TIMEOUT,
             head_timeout: TIMEOUT,
             body_timeout: TIMEOUT,
             keep_alive: 3 * TIMEOUT,
             answer_timeout: 60 * TIMEOUT,
-            ..Limits::MINIMAL
+            ..Limits::default()
         };
         let logged = RequestLogFilter::new(LoggedRequests::All);
         let log = Rc::new(RequestLog { level: Level::INFO, logged, metrics: Arc::default() });

@@ -51,7 +51,7 @@ impl Worker {
         let certificates = Certificates::make(folder.path());
         let (certificate, private_key) = (certificates.server, certificates.server_key);
         let identity = TlsFiles { certificate, private_key, client_authorities: None }.load().unwrap();
-        let limits = Limits { max_connections: 10, handshake_timeout: TIMEOUT, ..Limits::MINIMAL };
+        let limits = Limits { max_connections: 10, handshake_timeout: TIMEOUT, ..Limits::default() };
         let (stage, stages) = watch::channel(Stage::Serving);
         let metrics = Arc::<HttpMetrics>::default();
         let logged = RequestLogFilter::new(LoggedRequests::All);
