@@ -11,7 +11,7 @@ use std::{
 
 use tokio::sync::{mpsc, watch};
 
-use crate::transport::connections::Stage;
+use crate::transport::connection::Stage;
 
 /// A server. It accepts connections as soon as it is created.
 pub struct HttpServer {

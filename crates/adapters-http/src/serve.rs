@@ -16,7 +16,7 @@ use crate::{
     cors::{self, AllowedOrigins},
     http_server::HttpServer,
     limits::Limits,
-    metrics::{HttpCollector, HttpMetrics},
+    metrics::{HttpMetrics, exposition::HttpCollector},
     middleware::{
         self,
         in_flight::{self, InFlight},
@@ -28,7 +28,7 @@ use crate::{
     rate_limits::{self, RateLimits},
     routes::{self, UseCases},
     traces::TraceSettings,
-    transport::{listener::HttpListener, tls::identity::CurrentTlsIdentity},
+    transport::{listener::HttpListener, tls::CurrentTlsIdentity},
     workers::{WorkerSettings, start_workers},
 };
 

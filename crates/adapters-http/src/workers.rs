@@ -1,8 +1,5 @@
 //! The workers of a server: a thread each, with one runtime in which every connection has a task.
 
-#[cfg(test)]
-mod tests;
-
 use std::{
     fmt::Debug,
     future::poll_fn,
@@ -32,10 +29,11 @@ use crate::{
     middleware::{logged_requests::RequestLogFilter, request_log::RequestLog},
     transport::{
         client::Client,
-        connections::{Connections, Slot, Stage},
+        connection::Stage,
+        connections::{Connections, Slot},
         exchange,
         listener::{HttpListener, Inbox, Load},
-        tls::{handshake, identity::CurrentTlsIdentity},
+        tls::{self, CurrentTlsIdentity},
     },
 };
 
@@ -136,9 +134,60 @@ async fn open(
     match tls {
         // In a box, because connections without TLS have this future, too.
         Some(identity) => {
-            let stream = Box::pin(handshake::accept(&identity, stream, peer, slot)).await?;
+            let stream = Box::pin(tls::accept(&identity, stream, peer, slot)).await?;
             Ok(Either::Right(Box::new(stream)))
         }
         None => Ok(Either::Left(stream)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::{Ready, ready},
+        net::TcpListener,
+        task::{Context, Poll},
+        time::Duration,
+    };
+
+    use actix_service::{Service, fn_factory_with_config};
+    use actix_web::body::BoxBody;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::LoggedRequests;
+
+    /// A service that panics outside of any request.
+    struct Panicking;
+
+    impl Service<Request> for Panicking {
+        type Response = Response<BoxBody>;
+        type Error = Error;
+        type Future = Ready<Result<Self::Response, Error>>;
+
+        fn poll_ready(&self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+            panic!("on purpose")
+        }
+
+        fn call(&self, _: Request) -> Self::Future {
+            ready(Ok(Response::ok()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_worker_thread_that_panics_is_an_error_of_its_server() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let settings = WorkerSettings {
+            limits: Limits::default(),
+            tls: None,
+            log_level: Level::DEBUG,
+            logged: RequestLogFilter::new(LoggedRequests::All),
+            metrics: Arc::default(),
+        };
+        let app = |_| fn_factory_with_config(|_: AppConfig| ready(Ok::<_, ()>(Panicking)));
+        let server = start_workers(HttpListener::new(listener), &settings, app).expect("a server");
+
+        let end = timeout(Duration::from_secs(20), server.run()).await.expect("the end of the server");
+        assert_eq!(end.expect_err("a panic").to_string(), "a worker thread has ended");
     }
 }

@@ -63,19 +63,6 @@ label! {
     }
 }
 
-label! {
-    /// Result of a TLS handshake.
-    HandshakeResult {
-        Complete = "complete",
-        /// Refused by one side, or ended by the client.
-        Failed = "failed",
-        /// Too slow.
-        Timeout = "timeout",
-        /// Closed because the server stops.
-        Stopped = "stopped",
-    }
-}
-
 /// The operation and the method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestLabels {
@@ -85,7 +72,7 @@ pub(crate) struct RequestLabels {
 
 impl RequestLabels {
     /// Labels of a request that was refused before the application received it.
-    pub(super) const REFUSED: Self = Self { operation: Operation::None, method: MethodLabel::Other };
+    pub(crate) const REFUSED: Self = Self { operation: Operation::None, method: MethodLabel::Other };
 
     /// Number of combinations of an operation and a method.
     pub(super) const COUNT: usize = Operation::ALL.len() * MethodLabel::ALL.len();

@@ -1,8 +1,5 @@
 //! The body of `createPet`: each member is parsed by the rules of the domain, and one message has all problems.
 
-#[cfg(test)]
-mod tests;
-
 use animal_store_domain::{CategoryId, NewPet, PetName, PetStatus, PetStatusError};
 use validator::{Validate, ValidationError};
 
@@ -76,4 +73,102 @@ fn parse_status(member: &Member) -> Result<Option<PetStatus>, ValidationError> {
 
 fn parse_string(json: &str) -> Option<String> {
     serde_json::from_str(json).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn problems_of(body: &str) -> String {
+        match parse(body.as_bytes(), "the request body") {
+            Err(problems) => problems.to_string(),
+            other => panic!("{body} is {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_invalid_member_is_named_in_one_message() {
+        assert_eq!(
+            problems_of(r#"{"name":1,"status":"x"}"#),
+            "name must be a string; categoryId is required; status must be one of available, pending, sold"
+        );
+    }
+
+    #[test]
+    fn each_invalid_member_has_its_own_message() {
+        for (name, problem) in [
+            (r#"" ""#, "name must not be blank"),
+            (r#""a\u0000""#, "name must not contain control characters"),
+            (r#""\ud800""#, "name must be a string"),
+            ("null", "name must be a string"),
+            (&format!(r#""{}""#, "x".repeat(256)), "name must have at most 255 characters"),
+        ] {
+            assert_eq!(problems_of(&format!(r#"{{"name":{name},"categoryId":1}}"#)), problem);
+        }
+        for category_id in ["null", r#""1""#, "1.5", "9223372036854775808", "true", "[1]", "{}"] {
+            assert_eq!(
+                problems_of(&format!(r#"{{"name":"Rex","categoryId":{category_id}}}"#)),
+                "categoryId must be a 64-bit integer"
+            );
+        }
+        for status in ["null", r#""""#, r#""Sold""#, "1", "[]", r#"["sold"]"#] {
+            assert_eq!(
+                problems_of(&format!(r#"{{"name":"Rex","categoryId":1,"status":{status}}}"#)),
+                "status must be one of available, pending, sold"
+            );
+        }
+    }
+
+    #[test]
+    fn a_member_given_twice_is_refused_even_if_its_name_is_escaped() {
+        assert_eq!(
+            problems_of(
+                r#"{"name":"Rex","n\u0061me":"Rex","categoryId":1,"categoryId":1,"status":"sold","status":"sold"}"#
+            ),
+            "name must be given once; categoryId must be given once; status must be given once"
+        );
+    }
+
+    #[test]
+    fn unknown_members_are_ignored_with_any_value() {
+        let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
+        let body = format!(
+            r#"{{"id":7,"Name":1,"NAME":2,"category_id":"x","huge":1e9999,"deep":{deep},"half":"\ud800","":0,
+               "owner":1,"owner":{{"name":1,"status":"x"}},"name":"Rex","categoryId":1,"status":"sold"}}"#
+        );
+        let expected = NewPet::new(PetName::parse("Rex").unwrap(), CategoryId::new(1)).with_status(PetStatus::Sold);
+        assert_eq!(parse(body.as_bytes(), "the request body").unwrap(), expected);
+    }
+
+    #[test]
+    fn a_body_that_is_not_an_object_and_one_that_is_not_json_have_different_messages() {
+        for body in ["[]", "null", "1", r#""name""#, "true"] {
+            assert_eq!(problems_of(body), "the request body must be a JSON object", "{body}");
+        }
+        for body in ["{", "{name:1}", r#"{"name":"Rex"} x"#, r#"{"name":NaN}"#, "", " ", "{'name':1}", "\u{feff}{}"] {
+            assert_eq!(problems_of(body), "the request body must be valid JSON", "{body}");
+        }
+        assert!(parse(b"{\"name\":\"\xff\"}", "the request body").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn every_valid_pet_is_parsed_exactly(name in "\\PC{0,300}", category_id in any::<i64>()) {
+            let body = serde_json::json!({ "name": name, "categoryId": category_id }).to_string();
+            match PetName::parse(&name) {
+                Ok(name) => {
+                    let expected = NewPet::new(name, CategoryId::new(category_id));
+                    prop_assert_eq!(parse(body.as_bytes(), "the request body").unwrap(), expected);
+                }
+                Err(problem) => prop_assert_eq!(problems_of(&body), format!("name {problem}")),
+            }
+        }
+
+        #[test]
+        fn no_body_causes_a_panic(body in any::<Vec<u8>>()) {
+            let _ = parse(&body, "the request body");
+        }
+    }
 }

@@ -1,19 +1,16 @@
 //! The bytes of one connection: reads requests with the codec of actix, and writes responses.
 //!
-//! A request is decoded when the response to the one before it is sent. Memory is bounded by [`MAX_HEAD_BYTES`] for a
+//! A request is decoded when the response to the one before it is sent. Memory is bounded by [`MAX_HEAD_BYTES`](super::heads) for a
 //! head, `http.max_body_bytes` for a body, and [`MAX_READ_AHEAD`] for what comes after it.
 
 use std::{future::poll_fn, io, mem::MaybeUninit, pin::Pin, task::Poll};
 
 use actix_http::{
     HttpMessage, Request, ServiceConfig,
-    error::{ParseError, PayloadError},
+    error::PayloadError,
     h1::{Codec, Message, MessageType},
 };
-use actix_web::{
-    http::StatusCode,
-    web::{Bytes, BytesMut},
-};
+use actix_web::web::{Bytes, BytesMut};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf},
     time::Instant,
@@ -23,7 +20,6 @@ use tokio_util::codec::Decoder;
 use super::{
     connection::{End, State},
     connections::Slot,
-    heads::{self, MAX_HEAD_BYTES},
 };
 use crate::body::declared_length;
 
@@ -34,15 +30,6 @@ pub(super) const MAX_READ_AHEAD: usize = 8 * 1024;
 
 /// Maximum number of bytes that are dropped after the final response.
 const MAX_DROPPED_BYTES: usize = 1024 * 1024;
-
-/// What arrives where a head is expected.
-pub(super) enum Head {
-    Request(Request),
-    /// Anything that is not a request within the limits, with the status of the response.
-    Refused(StatusCode),
-    /// The end of the connection.
-    End,
-}
 
 /// A complete body, or why there is none.
 pub(super) type ReceivedBody = Result<Bytes, PayloadError>;
@@ -59,49 +46,13 @@ pub(crate) struct Client<T> {
     pub(super) stream: T,
     pub(super) slot: Slot,
     pub(super) codec: Codec,
-    buffer: BytesMut,
+    pub(super) buffer: BytesMut,
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
     pub(crate) fn new(stream: T, slot: Slot, config: ServiceConfig) -> Self {
         slot.enter(State::Head);
         Self { stream, slot, codec: Codec::new(config), buffer: BytesMut::new() }
-    }
-
-    /// Receives the next head. It is decoded when its first bytes have arrived and when it may be complete, so that a
-    /// client that sends byte by byte costs little.
-    pub(super) async fn receive_head(&mut self) -> Result<Head, End> {
-        let mut searched = 0;
-        loop {
-            heads::skip_empty_lines(&mut self.buffer);
-            let received = self.buffer.len();
-            if received > searched && (searched == 0 || heads::may_end(&self.buffer, searched)) {
-                match self.codec.decode(&mut self.buffer) {
-                    Ok(Some(Message::Item(request))) => {
-                        let refusal = heads::refusal(&request, received - self.buffer.len());
-                        return Ok(refusal.map_or(Head::Request(request), Head::Refused));
-                    }
-                    Ok(_) => {}
-                    Err(ParseError::TooLarge) => {
-                        return Ok(Head::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
-                    }
-                    Err(_) => return Ok(Head::Refused(StatusCode::BAD_REQUEST)),
-                }
-            }
-            if received > MAX_HEAD_BYTES {
-                return Ok(Head::Refused(heads::too_large(&self.buffer)));
-            }
-            searched = received;
-            if received > 0 && self.slot.connection.state.get() == State::Idle {
-                self.slot.enter(State::Head);
-            }
-            match (self.read().await, self.slot.connection.state.get()) {
-                (Ok(0), _) | (Err(End::Timeout | End::Stop), State::Idle) => return Ok(Head::End),
-                (Ok(_), _) => {}
-                (Err(End::Timeout), State::Head) => return Ok(Head::Refused(StatusCode::REQUEST_TIMEOUT)),
-                (Err(end), _) => return Err(end),
-            }
-        }
     }
 
     /// Receives the body, unless the application has to decide first.
@@ -136,13 +87,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
                 Ok(Some(Message::Item(_))) => unreachable!("the body has not ended"),
                 Err(_) => return Ok(Err(PayloadError::EncodingCorrupted)),
                 Ok(None) => {
-                    if self.slot.connection.state.get() != State::Body {
+                    if matches!(self.slot.connection.state.get(), State::Idle | State::Head) {
                         self.slot.enter(State::Body);
                     }
                     match self.read().await {
                         Ok(0) => return Ok(Err(PayloadError::Incomplete(None))),
                         Ok(_) => {}
-                        Err(End::Timeout) => return Ok(Err(PayloadError::Io(io::ErrorKind::TimedOut.into()))),
+                        Err(End::Timeout) => return Ok(Err(too_slow())),
                         Err(end) => return Err(end),
                     }
                 }
@@ -219,4 +170,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         }
         Ok(())
     }
+}
+
+/// The error of a body that has not arrived within its timeout.
+pub(super) fn too_slow() -> PayloadError {
+    PayloadError::Io(io::ErrorKind::TimedOut.into())
 }

@@ -7,7 +7,7 @@
 //!                 └─────────── Idle ◄────────────┘
 //! ```
 //!
-//! A body that arrives with its head skips `Body`, one that waits for a 100 interrupts `Request`, and a later head that
+//! A body that arrives with its head skips `Body`, one that waits for a 100 arrives in `Request`, and a later head that
 //! arrives at once skips `Head`. A head that is refused goes on to `Response` and `Closing`. Every state has a timeout, and most end at a limit or when the server
 //! stops ([`connections`](super::connections)).
 
@@ -17,11 +17,27 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use tokio::time::Instant;
 
-use crate::metrics::ConnectionLimit;
+use crate::{limits::Limits, metrics::ConnectionLimit};
+
+/// Time for which input is dropped after the final response.
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Stage of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Serving,
+    /// Connections are closed that were idle for this time.
+    Stopping {
+        idle_grace: Duration,
+    },
+    /// Every connection is closed.
+    Aborting,
+}
 
 /// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +48,7 @@ pub(crate) enum State {
     Idle,
     /// A head is arriving, or the first one is expected.
     Head,
-    /// A body is arriving. The application does not have it yet.
+    /// A body is arriving. The application does not have the request yet.
     Body,
     /// The application has the request.
     Request,
@@ -105,6 +121,28 @@ impl Connection {
     pub(super) fn poll_end(&self, context: &Context<'_>) -> Poll<End> {
         self.task.get_or_init(|| context.waker().clone());
         self.end.get().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// Why the connection has to end now, if it has: its timeout has passed, or the server stops.
+    pub(super) fn due_end(&self, limits: &Limits, stage: Stage, stop_began: Instant, now: Instant) -> Option<End> {
+        let since = self.since.get();
+        // The rest of a head gets the whole time from the start of the stop.
+        let waiting_since = since.max(stop_began);
+        let (timeout, idle_since) = match self.state.get() {
+            State::Handshake => (limits.handshake_timeout, Some(waiting_since)),
+            State::Idle => (limits.keep_alive, Some(since)),
+            State::Head => (limits.head_timeout, Some(waiting_since)),
+            State::Body => (limits.body_timeout, None),
+            State::Request | State::Response => (limits.answer_timeout, None),
+            State::Closing => (CLOSING_TIMEOUT, Some(waiting_since)),
+        };
+        match stage {
+            Stage::Aborting => Some(End::Stop),
+            Stage::Stopping { idle_grace } if idle_since.is_some_and(|since| now - since >= idle_grace) => {
+                Some(End::Stop)
+            }
+            _ => (now - self.last_progress.get() >= timeout).then_some(End::Timeout),
+        }
     }
 
     /// Resolves when the connection ends.

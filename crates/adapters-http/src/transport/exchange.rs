@@ -23,12 +23,14 @@ use futures_util::{StreamExt, stream};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     sync::oneshot,
+    time::timeout,
 };
 use tokio_util::codec::Encoder;
 
 use super::{
-    client::{Body, Client, Head, ReceivedBody},
+    client::{Body, Client, ReceivedBody, too_slow},
     connection::{End, State},
+    heads::Head,
 };
 
 /// A larger body is not copied behind the head of its response.
@@ -127,9 +129,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         if let Err(end) = self.write(b"HTTP/1.1 100 Continue\r\n\r\n").await {
             return end;
         }
-        match self.collect_body(declared).await {
+        // The application has the request: its state stays, and no other connection takes its place.
+        let limit = self.slot.connections.limits.body_timeout;
+        match timeout(limit, self.collect_body(declared)).await.unwrap_or_else(|_| Ok(Err(too_slow()))) {
             Ok(body) => {
-                self.slot.enter(State::Request);
                 *is_complete = body.is_ok();
                 // Fails if the application does not read it any more.
                 let _ = sender.send(body);

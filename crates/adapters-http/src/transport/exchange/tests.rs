@@ -17,7 +17,7 @@ use crate::{
     LoggedRequests, RequestLogFilter,
     limits::Limits,
     middleware::request_log::RequestLog,
-    transport::connections::{Connections, Stage},
+    transport::{connection::Stage, connections::Connections},
 };
 
 const HEAD: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";

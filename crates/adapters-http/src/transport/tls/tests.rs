@@ -22,12 +22,8 @@ use super::*;
 use crate::{
     LoggedRequests, RequestLogFilter, TlsFiles,
     limits::Limits,
-    metrics::HttpMetrics,
     middleware::request_log::RequestLog,
-    transport::{
-        client::Client,
-        connections::{Connections, Stage},
-    },
+    transport::{client::Client, connection::Stage, connections::Connections},
 };
 
 type ServerStream = TlsStream<TcpStream>;
@@ -40,7 +36,6 @@ const TOLERANCE: Duration = Duration::from_millis(300);
 struct Worker {
     connections: Rc<Connections>,
     identity: CurrentTlsIdentity,
-    metrics: Arc<HttpMetrics>,
     stage: watch::Sender<Stage>,
     folder: TempDir,
 }
@@ -53,12 +48,11 @@ impl Worker {
         let identity = TlsFiles { certificate, private_key, client_authorities: None }.load().unwrap();
         let limits = Limits { max_connections: 10, handshake_timeout: TIMEOUT, ..Limits::default() };
         let (stage, stages) = watch::channel(Stage::Serving);
-        let metrics = Arc::<HttpMetrics>::default();
         let logged = RequestLogFilter::new(LoggedRequests::All);
-        let log = RequestLog { level: Level::INFO, logged, metrics: Arc::clone(&metrics) };
+        let log = RequestLog { level: Level::INFO, logged, metrics: Arc::default() };
         let connections = Connections::new(&limits, Rc::new(log), Arc::default(), Arc::default());
         spawn_local(Rc::clone(&connections).watch(stages));
-        Self { connections, identity: CurrentTlsIdentity::new(identity), metrics, stage, folder }
+        Self { connections, identity: CurrentTlsIdentity::new(identity), stage, folder }
     }
 
     /// Accepts a connection. Returns the side of the client, and the server's result.
@@ -136,7 +130,6 @@ async fn a_handshake_under_way_has_the_idle_grace_of_a_stop() {
     worker.stage.send_replace(Stage::Aborting);
     error(accepted.await);
     assert!(start.elapsed() < IDLE_GRACE + TOLERANCE, "at once");
-    assert_eq!(worker.metrics.handshakes[HandshakeResult::Stopped as usize].get(), 2);
 }
 
 #[tokio::test(flavor = "local")]
