@@ -9,11 +9,7 @@ use actix_web::{
 use futures_util::StreamExt;
 use mime::Mime;
 
-use crate::{
-    error::{ApiError, Problems},
-    limits::Limits,
-    middleware::in_flight::InFlight,
-};
+use crate::{error::ApiError, limits::Limits, middleware::in_flight::InFlight};
 
 /// Returns a body with a JSON content type within the limits. The request is not in flight until its body is here.
 pub(crate) async fn read_json(request: &HttpRequest, payload: Payload) -> Result<Bytes, ApiError> {
@@ -31,8 +27,7 @@ async fn read(headers: &HeaderMap, mut payload: Payload, max_bytes: usize) -> Re
     }
     let body = payload.next().await.unwrap_or(Ok(Bytes::new()));
     if body.as_ref().is_ok_and(Bytes::is_empty) {
-        let problem = "a request body is required: a pet as a JSON object";
-        return Err(ApiError::InvalidBody(Problems::one(problem)));
+        return Err(ApiError::InvalidBody("a request body is required: a pet as a JSON object".into()));
     }
     check_headers(headers)?;
     body.map_err(|error| match error {

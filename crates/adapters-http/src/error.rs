@@ -1,13 +1,11 @@
 //! Every response that is not a success. Only this module decides its status, code, header and message.
 //!
-//! The message about an invalid request may contain text made for the client ([`Problems`]). The message of a 5xx is
-//! fixed: its cause is a source, which only the request log reads.
+//! The message about an invalid request may contain text made for the client: one problem for each member, parameter or
+//! header. The message of a 5xx is fixed: its cause is a source, which only the request log reads.
 
 mod from_use_cases;
 #[cfg(test)]
 pub(crate) mod tests;
-
-use std::fmt;
 
 use actix_web::{
     HttpResponse, ResponseError,
@@ -29,11 +27,11 @@ pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json"
 #[derive(Debug, Error)]
 pub(crate) enum ApiError {
     #[error("{0}")]
-    InvalidBody(Problems),
+    InvalidBody(String),
     #[error("{0}")]
-    InvalidQuery(Problems),
+    InvalidQuery(String),
     #[error("{0}")]
-    InvalidHeader(Problems),
+    InvalidHeader(String),
     #[error("the request is not valid HTTP")]
     MalformedRequest,
     #[error("an API key is required: Authorization: Bearer <API_KEY>")]
@@ -78,26 +76,6 @@ pub(crate) enum ApiError {
     Overloaded(Shed),
     #[error("the pet may have been added; check before you retry without an Idempotency-Key")]
     OutcomeUnknown(#[source] Cause),
-}
-
-/// Problems of a request, in text for the client: one entry per member, parameter or header.
-#[derive(Debug, Default)]
-pub(crate) struct Problems(Vec<String>);
-
-impl Problems {
-    pub(crate) fn one(problem: impl Into<String>) -> Self {
-        Self(vec![problem.into()])
-    }
-
-    pub(crate) fn push(&mut self, name: &str, problem: &str) {
-        self.0.push(format!("{name} {problem}"));
-    }
-}
-
-impl fmt::Display for Problems {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0.join("; "))
-    }
 }
 
 /// The Error body of the interface.

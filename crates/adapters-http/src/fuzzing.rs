@@ -18,7 +18,7 @@ use tokio_util::io::StreamReader;
 use tracing::Level;
 
 use crate::{
-    Limits, LoggedRequests, RequestLogFilter, auth,
+    Limits, RequestLogFilter, auth,
     error::ApiError,
     middleware::request_log::RequestLog,
     pets::{
@@ -53,7 +53,7 @@ pub fn parse_idempotency_key(value: &[u8], api_key: &ApiKeyId) -> Option<Option<
 /// If the query is refused for another reason.
 pub fn parse_query(query: &str) -> Result<ListQuery, String> {
     list_query::parse(query).map_err(|error| match error {
-        ApiError::InvalidQuery(problems) => problems.to_string(),
+        ApiError::InvalidQuery(problems) => problems,
         other => panic!("another error: {other:?}"),
     })
 }
@@ -92,8 +92,7 @@ pub async fn serve_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]> + Unpin) ->
             Ok::<_, Error>(Response::<BoxBody>::ok())
         }
     });
-    let logged = RequestLogFilter::new(LoggedRequests::All);
-    let log = Rc::new(RequestLog { level: Level::DEBUG, logged, metrics: Arc::default() });
+    let log = Rc::new(RequestLog { level: Level::DEBUG, logged: RequestLogFilter::default(), metrics: Arc::default() });
     let limits = Limits { max_body_bytes: MAX_BODY_BYTES, ..Limits::default() };
     let slot = Connections::new(&limits, log, Arc::default(), Arc::default()).admit(None).await;
     let stream = join(StreamReader::new(stream::iter(pieces.map(io::Result::Ok))), sink());

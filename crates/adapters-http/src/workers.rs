@@ -20,13 +20,11 @@ use tokio::{
     task::spawn_local,
 };
 use tokio_util::either::Either;
-use tracing::Level;
 
 use crate::{
     http_server::{HttpServer, HttpServerHandle, WorkerEnd},
     limits::Limits,
-    metrics::HttpMetrics,
-    middleware::{logged_requests::RequestLogFilter, request_log::RequestLog},
+    middleware::request_log::RequestLog,
     transport::{
         client::Client,
         connection::Stage,
@@ -42,10 +40,7 @@ use crate::{
 pub(crate) struct WorkerSettings {
     pub(crate) limits: Limits,
     pub(crate) tls: Option<CurrentTlsIdentity>,
-    /// Level of the log lines about requests.
-    pub(crate) log_level: Level,
-    pub(crate) logged: RequestLogFilter,
-    pub(crate) metrics: Arc<HttpMetrics>,
+    pub(crate) log: RequestLog,
 }
 
 /// Starts the workers that serve `app` on a listener, and waits until they can.
@@ -76,9 +71,8 @@ where
             let _end = end;
             let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
             runtime.block_on(async {
-                settings.metrics.add_worker();
-                let metrics = settings.metrics;
-                let log = Rc::new(RequestLog { level: settings.log_level, logged: settings.logged, metrics });
+                settings.log.metrics.add_worker();
+                let log = Rc::new(settings.log);
                 let factory = app(Rc::clone(&log)).into_factory();
                 let service = factory.new_service(AppConfig::default()).await.expect("no service fails to start");
                 let connections = Connections::new(&settings.limits, log, load, is_draining);
@@ -153,9 +147,10 @@ mod tests {
     use actix_service::{Service, fn_factory_with_config};
     use actix_web::body::BoxBody;
     use tokio::time::timeout;
+    use tracing::Level;
 
     use super::*;
-    use crate::LoggedRequests;
+    use crate::RequestLogFilter;
 
     /// A service that panics outside of any request.
     struct Panicking;
@@ -177,13 +172,8 @@ mod tests {
     #[tokio::test]
     async fn a_worker_thread_that_panics_is_an_error_of_its_server() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let settings = WorkerSettings {
-            limits: Limits::default(),
-            tls: None,
-            log_level: Level::DEBUG,
-            logged: RequestLogFilter::new(LoggedRequests::All),
-            metrics: Arc::default(),
-        };
+        let log = RequestLog { level: Level::DEBUG, logged: RequestLogFilter::default(), metrics: Arc::default() };
+        let settings = WorkerSettings { limits: Limits::default(), tls: None, log };
         let app = |_| fn_factory_with_config(|_: AppConfig| ready(Ok::<_, ()>(Panicking)));
         let server = start_workers(HttpListener::new(listener), &settings, app).expect("a server");
 

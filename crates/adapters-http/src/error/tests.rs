@@ -23,9 +23,9 @@ macro_rules! one_of_each {
 /// The errors that `docs/openapi.json` has as examples, and those of requests that reach no operation.
 pub(crate) fn every_error() -> Vec<ApiError> {
     let mut all = one_of_each![
-        InvalidBody(Problems::one("name must be a string; categoryId is required")),
-        InvalidQuery(Problems::one("limit must be a whole number from 1 to 100")),
-        InvalidHeader(Problems::one("Idempotency-Key must be sent once")),
+        InvalidBody("name must be a string; categoryId is required".into()),
+        InvalidQuery("limit must be a whole number from 1 to 100".into()),
+        InvalidHeader("Idempotency-Key must be sent once".into()),
         MalformedRequest,
         MissingApiKey,
         MalformedApiKey,

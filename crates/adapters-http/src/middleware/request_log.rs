@@ -56,7 +56,8 @@ macro_rules! at_level {
     };
 }
 
-/// Records the requests of one worker.
+/// Records the requests of a server.
+#[derive(Clone)]
 pub(crate) struct RequestLog {
     /// Level of the lines about requests that did not fail in the server.
     pub(crate) level: Level,

@@ -7,7 +7,7 @@ use actix_web::http::header::{HeaderMap, HeaderName};
 use animal_store_app::{ApiKeyId, IdempotencyKey};
 use sfv::{BareItem, Item, Parser};
 
-use crate::error::{ApiError, Problems};
+use crate::error::ApiError;
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -24,7 +24,7 @@ pub(crate) fn parse(headers: &HeaderMap, api_key: &ApiKeyId) -> Result<Option<Id
     let Some(value) = values.next() else { return Ok(None) };
     match parse_text(value.as_bytes()) {
         Some(text) if values.next().is_none() => Ok(Some(IdempotencyKey::new(api_key.clone(), &text))),
-        _ => Err(ApiError::InvalidHeader(Problems::one(PROBLEM))),
+        _ => Err(ApiError::InvalidHeader(PROBLEM.into())),
     }
 }
 

@@ -52,7 +52,7 @@ mod tests {
 
     fn problems(query: &str) -> String {
         match parse(query) {
-            Err(ApiError::InvalidQuery(problems)) => problems.to_string(),
+            Err(ApiError::InvalidQuery(problems)) => problems,
             other => panic!("{query} is {other:?}"),
         }
     }

@@ -7,7 +7,6 @@ use super::{
     members::{self, Member},
     numbers,
 };
-use crate::error::Problems;
 
 /// The members, in the order in which problems are reported.
 const MEMBERS: [&str; 3] = ["name", "categoryId", "status"];
@@ -24,8 +23,8 @@ struct NewPetRequest<'a> {
 }
 
 /// Parses a request body, or another text of the same shape. `subject` names it in problems.
-pub(super) fn parse(json: &[u8], subject: &str) -> Result<NewPet, Problems> {
-    let invalid = |problem: &str| Problems::one(format!("{subject} must be {problem}"));
+pub(super) fn parse(json: &[u8], subject: &str) -> Result<NewPet, String> {
+    let invalid = |problem: &str| format!("{subject} must be {problem}");
     let text = str::from_utf8(json).map_err(|_| invalid("JSON in UTF-8"))?;
     let [name, category_id, status] = members::of_object(text, MEMBERS)
         .map_err(|error| invalid(if error.is_data() { "a JSON object" } else { "valid JSON" }))?;
@@ -83,7 +82,7 @@ mod tests {
 
     fn problems_of(body: &str) -> String {
         match parse(body.as_bytes(), "the request body") {
-            Err(problems) => problems.to_string(),
+            Err(problems) => problems,
             other => panic!("{body} is {other:?}"),
         }
     }

@@ -14,7 +14,7 @@ use tracing::Level;
 
 use super::*;
 use crate::{
-    LoggedRequests, RequestLogFilter,
+    RequestLogFilter,
     limits::Limits,
     middleware::request_log::RequestLog,
     transport::{connection::Stage, connections::Connections},
@@ -42,8 +42,8 @@ impl Worker {
             answer_timeout: 60 * TIMEOUT,
             ..Limits::default()
         };
-        let logged = RequestLogFilter::new(LoggedRequests::All);
-        let log = Rc::new(RequestLog { level: Level::INFO, logged, metrics: Arc::default() });
+        let log =
+            Rc::new(RequestLog { level: Level::INFO, logged: RequestLogFilter::default(), metrics: Arc::default() });
         let connections = Connections::new(&limits, log, Arc::default(), Arc::default());
         let (stage, stages) = watch::channel(Stage::Serving);
         spawn_local(Rc::clone(&connections).watch(stages));

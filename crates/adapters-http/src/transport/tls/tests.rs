@@ -20,7 +20,7 @@ use tracing::Level;
 
 use super::*;
 use crate::{
-    LoggedRequests, RequestLogFilter, TlsFiles,
+    RequestLogFilter, TlsFiles,
     limits::Limits,
     middleware::request_log::RequestLog,
     transport::{client::Client, connection::Stage, connections::Connections},
@@ -48,8 +48,7 @@ impl Worker {
         let identity = TlsFiles { certificate, private_key, client_authorities: None }.load().unwrap();
         let limits = Limits { max_connections: 10, handshake_timeout: TIMEOUT, ..Limits::default() };
         let (stage, stages) = watch::channel(Stage::Serving);
-        let logged = RequestLogFilter::new(LoggedRequests::All);
-        let log = RequestLog { level: Level::INFO, logged, metrics: Arc::default() };
+        let log = RequestLog { level: Level::INFO, logged: RequestLogFilter::default(), metrics: Arc::default() };
         let connections = Connections::new(&limits, Rc::new(log), Arc::default(), Arc::default());
         spawn_local(Rc::clone(&connections).watch(stages));
         Self { connections, identity: CurrentTlsIdentity::new(identity), stage, folder }
