@@ -161,24 +161,18 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_is_not_ascii_is_ignored() {
-        for values in [&[&b"gzip, \xff"[..]][..], &[b"gzip", b"\xff"], &["gz\u{ef}p".as_bytes()]] {
-            assert!(!prefers_gzip(&accepting(values)), "{values:?}");
-        }
-    }
-
-    #[test]
-    fn an_invalid_item_is_ignored() {
-        for (value, preferred) in [
-            ("gzip;q=1.001", false),
-            ("gzip;q=", false),
-            ("gzip;q=1e0", false),
-            ("br;q=9, gzip", true),
-            ("identity;q=9, gzip;q=0.1", true),
-            ("gzip;level=9", false),
-            (";;;,gzip", true),
+    fn an_invalid_item_and_a_header_that_is_not_ascii_are_ignored() {
+        for (values, preferred) in [
+            (&[&b"gzip;q=1.001"[..]][..], false),
+            (&[b"gzip;q="], false),
+            (&[b"gzip;level=9"], false),
+            (&[b"br;q=9, gzip"], true),
+            (&[b"identity;q=9, gzip;q=0.1"], true),
+            (&[b";;;,gzip"], true),
+            (&[b"gzip, \xff"], false),
+            (&[b"gzip", b"\xff"], false),
         ] {
-            assert_eq!(prefers_gzip(&accepting(&[value.as_bytes()])), preferred, "{value:?}");
+            assert_eq!(prefers_gzip(&accepting(values)), preferred, "{values:?}");
         }
     }
 

@@ -140,7 +140,7 @@ mod tests {
         let workers = [1, 2, 3, 64].into_iter().flat_map(|workers| connections.map(|count| (workers, count)));
         for (workers, max_connections) in workers {
             let before = Limits { workers, max_connections, ..Limits::default() };
-            for sockets in (0..2000).step_by(7) {
+            for sockets in (0..2000).step_by(7).chain([before.sockets()]) {
                 let mut limits = before.clone();
                 let is_possible = limits.reduce_sockets(sockets);
 
@@ -148,6 +148,8 @@ mod tests {
                 if is_possible {
                     assert!(limits.sockets() <= sockets, "{before:?} {sockets}: {limits:?}");
                     assert!(limits.max_connections <= before.max_connections && limits.served_connections() > 0);
+                    let are_enough = sockets >= before.sockets();
+                    assert_eq!(limits.served_connections() == before.served_connections(), are_enough, "{limits:?}");
                 }
             }
         }
@@ -194,16 +196,6 @@ mod tests {
                 limits.max_in_flight_per_key_and_worker(),
             ];
             assert_eq!(shares, expected, "{limits:?}");
-        }
-    }
-
-    #[test]
-    fn limits_with_enough_sockets_serve_as_many_connections_as_before() {
-        for (workers, max_connections) in [(1, 1), (2, 3), (2, 128), (3, 10_000)] {
-            let mut limits = Limits { workers, max_connections, ..Limits::default() };
-            let (sockets, served) = (limits.sockets(), limits.served_connections());
-            assert!(limits.reduce_sockets(sockets));
-            assert_eq!((limits.sockets(), limits.served_connections()), (sockets, served));
         }
     }
 }

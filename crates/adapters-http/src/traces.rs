@@ -202,11 +202,7 @@ mod tests {
             assert!((400..600).contains(&sampled(Some(0.5), client)));
             assert_eq!(sampled(Some(1.0), client), 1000);
         }
-    }
-
-    #[test]
-    fn a_client_can_prevent_that_its_request_is_traced() {
-        assert_eq!(sampled(Some(1.0), Some(false)), 0);
+        assert_eq!(sampled(Some(1.0), Some(false)), 0, "the client does not trace its request");
     }
 
     #[test]

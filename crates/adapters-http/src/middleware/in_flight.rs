@@ -139,21 +139,4 @@ mod tests {
         drop(other);
         assert_eq!(in_flight.count(), 0);
     }
-
-    #[tokio::test]
-    async fn a_request_with_its_body_is_rejected_if_the_maximum_was_reached_meanwhile() {
-        let in_flight = InFlight::new(1);
-        let _permit = in_flight.acquire().expect("the permit");
-        assert!(matches!(in_flight.read_body(async { Ok(1) }).await, Ok(1)));
-
-        let (send, receive) = tokio::sync::oneshot::channel();
-        let mut body = Box::pin(in_flight.read_body(async { Ok(receive.await) }));
-        assert!(poll(&mut body).is_pending());
-        let other = in_flight.acquire().expect("the permit of the waiting request");
-        send.send(()).expect("it waits");
-
-        assert!(matches!(poll(&mut body), Poll::Ready(Err(ApiError::Overloaded(_)))));
-        drop(other);
-        assert_eq!(in_flight.count(), 1);
-    }
 }

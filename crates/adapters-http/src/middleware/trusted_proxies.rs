@@ -175,27 +175,21 @@ mod tests {
         }
     }
 
-    #[track_caller]
-    fn assert_address(node: &str, expected: Option<&str>) {
-        assert_eq!(address(node).map(|address| address.to_string()).as_deref(), expected, "{node:?}");
-    }
-
     #[test]
-    fn an_address_can_have_brackets_and_a_port() {
-        for node in ["192.0.2.1", "192.0.2.1:80", "192.0.2.1:_port", "::ffff:192.0.2.1", "[::ffff:192.0.2.1]:80"] {
-            assert_address(node, Some("192.0.2.1"));
-        }
-        for node in ["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:80"] {
-            assert_address(node, Some("2001:db8::1"));
-        }
-        assert_address("::1", Some("::1"));
-        assert_address("1::", Some("1::"));
-    }
-
-    #[test]
-    fn any_other_identifier_has_no_address() {
-        for node in ["", "unknown", "_hidden", "unknown:80", "[2001:db8::1", "[2001:db8::1]80", "192.0.2", "host:80"] {
-            assert_address(node, None);
+    fn an_address_can_have_brackets_and_a_port_and_any_other_identifier_has_no_address() {
+        for (nodes, expected) in [
+            (
+                &["192.0.2.1", "192.0.2.1:80", "192.0.2.1:_port", "::ffff:192.0.2.1", "[::ffff:192.0.2.1]:80"][..],
+                Some("192.0.2.1"),
+            ),
+            (&["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:80"], Some("2001:db8::1")),
+            (&["::1"], Some("::1")),
+            (&["1::"], Some("1::")),
+            (&["", "unknown", "_hidden", "unknown:80", "[2001:db8::1", "[2001:db8::1]80", "192.0.2", "host:80"], None),
+        ] {
+            for node in nodes {
+                assert_eq!(address(node).map(|address| address.to_string()).as_deref(), expected, "{node:?}");
+            }
         }
     }
 }

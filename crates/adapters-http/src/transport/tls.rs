@@ -15,12 +15,17 @@ mod identity;
 #[cfg(test)]
 mod tests;
 
-use std::{io, net::SocketAddr};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, PoisonError, RwLock},
+};
 
+use rustls::ServerConfig;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-pub use self::identity::{CurrentTlsIdentity, TlsFiles, TlsFilesError, TlsIdentity};
+pub use self::identity::{TlsFiles, TlsFilesError, TlsIdentity};
 use super::{
     connection::{End, State},
     connections::Slot,
@@ -29,6 +34,38 @@ use super::{
 /// Maximum number of bytes that TLS accepts for a connection and that are not in the socket yet, the same as in the
 /// socket. A write into this buffer counts as written.
 const MAX_UNSENT: usize = 16 * 1024;
+
+/// The identity that new handshakes use. Clones share it.
+#[derive(Debug, Clone)]
+pub struct CurrentTlsIdentity(Arc<RwLock<Arc<TlsIdentity>>>);
+
+impl CurrentTlsIdentity {
+    /// Starts with this identity.
+    pub fn new(identity: TlsIdentity) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(identity))))
+    }
+
+    /// Returns the identity that new handshakes use.
+    pub fn get(&self) -> Arc<TlsIdentity> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Uses another identity for new handshakes. Returns whether it differs from the current one; otherwise nothing
+    /// changes, so that session tickets stay valid.
+    pub fn replace(&self, identity: impl Into<Arc<TlsIdentity>>) -> bool {
+        let identity = identity.into();
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let differs = !current.is_same(&identity);
+        if differs {
+            *current = identity;
+        }
+        differs
+    }
+
+    fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.get().config)
+    }
+}
 
 /// Negotiates TLS, and returns the stream with it.
 ///

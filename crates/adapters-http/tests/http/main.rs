@@ -1,8 +1,6 @@
 //! The HTTP interface over mocks of the ports.
 
-mod abort;
 mod failing_ports;
-mod metrics;
 mod overload;
 mod request_line;
 mod scopes;

@@ -7,7 +7,7 @@ mod tests;
 use std::{
     fmt, fs,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -57,16 +57,12 @@ pub enum TlsFilesError {
 /// What the server uses in handshakes. If clients need certificates, no session is resumed: each handshake checks the
 /// certificate and its end.
 pub struct TlsIdentity {
-    config: Arc<ServerConfig>,
+    pub(super) config: Arc<ServerConfig>,
     chain: Vec<CertificateDer<'static>>,
     client_authorities: Vec<CertificateDer<'static>>,
     expires: Duration,
     dns_name: Option<String>,
 }
-
-/// The identity that new handshakes use. Clones share it.
-#[derive(Debug, Clone)]
-pub struct CurrentTlsIdentity(Arc<RwLock<Arc<TlsIdentity>>>);
 
 impl TlsFiles {
     /// Reads the files.
@@ -200,33 +196,5 @@ impl TlsIdentity {
 impl fmt::Debug for TlsIdentity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("TlsIdentity").field("expires", &self.expires).finish_non_exhaustive()
-    }
-}
-
-impl CurrentTlsIdentity {
-    /// Starts with this identity.
-    pub fn new(identity: TlsIdentity) -> Self {
-        Self(Arc::new(RwLock::new(Arc::new(identity))))
-    }
-
-    /// Returns the identity that new handshakes use.
-    pub fn get(&self) -> Arc<TlsIdentity> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Uses another identity for new handshakes. Returns whether it differs from the current one; otherwise nothing
-    /// changes, so that session tickets stay valid.
-    pub fn replace(&self, identity: impl Into<Arc<TlsIdentity>>) -> bool {
-        let identity = identity.into();
-        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let differs = !current.is_same(&identity);
-        if differs {
-            *current = identity;
-        }
-        differs
-    }
-
-    pub(super) fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.get().config)
     }
 }

@@ -142,3 +142,20 @@ async fn a_connection_that_ends_without_a_closing_message_is_the_end_of_the_inpu
 
     assert_eq!((server.read().await, server.read().await), (Ok(5), Ok(0)));
 }
+
+#[test]
+fn an_identity_is_replaced_only_by_another_one() {
+    let folder = TempDir::new().unwrap();
+    let made = Certificates::make(folder.path());
+    let (certificate, private_key) = (made.server, made.server_key);
+    let files = TlsFiles { certificate, private_key, client_authorities: Some(made.authority) };
+    let load = |files: &TlsFiles| files.load().unwrap();
+    let current = CurrentTlsIdentity::new(files.load().unwrap());
+    let before = current.config();
+
+    assert!(!current.replace(load(&files)));
+    assert!(Arc::ptr_eq(&before, &current.config()), "session tickets stay valid");
+    assert!(current.replace(load(&TlsFiles { client_authorities: None, ..files.clone() })));
+    assert!(current.replace(load(&files)));
+    assert!(!Arc::ptr_eq(&before, &current.config()));
+}
