@@ -94,7 +94,7 @@ pub async fn serve_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]> + Unpin) ->
     });
     let log = Rc::new(RequestLog { level: Level::DEBUG, logged: RequestLogFilter::default(), metrics: Arc::default() });
     let limits = Limits { max_body_bytes: MAX_BODY_BYTES, ..Limits::default() };
-    let slot = Connections::new(&limits, log, Arc::default(), Arc::default()).admit(None).await;
+    let slot = Connections::new(&limits, log, Arc::default()).admit(None).await;
     let stream = join(StreamReader::new(stream::iter(pieces.map(io::Result::Ok))), sink());
     let _ = serve(Client::new(stream, slot, ServiceConfig::default()), &service).await;
     requests.take()

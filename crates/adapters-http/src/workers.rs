@@ -6,7 +6,7 @@ use std::{
     io,
     net::TcpStream,
     rc::Rc,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicUsize},
     thread,
 };
 
@@ -30,7 +30,7 @@ use crate::{
         connection::Stage,
         connections::{Connections, Slot},
         exchange,
-        listener::{HttpListener, Inbox, Load},
+        listener::{HttpListener, Inbox},
         tls::{self, CurrentTlsIdentity},
     },
 };
@@ -57,15 +57,13 @@ where
 {
     listener.prepare()?;
     let (stage, stages) = watch::channel(Stage::Serving);
-    let is_draining = Arc::new(AtomicBool::new(false));
     let (end, ended) = mpsc::unbounded_channel();
     let mut inboxes = Vec::new();
     for index in 0..settings.limits.running_workers() {
         let (sender, receiver) = mpsc::channel(settings.limits.queued_connections_per_worker());
         let (started, start) = std::sync::mpsc::channel();
         let (settings, app, end) = (settings.clone(), app.clone(), WorkerEnd(end.clone()));
-        let (stages, is_draining) = (stages.clone(), Arc::clone(&is_draining));
-        let load = Arc::<Load>::default();
+        let (stages, load) = (stages.clone(), Arc::<AtomicUsize>::default());
         inboxes.push(Inbox { sender, load: Arc::clone(&load) });
         thread::Builder::new().name(format!("http-{index}")).spawn(move || {
             let _end = end;
@@ -75,7 +73,7 @@ where
                 let log = Rc::new(settings.log);
                 let factory = app(Rc::clone(&log)).into_factory();
                 let service = factory.new_service(AppConfig::default()).await.expect("no service fails to start");
-                let connections = Connections::new(&settings.limits, log, load, is_draining);
+                let connections = Connections::new(&settings.limits, log, load);
                 // Fails if the start was given up.
                 let _ = started.send(());
                 serve(receiver, connections, stages, Rc::new(service), settings.tls).await;
@@ -85,7 +83,7 @@ where
         start.recv().map_err(|_| io::Error::other("a worker thread has ended"))?;
     }
     tokio::spawn(listener.accept(inboxes, settings.limits.connections_per_worker(), stages));
-    Ok(HttpServer { ended, handle: HttpServerHandle { is_draining, stage } })
+    Ok(HttpServer { ended, handle: HttpServerHandle { stage } })
 }
 
 /// Serves connections until the acceptor ends and every connection is closed.

@@ -16,7 +16,7 @@ use std::{
     future::poll_fn,
     io,
     net::{IpAddr, SocketAddr},
-    task::{Context, Poll, Waker},
+    task::{Poll, Waker},
     time::Duration,
 };
 
@@ -31,12 +31,21 @@ const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     Serving,
+    /// Every response says `Connection: close`, here and in the later stages.
+    Draining,
     /// Connections are closed that were idle for this time.
     Stopping {
         idle_grace: Duration,
     },
     /// Every connection is closed.
     Aborting,
+}
+
+impl Stage {
+    /// Returns whether connections are accepted.
+    pub(crate) fn accepts(self) -> bool {
+        matches!(self, Self::Serving | Self::Draining)
+    }
 }
 
 /// State of a connection.
@@ -117,12 +126,6 @@ impl Connection {
         }
     }
 
-    /// Ready if the connection ends. Otherwise its end wakes the task, which is the same for its whole life.
-    pub(super) fn poll_end(&self, context: &Context<'_>) -> Poll<End> {
-        self.task.get_or_init(|| context.waker().clone());
-        self.end.get().map_or(Poll::Pending, Poll::Ready)
-    }
-
     /// Why the connection has to end now, if it has: its timeout has passed, or the server stops.
     pub(super) fn due_end(&self, limits: &Limits, stage: Stage, stop_began: Instant, now: Instant) -> Option<End> {
         let since = self.since.get();
@@ -145,9 +148,13 @@ impl Connection {
         }
     }
 
-    /// Resolves when the connection ends.
+    /// Resolves when the connection ends. Its end wakes the task, which is the same for its whole life.
     pub(super) async fn ended(&self) -> End {
-        poll_fn(|context| self.poll_end(context)).await
+        poll_fn(|context| {
+            self.task.get_or_init(|| context.waker().clone());
+            self.end.get().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
     }
 
     /// Returns the result of an operation on the stream, unless the connection ends before.

@@ -10,7 +10,7 @@ use std::{
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -47,8 +47,8 @@ pub(crate) struct Connections {
     /// Sum of the bytes that responses hold.
     held_bytes: Cell<usize>,
     load: Arc<AtomicUsize>,
-    /// Whether every response says `Connection: close`.
-    pub(super) is_draining: Arc<AtomicBool>,
+    /// Stage of the server.
+    pub(super) stage: Cell<Stage>,
     /// A connection has ended or can make room.
     room: Notify,
 }
@@ -62,12 +62,7 @@ pub(crate) struct Slot {
 
 impl Connections {
     /// Creates the connections of one of the workers that share these limits.
-    pub(crate) fn new(
-        limits: &Limits,
-        log: Rc<RequestLog>,
-        load: Arc<AtomicUsize>,
-        is_draining: Arc<AtomicBool>,
-    ) -> Rc<Self> {
+    pub(crate) fn new(limits: &Limits, log: Rc<RequestLog>, load: Arc<AtomicUsize>) -> Rc<Self> {
         let workers = limits.running_workers();
         Rc::new(Self {
             log,
@@ -78,7 +73,7 @@ impl Connections {
             next_id: Cell::default(),
             held_bytes: Cell::default(),
             load,
-            is_draining,
+            stage: Cell::new(Stage::Serving),
             room: Notify::new(),
         })
     }
@@ -145,7 +140,8 @@ impl Connections {
         let mut stop_began = None;
         loop {
             let stage = *stages.borrow_and_update();
-            if stage != Stage::Serving {
+            self.stage.set(stage);
+            if !stage.accepts() {
                 stop_began.get_or_insert_with(Instant::now);
             }
             let now = Instant::now();
@@ -156,7 +152,7 @@ impl Connections {
                     connection.close(end);
                 }
             }
-            let interval = if stage == Stage::Serving { INTERVAL } else { STOP_INTERVAL };
+            let interval = if stage.accepts() { INTERVAL } else { STOP_INTERVAL };
             tokio::select! {
                 Ok(()) = stages.changed() => {}
                 () = sleep(interval) => {}

@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{rc::Rc, sync::atomic::Ordering};
+use std::rc::Rc;
 
 use actix_http::{
     BoxedPayloadStream, ConnectionType, HttpMessage, Payload, Request, Response,
@@ -29,7 +29,7 @@ use tokio_util::codec::Encoder;
 
 use super::{
     client::{Body, Client, ReceivedBody, too_slow},
-    connection::{End, State},
+    connection::{End, Stage, State},
     heads::Head,
 };
 
@@ -109,7 +109,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
             Ok(response) => parts(response.into()),
             Err(error) => parts(Response::from(error)),
         };
-        if !is_complete || is_upgrade || self.slot.connections.is_draining.load(Ordering::Relaxed) {
+        if !is_complete || is_upgrade || self.slot.connections.stage.get() != Stage::Serving {
             head.head_mut().set_connection_type(ConnectionType::Close);
         }
         self.slot.enter(State::Response);

@@ -35,11 +35,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// A worker, as the acceptor sees it.
 pub(crate) struct Inbox {
     pub(crate) sender: Sender<TcpStream>,
-    pub(crate) load: Arc<Load>,
+    /// Number of connections of the worker, those in its inbox included.
+    pub(crate) load: Arc<AtomicUsize>,
 }
-
-/// Number of connections of a worker, those in its inbox included.
-pub(crate) type Load = AtomicUsize;
 
 /// A listening socket for clients.
 #[derive(Debug)]
@@ -102,7 +100,7 @@ impl HttpListener {
             };
             tokio::select! {
                 biased;
-                _ = stage.changed() => break,
+                () = async { _ = stage.wait_for(|stage| !stage.accepts()).await } => break,
                 next = next => match next {
                     Some((worker, Ok(connection))) => worker.give(connection),
                     Some((_, Err(error))) => {

@@ -10,7 +10,6 @@ fn connections(max_connections: usize) -> Rc<Connections> {
         &Limits { max_connections, max_unsent_bytes: 0, ..Limits::default() },
         Rc::new(log),
         Arc::default(),
-        Arc::default(),
     )
 }
 

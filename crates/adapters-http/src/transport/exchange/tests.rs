@@ -44,7 +44,7 @@ impl Worker {
         };
         let log =
             Rc::new(RequestLog { level: Level::INFO, logged: RequestLogFilter::default(), metrics: Arc::default() });
-        let connections = Connections::new(&limits, log, Arc::default(), Arc::default());
+        let connections = Connections::new(&limits, log, Arc::default());
         let (stage, stages) = watch::channel(Stage::Serving);
         spawn_local(Rc::clone(&connections).watch(stages));
         Self { connections, stage }

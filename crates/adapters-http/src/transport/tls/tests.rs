@@ -49,7 +49,7 @@ impl Worker {
         let limits = Limits { max_connections: 10, handshake_timeout: TIMEOUT, ..Limits::default() };
         let (stage, stages) = watch::channel(Stage::Serving);
         let log = RequestLog { level: Level::INFO, logged: RequestLogFilter::default(), metrics: Arc::default() };
-        let connections = Connections::new(&limits, Rc::new(log), Arc::default(), Arc::default());
+        let connections = Connections::new(&limits, Rc::new(log), Arc::default());
         spawn_local(Rc::clone(&connections).watch(stages));
         Self { connections, identity: CurrentTlsIdentity::new(identity), stage, folder }
     }
