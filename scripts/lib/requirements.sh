@@ -6,9 +6,7 @@
 # shellcheck shell=bash
 
 missing_packages=()
-missing_components=()
-missing_toolchains=()
-missing_tools=()
+install_commands=() # for what is not a package
 
 # Records a package as missing if the command fails. Without a command, the package is a program of the same name.
 need() { # PACKAGE [COMMAND…]
@@ -30,23 +28,24 @@ has_postgres() { command -v psql && { command -v postgres || compgen -G '/usr/li
 
 # Records a component of the Rust toolchain as missing if cargo does not have its command.
 need_component() { # COMPONENT CARGO-COMMAND
-    cargo "$2" --version >/dev/null 2>&1 || missing_components+=("$1")
+    cargo "$2" --version >/dev/null 2>&1 || install_commands+=("rustup component add $1")
 }
 
 # Records a Rust toolchain as missing.
 need_toolchain() { # TOOLCHAIN
-    cargo "+$1" --version >/dev/null 2>&1 || missing_toolchains+=("$1")
+    cargo "+$1" --version >/dev/null 2>&1 || install_commands+=("rustup toolchain install --profile minimal $1")
 }
 
 # Records a tool as missing if cargo does not have its command.
 need_tool() { # TOOL VERSION CARGO-COMMAND
-    cargo "$3" --version >/dev/null 2>&1 || missing_tools+=("$1 --version $2")
+    cargo "$3" --version >/dev/null 2>&1 ||
+        install_commands+=("cargo install --locked --no-default-features $1 --version $2")
 }
 
 # Prints and runs the commands that install missing requirements. Ends the script if it must not install, or if a
 # command fails.
 install_missing() {
-    local sudo='' blocked='' commands=() command tool
+    local sudo='' blocked='' commands=() command
     command -v cargo >/dev/null || {
         echo "Rust is missing: install it from https://rustup.rs" >&2
         exit 1
@@ -61,12 +60,7 @@ install_missing() {
         commands+=("${sudo}apt-get update -qq; ${sudo}env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive \
 apt-get install -y -qq --no-install-recommends ${missing_packages[*]}")
     fi
-    [ ${#missing_components[@]} = 0 ] || commands+=("rustup component add ${missing_components[*]}")
-    [ ${#missing_toolchains[@]} = 0 ] ||
-        commands+=("rustup toolchain install --profile minimal ${missing_toolchains[*]}")
-    for tool in "${missing_tools[@]}"; do
-        commands+=("cargo install --locked --no-default-features $tool")
-    done
+    commands+=("${install_commands[@]}")
     [ ${#commands[@]} -gt 0 ] || return 0
 
     if [ -n "$blocked" ]; then

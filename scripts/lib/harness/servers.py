@@ -159,6 +159,15 @@ class Redis(Server):
         return await succeeds(self.cli("PING"))
 
 
+async def create_certificate(folder: Path, *names: str) -> Path:
+    """Returns a PEM file with a key and a certificate of hosts, such as `DNS:localhost`."""
+    path = folder / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subject = ["-subj", "/CN=animal-store", "-addext", f"subjectAltName={','.join(names)}", "-days", "2"]
+    path.write_text(await run(*command, *subject, "-keyout", "-", "-out", "-"))
+    return path
+
+
 async def lock_file(file: Path, seconds: float) -> None:
     """Holds the lock of writers, as another program that uses the SQLite file does."""
     connection = sqlite3.connect(file, isolation_level=None, timeout=30, check_same_thread=False)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.servers import CommandError
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
@@ -33,6 +35,28 @@ def service_program(release: bool = False) -> Path:
     return folder / ("release" if release else "debug") / "animal-store"
 
 
+def say(title: str) -> None:
+    print(f"== {title}", flush=True)
+
+
+def call(*command: object, cwd: Path = REPOSITORY, **variables: object) -> None:
+    """Runs a command with further variables; its output is that of this program. Raises CalledProcessError."""
+    environment = os.environ | {name: str(value) for name, value in variables.items()}
+    subprocess.run([*map(str, command)], cwd=cwd, env=environment, check=True)
+
+
+def install_python(folder: Path, requirements: Path) -> Path:
+    """Installs packages from PyPI. Returns the folder of their programs."""
+    call(sys.executable, "-m", "venv", folder)
+    call(folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", requirements)
+    return folder / "bin"
+
+
+def install_node(folder: Path) -> None:
+    """Installs the packages of a folder with a package-lock.json."""
+    call("npm", "ci", "--loglevel", "error", "--no-fund", "--no-audit", cwd=folder)
+
+
 def version(program: Path) -> str:
     return subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout.strip()
 
@@ -47,10 +71,12 @@ def run_in_folder(start: Callable[[Path], Coroutine]) -> Any:
             return asyncio.run(interruptible(start(folder)))
         except asyncio.CancelledError:
             sys.exit(130)
-        except Exception:
+        except Exception as error:
             for log in sorted(folder.rglob("*.log")):
                 lines = [line for line in log.open(errors="replace") if '"message":"request"' not in line]
                 print(f"== {log.relative_to(folder)}\n{''.join(lines[-20:])}", file=sys.stderr)
+            if isinstance(error, (CommandError, subprocess.CalledProcessError)):
+                sys.exit(f"FAILED: {error}")
             raise
 
 

@@ -7,7 +7,7 @@ import ssl
 from pathlib import Path
 
 from harness.http_client import Connection
-from harness.servers import START_TIMEOUT, Instance, Server, free_port, run
+from harness.servers import START_TIMEOUT, Instance, Server, free_port
 from harness.tool import REPOSITORY
 
 HOST = "shop.example"
@@ -23,16 +23,6 @@ def configuration(name: str, values: dict[str, object]) -> str:
             raise ValueError(f"deploy/proxies/{name} does not contain {old!r}")
         text = text.replace(old, str(new))
     return text
-
-
-async def create_certificate(folder: Path) -> Path:
-    """Returns a PEM file with a key and a certificate of the host."""
-    path = folder / "certificate.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    names = ["-subj", f"/CN={HOST}", "-addext", f"subjectAltName=DNS:{HOST}", "-days", "1"]
-    await run(*command, *names, "-keyout", path, "-out", folder / "certificate.crt")
-    path.write_text(path.read_text() + (folder / "certificate.crt").read_text())
-    return path
 
 
 class ProxyProgram(Server):

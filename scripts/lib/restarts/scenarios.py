@@ -8,8 +8,10 @@ from signal import SIGTERM, Signals
 from harness import creators, readers
 from harness.client import Client, Load, clients
 from harness.ledger import Comparison, compare
-from harness.servers import START_TIMEOUT, Instance, KeyCommands, Postgres, Redis, Server, lock_file, shared_storage
-from restarts.proxies import HAProxy, ProxyProgram, create_certificate
+from harness.servers import (
+    START_TIMEOUT, Instance, KeyCommands, Postgres, Redis, Server, create_certificate, lock_file, shared_storage,
+)
+from restarts.proxies import HOST, HAProxy, ProxyProgram
 from restarts.proxy_checks import SETTINGS, check_proxy
 from restarts.service_manager import ActivatedService
 
@@ -67,7 +69,7 @@ async def compare_with_storage(load: Load) -> tuple[Comparison, int]:
 async def restart_on_a_socket(folder: Path, plan: Plan, kind: type[ProxyProgram] | None = None) -> Results:
     """Restarts one process, and reloads it after each restart. Checks the proxy, if there is one before the process."""
     service = ActivatedService(folder, plan.program, SETTINGS if kind else {})
-    proxy = kind(folder, await create_certificate(folder), service) if kind else None
+    proxy = kind(folder, await create_certificate(folder, f"DNS:{HOST}"), service) if kind else None
     commands, wrong = KeyCommands(plan.program, folder), []
     try:
         token = await commands.create("restarts")
@@ -102,7 +104,7 @@ async def restart_behind_haproxy(folder: Path, plan: Plan) -> Results:
     postgres, redis, wrong = Postgres(folder), Redis(folder), []
     settings = shared_storage(postgres.url(), redis.port)
     instances = [Instance(folder, name, plan.program, settings | SETTINGS) for name in "AB"]
-    haproxy = HAProxy(folder, await create_certificate(folder), *instances)
+    haproxy = HAProxy(folder, await create_certificate(folder, f"DNS:{HOST}"), *instances)
     try:
         await postgres.create()
         await redis.start()
