@@ -1,71 +1,50 @@
-//! Reads a request body completely, and checks its type, size and timeout.
-
-use std::rc::Rc;
+//! Checks the type, the size and the timeout of a request body.
 
 use actix_web::{
-    HttpMessage, HttpRequest,
+    HttpRequest,
+    error::PayloadError,
     http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
-    web::{Bytes, BytesMut, Data, Payload},
+    web::{Bytes, Data, Payload},
 };
 use futures_util::StreamExt;
 use mime::Mime;
 
-use crate::{
-    error::{ApiError, Problems},
-    limits::Limits,
-    middleware::in_flight::InFlight,
-    transport::connection::Connection,
-};
+use crate::{error::ApiError, limits::Limits, middleware::in_flight::InFlight};
 
-/// Reads a body with a JSON content type within the limits. The request is not in flight until its body is here.
+/// Returns a body with a JSON content type within the limits. The request is not in flight until its body is here.
 pub(crate) async fn read_json(request: &HttpRequest, payload: Payload) -> Result<Bytes, ApiError> {
     let limits = request.app_data::<Limits>().expect("`serve_api` sets the limits");
     let in_flight = request.app_data::<Data<InFlight>>().expect("`serve_api` sets the count");
-    let reading = read(request.headers(), payload, limits.max_body_bytes);
-    let deadline = request.extensions().get::<Rc<Connection>>().expect("a connection").body_deadline.get();
-    let reading = tokio::time::timeout_at(deadline, reading);
-    in_flight.read_body(async { reading.await.map_err(|_| ApiError::RequestTimeout)? }).await
+    in_flight.read_body(read(request.headers(), payload, limits.max_body_bytes)).await
 }
 
-/// Fails as early as possible: with 400 if there is no body, then with 415, then with 413.
+/// Fails with 400 if there is no body, then with 415, then with the error of the transport, which passes on a body as a
+/// whole or not at all.
 async fn read(headers: &HeaderMap, mut payload: Payload, max_bytes: usize) -> Result<Bytes, ApiError> {
-    let declared = declared_length(headers);
-    // Without a declared length, only the first chunk shows whether there is a body.
-    let first = match declared {
-        Some(1..) => None,
-        _ => Some(next_chunk(&mut payload).await?.ok_or_else(missing_body)?),
-    };
-    check_content_encoding(headers)?;
-    check_content_type(headers)?;
-    if declared.is_some_and(|length| length > max_bytes as u64) {
-        return Err(ApiError::PayloadTooLarge(max_bytes));
+    // Before the body, because a client that waits for a 100 need not send it.
+    if declared_length(headers).is_some_and(|length| length > 0) {
+        check_headers(headers)?;
     }
-
-    let mut body = BytesMut::from(first.unwrap_or_default());
-    loop {
-        if body.len() > max_bytes {
-            return Err(ApiError::PayloadTooLarge(max_bytes));
-        }
-        // With `Upgrade: websocket`, actix does not end the body after its declared length.
-        if declared == Some(body.len() as u64) {
-            return Ok(body.freeze());
-        }
-        let Some(chunk) = next_chunk(&mut payload).await? else { return Ok(body.freeze()) };
-        body.extend_from_slice(&chunk);
+    let body = payload.next().await.unwrap_or(Ok(Bytes::new()));
+    if body.as_ref().is_ok_and(Bytes::is_empty) {
+        return Err(ApiError::InvalidBody("a request body is required: a pet as a JSON object".into()));
     }
-}
-
-async fn next_chunk(payload: &mut Payload) -> Result<Option<Bytes>, ApiError> {
-    payload.next().await.transpose().map_err(|_| ApiError::MalformedRequest)
-}
-
-fn missing_body() -> ApiError {
-    ApiError::InvalidBody(Problems::one("a request body is required: a pet as a JSON object"))
+    check_headers(headers)?;
+    body.map_err(|error| match error {
+        PayloadError::Overflow => ApiError::PayloadTooLarge(max_bytes),
+        PayloadError::Io(_) => ApiError::RequestTimeout,
+        _ => ApiError::MalformedRequest,
+    })
 }
 
 /// Length of the body according to its header. actix refuses a header that is not a number.
 pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
+}
+
+fn check_headers(headers: &HeaderMap) -> Result<(), ApiError> {
+    check_content_encoding(headers)?;
+    check_content_type(headers)
 }
 
 fn check_content_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
@@ -106,9 +85,11 @@ fn single(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
 
 #[cfg(test)]
 mod tests {
-    use actix_web::{FromRequest, ResponseError, dev, error::PayloadError, test::TestRequest};
+    use std::io::ErrorKind;
+
+    use actix_web::{FromRequest, ResponseError, dev, http::StatusCode, test::TestRequest};
     use futures_util::{
-        FutureExt,
+        FutureExt, Stream,
         stream::{iter, pending},
     };
 
@@ -116,13 +97,18 @@ mod tests {
 
     const MAX_BYTES: usize = 4;
 
-    /// Reads a body that the client sends up to here. `None`: the rest of the body is necessary.
-    fn read_sent(headers: &HeaderMap, sent: &'static [&'static str]) -> Option<Result<Bytes, ApiError>> {
-        let chunks = iter(sent).map(|chunk| Ok::<_, PayloadError>(Bytes::from_static(chunk.as_bytes())));
-        let mut payload = dev::Payload::Stream { payload: chunks.chain(pending()).boxed_local() };
+    type Body = Result<&'static str, PayloadError>;
+
+    /// The status or the body, if the transport passes on these items. `None`: the body has to arrive first.
+    fn read_passed(
+        headers: &HeaderMap,
+        items: impl Stream<Item = Body> + 'static,
+    ) -> Option<Result<Bytes, StatusCode>> {
+        let items = items.map(|body| body.map(Bytes::from));
         let request = TestRequest::default().to_http_request();
+        let mut payload = dev::Payload::Stream { payload: items.boxed_local() };
         let payload = Payload::from_request(&request, &mut payload).now_or_never()?.expect("a payload");
-        read(headers, payload, MAX_BYTES).now_or_never()
+        read(headers, payload, MAX_BYTES).now_or_never().map(|read| read.map_err(|error| error.status_code()))
     }
 
     fn with(name: &HeaderName, values: &[&'static str]) -> HeaderMap {
@@ -134,28 +120,35 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_read_up_to_its_length_and_refused_at_the_first_byte_beyond_the_maximum() {
-        for (length, sent, expected) in [
-            (Some("4"), &["ab", "cd"][..], Some(Ok("abcd"))),
-            (Some("3"), &["ab"], None),
-            (Some("5"), &[], Some(Err(413))),
-            (None, &["ab", "cd"], None),
-            (None, &["ab", "cde"], Some(Err(413))),
+    fn a_body_is_refused_because_it_is_missing_then_by_its_type_then_by_the_transport() {
+        const JSON: &str = "application/json";
+        for (length, content_type, body, expected) in [
+            (None, JSON, Some(Ok("abcd")), Ok("abcd")),
+            (Some("4"), JSON, Some(Ok("abcd")), Ok("abcd")),
+            (None, "text/plain", None, Err(400)),
+            (None, "text/plain", Some(Ok("")), Err(400)),
+            (Some("0"), "text/plain", None, Err(400)),
+            (None, "text/plain", Some(Err(PayloadError::Overflow)), Err(415)),
+            (None, JSON, Some(Err(PayloadError::Overflow)), Err(413)),
+            (Some("4"), JSON, Some(Err(PayloadError::Io(ErrorKind::TimedOut.into()))), Err(408)),
+            (None, JSON, Some(Err(PayloadError::EncodingCorrupted)), Err(400)),
+            (Some("4"), JSON, Some(Err(PayloadError::Incomplete(None))), Err(400)),
         ] {
-            let mut headers = with(&CONTENT_TYPE, &["application/json"]);
+            let mut headers = with(&CONTENT_TYPE, &[content_type]);
             if let Some(length) = length {
                 headers.insert(CONTENT_LENGTH, HeaderValue::from_static(length));
             }
-            let read = read_sent(&headers, sent);
-            let read = read.map(|body| body.map_err(|error| error.status_code().as_u16()));
-            assert_eq!(read, expected.map(|body| body.map(Bytes::from)), "{length:?} {sent:?}");
+            let name = format!("{length:?} {content_type} {body:?}");
+            let read = read_passed(&headers, iter(body)).expect("a result").map_err(|status| status.as_u16());
+            assert_eq!(read, expected.map(Bytes::from), "{name}");
         }
     }
 
     #[test]
-    fn the_type_of_a_body_of_known_length_is_refused_before_its_first_byte() {
-        let read = read_sent(&with(&CONTENT_LENGTH, &["4"]), &[]);
-        assert!(matches!(read, Some(Err(ApiError::UnsupportedContentType))));
+    fn the_type_of_a_body_of_known_length_is_refused_before_it_is_read() {
+        let read = read_passed(&with(&CONTENT_LENGTH, &["4"]), pending());
+        assert_eq!(read, Some(Err(StatusCode::UNSUPPORTED_MEDIA_TYPE)));
+        assert_eq!(read_passed(&with(&CONTENT_TYPE, &["application/json"]), pending()), None);
     }
 
     #[test]

@@ -1,13 +1,11 @@
 //! Every response that is not a success. Only this module decides its status, code, header and message.
 //!
-//! The message about an invalid request may contain text made for the client ([`Problems`]). The message of a 5xx is
-//! fixed: its cause stays beside the response, and only the request log reads it.
+//! The message about an invalid request may contain text made for the client: one problem for each member, parameter or
+//! header. The message of a 5xx is fixed: its cause is a source, which only the request log reads.
 
 mod from_use_cases;
 #[cfg(test)]
 pub(crate) mod tests;
-
-use std::{borrow::Cow, fmt};
 
 use actix_web::{
     HttpResponse, ResponseError,
@@ -17,7 +15,7 @@ use actix_web::{
     },
 };
 use animal_store_app::{Scope, ports::Cause};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 use crate::metrics::Shed;
@@ -25,106 +23,72 @@ use crate::metrics::Shed;
 /// Value of `Content-Type`.
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
+/// The text of an error is the message for the client.
 #[derive(Debug, Error)]
-#[error("{}", self.response().code)]
 pub(crate) enum ApiError {
-    InvalidBody(Problems),
-    InvalidQuery(Problems),
-    InvalidHeader(Problems),
+    #[error("{0}")]
+    InvalidBody(String),
+    #[error("{0}")]
+    InvalidQuery(String),
+    #[error("{0}")]
+    InvalidHeader(String),
+    #[error("the request is not valid HTTP")]
     MalformedRequest,
+    #[error("an API key is required: Authorization: Bearer <API_KEY>")]
     MissingApiKey,
-    /// The `Authorization` header has the wrong form.
+    #[error("the Authorization header must be sent once, in the form: Bearer <API_KEY>")]
     MalformedApiKey,
-    /// No valid API key has this token.
+    #[error("the API key is not valid")]
     UnknownApiKey,
-    /// The API key does not have this scope.
+    #[error("the API key does not have the `{}` scope", .0.as_str())]
     InsufficientScope(Scope),
+    #[error("no pet has this id")]
     PetNotFound,
+    #[error("path not found")]
     RouteNotFound,
-    /// The allowed methods.
+    #[error("method not allowed; allowed: {0}")]
     MethodNotAllowed(&'static str),
+    #[error("the request body did not arrive in time")]
     RequestTimeout,
-    /// The maximum size of a body in bytes.
+    #[error("the request body must have at most {0} bytes")]
     PayloadTooLarge(usize),
+    #[error("the request body must be JSON in UTF-8: Content-Type: application/json")]
     UnsupportedContentType,
+    #[error("the request body must not be encoded: Content-Encoding: identity")]
     UnsupportedContentEncoding,
-    /// An earlier request with the same idempotency key is in flight.
+    #[error("an earlier request with this Idempotency-Key is in flight; retry later")]
     IdempotencyConflict,
-    /// The idempotency key was used for another pet.
+    #[error("this Idempotency-Key was used for another pet")]
     IdempotencyMismatch,
-    /// The operation was removed.
+    #[error("this operation was removed; use listPets")]
     Gone,
-    /// The API key has sent too many requests. It can send one again within a second.
+    /// The API key can send a request again within a second.
+    #[error("too many requests with this API key; retry later")]
     RateLimited,
-    /// The address of the client has failed to authenticate too often. Contains the seconds until its next request.
+    /// Contains the seconds until the address can send its next request.
+    #[error("too many failed authentications from this address; retry later")]
     TooManyAuthFailures(u64),
+    #[error("internal error")]
     Internal(#[source] Cause),
+    #[error("the service is unavailable; retry later")]
     Unavailable(#[source] Cause),
+    #[error("the service is overloaded; retry later")]
     Overloaded(Shed),
+    #[error("the pet may have been added; check before you retry without an Idempotency-Key")]
     OutcomeUnknown(#[source] Cause),
 }
 
-/// Problems of a request, in text for the client: one entry per member, parameter or header.
-#[derive(Debug, Default)]
-pub(crate) struct Problems(Vec<String>);
-
-impl Problems {
-    pub(crate) fn one(problem: impl Into<String>) -> Self {
-        Self(vec![problem.into()])
-    }
-
-    pub(crate) fn push(&mut self, name: &str, problem: &str) {
-        self.0.push(format!("{name} {problem}"));
-    }
-}
-
-impl fmt::Display for Problems {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0.join("; "))
-    }
-}
-
-/// The response to an error. It serialises to the Error body of the interface.
+/// The Error body of the interface.
 #[derive(Serialize)]
-pub(crate) struct ErrorResponse {
+pub(crate) struct ErrorResponse<'a> {
     pub(crate) code: &'static str,
-    message: Cow<'static, str>,
+    #[serde(serialize_with = "as_text")]
+    message: &'a ApiError,
     pub(crate) status: u16,
-    /// Header that a client needs to correct or retry the request.
-    #[serde(skip)]
-    pub(crate) header: Option<(HeaderName, Cow<'static, str>)>,
-    /// The response in JSON if it is fixed.
-    #[serde(skip)]
-    json: Option<&'static str>,
 }
 
-/// Creates an error with a fixed message, and its JSON when it is compiled: a refused request should cost little. Every
-/// 5xx has a fixed message, so that no cause gets into a message.
-macro_rules! fixed {
-    ($status:literal, $code:literal, $message:literal) => {
-        ErrorResponse {
-            code: $code,
-            message: Cow::Borrowed($message),
-            status: $status,
-            header: None,
-            json: Some(concat!(r#"{"code":""#, $code, r#"","message":""#, $message, r#"","status":"#, $status, "}")),
-        }
-    };
-}
-
-/// Creates an error of the client, with a message about its request.
-const fn client_error(status: u16, code: &'static str, message: String) -> ErrorResponse {
-    ErrorResponse { code, message: Cow::Owned(message), status, header: None, json: None }
-}
-
-impl ErrorResponse {
-    fn with(self, name: HeaderName, value: impl Into<Cow<'static, str>>) -> Self {
-        Self { header: Some((name, value.into())), ..self }
-    }
-
-    fn status_code(&self) -> StatusCode {
-        StatusCode::from_u16(self.status).expect("the table contains valid statuses")
-    }
+fn as_text<S: Serializer>(error: &ApiError, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(error)
 }
 
 impl ApiError {
@@ -139,113 +103,74 @@ impl ApiError {
     }
 
     /// The table of all errors.
-    pub(crate) fn response(&self) -> ErrorResponse {
-        match self {
-            Self::InvalidBody(problems) => client_error(400, "invalid_body", problems.to_string()),
-            Self::InvalidQuery(problems) => client_error(400, "invalid_query", problems.to_string()),
-            Self::InvalidHeader(problems) => client_error(400, "invalid_header", problems.to_string()),
-            Self::MalformedRequest => fixed!(400, "malformed_request", "the request is not valid HTTP"),
-            Self::MissingApiKey => {
-                fixed!(401, "missing_api_key", "an API key is required: Authorization: Bearer <API_KEY>")
-                    .with(WWW_AUTHENTICATE, r#"Bearer realm="animal-store""#)
-            }
-            Self::MalformedApiKey => fixed!(
-                401,
-                "invalid_api_key",
-                "the Authorization header must be sent once, in the form: Bearer <API_KEY>"
-            )
-            .with(WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="invalid_request""#),
-            Self::UnknownApiKey => fixed!(401, "invalid_api_key", "the API key is not valid")
-                .with(WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="invalid_token""#),
+    pub(crate) fn response(&self) -> ErrorResponse<'_> {
+        let (status, code) = match self {
+            Self::InvalidBody(_) => (400, "invalid_body"),
+            Self::InvalidQuery(_) => (400, "invalid_query"),
+            Self::InvalidHeader(_) => (400, "invalid_header"),
+            Self::MalformedRequest => (400, "malformed_request"),
+            Self::MissingApiKey => (401, "missing_api_key"),
+            Self::MalformedApiKey | Self::UnknownApiKey => (401, "invalid_api_key"),
+            Self::InsufficientScope(_) => (403, "insufficient_scope"),
+            Self::PetNotFound => (404, "pet_not_found"),
+            Self::RouteNotFound => (404, "route_not_found"),
+            Self::MethodNotAllowed(_) => (405, "method_not_allowed"),
+            Self::RequestTimeout => (408, "request_timeout"),
+            Self::IdempotencyConflict => (409, "idempotency_conflict"),
+            Self::Gone => (410, "gone"),
+            Self::PayloadTooLarge(_) => (413, "payload_too_large"),
+            Self::UnsupportedContentType | Self::UnsupportedContentEncoding => (415, "unsupported_media_type"),
+            Self::IdempotencyMismatch => (422, "idempotency_mismatch"),
+            Self::RateLimited | Self::TooManyAuthFailures(_) => (429, "rate_limited"),
+            Self::Internal(_) => (500, "internal_error"),
+            Self::Unavailable(_) => (503, "unavailable"),
+            Self::Overloaded(_) => (503, "overloaded"),
+            Self::OutcomeUnknown(_) => (503, "outcome_unknown"),
+        };
+        ErrorResponse { code, message: self, status }
+    }
+
+    /// The header that a client needs to correct or retry the request. Without Retry-After if the outcome is unknown,
+    /// because a retry could add a second pet.
+    fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        let (name, value) = match self {
+            Self::MissingApiKey => (WWW_AUTHENTICATE, r#"Bearer realm="animal-store""#),
+            Self::MalformedApiKey => (WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="invalid_request""#),
+            Self::UnknownApiKey => (WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="invalid_token""#),
             Self::InsufficientScope(Scope::Read) => {
-                fixed!(403, "insufficient_scope", "the API key does not have the `read` scope")
-                    .with(WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="insufficient_scope", scope="read""#)
+                (WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="insufficient_scope", scope="read""#)
             }
             Self::InsufficientScope(Scope::Write) => {
-                fixed!(403, "insufficient_scope", "the API key does not have the `write` scope")
-                    .with(WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="insufficient_scope", scope="write""#)
+                (WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="insufficient_scope", scope="write""#)
             }
-            Self::PetNotFound => fixed!(404, "pet_not_found", "no pet has this id"),
-            Self::RouteNotFound => fixed!(404, "route_not_found", "path not found"),
-            Self::MethodNotAllowed(methods) => {
-                client_error(405, "method_not_allowed", format!("method not allowed; allowed: {methods}"))
-                    .with(ALLOW, *methods)
+            Self::MethodNotAllowed(methods) => (ALLOW, *methods),
+            Self::UnsupportedContentEncoding => (ACCEPT_ENCODING, "identity"),
+            Self::TooManyAuthFailures(seconds) => return Some((RETRY_AFTER, (*seconds).into())),
+            Self::IdempotencyConflict | Self::RateLimited | Self::Unavailable(_) | Self::Overloaded(_) => {
+                (RETRY_AFTER, "1")
             }
-            Self::RequestTimeout => fixed!(408, "request_timeout", "the request body did not arrive in time"),
-            Self::IdempotencyConflict => fixed!(
-                409,
-                "idempotency_conflict",
-                "an earlier request with this Idempotency-Key is in flight; retry later"
-            )
-            .with(RETRY_AFTER, "1"),
-            Self::Gone => fixed!(410, "gone", "this operation was removed; use listPets"),
-            Self::PayloadTooLarge(bytes) => {
-                client_error(413, "payload_too_large", format!("the request body must have at most {bytes} bytes"))
-            }
-            Self::UnsupportedContentType => {
-                fixed!(
-                    415,
-                    "unsupported_media_type",
-                    "the request body must be JSON in UTF-8: Content-Type: application/json"
-                )
-            }
-            Self::UnsupportedContentEncoding => fixed!(
-                415,
-                "unsupported_media_type",
-                "the request body must not be encoded: Content-Encoding: identity"
-            )
-            .with(ACCEPT_ENCODING, "identity"),
-            Self::IdempotencyMismatch => {
-                fixed!(422, "idempotency_mismatch", "this Idempotency-Key was used for another pet")
-            }
-            Self::RateLimited => {
-                fixed!(429, "rate_limited", "too many requests with this API key; retry later").with(RETRY_AFTER, "1")
-            }
-            Self::TooManyAuthFailures(seconds) => {
-                fixed!(429, "rate_limited", "too many failed authentications from this address; retry later")
-                    .with(RETRY_AFTER, seconds.to_string())
-            }
-            Self::Internal(_) => fixed!(500, "internal_error", "internal error"),
-            Self::Unavailable(_) => {
-                fixed!(503, "unavailable", "the service is unavailable; retry later").with(RETRY_AFTER, "1")
-            }
-            Self::Overloaded(_) => {
-                fixed!(503, "overloaded", "the service is overloaded; retry later").with(RETRY_AFTER, "1")
-            }
-            // Without Retry-After, because a retry could add a second pet.
-            Self::OutcomeUnknown(_) => {
-                fixed!(
-                    503,
-                    "outcome_unknown",
-                    "the pet may have been added; check before you retry without an Idempotency-Key"
-                )
-            }
-        }
+            _ => return None,
+        };
+        Some((name, HeaderValue::from_static(value)))
     }
 }
 
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
-        self.response().status_code()
+        StatusCode::from_u16(self.response().status).expect("the table contains valid statuses")
     }
 
     fn error_response(&self) -> HttpResponse {
-        let mut body = self.response();
-        let mut response = HttpResponse::build(body.status_code());
-        if let Some((name, value)) = body.header.take() {
-            response.insert_header((name, &*value));
-        }
-        if body.status >= 500 {
-            // The error may occur before the routes under `/v1`, which set this header on their responses.
-            response.insert_header((CACHE_CONTROL, "no-store"));
-        }
-        if matches!(self, Self::MalformedRequest | Self::RequestTimeout) {
-            response.force_close();
-        }
+        let status = self.status_code();
+        let mut response = HttpResponse::build(status);
         response.content_type(JSON);
-        match body.json {
-            Some(fixed) => response.body(fixed),
-            None => response.body(serde_json::to_vec(&body).expect("texts and a number")),
+        if let Some(header) = self.header() {
+            response.insert_header(header);
         }
+        if status.is_server_error() {
+            // The error may occur before the routes under `/v1`, which set this header on their responses.
+            response.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-store")));
+        }
+        response.body(serde_json::to_vec(&self.response()).expect("texts and a number"))
     }
 }

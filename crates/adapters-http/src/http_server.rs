@@ -1,17 +1,10 @@
 //! A running server and the handle that stops it.
 
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{io, time::Duration};
 
 use tokio::sync::{mpsc, watch};
 
-use crate::transport::connections::Stage;
+use crate::transport::connection::Stage;
 
 /// A server. It accepts connections as soon as it is created.
 pub struct HttpServer {
@@ -23,7 +16,6 @@ pub struct HttpServer {
 /// Stops an [`HttpServer`].
 #[derive(Clone)]
 pub struct HttpServerHandle {
-    pub(crate) is_draining: Arc<AtomicBool>,
     /// The acceptor and each worker have a receiver until they end.
     pub(crate) stage: watch::Sender<Stage>,
 }
@@ -50,7 +42,7 @@ impl HttpServer {
     /// If a worker ends before the server is stopped.
     pub async fn run(mut self) -> io::Result<()> {
         while self.ended.recv().await.is_some() {
-            if *self.handle.stage.borrow() == Stage::Serving {
+            if self.handle.stage.borrow().accepts() {
                 return Err(io::Error::other("a worker thread has ended"));
             }
         }
@@ -61,13 +53,12 @@ impl HttpServer {
 impl HttpServerHandle {
     /// From now on, every response says `Connection: close`.
     pub fn announce_close(&self) {
-        self.is_draining.store(true, Ordering::Relaxed);
+        self.stage.send_replace(Stage::Draining);
     }
 
     /// Stops accepting, and resolves when every connection is closed. A connection is closed after its response, which
     /// says `Connection: close`, or once it was idle for `idle_grace`.
     pub async fn stop(&self, idle_grace: Duration) {
-        self.announce_close();
         self.stage.send_replace(Stage::Stopping { idle_grace });
         self.stage.closed().await;
     }

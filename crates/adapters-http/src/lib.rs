@@ -45,5 +45,5 @@ pub use serve::{ApiSettings, serve_api, serve_management};
 pub use traces::TraceSettings;
 pub use transport::{
     listener::HttpListener,
-    tls::identity::{CurrentTlsIdentity, TlsFiles, TlsFilesError, TlsIdentity},
+    tls::{CurrentTlsIdentity, TlsFiles, TlsFilesError, TlsIdentity},
 };

@@ -130,26 +130,6 @@ impl Limits {
     }
 }
 
-#[cfg(any(test, fuzzing))]
-impl Limits {
-    /// Limits of one connection and no idle time.
-    pub(crate) const MINIMAL: Self = Self {
-        workers: 1,
-        max_connections: 1,
-        max_unsent_bytes: 1024,
-        max_in_flight: 1,
-        max_in_flight_per_key: 1,
-        rate_limit: None,
-        max_auth_failures_per_minute: None,
-        max_body_bytes: 1024,
-        handshake_timeout: Duration::ZERO,
-        head_timeout: Duration::ZERO,
-        body_timeout: Duration::ZERO,
-        keep_alive: Duration::ZERO,
-        answer_timeout: Duration::ZERO,
-    };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,8 +139,8 @@ mod tests {
         let connections = [1, 2, 10, 64, 65, 1000, 10_000];
         let workers = [1, 2, 3, 64].into_iter().flat_map(|workers| connections.map(|count| (workers, count)));
         for (workers, max_connections) in workers {
-            let before = Limits { workers, max_connections, ..Limits::MINIMAL };
-            for sockets in (0..2000).step_by(7) {
+            let before = Limits { workers, max_connections, ..Limits::default() };
+            for sockets in (0..2000).step_by(7).chain([before.sockets()]) {
                 let mut limits = before.clone();
                 let is_possible = limits.reduce_sockets(sockets);
 
@@ -168,6 +148,8 @@ mod tests {
                 if is_possible {
                     assert!(limits.sockets() <= sockets, "{before:?} {sockets}: {limits:?}");
                     assert!(limits.max_connections <= before.max_connections && limits.served_connections() > 0);
+                    let are_enough = sockets >= before.sockets();
+                    assert_eq!(limits.served_connections() == before.served_connections(), are_enough, "{limits:?}");
                 }
             }
         }
@@ -187,7 +169,7 @@ mod tests {
                 body_timeout: timeout,
                 keep_alive: timeout,
                 answer_timeout: timeout,
-                ..Limits::MINIMAL
+                ..Limits::default()
             };
             let limits = api.management();
             assert_eq!([limits.running_workers(), limits.served_connections()], [1, 100]);
@@ -206,7 +188,7 @@ mod tests {
             (4, 1000, 9, [4, 1000, 64, 2]),
             (3, 1000, 100, [3, 999, 64, 33]),
         ] {
-            let limits = Limits { workers, max_connections, max_in_flight_per_key, ..Limits::MINIMAL };
+            let limits = Limits { workers, max_connections, max_in_flight_per_key, ..Limits::default() };
             let shares = [
                 limits.running_workers(),
                 limits.served_connections(),
@@ -214,16 +196,6 @@ mod tests {
                 limits.max_in_flight_per_key_and_worker(),
             ];
             assert_eq!(shares, expected, "{limits:?}");
-        }
-    }
-
-    #[test]
-    fn limits_with_enough_sockets_serve_as_many_connections_as_before() {
-        for (workers, max_connections) in [(1, 1), (2, 3), (2, 128), (3, 10_000)] {
-            let mut limits = Limits { workers, max_connections, ..Limits::MINIMAL };
-            let (sockets, served) = (limits.sockets(), limits.served_connections());
-            assert!(limits.reduce_sockets(sockets));
-            assert_eq!((limits.sockets(), limits.served_connections()), (sockets, served));
         }
     }
 }

@@ -14,31 +14,21 @@ pub(crate) mod exposition;
 mod labels;
 
 use std::{
-    fmt, iter,
+    iter,
     ops::Range,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
 use actix_web::{HttpResponse, http::StatusCode};
 use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric},
-    metrics::{
-        MetricType,
-        counter::{ConstCounter, Counter},
-        family::Family,
-        gauge::{ConstGauge, Gauge},
-        histogram::Histogram,
-    },
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Metric, Registry},
 };
 use tokio::runtime::{Handle, RuntimeMetrics};
 
 pub(crate) use self::labels::{ConnectionLimit, Operation, RequestLabels, Shed};
-use crate::{
-    error::ApiError, middleware::in_flight::InFlight, pets::DEPRECATION, transport::tls::identity::CurrentTlsIdentity,
-};
+use crate::{error::ApiError, pets::DEPRECATION};
 
 /// Bounds of the buckets for the durations of requests, in seconds.
 const DURATION_BUCKETS: [f64; 14] =
@@ -64,7 +54,8 @@ pub(crate) struct HttpMetrics {
     deprecated: Counter,
     pub(crate) connections_open: Gauge,
     pub(crate) connections_accepted: Counter,
-    connections_refused: [Counter; ConnectionLimit::ALL.len()],
+    /// By [`ConnectionLimit`].
+    pub(crate) connections_refused: [Counter; ConnectionLimit::ALL.len()],
     /// The runtimes of the workers.
     workers: Mutex<Vec<RuntimeMetrics>>,
 }
@@ -140,22 +131,14 @@ impl HttpMetrics {
         }
     }
 
-    /// Counts a request whose handler panicked.
-    pub(crate) fn count_panic(&self, labels: RequestLabels, duration: Duration) {
-        self.count(labels, StatusCode::INTERNAL_SERVER_ERROR, duration);
-    }
-
-    /// Counts a request that was refused before the application received it.
-    pub(crate) fn count_refusal(&self, status: u16) {
-        self.count_status(RequestLabels::REFUSED, status);
-    }
-
-    fn count(&self, labels: RequestLabels, status: StatusCode, duration: Duration) {
+    /// Counts a response by its status alone.
+    pub(crate) fn count(&self, labels: RequestLabels, status: StatusCode, duration: Duration) {
         self.count_status(labels, status.as_u16());
         self.durations[labels.operation as usize].observe(duration.as_secs_f64());
     }
 
-    fn count_status(&self, labels: RequestLabels, status: u16) {
+    /// Counts a response to a request that has no duration.
+    pub(crate) fn count_status(&self, labels: RequestLabels, status: u16) {
         if STATUSES.contains(&status) {
             self.response(labels, status).inc();
         }
@@ -164,11 +147,6 @@ impl HttpMetrics {
     fn response(&self, labels: RequestLabels, status: u16) -> &Counter {
         let handle = &self.response_handles[labels.index() * STATUSES.len() + usize::from(status - STATUSES.start)];
         handle.get_or_init(|| self.responses.get_or_create_owned(&(labels.texts(), [("status", status)])))
-    }
-
-    /// Counts a connection that is closed because of a limit.
-    pub(crate) fn refuse_connection(&self, limit: ConnectionLimit) {
-        self.connections_refused[limit as usize].inc();
     }
 }
 
@@ -195,37 +173,4 @@ fn counters<const N: usize>(
 ) -> [Counter; N] {
     let family: Family<Labels<1>, Counter> = registered(registry, name, help, Family::default());
     values.map(|value| family.get_or_create_owned(&[(label, value)]))
-}
-
-/// The metrics that are read at each scrape.
-#[derive(Debug)]
-pub(crate) struct HttpCollector {
-    pub(crate) metrics: Arc<HttpMetrics>,
-    pub(crate) in_flight: InFlight,
-    pub(crate) max_connections: usize,
-    pub(crate) tls: Option<CurrentTlsIdentity>,
-}
-
-impl Collector for HttpCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut gauge = |name, help, value: u64| {
-            ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
-        };
-        let help = "Requests in flight, including those that wait for their body.";
-        gauge("requests_in_flight", help, self.in_flight.count() as u64)?;
-        let help = "Maximum number of connections of clients that are served at the same time.";
-        gauge("connections_limit", help, self.max_connections as u64)?;
-        if let Some(tls) = &self.tls {
-            let help = "End of the TLS certificate in use, in seconds since 1970.";
-            gauge("tls_certificate_expiry_timestamp_seconds", help, tls.get().expiry_timestamp())?;
-        }
-        let help = "Time in which an HTTP worker was not idle.";
-        let mut family = encoder.encode_descriptor("worker_busy_seconds", help, None, MetricType::Counter)?;
-        let workers = self.metrics.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        for (index, worker) in workers.iter().enumerate() {
-            let busy = worker.worker_total_busy_duration(0).as_secs_f64();
-            ConstCounter::new(busy).encode(family.encode_family(&[("worker", index)])?)?;
-        }
-        Ok(())
-    }
 }

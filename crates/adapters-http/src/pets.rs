@@ -22,7 +22,7 @@ use animal_store_domain::{NewPet, Pet};
 /// # Errors
 /// Every problem of the line, for people.
 pub fn parse_line(line: &[u8]) -> Result<NewPet, String> {
-    new_pet_request::parse(line, "the line").map_err(|problems| problems.to_string())
+    new_pet_request::parse(line, "the line")
 }
 
 /// Returns a pet as a line of NDJSON: a JSON object with the id, and a line feed.

@@ -16,19 +16,19 @@ use crate::{
     cors::{self, AllowedOrigins},
     http_server::HttpServer,
     limits::Limits,
-    metrics::{HttpCollector, HttpMetrics},
+    metrics::{HttpMetrics, exposition::HttpCollector},
     middleware::{
         self,
         in_flight::{self, InFlight},
         key_shares::KeyShares,
-        logged_requests::{LoggedRequests, RequestLogFilter},
-        request_log,
+        logged_requests::RequestLogFilter,
+        request_log::{self, RequestLog},
         trusted_proxies::TrustedProxies,
     },
     rate_limits::{self, RateLimits},
     routes::{self, UseCases},
     traces::TraceSettings,
-    transport::{listener::HttpListener, tls::identity::CurrentTlsIdentity},
+    transport::{listener::HttpListener, tls::CurrentTlsIdentity},
     workers::{WorkerSettings, start_workers},
 };
 
@@ -74,7 +74,8 @@ where
     registry.register_collector(Box::new(collector));
     let rates = Arc::new(RateLimits::new(&limits));
     tokio::spawn(rate_limits::evict_periodically(Arc::downgrade(&rates)));
-    let settings = WorkerSettings { limits: limits.clone(), tls, log_level: Level::INFO, logged, metrics };
+    let log = RequestLog { level: Level::INFO, logged, metrics };
+    let settings = WorkerSettings { limits: limits.clone(), tls, log };
     let app_data = (in_flight.clone(), limits, proxies, rates);
     let server = start_workers(listener, &settings, move |log| {
         let (in_flight, limits, proxies, rates) = app_data.clone();
@@ -107,14 +108,9 @@ pub fn serve_management(
     registry: Arc<Registry>,
 ) -> io::Result<HttpServer> {
     let (readiness, registry) = (readiness.clone(), Data::from(registry));
-    let settings = WorkerSettings {
-        limits: limits.management(),
-        tls: None,
-        log_level: Level::DEBUG,
-        logged: RequestLogFilter::new(LoggedRequests::All),
-        // In no registry: the metrics describe the API listener.
-        metrics: Arc::default(),
-    };
+    // Its metrics are in no registry: they describe the API listener.
+    let log = RequestLog { level: Level::DEBUG, logged: RequestLogFilter::default(), metrics: Arc::default() };
+    let settings = WorkerSettings { limits: limits.management(), tls: None, log };
     start_workers(listener, &settings, move |log| {
         App::new()
             .app_data(Data::new(readiness.clone()))

@@ -66,18 +66,21 @@ impl Trace {
         Self { span: Span::none(), id: trace_id(&client) }
     }
 
-    /// Records a response.
-    pub(crate) fn end<B>(&self, response: &ServiceResponse<B>, request_id: &HeaderValue) {
-        if self.span.is_disabled() {
+    /// Records a response. `None`: the handler panicked.
+    pub(crate) fn end<B>(&self, response: Option<&ServiceResponse<B>>, request_id: &HeaderValue) {
+        let Self { span, .. } = self;
+        if span.is_disabled() {
             return;
         }
-        let route = response.request().match_pattern();
-        record(&self.span, response.status(), route.as_deref(), request_id);
-    }
-
-    /// Records the response to a panic.
-    pub(crate) fn end_with_panic(&self, request_id: &HeaderValue) {
-        record(&self.span, StatusCode::INTERNAL_SERVER_ERROR, None, request_id);
+        let status = response.map_or(StatusCode::INTERNAL_SERVER_ERROR, ServiceResponse::status);
+        span.record("http.response.status_code", i64::from(status.as_u16()));
+        if status.is_server_error() {
+            span.record("otel.status_code", "ERROR");
+        }
+        if let Some(route) = response.and_then(|response| response.request().match_pattern()) {
+            span.record("http.route", route);
+        }
+        span.record("request_id", request_id.to_str().unwrap_or_default());
     }
 }
 
@@ -141,17 +144,6 @@ fn in_request(span: impl FnOnce() -> Span) -> Span {
     if wanted { span() } else { Span::none() }
 }
 
-fn record(span: &Span, status: StatusCode, route: Option<&str>, request_id: &HeaderValue) {
-    span.record("http.response.status_code", i64::from(status.as_u16()));
-    if status.is_server_error() {
-        span.record("otel.status_code", "ERROR");
-    }
-    if let Some(route) = route {
-        span.record("http.route", route);
-    }
-    span.record("request_id", request_id.to_str().unwrap_or_default());
-}
-
 /// Returns the method, or the value of the semantic conventions for a method that a client made up.
 fn known(method: &Method) -> &str {
     match *method {
@@ -191,7 +183,7 @@ mod tests {
         let recorded = Recorded::default();
         tracing::subscriber::with_default(registry().with(recorded.clone()), || {
             let trace = Trace { span: request_span(&Method::GET, Context::new()), id: None };
-            trace.end_with_panic(&HeaderValue::from_static("r-1"));
+            trace.end::<()>(None, &HeaderValue::from_static("r-1"));
         });
         let recorded = recorded.0.lock().expect("no panic");
         assert_eq!(*recorded, ["http.response.status_code=500", "otel.status_code=\"ERROR\"", "request_id=\"r-1\""]);
@@ -210,11 +202,7 @@ mod tests {
             assert!((400..600).contains(&sampled(Some(0.5), client)));
             assert_eq!(sampled(Some(1.0), client), 1000);
         }
-    }
-
-    #[test]
-    fn a_client_can_prevent_that_its_request_is_traced() {
-        assert_eq!(sampled(Some(1.0), Some(false)), 0);
+        assert_eq!(sampled(Some(1.0), Some(false)), 0, "the client does not trace its request");
     }
 
     #[test]

@@ -19,8 +19,6 @@ pub(crate) mod client;
 pub(crate) mod connection;
 pub(crate) mod connections;
 pub(crate) mod exchange;
-#[cfg(fuzzing)]
-pub(crate) mod fuzzing;
 mod heads;
 pub(crate) mod listener;
 pub(crate) mod tls;

@@ -1,15 +1,12 @@
 //! The workers of a server: a thread each, with one runtime in which every connection has a task.
 
-#[cfg(test)]
-mod tests;
-
 use std::{
     fmt::Debug,
     future::poll_fn,
     io,
     net::TcpStream,
     rc::Rc,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicUsize},
     thread,
 };
 
@@ -23,19 +20,18 @@ use tokio::{
     task::spawn_local,
 };
 use tokio_util::either::Either;
-use tracing::Level;
 
 use crate::{
     http_server::{HttpServer, HttpServerHandle, WorkerEnd},
     limits::Limits,
-    metrics::HttpMetrics,
-    middleware::{logged_requests::RequestLogFilter, request_log::RequestLog},
+    middleware::request_log::RequestLog,
     transport::{
         client::Client,
-        connections::{Connections, Slot, Stage},
+        connection::Stage,
+        connections::{Connections, Slot},
         exchange,
-        listener::{HttpListener, Inbox, Load},
-        tls::{handshake, identity::CurrentTlsIdentity},
+        listener::{HttpListener, Inbox},
+        tls::{self, CurrentTlsIdentity},
     },
 };
 
@@ -44,10 +40,7 @@ use crate::{
 pub(crate) struct WorkerSettings {
     pub(crate) limits: Limits,
     pub(crate) tls: Option<CurrentTlsIdentity>,
-    /// Level of the log lines about requests.
-    pub(crate) log_level: Level,
-    pub(crate) logged: RequestLogFilter,
-    pub(crate) metrics: Arc<HttpMetrics>,
+    pub(crate) log: RequestLog,
 }
 
 /// Starts the workers that serve `app` on a listener, and waits until they can.
@@ -64,26 +57,23 @@ where
 {
     listener.prepare()?;
     let (stage, stages) = watch::channel(Stage::Serving);
-    let is_draining = Arc::new(AtomicBool::new(false));
     let (end, ended) = mpsc::unbounded_channel();
     let mut inboxes = Vec::new();
     for index in 0..settings.limits.running_workers() {
         let (sender, receiver) = mpsc::channel(settings.limits.queued_connections_per_worker());
         let (started, start) = std::sync::mpsc::channel();
         let (settings, app, end) = (settings.clone(), app.clone(), WorkerEnd(end.clone()));
-        let (stages, is_draining) = (stages.clone(), Arc::clone(&is_draining));
-        let load = Arc::<Load>::default();
+        let (stages, load) = (stages.clone(), Arc::<AtomicUsize>::default());
         inboxes.push(Inbox { sender, load: Arc::clone(&load) });
         thread::Builder::new().name(format!("http-{index}")).spawn(move || {
             let _end = end;
             let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
             runtime.block_on(async {
-                settings.metrics.add_worker();
-                let metrics = settings.metrics;
-                let log = Rc::new(RequestLog { level: settings.log_level, logged: settings.logged, metrics });
+                settings.log.metrics.add_worker();
+                let log = Rc::new(settings.log);
                 let factory = app(Rc::clone(&log)).into_factory();
                 let service = factory.new_service(AppConfig::default()).await.expect("no service fails to start");
-                let connections = Connections::new(&settings.limits, log, load, is_draining);
+                let connections = Connections::new(&settings.limits, log, load);
                 // Fails if the start was given up.
                 let _ = started.send(());
                 serve(receiver, connections, stages, Rc::new(service), settings.tls).await;
@@ -93,7 +83,7 @@ where
         start.recv().map_err(|_| io::Error::other("a worker thread has ended"))?;
     }
     tokio::spawn(listener.accept(inboxes, settings.limits.connections_per_worker(), stages));
-    Ok(HttpServer { ended, handle: HttpServerHandle { is_draining, stage } })
+    Ok(HttpServer { ended, handle: HttpServerHandle { stage } })
 }
 
 /// Serves connections until the acceptor ends and every connection is closed.
@@ -136,9 +126,56 @@ async fn open(
     match tls {
         // In a box, because connections without TLS have this future, too.
         Some(identity) => {
-            let stream = Box::pin(handshake::accept(&identity, stream, peer, slot)).await?;
+            let stream = Box::pin(tls::accept(&identity, stream, peer, slot)).await?;
             Ok(Either::Right(Box::new(stream)))
         }
         None => Ok(Either::Left(stream)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::{Ready, ready},
+        net::TcpListener,
+        task::{Context, Poll},
+        time::Duration,
+    };
+
+    use actix_service::{Service, fn_factory_with_config};
+    use actix_web::body::BoxBody;
+    use tokio::time::timeout;
+    use tracing::Level;
+
+    use super::*;
+    use crate::RequestLogFilter;
+
+    /// A service that panics outside of any request.
+    struct Panicking;
+
+    impl Service<Request> for Panicking {
+        type Response = Response<BoxBody>;
+        type Error = Error;
+        type Future = Ready<Result<Self::Response, Error>>;
+
+        fn poll_ready(&self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+            panic!("on purpose")
+        }
+
+        fn call(&self, _: Request) -> Self::Future {
+            ready(Ok(Response::ok()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_worker_thread_that_panics_is_an_error_of_its_server() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let log = RequestLog { level: Level::DEBUG, logged: RequestLogFilter::default(), metrics: Arc::default() };
+        let settings = WorkerSettings { limits: Limits::default(), tls: None, log };
+        let app = |_| fn_factory_with_config(|_: AppConfig| ready(Ok::<_, ()>(Panicking)));
+        let server = start_workers(HttpListener::new(listener), &settings, app).expect("a server");
+
+        let end = timeout(Duration::from_secs(20), server.run()).await.expect("the end of the server");
+        assert_eq!(end.expect_err("a panic").to_string(), "a worker thread has ended");
     }
 }

@@ -54,18 +54,3 @@ impl From<AuthenticateError> for ApiError {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_an_unknown_key_is_a_401_and_an_invalid_entry_of_the_directory_is_a_500() {
-        for (error, code) in [
-            (AuthenticateError::UnknownKey, "invalid_api_key"),
-            (StoreFailure::Corrupt("no id".into()).into(), "internal_error"),
-        ] {
-            assert_eq!(ApiError::from(error).response().code, code);
-        }
-    }
-}

@@ -23,9 +23,9 @@ macro_rules! one_of_each {
 /// The errors that `docs/openapi.json` has as examples, and those of requests that reach no operation.
 pub(crate) fn every_error() -> Vec<ApiError> {
     let mut all = one_of_each![
-        InvalidBody(Problems::one("name must be a string; categoryId is required")),
-        InvalidQuery(Problems::one("limit must be a whole number from 1 to 100")),
-        InvalidHeader(Problems::one("Idempotency-Key must be sent once")),
+        InvalidBody("name must be a string; categoryId is required".into()),
+        InvalidQuery("limit must be a whole number from 1 to 100".into()),
+        InvalidHeader("Idempotency-Key must be sent once".into()),
         MalformedRequest,
         MissingApiKey,
         MalformedApiKey,
@@ -65,12 +65,11 @@ async fn every_error_has_the_body_of_the_interface_and_no_response_contains_the_
         let body: serde_json::Value = serde_json::from_str(&text).expect("JSON");
 
         let row = error.response();
-        assert_eq!(text, serde_json::to_string(&row).expect("JSON"), "the members are in the same order");
         assert_eq!(response.status(), row.status);
         assert!(!text.contains("postgres"), "{error:?}");
         assert!(response.headers().iter().all(|(_, value)| !value.as_bytes().starts_with(b"postgres")));
         assert_eq!(response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes), Some(&b"application/json"[..]));
-        assert_eq!(body, serde_json::json!({ "code": row.code, "message": row.message, "status": row.status }));
+        assert_eq!(body, serde_json::json!({ "code": row.code, "message": error.to_string(), "status": row.status }));
     }
 }
 
@@ -97,9 +96,9 @@ fn the_documentation_lists_every_error_and_no_other() {
 }
 
 #[test]
-fn only_an_error_that_is_safe_to_retry_has_a_retry_after() {
+fn only_an_error_that_is_safe_to_retry_has_a_retry_after_and_only_a_401_and_a_403_a_challenge() {
     for error in every_error() {
-        let retry_after = error.error_response().headers().contains_key(RETRY_AFTER);
+        let response = error.error_response();
         let safe = matches!(
             error,
             ApiError::IdempotencyConflict
@@ -108,15 +107,8 @@ fn only_an_error_that_is_safe_to_retry_has_a_retry_after() {
                 | ApiError::Unavailable(_)
                 | ApiError::Overloaded(_)
         );
-        assert_eq!(retry_after, safe, "{error:?}");
-    }
-}
-
-#[test]
-fn only_a_401_and_a_403_have_a_challenge() {
-    for error in every_error() {
-        let challenge = error.error_response().headers().contains_key(WWW_AUTHENTICATE);
-        let expected = matches!(error.response().status, 401 | 403);
-        assert_eq!(challenge, expected, "{error:?}");
+        assert_eq!(response.headers().contains_key(RETRY_AFTER), safe, "{error:?}");
+        let refused = matches!(response.status().as_u16(), 401 | 403);
+        assert_eq!(response.headers().contains_key(WWW_AUTHENTICATE), refused, "{error:?}");
     }
 }

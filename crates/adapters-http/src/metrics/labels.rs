@@ -72,7 +72,7 @@ pub(crate) struct RequestLabels {
 
 impl RequestLabels {
     /// Labels of a request that was refused before the application received it.
-    pub(super) const REFUSED: Self = Self { operation: Operation::None, method: MethodLabel::Other };
+    pub(crate) const REFUSED: Self = Self { operation: Operation::None, method: MethodLabel::Other };
 
     /// Number of combinations of an operation and a method.
     pub(super) const COUNT: usize = Operation::ALL.len() * MethodLabel::ALL.len();

@@ -24,40 +24,33 @@ use crate::{error::ApiError, metrics::Shed};
 /// Number of requests in flight, over all workers.
 #[derive(Debug, Clone)]
 pub struct InFlight {
-    counts: Arc<Counts>,
+    all: Arc<AtomicUsize>,
+    waiting_for_body: Arc<AtomicUsize>,
     max: usize,
 }
 
-#[derive(Debug, Default)]
-struct Counts {
-    ready: AtomicUsize,
-    waiting_for_body: AtomicUsize,
-}
-
-/// Permit of one request. It is returned when the request ends or its client disconnects.
-struct Permit(Arc<Counts>);
-
-/// Time for which a request lends its permit.
-struct BodyWait<'a>(&'a Counts);
+/// One request in a count, until it leaves it or its client disconnects.
+struct Counted(Arc<AtomicUsize>);
 
 impl InFlight {
     pub(crate) fn new(max: usize) -> Self {
-        Self { counts: Arc::default(), max }
+        Self { all: Arc::default(), waiting_for_body: Arc::default(), max }
     }
 
     /// Returns the number, including requests that wait for their body.
     pub fn count(&self) -> usize {
-        self.ready() + self.counts.waiting_for_body.load(Ordering::Relaxed)
+        self.all.load(Ordering::Relaxed)
     }
 
-    fn ready(&self) -> usize {
-        self.counts.ready.load(Ordering::Relaxed)
+    /// Returns how many of these requests do not wait for their body.
+    fn ready_of(&self, all: usize) -> usize {
+        all.saturating_sub(self.waiting_for_body.load(Ordering::Relaxed))
     }
 
     /// Returns a permit unless the maximum is reached.
-    fn acquire(&self) -> Option<Permit> {
-        let permit = Permit(Arc::clone(&self.counts));
-        (self.counts.ready.fetch_add(1, Ordering::Relaxed) < self.max).then_some(permit)
+    fn acquire(&self) -> Option<Counted> {
+        let (before, permit) = Counted::new(&self.all);
+        (self.ready_of(before) < self.max).then_some(permit)
     }
 
     /// Reads the body of a request, which lends its permit meanwhile.
@@ -65,31 +58,23 @@ impl InFlight {
     /// # Errors
     /// The error of `reading`, or [`ApiError::Overloaded`] if the maximum was reached meanwhile.
     pub(crate) async fn read_body<T>(&self, reading: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
-        let wait = BodyWait::new(&self.counts);
+        let (_, wait) = Counted::new(&self.waiting_for_body);
         let body = reading.await?;
         drop(wait);
-        if self.ready() <= self.max { Ok(body) } else { Err(ApiError::Overloaded(Shed::InFlight)) }
+        if self.ready_of(self.count()) <= self.max { Ok(body) } else { Err(ApiError::Overloaded(Shed::InFlight)) }
     }
 }
 
-impl<'a> BodyWait<'a> {
-    fn new(counts: &'a Counts) -> Self {
-        counts.waiting_for_body.fetch_add(1, Ordering::Relaxed);
-        counts.ready.fetch_sub(1, Ordering::Relaxed);
-        Self(counts)
+impl Counted {
+    /// Adds a request to the count, and returns the number before.
+    fn new(count: &Arc<AtomicUsize>) -> (usize, Self) {
+        (count.fetch_add(1, Ordering::Relaxed), Self(Arc::clone(count)))
     }
 }
 
-impl Drop for BodyWait<'_> {
+impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.ready.fetch_add(1, Ordering::Relaxed);
-        self.0.waiting_for_body.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        self.0.ready.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -145,29 +130,13 @@ mod tests {
         assert!(poll(&mut body).is_pending());
 
         let other = in_flight.acquire().expect("the permit of the waiting request");
-        assert_eq!((in_flight.ready(), in_flight.count()), (1, 2));
+        assert_eq!(in_flight.count(), 2);
+        assert!(in_flight.acquire().is_none());
         // The client of the waiting request disconnects.
         drop(body);
         drop(waiting);
         assert_eq!(in_flight.count(), 1);
         drop(other);
         assert_eq!(in_flight.count(), 0);
-    }
-
-    #[tokio::test]
-    async fn a_request_with_its_body_is_rejected_if_the_maximum_was_reached_meanwhile() {
-        let in_flight = InFlight::new(1);
-        let _permit = in_flight.acquire().expect("the permit");
-        assert!(matches!(in_flight.read_body(async { Ok(1) }).await, Ok(1)));
-
-        let (send, receive) = tokio::sync::oneshot::channel();
-        let mut body = Box::pin(in_flight.read_body(async { Ok(receive.await) }));
-        assert!(poll(&mut body).is_pending());
-        let other = in_flight.acquire().expect("the permit of the waiting request");
-        send.send(()).expect("it waits");
-
-        assert!(matches!(poll(&mut body), Poll::Ready(Err(ApiError::Overloaded(_)))));
-        drop(other);
-        assert_eq!(in_flight.count(), 1);
     }
 }

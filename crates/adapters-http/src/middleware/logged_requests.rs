@@ -25,24 +25,28 @@ impl LoggedRequests {
     }
 }
 
-/// The current [`LoggedRequests`]. Clones share it.
-#[derive(Debug, Clone)]
-pub struct RequestLogFilter(Arc<AtomicBool>);
+/// The current [`LoggedRequests`]: at first, all. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct RequestLogFilter {
+    errors_only: Arc<AtomicBool>,
+}
 
 impl RequestLogFilter {
     /// Creates a filter.
     pub fn new(logged: LoggedRequests) -> Self {
-        Self(Arc::new(AtomicBool::new(logged == LoggedRequests::All)))
+        let filter = Self::default();
+        filter.set(logged);
+        filter
     }
 
     /// Returns the current selection.
     pub fn get(&self) -> LoggedRequests {
-        if self.0.load(Ordering::Relaxed) { LoggedRequests::All } else { LoggedRequests::Errors }
+        if self.errors_only.load(Ordering::Relaxed) { LoggedRequests::Errors } else { LoggedRequests::All }
     }
 
     /// Replaces the selection. It applies to every request that begins afterwards.
     pub fn set(&self, logged: LoggedRequests) {
-        self.0.store(logged == LoggedRequests::All, Ordering::Relaxed);
+        self.errors_only.store(logged == LoggedRequests::Errors, Ordering::Relaxed);
     }
 }
 

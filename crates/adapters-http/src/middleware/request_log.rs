@@ -17,7 +17,10 @@ use actix_web::{
     Error, HttpMessage, HttpResponse,
     body::{BodySize, MessageBody},
     dev::{Service, ServiceRequest, ServiceResponse},
-    http::header::{HeaderMap, HeaderValue, USER_AGENT, X_CONTENT_TYPE_OPTIONS},
+    http::{
+        StatusCode,
+        header::{HeaderMap, HeaderValue, USER_AGENT, X_CONTENT_TYPE_OPTIONS},
+    },
 };
 use animal_store_app::{ApiKey, IdempotencyKey};
 use futures_util::FutureExt;
@@ -53,7 +56,8 @@ macro_rules! at_level {
     };
 }
 
-/// Records the requests of one worker.
+/// Records the requests of a server.
+#[derive(Clone)]
 pub(crate) struct RequestLog {
     /// Level of the lines about requests that did not fail in the server.
     pub(crate) level: Level,
@@ -88,14 +92,14 @@ where
                 write_line(&response, &id, trace.id, client, duration, level);
             }
             log.metrics.count_response(labels, response.response(), duration);
-            trace.end(&response, &id);
+            trace.end(Some(&response), &id);
             set_headers(response.headers_mut(), id);
             Ok(response)
         }
         // Only a panic gets here: every other error was converted to a response.
         Err(mut error) => {
             let duration = start.elapsed();
-            log.metrics.count_panic(labels, duration);
+            log.metrics.count(labels, StatusCode::INTERNAL_SERVER_ERROR, duration);
             tracing::error!(
                 method = shortened(method.as_str()),
                 path = shortened(uri.path()),
@@ -107,7 +111,7 @@ where
                 trace_id = trace.id.map(display),
                 "request panicked"
             );
-            trace.end_with_panic(&id);
+            trace.end::<B>(None, &id);
             error.add_response_mapper(move |mut response: HttpResponse| {
                 set_headers(response.headers_mut(), id.clone());
                 response
@@ -172,7 +176,7 @@ fn write_line<B: MessageBody>(
 impl RequestLog {
     /// Logs and counts a request that was refused before the application received it.
     pub(crate) fn record_refusal(&self, peer: Option<IpAddr>, status: u16) {
-        self.metrics.count_refusal(status);
+        self.metrics.count_status(RequestLabels::REFUSED, status);
         at_level!(self.level, tracing::event!(status, client = peer.map(display), "request refused"));
     }
 }

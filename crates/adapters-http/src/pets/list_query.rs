@@ -52,7 +52,7 @@ mod tests {
 
     fn problems(query: &str) -> String {
         match parse(query) {
-            Err(ApiError::InvalidQuery(problems)) => problems.to_string(),
+            Err(ApiError::InvalidQuery(problems)) => problems,
             other => panic!("{query} is {other:?}"),
         }
     }
@@ -115,19 +115,10 @@ mod tests {
             && b"AEIMQUYcgkosw048".contains(&bytes[10])
     }
 
-    #[test]
-    fn the_start_of_the_list_is_a_position() {
-        assert_eq!(decode_cursor("AAAAAAAAAAA"), Ok(None));
-    }
-
     proptest! {
         #[test]
-        fn no_query_causes_a_panic(query in any::<String>()) {
-            let _ = parse(&query);
-        }
-
-        #[test]
         fn every_position_is_decoded_from_its_cursor(id in 1..=i64::MAX) {
+            prop_assert_eq!(decode_cursor("AAAAAAAAAAA"), Ok(None), "the start of the list");
             let id = PetId::parse(id).unwrap();
             let cursor = encode_cursor(id);
             prop_assert!(matches_the_pattern(&cursor));

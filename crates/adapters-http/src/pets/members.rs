@@ -12,8 +12,6 @@ use serde::{
 use serde_json::value::RawValue;
 use validator::ValidationError;
 
-use crate::error::Problems;
-
 /// What a request has for a member of its body or a parameter of its query.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) enum Member<'a> {
@@ -99,12 +97,8 @@ impl<'de, const N: usize> Visitor<'de> for ObjectVisitor<'_, N> {
 }
 
 /// Returns the problems of the members with these names, in this order.
-pub(super) fn problems<const N: usize>(members: [(&str, Option<&ValidationError>); N]) -> Problems {
-    let mut problems = Problems::default();
-    for (name, error) in members {
-        if let Some(problem) = error.and_then(|error| error.message.as_deref()) {
-            problems.push(name, problem);
-        }
-    }
-    problems
+pub(super) fn problems<const N: usize>(members: [(&str, Option<&ValidationError>); N]) -> String {
+    let problem =
+        |(name, error): (&str, Option<&ValidationError>)| Some(format!("{name} {}", error?.message.as_ref()?));
+    members.into_iter().filter_map(problem).collect::<Vec<_>>().join("; ")
 }

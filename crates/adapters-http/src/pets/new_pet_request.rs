@@ -1,8 +1,5 @@
 //! The body of `createPet`: each member is parsed by the rules of the domain, and one message has all problems.
 
-#[cfg(test)]
-mod tests;
-
 use animal_store_domain::{CategoryId, NewPet, PetName, PetStatus, PetStatusError};
 use validator::{Validate, ValidationError};
 
@@ -10,7 +7,6 @@ use super::{
     members::{self, Member},
     numbers,
 };
-use crate::error::Problems;
 
 /// The members, in the order in which problems are reported.
 const MEMBERS: [&str; 3] = ["name", "categoryId", "status"];
@@ -27,8 +23,8 @@ struct NewPetRequest<'a> {
 }
 
 /// Parses a request body, or another text of the same shape. `subject` names it in problems.
-pub(super) fn parse(json: &[u8], subject: &str) -> Result<NewPet, Problems> {
-    let invalid = |problem: &str| Problems::one(format!("{subject} must be {problem}"));
+pub(super) fn parse(json: &[u8], subject: &str) -> Result<NewPet, String> {
+    let invalid = |problem: &str| format!("{subject} must be {problem}");
     let text = str::from_utf8(json).map_err(|_| invalid("JSON in UTF-8"))?;
     let [name, category_id, status] = members::of_object(text, MEMBERS)
         .map_err(|error| invalid(if error.is_data() { "a JSON object" } else { "valid JSON" }))?;
@@ -76,4 +72,106 @@ fn parse_status(member: &Member) -> Result<Option<PetStatus>, ValidationError> {
 
 fn parse_string(json: &str) -> Option<String> {
     serde_json::from_str(json).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn problems_of(body: &str) -> String {
+        match parse(body.as_bytes(), "the request body") {
+            Err(problems) => problems,
+            other => panic!("{body} is {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_invalid_member_is_named_in_one_message() {
+        assert_eq!(
+            problems_of(r#"{"name":1,"status":"x"}"#),
+            "name must be a string; categoryId is required; status must be one of available, pending, sold"
+        );
+    }
+
+    #[test]
+    fn each_invalid_member_has_its_own_message() {
+        for (name, problem) in [
+            (r#"" ""#, "name must not be blank"),
+            (r#""a\u0000""#, "name must not contain control characters"),
+            (r#""\ud800""#, "name must be a string"),
+            ("null", "name must be a string"),
+            (&format!(r#""{}""#, "x".repeat(256)), "name must have at most 255 characters"),
+        ] {
+            assert_eq!(problems_of(&format!(r#"{{"name":{name},"categoryId":1}}"#)), problem);
+        }
+        for category_id in ["null", r#""1""#, "1.5", "9223372036854775808", "true", "[1]", "{}"] {
+            assert_eq!(
+                problems_of(&format!(r#"{{"name":"Rex","categoryId":{category_id}}}"#)),
+                "categoryId must be a 64-bit integer"
+            );
+        }
+        for status in ["null", r#""""#, r#""Sold""#, "1", "[]", r#"["sold"]"#] {
+            assert_eq!(
+                problems_of(&format!(r#"{{"name":"Rex","categoryId":1,"status":{status}}}"#)),
+                "status must be one of available, pending, sold"
+            );
+        }
+    }
+
+    #[test]
+    fn a_member_given_twice_is_refused_even_if_its_name_is_escaped() {
+        assert_eq!(
+            problems_of(
+                r#"{"name":"Rex","n\u0061me":"Rex","categoryId":1,"categoryId":1,"status":"sold","status":"sold"}"#
+            ),
+            "name must be given once; categoryId must be given once; status must be given once"
+        );
+    }
+
+    #[test]
+    fn unknown_members_are_ignored_with_any_value() {
+        let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
+        let body = format!(
+            r#"{{"id":7,"Name":1,"NAME":2,"category_id":"x","huge":1e9999,"deep":{deep},"half":"\ud800","":0,
+               "owner":1,"owner":{{"name":1,"status":"x"}},"name":"Rex","categoryId":1,"status":"sold"}}"#
+        );
+        let expected = NewPet::new(PetName::parse("Rex").unwrap(), CategoryId::new(1)).with_status(PetStatus::Sold);
+        assert_eq!(parse(body.as_bytes(), "the request body").unwrap(), expected);
+    }
+
+    #[test]
+    fn a_body_that_is_not_an_object_and_one_that_is_not_json_have_different_messages() {
+        // A parser that reads members by position would accept an array.
+        for body in ["[]", r#"["Rex",7,"sold"]"#, "null", "1", r#""name""#, "true"] {
+            assert_eq!(problems_of(body), "the request body must be a JSON object", "{body}");
+        }
+        let syntax = ["{", "{name:1}", r#"{"name":"Rex"} x"#, r#"{"name":NaN}"#, "", " ", "{'name':1}", "\u{feff}{}"];
+        let pets = [r#""a":1,"#, r#""a":1 /* one */"#, r#""a":"\x52""#, r#""a":05"#, r#""a":Infinity"#]
+            .map(|last| format!(r#"{{"name":"Rex","categoryId":7,{last}}}"#));
+        let deep = r#"{"a":"#.repeat(3000);
+        for body in syntax.into_iter().chain(pets.iter().map(String::as_str)).chain([&*deep]) {
+            assert_eq!(problems_of(body), "the request body must be valid JSON", "{body}");
+        }
+        // Latin-1, a surrogate, NUL in two bytes, a byte of no encoding, UTF-16.
+        for bytes in [&b"\"R\xe9x\""[..], b"\"\xed\xa0\x80\"", b"\"\xc0\x80\"", b"1,\"\xff\":1", b"\"\0a\0\""] {
+            let body = [b"{\"name\":\"Rex\",\"categoryId\":7,\"a\":", bytes, b"}"].concat();
+            assert!(parse(&body, "the request body").is_err(), "{bytes:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_valid_pet_is_parsed_exactly(name in "\\PC{0,300}", category_id in any::<i64>()) {
+            let body = serde_json::json!({ "name": name, "categoryId": category_id }).to_string();
+            match PetName::parse(&name) {
+                Ok(name) => {
+                    let expected = NewPet::new(name, CategoryId::new(category_id));
+                    prop_assert_eq!(parse(body.as_bytes(), "the request body").unwrap(), expected);
+                }
+                Err(problem) => prop_assert_eq!(problems_of(&body), format!("name {problem}")),
+            }
+        }
+    }
 }

@@ -99,11 +99,6 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_positive_number_is_parsed(number in 1..=i64::MAX) {
-            prop_assert_eq!(parse_digits(&number.to_string()), Some(number));
-        }
-
-        #[test]
         fn a_number_has_one_valid_text(text in "[-+0-9 ]{0,20}") {
             if let Some(number) = parse_digits(&text) {
                 prop_assert_eq!(number.to_string(), text);
@@ -119,11 +114,6 @@ mod tests {
         fn a_whole_number_within_2_to_the_53rd_is_exact(value in -MAX_EXACT..=MAX_EXACT, zeros in 0..5_usize) {
             prop_assert_eq!(parse_json(&format!("{value}.0{}", "0".repeat(zeros))), Some(value));
             prop_assert_eq!(parse_json(&format!("{value}{}e-{zeros}", "0".repeat(zeros))), Some(value));
-        }
-
-        #[test]
-        fn no_number_causes_a_panic(text in "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,30})?") {
-            let _ = parse_json(&text);
         }
     }
 }

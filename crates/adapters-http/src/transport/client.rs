@@ -1,20 +1,16 @@
 //! The bytes of one connection: reads requests with the codec of actix, and writes responses.
 //!
-//! A request is decoded when the response to the one before it is sent. Memory is bounded by [`MAX_HEAD_BYTES`] for a
+//! A request is decoded when the response to the one before it is sent. Memory is bounded by [`MAX_HEAD_BYTES`](super::heads) for a
 //! head, `http.max_body_bytes` for a body, and [`MAX_READ_AHEAD`] for what comes after it.
 
 use std::{future::poll_fn, io, mem::MaybeUninit, pin::Pin, task::Poll};
 
 use actix_http::{
     HttpMessage, Request, ServiceConfig,
-    error::{ParseError, PayloadError},
+    error::PayloadError,
     h1::{Codec, Message, MessageType},
 };
-use actix_web::{
-    http::StatusCode,
-    web::{Buf, Bytes, BytesMut},
-};
-use memchr::memchr_iter;
+use actix_web::web::{Bytes, BytesMut};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf},
     time::Instant,
@@ -24,7 +20,6 @@ use tokio_util::codec::Decoder;
 use super::{
     connection::{End, State},
     connections::Slot,
-    heads::{self, MAX_HEAD_BYTES},
 };
 use crate::body::declared_length;
 
@@ -36,26 +31,14 @@ pub(super) const MAX_READ_AHEAD: usize = 8 * 1024;
 /// Maximum number of bytes that are dropped after the final response.
 const MAX_DROPPED_BYTES: usize = 1024 * 1024;
 
-/// What arrives where a head is expected.
-pub(super) enum Head {
-    Request(Request),
-    /// Anything that is not a request within the limits, with the status of the response.
-    Refused(StatusCode),
-    /// The end of the connection.
-    End,
-}
+/// A complete body, or why there is none.
+pub(super) type ReceivedBody = Result<Bytes, PayloadError>;
 
-/// How much of a body has arrived before the application gets the request.
-#[derive(Debug)]
-pub(super) enum BodyState {
-    Complete,
-    /// The client waits for a 100 before it sends the body (RFC 9110, section 10.1.1).
-    Expected {
-        declared: Option<usize>,
-    },
-    /// The body is too large, or too slow.
-    Unfinished,
-    Failed(PayloadError),
+/// The body of a request when the application gets the request.
+pub(super) enum Body {
+    Received(ReceivedBody),
+    /// The client waits for a 100 before it sends the body (RFC 9110, section 10.1.1). Contains the declared length.
+    Expected(Option<usize>),
 }
 
 /// A connection with its codec.
@@ -63,7 +46,7 @@ pub(crate) struct Client<T> {
     pub(super) stream: T,
     pub(super) slot: Slot,
     pub(super) codec: Codec,
-    buffer: BytesMut,
+    pub(super) buffer: BytesMut,
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
@@ -72,105 +55,57 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         Self { stream, slot, codec: Codec::new(config), buffer: BytesMut::new() }
     }
 
-    /// Receives the next head. It is decoded when its first bytes have arrived and when it may be complete, so that a
-    /// client that sends byte by byte costs little.
-    pub(super) async fn receive_head(&mut self) -> Result<Head, End> {
-        let mut searched = 0;
-        loop {
-            self.skip_empty_lines();
-            let received = self.buffer.len();
-            if received > searched && (searched == 0 || may_end_head(&self.buffer, searched)) {
-                match self.codec.decode(&mut self.buffer) {
-                    Ok(Some(Message::Item(request))) => {
-                        let refusal = heads::refusal(&request, received - self.buffer.len());
-                        return Ok(refusal.map_or(Head::Request(request), Head::Refused));
-                    }
-                    Ok(_) => {}
-                    Err(ParseError::TooLarge) => {
-                        return Ok(Head::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
-                    }
-                    Err(_) => return Ok(Head::Refused(StatusCode::BAD_REQUEST)),
-                }
-            }
-            if received > MAX_HEAD_BYTES {
-                return Ok(Head::Refused(heads::too_large(&self.buffer)));
-            }
-            searched = received;
-            if received > 0 && self.slot.connection.state.get() == State::Idle {
-                self.slot.enter(State::Head);
-            }
-            match (self.read().await, self.slot.connection.state.get()) {
-                (Ok(0), _) | (Err(End::Timeout | End::Stop), State::Idle) => return Ok(Head::End),
-                (Ok(_), _) => {}
-                (Err(End::Timeout), State::Head) => return Ok(Head::Refused(StatusCode::REQUEST_TIMEOUT)),
-                (Err(end), _) => return Err(end),
-            }
-        }
-    }
-
-    /// Empty lines before a request are not part of it (RFC 9112, section 2.2).
-    fn skip_empty_lines(&mut self) {
-        let lines = [&b"\n"[..], b"\r\n"];
-        while let Some(line) = lines.into_iter().find(|line| self.buffer.starts_with(line)) {
-            self.buffer.advance(line.len());
-        }
-    }
-
-    /// Receives the body, unless the application has to decide first. Returns what has arrived of it.
-    pub(super) async fn receive_body(&mut self, request: &Request) -> Result<(Bytes, BodyState), End> {
-        let declared = declared_length(request.headers());
-        match self.codec.message_type() {
-            MessageType::None => return Ok((Bytes::new(), BodyState::Complete)),
-            MessageType::Stream if declared.is_none_or(|length| length == 0) => {
-                return Ok((Bytes::new(), BodyState::Complete));
-            }
-            MessageType::Payload | MessageType::Stream => {}
-        }
-        let limits = &self.slot.connections.limits;
-        self.slot.connection.body_deadline.set(Instant::now() + limits.body_timeout);
+    /// Receives the body, unless the application has to decide first.
+    pub(super) async fn receive_body(&mut self, request: &Request) -> Result<Body, End> {
         // If the length cannot be represented, it is too large.
-        let declared = declared.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
-        if declared.is_some_and(|length| length > limits.max_body_bytes) {
-            return Ok((Bytes::new(), BodyState::Unfinished));
-        }
-        if request.head().expect() {
-            return Ok((Bytes::new(), BodyState::Expected { declared }));
-        }
-        self.collect_body(declared).await
+        let declared = declared_length(request.headers()).map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        let has_body = match self.codec.message_type() {
+            MessageType::None => false,
+            MessageType::Payload => true,
+            MessageType::Stream => declared.is_some_and(|length| length > 0),
+        };
+        Ok(if !has_body {
+            Body::Received(Ok(Bytes::new()))
+        } else if declared.is_some_and(|length| length > self.slot.connections.limits.max_body_bytes) {
+            Body::Received(Err(PayloadError::Overflow))
+        } else if request.head().expect() {
+            Body::Expected(declared)
+        } else {
+            Body::Received(self.collect_body(declared).await?)
+        })
     }
 
     /// Receives a body up to its end, or the first byte beyond the maximum.
-    pub(super) async fn collect_body(&mut self, declared: Option<usize>) -> Result<(Bytes, BodyState), End> {
+    pub(super) async fn collect_body(&mut self, declared: Option<usize>) -> Result<ReceivedBody, End> {
         // With `Upgrade: websocket` and CONNECT, the codec does not end the body after its declared length.
         let length = declared.filter(|_| self.codec.message_type() == MessageType::Stream);
         let mut body = BytesMut::with_capacity(declared.unwrap_or_default());
-        let state = loop {
+        loop {
             match self.codec.decode(&mut self.buffer) {
                 Ok(Some(Message::Chunk(Some(chunk)))) => body.extend_from_slice(&chunk),
-                Ok(Some(Message::Chunk(None))) => break BodyState::Complete,
+                Ok(Some(Message::Chunk(None))) => return Ok(Ok(body.freeze())),
                 Ok(Some(Message::Item(_))) => unreachable!("the body has not ended"),
-                Err(_) => break BodyState::Failed(PayloadError::EncodingCorrupted),
+                Err(_) => return Ok(Err(PayloadError::EncodingCorrupted)),
                 Ok(None) => {
                     if matches!(self.slot.connection.state.get(), State::Idle | State::Head) {
                         self.slot.enter(State::Body);
                     }
                     match self.read().await {
-                        Ok(0) => break BodyState::Failed(PayloadError::Incomplete(None)),
+                        Ok(0) => return Ok(Err(PayloadError::Incomplete(None))),
                         Ok(_) => {}
-                        Err(End::Timeout) => break BodyState::Unfinished,
+                        Err(End::Timeout) => return Ok(Err(too_slow())),
                         Err(end) => return Err(end),
                     }
                 }
             }
             if let Some(length) = length.filter(|&length| body.len() >= length) {
                 body.truncate(length);
-                break BodyState::Complete;
+                return Ok(Ok(body.freeze()));
             }
             if body.len() > self.slot.connections.limits.max_body_bytes {
-                break BodyState::Unfinished;
+                return Ok(Err(PayloadError::Overflow));
             }
-        };
-        Ok((body.freeze(), state))
+        }
     }
 
     /// Reads ahead until the connection ends, so that a client that closes it is noticed.
@@ -237,27 +172,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
     }
 }
 
-/// Whether an empty line ends among the bytes from this index on.
-fn may_end_head(bytes: &[u8], searched: usize) -> bool {
-    let start = searched.saturating_sub(2);
-    memchr_iter(b'\n', &bytes[start..]).any(|index| {
-        let rest = &bytes[start + index + 1..];
-        rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_head_may_end_at_each_empty_line_however_it_arrives() {
-        for head in [&b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"[..], b"GET / HTTP/1.1\nHost: a\n\n", b"GET / HTTP/1.1\r\n\n"]
-        {
-            for searched in 1..head.len() {
-                assert!(may_end_head(head, searched), "{searched}");
-                assert!(!may_end_head(&head[..head.len() - 1], searched.min(head.len() - 1)), "{searched}");
-            }
-        }
-    }
+/// The error of a body that has not arrived within its timeout.
+pub(super) fn too_slow() -> PayloadError {
+    PayloadError::Io(io::ErrorKind::TimedOut.into())
 }

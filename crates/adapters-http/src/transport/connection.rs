@@ -7,8 +7,8 @@
 //!                 └─────────── Idle ◄────────────┘
 //! ```
 //!
-//! A body that arrives with its head skips `Body`, and a later head that arrives at once skips `Head`. A head that is
-//! refused goes on to `Response` and `Closing`. Every state has a timeout, and most end at a limit or when the server
+//! A body that arrives with its head skips `Body`, one that waits for a 100 arrives in `Request`, and a later head that
+//! arrives at once skips `Head`. A head that is refused goes on to `Response` and `Closing`. Every state has a timeout, and most end at a limit or when the server
 //! stops ([`connections`](super::connections)).
 
 use std::{
@@ -16,12 +16,37 @@ use std::{
     future::poll_fn,
     io,
     net::{IpAddr, SocketAddr},
-    task::{Context, Poll, Waker},
+    task::{Poll, Waker},
+    time::Duration,
 };
 
 use tokio::time::Instant;
 
-use crate::metrics::ConnectionLimit;
+use crate::{limits::Limits, metrics::ConnectionLimit};
+
+/// Time for which input is dropped after the final response.
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Stage of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Serving,
+    /// Every response says `Connection: close`, here and in the later stages.
+    Draining,
+    /// Connections are closed that were idle for this time.
+    Stopping {
+        idle_grace: Duration,
+    },
+    /// Every connection is closed.
+    Aborting,
+}
+
+impl Stage {
+    /// Returns whether connections are accepted.
+    pub(crate) fn accepts(self) -> bool {
+        matches!(self, Self::Serving | Self::Draining)
+    }
+}
 
 /// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +84,6 @@ pub(crate) enum End {
 pub(crate) struct Connection {
     /// Address of the client. IPv4 in IPv6 form is IPv4, so that a client has one address whatever the listener is.
     pub(crate) peer: Option<IpAddr>,
-    /// Time at which the body of the current request must be complete.
-    pub(crate) body_deadline: Cell<Instant>,
     pub(super) state: Cell<State>,
     /// Start of the state.
     pub(super) since: Cell<Instant>,
@@ -77,7 +100,6 @@ impl Connection {
         let now = Instant::now();
         Self {
             peer: peer.map(|peer| peer.ip().to_canonical()),
-            body_deadline: Cell::new(now),
             state: Cell::new(State::Head),
             since: Cell::new(now),
             last_progress: Cell::new(now),
@@ -104,15 +126,35 @@ impl Connection {
         }
     }
 
-    /// Ready if the connection ends. Otherwise its end wakes the task, which is the same for its whole life.
-    pub(super) fn poll_end(&self, context: &Context<'_>) -> Poll<End> {
-        self.task.get_or_init(|| context.waker().clone());
-        self.end.get().map_or(Poll::Pending, Poll::Ready)
+    /// Why the connection has to end now, if it has: its timeout has passed, or the server stops.
+    pub(super) fn due_end(&self, limits: &Limits, stage: Stage, stop_began: Instant, now: Instant) -> Option<End> {
+        let since = self.since.get();
+        // The rest of a head gets the whole time from the start of the stop.
+        let waiting_since = since.max(stop_began);
+        let (timeout, idle_since) = match self.state.get() {
+            State::Handshake => (limits.handshake_timeout, Some(waiting_since)),
+            State::Idle => (limits.keep_alive, Some(since)),
+            State::Head => (limits.head_timeout, Some(waiting_since)),
+            State::Body => (limits.body_timeout, None),
+            State::Request | State::Response => (limits.answer_timeout, None),
+            State::Closing => (CLOSING_TIMEOUT, Some(waiting_since)),
+        };
+        match stage {
+            Stage::Aborting => Some(End::Stop),
+            Stage::Stopping { idle_grace } if idle_since.is_some_and(|since| now - since >= idle_grace) => {
+                Some(End::Stop)
+            }
+            _ => (now - self.last_progress.get() >= timeout).then_some(End::Timeout),
+        }
     }
 
-    /// Resolves when the connection ends.
+    /// Resolves when the connection ends. Its end wakes the task, which is the same for its whole life.
     pub(super) async fn ended(&self) -> End {
-        poll_fn(|context| self.poll_end(context)).await
+        poll_fn(|context| {
+            self.task.get_or_init(|| context.waker().clone());
+            self.end.get().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
     }
 
     /// Returns the result of an operation on the stream, unless the connection ends before.

@@ -10,7 +10,7 @@ use std::{
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -20,20 +20,8 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::connection::{Connection, End, State};
+use super::connection::{Connection, End, Stage, State};
 use crate::{limits::Limits, metrics::ConnectionLimit, middleware::request_log::RequestLog};
-
-/// Stage of the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    Serving,
-    /// Connections are closed that were idle for this time.
-    Stopping {
-        idle_grace: Duration,
-    },
-    /// Every connection is closed.
-    Aborting,
-}
 
 /// Interval in which the timeouts are checked. A timer for each connection would cost memory, and time with each
 /// request.
@@ -41,9 +29,6 @@ const INTERVAL: Duration = Duration::from_millis(200);
 
 /// The same while the server stops.
 const STOP_INTERVAL: Duration = Duration::from_millis(20);
-
-/// Time for which input is dropped after the final response.
-const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time after which a client that only reads its response makes room for others.
 const READING_TIME: Duration = Duration::from_mins(1);
@@ -62,8 +47,8 @@ pub(crate) struct Connections {
     /// Sum of the bytes that responses hold.
     held_bytes: Cell<usize>,
     load: Arc<AtomicUsize>,
-    /// Whether every response says `Connection: close`.
-    pub(super) is_draining: Arc<AtomicBool>,
+    /// Stage of the server.
+    pub(super) stage: Cell<Stage>,
     /// A connection has ended or can make room.
     room: Notify,
 }
@@ -77,12 +62,7 @@ pub(crate) struct Slot {
 
 impl Connections {
     /// Creates the connections of one of the workers that share these limits.
-    pub(crate) fn new(
-        limits: &Limits,
-        log: Rc<RequestLog>,
-        load: Arc<AtomicUsize>,
-        is_draining: Arc<AtomicBool>,
-    ) -> Rc<Self> {
+    pub(crate) fn new(limits: &Limits, log: Rc<RequestLog>, load: Arc<AtomicUsize>) -> Rc<Self> {
         let workers = limits.running_workers();
         Rc::new(Self {
             log,
@@ -93,7 +73,7 @@ impl Connections {
             next_id: Cell::default(),
             held_bytes: Cell::default(),
             load,
-            is_draining,
+            stage: Cell::new(Stage::Serving),
             room: Notify::new(),
         })
     }
@@ -160,47 +140,23 @@ impl Connections {
         let mut stop_began = None;
         loop {
             let stage = *stages.borrow_and_update();
-            if stage != Stage::Serving {
+            self.stage.set(stage);
+            if !stage.accepts() {
                 stop_began.get_or_insert_with(Instant::now);
             }
             let now = Instant::now();
             for connection in self.open.borrow().values() {
-                if let Some(end) = self.due_end(connection, stage, stop_began.unwrap_or(now), now)
+                if let Some(end) = connection.due_end(&self.limits, stage, stop_began.unwrap_or(now), now)
                     && connection.end.get().is_none()
                 {
                     connection.close(end);
                 }
             }
-            let interval = if stage == Stage::Serving { INTERVAL } else { STOP_INTERVAL };
+            let interval = if stage.accepts() { INTERVAL } else { STOP_INTERVAL };
             tokio::select! {
                 Ok(()) = stages.changed() => {}
                 () = sleep(interval) => {}
             }
-        }
-    }
-
-    fn due_end(&self, connection: &Connection, stage: Stage, stop_began: Instant, now: Instant) -> Option<End> {
-        let since = connection.since.get();
-        let idle_since = match connection.state.get() {
-            State::Idle => Some(since),
-            // The rest of a head gets the whole time from the start of the stop.
-            State::Handshake | State::Head | State::Closing => Some(since.max(stop_began)),
-            State::Body | State::Request | State::Response => None,
-        };
-        let timeout = match connection.state.get() {
-            State::Handshake => self.limits.handshake_timeout,
-            State::Idle => self.limits.keep_alive,
-            State::Head => self.limits.head_timeout,
-            State::Body => self.limits.body_timeout,
-            State::Request | State::Response => self.limits.answer_timeout,
-            State::Closing => CLOSING_TIMEOUT,
-        };
-        match stage {
-            Stage::Aborting => Some(End::Stop),
-            Stage::Stopping { idle_grace } if idle_since.is_some_and(|since| now - since >= idle_grace) => {
-                Some(End::Stop)
-            }
-            _ => (now - connection.last_progress.get() >= timeout).then_some(End::Timeout),
         }
     }
 
@@ -228,7 +184,7 @@ impl Drop for Slot {
         self.connections.release(&self.connection);
         let metrics = &self.connections.log.metrics;
         if let Some(End::Limit(limit)) = self.connection.end.get() {
-            metrics.refuse_connection(limit);
+            metrics.connections_refused[limit as usize].inc();
         }
         metrics.connections_open.dec();
         self.connections.load.fetch_sub(1, Ordering::Relaxed);

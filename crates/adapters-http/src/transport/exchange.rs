@@ -4,11 +4,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::{rc::Rc, sync::atomic::Ordering};
+use std::rc::Rc;
 
 use actix_http::{
     BoxedPayloadStream, ConnectionType, HttpMessage, Payload, Request, Response,
     body::{BodySize, MessageBody},
+    error::PayloadError,
     h1::{Message, MessageType},
     header::UPGRADE,
 };
@@ -22,12 +23,14 @@ use futures_util::{StreamExt, stream};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     sync::oneshot,
+    time::timeout,
 };
 use tokio_util::codec::Encoder;
 
 use super::{
-    client::{BodyState, Client, Head},
-    connection::{End, State},
+    client::{Body, Client, ReceivedBody, too_slow},
+    connection::{End, Stage, State},
+    heads::Head,
 };
 
 /// A larger body is not copied behind the head of its response.
@@ -37,7 +40,7 @@ const MAX_COPIED_BYTES: usize = 8 * 1024;
 const HEAD_BYTES: usize = 768;
 
 /// Receives the sender of a body when the application reads it.
-type WantedBody = oneshot::Receiver<oneshot::Sender<(Bytes, BodyState)>>;
+type WantedBody = oneshot::Receiver<oneshot::Sender<ReceivedBody>>;
 
 /// Serves a connection until it ends.
 ///
@@ -77,18 +80,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         S: Service<Request, Response: Into<Response<B>>, Error = Error>,
         B: MessageBody,
     {
-        let (bytes, state) = self.receive_body(&request).await?;
-        let mut is_complete = matches!(state, BodyState::Complete);
+        let body = self.receive_body(&request).await?;
+        let mut is_complete = matches!(body, Body::Received(Ok(_)));
         let mut wanted = None;
-        *request.payload() = match state {
-            BodyState::Complete if bytes.is_empty() => Payload::None,
-            BodyState::Complete => Payload::from(bytes),
-            BodyState::Expected { declared } => {
+        *request.payload() = match body {
+            Body::Received(Ok(bytes)) if bytes.is_empty() => Payload::None,
+            Body::Received(body) => Payload::Stream { payload: stream::iter([body]).boxed_local() },
+            Body::Expected(declared) => {
                 let (payload, receiver) = expected_body();
                 wanted = Some((receiver, declared));
                 Payload::Stream { payload }
             }
-            state => Payload::Stream { payload: incomplete_body(bytes, state) },
         };
         let is_head = request.method() == Method::HEAD;
         // In another protocol (`Upgrade`, CONNECT), the request may end at another byte.
@@ -107,7 +109,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
             Ok(response) => parts(response.into()),
             Err(error) => parts(Response::from(error)),
         };
-        if !is_complete || is_upgrade || self.slot.connections.is_draining.load(Ordering::Relaxed) {
+        if !is_complete || is_upgrade || self.slot.connections.stage.get() != Stage::Serving {
             head.head_mut().set_connection_type(ConnectionType::Close);
         }
         self.slot.enter(State::Response);
@@ -127,11 +129,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         if let Err(end) = self.write(b"HTTP/1.1 100 Continue\r\n\r\n").await {
             return end;
         }
-        match self.collect_body(declared).await {
-            Ok((bytes, state)) => {
-                *is_complete = matches!(state, BodyState::Complete);
+        // The application has the request: its state stays, and no other connection takes its place.
+        let limit = self.slot.connections.limits.body_timeout;
+        match timeout(limit, self.collect_body(declared)).await.unwrap_or_else(|_| Ok(Err(too_slow()))) {
+            Ok(body) => {
+                *is_complete = body.is_ok();
                 // Fails if the application does not read it any more.
-                let _ = sender.send((bytes, state));
+                let _ = sender.send(body);
                 self.read_ahead().await
             }
             Err(end) => end,
@@ -167,29 +171,16 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
     }
 }
 
-/// What has arrived of a body, as the application reads it.
-fn incomplete_body(bytes: Bytes, state: BodyState) -> BoxedPayloadStream {
-    let arrived = stream::iter((!bytes.is_empty()).then_some(Ok(bytes)));
-    match state {
-        BodyState::Complete => arrived.boxed_local(),
-        BodyState::Failed(error) => arrived.chain(stream::iter([Err(error)])).boxed_local(),
-        BodyState::Expected { .. } | BodyState::Unfinished => arrived.chain(stream::pending()).boxed_local(),
-    }
-}
-
 /// A body that is received when the application reads it.
 fn expected_body() -> (BoxedPayloadStream, WantedBody) {
     let (wanted, receiver) = oneshot::channel();
     let body = async {
         let (sender, body) = oneshot::channel();
         let _ = wanted.send(sender);
-        match body.await {
-            Ok((bytes, state)) => incomplete_body(bytes, state),
-            // The connection has ended.
-            Err(_) => stream::pending().boxed_local(),
-        }
+        // Fails if the connection has ended, and its request with it.
+        body.await.unwrap_or(Err(PayloadError::Incomplete(None)))
     };
-    (stream::once(body).flatten().boxed_local(), receiver)
+    (stream::once(body).boxed_local(), receiver)
 }
 
 /// Every body of this service is in memory.

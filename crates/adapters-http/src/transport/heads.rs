@@ -1,7 +1,18 @@
-//! Heads that actix would accept, and that are refused before the application gets them.
+//! Receives heads, and refuses some that actix would accept.
 
-use actix_http::{HttpMessage, Request, header::HOST};
-use actix_web::http::StatusCode;
+use actix_http::{HttpMessage, Request, error::ParseError, h1::Message, header::HOST};
+use actix_web::{
+    http::StatusCode,
+    web::{Buf, BytesMut},
+};
+use memchr::memchr_iter;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::codec::Decoder;
+
+use super::{
+    client::Client,
+    connection::{End, State},
+};
 
 /// Maximum size of a head in bytes. The codec of actix accepts 128 KiB.
 pub(super) const MAX_HEAD_BYTES: usize = 32 * 1024;
@@ -9,8 +20,72 @@ pub(super) const MAX_HEAD_BYTES: usize = 32 * 1024;
 /// Maximum length of a request target in bytes. A longer one is a 414 (RFC 9110, section 15.5.15).
 const MAX_TARGET_BYTES: usize = 8 * 1024;
 
+/// What arrives where a head is expected.
+pub(super) enum Head {
+    Request(Request),
+    /// Anything that is not a request within the limits, with the status of the response.
+    Refused(StatusCode),
+    /// The end of the connection.
+    End,
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
+    /// Receives the next head. It is decoded when its first bytes have arrived and when it may be complete, so that a
+    /// client that sends byte by byte costs little.
+    pub(super) async fn receive_head(&mut self) -> Result<Head, End> {
+        let mut searched = 0;
+        loop {
+            skip_empty_lines(&mut self.buffer);
+            let received = self.buffer.len();
+            if received > searched && (searched == 0 || may_end(&self.buffer, searched)) {
+                match self.codec.decode(&mut self.buffer) {
+                    Ok(Some(Message::Item(request))) => {
+                        let refusal = refusal(&request, received - self.buffer.len());
+                        return Ok(refusal.map_or(Head::Request(request), Head::Refused));
+                    }
+                    Ok(_) => {}
+                    Err(ParseError::TooLarge) => {
+                        return Ok(Head::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+                    }
+                    Err(_) => return Ok(Head::Refused(StatusCode::BAD_REQUEST)),
+                }
+            }
+            if received > MAX_HEAD_BYTES {
+                return Ok(Head::Refused(too_large(&self.buffer)));
+            }
+            searched = received;
+            if received > 0 && self.slot.connection.state.get() == State::Idle {
+                self.slot.enter(State::Head);
+            }
+            match (self.read().await, self.slot.connection.state.get()) {
+                (Ok(0), _) | (Err(End::Timeout | End::Stop), State::Idle) => return Ok(Head::End),
+                (Ok(_), _) => {}
+                (Err(End::Timeout), State::Head) => return Ok(Head::Refused(StatusCode::REQUEST_TIMEOUT)),
+                (Err(end), _) => return Err(end),
+            }
+        }
+    }
+}
+
+/// Empty lines before a request are not part of it (RFC 9112, section 2.2).
+fn skip_empty_lines(buffer: &mut BytesMut) {
+    let lines = [&b"\n"[..], b"\r\n"];
+    while let Some(line) = lines.into_iter().find(|line| buffer.starts_with(line)) {
+        buffer.advance(line.len());
+    }
+}
+
+/// Whether an empty line ends among the bytes from this index on.
+fn may_end(bytes: &[u8], searched: usize) -> bool {
+    let start = searched.saturating_sub(2);
+    memchr_iter(b'\n', &bytes[start..]).any(|index| {
+        let rest = &bytes[start + index + 1..];
+        rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
+    })
+}
+
 /// Returns the status with which a head of this length is refused, if it is.
-pub(super) fn refusal(request: &Request, length: usize) -> Option<StatusCode> {
+fn refusal(request: &Request, length: usize) -> Option<StatusCode> {
     let uri = request.uri();
     // The parts of a target in absolute form.
     let authority = uri.authority().map_or(0, |authority| authority.as_str().len());
@@ -26,7 +101,7 @@ pub(super) fn refusal(request: &Request, length: usize) -> Option<StatusCode> {
 
 /// Returns the status for an incomplete head of more than [`MAX_HEAD_BYTES`]: its first line or its fields are too
 /// long.
-pub(super) fn too_large(head: &[u8]) -> StatusCode {
+fn too_large(head: &[u8]) -> StatusCode {
     if head[..MAX_TARGET_BYTES].contains(&b'\n') {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
     } else {
@@ -59,6 +134,17 @@ mod tests {
             ["a b", "a/b", "a:b", "a:80:80", "user@a", "a?b", "a#b", "[::1", "::1", "[]", "[a]b", "b\u{fc}ro", "<a>"]
         {
             assert!(!is_valid_host(bad.as_bytes()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_head_may_end_at_each_empty_line_however_it_arrives() {
+        for head in [&b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"[..], b"GET / HTTP/1.1\nHost: a\n\n", b"GET / HTTP/1.1\r\n\n"]
+        {
+            for searched in 1..head.len() {
+                assert!(may_end(head, searched), "{searched}");
+                assert!(!may_end(&head[..head.len() - 1], searched.min(head.len() - 1)), "{searched}");
+            }
         }
     }
 

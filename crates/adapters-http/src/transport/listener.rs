@@ -13,14 +13,11 @@ use std::{
 use futures_util::future::select_all;
 use socket2::SockRef;
 use tokio::{
-    sync::{
-        mpsc::{Permit, Sender},
-        watch,
-    },
+    sync::{mpsc::Sender, watch},
     time::sleep,
 };
 
-use super::connections::Stage;
+use super::connection::Stage;
 
 /// Maximum number of bytes in the socket of a connection that were not sent yet. Without it, the kernel buffers
 /// megabytes for a client that does not read. Accepted sockets inherit it. Only Linux has it: on other systems, the
@@ -38,11 +35,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// A worker, as the acceptor sees it.
 pub(crate) struct Inbox {
     pub(crate) sender: Sender<TcpStream>,
-    pub(crate) load: Arc<Load>,
+    /// Number of connections of the worker, those in its inbox included.
+    pub(crate) load: Arc<AtomicUsize>,
 }
-
-/// Number of connections of a worker, those in its inbox included.
-pub(crate) type Load = AtomicUsize;
 
 /// A listening socket for clients.
 #[derive(Debug)]
@@ -105,7 +100,7 @@ impl HttpListener {
             };
             tokio::select! {
                 biased;
-                _ = stage.changed() => break,
+                () = async { _ = stage.wait_for(|stage| !stage.accepts()).await } => break,
                 next = next => match next {
                     Some((worker, Ok(connection))) => worker.give(connection),
                     Some((_, Err(error))) => {
@@ -120,7 +115,7 @@ impl HttpListener {
         tracing::debug!("no further connections are accepted");
         let socket = listener.into_std()?;
         while !self.is_inherited
-            && let Some(worker) = workers.iter().find_map(Inbox::try_reserve)
+            && let Some(worker) = workers.iter().find(|worker| worker.has_room())
             && let Ok((connection, _)) = socket.accept()
         {
             connection.set_nonblocking(true)?;
@@ -130,38 +125,33 @@ impl HttpListener {
     }
 }
 
-/// A place in the inbox of a worker.
-struct Place<'a>(Permit<'a, TcpStream>, &'a Load);
-
-impl Place<'_> {
-    fn give(self, connection: TcpStream) {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        self.0.send(connection);
-    }
-}
-
 impl Inbox {
-    fn try_reserve(&self) -> Option<Place<'_>> {
-        Some(Place(self.sender.try_reserve().ok()?, &self.load))
+    fn has_room(&self) -> bool {
+        self.sender.capacity() > 0
     }
 
-    async fn reserve(&self) -> Option<Place<'_>> {
-        Some(Place(self.sender.reserve().await.ok()?, &self.load))
+    /// Waits for room in the inbox. `None`: the worker has ended.
+    async fn room(&self) -> Option<&Self> {
+        self.sender.reserve().await.ok().map(|_| self)
+    }
+
+    /// Gives a connection to the worker, which has room for it: there is no other sender.
+    fn give(&self, connection: TcpStream) {
+        self.load.fetch_add(1, Ordering::Relaxed);
+        // Fails if the worker has ended.
+        let _ = self.sender.try_send(connection);
     }
 }
 
-/// Waits for a place. `None`: a worker has ended.
-async fn next_worker(workers: &[Inbox], max_open: usize) -> Option<Place<'_>> {
+/// Waits for a worker with room. `None`: a worker has ended.
+async fn next_worker(workers: &[Inbox], max_open: usize) -> Option<&Inbox> {
     let load = |worker: &&Inbox| worker.load.load(Ordering::Relaxed);
     let least = workers.iter().min_by_key(load)?;
     // A worker that has slots empties its inbox.
-    if load(&least) < max_open {
-        return least.reserve().await;
+    if load(&least) < max_open || least.has_room() {
+        return least.room().await;
     }
-    match least.try_reserve() {
-        Some(place) => Some(place),
-        None => select_all(workers.iter().map(|worker| Box::pin(worker.reserve()))).await.0,
-    }
+    select_all(workers.iter().map(|worker| Box::pin(worker.room()))).await.0
 }
 
 #[cfg(test)]

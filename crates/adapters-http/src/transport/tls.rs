@@ -4,12 +4,92 @@
 //! which a client may neither read nor send.
 //!
 //! **Invariant.** New connections use the identity that was read last without an error ([`identity`]); open ones go on.
-//! A handshake has a timeout and takes the slot of a connection ([`handshake`]). HTTP/1.1 is the only protocol. At most
+//! A handshake has a timeout and takes the slot of a connection. HTTP/1.1 is the only protocol. At most
 //! 16 KiB wait in a connection for its socket. A connection that ends without a closing message is the end of the
 //! input, and closing waits for a client as long as without TLS.
 //!
 //! **Proof.** The unit tests beside the files, and `server/tests/process/tls*.rs`: OpenSSL, curl and Python as clients,
 //! replaced and broken certificates.
 
-pub(crate) mod handshake;
-pub(crate) mod identity;
+mod identity;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use rustls::ServerConfig;
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+pub use self::identity::{TlsFiles, TlsFilesError, TlsIdentity};
+use super::{
+    connection::{End, State},
+    connections::Slot,
+};
+
+/// Maximum number of bytes that TLS accepts for a connection and that are not in the socket yet, the same as in the
+/// socket. A write into this buffer counts as written.
+const MAX_UNSENT: usize = 16 * 1024;
+
+/// The identity that new handshakes use. Clones share it.
+#[derive(Debug, Clone)]
+pub struct CurrentTlsIdentity(Arc<RwLock<Arc<TlsIdentity>>>);
+
+impl CurrentTlsIdentity {
+    /// Starts with this identity.
+    pub fn new(identity: TlsIdentity) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(identity))))
+    }
+
+    /// Returns the identity that new handshakes use.
+    pub fn get(&self) -> Arc<TlsIdentity> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Uses another identity for new handshakes. Returns whether it differs from the current one; otherwise nothing
+    /// changes, so that session tickets stay valid.
+    pub fn replace(&self, identity: impl Into<Arc<TlsIdentity>>) -> bool {
+        let identity = identity.into();
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let differs = !current.is_same(&identity);
+        if differs {
+            *current = identity;
+        }
+        differs
+    }
+
+    fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.get().config)
+    }
+}
+
+/// Negotiates TLS, and returns the stream with it.
+///
+/// # Errors
+/// If the handshake fails or is ended.
+pub(crate) async fn accept(
+    identity: &CurrentTlsIdentity,
+    stream: TcpStream,
+    peer: Option<SocketAddr>,
+    slot: &Slot,
+) -> io::Result<TlsStream<TcpStream>> {
+    slot.enter(State::Handshake);
+    let handshake = TlsAcceptor::from(identity.config())
+        .accept_with(stream, |connection| connection.set_buffer_limit(Some(MAX_UNSENT)));
+    let stream = tokio::select! {
+        biased;
+        stream = handshake => stream,
+        end = slot.connection.ended() => Err(io::Error::other(match end {
+            End::Timeout => "timeout",
+            End::Stop => "the server stops",
+            End::Limit(_) | End::Client => "closed to make room for others",
+        })),
+    };
+    stream.inspect_err(|error| {
+        tracing::debug!(client = peer.as_ref().map(tracing::field::display), reason = %error, "TLS handshake failed");
+    })
+}

@@ -37,70 +37,68 @@ fn assert_failure(response: &Response, retry_after: Option<&str>, status: u16, c
 }
 
 #[test]
-fn unavailable_storage_is_a_503_with_retry_after() {
-    let service = with_repository(|repository| {
-        repository.expect_list().returning(|_, _, _| Err(StoreFailure::Unavailable(SECRET.into())));
-        repository.expect_find().returning(|_| Err(StoreFailure::Timeout));
-        repository.expect_add().returning(|_| Err(StoreFailure::Unavailable(SECRET.into()).into()));
-    });
+fn a_failure_of_the_storage_has_the_code_of_its_cause_and_only_an_overload_is_counted_as_shed() {
+    let unavailable = "the service is unavailable; retry later";
+    let overloaded = "the service is overloaded; retry later";
+    let unknown = "the pet may have been added; check before you retry without an Idempotency-Key";
+    let conflict = "an earlier request with this Idempotency-Key is in flight; retry later";
+    let mismatch = "this Idempotency-Key was used for another pet";
+    for (error, retry_after, status, code, message) in [
+        (|| StoreFailure::Unavailable(SECRET.into()).into(), Some("1"), 503, "unavailable", unavailable),
+        (|| StoreFailure::Timeout.into(), Some("1"), 503, "unavailable", unavailable),
+        (|| StoreFailure::Overloaded.into(), Some("1"), 503, "overloaded", overloaded),
+        (|| StoreFailure::Corrupt(SECRET.into()).into(), None, 500, "internal_error", "internal error"),
+        (|| StoreFailure::OutcomeUnknown(SECRET.into()).into(), None, 503, "outcome_unknown", unknown),
+        (|| AddPetError::IdempotencyConflict, Some("1"), 409, "idempotency_conflict", conflict),
+        (|| AddPetError::IdempotencyMismatch, None, 422, "idempotency_mismatch", mismatch),
+    ] as [(fn() -> AddPetError, _, _, _, _); 7]
+    {
+        let failure = move || match error() {
+            AddPetError::Store(failure) => Some(failure),
+            _ => None,
+        };
+        let service = with_repository(|repository| {
+            repository.expect_add().returning(move |_| Err(error()));
+            repository.expect_list().returning(move |_, _, _| failure().map_or(Ok(vec![]), Err));
+            repository.expect_find().returning(move |_| failure().map_or(Ok(None), Err));
+        });
 
-    for response in [service.get(""), service.get("/1"), service.create().send()] {
-        assert_failure(&response, Some("1"), 503, "unavailable", "the service is unavailable; retry later");
+        let created = service.create().header("Idempotency-Key", "order-1").send();
+        assert_failure(&created, retry_after, status, code, message);
+        if failure().is_some() {
+            assert_failure(&service.get(""), retry_after, status, code, message);
+            assert_failure(&service.get("/1"), retry_after, status, code, message);
+        }
+        let shed = if code == "overloaded" { 3 } else { 0 };
+        service.assert_metrics(&[&format!("http_requests_shed_total{{reason=\"storage_queue\"}} {shed}")]);
     }
 }
 
-/// Asserts the response to a create that the storage fails.
-#[track_caller]
-fn assert_create_fails(
-    error: fn() -> AddPetError,
-    retry_after: Option<&str>,
-    (status, code): (u16, &str),
-    message: &str,
-) {
-    let service = with_repository(|repository| {
-        repository.expect_add().returning(move |_| Err(error()));
-    });
-
-    let response = service.create().header("Idempotency-Key", "order-1").send();
-
-    assert_failure(&response, retry_after, status, code, message);
-}
-
 #[test]
-fn a_failed_create_has_the_code_of_its_cause() {
-    let message = "the service is overloaded; retry later";
-    assert_create_fails(|| StoreFailure::Overloaded.into(), Some("1"), (503, "overloaded"), message);
-
-    let message = "the pet may have been added; check before you retry without an Idempotency-Key";
-    assert_create_fails(
-        || AddPetError::Store(StoreFailure::OutcomeUnknown(SECRET.into())),
-        None,
-        (503, "outcome_unknown"),
-        message,
-    );
-
-    let message = "an earlier request with this Idempotency-Key is in flight; retry later";
-    assert_create_fails(|| AddPetError::IdempotencyConflict, Some("1"), (409, "idempotency_conflict"), message);
-
-    let message = "this Idempotency-Key was used for another pet";
-    assert_create_fails(|| AddPetError::IdempotencyMismatch, None, (422, "idempotency_mismatch"), message);
-}
-
-#[test]
-fn an_unavailable_directory_is_a_503_never_a_401_and_its_refusals_are_counted_as_shed() {
-    for (error, code, shed) in [
-        (|| StoreFailure::Unavailable(SECRET.into()), "unavailable", 0),
-        (|| StoreFailure::Timeout, "unavailable", 0),
-        (|| StoreFailure::Overloaded, "overloaded", 3),
-    ] as [(fn() -> StoreFailure, &str, u32); 3]
+fn a_failure_of_the_directory_is_never_a_401_and_its_refusals_are_counted_as_shed() {
+    let (unavailable, overloaded) =
+        ("the service is unavailable; retry later", "the service is overloaded; retry later");
+    for (error, retry_after, status, code, message, shed) in [
+        (|| StoreFailure::Unavailable(SECRET.into()), Some("1"), 503, "unavailable", unavailable, 0),
+        (|| StoreFailure::Timeout, Some("1"), 503, "unavailable", unavailable, 0),
+        (|| StoreFailure::Overloaded, Some("1"), 503, "overloaded", overloaded, 3),
+        (|| StoreFailure::Corrupt(SECRET.into()), None, 500, "internal_error", "internal error", 0),
+    ] as [(fn() -> StoreFailure, _, _, _, _, u32); 4]
     {
-        let message = format!("the service is {code}; retry later");
         let service = with_failing_directory(error);
         for _ in 0..3 {
-            assert_failure(&service.get(""), Some("1"), 503, code, &message);
+            assert_failure(&service.get(""), retry_after, status, code, message);
         }
         service.assert_metrics(&[&format!("http_requests_shed_total{{reason=\"key_lookups\"}} {shed}")]);
     }
+}
+
+#[test]
+fn a_token_of_no_key_is_a_401() {
+    let mut directory = MockApiKeyDirectory::new();
+    directory.expect_find().returning(|_| Ok(None));
+    let response = Service::start(MockPetRepository::new(), directory).get("");
+    assert_eq!(response.assert_error(401, "invalid_api_key"), "the API key is not valid");
 }
 
 #[test]

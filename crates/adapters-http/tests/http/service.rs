@@ -3,12 +3,11 @@
 use std::{
     net::{SocketAddr, TcpListener},
     sync::Arc,
-    time::Duration,
 };
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, HttpListener, HttpServerHandle, Limits, LoggedRequests, RequestLogFilter,
-    TraceSettings, TrustedProxies, UseCases, serve_api,
+    AllowedOrigins, ApiSettings, HttpListener, Limits, RequestLogFilter, TraceSettings, TrustedProxies, UseCases,
+    serve_api,
 };
 use animal_store_app::{
     ApiKey, Authenticate, CreatePet, GetPet, ListPets, Scope,
@@ -26,8 +25,7 @@ pub(crate) struct Service {
     address: SocketAddr,
     client: HttpClient,
     registry: Registry,
-    handle: HttpServerHandle,
-    runtime: tokio::runtime::Runtime,
+    _runtime: tokio::runtime::Runtime,
 }
 
 impl Service {
@@ -61,39 +59,20 @@ impl Service {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let client = HttpClient::new(address).with_token("x");
-        let mut limits = Limits {
-            workers: 1,
-            max_connections: 100,
-            max_unsent_bytes: 1024 * 1024,
-            max_in_flight: 100,
-            max_in_flight_per_key: 100,
-            rate_limit: None,
-            max_auth_failures_per_minute: None,
-            max_body_bytes: 1024,
-            handshake_timeout: Duration::from_secs(5),
-            head_timeout: Duration::from_secs(5),
-            body_timeout: Duration::from_secs(5),
-            keep_alive: Duration::from_secs(5),
-            answer_timeout: Duration::from_mins(1),
-        };
+        let mut limits = Limits { max_body_bytes: 1024, ..Limits::default() };
         change(&mut limits, &mut use_cases);
         let origins = AllowedOrigins::These(vec![SHOP.parse().expect("an origin")]);
         let proxies = TrustedProxies::parse(&["127.0.0.1".to_owned()]).expect("an address");
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let mut registry = Registry::default();
-        let logged = RequestLogFilter::new(LoggedRequests::All);
+        let logged = RequestLogFilter::default();
         let settings = ApiSettings { limits, tls: None, origins, proxies, traces: TraceSettings::default(), logged };
-        let _guard = runtime.enter();
+        let guard = runtime.enter();
         let started = serve_api(HttpListener::new(listener), settings, &mut registry, move || use_cases.clone());
         let (server, _) = started.expect("a server");
-        let handle = server.handle();
         runtime.spawn(server.run());
-        Self { address, client, registry, handle, runtime }
-    }
-
-    /// Closes every connection.
-    pub(crate) fn abort(&self) {
-        self.runtime.block_on(self.handle.abort());
+        drop(guard);
+        Self { address, client, registry, _runtime: runtime }
     }
 
     /// A request to a path below `/v1/pets`, with an API key.

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::Write,
-    net::{SocketAddr, TcpStream},
+    net::SocketAddr,
     path::Path,
     process::{Command, Stdio},
 };

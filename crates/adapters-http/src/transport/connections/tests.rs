@@ -2,12 +2,15 @@ use futures_util::FutureExt;
 use tracing::Level;
 
 use super::*;
-use crate::{LoggedRequests, RequestLogFilter};
+use crate::RequestLogFilter;
 
 fn connections(max_connections: usize) -> Rc<Connections> {
-    let logged = RequestLogFilter::new(LoggedRequests::All);
-    let log = RequestLog { level: Level::INFO, logged, metrics: Arc::default() };
-    Connections::new(&Limits { max_connections, ..Limits::MINIMAL }, Rc::new(log), Arc::default(), Arc::default())
+    let log = RequestLog { level: Level::INFO, logged: RequestLogFilter::default(), metrics: Arc::default() };
+    Connections::new(
+        &Limits { max_connections, max_unsent_bytes: 0, ..Limits::default() },
+        Rc::new(log),
+        Arc::default(),
+    )
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ mod tests;
 use std::{
     fmt, fs,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -57,16 +57,12 @@ pub enum TlsFilesError {
 /// What the server uses in handshakes. If clients need certificates, no session is resumed: each handshake checks the
 /// certificate and its end.
 pub struct TlsIdentity {
-    config: Arc<ServerConfig>,
+    pub(super) config: Arc<ServerConfig>,
     chain: Vec<CertificateDer<'static>>,
     client_authorities: Vec<CertificateDer<'static>>,
     expires: Duration,
     dns_name: Option<String>,
 }
-
-/// The identity that new handshakes use. Clones share it.
-#[derive(Debug, Clone)]
-pub struct CurrentTlsIdentity(Arc<RwLock<Arc<TlsIdentity>>>);
 
 impl TlsFiles {
     /// Reads the files.
@@ -88,14 +84,11 @@ impl TlsFiles {
             }
             error => TlsFilesError::PrivateKey(format!("{} cannot be used: {error}", self.private_key.display())),
         })?;
-        let client_authorities = self.client_authorities.as_deref().map(read_certificates).transpose();
-        let client_authorities = client_authorities.map_err(TlsFilesError::ClientAuthorities)?.unwrap_or_default();
-        let verifier = self.client_authorities.as_ref().map(|path| {
-            verifier(&client_authorities, Arc::clone(&provider)).map_err(|error| {
-                TlsFilesError::ClientAuthorities(format!("{} cannot be used: {error}", path.display()))
-            })
-        });
-        let config = config(certified, verifier.transpose()?, provider)
+        let (client_authorities, verifier) = match &self.client_authorities {
+            Some(path) => client_verifier(path, &provider).map_err(TlsFilesError::ClientAuthorities)?,
+            None => (Vec::new(), WebPkiClientVerifier::no_client_auth()),
+        };
+        let config = config(certified, verifier, !client_authorities.is_empty(), provider)
             .map_err(|error| TlsFilesError::Certificate(format!("{name} cannot be used: {error}")))?;
         let expires = certificate.tbs_certificate.validity.not_after.to_unix_duration();
         let dns_name = dns_name(&certificate);
@@ -103,35 +96,38 @@ impl TlsFiles {
     }
 }
 
-fn verifier(
-    authorities: &[CertificateDer<'static>],
-    provider: Arc<CryptoProvider>,
-) -> Result<Arc<dyn ClientCertVerifier>, Box<dyn std::error::Error>> {
+/// Reads authorities, and returns a verifier of the certificates that they have signed.
+fn client_verifier(
+    path: &Path,
+    provider: &Arc<CryptoProvider>,
+) -> Result<(Vec<CertificateDer<'static>>, Arc<dyn ClientCertVerifier>), String> {
+    let unusable = |error: &dyn fmt::Display| format!("{} cannot be used: {error}", path.display());
+    let authorities = read_certificates(path)?;
     let mut roots = RootCertStore::empty();
-    for authority in authorities {
-        roots.add(authority.clone())?;
+    for authority in &authorities {
+        roots.add(authority.clone()).map_err(|error| unusable(&error))?;
     }
-    Ok(WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?)
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
+    Ok((authorities, verifier.map_err(|error| unusable(&error))?))
 }
 
 fn config(
     certified: CertifiedKey,
-    verifier: Option<Arc<dyn ClientCertVerifier>>,
+    verifier: Arc<dyn ClientCertVerifier>,
+    checks_clients: bool,
     provider: Arc<CryptoProvider>,
 ) -> Result<ServerConfig, Error> {
-    let resolver = Arc::new(SingleCertAndKey::from(certified));
-    let builder = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12])?;
-    let mut config = if let Some(verifier) = verifier {
-        let mut config = builder.with_client_cert_verifier(verifier).with_cert_resolver(resolver);
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13, &TLS12])?
+        .with_client_cert_verifier(verifier)
+        .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+    if checks_clients {
         // A resumed session would skip the check of the certificate. Without a ticketer, there are no tickets.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        config
     } else {
-        let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
         config.ticketer = ring::Ticketer::new()?;
-        config
-    };
+    }
     config.alpn_protocols = vec![HTTP_1.to_vec()];
     Ok(config)
 }
@@ -200,33 +196,5 @@ impl TlsIdentity {
 impl fmt::Debug for TlsIdentity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("TlsIdentity").field("expires", &self.expires).finish_non_exhaustive()
-    }
-}
-
-impl CurrentTlsIdentity {
-    /// Starts with this identity.
-    pub fn new(identity: TlsIdentity) -> Self {
-        Self(Arc::new(RwLock::new(Arc::new(identity))))
-    }
-
-    /// Returns the identity that new handshakes use.
-    pub fn get(&self) -> Arc<TlsIdentity> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Uses another identity for new handshakes. Returns whether it differs from the current one; otherwise nothing
-    /// changes, so that session tickets stay valid.
-    pub fn replace(&self, identity: impl Into<Arc<TlsIdentity>>) -> bool {
-        let identity = identity.into();
-        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let differs = !current.is_same(&identity);
-        if differs {
-            *current = identity;
-        }
-        differs
-    }
-
-    pub(super) fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.get().config)
     }
 }

@@ -66,18 +66,3 @@ fn an_identity_has_the_end_of_its_certificate_and_shows_no_key() {
     assert_eq!((identity.expiry_timestamp(), identity.remaining()), (1_577_836_800, None));
     assert_eq!(format!("{identity:?}"), "TlsIdentity { expires: 1577836800s, .. }");
 }
-
-#[test]
-fn an_identity_is_replaced_only_by_another_one() {
-    let folder = TempDir::new().unwrap();
-    let files = files(&Certificates::make(folder.path()));
-    let load = |files: &TlsFiles| files.load().unwrap();
-    let current = CurrentTlsIdentity::new(files.load().unwrap());
-    let before = current.config();
-
-    assert!(!current.replace(load(&files)));
-    assert!(Arc::ptr_eq(&before, &current.config()), "session tickets stay valid");
-    assert!(current.replace(load(&TlsFiles { client_authorities: None, ..files.clone() })));
-    assert!(current.replace(load(&files)));
-    assert!(!Arc::ptr_eq(&before, &current.config()));
-}

@@ -20,13 +20,10 @@ use tracing::Level;
 
 use super::*;
 use crate::{
-    LoggedRequests, RequestLogFilter, TlsFiles,
+    RequestLogFilter, TlsFiles,
     limits::Limits,
     middleware::request_log::RequestLog,
-    transport::{
-        client::Client,
-        connections::{Connections, Stage},
-    },
+    transport::{client::Client, connection::Stage, connections::Connections},
 };
 
 type ServerStream = TlsStream<TcpStream>;
@@ -49,11 +46,10 @@ impl Worker {
         let certificates = Certificates::make(folder.path());
         let (certificate, private_key) = (certificates.server, certificates.server_key);
         let identity = TlsFiles { certificate, private_key, client_authorities: None }.load().unwrap();
-        let limits = Limits { max_connections: 10, handshake_timeout: TIMEOUT, ..Limits::MINIMAL };
+        let limits = Limits { max_connections: 10, handshake_timeout: TIMEOUT, ..Limits::default() };
         let (stage, stages) = watch::channel(Stage::Serving);
-        let logged = RequestLogFilter::new(LoggedRequests::All);
-        let log = RequestLog { level: Level::INFO, logged, metrics: Arc::default() };
-        let connections = Connections::new(&limits, Rc::new(log), Arc::default(), Arc::default());
+        let log = RequestLog { level: Level::INFO, logged: RequestLogFilter::default(), metrics: Arc::default() };
+        let connections = Connections::new(&limits, Rc::new(log), Arc::default());
         spawn_local(Rc::clone(&connections).watch(stages));
         Self { connections, identity: CurrentTlsIdentity::new(identity), stage, folder }
     }
@@ -145,4 +141,21 @@ async fn a_connection_that_ends_without_a_closing_message_is_the_end_of_the_inpu
     client.get_mut().0.shutdown().await.unwrap();
 
     assert_eq!((server.read().await, server.read().await), (Ok(5), Ok(0)));
+}
+
+#[test]
+fn an_identity_is_replaced_only_by_another_one() {
+    let folder = TempDir::new().unwrap();
+    let made = Certificates::make(folder.path());
+    let (certificate, private_key) = (made.server, made.server_key);
+    let files = TlsFiles { certificate, private_key, client_authorities: Some(made.authority) };
+    let load = |files: &TlsFiles| files.load().unwrap();
+    let current = CurrentTlsIdentity::new(files.load().unwrap());
+    let before = current.config();
+
+    assert!(!current.replace(load(&files)));
+    assert!(Arc::ptr_eq(&before, &current.config()), "session tickets stay valid");
+    assert!(current.replace(load(&TlsFiles { client_authorities: None, ..files.clone() })));
+    assert!(current.replace(load(&files)));
+    assert!(!Arc::ptr_eq(&before, &current.config()));
 }
