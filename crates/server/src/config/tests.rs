@@ -112,7 +112,7 @@ fn every_key_sets_its_field() {
         ("keys.redis.lease", "1s", "lease: 1s"),
         ("keys.redis.max_known", "8", "max_known: 8"),
         ("log.filter", "off,actix_http=off", "max_level: LevelFilter::OFF"),
-        ("log.requests", "errors", "RequestLogFilter(false)"),
+        ("log.requests", "errors", "errors_only: true"),
         ("log.format", "json", "json: Some(true)"),
         ("traces.endpoint", "https://collector.example", "endpoint: Some(Url"),
         ("traces.sample_ratio", "1", "sample_ratio: Some(1.0)"),
