@@ -3,7 +3,7 @@
 
 use std::{cell::RefCell, io, rc::Rc, sync::Arc};
 
-use actix_http::{HttpMessage, Request, Response, ServiceConfig, body::BoxBody};
+use actix_http::{Request, Response, ServiceConfig, body::BoxBody};
 use actix_service::fn_service;
 use actix_web::{
     Error,
