@@ -6,10 +6,7 @@ use std::{
 };
 
 use animal_store_adapter_kit::{CorruptRow, pet_from_row};
-use animal_store_app::{
-    ports::{Cause, StoredPet},
-    status_number,
-};
+use animal_store_app::ports::{Cause, StoredPet};
 use animal_store_domain::{CreationTime, CreationTimeError, NewPet, Pet, PetName, PetNameError, PetStatus};
 use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
@@ -44,7 +41,10 @@ pub(crate) struct PetRow {
 /// by status.
 pub(crate) type PetArrays = (Option<Vec<i64>>, Option<Vec<StoredName>>, Option<Vec<i64>>, Option<Vec<Option<i16>>>);
 
-/// The columns of [`PetArrays`].
+/// The arrays of [`PetArrays`] without the last one, as an expression.
+pub(crate) const ARRAYS: &str = "array_agg(id), array_agg(name), array_agg(category_id)";
+
+/// The types of [`PetArrays`].
 pub(crate) type PetArraysType = (
     Nullable<sql_types::Array<BigInt>>,
     Nullable<sql_types::Array<Text>>,
@@ -63,7 +63,7 @@ pub(crate) type Array<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 pub(crate) fn arrays<'a>(pets: impl Iterator<Item = &'a NewPet> + Clone) -> Vec<Array<'a>> {
     let names: Vec<_> = pets.clone().map(|pet| pet.name().as_str()).collect();
     let categories: Vec<_> = pets.clone().map(|pet| pet.category_id().get()).collect();
-    let statuses: Vec<_> = pets.map(|pet| pet.status().map(status_number)).collect();
+    let statuses: Vec<_> = pets.map(|pet| pet.status().map(PetStatus::number)).collect();
     vec![Box::new(names), Box::new(categories), Box::new(statuses)]
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn unnest(columns: &[(&str, Type)]) -> String {
 /// Returns the rows of a list. A list by status has that `status`.
 pub(crate) fn rows_of(arrays: PetArrays, status: Option<PetStatus>) -> impl Iterator<Item = PetRow> {
     let (ids, names, category_ids, statuses) = arrays;
-    let statuses = statuses.into_iter().flatten().chain(repeat(status.map(status_number)));
+    let statuses = statuses.into_iter().flatten().chain(repeat(status.map(PetStatus::number)));
     let columns = ids.unwrap_or_default().into_iter().zip(names.unwrap_or_default());
     let rows = columns.zip(category_ids.unwrap_or_default()).zip(statuses);
     rows.map(|(((id, name), category_id), status)| PetRow { id, name, category_id, status })
@@ -96,16 +96,14 @@ impl TryFrom<PetRow> for Pet {
     }
 }
 
-/// The columns of [`stored_pet`].
-pub(crate) const STORED_COLUMNS: &str = "id, name, category_id, status, created_at";
-
-/// Decodes a row of [`STORED_COLUMNS`].
+/// Decodes a row with all columns.
 pub(crate) fn stored_pet(row: &Row) -> Result<StoredPet, Cause> {
-    let (id, name) = (row.try_get(0)?, PetName::parse(row.try_get(1)?));
-    let pet = pet_from_row(id, name, row.try_get(2)?, row.try_get(3)?);
-    let created_at = creation_time(row.try_get(4)?);
+    let id = row.try_get("id")?;
+    let name = StoredName(PetName::parse(row.try_get("name")?));
+    let pet = PetRow { id, name, category_id: row.try_get("category_id")?, status: row.try_get("status")? };
+    let created_at = creation_time(row.try_get("created_at")?);
     let corrupt = |error: CreationTimeError| CorruptRow { column: "created_at", id, problem: error.to_string() };
-    Ok(StoredPet { pet: pet?, created_at: created_at.map_err(corrupt)? })
+    Ok(StoredPet { pet: pet.try_into()?, created_at: created_at.map_err(corrupt)? })
 }
 
 /// `infinity` is after the year 9999.

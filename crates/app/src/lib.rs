@@ -40,7 +40,6 @@ mod idempotency_key;
 mod issue_api_key;
 mod list_api_keys;
 mod list_pets;
-mod pet_digest;
 pub mod ports;
 mod stored_time;
 #[cfg(any(test, feature = "test-support"))]
@@ -58,9 +57,8 @@ pub use copy_store::{CopyError, CopyProgress, CopyStore, CopySummary, ImportedAp
 pub use create_pet::CreatePet;
 pub use diagnosis::{Finding, Verdict};
 pub use get_pet::GetPet;
-pub use idempotency_key::IdempotencyKey;
+pub use idempotency_key::{IdempotencyKey, PetDigest};
 pub use issue_api_key::IssueApiKey;
 pub use list_api_keys::{ApiKeyList, ListApiKeys, UseFilter};
 pub use list_pets::ListPets;
-pub use pet_digest::{PetDigest, status_number};
 pub use stored_time::{from_milliseconds, milliseconds};

@@ -34,6 +34,16 @@ impl NewPet {
     pub const fn status(&self) -> Option<PetStatus> {
         self.status
     }
+
+    /// Returns the members as bytes. They differ if the pets do, and must never change: their digests are stored.
+    ///
+    /// A new member is appended as a zero byte, which no value contains, its name, `=` and its value, and only if the
+    /// pet has it: pets without it keep their bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let Self { name, category_id, status } = self;
+        let status = status.map_or(0, PetStatus::number);
+        [&category_id.get().to_be_bytes()[..], &status.to_be_bytes(), name.as_str().as_bytes()].concat()
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use tokio_postgres::{Row, types::Type};
 
 use super::connection::BulkConnection;
-use crate::pet_row::{STORED_COLUMNS, column_names, stored_pet};
+use crate::pet_row::{COLUMNS, column_names, stored_pet};
 
 /// The columns of the table `idempotency_keys`, each with the type of an array of its values.
 pub(super) const RECORD_COLUMNS: [(&str, Type); 5] = [
@@ -40,7 +40,8 @@ impl PgSnapshot {
 #[async_trait]
 impl StorageSnapshot for PgSnapshot {
     async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, StoreFailure> {
-        let select = format!("SELECT {STORED_COLUMNS} FROM pets WHERE id > $1 ORDER BY id LIMIT $2");
+        let columns = column_names(&COLUMNS);
+        let select = format!("SELECT id, {columns}, created_at FROM pets WHERE id > $1 ORDER BY id LIMIT $2");
         let (after, limit) = (after.map_or(0, PetId::get), i64::try_from(limit).unwrap_or(i64::MAX));
         let rows = self.0.query(&select, &[(&after, Type::INT8), (&limit, Type::INT8)]).await?;
         rows.iter().map(|row| stored_pet(row).map_err(StoreFailure::Corrupt)).collect()

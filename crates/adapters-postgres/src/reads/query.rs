@@ -14,7 +14,7 @@ use diesel::{
     sql_types::{Array, BigInt, SmallInt},
 };
 
-use crate::pet_row::{PetArraysType, PetRow, pets};
+use crate::pet_row::{ARRAYS, PetArraysType, PetRow, pets};
 
 /// The pets with these ids.
 #[diesel::dsl::auto_type]
@@ -67,23 +67,26 @@ impl QueryFragment<Pg> for Lists {
         out.push_bind_param::<Array<BigInt>, _>(&self.after)?;
         out.push_sql(", ");
         out.push_bind_param::<Array<BigInt>, _>(&self.limits)?;
-        let page = if let Some(statuses) = &self.statuses {
+        if let Some(statuses) = &self.statuses {
             out.push_sql(", ");
             out.push_bind_param::<Array<SmallInt>, _>(statuses)?;
-            ") WITH ORDINALITY AS list (after, max, status, position) CROSS JOIN LATERAL (
-                SELECT array_agg(id), array_agg(name), array_agg(category_id), NULL::smallint[]
-                FROM (
+            out.push_sql(") WITH ORDINALITY AS list (after, max, status, position) CROSS JOIN LATERAL (SELECT ");
+            out.push_sql(ARRAYS);
+            out.push_sql(
+                ", NULL::smallint[] FROM (
                     SELECT * FROM pets WHERE status BETWEEN list.status AND list.status AND id > list.after
                     ORDER BY status, id LIMIT list.max
-                ) AS pet
-            ) AS page"
+                ) AS pet) AS page",
+            );
         } else {
-            ") WITH ORDINALITY AS list (after, max, position) CROSS JOIN LATERAL (
-                SELECT array_agg(id), array_agg(name), array_agg(category_id), array_agg(status)
-                FROM (SELECT * FROM pets WHERE id > list.after ORDER BY id LIMIT list.max) AS pet
-            ) AS page"
-        };
-        out.push_sql(page);
+            out.push_sql(") WITH ORDINALITY AS list (after, max, position) CROSS JOIN LATERAL (SELECT ");
+            out.push_sql(ARRAYS);
+            out.push_sql(
+                ", array_agg(status) FROM (
+                    SELECT * FROM pets WHERE id > list.after ORDER BY id LIMIT list.max
+                ) AS pet) AS page",
+            );
+        }
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use animal_store_adapter_kit::{CorruptRow, queue::Request};
-use animal_store_app::{ports::StoreFailure, status_number};
+use animal_store_app::ports::StoreFailure;
 use animal_store_domain::{Pet, PetStatus};
 use diesel::{QueryResult, connection::CacheSize, result::Error::DeserializationError};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
@@ -121,7 +121,7 @@ async fn load_lists(lists: &[&List], connection: &mut AsyncPgConnection) -> Quer
     let batch = Lists {
         after: lists.iter().map(|list| list.after).collect(),
         limits: lists.iter().map(|list| list.limit).collect(),
-        statuses: lists.iter().map(|list| list.status.map(status_number)).collect(),
+        statuses: lists.iter().map(|list| list.status.map(PetStatus::number)).collect(),
     };
     let rows: Vec<(i64, PetArrays)> = batch.load(connection).await?;
     let mut loaded: Vec<_> = lists.iter().map(|_| Ok(Vec::new())).collect();
@@ -135,7 +135,7 @@ async fn load_lists(lists: &[&List], connection: &mut AsyncPgConnection) -> Quer
 
 /// A list that is alone has a plain statement, which costs less.
 async fn load_list(list: &List, connection: &mut AsyncPgConnection) -> QueryResult<Pets> {
-    let rows: Vec<PetRow> = match list.status.map(status_number) {
+    let rows: Vec<PetRow> = match list.status.map(PetStatus::number) {
         None => query::list(list.after, list.limit).load(connection).await?,
         Some(status) => query::list_by_status(status, list.after, list.limit).load(connection).await?,
     };
