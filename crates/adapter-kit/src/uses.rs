@@ -121,7 +121,7 @@ async fn write_periodically(
     interval: Duration,
     [written, failed]: [Counter; 2],
 ) {
-    let (mut pending, mut outage, mut is_open) = (PendingUses::default(), Outage::new(&Arc::default()), true);
+    let (mut pending, mut outage, mut is_open) = (PendingUses::default(), Outage::default(), true);
     while is_open {
         is_open = timeout(interval, closed.recv()).await.is_err();
         let now = this_minute();

@@ -1,9 +1,6 @@
 //! Deletes the records of expired idempotency keys. Any number of processes may do so at once.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use animal_store_adapter_kit::{Outage, backoff};
 use tokio::time::sleep;
@@ -27,7 +24,7 @@ pub(crate) async fn sweep_periodically(mut connections: ConnectionSettings) {
         return;
     }
     let pause = MAX_PAUSE.min(connections.postgres.idempotency_retention / 4);
-    let mut outage = Outage::new(&Arc::default());
+    let mut outage = Outage::default();
     for pause in backoff(pause, pause) {
         sleep(pause).await;
         match sweep(&connections).await {
