@@ -16,10 +16,7 @@ use std::{
     collections::HashMap,
     convert::Infallible,
     mem,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -29,6 +26,7 @@ use animal_store_app::{
 };
 use async_trait::async_trait;
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
+use thread_local::ThreadLocal;
 use tokio::{
     sync::mpsc::{Receiver, Sender, channel},
     task::JoinHandle,
@@ -37,16 +35,9 @@ use tokio::{
 
 use crate::{Outage, metrics::counters};
 
-/// Number of threads that do not share memory.
-const THREADS: usize = 64;
-static THREAD_COUNT: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    static THREAD: usize = THREAD_COUNT.fetch_add(1, Ordering::Relaxed) % THREADS;
-}
-
 /// Uses of API keys that are not written yet.
 #[derive(Debug, Clone, Default)]
+#[repr(align(128))] // no two in a cache line
 pub struct PendingUses {
     /// The keys of each kind, with the times of their last uses in seconds since 1970.
     times: [HashMap<ApiKeyId, u64>; ApiKeyUse::ALL.len()],
@@ -55,11 +46,7 @@ pub struct PendingUses {
 }
 
 /// The uses that each thread noted since the last write. Their times are those of the next one.
-type Notes = Arc<[Note; THREADS]>;
-
-#[derive(Debug, Default)]
-#[repr(align(128))] // no two in a cache line
-struct Note(Mutex<PendingUses>);
+type Notes = Arc<ThreadLocal<Mutex<PendingUses>>>;
 
 /// A store of uses.
 #[async_trait]
@@ -100,7 +87,7 @@ impl ApiKeyUseRecord {
         let help = "Batches of last uses of API keys that were written to their store: written or failed";
         let results = counters(registry, "use_writes", help, "result", ["written", "failed"]);
         let (open, closed) = channel(1);
-        let record = Self { notes: Arc::new([(); THREADS].map(|()| Note::default())), max_keys, _open: open };
+        let record = Self { notes: Notes::default(), max_keys, _open: open };
         let writer = write_periodically(store, Arc::clone(&record.notes), max_keys, closed, interval, results);
         (record, tokio::spawn(writer))
     }
@@ -108,7 +95,7 @@ impl ApiKeyUseRecord {
 
 impl ApiKeyUses for ApiKeyUseRecord {
     fn note(&self, id: &ApiKeyId, kind: ApiKeyUse) {
-        self.notes[THREAD.with(|thread| *thread)].lock().insert(id, kind, 0, self.max_keys);
+        lock(self.notes.get_or_default()).insert(id, kind, 0, self.max_keys);
     }
 }
 
@@ -125,8 +112,8 @@ async fn write_periodically(
     while is_open {
         is_open = timeout(interval, closed.recv()).await.is_err();
         let now = this_minute();
-        for note in &*notes {
-            let uses = mem::take(&mut *note.lock());
+        for note in notes.iter() {
+            let uses = mem::take(&mut *lock(note));
             pending.dropped += uses.dropped;
             for (kind, times) in uses.iter() {
                 for id in times.keys() {
@@ -179,11 +166,9 @@ impl PendingUses {
     }
 }
 
-impl Note {
-    fn lock(&self) -> MutexGuard<'_, PendingUses> {
-        // A panic under the lock leaves no partial change.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// A panic under the lock leaves no partial change.
+fn lock(note: &Mutex<PendingUses>) -> MutexGuard<'_, PendingUses> {
+    note.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the current minute, in seconds since 1970.
