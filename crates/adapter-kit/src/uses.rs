@@ -24,7 +24,6 @@ use animal_store_app::{
     ApiKeyId,
     ports::{ApiKeyUse, ApiKeyUses},
 };
-use async_trait::async_trait;
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use thread_local::ThreadLocal;
 use tokio::{
@@ -49,7 +48,6 @@ pub struct PendingUses {
 type Notes = Arc<ThreadLocal<Mutex<PendingUses>>>;
 
 /// A store of uses.
-#[async_trait]
 pub trait UseStore: Send + Sync + 'static {
     /// Returns the address of the store, for the log.
     fn address(&self) -> String;
@@ -58,7 +56,7 @@ pub trait UseStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// The reason why they were not written.
-    async fn write(&self, uses: &PendingUses, now: u64) -> Result<(), String>;
+    fn write(&self, uses: &PendingUses, now: u64) -> impl Future<Output = Result<(), String>> + Send;
 }
 
 /// Records uses of API keys. A task of the runtime writes what its clones note.

@@ -1,4 +1,5 @@
 //! All code that depends on the members of a pet: the row and its decoding, and the columns and values of an INSERT.
+//! Beside them are the columns of idempotency keys.
 
 use std::{
     iter::repeat,
@@ -53,8 +54,17 @@ pub(crate) type PetArraysType = (
 );
 
 /// The columns that an INSERT gives beside the id, each with the type of an array of its values.
-pub(crate) const COLUMNS: [(&str, Type); 3] =
-    [("name", Type::TEXT_ARRAY), ("category_id", Type::INT8_ARRAY), ("status", Type::INT2_ARRAY)];
+pub(crate) const COLUMNS: &[(&str, Type)] =
+    &[("name", Type::TEXT_ARRAY), ("category_id", Type::INT8_ARRAY), ("status", Type::INT2_ARRAY)];
+
+/// The columns of the table `idempotency_keys`, each with the type of an array of its values.
+pub(crate) const RECORD_COLUMNS: &[(&str, Type)] = &[
+    ("api_key_id", Type::TEXT_ARRAY),
+    ("key_digest", Type::BYTEA_ARRAY),
+    ("pet_digest", Type::BYTEA_ARRAY),
+    ("pet_id", Type::INT8_ARRAY),
+    ("expires_at", Type::TIMESTAMPTZ_ARRAY),
+];
 
 /// The values of one column for all rows of a batch.
 pub(crate) type Array<'a> = Box<dyn ToSql + Sync + Send + 'a>;
@@ -91,8 +101,7 @@ impl TryFrom<PetRow> for Pet {
     type Error = CorruptRow;
 
     fn try_from(row: PetRow) -> Result<Self, CorruptRow> {
-        let PetRow { id, name: StoredName(name), category_id, status } = row;
-        pet_from_row(id, name, category_id, status)
+        pet_from_row(row.id, row.name.0, row.category_id, row.status)
     }
 }
 

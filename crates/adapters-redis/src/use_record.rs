@@ -12,7 +12,6 @@ use animal_store_app::{
     ApiKeyId, from_milliseconds,
     ports::{ApiKeyUse, RecordedUses},
 };
-use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use redis::pipe;
 use tokio::task::JoinHandle;
@@ -49,7 +48,6 @@ impl RedisApiKeyUses {
     }
 }
 
-#[async_trait]
 impl UseStore for RedisApiKeyUses {
     fn address(&self) -> String {
         self.0.endpoint.to_string()

@@ -130,7 +130,7 @@ fn apply(
     let mut owner = None;
     for digest in change.digests() {
         let owners = rows::read(connection, Select::Digest(&digest.0), now)?;
-        if let Some(other) = owners.iter().find(|key| key.exists() && !key.has_id(id)) {
+        if let Some(other) = owners.iter().find(|key| key.exists() && key.id != id.as_str()) {
             owner = Some(other.key().map_err(corrupt)?);
         }
     }

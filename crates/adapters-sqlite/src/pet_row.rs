@@ -57,8 +57,7 @@ impl TryFrom<PetRow> for Pet {
     type Error = diesel::result::Error;
 
     fn try_from(row: PetRow) -> QueryResult<Self> {
-        let PetRow { id, name: StoredName(name), category_id, status } = row;
-        pet_from_row(id, name, category_id, status).map_err(corrupt)
+        pet_from_row(row.id, row.name.0, row.category_id, row.status).map_err(corrupt)
     }
 }
 

@@ -18,7 +18,6 @@ struct FakeStore {
     writes: Arc<Mutex<Vec<Vec<String>>>>,
 }
 
-#[async_trait]
 impl UseStore for FakeStore {
     fn address(&self) -> String {
         "fake".to_owned()

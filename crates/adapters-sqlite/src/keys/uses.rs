@@ -7,7 +7,6 @@ use animal_store_app::{
     ApiKeyId,
     ports::{ApiKeyUse, RecordedUses},
 };
-use async_trait::async_trait;
 use diesel::{
     prelude::*,
     sql_query,
@@ -20,7 +19,6 @@ use crate::{
     values::{from_milliseconds, milliseconds},
 };
 
-#[async_trait]
 impl UseStore for SqliteApiKeyStore {
     fn address(&self) -> String {
         self.file.path().display().to_string()
