@@ -17,11 +17,11 @@ use std::{
     convert::Infallible,
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime},
 };
 
 use animal_store_app::{
-    ApiKeyId,
+    ApiKeyId, milliseconds,
     ports::{ApiKeyUse, ApiKeyUses},
 };
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
@@ -39,7 +39,7 @@ use crate::{Outage, metrics::counters};
 #[repr(align(128))] // no two in a cache line
 pub struct PendingUses {
     /// The keys of each kind, with the times of their last uses in seconds since 1970.
-    times: [HashMap<ApiKeyId, u64>; ApiKeyUse::ALL.len()],
+    times: [HashMap<ApiKeyId, i64>; ApiKeyUse::ALL.len()],
     /// Number of uses beyond the bound.
     dropped: u64,
 }
@@ -56,7 +56,7 @@ pub trait UseStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// The reason why they were not written.
-    fn write(&self, uses: &PendingUses, now: u64) -> impl Future<Output = Result<(), String>> + Send;
+    fn write(&self, uses: &PendingUses, now: i64) -> impl Future<Output = Result<(), String>> + Send;
 }
 
 /// Records uses of API keys. A task of the runtime writes what its clones note.
@@ -147,7 +147,7 @@ async fn write_periodically(
 }
 
 impl PendingUses {
-    fn insert(&mut self, id: &ApiKeyId, kind: ApiKeyUse, now: u64, max_keys: usize) {
+    fn insert(&mut self, id: &ApiKeyId, kind: ApiKeyUse, now: i64, max_keys: usize) {
         let times = &mut self.times[kind as usize];
         if let Some(time) = times.get_mut(id) {
             *time = now;
@@ -159,7 +159,7 @@ impl PendingUses {
     }
 
     /// Iterates over the kinds, each with the keys that were used and the times in seconds since 1970.
-    pub fn iter(&self) -> impl Iterator<Item = (ApiKeyUse, &HashMap<ApiKeyId, u64>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (ApiKeyUse, &HashMap<ApiKeyId, i64>)> {
         ApiKeyUse::ALL.into_iter().zip(&self.times)
     }
 }
@@ -170,7 +170,6 @@ fn lock(note: &Mutex<PendingUses>) -> MutexGuard<'_, PendingUses> {
 }
 
 /// Returns the current minute, in seconds since 1970.
-fn this_minute() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    now - now % 60
+fn this_minute() -> i64 {
+    milliseconds(SystemTime::now()) / 60_000 * 60
 }

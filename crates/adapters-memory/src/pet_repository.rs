@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure};
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure, StoreResult};
 use animal_store_domain::{NewPet, Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
@@ -78,7 +78,7 @@ impl Pets {
         }
     }
 
-    fn append(&mut self, pet: NewPet) -> Result<Pet, StoreFailure> {
+    fn append(&mut self, pet: NewPet) -> StoreResult<Pet> {
         let id = i64::try_from(self.all.len() + 1).ok().and_then(|id| PetId::parse(id).ok());
         let pet = Pet::new(id.ok_or(StoreFailure::Overloaded)?, pet);
         if let Some(status) = pet.new_pet().status() {
@@ -91,12 +91,7 @@ impl Pets {
 
 #[async_trait]
 impl PetRepository for MemoryPetRepository {
-    async fn list(
-        &self,
-        status: Option<PetStatus>,
-        after: Option<PetId>,
-        limit: usize,
-    ) -> Result<Vec<Pet>, StoreFailure> {
+    async fn list(&self, status: Option<PetStatus>, after: Option<PetId>, limit: usize) -> StoreResult<Vec<Pet>> {
         let pets = self.read();
         Ok(match status {
             Some(status) => pets.list_by_status(status, after, limit),
@@ -104,7 +99,7 @@ impl PetRepository for MemoryPetRepository {
         })
     }
 
-    async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
+    async fn find(&self, id: PetId) -> StoreResult<Option<Pet>> {
         Ok(self.read().find(id).cloned())
     }
 

@@ -53,7 +53,7 @@ impl UseStore for RedisApiKeyUses {
         self.0.endpoint.to_string()
     }
 
-    async fn write(&self, uses: &PendingUses, now: u64) -> Result<(), String> {
+    async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
         let keyspace = &self.0;
         let mut commands = pipe();
         commands.cmd("ZADD").arg(keyspace.uses("since")).arg("NX").arg(now).arg(BEGINNING);

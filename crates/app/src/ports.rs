@@ -25,6 +25,9 @@ pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository};
 /// The cause of a failure, as an adapter describes it. It is written to the log and never sent to a client.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
+/// What a store returns, unless it fails.
+pub type StoreResult<T> = Result<T, StoreFailure>;
+
 /// A store of pets or of API keys failed.
 #[derive(Debug, Error)]
 pub enum StoreFailure {

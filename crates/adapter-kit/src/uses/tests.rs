@@ -23,7 +23,7 @@ impl UseStore for FakeStore {
         "fake".to_owned()
     }
 
-    async fn write(&self, uses: &PendingUses, _: u64) -> Result<(), String> {
+    async fn write(&self, uses: &PendingUses, _: i64) -> Result<(), String> {
         if self.unavailable.load(Ordering::Relaxed) {
             return Err("unavailable".to_owned());
         }
