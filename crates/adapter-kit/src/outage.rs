@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -37,7 +37,7 @@ impl Outage {
 
     /// Records a failed attempt, and calls `log` if its reason is new in this outage.
     pub fn failed(&mut self, reason: String, log: impl FnOnce(&str)) {
-        let mut shared = lock(&self.shared);
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         shared.failing_tasks += usize::from(!mem::replace(&mut self.failing, true));
         if !shared.logged_reasons.contains(&reason) && shared.logged_reasons.len() < MAX_REASONS {
             log(&reason);
@@ -47,7 +47,7 @@ impl Outage {
 
     /// Records a successful attempt. Returns whether that ended an outage.
     pub fn succeeded(&mut self) -> bool {
-        let mut shared = lock(&self.shared);
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         shared.failing_tasks -= usize::from(mem::take(&mut self.failing));
         shared.failing_tasks == 0 && !mem::take(&mut shared.logged_reasons).is_empty()
     }
@@ -76,12 +76,8 @@ impl Clone for Outage {
 
 impl Drop for Outage {
     fn drop(&mut self) {
-        lock(&self.shared).failing_tasks -= usize::from(self.failing);
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).failing_tasks -= usize::from(self.failing);
     }
-}
-
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns pauses that double from `min` to `max`; jitter adds up to the pause itself.

@@ -20,9 +20,7 @@ use crate::idempotency_keys::IdempotencyKeys;
 /// | `list` of `k` pets by status | O(log n + k), for every status |
 /// | `add` | O(1) amortised; O(n) if the vector is full and has to grow |
 #[derive(Debug)]
-pub struct MemoryPetRepository {
-    pets: RwLock<Pets>,
-}
+pub struct MemoryPetRepository(RwLock<Pets>);
 
 /// Ids are sequential and pets are never removed: the pet with id `i` is at index `i - 1`.
 #[derive(Debug)]
@@ -37,12 +35,12 @@ impl MemoryPetRepository {
     /// Creates an empty repository with this retention of idempotency keys.
     pub fn new(idempotency_retention: Duration) -> Self {
         let idempotency_keys = IdempotencyKeys::new(idempotency_retention);
-        Self { pets: RwLock::new(Pets { all: Vec::new(), by_status: Default::default(), idempotency_keys }) }
+        Self(RwLock::new(Pets { all: Vec::new(), by_status: Default::default(), idempotency_keys }))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Pets> {
         // A poisoned lock hides no partial change: nothing in `Pets::add` panics between its pushes.
-        self.pets.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,6 +102,6 @@ impl PetRepository for MemoryPetRepository {
     }
 
     async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
-        self.pets.write().unwrap_or_else(PoisonError::into_inner).add(request)
+        self.0.write().unwrap_or_else(PoisonError::into_inner).add(request)
     }
 }

@@ -1,7 +1,5 @@
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
 use animal_store_app::{
-    ApiKeyId, IdempotencyKey, PetDigest,
+    ApiKeyId, IdempotencyKey, PetDigest, from_milliseconds, milliseconds,
     ports::{Cause, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet},
 };
 use animal_store_domain::PetId;
@@ -61,12 +59,6 @@ fn record(row: &Row) -> Result<IdempotencyRecord, Cause> {
         key: IdempotencyKey { api_key: api_key_id, digest: key_digest },
         pet_digest: PetDigest(pet_digest.try_into().map_err(|_| invalid("pet_digest"))?),
         pet_id: PetId::parse(pet_id).map_err(|_| invalid("pet_id"))?,
-        expires_at: to_millisecond(row.try_get(4)?).ok_or_else(|| invalid("expires_at"))?,
+        expires_at: from_milliseconds(milliseconds(row.try_get(4)?)),
     })
-}
-
-/// Rounds down to a millisecond. `None` before 1970.
-fn to_millisecond(time: SystemTime) -> Option<SystemTime> {
-    let milliseconds = time.duration_since(UNIX_EPOCH).ok()?.as_millis();
-    Some(UNIX_EPOCH + Duration::from_millis(milliseconds.try_into().ok()?))
 }
