@@ -16,7 +16,7 @@ use std::{
     collections::HashMap,
     convert::Infallible,
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -93,7 +93,9 @@ impl ApiKeyUseRecord {
 
 impl ApiKeyUses for ApiKeyUseRecord {
     fn note(&self, id: &ApiKeyId, kind: ApiKeyUse) {
-        lock(self.notes.get_or_default()).insert(id, kind, 0, self.max_keys);
+        // A panic under the lock leaves no partial change.
+        let mut note = self.notes.get_or_default().lock().unwrap_or_else(PoisonError::into_inner);
+        note.insert(id, kind, 0, self.max_keys);
     }
 }
 
@@ -111,7 +113,7 @@ async fn write_periodically(
         is_open = timeout(interval, closed.recv()).await.is_err();
         let now = this_minute();
         for note in notes.iter() {
-            let uses = mem::take(&mut *lock(note));
+            let uses = mem::take(&mut *note.lock().unwrap_or_else(PoisonError::into_inner));
             pending.dropped += uses.dropped;
             for (kind, times) in uses.iter() {
                 for id in times.keys() {
@@ -162,11 +164,6 @@ impl PendingUses {
     pub fn iter(&self) -> impl Iterator<Item = (ApiKeyUse, &HashMap<ApiKeyId, i64>)> {
         ApiKeyUse::ALL.into_iter().zip(&self.times)
     }
-}
-
-/// A panic under the lock leaves no partial change.
-fn lock(note: &Mutex<PendingUses>) -> MutexGuard<'_, PendingUses> {
-    note.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the current minute, in seconds since 1970.
