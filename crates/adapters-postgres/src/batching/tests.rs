@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use animal_store_adapter_kit::queue::Request;
+use animal_store_adapter_kit::{Outage, queue::Request};
 use animal_store_app::ports::StoreFailure;
 use futures_util::FutureExt;
 use prometheus_client::{encoding::text::encode, registry::Registry};
@@ -111,7 +111,7 @@ impl World {
         let settings = ConnectionSettings {
             endpoint: PgEndpoint::parse(&"postgres://user@127.0.0.1/pets?sslmode=disable".into()).unwrap(),
             postgres: PostgresSettings { connect_timeout: TIMEOUT, timeout: TIMEOUT, ..SETTINGS },
-            outages: Arc::default(),
+            outage: Outage::default(),
             metrics: Arc::new(Metrics::new(&mut registry)),
             schema_ready,
         };

@@ -4,10 +4,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
-use animal_store_app::{
-    ports::{PetRepository, StoreFailure},
-    status_number,
-};
+use animal_store_app::ports::{PetRepository, StoreFailure};
 use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetStatus};
 use animal_store_test_servers::PgDatabase;
 use futures_util::{
@@ -123,7 +120,8 @@ impl ReadFixture {
     pub(crate) async fn replace_pets(&mut self, pets: Vec<Pet>) {
         let row = |pet: &Pet| {
             let (id, name) = (pet.id().get(), pet.new_pet().name().as_str());
-            let status = pet.new_pet().status().map(status_number).map_or("NULL".to_owned(), |code| code.to_string());
+            let status =
+                pet.new_pet().status().map(PetStatus::number).map_or("NULL".to_owned(), |code| code.to_string());
             format!("({id}, '{name}', {}, {status})", pet.new_pet().category_id().get())
         };
         let rows: Vec<_> = pets.iter().map(row).collect();
