@@ -1,5 +1,5 @@
-//! Records that another transaction has locked: requests for them wait within the timeout, and no others. Processes that
-//! lock the same records never deadlock.
+//! Records that another transaction has locked: requests for them wait within the timeout, and no others. Processes
+//! that lock the same records never deadlock.
 
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
