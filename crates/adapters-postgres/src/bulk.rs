@@ -7,8 +7,8 @@
 //! stored or nothing, or its outcome is reported as unknown. While pets are added, no create that could assign one of
 //! their ids is in flight, and afterwards the sequence is beyond them. The sequence never moves backwards.
 //!
-//! **Proof.** The contract suite `bulk_storage`, and in `tests/postgres`: `bulk_ids.rs` (concurrent creates),
-//! `bulk_faults.rs` (lost connections), `bulk_rows.rs` (invalid rows), `bulk_rights.rs` (a restricted user).
+//! **Proof.** The contract suite `bulk_storage`, and in `tests/postgres`: `bulk.rs` (concurrent creates, invalid rows),
+//! `bulk_faults.rs` (lost connections, a restricted user).
 
 mod connection;
 mod snapshot;

@@ -8,7 +8,7 @@
 //! noted in memory, and written once a minute (`uses`).
 //!
 //! **Proof.** The contract suites `api_key_directory`, `api_key_store` and `api_key_uses`; in `tests/sqlite`:
-//! `keys_revocations.rs`, `keys_changes.rs`, `keys_corrupt.rs` and `keys_uses.rs`.
+//! `keys_changes.rs` and `keys_directory.rs`.
 
 mod rows;
 mod uses;

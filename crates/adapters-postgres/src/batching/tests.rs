@@ -230,5 +230,7 @@ async fn a_dispatcher_ends_with_its_senders_even_if_it_connects() {
         sleep(AFTER_A_PAUSE).await;
         drop(world.sender);
         world.dispatchers.remove(0).await.unwrap();
+        let ConnectionMetrics { connecting, connected, unavailable } = &world.settings.metrics.read_connections;
+        assert_eq!((connecting.get(), connected.get(), unavailable.get()), (0, 0, 0));
     }
 }
