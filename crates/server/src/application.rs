@@ -11,7 +11,7 @@ mod tests;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use animal_store_adapters_http::{ApiSettings, HttpServer, InFlight, TraceSettings, serve_api, serve_management};
+use animal_store_adapters_http::{HttpServer, InFlight, serve_api, serve_management};
 use anyhow::{anyhow, ensure};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use tokio::{
@@ -60,20 +60,12 @@ impl Application {
         file: SharedFile,
         dropped_log_lines: Counter,
     ) -> anyhow::Result<Self> {
-        let Config { http, storage, keys, log, traces, shutdown, .. } = config;
+        let Config { http, serves_get_pet, storage, keys, shutdown, .. } = config;
         let drain_delay = shutdown.drain_delay(listener.is_inherited());
         let mut registry = Registry::default();
         let prefixed = process_metrics::register(&mut registry, dropped_log_lines);
-        let (use_cases, adapters) = wiring::start(storage, keys, file, prefixed, http.serves_get_pet).await?;
-        let settings = ApiSettings {
-            limits: http.limits.clone(),
-            tls: http.tls.map(|tls| tls.identity),
-            origins: http.cors_origins,
-            proxies: http.trusted_proxies,
-            traces: TraceSettings { sample_ratio: traces.sample_ratio },
-            logged: log.requests,
-        };
-        let (api, in_flight) = serve_api(listener, settings, prefixed, use_cases)?;
+        let (use_cases, adapters) = wiring::start(storage, keys, file, prefixed, serves_get_pet).await?;
+        let (api, in_flight) = serve_api(listener, http.clone(), prefixed, use_cases)?;
         let management = match management {
             Some((address, listener)) => {
                 let registry = Arc::new(registry);

@@ -37,7 +37,7 @@ fn a_command_reads_only_the_part_that_it_uses() {
         |sources: &Sources| load(sources, |values| Some(read_management(values))).map(drop),
         |sources: &Sources| load(sources, StorageConfig::read).map(drop),
         |sources: &Sources| load(sources, KeysConfig::read_for_command).map(drop),
-        |sources: &Sources| load(sources, |values| Some(TlsConfig::read(values))).map(drop),
+        |sources: &Sources| load(sources, |values| Some(read_tls(values))).map(drop),
     ];
     // The commands that are refused: `health`, of pets, `keys`, the certificate of `doctor`.
     for (settings, refused) in [
@@ -159,9 +159,9 @@ fn an_expired_certificate_is_a_warning_and_an_address_beyond_loopback_needs_one_
         (&[everywhere, cert, key], false, true),
         (&[everywhere, ("http.trusted_proxies", "10.0.0.1")], false, false),
     ] {
-        let Config { http, warnings, .. } = config(settings);
-        assert_eq!(http.is_unencrypted(http.listen), is_unencrypted, "{settings:?}");
+        let config = config(settings);
+        assert_eq!(config.is_unencrypted(config.listen), is_unencrypted, "{settings:?}");
         let expected = "http.tls.cert_file (ANIMAL_STORE_HTTP__TLS__CERT_FILE) has expired: clients refuse it";
-        assert_eq!(warnings, [expected][..usize::from(has_expired)], "{settings:?}");
+        assert_eq!(config.warnings, [expected][..usize::from(has_expired)], "{settings:?}");
     }
 }
