@@ -66,13 +66,11 @@ impl Application {
         let prefixed = process_metrics::register(&mut registry, dropped_log_lines);
         let (use_cases, adapters) = wiring::start(storage, keys, file, prefixed, serves_get_pet).await?;
         let (api, in_flight) = serve_api(listener, http.clone(), prefixed, use_cases)?;
-        let management = match management {
-            Some((address, listener)) => {
-                let registry = Arc::new(registry);
-                Some((address, serve_management(listener, &http.limits, &adapters.readiness, registry)?))
-            }
-            None => None,
-        };
+        let management = management.map(|(address, listener)| {
+            let server = serve_management(listener, &http.limits, &adapters.readiness, Arc::new(registry))?;
+            anyhow::Ok((address, server))
+        });
+        let management = management.transpose()?;
         Ok(Self { address, api, management, in_flight, adapters, shutdown, drain_delay })
     }
 
@@ -95,10 +93,11 @@ impl Application {
         stop: impl Future<Output = ShutdownRequest>,
         stop_now: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
-        let management = self.management.map(|(_, server)| server);
-        let (api_handle, management_handle) = (self.api.handle(), management.as_ref().map(HttpServer::handle));
+        let (api, management) = (self.api, self.management.map(|(_, server)| server));
+        let api_handle = api.handle();
+        let handles: Vec<_> = [&api].into_iter().chain(&management).map(HttpServer::handle).collect();
         let mut tasks = Tasks {
-            api: tokio::spawn(self.api.run()),
+            api: tokio::spawn(api.run()),
             management: management.map(|server| tokio::spawn(server.run())),
             writer: self.adapters.writer,
             uses_writer: self.adapters.uses_writer,
@@ -127,11 +126,9 @@ impl Application {
             () = stop_now => cut_off("a second signal arrived", self.in_flight.count()),
         };
         let close = async {
-            tokio::join!(api_handle.abort(), async {
-                if let Some(management) = management_handle {
-                    management.abort().await;
-                }
-            });
+            for handle in handles {
+                handle.abort().await;
+            }
             tasks.finish_writers().await
         };
         // If requests were cut off, the end of a writer changes nothing.

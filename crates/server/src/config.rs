@@ -21,7 +21,7 @@ mod storage;
 mod tests;
 mod values;
 
-use std::{collections::BTreeMap, mem::take, net::SocketAddr};
+use std::{collections::BTreeMap, net::SocketAddr};
 
 use animal_store_adapters_http::ApiSettings;
 use secrecy::SecretString;
@@ -52,7 +52,7 @@ pub struct Config {
     /// `false`: the deprecated operation is 410.
     pub(crate) serves_get_pet: bool,
     /// Address of the management listener, if there is one.
-    pub(crate) management_listen: Option<SocketAddr>,
+    pub(crate) management: Option<SocketAddr>,
     /// The storage of pets.
     pub storage: StorageConfig,
     pub(crate) keys: KeysConfig,
@@ -61,8 +61,6 @@ pub struct Config {
     pub(crate) traces: Option<Url>,
     /// Timeouts of the shutdown.
     pub shutdown: ShutdownConfig,
-    /// Each key with its value and the source of that, as a line of TOML. It shows of a secret only whether it is set.
-    pub(crate) lines: Vec<String>,
     /// The value of every key by its name, to find what has changed. For a secret in a file, the content of the file.
     pub(crate) values: BTreeMap<&'static str, SecretString>,
     /// Warnings for the operator.
@@ -94,13 +92,20 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] with all errors.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
-        Ok(load(sources, Self::read)?.0)
+        let (config, warnings) = load(sources, Self::read)?;
+        Ok(Self { warnings, ..config })
+    }
+
+    /// Reads and checks the configuration. Returns each key with its value and the source of that, as a line of TOML
+    /// that shows of a secret only whether it is set, and the warnings.
+    pub(crate) fn lines(sources: &Sources) -> Result<(Vec<String>, Vec<String>), ConfigError> {
+        load(sources, |values| Self::read(values).map(|_| values.lines()))
     }
 
     fn read(values: &mut Values) -> Option<Self> {
         let (listen, mut http, serves_get_pet) = http::read(values);
-        let management_listen = read_management(values);
-        service::require_other_address(values, management_listen, listen);
+        let management = read_management(values);
+        service::require_other_address(values, management, listen);
         let storage = StorageConfig::read(values);
         let keys = KeysConfig::read(values);
         if let Some(KeysConfig::Memory { tokens }) = &keys {
@@ -116,21 +121,8 @@ impl Config {
         (traces, http.traces) = service::read_traces(values);
         let shutdown = ShutdownConfig::read(values);
         let (storage, keys) = (storage?, keys?);
-        let (lines, values, warnings) = (values.lines(), values.texts(), take(&mut values.warnings));
-        Some(Self {
-            listen,
-            http,
-            serves_get_pet,
-            management_listen,
-            storage,
-            keys,
-            log,
-            traces,
-            shutdown,
-            lines,
-            values,
-            warnings,
-        })
+        let (values, warnings) = (values.texts(), Vec::new());
+        Some(Self { listen, http, serves_get_pet, management, storage, keys, log, traces, shutdown, values, warnings })
     }
 
     /// Whether other machines can connect to this address of the API without TLS, and no proxy that could have it is

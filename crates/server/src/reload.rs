@@ -48,16 +48,10 @@ impl Reload {
         load: impl Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
     ) {
         loop {
-            let certificates = async {
-                match &mut self.certificates {
-                    Some(certificates) => certificates.read().await,
-                    None => pending().await,
-                }
-            };
             tokio::select! {
                 biased;
                 () = requested.notified() => self.reload(load.clone()).await,
-                () = certificates => {}
+                () = Certificates::watch(&mut self.certificates) => {}
             }
         }
     }
@@ -124,13 +118,13 @@ impl Certificates {
     }
 
     /// Reads the files once. If it is cancelled, the thread that reads is left behind.
-    async fn read(&mut self) {
+    async fn watch(certificates: &mut Option<Self>) {
+        let Some(certificates) = certificates else { return pending().await };
         sleep(INTERVAL).await;
-        let identity = self.identity.get();
-        match spawn_blocking(move || identity.files.load()).await {
-            Ok(read) => self.add(read.map(Arc::new).map_err(|error| error.to_string())),
-            // The runtime is shutting down, and this future with it.
-            Err(_) => pending().await,
+        let identity = certificates.identity.get();
+        // It fails if the runtime is shutting down.
+        if let Ok(read) = spawn_blocking(move || identity.files.load()).await {
+            certificates.add(read.map(Arc::new).map_err(|error| error.to_string()));
         }
     }
 

@@ -118,15 +118,15 @@ fn origins(items: &[String]) -> Result<AllowedOrigins, String> {
     }
     let (mut origins, mut errors) = (Vec::new(), Vec::new());
     for item in items {
-        match item.parse() {
-            Ok(origin) => origins.push(origin),
-            Err(OriginError::NotAnOrigin) => {
-                errors.push(format!("must contain origins such as https://shop.example, not {item:?}"));
+        let expected = match item.parse() {
+            Ok(origin) => {
+                origins.push(origin);
+                continue;
             }
-            Err(OriginError::WrittenAs(written)) => {
-                errors.push(format!("must contain {written:?}, as browsers send it, not {item:?}"));
-            }
-        }
+            Err(OriginError::NotAnOrigin) => "origins such as https://shop.example".to_owned(),
+            Err(OriginError::WrittenAs(written)) => format!("{written:?}, as browsers send it"),
+        };
+        errors.push(format!("must contain {expected}, not {item:?}"));
     }
     if errors.is_empty() { Ok(AllowedOrigins::These(origins)) } else { Err(errors.join("; ")) }
 }

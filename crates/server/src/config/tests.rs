@@ -51,6 +51,11 @@ fn assert_refused(settings: &[(&str, &str)], key: &str, rule: &str) {
     assert!(!error.contains("secret"), "{error}");
 }
 
+#[track_caller]
+fn lines(settings: &[(&str, &str)]) -> Vec<String> {
+    Config::lines(&keys(settings)).unwrap().0
+}
+
 /// The name and the value of every key.
 #[track_caller]
 fn values(sources: &Sources) -> Vec<(String, String)> {
@@ -67,7 +72,7 @@ fn tokens(config: &Config) -> Vec<&str> {
 fn the_defaults_are_valid_and_those_of_the_adapters() {
     let config = config(&[]);
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
-    assert_eq!(config.management_listen.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:8081"));
+    assert_eq!(config.management.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:8081"));
     assert_eq!((config.http.origins, config.serves_get_pet), (AllowedOrigins::These(Vec::new()), true));
     assert_eq!(config.http.proxies, TrustedProxies::default());
     assert_eq!(config.http.traces.sample_ratio, None);
@@ -94,12 +99,12 @@ fn every_key_sets_its_field() {
         ("http.max_in_flight", "6", "max_in_flight: 6, max_in_flight_per_key: 3,"),
         ("http.max_body_bytes", "1048576", "max_body_bytes: 1048576,"),
         ("http.keep_alive", "1h", "keep_alive: 3600s,"),
-        ("http.cors_origins", "*", "cors_origins: Any"),
+        ("http.cors_origins", "*", "origins: Any"),
         ("http.trusted_proxies", "10.0.0.0/8, ::1", "networks: [10.0.0.0/8, ::1/128]"),
         ("http.rate_limit.per_second", "6", "rate_limit: Some(RateLimit { per_second: 6, burst: 6 })"),
         ("http.auth_failures.per_minute", "7", "max_auth_failures_per_minute: Some(7)"),
         ("http.deprecated_get", "gone", "serves_get_pet: false"),
-        ("management.listen", "", "management_listen: None"),
+        ("management.listen", "", "management: None"),
         ("storage.backend", "memory", "storage: Memory"),
         ("storage.idempotency_retention", "1s", "idempotency_retention: 1s"),
         ("storage.sqlite.path", "/data/pets.db", "path: \"/data/pets.db\""),
