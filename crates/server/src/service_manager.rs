@@ -74,7 +74,7 @@ fn take_socket() -> anyhow::Result<Option<(SocketAddr, HttpListener)>> {
     }
     ensure!(count == 1, "the service manager passed {count} sockets (LISTEN_FDS): pass exactly one");
     let socket = sockets.take_tcp_listener(0).ok().flatten().context(
-        "the service manager passed no listening TCP socket (LISTEN_FDS): set ListenStream to an IP address with a port",
+        "the service manager passed no listening TCP socket (LISTEN_FDS): set ListenStream to an address with a port",
     )?;
     let address = socket.local_addr()?;
     let listener = HttpListener::inherited(socket).context("the service manager passed a socket (LISTEN_FDS)")?;

@@ -1,5 +1,5 @@
-//! Declarations of keys, the parsers of their values, and the file that `config init` prints. The error of a parser says
-//! what is expected: `must be …, not "value"`.
+//! Declarations of keys, the parsers of their values, and the file that `config init` prints. The error of a parser
+//! says what is expected: `must be …, not "value"`.
 
 use std::{fmt::Display, iter, net::SocketAddr, ops::RangeInclusive, str::FromStr, time::Duration};
 

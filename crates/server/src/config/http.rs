@@ -21,7 +21,7 @@ const OTHER_TIMEOUTS: Duration = Duration::from_secs(45);
 /// The maximum of actix.
 const MAX_WORKERS: usize = 512;
 
-/// Returns the address of the API, its settings, which keep the defaults of the log and of traces, and whether it has the
+/// Returns the address of the API, its settings, with the defaults of the log and of traces, and whether it serves the
 /// deprecated operation.
 pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
     let defaults = Limits::default();

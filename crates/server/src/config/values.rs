@@ -99,9 +99,10 @@ impl Values {
             (None, Some(Setting { text: path, source, .. })) => {
                 let content = fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"));
                 // A URL can contain a password.
-                let source = match path.contains("://") {
-                    true => format!("{source} names a URL, not a file"),
-                    false => format!("{path}, named by {source}"),
+                let source = if path.contains("://") {
+                    format!("{source} names a URL, not a file")
+                } else {
+                    format!("{path}, named by {source}")
                 };
                 let setting = Setting::new(content.as_deref().unwrap_or_default(), &source);
                 let is_blank = setting.is_blank();
