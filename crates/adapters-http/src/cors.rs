@@ -73,7 +73,7 @@ impl AllowedOrigins {
             .max_age(MAX_AGE);
         match self {
             Self::Any => cors.allow_any_origin().send_wildcard(),
-            Self::These(origins) => origins.iter().fold(cors, |cors, origin| cors.allowed_origin(origin.as_str())),
+            Self::These(origins) => origins.iter().fold(cors, |cors, origin| cors.allowed_origin(&origin.0)),
         }
     }
 }
@@ -120,12 +120,6 @@ impl FromStr for Origin {
             written if written == text => Ok(Self(written)),
             written => Err(OriginError::WrittenAs(written)),
         }
-    }
-}
-
-impl Origin {
-    fn as_str(&self) -> &str {
-        &self.0
     }
 }
 

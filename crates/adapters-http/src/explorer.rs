@@ -7,10 +7,7 @@
 //!
 //! **Proof.** `server/tests/api/explorer.rs`.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, LazyLock},
-};
+use std::sync::{Arc, LazyLock};
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -63,8 +60,5 @@ pub(crate) async fn file(name: Path<String>, request: HttpRequest) -> Result<Htt
 /// Returns a file of Swagger UI, compressed with gzip.
 fn swagger_ui_gzip(name: &str) -> Bytes {
     let file = utoipa_swagger_ui::serve(name, Arc::new(Config::from("")));
-    match file.ok().flatten().expect("Swagger UI contains the file").bytes {
-        Cow::Borrowed(bytes) => Bytes::from_static(bytes),
-        Cow::Owned(bytes) => bytes.into(),
-    }
+    Bytes::from_owner(file.ok().flatten().expect("Swagger UI contains the file").bytes)
 }

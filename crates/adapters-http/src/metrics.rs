@@ -14,15 +14,23 @@ pub(crate) mod exposition;
 mod labels;
 
 use std::{
-    iter,
+    fmt, iter,
     ops::Range,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
 use actix_web::{HttpResponse, http::StatusCode};
 use prometheus_client::{
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{
+        MetricType,
+        counter::{ConstCounter, Counter},
+        family::Family,
+        gauge::Gauge,
+        histogram::Histogram,
+    },
     registry::{Metric, Registry},
 };
 use tokio::runtime::{Handle, RuntimeMetrics};
@@ -56,9 +64,12 @@ pub(crate) struct HttpMetrics {
     pub(crate) connections_accepted: Counter,
     /// By [`ConnectionLimit`].
     pub(crate) connections_refused: [Counter; ConnectionLimit::ALL.len()],
-    /// The runtimes of the workers.
-    workers: Mutex<Vec<RuntimeMetrics>>,
+    workers: Workers,
 }
+
+/// The runtimes of the workers, which are read at each scrape.
+#[derive(Debug, Clone, Default)]
+struct Workers(Arc<Mutex<Vec<RuntimeMetrics>>>);
 
 impl HttpMetrics {
     /// Registers the metrics. The names and texts are those of `docs/metrics.md`.
@@ -66,48 +77,31 @@ impl HttpMetrics {
         let durations = Family::<Labels<1>, _, _>::new_with_constructor(|| Histogram::new(DURATION_BUCKETS));
         let help = "Time from the head of a request to its response";
         let durations = registered(registry, "request_duration_seconds", help, durations);
-        let [deprecated] = counters(
-            registry,
-            "deprecated_requests",
-            "Authenticated requests for a deprecated operation",
-            "operation",
-            [Operation::GetPet.as_str()],
-        );
+        let help = "Open connections of clients, including those that wait for http.max_connections";
+        let connections_open = registered(registry, "connections_open", help, Gauge::default());
+        let help = "Connections that clients opened";
+        let connections_accepted = registered(registry, "connections_accepted", help, Counter::default());
+        let help = "Connections closed because of a limit: max_connections or max_unsent_bytes";
+        let limits = ConnectionLimit::ALL.map(ConnectionLimit::as_str);
+        let connections_refused = counters(registry, "connections_refused", help, "reason", limits);
+        let help = "Requests refused because of a limit: in_flight, key_share, rate_limit, auth_failures, storage_queue or \
+            key_lookups";
+        let shed = counters(registry, "requests_shed", help, "reason", Shed::ALL.map(Shed::as_str));
+        let help = "Authenticated requests for a deprecated operation";
+        let operations = [Operation::GetPet.as_str()];
+        let [deprecated] = counters(registry, "deprecated_requests", help, "operation", operations);
         let metrics = Self {
             responses: registered(registry, "requests", "Responses sent by the API listener", Family::default()),
             response_handles: iter::repeat_with(OnceLock::new).take(RequestLabels::COUNT * STATUSES.len()).collect(),
-            durations: Operation::ALL
-                .map(|operation| durations.get_or_create_owned(&[("operation", operation.as_str())])),
-            shed: counters(
-                registry,
-                "requests_shed",
-                "Requests refused because of a limit: in_flight, key_share, rate_limit, auth_failures, storage_queue \
-                 or key_lookups",
-                "reason",
-                Shed::ALL.map(Shed::as_str),
-            ),
+            durations: Operation::ALL.map(|name| durations.get_or_create_owned(&[("operation", name.as_str())])),
+            shed,
             deprecated,
-            connections_open: registered(
-                registry,
-                "connections_open",
-                "Open connections of clients, including those that wait for http.max_connections",
-                Gauge::default(),
-            ),
-            connections_accepted: registered(
-                registry,
-                "connections_accepted",
-                "Connections that clients opened",
-                Counter::default(),
-            ),
-            connections_refused: counters(
-                registry,
-                "connections_refused",
-                "Connections closed because of a limit: max_connections or max_unsent_bytes",
-                "reason",
-                ConnectionLimit::ALL.map(ConnectionLimit::as_str),
-            ),
-            workers: Mutex::default(),
+            connections_open,
+            connections_accepted,
+            connections_refused,
+            workers: Workers::default(),
         };
+        registry.register_collector(Box::new(metrics.workers.clone()));
         for (labels, status) in RequestLabels::expected() {
             metrics.response(labels, status);
         }
@@ -116,12 +110,13 @@ impl HttpMetrics {
 
     /// Adds the current thread as a worker.
     pub(crate) fn add_worker(&self) {
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(Handle::current().metrics());
+        self.workers.0.lock().unwrap_or_else(PoisonError::into_inner).push(Handle::current().metrics());
     }
 
     /// Counts a response of the application.
     pub(crate) fn count_response<B>(&self, labels: RequestLabels, response: &HttpResponse<B>, duration: Duration) {
-        self.count(labels, response.status(), duration);
+        self.count_status(labels, response.status());
+        self.durations[labels.operation as usize].observe(duration.as_secs_f64());
         if labels.operation == Operation::GetPet && response.headers().contains_key(DEPRECATION) {
             self.deprecated.inc();
         }
@@ -131,16 +126,10 @@ impl HttpMetrics {
         }
     }
 
-    /// Counts a response by its status alone.
-    pub(crate) fn count(&self, labels: RequestLabels, status: StatusCode, duration: Duration) {
-        self.count_status(labels, status.as_u16());
-        self.durations[labels.operation as usize].observe(duration.as_secs_f64());
-    }
-
-    /// Counts a response to a request that has no duration.
-    pub(crate) fn count_status(&self, labels: RequestLabels, status: u16) {
-        if STATUSES.contains(&status) {
-            self.response(labels, status).inc();
+    /// Counts a response to a request that may have no duration.
+    pub(crate) fn count_status(&self, labels: RequestLabels, status: StatusCode) {
+        if STATUSES.contains(&status.as_u16()) {
+            self.response(labels, status.as_u16()).inc();
         }
     }
 
@@ -154,6 +143,18 @@ impl HttpMetrics {
 impl Default for HttpMetrics {
     fn default() -> Self {
         Self::register(&mut Registry::default())
+    }
+}
+
+impl Collector for Workers {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Time in which an HTTP worker was not idle.";
+        let mut family = encoder.encode_descriptor("worker_busy_seconds", help, None, MetricType::Counter)?;
+        for (index, worker) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().enumerate() {
+            let busy = worker.worker_total_busy_duration(0).as_secs_f64();
+            ConstCounter::new(busy).encode(family.encode_family(&[("worker", index)])?)?;
+        }
+        Ok(())
     }
 }
 

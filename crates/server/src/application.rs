@@ -77,7 +77,7 @@ impl Application {
         let management = match management {
             Some((address, listener)) => {
                 let registry = Arc::new(registry);
-                Some((address, serve_management(listener, &http.limits, &adapters.readiness, registry)?))
+                Some((address, serve_management(listener, &adapters.readiness, registry)?))
             }
             None => None,
         };
@@ -190,7 +190,7 @@ const WRITER: &str = "the writer of the storage";
 
 /// Returns the outcome of a shutdown that ends early. A client that only reads its response does not count, nor does a
 /// create of a client that has disconnected.
-fn cut_off(reason: &str, in_flight: usize) -> anyhow::Result<()> {
+fn cut_off(reason: &str, in_flight: i64) -> anyhow::Result<()> {
     ensure!(in_flight == 0, "{reason}: requests in flight that were cut off: {in_flight}");
     tracing::info!(reason, "open connections were closed: no request was in flight");
     Ok(())

@@ -1,6 +1,6 @@
 //! The values of the labels: what the interface has, never a text of the client.
 
-use actix_web::{dev::ServiceRequest, http::Method};
+use actix_web::http::Method;
 
 use super::Labels;
 
@@ -99,12 +99,8 @@ impl RequestLabels {
         })
     }
 
-    /// Returns the labels of a request, whether it is authorised or not.
-    pub(crate) fn from_request(request: &ServiceRequest) -> Self {
-        Self::find(request.method(), request.match_info().as_str())
-    }
-
-    /// `path` is decoded as the router decodes it. The paths are those of `routes.rs`: the route of a request is not
+    /// Returns the labels of a request, whether it is authorised or not. `path` is decoded as the router decodes it. The
+    /// paths are those of `routes.rs`: the route of a request is not
     /// known if it was refused before, for example because it has no API key.
     pub(crate) fn find(method: &Method, path: &str) -> Self {
         let method = match *method {

@@ -15,7 +15,7 @@ use std::{
     cell::{Cell, OnceCell},
     future::poll_fn,
     io,
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     task::{Poll, Waker},
     time::Duration,
 };
@@ -80,10 +80,10 @@ pub(crate) enum End {
     Stop,
 }
 
-/// A connection, as its worker and the handlers of its requests see it.
+/// A connection, as its own task and its worker see it.
 pub(crate) struct Connection {
     /// Address of the client. IPv4 in IPv6 form is IPv4, so that a client has one address whatever the listener is.
-    pub(crate) peer: Option<IpAddr>,
+    pub(super) peer: Option<SocketAddr>,
     pub(super) state: Cell<State>,
     /// Start of the state.
     pub(super) since: Cell<Instant>,
@@ -99,7 +99,7 @@ impl Connection {
     pub(super) fn new(peer: Option<SocketAddr>) -> Self {
         let now = Instant::now();
         Self {
-            peer: peer.map(|peer| peer.ip().to_canonical()),
+            peer: peer.map(|peer| SocketAddr::new(peer.ip().to_canonical(), peer.port())),
             state: Cell::new(State::Head),
             since: Cell::new(now),
             last_progress: Cell::new(now),
@@ -173,9 +173,11 @@ mod tests {
 
     #[test]
     fn a_peer_with_ipv4_in_ipv6_form_has_its_ipv4_address() {
-        for (peer, expected) in
-            [("[::ffff:192.0.2.9]:80", "192.0.2.9"), ("192.0.2.9:80", "192.0.2.9"), ("[2001:db8::9]:80", "2001:db8::9")]
-        {
+        for (peer, expected) in [
+            ("[::ffff:192.0.2.9]:80", "192.0.2.9:80"),
+            ("192.0.2.9:80", "192.0.2.9:80"),
+            ("[2001:db8::9]:80", "[2001:db8::9]:80"),
+        ] {
             let connection = Connection::new(Some(peer.parse().expect("an address")));
             assert_eq!(connection.peer, Some(expected.parse().expect("an address")), "{peer}");
         }
