@@ -12,7 +12,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{
     Limits, auth,
-    error::ApiError,
     pets::{idempotency_key, list_query},
     transport::{client::Client, connections::Connections, exchange},
 };
@@ -34,14 +33,8 @@ pub fn parse_idempotency_key(headers: &HeaderMap, api_key: &ApiKeyId) -> Option<
 ///
 /// # Errors
 /// The problems of its parameters.
-///
-/// # Panics
-/// If the query is refused for another reason.
 pub fn parse_query(query: &str) -> Result<ListQuery, String> {
-    list_query::parse(query).map_err(|error| match error {
-        ApiError::InvalidQuery(problems) => problems,
-        other => panic!("another error: {other:?}"),
-    })
+    list_query::parse(query)
 }
 
 /// Serves a connection to its end. A body has at most `max_body_bytes`. Must be called within a local runtime.

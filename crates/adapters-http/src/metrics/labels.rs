@@ -2,8 +2,6 @@
 
 use actix_web::http::Method;
 
-use super::Labels;
-
 /// Declares the values of a label, with their texts.
 macro_rules! label {
     ($(#[$doc:meta])* $name:ident { $($(#[$value_doc:meta])* $value:ident = $text:literal,)+ }) => {
@@ -67,37 +65,12 @@ label! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestLabels {
     pub(crate) operation: Operation,
-    method: MethodLabel,
+    pub(super) method: MethodLabel,
 }
 
 impl RequestLabels {
     /// Labels of a request that was refused before the application received it.
     pub(crate) const REFUSED: Self = Self { operation: Operation::None, method: MethodLabel::Other };
-
-    /// Number of combinations of an operation and a method.
-    pub(super) const COUNT: usize = Operation::ALL.len() * MethodLabel::ALL.len();
-
-    /// Position among all combinations, from 0.
-    pub(super) const fn index(self) -> usize {
-        self.operation as usize * MethodLabel::ALL.len() + self.method as usize
-    }
-
-    pub(super) const fn texts(self) -> Labels<2> {
-        [("operation", self.operation.as_str()), ("method", self.method.as_str())]
-    }
-
-    /// The responses whose counters are shown before the first of them. A counter that appears with its first response
-    /// has no increase that an alert could see.
-    pub(super) fn expected() -> impl Iterator<Item = (Self, u16)> {
-        let operations = [
-            (Operation::ListPets, MethodLabel::Get, 200),
-            (Operation::CreatePet, MethodLabel::Post, 201),
-            (Operation::GetPet, MethodLabel::Get, 200),
-        ];
-        operations.into_iter().flat_map(|(operation, method, success)| {
-            [success, 500, 503].map(|status| (Self { operation, method }, status))
-        })
-    }
 
     /// Returns the labels of a request, whether it is authorised or not. `path` is decoded as the router decodes it. The
     /// paths are those of `routes.rs`: the route of a request is not

@@ -156,25 +156,27 @@ async fn a_body_that_is_too_large_or_expected_is_not_awaited() {
 
 #[tokio::test(flavor = "local", start_paused = true)]
 async fn after_the_final_response_input_is_dropped_until_the_client_closes_or_a_bound() {
-    const REFUSED: &[u8] = b"POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n";
-    let (mut client, serving) = Worker::new(1).connect(4096).await;
-    client.write_all(REFUSED).await.unwrap();
-    response(&mut client).await;
+    /// A connection whose last request was refused.
+    async fn refused() -> (DuplexStream, JoinHandle<Result<(), End>>) {
+        let (mut client, serving) = Worker::new(1).connect(4096).await;
+        let request = b"POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        response(&mut client).await;
+        (client, serving)
+    }
+
+    let (mut client, serving) = refused().await;
     assert_eq!(client.read(&mut [0]).await.unwrap(), 0, "the sending side is closed at once");
     client.write_all(&[b'x'; 10_000]).await.expect("all of it is read");
     drop(client);
     assert_eq!(serving.await.unwrap(), Ok(()));
 
-    let (mut client, serving) = Worker::new(1).connect(4096).await;
-    client.write_all(REFUSED).await.unwrap();
-    response(&mut client).await;
+    let (_client, serving) = refused().await;
     let start = Instant::now();
     assert_eq!(serving.await.unwrap(), Err(End::Timeout));
     assert!((5..6).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
 
-    let (mut client, serving) = Worker::new(1).connect(4096).await;
-    client.write_all(REFUSED).await.unwrap();
-    response(&mut client).await;
+    let (mut client, serving) = refused().await;
     let mut sent = 0;
     while client.write_all(&[b'x'; 4096]).await.is_ok() {
         sent += 4096;
