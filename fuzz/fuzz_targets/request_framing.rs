@@ -31,8 +31,8 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(requests(pieces(data).flat_map(|piece| piece.chunks(READ_BYTES))), whole, "in pieces");
 });
 
-/// The method, the target and the body of each request of a connection whose bytes arrive in pieces. `None`: the body is
-/// not complete.
+/// The method, the target and the body of each request of a connection whose bytes arrive in pieces. `None`: the body
+/// is not complete.
 fn requests<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<(String, Option<Vec<u8>>)> {
     let requests = Rc::new(RefCell::new(Vec::new()));
     let recorded = Rc::clone(&requests);

@@ -33,10 +33,6 @@ use crate::{
 /// Seconds for which a browser may cache the response to a preflight. Browsers limit it to two hours.
 const MAX_AGE: usize = 60 * 60;
 
-/// Methods and headers that a page may send.
-const METHODS: [Method; 3] = [Method::GET, Method::HEAD, Method::POST];
-const REQUEST_HEADERS: [HeaderName; 4] = [AUTHORIZATION, CONTENT_TYPE, IDEMPOTENCY_KEY, X_REQUEST_ID];
-
 /// Headers that a page may read, besides `Content-Type` and the other headers that every page may read.
 const EXPOSED_HEADERS: [HeaderName; 10] = [
     DEPRECATION,
@@ -67,8 +63,8 @@ impl AllowedOrigins {
 
     pub(crate) fn cors(&self) -> Cors {
         let cors = Cors::default()
-            .allowed_methods(METHODS)
-            .allowed_headers(REQUEST_HEADERS)
+            .allowed_methods([Method::GET, Method::HEAD, Method::POST])
+            .allowed_headers([AUTHORIZATION, CONTENT_TYPE, IDEMPOTENCY_KEY, X_REQUEST_ID])
             .expose_headers(EXPOSED_HEADERS)
             .max_age(MAX_AGE);
         match self {

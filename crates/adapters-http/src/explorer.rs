@@ -23,9 +23,6 @@ const POLICY: HeaderValue = HeaderValue::from_static(
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
-/// A browser may cache the files of the page for an hour.
-const CACHE_FOR_AN_HOUR: HeaderValue = HeaderValue::from_static("max-age=3600");
-
 static PAGE: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::new("text/html; charset=utf-8", include_str!("explorer/page.html")));
 
@@ -53,7 +50,8 @@ pub(crate) async fn page(request: HttpRequest) -> HttpResponse {
 pub(crate) async fn file(name: Path<String>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let (_, file) = FILES.iter().find(|(file, _)| *file == *name).ok_or(ApiError::RouteNotFound)?;
     let mut response = file.respond(&request);
-    response.headers_mut().insert(CACHE_CONTROL, CACHE_FOR_AN_HOUR);
+    // For an hour.
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
     Ok(response)
 }
 

@@ -1,5 +1,5 @@
-//! A server: its workers, each a thread with one runtime in which every connection has a task, and the handle that stops
-//! it.
+//! A server: its workers, each a thread with one runtime in which every connection has a task, and the handle that
+//! stops it.
 
 use std::{
     fmt::Debug,

@@ -56,7 +56,7 @@ type ResponseLabels = (Labels<2>, [(&'static str, u16); 1]);
 #[derive(Debug)]
 pub(crate) struct HttpMetrics {
     responses: Family<ResponseLabels, Counter>,
-    /// The handles of `responses`, by operation, method and status. Each is made by its first response.
+    /// The handles of `responses`. Each is made by its first response.
     response_handles: Vec<OnceLock<Counter>>,
     durations: [Histogram; Operation::ALL.len()],
     shed: [Counter; Shed::ALL.len()],
@@ -85,8 +85,8 @@ impl HttpMetrics {
         let help = "Connections closed because of a limit: max_connections or max_unsent_bytes";
         let limits = ConnectionLimit::ALL.map(ConnectionLimit::as_str);
         let connections_refused = counters(registry, "connections_refused", help, "reason", limits);
-        let help = "Requests refused because of a limit: in_flight, key_share, rate_limit, auth_failures, storage_queue or \
-            key_lookups";
+        let help = "Requests refused because of a limit: in_flight, key_share, rate_limit, auth_failures, storage_queue \
+            or key_lookups";
         let shed = counters(registry, "requests_shed", help, "reason", Shed::ALL.map(Shed::as_str));
         let help = "Authenticated requests for a deprecated operation";
         let operations = [Operation::GetPet.as_str()];

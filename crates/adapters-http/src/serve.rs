@@ -73,16 +73,18 @@ where
         registry.register("tls_certificate_expiry_timestamp_seconds", help, tls.expiry.clone());
     }
     let log = RequestLog { is_quiet: false, logged, metrics };
-    let max_body_bytes = limits.max_body_bytes;
-    let (max_per_key, workers) = (limits.max_in_flight_per_key, limits.running_workers());
     let key_rates = limits.rate_limit.map(|rate| Arc::new(KeyRateLimiter::new(rate)));
     let auth_failures = limits.max_auth_failures_per_minute.map(|max| Arc::new(AuthFailureLimiter::new(max)));
-    let shared = (in_flight.clone(), key_rates, auth_failures, proxies);
+    let shared = (limits.clone(), in_flight.clone(), key_rates, auth_failures, proxies);
     let server = HttpServer::start(listener, &limits, tls.as_ref(), &log, move |log| {
-        let (in_flight, key_rates, auth_failures, proxies) = shared.clone();
-        let key_shares = KeyShares::new(max_per_key, workers);
-        let limits =
-            RequestLimits { key_shares, key_rates, auth_failures, in_flight: in_flight.clone(), max_body_bytes };
+        let (limits, in_flight, key_rates, auth_failures, proxies) = shared.clone();
+        let limits = RequestLimits {
+            key_shares: KeyShares::new(limits.max_in_flight_per_key, limits.running_workers()),
+            key_rates,
+            auth_failures,
+            in_flight: in_flight.clone(),
+            max_body_bytes: limits.max_body_bytes,
+        };
         // The middleware that is added last runs first.
         App::new()
             .app_data(Data::new(use_cases()))

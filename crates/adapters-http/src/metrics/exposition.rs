@@ -9,15 +9,13 @@ use prometheus_client::{encoding::text::encode, registry::Registry};
 
 use crate::error::ApiError;
 
-const OPEN_METRICS: &str = "application/openmetrics-text";
-
 /// 200 with every metric of the registry.
 pub(crate) async fn metrics(registry: Data<Registry>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|error| ApiError::Internal(error.into()))?;
     let mut accepted = request.headers().get_all(ACCEPT).filter_map(|value| value.to_str().ok());
     let mut response = HttpResponse::Ok();
-    Ok(if accepted.any(|value| value.contains(OPEN_METRICS)) {
+    Ok(if accepted.any(|value| value.contains("application/openmetrics-text")) {
         response.insert_header((CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")).body(text)
     } else {
         let text = prometheus_text(&text);

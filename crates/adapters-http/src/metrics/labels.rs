@@ -72,9 +72,9 @@ impl RequestLabels {
     /// Labels of a request that was refused before the application received it.
     pub(crate) const REFUSED: Self = Self { operation: Operation::None, method: MethodLabel::Other };
 
-    /// Returns the labels of a request, whether it is authorised or not. `path` is decoded as the router decodes it. The
-    /// paths are those of `routes.rs`: the route of a request is not
-    /// known if it was refused before, for example because it has no API key.
+    /// Returns the labels of a request, whether it is authorised or not. `path` is decoded as the router decodes it.
+    /// The paths are those of `routes.rs`: the route of a request is not known if it was refused before, for example
+    /// because it has no API key.
     pub(crate) fn find(method: &Method, path: &str) -> Self {
         let method = match *method {
             Method::GET => MethodLabel::Get,
@@ -85,16 +85,14 @@ impl RequestLabels {
         let operation = match (path.strip_prefix("/v1/pets"), method) {
             (Some(""), MethodLabel::Get | MethodLabel::Head) => Operation::ListPets,
             (Some(""), MethodLabel::Post) => Operation::CreatePet,
-            (Some(rest), MethodLabel::Get | MethodLabel::Head) if is_segment(rest) => Operation::GetPet,
+            (Some(rest), MethodLabel::Get | MethodLabel::Head) => match rest.strip_prefix('/') {
+                Some(id) if !id.is_empty() && !id.contains('/') => Operation::GetPet,
+                _ => Operation::None,
+            },
             _ => Operation::None,
         };
         Self { operation, method }
     }
-}
-
-/// Returns whether the text is one segment of a path, with its slash.
-fn is_segment(text: &str) -> bool {
-    text.strip_prefix('/').is_some_and(|segment| !segment.is_empty() && !segment.contains('/'))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Counts the requests in flight, and limits their number: of all clients, and of one API key, so that one client cannot
-//! take every permit.
+//! Counts the requests in flight, and limits their number: of all clients, and of one API key, so that one client
+//! cannot take every permit.
 //!
 //! A request that waits for its body lends its permit to others, so that clients that send no body cannot take the
 //! permits of requests that are ready to work. The memory of these bodies is bounded by the limits on connections and

@@ -44,8 +44,6 @@ use crate::{
 const MAX_TEXT_BYTES: usize = 256;
 const MAX_USER_AGENT_BYTES: usize = 128;
 
-const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
-
 /// Emits an event at a level that is a value: ERROR, DEBUG, or otherwise INFO.
 macro_rules! at_level {
     ($level:expr, tracing::event!($($fields:tt)+)) => {
@@ -57,8 +55,8 @@ macro_rules! at_level {
     };
 }
 
-/// Selects the requests that have a line in the log: all, or those whose status is 400 or above. Clones share it, and it
-/// can change while requests are served: a request without a line costs an atomic load.
+/// Selects the requests that have a line in the log: all, or those whose status is 400 or above. Clones share it, and
+/// it can change while requests are served: a request without a line costs an atomic load.
 #[derive(Debug, Clone, Default)]
 pub struct RequestLogFilter {
     errors_only: Arc<AtomicBool>,
@@ -129,7 +127,7 @@ where
         log.metrics.count_response(labels, response.response(), duration);
         trace.end(&response, &id);
         response.headers_mut().insert(X_REQUEST_ID, id);
-        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         response
     })
 }

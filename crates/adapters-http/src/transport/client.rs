@@ -1,7 +1,8 @@
 //! The bytes of one connection: reads requests with the codec of actix, and writes responses.
 //!
-//! A request is decoded when the response to the one before it is sent. Memory is bounded by [`MAX_HEAD_BYTES`](super::heads) for a
-//! head, `http.max_body_bytes` for a body, and [`MAX_READ_AHEAD`] for what comes after it.
+//! A request is decoded when the response to the one before it is sent. Memory is bounded by
+//! [`MAX_HEAD_BYTES`](super::heads) for a head, `http.max_body_bytes` for a body, and [`MAX_READ_AHEAD`] for what comes
+//! after it.
 
 use std::{future::poll_fn, io, mem::MaybeUninit, pin::Pin, task::Poll};
 

@@ -1,15 +1,5 @@
-//! State of one connection, which its own task and its worker share.
-//!
-//! ```text
-//! Handshake ──► Head ──► Body ──► Request ──► Response ──► Closing ──► closed
-//! (TLS only)      ▲                              │
-//!                 │ first byte                   │ the connection goes on
-//!                 └─────────── Idle ◄────────────┘
-//! ```
-//!
-//! A body that arrives with its head skips `Body`, one that waits for a 100 arrives in `Request`, and a later head that
-//! arrives at once skips `Head`. A head that is refused goes on to `Response` and `Closing`. Every state has a timeout, and most end at a limit or when the server
-//! stops ([`connections`](super::connections)).
+//! State of one connection, which its own task and its worker share. ADR 0003 draws the states. Every state has a
+//! timeout, and most end at a limit or when the server stops ([`connections`](super::connections)).
 
 use std::{
     cell::{Cell, OnceCell},
@@ -20,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::{limits::Limits, metrics::ConnectionLimit};
@@ -68,15 +59,16 @@ pub(crate) enum State {
 }
 
 /// Why a connection ends without a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum End {
-    /// The client has closed or reset the connection.
+    #[error("the client has closed or reset the connection")]
     Client,
     /// The timeout of the state has passed.
+    #[error("timeout")]
     Timeout,
-    /// The connection makes room for another one.
+    #[error("closed to make room for others")]
     Limit(ConnectionLimit),
-    /// The server stops.
+    #[error("the server stops")]
     Stop,
 }
 
@@ -107,15 +99,6 @@ impl Connection {
             end: Cell::default(),
             task: OnceCell::new(),
         }
-    }
-
-    /// Changes the state. A request that has arrived meanwhile keeps the connection open.
-    pub(super) fn enter(&self, state: State) {
-        let now = Instant::now();
-        self.state.set(state);
-        self.since.set(now);
-        self.last_progress.set(now);
-        self.end.set(None);
     }
 
     /// Ends the connection, unless its task finds that a request has arrived.

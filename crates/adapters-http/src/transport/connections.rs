@@ -169,9 +169,13 @@ impl Connections {
 }
 
 impl Slot {
-    /// Changes the state of the connection.
+    /// Changes the state of the connection. A request that has arrived meanwhile keeps the connection open.
     pub(super) fn enter(&self, state: State) {
-        self.connection.enter(state);
+        let now = Instant::now();
+        self.connection.state.set(state);
+        self.connection.since.set(now);
+        self.connection.last_progress.set(now);
+        self.connection.end.set(None);
         if matches!(state, State::Idle | State::Closing) && self.connections.is_full() {
             self.connections.room.notify_one();
         }

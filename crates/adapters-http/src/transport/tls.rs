@@ -25,10 +25,7 @@ use tokio::{net::TcpStream, sync::watch};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 pub use self::identity::{TlsFiles, TlsFilesError, TlsIdentity};
-use super::{
-    connection::{End, State},
-    connections::Slot,
-};
+use super::{connection::State, connections::Slot};
 
 /// Maximum number of bytes that TLS accepts for a connection and that are not in the socket yet, the same as in the
 /// socket. A write into this buffer counts as written.
@@ -85,11 +82,7 @@ pub(crate) async fn accept(
     let stream = tokio::select! {
         biased;
         stream = handshake => stream,
-        end = slot.connection.ended() => Err(io::Error::other(match end {
-            End::Timeout => "timeout",
-            End::Stop => "the server stops",
-            End::Limit(_) | End::Client => "closed to make room for others",
-        })),
+        end = slot.connection.ended() => Err(io::Error::other(end)),
     };
     stream.inspect_err(|error| {
         tracing::debug!(client = slot.connection.peer.map(display), reason = %error, "TLS handshake failed");
