@@ -67,7 +67,7 @@ impl Application {
         let (use_cases, adapters) = wiring::start(storage, keys, file, prefixed, serves_get_pet).await?;
         let (api, in_flight) = serve_api(listener, http.clone(), prefixed, use_cases)?;
         let management = management.map(|(address, listener)| {
-            let server = serve_management(listener, &http.limits, &adapters.readiness, Arc::new(registry))?;
+            let server = serve_management(listener, &adapters.readiness, Arc::new(registry))?;
             anyhow::Ok((address, server))
         });
         let management = management.transpose()?;
@@ -179,7 +179,7 @@ const WRITER: &str = "the writer of the storage";
 
 /// Returns the outcome of a shutdown that ends early. A client that only reads its response does not count, nor does a
 /// create of a client that has disconnected.
-fn cut_off(reason: &str, in_flight: usize) -> anyhow::Result<()> {
+fn cut_off(reason: &str, in_flight: i64) -> anyhow::Result<()> {
     ensure!(in_flight == 0, "{reason}: requests in flight that were cut off: {in_flight}");
     tracing::info!(reason, "open connections were closed: no request was in flight");
     Ok(())

@@ -116,7 +116,7 @@ impl Config {
             );
         }
         let log = LogConfig::read(values);
-        http.logged.set(log.requests);
+        http.logged.change_to(&log.requests);
         let traces;
         (traces, http.traces) = service::read_traces(values);
         let shutdown = ShutdownConfig::read(values);

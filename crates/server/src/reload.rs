@@ -84,7 +84,7 @@ impl Reload {
         let (reloaded, others): (Vec<_>, Vec<_>) = changed.partition(|key| LogConfig::RELOADED.contains(key));
         if !reloaded.is_empty() {
             self.filter.reload(filter(&config.log.filter)).expect("the log is never dropped");
-            self.requests.set(config.log.requests);
+            self.requests.change_to(&config.log.requests);
             self.values.extend(reloaded.iter().map(|&key| (key, config.values[key].clone())));
             let keys = reloaded.join(",");
             tracing::info!(target: RELOAD_TARGET, keys, "SIGHUP: the log settings were reloaded");

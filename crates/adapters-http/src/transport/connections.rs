@@ -1,7 +1,7 @@
 //! The connections of one worker: their number, their timeouts, and which of them end to make room for others.
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::{
     cell::{Cell, RefCell},
@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use actix_http::ServiceConfig;
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, sleep, timeout},
@@ -40,8 +41,8 @@ const MIN_HELD_BYTES: usize = 1024 * 1024;
 pub(crate) struct Connections {
     pub(super) log: Rc<RequestLog>,
     pub(super) limits: Limits,
-    max_open: usize,
-    max_held_bytes: usize,
+    /// Contains the date of responses.
+    pub(super) config: ServiceConfig,
     open: RefCell<BTreeMap<u64, Rc<Connection>>>,
     next_id: Cell<u64>,
     /// Sum of the bytes that responses hold.
@@ -63,12 +64,10 @@ pub(crate) struct Slot {
 impl Connections {
     /// Creates the connections of one of the workers that share these limits.
     pub(crate) fn new(limits: &Limits, log: Rc<RequestLog>, load: Arc<AtomicUsize>) -> Rc<Self> {
-        let workers = limits.running_workers();
         Rc::new(Self {
             log,
             limits: limits.clone(),
-            max_open: limits.connections_per_worker(),
-            max_held_bytes: (limits.max_unsent_bytes / workers).max(MIN_HELD_BYTES),
+            config: ServiceConfig::default(),
             open: RefCell::default(),
             next_id: Cell::default(),
             held_bytes: Cell::default(),
@@ -79,7 +78,7 @@ impl Connections {
     }
 
     fn is_full(&self) -> bool {
-        self.open.borrow().len() >= self.max_open
+        self.open.borrow().len() >= self.limits.connections_per_worker()
     }
 
     /// Waits for a slot.
@@ -120,10 +119,11 @@ impl Connections {
     pub(super) fn hold(&self, connection: &Connection, bytes: usize) {
         self.held_bytes.update(|sum| sum + bytes);
         connection.held_bytes.set(bytes);
+        let max = (self.limits.max_unsent_bytes / self.limits.running_workers()).max(MIN_HELD_BYTES);
         let open = self.open.borrow();
         let holding =
             open.values().filter(|connection| connection.end.get().is_none() && connection.held_bytes.get() > 0);
-        if self.held_bytes.get() > self.max_held_bytes
+        if self.held_bytes.get() > max
             && let Some(oldest) = holding.min_by_key(|connection| connection.since.get())
         {
             oldest.close(End::Limit(ConnectionLimit::MaxUnsentBytes));
@@ -169,9 +169,13 @@ impl Connections {
 }
 
 impl Slot {
-    /// Changes the state of the connection.
+    /// Changes the state of the connection. A request that has arrived meanwhile keeps the connection open.
     pub(super) fn enter(&self, state: State) {
-        self.connection.enter(state);
+        let now = Instant::now();
+        self.connection.state.set(state);
+        self.connection.since.set(now);
+        self.connection.last_progress.set(now);
+        self.connection.end.set(None);
         if matches!(state, State::Idle | State::Closing) && self.connections.is_full() {
             self.connections.room.notify_one();
         }

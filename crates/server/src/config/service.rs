@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use animal_store_adapters_http::{LoggedRequests, TraceSettings};
+use animal_store_adapters_http::{RequestLogFilter, TraceSettings};
 use tracing_subscriber::filter::Targets;
 use url::Url;
 
@@ -37,7 +37,7 @@ pub(super) fn require_other_address(values: &mut Values, management: Option<Sock
 #[derive(Debug)]
 pub(crate) struct LogConfig {
     pub(crate) filter: Targets,
-    pub(crate) requests: LoggedRequests,
+    pub(crate) requests: RequestLogFilter,
     /// `None`: JSON unless the log is on a terminal.
     pub(crate) json: Option<bool>,
 }
@@ -47,18 +47,17 @@ impl LogConfig {
     pub(crate) const RELOADED: [&str; 2] = ["log.filter", "log.requests"];
 
     pub(crate) fn read(values: &mut Values) -> Self {
-        let requests = one_of([("all", LoggedRequests::All), ("errors", LoggedRequests::Errors)]);
         keys! { values,
             /// Log level (`error`, `warn`, `info`, `debug`, `trace`, `off`) and, after commas, levels of modules.
             /// `actix_http` reports protocol errors of clients. SIGHUP reloads it.
             filter = value("log.filter", "info,actix_http=off", filter);
             /// Requests that have a line in the log: `all`, or `errors`, with a status of 400 or above. SIGHUP reloads
             /// it.
-            requests = value("log.requests", "all", requests);
+            errors_only = value("log.requests", "all", one_of([("all", false), ("errors", true)]));
             /// `text`, `json`, or `auto`: text on a terminal, JSON otherwise.
             json = value("log.format", "auto", one_of([("auto", None), ("text", Some(false)), ("json", Some(true))]));
         }
-        Self { filter, requests, json }
+        Self { filter, requests: RequestLogFilter::new(errors_only), json }
     }
 }
 

@@ -16,7 +16,6 @@ use rustls::{
     crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
-    sign::{CertifiedKey, SingleCertAndKey},
     version::{TLS12, TLS13},
 };
 use thiserror::Error;
@@ -62,7 +61,8 @@ pub struct TlsIdentity {
     pub(super) config: Arc<ServerConfig>,
     chain: Vec<CertificateDer<'static>>,
     client_authorities: Vec<CertificateDer<'static>>,
-    expires: Duration,
+    /// Since 1970.
+    pub(super) expires: Duration,
     dns_name: Option<String>,
 }
 
@@ -78,7 +78,14 @@ impl TlsFiles {
         let certificate = Certificate::from_der(&chain[0]).map_err(|error| invalid(&error))?;
         let key = read_private_key(&self.private_key).map_err(TlsFilesError::PrivateKey)?;
         let provider = Arc::new(ring::default_provider());
-        let certified = CertifiedKey::from_der(chain.clone(), key, &provider).map_err(|error| match error {
+        let (client_authorities, verifier) = match &self.client_authorities {
+            Some(path) => client_verifier(path, &provider).map_err(TlsFilesError::ClientAuthorities)?,
+            None => (Vec::new(), WebPkiClientVerifier::no_client_auth()),
+        };
+        let config = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12]);
+        let config =
+            config.and_then(|config| config.with_client_cert_verifier(verifier).with_single_cert(chain.clone(), key));
+        let mut config = config.map_err(|error| match error {
             Error::InvalidCertificate(error) => invalid(&error),
             Error::InconsistentKeys(_) => {
                 let key = self.private_key.display();
@@ -86,12 +93,14 @@ impl TlsFiles {
             }
             error => TlsFilesError::PrivateKey(format!("{} cannot be used: {error}", self.private_key.display())),
         })?;
-        let (client_authorities, verifier) = match &self.client_authorities {
-            Some(path) => client_verifier(path, &provider).map_err(TlsFilesError::ClientAuthorities)?,
-            None => (Vec::new(), WebPkiClientVerifier::no_client_auth()),
-        };
-        let config = config(certified, verifier, !client_authorities.is_empty(), provider)
-            .map_err(|error| TlsFilesError::Certificate(format!("{name} cannot be used: {error}")))?;
+        if client_authorities.is_empty() {
+            config.ticketer = ring::Ticketer::new().map_err(|error| invalid(&error))?;
+        } else {
+            // A resumed session would skip the check of the certificate. Without a ticketer, there are no tickets.
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
+        config.alpn_protocols = vec![HTTP_1.to_vec()];
         let expires = certificate.tbs_certificate.validity.not_after.to_unix_duration();
         let dns_name = dns_name(&certificate);
         let (files, config) = (self.clone(), Arc::new(config));
@@ -112,27 +121,6 @@ fn client_verifier(
     }
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
     Ok((authorities, verifier.map_err(|error| unusable(&error))?))
-}
-
-fn config(
-    certified: CertifiedKey,
-    verifier: Arc<dyn ClientCertVerifier>,
-    checks_clients: bool,
-    provider: Arc<CryptoProvider>,
-) -> Result<ServerConfig, Error> {
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13, &TLS12])?
-        .with_client_cert_verifier(verifier)
-        .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
-    if checks_clients {
-        // A resumed session would skip the check of the certificate. Without a ticketer, there are no tickets.
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.send_tls13_tickets = 0;
-    } else {
-        config.ticketer = ring::Ticketer::new()?;
-    }
-    config.alpn_protocols = vec![HTTP_1.to_vec()];
-    Ok(config)
 }
 
 /// Returns the first name without a wildcard.
@@ -182,11 +170,6 @@ impl TlsIdentity {
     /// A DNS name of the certificate, without a wildcard.
     pub fn dns_name(&self) -> Option<&str> {
         self.dns_name.as_deref()
-    }
-
-    /// End of the certificate in seconds since 1970.
-    pub(crate) const fn expiry_timestamp(&self) -> u64 {
-        self.expires.as_secs()
     }
 }
 
