@@ -81,18 +81,7 @@ impl Options {
         let config = self.config.iter().flat_map(|path| ["--config".into(), path.display().to_string()]);
         let set = self.set.iter().chain(&file);
         let set = set.flat_map(|(name, value)| ["--set".into(), format!("{name}={value}")]);
-        let words = iter::once(name.to_string_lossy().into_owned()).chain(config).chain(set);
-        words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
-    }
-}
-
-/// Quotes a word for a shell, if a shell would change it.
-pub(super) fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+        shell_words::join(iter::once(name.to_string_lossy().into_owned()).chain(config).chain(set))
     }
 }
 

@@ -6,7 +6,6 @@
 //! in the file that was not printed.
 
 use std::{
-    fmt::Write as _,
     io::{self, IsTerminal, Write},
     net::SocketAddr,
     sync::Arc,
@@ -25,11 +24,11 @@ use tokio::task::spawn_blocking;
 
 use super::{
     keys::{audit, random_bits},
-    options::{Options, quoted},
+    options::Options,
 };
 use crate::{
     config::{Config, KeysConfig, StorageConfig},
-    wiring::{self, SharedFile},
+    wiring::SharedFile,
 };
 
 /// How the printed requests trust a certificate.
@@ -67,55 +66,51 @@ impl Quickstart {
     ) -> anyhow::Result<()> {
         let sqlite = match &mut config.keys {
             KeysConfig::Sqlite(sqlite) => sqlite,
-            KeysConfig::Memory { tokens } if tokens.is_empty() && self.prints => {
-                let token = ApiToken::from_random(&random_bits()?).secret().clone();
-                tokens.push(token.clone());
-                self.token = Some(token);
-                self.notice = Some("No API key is configured: the key below is valid until the process ends.".into());
-                return Ok(());
-            }
+            // The start does not wait for Redis: each connection that finds no key in it logs how to create one.
+            KeysConfig::Redis(_) => return Ok(()),
             KeysConfig::Memory { tokens } => {
-                if tokens.is_empty() {
+                if tokens.is_empty() && self.prints {
+                    let token = ApiToken::from_random(&random_bits()?).secret().clone();
+                    tokens.push(token.clone());
+                    self.token = Some(token);
+                    self.notice =
+                        Some("No API key is configured: the key below is valid until the process ends.".into());
+                } else if tokens.is_empty() {
                     tracing::warn!("there is no API key: every request gets 401; set keys.memory.tokens and restart");
                 }
                 return Ok(());
             }
-            // The start does not wait for Redis: each connection that finds no key in it logs how to create one.
-            KeysConfig::Redis(_) => return Ok(()),
         };
-        let kept = if let StorageConfig::Sqlite(_) = config.storage { "Pets and API keys" } else { "API keys" };
-        let path = sqlite.path.display().to_string();
+        let path = sqlite.path.display();
         let program = if is_managed { as_service_user() } else { String::new() } + &options.program(&sqlite.path);
-        let mut advice = format!("To create an API key: {program} keys create --label NAME");
-        let store = wiring::sqlite_api_key_store(sqlite, file).await?;
-        match store.list().await {
-            Ok(keys) if keys.is_empty() => {
-                if self.prints
-                    && let Some(id) = self.create_first_key(store).await?
-                {
-                    advice = format!("The key below stays valid. To revoke it: {program} keys revoke {id}");
-                } else {
-                    let listen = config.http.listen;
-                    ensure!(
-                        is_managed || listen.ip().is_loopback(),
-                        "{path} has no API key, and other machines can connect to {listen} (http.listen): create a key \
-                         first, with {program} keys create --label NAME"
-                    );
-                    let command = format!("{program} keys create --label NAME");
-                    tracing::warn!(
-                        command,
-                        "there is no API key: every request gets 401 until this command creates one"
-                    );
-                }
-            }
-            Ok(_) => {}
+        let command = format!("{program} keys create --label NAME");
+        let mut advice = format!("To create an API key: {command}");
+        let store = Arc::new(SqliteApiKeyStore::new(file.open(sqlite).await?));
+        let is_empty = match store.list().await {
+            Ok(keys) => keys.is_empty(),
             // The other keys are valid.
             Err(StoreFailure::Corrupt(cause)) => {
                 let command = format!("{program} keys revoke ID");
                 tracing::warn!(reason = %cause, command, "an API key is not valid: this command revokes it");
+                false
             }
             Err(error) => return Err(error.into()),
+        };
+        if is_empty
+            && self.prints
+            && let Some(id) = self.create_first_key(store).await?
+        {
+            advice = format!("The key below stays valid. To revoke it: {program} keys revoke {id}");
+        } else if is_empty {
+            let listen = config.http.listen;
+            ensure!(
+                is_managed || listen.ip().is_loopback(),
+                "{path} has no API key, and other machines can connect to {listen} (http.listen): create a key first, \
+                 with {command}"
+            );
+            tracing::warn!(command, "there is no API key: every request gets 401 until this command creates one");
         }
+        let kept = if let StorageConfig::Sqlite(_) = config.storage { "Pets and API keys" } else { "API keys" };
         self.notice = self.prints.then(|| format!("{kept} are kept in {path}\n  {advice}"));
         Ok(())
     }
@@ -153,24 +148,19 @@ impl Quickstart {
         let notice = self.notice.take()?;
         let (scheme, tls_notice) = if self.tls.is_some() { ("https", TLS_NOTICE) } else { ("http", "") };
         let listens = format!("{scheme}://{address}");
+        let text = format!("\n  The animal store listens on {listens}.\n  {notice}{tls_notice}\n\n");
+        let Some(token) = self.token.take() else { return Some(text) };
         // curl compares the certificate with the name in the URL.
         let (options, url) = match self.tls.as_ref().and_then(|tls| tls.dns_name()) {
             None => (String::new(), listens.clone()),
             Some(name) => (format!(" --connect-to '::{address}'"), format!("{scheme}://{name}:{}", address.port())),
         };
-        let mut text = format!("\n  The animal store listens on {listens}.\n  {notice}{tls_notice}\n\n");
-        if let Some(token) = self.token.take() {
-            let curl = format!("curl -i{options} -H 'Authorization: Bearer {}'", token.expose_secret());
-            let written = write!(
-                text,
-                "  {curl} -d '{{\"name\":\"Rex\",\"categoryId\":1,\"status\":\"available\"}}' \
-                 -H 'Content-Type: application/json' '{url}/v1/pets'\n\
-                 \x20 {curl} '{url}/v1/pets?status=available'\n\n\
-                 \x20 In a browser, with the same key: {listens}/docs\n\n"
-            );
-            written.expect("a string can be written");
-        }
-        Some(text)
+        let curl = format!("curl -i{options} -H 'Authorization: Bearer {}'", token.expose_secret());
+        let pet = r#"{"name":"Rex","categoryId":1,"status":"available"}"#;
+        Some(format!(
+            "{text}  {curl} -d '{pet}' -H 'Content-Type: application/json' '{url}/v1/pets'\n  \
+             {curl} '{url}/v1/pets?status=available'\n\n  In a browser, with the same key: {listens}/docs\n\n"
+        ))
     }
 
     /// Revokes the new key if its token was not printed.
@@ -194,5 +184,5 @@ fn as_service_user() -> String {
         return String::new();
     }
     let name = User::from_uid(user).ok().flatten().map_or_else(|| user.to_string(), |user| user.name);
-    format!("runuser -u {} -- ", quoted(&name))
+    format!("runuser -u {} -- ", shell_words::quote(&name))
 }
