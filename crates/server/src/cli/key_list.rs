@@ -25,21 +25,14 @@ const COLUMNS: [(&str, &str); 8] = [
 /// Prints a row per token. Standard error says since when uses are recorded.
 pub(super) async fn run(as_json: bool, store: &dyn ApiKeyStore) -> anyhow::Result<()> {
     let keys = store.list().await?;
-    let uses = match store.list_uses().await {
-        Ok(uses) => {
-            match uses.since {
-                Some(since) => tracing::info!(since = time(since), "earlier uses of API keys are unknown"),
-                None => tracing::info!("no use of an API key was recorded yet"),
-            }
-            Some(uses)
-        }
-        Err(error) => {
-            let reason = format!("{:#}", anyhow::Error::new(error));
-            tracing::warn!(reason, "the uses of the API keys cannot be read: the list does not contain them");
-            None
-        }
-    };
-    let objects = objects(&keys, uses.as_ref());
+    let uses = store.list_uses().await.map_err(|error| {
+        let reason = format!("{:#}", anyhow::Error::new(error));
+        tracing::warn!(reason, "the uses of the API keys cannot be read: the list does not contain them");
+    });
+    if let Ok(RecordedUses { since: Some(since), .. }) = &uses {
+        tracing::info!(since = time(*since), "earlier uses of API keys are unknown");
+    }
+    let objects = objects(&keys, uses.as_ref().ok());
     print(if as_json { serde_json::to_string_pretty(&objects)? + "\n" } else { text(&objects) })
 }
 

@@ -154,7 +154,7 @@ mod tests {
     fn a_command_to_paste_has_the_options_and_is_quoted() {
         let options = parse("--listen x --config it's --set a.b=/c");
         let program = options.program(Path::new("/f"));
-        assert!(program.ends_with(r" --config 'it'\''s' --set a.b=/c"), "{program}");
+        assert!(program.ends_with(r" --config 'it'\''s' --set 'a.b=/c'"), "{program}");
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
         assert!(program("--config f", variable).ends_with(" --config f --set 'storage.sqlite.path=/my pets'"));
         assert!(program("--config f", "ANIMAL_STORE_storage__sqlite__path").ends_with("/my pets'"));
         assert!(program("--config f", "ANIMAL_STORE_HTTP__LISTEN").ends_with(" --config f"));
-        assert!(program("--set storage.sqlite.path=a", variable).ends_with(" --set storage.sqlite.path=a"));
+        assert!(program("--set storage.sqlite.path=a", variable).ends_with(" --set 'storage.sqlite.path=a'"));
     }
 
     #[test]

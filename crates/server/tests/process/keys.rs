@@ -140,7 +140,7 @@ fn the_last_uses_of_each_key_are_listed() {
 
     let exited = keys(&["list", "--json"]);
     assert!(exited.stderr.join("\n").contains("earlier uses of API keys are unknown"), "{exited:?}");
-    let entries = parse(&exited);
+    let entries: Vec<Value> = serde_json::from_str(&exited.stdout.join("\n")).expect("a JSON array");
     let of = |id: &str| entries.iter().find(|entry| entry["id"] == id).expect("an entry");
     for member in ["last_used", "last_used_get_pet"] {
         assert!(of(&used.1)[member].is_string() && of(&unused.1)[member].is_null(), "{entries:?}");

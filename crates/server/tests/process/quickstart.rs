@@ -127,7 +127,7 @@ fn no_key_is_created_if_standard_error_is_a_log_and_the_log_says_how_to_create_o
         let event = running.wait_for_event(advice);
         assert_eq!(HttpClient::new(local).get("/v1/pets").status, 401);
         if let Some(command) = event["command"].as_str() {
-            assert!(command.ends_with(" --set http.workers=1 keys create --label NAME"), "{command}");
+            assert!(command.ends_with(" --set 'http.workers=1' keys create --label NAME"), "{command}");
         }
         running.terminate().assert_success();
     }
