@@ -9,7 +9,7 @@ use tokio::{
 use super::{
     command::{InvalidConfig, block_on},
     options::Options,
-    quickstart::Quickstart,
+    quickstart,
 };
 use crate::{
     application::Application,
@@ -75,7 +75,6 @@ async fn start_and_run(
     reserve_files(limits, config.storage.connections(limits.workers))?;
     let (is_managed, socket) = (manager.is_present(), manager.socket.take());
     let shutdown_timeout = config.shutdown.timeout;
-    let mut quickstart = Quickstart::new(&config, options);
     let start = async {
         // Before the adapters, which can take seconds to start: an address in use is reported at once.
         let listeners = Listeners::bind(&config, socket)?;
@@ -88,10 +87,8 @@ async fn start_and_run(
             );
         }
         let mut file = SharedFile::new(FileUse::Serve);
-        // Before the directory of API keys: the printed requests work at once.
-        quickstart.prepare(&mut config, &mut file, options, is_managed).await?;
+        quickstart::run(&mut config, listeners.address, &mut file, options, is_managed).await?;
         let application = Application::start(config, listeners, file, dropped_log_lines).await?;
-        quickstart.print(application.address()).await?;
         // The end of the start: from this event on, a signal shuts the application down, which closes the file.
         let management = application.management_address().map(|address| address.to_string());
         let (address, version) = (application.address(), version::BUILD);
@@ -105,7 +102,6 @@ async fn start_and_run(
     };
     let Ok(Some(application)) = started else {
         manager.stopping(shutdown_timeout);
-        quickstart.withdraw().await;
         return started.map(drop);
     };
     manager.ready(application.address());
