@@ -96,7 +96,7 @@ fn a_half_replaced_certificate_stops_no_command_that_does_not_use_it() {
     }
     let doctor = command(&["doctor"]);
     let lines = doctor.stdout.join("\n");
-    assert!(lines.contains("server-key.pem is not the private key") && lines.contains("ok       sqlite.file"));
+    assert!(lines.contains("server-key.pem is not the private key") && lines.contains("ok     sqlite.file"));
     assert_eq!(doctor.code, Some(1), "{doctor:?}");
 }
 

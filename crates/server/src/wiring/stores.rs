@@ -1,18 +1,20 @@
-//! The storage of pets, and the SQLite file, which API keys may share with it.
+//! The stores that a configuration selects, for the service and for each command, and the SQLite file, which pets and
+//! API keys may share.
 
 use std::sync::Arc;
 
 use animal_store_adapters_memory::MemoryPetRepository;
-use animal_store_adapters_postgres::{PgStorage, SchemaMode};
-use animal_store_adapters_sqlite::{self as sqlite, SqliteFile, SqliteFileError, SqliteStorage};
-use animal_store_app::ports::{PetRepository, Readiness};
+use animal_store_adapters_postgres::{Migrations, PgBulkStorage, PgStorage, SchemaMode};
+use animal_store_adapters_redis::RedisApiKeyStore;
+use animal_store_adapters_sqlite::{self as sqlite, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteStorage};
+use animal_store_app::ports::{ApiKeyStore, BulkStorage, PetRepository, Readiness};
 use anyhow::{Context, anyhow};
 use prometheus_client::registry::Registry;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::{
     cli::InvalidConfig,
-    config::{SqliteConfig, StorageConfig},
+    config::{KeysConfig, SqliteConfig, StorageConfig},
 };
 
 /// Creates the repository of one worker.
@@ -57,29 +59,23 @@ impl Storage {
         })
     }
 
-    /// Starts a storage for a command, with a queue for this number of creates. No migration is run, and a storage that
-    /// is not available is an error.
+    /// Starts the storage of a command. No migration is run, and a storage that is not available is an error.
     ///
     /// # Errors
     /// If the pets are in memory, or the storage cannot be used.
-    pub(crate) async fn start_for_command(
-        mut storage: StorageConfig,
-        usage: FileUse,
-        creates: usize,
-    ) -> anyhow::Result<Self> {
+    pub(crate) async fn start_for_command(mut storage: StorageConfig, usage: FileUse) -> anyhow::Result<Self> {
         match &mut storage {
             StorageConfig::Memory { .. } => return Err(in_memory()),
-            StorageConfig::Sqlite(sqlite) => sqlite.settings.max_waiting_creates = creates,
+            StorageConfig::Sqlite(_) => {}
             StorageConfig::Postgres(postgres) => {
-                let settings = &mut postgres.settings;
-                (settings.schema, settings.required_at_start) = (SchemaMode::Check, true);
-                settings.max_waiting_creates = creates;
+                postgres.settings.schema = SchemaMode::Check;
+                postgres.settings.required_at_start = true;
             }
         }
         Self::start(storage, &mut SharedFile::new(usage), &mut Registry::default()).await
     }
 
-    /// Waits until everything is written and the storage is closed.
+    /// Waits until everything is written and the storage is closed. The caller has dropped its repositories.
     pub(crate) async fn close(self) {
         drop(self.new_repository);
         if let Some(writer) = self.writer {
@@ -89,8 +85,44 @@ impl Storage {
     }
 }
 
-/// The error of a command that moves pets, if they are in memory.
-pub(crate) fn in_memory() -> anyhow::Error {
+/// Returns one side of a copy. A source is read with the rights of the service, and a target is written with those of
+/// migrations.
+///
+/// # Errors
+/// If the pets are in memory, or the storage cannot be used.
+pub(crate) async fn bulk_storage(
+    storage: StorageConfig,
+    file: &mut SharedFile,
+) -> anyhow::Result<Arc<dyn BulkStorage>> {
+    Ok(match storage {
+        StorageConfig::Memory { .. } => return Err(in_memory()),
+        StorageConfig::Sqlite(sqlite) => Arc::new(SqliteBulkStorage::new(&file.open(&sqlite).await?)),
+        StorageConfig::Postgres(postgres) => {
+            let migrations = Migrations::new(postgres.migrate_endpoint.clone(), postgres.settings.connect_timeout);
+            migrations.check().await.context("the storage cannot be used")?;
+            let is_source = file.usage == FileUse::Read;
+            let endpoint = if is_source { postgres.endpoint } else { postgres.migrate_endpoint };
+            Arc::new(PgBulkStorage::new(endpoint, postgres.settings))
+        }
+    })
+}
+
+/// Returns the store that issues API keys. `None` if the API keys are part of the configuration.
+pub(crate) async fn api_key_store(
+    keys: &KeysConfig,
+    file: &mut SharedFile,
+) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>> {
+    Ok(match keys {
+        KeysConfig::Sqlite(sqlite) => Some(Arc::new(SqliteApiKeyStore::new(file.open(sqlite).await?))),
+        KeysConfig::Redis(redis) => {
+            let settings = &redis.directory;
+            Some(Arc::new(RedisApiKeyStore::new(redis.endpoint.clone(), &settings.prefix, settings.timeout)))
+        }
+        KeysConfig::Memory { .. } => None,
+    })
+}
+
+fn in_memory() -> anyhow::Error {
     let text = "storage.backend is memory: only the process that serves has its pets, and another process can neither \
                 read nor add any. Set storage.backend to sqlite or postgres";
     InvalidConfig(text.to_owned()).into()
@@ -103,8 +135,8 @@ pub(crate) enum FileUse {
     Read,
     /// Writes an existing file with the current schema.
     Write,
-    /// Writes the file, and creates it if there is none.
-    WriteOrCreate,
+    /// The same for a command with the flag `--create`: if it is set, a missing file is created.
+    WriteOrCreate(bool),
     /// Serves the file: creates it if there is none, and runs pending migrations.
     Serve,
 }
@@ -129,13 +161,18 @@ impl SharedFile {
             let is_new = || path.metadata().map_or(true, |file| file.len() == 0);
             let usage = match usage {
                 FileUse::Read => sqlite::FileUse::Read,
-                FileUse::WriteOrCreate if is_new() => sqlite::FileUse::Create,
-                FileUse::Write | FileUse::WriteOrCreate => sqlite::FileUse::Write,
+                FileUse::WriteOrCreate(true) if is_new() => sqlite::FileUse::Create,
+                FileUse::Write | FileUse::WriteOrCreate(_) => sqlite::FileUse::Write,
                 FileUse::Serve => sqlite::FileUse::Create,
             };
             SqliteFile::open(&path, usage, timeout)
         });
-        Ok(self.file.insert(opened.await??).clone())
+        match opened.await? {
+            Err(error) if error.is_missing() && matches!(self.usage, FileUse::WriteOrCreate(_)) => {
+                Err(anyhow!("{error}; to make a new store, add --create"))
+            }
+            opened => Ok(self.file.insert(opened?).clone()),
+        }
     }
 
     /// Registers the metrics of the file, if it was opened.
@@ -143,13 +180,5 @@ impl SharedFile {
         if let Some(file) = &self.file {
             file.register_metrics(registry);
         }
-    }
-}
-
-/// Adds the flag that makes a new store to the error of a missing file.
-pub(crate) fn suggest_create(error: anyhow::Error) -> anyhow::Error {
-    match error.downcast_ref::<SqliteFileError>() {
-        Some(missing) if missing.is_missing() => anyhow!("{error}; to make a new store, add --create"),
-        _ => error,
     }
 }
