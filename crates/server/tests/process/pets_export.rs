@@ -42,15 +42,6 @@ fn a_file_gets_its_name_when_it_is_complete_and_is_never_overwritten() {
 }
 
 #[test]
-fn quiet_prints_only_errors() {
-    let store = Store::sqlite();
-    store.import(&odd_pets(1)[0]);
-    assert_eq!(store.run(&["pets", "export", "--quiet", "pets.ndjson"]).assert_success().output(), "");
-    let exited = store.run(&["pets", "export", "--quiet", "/nowhere/pets.ndjson"]);
-    exited.assert_error(1, &[]).assert_refused(1, &[]);
-}
-
-#[test]
 fn a_full_disk_is_an_error_and_a_closed_pipe_ends_the_export() {
     let store = Store::sqlite();
     store.import(&odd_pets(3000).join("\n"));

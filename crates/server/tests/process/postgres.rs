@@ -89,19 +89,3 @@ fn an_unavailable_postgresql_is_a_503_until_it_is_available() {
     wait_until(|| list(address).status == 200);
     wait_until(|| create(address).status == 201);
 }
-
-#[test]
-fn a_notice_of_postgresql_is_logged_without_a_path_of_the_machine_that_built_the_program() {
-    let database = PgDatabase::new();
-    let mut running = Program::with_postgres(database.url()).start();
-    let address = running.address();
-    database.sql(
-        "CREATE FUNCTION notify() RETURNS trigger LANGUAGE plpgsql AS
-            'BEGIN RAISE NOTICE ''a notice''; RETURN NEW; END';
-        CREATE TRIGGER notify BEFORE INSERT ON pets FOR EACH ROW EXECUTE FUNCTION notify()",
-    );
-    assert_eq!(create(address).status, 201);
-    let event = running.wait_for_event("NOTICE: a notice");
-    assert_eq!(event["target"], "tokio_postgres::connection");
-    assert!(!event.to_string().contains('/'), "{event}");
-}
