@@ -75,27 +75,18 @@ fn every_reference_of_the_page_is_a_file_of_this_service_that_may_be_cached_for_
 }
 
 #[test]
-fn an_unknown_file_and_a_path_out_of_the_folder_are_a_404_with_the_error_body() {
+fn an_unknown_file_is_a_404_and_all_can_only_be_read() {
     let app = TestApp::start();
-    let paths = "/docs/ /docs/page.html /docs/Explorer.js /docs/explorer.js/ /docs//explorer.js /docs/%00 /docs/%FF \
-        /docs/%zz /docs/explorer.js%00 /docsx /explorer.js /docs/.. /docs/../Cargo.toml /docs/..%2fexplorer.js \
-        /docs/%2e%2e/%2e%2e/etc/passwd /docs/%2e%2e%2f%2e%2e%2fetc%2fpasswd /docs/..%5c..%5cetc%5cpasswd \
-        /docs/%252e%252e%252f /docs/./explorer.js /docs/%2Fetc%2Fpasswd";
-    for path in paths.split_whitespace() {
+    for path in ["/docs/", "/docs/Explorer.js", "/docs//explorer.js", "/docs/..%2fexplorer.js", "/docs/%00", "/docsx"] {
         let response = app.anonymous("GET", path).send();
         response.assert_header("Cache-Control", None).assert_error(404, "route_not_found");
     }
-}
-
-#[test]
-fn the_page_and_its_files_can_only_be_read() {
-    let app = TestApp::start();
-    for path in ["/docs", "/docs/explorer.js", "/docs/nothing.js", "/"] {
-        for method in ["POST", "OPTIONS", "TRACE", "get"] {
-            let response = app.anonymous(method, path).send();
-            response.assert_header("Allow", Some("GET, HEAD")).assert_header("Content-Security-Policy", None);
-            response.assert_error(405, "method_not_allowed");
-        }
+    for (method, path) in
+        [("POST", "/docs"), ("OPTIONS", "/docs/explorer.js"), ("get", "/docs/nothing.js"), ("TRACE", "/")]
+    {
+        let response = app.anonymous(method, path).send();
+        response.assert_header("Allow", Some("GET, HEAD")).assert_header("Content-Security-Policy", None);
+        response.assert_error(405, "method_not_allowed");
     }
 }
 
