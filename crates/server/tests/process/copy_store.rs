@@ -13,11 +13,11 @@ use crate::{
 };
 
 /// API keys that are part of the configuration.
-const MEMORY: &str = "backend = \"memory\"";
+pub(crate) const MEMORY: &str = "backend = \"memory\"";
 const FILE: &str = "backend = \"sqlite\"";
 
 /// Copies between two stores, with these keys of the configuration files. The environment does not matter.
-fn copy(from: (&Store, &str), to: (&Store, &str)) -> Program {
+pub(crate) fn copy(from: (&Store, &str), to: (&Store, &str)) -> Program {
     let files = Program::bare().file("from.toml", &from.0.config(from.1)).file("to.toml", &to.0.config(to.1));
     let args = ["copy", "--from", "from.toml", "--to", "to.toml"];
     files.env("ANIMAL_STORE_STORAGE__BACKEND", "memory").args(&args)

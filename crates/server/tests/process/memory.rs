@@ -1,11 +1,14 @@
-//! Memory that clients hold if they do not read their responses.
+//! Memory of the service if clients do not read their responses, and of commands over many pets.
 
 use std::{fs, net::SocketAddr};
 
 use animal_store_test_servers::RawConnection;
+use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::{
+    copy_store::{MEMORY, copy},
     program::{Program, Running},
+    store::Store,
     tls,
 };
 
@@ -50,4 +53,30 @@ fn resident_kib(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// Exports this many pets with names of 1,020 bytes, imports the file and copies the store. Returns the largest peak of
+/// resident memory in KiB of all processes that this test has run.
+#[track_caller]
+fn peak_of_commands(pets: usize) -> i64 {
+    let [store, imported, copied] = [(); 3].map(|()| Store::sqlite());
+    store.import(r#"{"name":"Rex","categoryId":1}"#);
+    store.execute(&format!(
+        "WITH RECURSIVE number (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM number WHERE n < {pets})
+        INSERT INTO pets SELECT n, replace(printf('%.255c', 'x'), 'x', '\u{1f415}'), 1, NULL, 0 FROM number"
+    ));
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("pets.ndjson");
+    let file = file.to_str().expect("UTF-8");
+    assert_eq!(store.succeed(&["pets", "export", file]), [format!("pets: {pets}")]);
+    imported.succeed(&["pets", "import", file, "--create"]);
+    copy((&store, MEMORY), (&copied, MEMORY)).run().assert_success();
+    getrusage(UsageWho::RUSAGE_CHILDREN).expect("the usage").max_rss()
+}
+
+#[test]
+fn export_import_and_copy_hold_a_part_of_the_pets() {
+    let few = peak_of_commands(3_000);
+    let many = peak_of_commands(30_000);
+    assert!(many - few < 12 * 1024, "27 MB more of pets take {} KiB more", many - few);
 }
