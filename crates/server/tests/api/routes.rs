@@ -1,6 +1,8 @@
-//! Unknown paths, unsupported methods, and requests that must not cause a 5xx.
+//! The OpenAPI document, unknown paths, unsupported methods, and requests that must not cause a 5xx.
 
 use crate::test_app::TestApp;
+
+const DOCUMENT: &str = include_str!("../../../../docs/openapi.json");
 
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "OPTIONS", "PROPFIND", "get"];
 
@@ -67,4 +69,14 @@ fn an_id_that_no_pet_can_have_is_a_404_and_the_query_does_not_matter() {
     for query in ["?", "?limit=0", "?status=available", "?id=1&x=y"] {
         app.get(&format!("{pet}{query}")).assert_status(200);
     }
+}
+
+#[test]
+fn the_document_needs_no_key_and_is_the_committed_one() {
+    let app = TestApp::start();
+    let response = app.anonymous("GET", "/openapi.json").send();
+    assert!(response.assert_header("Content-Type", Some("application/json")).text() == DOCUMENT);
+    app.anonymous("HEAD", "/openapi.json").send().assert_head_of(&response);
+    let post = app.anonymous("POST", "/openapi.json").send();
+    post.assert_header("Allow", Some("GET, HEAD")).assert_error(405, "method_not_allowed");
 }

@@ -1,7 +1,8 @@
-//! The sources of the configuration, `check-config`, and the report of an invalid configuration.
+//! The sources of the configuration, `check-config`, and the report of a configuration that cannot be used.
 
 use std::{
     fs::{self, Permissions},
+    net::TcpListener,
     os::unix::fs::{PermissionsExt, symlink},
 };
 
@@ -112,4 +113,22 @@ fn a_file_with_secrets_that_others_can_write_is_a_warning() {
     let checked = program().args(&["check-config"]).run();
     assert!(checked.code == Some(0) && checked.stderr[0].starts_with("animal-store: warning: "), "{checked:?}");
     program().start().wait_for_log(|event| event["level"] == "WARN" && event.to_string().contains(warning));
+}
+
+#[test]
+fn a_listener_that_cannot_be_opened_is_one_line_that_names_the_address_and_its_key() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let foreign = "192.0.2.1:0";
+    for (variable, key, address, reason) in [
+        ("ANIMAL_STORE_HTTP__LISTEN", "http.listen", &*taken, "address already in use: "),
+        ("ANIMAL_STORE_MANAGEMENT__LISTEN", "management.listen", &taken, "address already in use: "),
+        ("ANIMAL_STORE_HTTP__LISTEN", "http.listen", foreign, "no network interface of this machine has this address"),
+    ] {
+        // Without this file, the start fails, too: listeners are bound first.
+        let program = Program::with_key().env("ANIMAL_STORE_STORAGE__BACKEND", "sqlite");
+        let program = program.env("ANIMAL_STORE_STORAGE__SQLITE__PATH", "/nowhere/animal-store.db");
+        let expected = format!("animal-store: cannot listen on {address} ({key}): {reason}");
+        program.env(variable, address).run().assert_error(1, &[&expected]);
+    }
 }
