@@ -7,7 +7,7 @@
 //! standard error. Standard output contains the result of a command or the log of the service, and nothing else. An
 //! error never repeats an argument that can be a secret.
 //!
-//! **Proof.** `crates/server/tests/process`, above all `command_line.rs`, `keys.rs` and `starting.rs`.
+//! **Proof.** `crates/server/tests/process`, above all `command_line.rs`, `keys.rs` and `configuration.rs`.
 
 mod copy;
 mod doctor;
@@ -124,7 +124,13 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
             let loaded = options.clone();
             serve::run(move || Config::load(&loaded.sources()), options)
         }
-        Command::CheckConfig => print_config(&Config::load(&sources).map_err(InvalidConfig::from)?),
+        Command::CheckConfig => {
+            let (lines, warnings) = Config::lines(&sources).map_err(InvalidConfig::from)?;
+            for warning in warnings {
+                stderr::write_line(&format!("warning: {warning}"));
+            }
+            print(lines.join("\n") + "\n")
+        }
         Command::Config(ConfigCommand::Init) => print(template(&options.set).map_err(InvalidConfig)?),
         Command::Keys(command) => {
             let (log, keys) =
@@ -169,13 +175,6 @@ fn read_storage(values: &mut Values) -> Option<(LogConfig, StorageConfig)> {
 fn read_stores(values: &mut Values) -> Option<(StorageConfig, KeysConfig)> {
     let (storage, keys) = (StorageConfig::read(values), KeysConfig::read_for_command(values));
     storage.zip(keys)
-}
-
-fn print_config(config: &Config) -> anyhow::Result<()> {
-    for warning in &config.warnings {
-        stderr::write_line(&format!("warning: {warning}"));
-    }
-    print(config.lines.iter().flat_map(|line| [line, "\n"]).collect::<String>())
 }
 
 fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {

@@ -55,7 +55,7 @@ impl CurrentTlsIdentity {
     pub fn replace(&self, identity: impl Into<Arc<TlsIdentity>>) -> bool {
         let identity = identity.into();
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let differs = !current.is_same(&identity);
+        let differs = *current != identity;
         if differs {
             *current = identity;
         }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
 use super::{InvalidConfig, read_stores};
-use crate::config::{self, KeysConfig, Sources, SqliteConfig, StorageConfig, TlsConfig};
+use crate::config::{self, KeysConfig, Sources, SqliteConfig, StorageConfig, read_tls};
 
 /// A certificate that ends within this time is a warning.
 const RENEWAL_TIME: Duration = Duration::from_hours(14 * 24);
@@ -87,8 +87,8 @@ async fn examine_file(sqlite: &SqliteConfig) -> Vec<Finding> {
 
 /// Examines the certificate, if there is one. It does not keep the stores from being examined.
 fn examine_tls(sources: &Sources) -> Option<Finding> {
-    match config::load(sources, |values| Some(TlsConfig::read(values))) {
-        Ok((tls, _)) => tls.map(|tls| examine_certificate(&tls.identity.get())),
+    match config::load(sources, |values| Some(read_tls(values))) {
+        Ok((tls, _)) => tls.map(|tls| examine_certificate(&tls.get())),
         Err(error) => Some(Finding::error("http.tls", error.one_line(), "correct the files or the keys")),
     }
 }

@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use animal_store_adapters_http::TlsIdentity;
+use animal_store_adapters_http::{CurrentTlsIdentity, TlsIdentity};
 use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, NewToken, Scopes,
@@ -48,8 +48,8 @@ pub(super) struct Quickstart {
 
 impl Quickstart {
     pub(super) fn new(config: &Config, options: &Options) -> Self {
-        let prints = options.print_key || (io::stderr().is_terminal() && config.http.listen.ip().is_loopback());
-        let tls = config.http.tls.as_ref().map(|tls| tls.identity.get());
+        let prints = options.print_key || (io::stderr().is_terminal() && config.listen.ip().is_loopback());
+        let tls = config.http.tls.as_ref().map(CurrentTlsIdentity::get);
         Self { prints, notice: None, tls, token: None, unprinted: None }
     }
 
@@ -95,7 +95,7 @@ impl Quickstart {
                 {
                     advice = format!("The key below stays valid. To revoke it: {program} keys revoke {id}");
                 } else {
-                    let listen = config.http.listen;
+                    let listen = config.listen;
                     ensure!(
                         is_managed || listen.ip().is_loopback(),
                         "{path} has no API key, and other machines can connect to {listen} (http.listen): create a key \

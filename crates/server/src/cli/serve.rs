@@ -53,7 +53,7 @@ async fn serve(
         _ = signals.first() => return Ok(()),
         config = spawn_blocking(load.clone()) => config?.map_err(InvalidConfig::from)?,
     };
-    let traces = Traces::start(&config.traces)?;
+    let traces = Traces::start(config.traces.as_ref())?;
     let (log, filter) = telemetry::start(&config.log, traces.layer())?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
@@ -85,7 +85,7 @@ async fn start_and_run(
         // Before the adapters, which can take seconds to start: an address in use is reported at once.
         let listeners = Listeners::bind(&config, socket)?;
         let inherited = listeners.api.is_inherited().then_some(true);
-        if config.http.is_unencrypted(listeners.address) {
+        if config.is_unencrypted(listeners.address) {
             tracing::warn!(
                 address = %listeners.address,
                 "other machines can connect without TLS: set http.tls.cert_file, or put a proxy in front and name it \

@@ -1,22 +1,61 @@
+//! The use cases on pets: the operations of the interface.
+
 use std::sync::Arc;
 
-use animal_store_domain::{ListQuery, Page};
+use animal_store_domain::{ListQuery, Page, Pet, PetId};
 
 use crate::{
-    ReadAccess,
-    ports::{PetRepository, StoreFailure},
+    ReadAccess, WriteAccess,
+    ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure},
 };
+
+/// `createPet`: adds a pet.
+#[derive(Clone)]
+pub struct CreatePet(Arc<dyn PetRepository>);
+
+/// `getPet`: fetches one pet by its id.
+#[derive(Clone)]
+pub struct GetPet(Arc<dyn PetRepository>);
 
 /// `listPets`: returns one page of pets.
 #[derive(Clone)]
-pub struct ListPets {
-    repository: Arc<dyn PetRepository>,
+pub struct ListPets(Arc<dyn PetRepository>);
+
+impl CreatePet {
+    /// Creates the use case over a repository.
+    pub fn new(repository: Arc<dyn PetRepository>) -> Self {
+        Self(repository)
+    }
+
+    /// Adds a pet and returns it with its id. If an earlier request with the same idempotency key added it, returns
+    /// that pet.
+    ///
+    /// # Errors
+    /// See [`AddPetError`].
+    pub async fn execute(&self, _: &WriteAccess, request: AddPet) -> Result<AddedPet, AddPetError> {
+        self.0.add(request).await
+    }
+}
+
+impl GetPet {
+    /// Creates the use case over a repository.
+    pub fn new(repository: Arc<dyn PetRepository>) -> Self {
+        Self(repository)
+    }
+
+    /// Returns the pet with this id. An unknown id is `Ok(None)`.
+    ///
+    /// # Errors
+    /// See [`StoreFailure`].
+    pub async fn execute(&self, _: &ReadAccess, id: PetId) -> Result<Option<Pet>, StoreFailure> {
+        self.0.find(id).await
+    }
 }
 
 impl ListPets {
     /// Creates the use case over a repository.
     pub fn new(repository: Arc<dyn PetRepository>) -> Self {
-        Self { repository }
+        Self(repository)
     }
 
     /// Returns the page that the query selects.
@@ -26,14 +65,14 @@ impl ListPets {
     pub async fn execute(&self, _: &ReadAccess, query: ListQuery) -> Result<Page, StoreFailure> {
         // A pet beyond the limit shows that another page follows.
         let limit = usize::from(query.limit.get()) + 1;
-        let pets = self.repository.list(query.status, query.after, limit).await?;
+        let pets = self.0.list(query.status, query.after, limit).await?;
         Ok(Page::cut(pets, query.limit))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use animal_store_domain::{PageLimit, PetId, PetStatus};
+    use animal_store_domain::{PageLimit, PetStatus};
     use mockall::predicate::eq;
 
     use super::*;

@@ -1,16 +1,69 @@
-//! Rows of API keys that are not valid.
+//! Directories and lists of API keys: changes by other processes, and rows that are not valid.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, UNIX_EPOCH},
+};
 
+use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
     Scopes,
-    ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
+    ports::{AddPet, ApiKeyChangeError, ApiKeyStore, PetRepository, Readiness, StoreFailure},
+    test_support::new_pet,
 };
+use prometheus_client::registry::Registry;
+use tokio::task::spawn_blocking;
 
 use crate::{
+    child,
     keys_support::{Keys, add, find, revoke},
     sql::execute,
+    store::{Store, log_of, open, wait_until},
 };
+
+/// Runs in another process.
+pub(crate) fn revoke_a_key(path: &Path) {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(SqliteApiKeyStore::new(open(path)).change(revoke("key"))).expect("revoke");
+}
+
+/// Each of the creates changes the file, so that only the version shows which commit has changed the keys. The unit
+/// tests of `ApiKeySnapshot` have the bound for revoked keys.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_creates_commit_a_key_that_another_process_revokes_is_refused() {
+    let store = Store::new();
+    let file = open(&store.path());
+    let keys = SqliteApiKeyStore::new(file.clone());
+    let directory = keys.start_directory(&mut Registry::default()).0;
+    keys.change(add("key", "token")).await.expect("add");
+    let is_found = async || find(&directory, "token").await.expect("found").is_some();
+    wait_until("the key is found", is_found).await;
+    let (path, repository) = (store.path(), Arc::clone(&store.repository));
+    let creates = tokio::spawn(async move {
+        loop {
+            repository.add(AddPet::new(new_pet())).await.expect("added");
+        }
+    });
+    spawn_blocking(move || child::run(&[], "revoke", &path)).await.expect("revoked");
+    wait_until("the key is refused", async || !is_found().await).await;
+    creates.abort();
+}
+
+/// A file is closed after its last connection.
+#[tokio::test]
+async fn a_directory_that_is_dropped_has_closed_its_connection() {
+    let keys = Keys::new();
+    let (directory, end) = keys.store.start_directory(&mut Registry::default());
+    directory.check().await.expect("ready");
+    let log = log_of(&keys.path());
+    let Keys { file, store, folder: _folder } = keys;
+    drop((file, store));
+    assert!(log.exists());
+    drop(directory);
+    end.await.expect("no panic");
+    assert!(!log.exists());
+}
 
 /// Changes that make one key invalid.
 const CHANGES: [&str; 3] = [
