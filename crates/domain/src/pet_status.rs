@@ -58,6 +58,7 @@ mod tests {
     #[test]
     fn the_names_are_those_of_the_interface() {
         assert_eq!(PetStatus::ALL.map(PetStatus::as_str), ["available", "pending", "sold"]);
+        assert_eq!(PetStatus::ALL.map(|status| status.as_str().parse()), PetStatus::ALL.map(Ok));
     }
 
     /// They are stored.
@@ -69,23 +70,9 @@ mod tests {
     }
 
     #[test]
-    fn every_status_is_parsed_from_its_name() {
-        for status in PetStatus::ALL {
-            assert_eq!(status.as_str().parse(), Ok(status));
-        }
-    }
-
-    #[test]
     fn any_other_text_is_refused() {
         for word in ["", "Available", "SOLD", "sold ", "eaten", "null"] {
             assert_eq!(word.parse::<PetStatus>(), Err(PetStatusError), "{word:?}");
-        }
-    }
-
-    #[test]
-    fn the_error_names_every_status() {
-        for status in PetStatus::ALL {
-            assert!(PetStatusError.to_string().contains(status.as_str()));
         }
     }
 }

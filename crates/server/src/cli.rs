@@ -7,7 +7,7 @@
 //! standard error. Standard output contains the result of a command or the log of the service, and nothing else. An
 //! error never repeats an argument that can be a secret.
 //!
-//! **Proof.** `crates/server/tests/process`, above all `command_line.rs`, `keys.rs` and `starting.rs`.
+//! **Proof.** `crates/server/tests/process`, above all `command_line.rs`, `keys.rs` and `configuration.rs`.
 
 mod command;
 mod copy;

@@ -7,7 +7,7 @@
 //! command those that it uses. All errors are reported at once, each with its key and the source of the value. No error
 //! and no output contains a secret. `docs/configuration.md` has a row for every key.
 //!
-//! **Proof.** `config/tests.rs`, and `starting.rs` in `crates/server/tests/process`.
+//! **Proof.** `config/tests.rs`, and `configuration.rs` in `crates/server/tests/process`.
 //!
 //! Each section has a function that declares its keys with `keys!` and reads them.
 

@@ -50,9 +50,9 @@ fn a_repeated_import_adds_nothing() {
         assert_eq!(store.pets(), without_ids(&lines));
 
         assert_counts(&run(), 0, 1200, 0);
-        let import = |name, args: &[&str]| import(&store, name, args).stdin(&text).run();
-        assert_counts(&import(result(&first, "name"), &[]), 0, 1200, 0);
-        assert_counts(&import("another", &[]), 1200, 0, 0);
+        let import = |name| import(&store, name, &[]).stdin(&text).run();
+        assert_counts(&import(result(&first, "name")), 0, 1200, 0);
+        assert_counts(&import("another"), 1200, 0, 0);
     }
 }
 
