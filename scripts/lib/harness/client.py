@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 
 from harness.history import History, Violation
 from harness.http_client import Connection, Exchange, Lost, Request
-from harness.journal import Journal
+from harness.journal import RESPONSE_TIMEOUT, Journal
 from harness.ledger import Ledger
-from harness.servers import KeyCommands, Server
-from harness.timeline import RESPONSE_TIMEOUT, Timeline
+from harness.servers import Server
+from harness.service import KeyCommands
 
 request_numbers = itertools.count()
 
@@ -26,11 +26,12 @@ class Load:
     walks = 0
     longest_acceptance = 0.0  # seconds for which a revoked key was accepted
 
-    def __init__(self, instances: dict[str, Server], commands: KeyCommands, tokens: list[str], seed: int = 1):
-        self.instances, self.commands, self.tokens, self.seed = instances, commands, tokens, seed
-        self.reader_token: str | None = None  # of a key with the scope `read`
-        self.timeline = Timeline()
-        self.journal = Journal(self.timeline)
+    def __init__(
+        self, instances: dict[str, Server], commands: KeyCommands, tokens: list[str], reader_token: str, seed: int
+    ):
+        self.instances, self.commands, self.seed = instances, commands, seed
+        self.tokens, self.reader_token = tokens, reader_token  # the latter has the scope `read`
+        self.journal = Journal()
         self.ledger = Ledger(random.Random(seed), instances)
         self.history = History(self.ledger.creates)
 

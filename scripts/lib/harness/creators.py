@@ -27,10 +27,8 @@ async def attempt(client: Client, create: Create, request: Request, instance: st
     if exchange.status == 201:
         check_created(client, create, exchange)
         return exchange
-    # After any other response, and if nothing was sent, the pet was not added by this attempt.
-    if exchange.failure in ("lost", "silent") or exchange.error_code == "outcome_unknown" or exchange.status == 500:
-        create.uncertain = True
-    elif exchange.response:
+    # After any other response, the pet was not added by this attempt.
+    if exchange.response and exchange.error_code != "outcome_unknown" and exchange.status != 500:
         client.report(client.load.history.refuse(create, exchange.sent, exchange.received), exchange)
     return None
 
@@ -39,13 +37,11 @@ def check_created(client: Client, create: Create, exchange: Exchange) -> None:
     pet = parse(exchange.response.body)
     if not isinstance(pet, dict) or pet | {"id": 0} != create.members() | {"id": 0}:
         client.violate("201 with another pet", exchange, create.name)
-        create.uncertain = True
         return
     client.report(client.load.history.confirm(pet, exchange.sent, exchange.received), exchange)
     if exchange.response.headers.get("location") != f"pets/{pet['id']}":
         client.violate("201 with a wrong Location", exchange)
-    if not client.load.ledger.acknowledge(create, pet["id"]):
-        client.violate("two ids for one Idempotency-Key", exchange, f"{create.id} and {pet['id']}")
+    client.load.ledger.acknowledge(create, pet["id"])
 
 
 async def create_without_key(client: Client) -> None:
@@ -79,7 +75,8 @@ async def resolve(client: Client, twin: Client, create: Create) -> bool:
     while time.monotonic() < client.load.end + RESOLUTION:
         together = [client, twin] if client.rng.random() < 0.15 else [client]
         # Only another attempt that may be in flight explains a conflict.
-        expected = frozenset({201, 409} if create.uncertain or len(together) > 1 else {201})
+        conflict = len(together) > 1 or client.load.history.is_open(create)
+        expected = frozenset({201, 409} if conflict else {201})
         requests = [create_request(create, client.token, expected, "create with key") for _ in together]
         if any(await asyncio.gather(*(attempt(each, create, request) for each, request in zip(together, requests)))):
             return True

@@ -53,6 +53,10 @@ class History:
         """Creates of which no attempt got a 201, and at least one has an unknown outcome."""
         return sum(self.creates[name].id is None for name in self.attempts)
 
+    def is_open(self, create: Create) -> bool:
+        """Returns true if an attempt that was sent may still take effect."""
+        return create.name in self.attempts
+
     @property
     def newest(self) -> int:
         """The largest id of a present pet, or 0."""

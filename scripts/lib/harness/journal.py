@@ -1,56 +1,92 @@
-"""Counts exchanges, and collects violations."""
+"""What happened when: the faults, the exchanges with their outcomes, and the violations that no fault explains."""
 
 import time
 from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 
 from harness.http_client import Exchange
 from harness.rules import violations
-from harness.timeline import Timeline
 
+# Seconds after the end of a fault within which its effects may still be seen: one backoff (1 s) and one attempt to
+# connect (2 s).
+RECOVERY = 3.0
+# A request can last this long, so that it may have met a fault that ended before.
+RESPONSE_TIMEOUT = 30.0
 EXAMPLES = 5  # of each violation
 
 
+@dataclass
+class Fault:
+    kind: str
+    instances: frozenset[str]
+    impairs: frozenset[str]  # what requests may be refused for: keys, reads, creates
+    stop: str | None = None  # how the process ends, if it does: kill, term, int
+    start: float = field(default_factory=time.monotonic)
+    end: float = float("inf")
+    seen: Counter = field(default_factory=Counter)  # outcomes of requests that it can affect, sent before its end
+
+    def concerns(self, exchange: Exchange) -> bool:
+        """Returns true if the fault, or the recovery from it, can be noticed in this exchange."""
+        if exchange.instance not in self.instances:
+            return False
+        return exchange.received >= self.start and exchange.sent <= self.end + RECOVERY
+
+
 class Journal:
-    def __init__(self, timeline: Timeline):
-        self.timeline, self.started = timeline, time.monotonic()
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.faults: list[Fault] = []
         self.outcomes: dict[str, Counter] = defaultdict(Counter)  # by operation
         self.statuses: Counter = Counter()  # by the labels of the metrics and the status
         self.longest = 0.0  # seconds for which a client waited for a response
+        self.closes = 0  # responses with `Connection: close`
         self.suspects: list[Exchange] = []  # exchanges that broke a rule when they were recorded
         self.broken: Counter = Counter()  # rules
         self.examples: dict[str, str] = {}  # of violations, by the request id
-        self.closes = 0  # responses with `Connection: close`
 
     @property
     def requests(self) -> int:
         return sum(counts.total() for counts in self.outcomes.values())
 
-    @property
-    def violation_count(self) -> int:
-        return self.broken.total() + len(self.suspects)
+    def begin(self, fault: Fault) -> Fault:
+        self.faults.append(fault)
+        return fault
 
-    def problems(self) -> list[str]:
-        return [f"{rule}: {count:,}" for rule, count in self.broken.most_common()]
+    def concerning(self, exchange: Exchange) -> list[Fault]:
+        """The faults that the exchange can have met."""
+        return [fault for fault in self.faults if fault.concerns(exchange)]
+
+    def impaired(self, ability: str) -> bool:
+        """Returns true during a fault that impairs this."""
+        return bool(self.faults) and self.faults[-1].end == float("inf") and ability in self.faults[-1].impairs
+
+    def healthy(self, instance: str) -> bool:
+        """Returns true if no fault affects the instance or did so recently."""
+        now = time.monotonic()
+        return not any(instance in fault.instances and now <= fault.end + RECOVERY for fault in self.faults)
 
     def record(self, exchange: Exchange) -> None:
-        operation = exchange.request.operation
-        code = exchange.error_code if exchange.status == 503 else None
-        outcome = exchange.failure or " ".join(filter(None, (str(exchange.status), code)))
-        self.outcomes[operation][outcome] += 1
+        self.outcomes[exchange.request.operation][exchange.outcome] += 1
         if exchange.response:
             self.statuses[*exchange.request.labels, str(exchange.status)] += 1
             self.longest = max(self.longest, exchange.received - exchange.sent)
-        self.closes += bool(exchange.response and exchange.response.closes)
-        faults = self.timeline.concerning(exchange)
+            self.closes += exchange.response.closes
+        # Earlier faults have hardly an effect; `settle` sees all of them.
+        faults = [fault for fault in self.faults[-8:] if fault.concerns(exchange)]
         if next(violations(exchange, faults), None):
             self.suspects.append(exchange)
         for fault in faults:
-            fault.observe(exchange, outcome)
+            if exchange.sent <= fault.end and (fault.stop or fault.impairs & exchange.request.uses):
+                fault.seen[exchange.outcome] += 1
 
-    def settle(self) -> None:
-        """Judges the suspects again: the timeline is complete now."""
+    def settle(self, stalls=(), instances: frozenset[str] = frozenset()) -> None:
+        """Judges the suspects again: all faults are known now. While the machine stood still, PING can have been late,
+        so that cached API keys expired."""
+        for start, end in stalls:
+            kind = "test machine: stalled for over 100 ms"
+            self.begin(Fault(kind, instances, frozenset({"keys"}), None, start, end))
         for exchange in self.suspects:
-            for rule in violations(exchange, self.timeline.concerning(exchange)):
+            for rule in violations(exchange, self.concerning(exchange)):
                 self.violate(rule, exchange)
         self.suspects.clear()
 
@@ -65,7 +101,9 @@ class Journal:
             if exchange.response:
                 request_id = exchange.response.headers.get("x-request-id", request_id)
             detail = f"{exchange.request.operation} {detail}".strip()
+        before = [fault for fault in self.faults if fault.start <= sent]
+        latest = max(before, key=lambda fault: fault.start).kind if before else "none"
         self.examples[request_id] = (
-            f"{rule}: {detail} on {instance} at {sent - self.started:.1f} s, latest fault: {self.timeline.at(sent)}, "
+            f"{rule}: {detail} on {instance} at {sent - self.started:.1f} s, latest fault: {latest}, "
             f"request id {request_id}"
         )

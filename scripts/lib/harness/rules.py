@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from harness.http_client import Exchange, parse
-from harness.timeline import Fault
 
 CODES = {
     400: {"invalid_body", "invalid_query", "invalid_header", "malformed_request"},
@@ -21,85 +20,60 @@ CODES = {
 IDLE_GRACE = 0.9
 
 
-def violations(exchange: Exchange, faults: list[Fault]) -> Iterator[str]:
+def violations(exchange: Exchange, faults: list) -> Iterator[str]:
     """Each rule that the exchange breaks."""
     if exchange.failure:
-        if reason := forbidden_failure(exchange, faults):
-            yield reason
+        yield from forbidden_failure(exchange, faults)
         return
     yield from forbidden_status(exchange, faults)
-    if not exchange.request.raw:
+    if not exchange.request.raw and exchange.request.target != "/ready":
         yield from malformed(exchange)
 
 
-def forbidden_failure(exchange: Exchange, faults: list[Fault]) -> str | None:
-    if exchange.failure == "silent":
-        return "no response in time"
+def forbidden_failure(exchange: Exchange, faults: list) -> Iterator[str]:
     # There is no recovery from a stop: it ends when the next process accepts connections.
     stops = {fault.stop for fault in faults if fault.stop and exchange.sent <= fault.end}
-    if "kill" in stops or (stops and exchange.failure == "refused"):
-        return None
-    if exchange.failure == "refused":
-        return "connection refused without a fault of the instance"
-    if not stops:
-        return "connection lost without a fault of the instance"
-    if exchange.first:
+    if exchange.failure == "silent":
+        yield "no response in time"
+    elif "kill" in stops or (stops and exchange.failure == "refused"):
+        return
+    elif not stops:
+        yield f"connection {exchange.failure} without a fault of the instance"
+    elif exchange.first and "int" not in stops:
         # Accepting ends at once after SIGINT: a connection that the instance never accepted is reset.
-        return None if "int" in stops else "request lost at a graceful stop, on a new connection"
-    return None if exchange.idle >= IDLE_GRACE else "request lost at a graceful stop"
+        yield "request lost at a graceful stop, on a new connection"
+    elif not exchange.first and exchange.idle < IDLE_GRACE:
+        yield "request lost at a graceful stop"
 
 
-def forbidden_status(exchange: Exchange, faults: list[Fault]) -> Iterator[str]:
+def forbidden_status(exchange: Exchange, faults: list) -> Iterator[str]:
     request, status = exchange.request, exchange.status
     if status in request.expected:
         return
+    impaired = frozenset().union(*(fault.impairs for fault in faults)) & request.uses
     if status != 503:
         yield f"status {status} instead of {'/'.join(map(str, sorted(request.expected)))}"
-        return
-    impaired = frozenset().union(*(fault.impairs for fault in faults)) & request.uses
-    if not impaired:
+    elif not impaired:
         yield f"503 {exchange.error_code} without a fault that explains it"
     elif exchange.error_code == "outcome_unknown" and "creates" not in impaired:
         yield "outcome_unknown for a request that did not reach the storage"
 
 
 def malformed(exchange: Exchange) -> Iterator[str]:
-    request, response, headers = exchange.request, exchange.response, exchange.response.headers
-    wanted = request.headers.get("X-Request-Id")
-    if "x-request-id" not in headers:
-        yield f"{response.status} without X-Request-Id"
-    elif wanted and headers["x-request-id"] != wanted:
-        yield "X-Request-Id is not that of the request"
-    stored = headers.get("cache-control") != "no-store" and request.target.startswith(("/v1/", "/ready"))
+    request, status, headers = exchange.request, exchange.status, exchange.response.headers
+    request_id = headers.get("x-request-id")
+    if request_id is None or request.headers.get("X-Request-Id", request_id) != request_id:
+        yield f"{status} without the X-Request-Id of the request"
+    stored = headers.get("cache-control") != "no-store" and request.target.startswith("/v1/")
     if headers.get("content-type") != "application/json" or stored:
-        yield f"{response.status} with wrong Content-Type or Cache-Control"
-    if response.status >= 400 and request.target == "/ready":
-        yield from malformed_readiness(exchange)
-    elif response.status >= 400:
-        yield from malformed_error(exchange)
-
-
-def malformed_readiness(exchange: Exchange) -> Iterator[str]:
-    """`/ready` is not part of the API: it has a body of its own."""
-    readiness = parse(exchange.response.body)
-    if not isinstance(readiness, dict) or set(readiness) != {"status", "checks"}:
-        yield f"{exchange.status} of /ready without its status and checks"
-    if "retry-after" not in exchange.response.headers:
-        yield f"{exchange.status} of /ready without Retry-After"
-
-
-def malformed_error(exchange: Exchange) -> Iterator[str]:
-    status, headers, code = exchange.status, exchange.response.headers, exchange.error_code
-    if exchange.request.method != "HEAD":
-        error = parse(exchange.response.body)
-        if not isinstance(error, dict) or set(error) != {"code", "message", "status"}:
-            yield f"{status} without the Error body"
-            return
-        if error["status"] != status or not error["message"]:
-            yield f"{status} with another status, or no message, in its body"
-        if code not in CODES.get(status, ()):
-            yield f"{status} with the code {code}"
-        if ("retry-after" in headers) != (status in (409, 503) and code != "outcome_unknown"):
-            yield f"{status} {code} with a wrong Retry-After"
+        yield f"{status} with wrong Content-Type or Cache-Control"
     if ("www-authenticate" in headers) != (status in (401, 403)):
         yield f"{status} with a wrong WWW-Authenticate"
+    if status >= 400 and request.method != "HEAD":
+        error, code = parse(exchange.response.body), exchange.error_code
+        if not isinstance(error, dict) or set(error) != {"code", "message", "status"}:
+            yield f"{status} without the Error body"
+        elif error["status"] != status or not error["message"] or code not in CODES.get(status, ()):
+            yield f"{status} with a wrong Error body: {error}"
+        elif ("retry-after" in headers) != (status in (409, 503) and code != "outcome_unknown"):
+            yield f"{status} {code} with a wrong Retry-After"

@@ -4,24 +4,15 @@ import asyncio
 import contextlib
 import os
 import random
-import re
 import shutil
 import signal
 import socket
-import sqlite3
 import sys
 from pathlib import Path
 
 from harness.http_client import Connection
 
 START_TIMEOUT = 30.0
-CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
-# Of twenty pets, twelve are available, three pending, four sold, and one has no status.
-PETS = """
-    INSERT INTO pets (name, category_id, status)
-    SELECT 'pet-' || n, n % 50,
-           CASE WHEN n % 20 < 12 THEN 1 WHEN n % 20 < 15 THEN 2 WHEN n % 20 < 19 THEN 3 END
-    FROM generate_series(1, {}) AS n"""
 
 
 class CommandError(Exception):
@@ -39,7 +30,6 @@ class Server:
         self.folder, self.name, self.command, self.options = folder, name, command, options
         self.log = folder / f"{name}.log"
         self.process: asyncio.subprocess.Process | None = None
-        self.frozen: list[int] = []
 
     @property
     def pid(self) -> int:
@@ -79,21 +69,18 @@ class Server:
     async def freeze(self) -> None:
         """Suspends the process, then its children."""
         os.kill(self.pid, signal.SIGSTOP)
-        self.frozen = [self.pid]
-        for child in family(self.pid).keys() - {self.pid}:
+        for child in children(self.pid):
             os.kill(child, signal.SIGSTOP)
-            self.frozen.append(child)
 
     async def thaw(self) -> None:
-        for process in reversed(self.frozen):
+        for process in (*children(self.pid), self.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGCONT)
-        self.frozen = []
 
     async def discard(self) -> None:
         """Ends the process at once, whatever its state."""
-        await self.thaw()
         if self.process and self.process.returncode is None:
+            await self.thaw()
             self.process.send_signal(self.last_signal)
             await self.process.wait()
 
@@ -132,10 +119,6 @@ class Postgres(Server):
         sessions = "pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
         await self.sql(f"SELECT pg_terminate_backend(pid) FROM {sessions}")
 
-    async def lock(self, seconds: float, mode: str = "ACCESS EXCLUSIVE") -> None:
-        """Holds a lock of the table. `EXCLUSIVE` allows reads, so that /ready is still 200."""
-        await self.sql(f"BEGIN; LOCK TABLE pets IN {mode} MODE", f"SELECT pg_sleep({seconds})", "COMMIT")
-
     async def is_ready(self) -> bool:
         return await succeeds(self.sql("SELECT 1", database="postgres"))
 
@@ -168,77 +151,8 @@ async def create_certificate(folder: Path, *names: str) -> Path:
     return path
 
 
-async def lock_file(file: Path, seconds: float) -> None:
-    """Holds the lock of writers, as another program that uses the SQLite file does."""
-    connection = sqlite3.connect(file, isolation_level=None, timeout=30, check_same_thread=False)
-    with contextlib.closing(connection):
-        await asyncio.to_thread(connection.execute, "BEGIN IMMEDIATE")
-        await asyncio.sleep(seconds)
-
-
-def shared_storage(postgres_url: str, redis_port: int) -> dict[str, str]:
-    """The settings of an instance that shares its pets and keys with others."""
-    return {
-        "storage.backend": "postgres", "storage.postgres.url": postgres_url,
-        "keys.backend": "redis", "keys.redis.url": f"redis://127.0.0.1:{redis_port}",
-    }
-
-
-def environment(settings: dict[str, object]) -> dict[str, str]:
-    """The variables of settings, by their keys in the configuration file."""
-    return {f"ANIMAL_STORE_{key.upper().replace('.', '__')}": str(value) for key, value in settings.items()}
-
-
-class Instance(Server):
-    """A running `animal-store serve`, by default with pets and keys in a file in the folder."""
-
-    def __init__(self, folder: Path, name: str, program: Path, settings: dict[str, object] = {}):
-        self.port, self.management_port = free_port(), free_port()
-        addresses = {"http.listen": f"127.0.0.1:{self.port}", "management.listen": f"127.0.0.1:{self.management_port}"}
-        variables = environment(addresses | {"log.format": "json"} | settings)
-        super().__init__(folder, name, [program, "serve"], env=variables)
-
-    async def is_ready(self) -> bool:
-        return await accepts(self.port) and await accepts(self.management_port)
-
-
-class KeyCommands:
-    """`animal-store keys` with the settings of the keys."""
-
-    def __init__(self, program: Path, folder: Path, settings: dict[str, object] = {}):
-        settings = {key: value for key, value in settings.items() if key.startswith("keys.")}
-        self.program, self.folder, self.variables = program, folder, environment(settings)
-        self.create_options = [] if settings else ["--create"]  # the file
-
-    async def run(self, *arguments: str) -> str:
-        return await run(self.program, "keys", *arguments, env=self.variables, cwd=self.folder)
-
-    async def create(self, label: str, *options: str) -> str:
-        """Returns the token of a new key."""
-        return (await self.run("create", *self.create_options, "--label", label, *options)).strip()
-
-    async def find(self, label: str) -> str:
-        """Returns the id of the key with this label."""
-        listed = await self.run("list", "--json")
-        return re.search(rf'"id":"([^"]+)","label":"{label}"', re.sub(r"\s*([:,])\s*", r"\1", listed))[1]
-
-    async def revoke(self, key: str) -> None:
-        """Returns when the key is revoked. Retries until the storage confirms it."""
-        while True:
-            try:
-                await self.run("revoke", key)
-                return
-            except CommandError as error:
-                if "no API key has the id" in str(error):  # an earlier attempt succeeded unconfirmed
-                    return
-            await asyncio.sleep(0.05)
-
-
 async def run(*command: object, **options) -> str:
-    """Returns the standard output of a command.
-
-    Raises CommandError if it fails.
-    """
+    """Returns the standard output of a command. Raises CommandError if it fails."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *map(str, command), stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True,
@@ -292,20 +206,9 @@ def free_port() -> int:
             return port
 
 
-def family(root: int) -> dict[int, float]:
-    """CPU seconds of a process and of each descendant, each with those of its children that it has waited for."""
-    parents, seconds = {}, {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            fields = stat.read_text().rpartition(")")[2].split()
-            process = int(stat.parent.name)
-            parents[process], seconds[process] = int(fields[1]), sum(map(int, fields[11:15])) / CLOCK_TICKS
-    members, generation = set(), {root}
-    while generation:
-        members |= generation
-        generation = {process for process, parent in parents.items() if parent in generation}
-    return {process: seconds[process] for process in members & seconds.keys()}
-
-
-def cpu_seconds(root: int) -> float:
-    return sum(family(root).values())
+def children(process: int) -> list[int]:
+    """The processes that a process has started and not waited for."""
+    try:
+        return [*map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
+    except (FileNotFoundError, ProcessLookupError):
+        return []

@@ -1,12 +1,13 @@
 """What the programs in scripts/ have in common: installation, the service's binary, signals and the report."""
 
+import argparse
 import asyncio
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,11 @@ def service_program(release: bool = False) -> Path:
     subprocess.run(build + ["--release"] * release, cwd=REPOSITORY, check=True)
     folder = REPOSITORY / os.environ.get("CARGO_TARGET_DIR", "target")
     return folder / ("release" if release else "debug") / "animal-store"
+
+
+def parser_of(program: str, documentation: str) -> argparse.ArgumentParser:
+    as_written = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(prog=program, description=documentation, formatter_class=as_written)
 
 
 def say(title: str) -> None:
@@ -86,26 +92,3 @@ async def interruptible(run: Coroutine) -> Any:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, lambda: task.cancelling() or task.cancel())
     return await task
-
-
-def finish(text: str, path: Path | None, problems: Sequence[str]) -> int:
-    """Prints a report, and writes it to a file if there is one. Returns the exit code."""
-    print(text, end="")
-    if path:
-        path.write_text(text)
-    return 1 if problems else 0
-
-
-def verdict(problems: Sequence[str]) -> str:
-    return "**Checks failed:**\n\n" + bullets(problems) if problems else "**All checks held.**"
-
-
-def bullets(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[object]], texts: int = 1) -> str:
-    """A table in Markdown. The first columns, as many as `texts`, are aligned to the left."""
-    rule = "|".join(["---"] * texts + ["---:"] * (len(heads) - texts))
-    lines = [f"| {' | '.join(heads)} |", f"|{rule}|"]
-    return "\n".join(lines + [f"| {' | '.join(map(str, row))} |" for row in rows])

@@ -7,7 +7,8 @@ from signal import SIGINT, SIGKILL, SIGQUIT, SIGTERM, Signals
 from typing import Any
 
 from harness.proxies import Proxy
-from harness.servers import Instance, Server
+from harness.servers import Server
+from harness.service import Instance
 
 NOTHING: frozenset[str] = frozenset()
 CREATES = frozenset({"creates"})
@@ -17,16 +18,15 @@ KEYS = frozenset({"keys"})
 
 @dataclass
 class Target:
-    """What a fault acts upon. `instances` are those that it affects."""
+    """What a fault acts upon."""
 
     stage: Any
-    instances: list[Instance]
+    instances: list[Instance]  # that it affects
     seconds: float
     delay: float  # of each chunk in a slow connection
-    failures: list[str]  # of the servers under test, in words
 
 
-Action = Callable[[Target], Awaitable[Any]]
+Action = Callable[[Target], Awaitable[list[str] | None]]  # returns failures, in words
 
 
 @dataclass(frozen=True)
@@ -53,43 +53,35 @@ def during(begin: Action, end: Action) -> Action:
     return run
 
 
-def instance(target: Target) -> Server:
-    return target.instances[0]
+def server(target: Target, name: str) -> Server:
+    """The first instance, `postgres` or `redis`."""
+    return target.instances[0] if name == "instance" else getattr(target.stage, name)
 
 
-def postgres(target: Target) -> Server:
-    return target.stage.postgres
+def kill(name: str, number: Signals = SIGKILL) -> Action:
+    return during(lambda target: server(target, name).stop(number), lambda target: server(target, name).start())
 
 
-def redis(target: Target) -> Server:
-    return target.stage.redis
+def freeze(name: str) -> Action:
+    return during(lambda target: server(target, name).freeze(), lambda target: server(target, name).thaw())
 
 
-def kill(server: Callable[[Target], Server], number: Signals = SIGKILL) -> Action:
-    return during(lambda target: server(target).stop(number), lambda target: server(target).start())
-
-
-def freeze(server: Callable[[Target], Server]) -> Action:
-    return during(lambda target: server(target).freeze(), lambda target: server(target).thaw())
-
-
-def stop_instance(number: Signals) -> Action:
-    async def stop(target: Target) -> None:
+def stop_gracefully(number: Signals) -> Action:
+    async def stop(target: Target) -> list[str]:
+        instance, code = target.instances[0], None
         try:
-            code = await instance(target).stop(number)
+            code = await instance.stop(number)
         except TimeoutError:
-            target.failures.append(f"{number.name}: the instance did not end")
-            code = await instance(target).stop(SIGKILL)
-        if code != 0:
-            target.failures.append(f"{number.name}: the instance ended with exit code {code}")
-        await instance(target).start()
+            await instance.stop(SIGKILL)
+        await instance.start()
+        return [] if code == 0 else [f"{number.name}: the exit code is {code}"]
 
     return stop
 
 
 async def restart_postgres(target: Target) -> None:
-    await postgres(target).stop(SIGINT)
-    await postgres(target).start()
+    await target.stage.postgres.stop(SIGINT)
+    await target.stage.postgres.start()
 
 
 def read_only(value: str) -> Action:
@@ -126,25 +118,25 @@ async def lock(target: Target) -> None:
 
 
 INSTANCE = (
-    Kind("instance: SIGKILL, restart", "last", NOTHING, kill(instance), "kill", early=True),
-    Kind("instance: SIGTERM, restart", "last", NOTHING, stop_instance(SIGTERM), "term", early=True),
-    Kind("instance: SIGINT, restart", "last", NOTHING, stop_instance(SIGINT), "int"),
-    Kind("instance: SIGSTOP, SIGCONT", "one", STORAGE | KEYS, freeze(instance), early=True),
+    Kind("instance: SIGKILL, restart", "last", NOTHING, kill("instance"), "kill", early=True),
+    Kind("instance: SIGTERM, restart", "last", NOTHING, stop_gracefully(SIGTERM), "term", early=True),
+    Kind("instance: SIGINT, restart", "last", NOTHING, stop_gracefully(SIGINT), "int"),
+    Kind("instance: SIGSTOP, SIGCONT", "one", STORAGE | KEYS, freeze("instance"), early=True),
 )
 SQLITE = INSTANCE + (Kind("SQLite: locked by another program", "all", CREATES, lock, early=True),)
 SHARED = INSTANCE + (
-    Kind("PostgreSQL: SIGKILL, restart", "all", STORAGE, kill(postgres), early=True),
-    Kind("PostgreSQL: immediate stop, restart", "all", STORAGE, kill(postgres, SIGQUIT)),
+    Kind("PostgreSQL: SIGKILL, restart", "all", STORAGE, kill("postgres"), early=True),
+    Kind("PostgreSQL: immediate stop, restart", "all", STORAGE, kill("postgres", SIGQUIT)),
     Kind("PostgreSQL: fast restart", "all", STORAGE, restart_postgres),
-    Kind("PostgreSQL: SIGSTOP, SIGCONT", "all", STORAGE, freeze(postgres)),
+    Kind("PostgreSQL: SIGSTOP, SIGCONT", "all", STORAGE, freeze("postgres")),
     Kind("PostgreSQL: all sessions terminated", "all", STORAGE, lambda target: target.stage.postgres.end_sessions()),
     Kind("PostgreSQL: connections cut and refused", "some", STORAGE, refuse("storage")),
     Kind("PostgreSQL: connections black-holed", "some", STORAGE, hold("storage"), early=True),
     Kind("PostgreSQL: connections slow", "some", STORAGE, slow_down("storage")),
     Kind("PostgreSQL: table `pets` locked", "all", STORAGE, lock),
     Kind("PostgreSQL: read-only", "all", CREATES, during(read_only("on"), read_only("off"))),
-    Kind("Redis: SIGKILL, restart", "all", KEYS, kill(redis), early=True),
-    Kind("Redis: SIGSTOP, SIGCONT", "all", KEYS, freeze(redis)),
+    Kind("Redis: SIGKILL, restart", "all", KEYS, kill("redis"), early=True),
+    Kind("Redis: SIGSTOP, SIGCONT", "all", KEYS, freeze("redis")),
     Kind("Redis: connections cut and refused", "some", KEYS, refuse("keys")),
     Kind("Redis: connections black-holed", "some", KEYS, hold("keys"), early=True),
     Kind("Redis: connections slow", "some", KEYS, slow_down("keys")),

@@ -6,7 +6,8 @@ import time
 
 from harness.client import Client
 from harness.http_client import Request
-from harness.servers import CommandError, KeyCommands
+from harness.servers import CommandError
+from harness.service import KeyCommands
 
 USES = frozenset({"keys", "reads"})
 LISTED, EITHER, REFUSED = frozenset({200}), frozenset({200, 401}), frozenset({401})
@@ -45,7 +46,7 @@ async def use_until_fault(client: Client, token: str) -> None:
     while True:
         for name in load.instances:
             await client.send(list_request(token, LISTED), name)
-        if time.monotonic() > end or load.timeline.impaired("keys"):
+        if time.monotonic() > end or load.journal.impaired("keys"):
             return
         await client.pause(0.1)
 

@@ -5,12 +5,12 @@ import contextlib
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from harness.client import Client, Load
 from harness.creators import attempt, create_request
+from harness.journal import RECOVERY, Fault
 from harness.readers import list_once
-from harness.timeline import RECOVERY, Fault
+from harness.stages import Stage
 from soak.faults import Kind, Target
 
 WARM_UP = 4.0
@@ -24,43 +24,34 @@ SHORT, LONG = ((1.5, 3.0), (0.5, 1.5)), ((1.0, 8.0), (1.0, 4.0))
 RUSH, LEAD, OVERLAP = 16, 1.0, 1.0
 
 
-@dataclass
-class Draw:
-    kind: Kind
-    instances: list[str]
-    seconds: float
-    delay: float
-    pause: float  # after it
-
-
-def draws(kinds: tuple[Kind, ...], names: list[str], seed: int, short: bool) -> Iterator[Draw]:
-    """Every kind of fault once in each round, in a random order. The first round begins with the early ones."""
-    rng, (fault, health) = random.Random(seed), SHORT if short else LONG
+def draws(kinds: tuple[Kind, ...], stage: Stage, seed: int, short: bool) -> Iterator[tuple[Kind, Target, float]]:
+    """Every kind of fault once in each round, in a random order, each with its target and the pause after it. The first
+    round begins with the early ones."""
+    rng, (fault, health), names = random.Random(seed), SHORT if short else LONG, list(stage.instances)
     subsets = [[name] for name in names] + ([names] if len(names) > 1 else [])
     order = sorted(rng.sample(kinds, len(kinds)), key=lambda kind: not kind.early)
     while True:
         for kind in order:
             scopes = {"last": names[-1:], "one": [rng.choice(names)], "some": rng.choice(subsets), "all": names}
             pause = RECOVERY + rng.uniform(*health)
-            yield Draw(kind, scopes[kind.scope], rng.uniform(*fault), rng.choice(DELAYS), pause)
+            instances = [stage.instances[name] for name in scopes[kind.scope]]
+            yield kind, Target(stage, instances, rng.uniform(*fault), rng.choice(DELAYS)), pause
         order = rng.sample(kinds, len(kinds))
 
 
-async def run_faults(load: Load, stage, seconds: float) -> list[str]:
+async def run_faults(load: Load, stage: Stage, kinds: tuple[Kind, ...], seconds: float) -> list[str]:
     """Runs faults, and waits for the end of the load. Returns the failures of instances at their stops."""
     failures: list[str] = []
-    names = list(load.instances)
     await asyncio.sleep(WARM_UP)
-    for draw in draws(stage.faults, names, load.seed, seconds <= SHORT_RUN):
-        if time.monotonic() + draw.seconds + RECOVERY > load.end:
+    for kind, target, pause in draws(kinds, stage, load.seed, seconds <= SHORT_RUN):
+        if time.monotonic() + target.seconds + RECOVERY > load.end:
             break
-        target = Target(stage, [load.instances[name] for name in draw.instances], draw.seconds, draw.delay, failures)
-        kind = draw.kind
-        async with rush(load, draw.instances[-1]):
-            fault = load.timeline.begin(Fault(kind.name, frozenset(draw.instances), kind.impairs, kind.stop))
-            await kind.run(target)
+        names = [instance.name for instance in target.instances]
+        async with rush(load, names[-1]):
+            fault = load.journal.begin(Fault(kind.name, frozenset(names), kind.impairs, kind.stop))
+            failures += await kind.run(target) or []
         fault.end = time.monotonic()
-        await asyncio.sleep(draw.pause)
+        await asyncio.sleep(pause)
     await asyncio.sleep(load.end - time.monotonic())
     return failures
 

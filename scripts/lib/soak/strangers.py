@@ -53,6 +53,6 @@ async def send_nothing(client: Client) -> None:
                     await connection.reader.read()
         exchange = Exchange(silence, name, opened, time.monotonic())
         late = exchange.received - opened >= HEAD_TIMEOUT + LATENESS
-        if late and not client.load.timeline.concerning(exchange):
+        if late and not client.load.journal.concerning(exchange):
             client.violate("silent connection was not closed", exchange)
         await client.pause(0.5)

@@ -1,0 +1,58 @@
+"""The report of a load, in Markdown: what was sent, what came of it, and what is wrong."""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from harness.client import Load
+from harness.journal import Fault
+
+
+def problems(load: Load) -> list[str]:
+    return [f"{rule}: {count:,}" for rule, count in load.journal.broken.most_common()]
+
+
+def report(title: str, load: Load, figures: dict[str, object], wrong: Sequence[str]) -> str:
+    """Shows the figures of a load and further ones. `wrong` has each check that did not hold."""
+    verdict = "**Checks failed:**\n\n" + bullets(wrong) if wrong else "**All checks held.**"
+    journal, history = load.journal, load.history
+    totals = {
+        "requests": journal.requests, "seconds": round(load.end - journal.started),
+        "pets acknowledged": len(load.ledger.acknowledged),
+        "operations in the histories": history.operations, "walks over all pages": load.walks,
+        "creates that are open to the end": history.open_creates,
+        "longest wait for a response, in ms": round(journal.longest * 1000),
+        "responses with `Connection: close`": journal.closes,
+    }
+    rows = [(name, f"{value:,}" if isinstance(value, int) else value) for name, value in (totals | figures).items()]
+    sections = [f"## {time.strftime('%Y-%m-%d')}: {title}", verdict, table(("", "number"), rows)]
+    kinds: dict[str, list[Fault]] = defaultdict(list)
+    for fault in journal.faults:
+        kinds[fault.kind].append(fault)
+    rows = []
+    for kind, faults in sorted(kinds.items()):
+        seen = sum((fault.seen for fault in faults), Counter())
+        rows.append((kind, outcomes(seen), len(faults), f"{sum(fault.end - fault.start for fault in faults):.1f}"))
+    if rows:
+        sections += ["Requests that a fault can affect, sent before its end:"]
+        sections += [table(("fault", "outcomes", "number", "seconds"), rows, texts=2)]
+    rows = [(name, outcomes(counts), f"{counts.total():,}") for name, counts in sorted(journal.outcomes.items())]
+    sections.append(table(("request", "outcomes", "number"), rows, texts=2))
+    if journal.examples:
+        sections.append("Examples of violations:\n\n" + bullets(journal.examples.values()))
+    return "\n\n".join(sections) + "\n"
+
+
+def outcomes(counts: Counter) -> str:
+    return ", ".join(f"{outcome}: {count:,}" for outcome, count in counts.most_common()) or "–"
+
+
+def bullets(lines) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[object]], texts: int = 1) -> str:
+    """A table in Markdown. The first columns, as many as `texts`, are aligned to the left."""
+    rule = "|".join(["---"] * texts + ["---:"] * (len(heads) - texts))
+    lines = [f"| {' | '.join(heads)} |", f"|{rule}|"]
+    return "\n".join(lines + [f"| {' | '.join(map(str, row))} |" for row in rows])
