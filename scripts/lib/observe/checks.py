@@ -1,5 +1,6 @@
 """The checks of the dashboard, the alerts, the exposition and the counts. Each yields its problems as sentences."""
 
+import json
 import re
 import subprocess
 import urllib.request
@@ -7,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from observe.prometheus import Panel, Prometheus, Series
+from observe.prometheus import Prometheus, QueryError
 
+RATE_INTERVAL = "5s"  # Grafana: at least four scrape intervals
 METRIC = re.compile(r"\b(up|process_\w+|animal_store_\w+)(\{[^}]*\})?")
 ALTERNATIVES = re.compile(r'=~"([^"]*\|[^"]*)"')
 # Metrics that instances do not have without TLS, with PostgreSQL and Redis, and with a file.
@@ -50,23 +52,39 @@ def scrapes(prometheus: Prometheus, at: float) -> Iterator[str]:
     for target in prometheus.get("targets")["activeTargets"]:
         if target["health"] != "up":
             yield f"Prometheus cannot scrape {target['scrapeUrl']}: {target['lastError']}"
-    for series in prometheus.value("avg_over_time(up[10m]) < 0.8", at):
-        yield f"scrapes of {series.labels['instance']} failed"
+    for labels, _ in prometheus.values("avg_over_time(up[10m]) < 0.8", at):
+        yield f"scrapes of {labels['instance']} failed"
 
 
 def is_present(expression: str, absent: re.Pattern) -> bool:
     return any(not absent.fullmatch(metric) for metric, _ in METRIC.findall(expression))
 
 
-def panel(prometheus: Prometheus, panel: Panel, series: list[list[Series]], absent: re.Pattern) -> Iterator[str]:
-    """A query of the panel has no data, or names something that does not exist."""
-    for (expression, legend), found in zip(panel.targets.items(), series):
-        if is_present(expression, absent) and not any(each.points for each in found):
-            yield f"panel {panel.title}: no data for {expression}"
-        for label in re.findall(r"\{\{\s*(\w+)\s*\}\}", legend):
-            if any(label not in each.labels for each in found):
-                yield f"panel {panel.title}: a series has no label {label}: {expression}"
-        yield from selectors(prometheus, f"panel {panel.title}", expression, absent)
+def panels(prometheus: Prometheus, dashboard: Path, start: float, end: float, absent: re.Pattern) -> Iterator[str]:
+    """A query of a panel is wrong, has no data, or names something that does not exist."""
+    document = json.loads(dashboard.read_text())
+    # Variables are replaced as Grafana does it.
+    values = {"__rate_interval": RATE_INTERVAL}
+    for variable in document["templating"]["list"]:
+        if variable["type"] == "query":
+            metric, label = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]["query"]).groups()
+            value = "|".join(map(re.escape, prometheus.label_values(metric, label)))
+            values[variable["name"]] = value.replace("\\", "\\\\")
+    for panel in document["panels"]:
+        for target in panel.get("targets", ()):
+            subject = f"panel {panel['title']}"
+            expression = re.sub(r"\$(\w+)", lambda name: values[name[1]], target["expr"])
+            try:
+                series = prometheus.range(expression, start, end)
+            except QueryError as error:
+                yield f"{subject}: {error}"
+                continue
+            if is_present(expression, absent) and not series:
+                yield f"{subject}: no data for {expression}"
+            for label in re.findall(r"\{\{\s*(\w+)\s*\}\}", target["legendFormat"]):
+                if any(label not in labels for labels in series):
+                    yield f"{subject}: a series has no label {label}: {expression}"
+            yield from selectors(prometheus, subject, expression, absent)
 
 
 def selectors(prometheus: Prometheus, subject: str, expression: str, absent: re.Pattern) -> Iterator[str]:
@@ -98,8 +116,8 @@ def alert(prometheus: Prometheus, rule: dict, at: float, anchors: set[str], abse
     document, _, anchor = annotations.get("runbook_url", "").partition("#")
     if document != "docs/operations/alerts.md" or anchor not in anchors:
         yield f"alert {name}: docs/operations/alerts.md has no heading for its runbook_url"
-    values = prometheus.value(as_value(rule["query"]), at)
-    if is_present(rule["query"], absent) and not any(series.points for series in values):
+    values = prometheus.values(as_value(rule["query"]), at)
+    if is_present(rule["query"], absent) and not values:
         yield f"alert {name}: no data for {rule['query']}"
     yield from selectors(prometheus, f"alert {name}", rule["query"], absent)
 
@@ -126,9 +144,8 @@ def undisplayed_metrics(metrics: Path, dashboard: Path, absent: re.Pattern) -> I
 def counts(prometheus: Prometheus, at: float, client: Counter) -> Iterator[str]:
     """The instances counted other responses than the clients."""
     query = "sum by (operation, method, status) (animal_store_http_requests_total)"
-    served = Counter()
-    for series in prometheus.value(query, at):
-        served[tuple(series.labels[name] for name in ("operation", "method", "status"))] = int(series.points[0][1])
+    names = ("operation", "method", "status")
+    served = Counter({tuple(map(labels.get, names)): int(value) for labels, value in prometheus.values(query, at)})
     for key in sorted(served.keys() | client.keys()):
         if served[key] != client[key]:
             yield f"requests_total of {' '.join(key)}: {served[key]} instead of {client[key]}"

@@ -6,9 +6,9 @@ import time
 from harness import creators, errors, readers
 from harness.client import Client, Load
 from harness.http_client import Request
-from harness.timeline import Fault
+from harness.journal import Fault
+from harness.stages import FileStage, SharedStage
 from soak import revocations
-from soak.stages import FileStage, SharedStage
 
 # Limits that the burst exceeds and the load does not. The log of requests is off: a debug build spends a fifth on it.
 SETTINGS = {"log.filter": "warn", "http.max_in_flight": 64}
@@ -39,7 +39,7 @@ async def run_faults(load: Load, stage: SharedStage | FileStage, seconds: float)
         ] + happenings
     for share, name, impairs, fault in happenings:
         await asyncio.sleep(max(0.0, start + share * seconds - time.monotonic()))
-        record = load.timeline.begin(Fault(name, frozenset(load.instances), impairs))
+        record = load.journal.begin(Fault(name, frozenset(load.instances), impairs))
         await fault()
         record.end = time.monotonic()
     await asyncio.sleep(max(0.0, start + seconds - time.monotonic()))

@@ -2,38 +2,19 @@
 
 import json
 import math
-import re
 import urllib.error
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass
 from pathlib import Path
 
-from harness.servers import Server, free_port
+from harness.servers import Server, accepts, free_port
 
 SCRAPE_INTERVAL = "1s"
+Labels = dict[str, str]
 
 
 class QueryError(Exception):
     """Prometheus rejected a query."""
-
-
-@dataclass
-class Series:
-    """One line of a graph: its labels and its values, by time. Values that are not numbers are omitted."""
-
-    labels: dict[str, str]
-    points: list[tuple[float, float]]
-
-
-@dataclass
-class Panel:
-    title: str
-    unit: str
-    targets: dict[str, str]  # queries, with the texts of their legends
-
-    def legend(self, query: str, series: Series) -> str:
-        return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda name: series.labels.get(name[1], "?"), self.targets[query])
 
 
 class Prometheus(Server):
@@ -41,14 +22,11 @@ class Prometheus(Server):
         """`targets` has the management port of each instance by its name."""
         self.port = free_port()
         self.config = folder / "prometheus.yml"
+        jobs = [{"targets": [f"127.0.0.1:{port}"], "labels": {"instance": name}} for name, port in targets.items()]
         self.config.write_text(json.dumps({
             "global": {"scrape_interval": SCRAPE_INTERVAL, "evaluation_interval": SCRAPE_INTERVAL},
             "rule_files": [str(rules)],
-            "scrape_configs": [
-                {"job_name": "animal-store", "static_configs": [
-                    {"targets": [f"127.0.0.1:{port}"], "labels": {"instance": name}} for name, port in targets.items()
-                ]},
-            ],
+            "scrape_configs": [{"job_name": "animal-store", "static_configs": jobs}],
         }))
         command = ["prometheus", f"--config.file={self.config}", f"--storage.tsdb.path={folder / 'tsdb'}"]
         super().__init__(folder, "prometheus", [*command, f"--web.listen-address=127.0.0.1:{self.port}"])
@@ -56,9 +34,8 @@ class Prometheus(Server):
     async def is_ready(self) -> bool:
         """While Prometheus loads its configuration, the port is open and its API answers 503."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready", timeout=1):
-                return True
-        except OSError:
+            return await accepts(self.port) and bool(self.get("status/buildinfo"))
+        except (OSError, QueryError, ValueError):
             return False
 
     def get(self, path: str, **parameters: object):
@@ -70,13 +47,16 @@ class Prometheus(Server):
         except urllib.error.HTTPError as error:
             raise QueryError(json.load(error)["error"]) from error
 
-    def value(self, expression: str, at: float) -> list[Series]:
+    def values(self, expression: str, at: float) -> list[tuple[Labels, float]]:
+        """The series of an expression that have a number at a time."""
         data = self.get("query", query=expression, time=at)["result"]
-        return [Series(one["metric"], numbers([one["value"]])) for one in data]
+        found = [(series["metric"], float(series["value"][1])) for series in data]
+        return [(labels, value) for labels, value in found if math.isfinite(value)]
 
-    def range(self, expression: str, start: float, end: float) -> list[Series]:
+    def range(self, expression: str, start: float, end: float) -> list[Labels]:
+        """The series of an expression that have a number between two times."""
         data = self.get("query_range", query=expression, start=start, end=end, step=1)["result"]
-        return [Series(one["metric"], numbers(one["values"])) for one in data]
+        return [series["metric"] for series in data if any(math.isfinite(float(each)) for _, each in series["values"])]
 
     def has_series(self, selector: str) -> bool:
         return bool(self.get("series", **{"match[]": selector}))
@@ -86,7 +66,3 @@ class Prometheus(Server):
 
     def rules(self) -> list[dict]:
         return [rule for group in self.get("rules")["groups"] for rule in group["rules"]]
-
-
-def numbers(values: list) -> list[tuple[float, float]]:
-    return [(time, float(value)) for time, value in values if math.isfinite(float(value))]

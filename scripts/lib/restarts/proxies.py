@@ -7,7 +7,8 @@ import ssl
 from pathlib import Path
 
 from harness.http_client import Connection
-from harness.servers import START_TIMEOUT, Instance, Server, free_port
+from harness.servers import START_TIMEOUT, Server, free_port
+from harness.service import Instance
 from harness.tool import REPOSITORY
 
 HOST = "shop.example"
@@ -28,8 +29,6 @@ def configuration(name: str, values: dict[str, object]) -> str:
 class ProxyProgram(Server):
     """A proxy with TLS on a port of 127.0.0.1."""
 
-    title: str
-
     def __init__(self, folder: Path, name: str, certificate: Path, command: list):
         # Servers of Debian are in a folder that is not in the PATH of every user.
         environment = {"PATH": f"{os.environ['PATH']}:/usr/sbin", "HOME": str(folder)}
@@ -43,7 +42,6 @@ class ProxyProgram(Server):
 
 
 class Nginx(ProxyProgram):
-    title = "nginx"
     last_signal = signal.SIGTERM  # ends its workers too
 
     def __init__(self, folder: Path, certificate: Path, service: Instance):
@@ -65,8 +63,6 @@ class Nginx(ProxyProgram):
 
 
 class Caddy(ProxyProgram):
-    title = "Caddy"
-
     def __init__(self, folder: Path, certificate: Path, service: Instance):
         self.port, file = free_port(), folder / "Caddyfile"
         local = "    admin off\n    auto_https disable_redirects\n    default_bind 127.0.0.1"
@@ -80,7 +76,7 @@ class Caddy(ProxyProgram):
 
 
 class HAProxy(ProxyProgram):
-    title = "HAProxy"
+    noticed = 0  # bytes of the log
 
     def __init__(self, folder: Path, certificate: Path, a: Instance, b: Instance):
         self.port = free_port()
@@ -94,9 +90,10 @@ class HAProxy(ProxyProgram):
         }))
         super().__init__(folder, "haproxy", certificate, ["haproxy", "-db", "-f", general, "-f", file])
 
-    async def notices(self, server: str, state: str, offset: int) -> None:
-        """Waits for a change of a server to UP or DOWN, in the log from an offset on."""
+    async def notices(self, server: str, state: str) -> None:
+        """Waits for the next change of a server to UP or DOWN in the log."""
         line = f"Server animal_store/{server} is {state}".encode()
         async with asyncio.timeout(START_TIMEOUT):
-            while line not in self.log.read_bytes()[offset:]:
+            while (found := self.log.read_bytes().find(line, self.noticed)) < 0:
                 await asyncio.sleep(0.2)
+        self.noticed = found + len(line)

@@ -3,11 +3,11 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.servers import run
+from harness.stages import Stage
 from restarts.proxies import HOST, ProxyProgram
 
 PET = '{"name":"Rex","categoryId":1}'
@@ -46,10 +46,9 @@ async def curl(proxy: ProxyProgram, token: str, *arguments: str, target="/v1/pet
     return CurlResponse(info["response_code"], info["http_version"], result["headers"], body.read_text())
 
 
-async def check_proxy(
-    proxy: ProxyProgram, token: str, logs: list[Path], lock: Callable[[float], Coroutine]
-) -> list[str]:
-    """Returns the failed checks. Creates one pet. While `lock` holds the storage, creates get 503."""
+async def check_proxy(proxy: ProxyProgram, token: str, stage: Stage) -> list[str]:
+    """Returns the failed checks. Creates one pet. While the storage is locked, creates get 503."""
+    logs = [instance.log for instance in stage.instances.values()]
     wrong = []
 
     def expect(name: str, holds: bool, response: CurlResponse) -> None:
@@ -75,7 +74,7 @@ async def check_proxy(
         body.write_bytes(b"x" * size)
         refused = await curl(proxy, token, *JSON, "--data-binary", f"@{body}")
         expect(f"413 for {size} bytes", refused.is_error(413, "payload_too_large"), refused)
-    locked = asyncio.create_task(lock(LOCK_SECONDS))
+    locked = asyncio.create_task(stage.lock(LOCK_SECONDS, "EXCLUSIVE"))
     await asyncio.sleep(1)
     refused = await curl(proxy, token, *JSON, "--data", PET)
     await locked

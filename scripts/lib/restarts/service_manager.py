@@ -6,7 +6,8 @@ import signal
 import socket
 from pathlib import Path
 
-from harness.servers import START_TIMEOUT, Instance
+from harness.servers import START_TIMEOUT
+from harness.service import Instance
 
 # LISTEN_PID is the process id after the fork. The socket arrives as standard input, and is passed as descriptor 3.
 PASS_SOCKET = 'export LISTEN_PID=$$; exec "$@" 3<&0 </dev/null'
@@ -15,8 +16,8 @@ PASS_SOCKET = 'export LISTEN_PID=$$; exec "$@" 3<&0 </dev/null'
 class ActivatedService(Instance):
     """`animal-store serve` on a socket that outlives it, with pets and keys in one SQLite file."""
 
-    def __init__(self, folder: Path, program: Path, settings: dict[str, object]):
-        super().__init__(folder, "service", program, settings)
+    def __init__(self, folder: Path, name: str, program: Path, settings: dict[str, object]):
+        super().__init__(folder, name, program, settings)
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
         self.port = self.listener.getsockname()[1]
         self.notifications = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
