@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,8 +33,11 @@ def service_program(release: bool = False) -> Path:
         return Path(binary).resolve(strict=True)
     build = ["cargo", "build", "--quiet", "--locked", "--package", "animal-store-server"]
     subprocess.run(build + ["--release"] * release, cwd=REPOSITORY, check=True)
-    folder = REPOSITORY / os.environ.get("CARGO_TARGET_DIR", "target")
-    return folder / ("release" if release else "debug") / "animal-store"
+    return target_folder() / ("release" if release else "debug") / "animal-store"
+
+
+def target_folder() -> Path:
+    return REPOSITORY / os.environ.get("CARGO_TARGET_DIR", "target")
 
 
 def parser_of(program: str, documentation: str) -> argparse.ArgumentParser:
@@ -51,16 +55,16 @@ def call(*command: object, cwd: Path = REPOSITORY, **variables: object) -> None:
     subprocess.run([*map(str, command)], cwd=cwd, env=environment, check=True)
 
 
-def install_python(folder: Path, requirements: Path) -> Path:
-    """Installs packages from PyPI. Returns the folder of their programs."""
-    call(sys.executable, "-m", "venv", folder)
-    call(folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", requirements)
+def install_python(tool: str) -> Path:
+    """Installs the packages of scripts/TOOL/requirements.txt in target/tools, where they stay. Returns the folder of
+    their programs."""
+    folder = target_folder() / "tools" / tool
+    pins, installed = REPOSITORY / "scripts" / tool / "requirements.txt", folder / "requirements.txt"
+    if not installed.exists() or installed.read_text() != pins.read_text():
+        call(sys.executable, "-m", "venv", "--clear", folder)
+        call(folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", pins)
+        shutil.copy(pins, installed)
     return folder / "bin"
-
-
-def install_node(folder: Path) -> None:
-    """Installs the packages of a folder with a package-lock.json."""
-    call("npm", "ci", "--loglevel", "error", "--no-fund", "--no-audit", cwd=folder)
 
 
 def version(program: Path) -> str:
