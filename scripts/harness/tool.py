@@ -5,6 +5,7 @@ import asyncio
 import os
 import shutil
 import signal
+import site
 import subprocess
 import sys
 import tempfile
@@ -14,14 +15,14 @@ from typing import Any
 
 from harness.servers import CommandError
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def require(*packages: str) -> None:
     """Installs Debian packages that are missing, as scripts/check does. Each has a program of the same name, or is
     written as in requirements.sh."""
     needs = "; ".join(name if name.startswith("need") else f"need {name}" for name in packages)
-    script = f". scripts/lib/requirements.sh; {needs}; install_missing"
+    script = f". scripts/harness/requirements.sh; {needs}; install_missing"
     command = ["bash", "-euo", "pipefail", "-c", script, sys.argv[0]]
     if code := subprocess.run(command, cwd=REPOSITORY).returncode:
         sys.exit(code)
@@ -40,9 +41,9 @@ def target_folder() -> Path:
     return REPOSITORY / os.environ.get("CARGO_TARGET_DIR", "target")
 
 
-def parser_of(program: str, documentation: str) -> argparse.ArgumentParser:
+def parser_of(documentation: str) -> argparse.ArgumentParser:
     as_written = argparse.RawDescriptionHelpFormatter
-    return argparse.ArgumentParser(prog=program, description=documentation, formatter_class=as_written)
+    return argparse.ArgumentParser(description=documentation, formatter_class=as_written)
 
 
 def say(title: str) -> None:
@@ -56,14 +57,16 @@ def call(*command: object, cwd: Path = REPOSITORY, **variables: object) -> None:
 
 
 def install_python(tool: str) -> Path:
-    """Installs the packages of scripts/TOOL/requirements.txt in target/tools, where they stay. Returns the folder of
-    their programs."""
+    """Installs the packages of scripts/TOOL/requirements.txt in target/tools, where they stay. This process can import
+    them, and finds their programs in PATH. Returns the folder of the programs."""
     folder = target_folder() / "tools" / tool
     pins, installed = REPOSITORY / "scripts" / tool / "requirements.txt", folder / "requirements.txt"
     if not installed.exists() or installed.read_text() != pins.read_text():
         call(sys.executable, "-m", "venv", "--clear", folder)
         call(folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", pins)
         shutil.copy(pins, installed)
+    site.addsitedir(str(next(folder.glob("lib/python*/site-packages"))))
+    os.environ["PATH"] = f"{folder / 'bin'}:{os.environ['PATH']}"
     return folder / "bin"
 
 

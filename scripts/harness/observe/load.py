@@ -8,7 +8,7 @@ from harness.client import Client, Load
 from harness.http_client import Request
 from harness.journal import Fault
 from harness.stages import FileStage, SharedStage
-from soak import revocations
+from harness.soak import revocations
 
 # Limits that the burst exceeds and the load does not. The log of requests is off: a debug build spends a fifth on it.
 SETTINGS = {"log.filter": "warn", "http.max_in_flight": 64}

@@ -11,7 +11,7 @@ from harness.creators import attempt, create_request
 from harness.journal import RECOVERY, Fault
 from harness.readers import list_once
 from harness.stages import Stage
-from soak.faults import Kind, Target
+from harness.soak.faults import Kind, Target
 
 WARM_UP = 4.0
 # Delays of slow connections in seconds: below and above half a lease, and near the timeout of PostgreSQL.

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from observe.prometheus import Prometheus, QueryError
+from harness.observe.prometheus import Prometheus, QueryError
 
 RATE_INTERVAL = "5s"  # Grafana: at least four scrape intervals
 METRIC = re.compile(r"\b(up|process_\w+|animal_store_\w+)(\{[^}]*\})?")

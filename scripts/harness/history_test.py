@@ -1,4 +1,4 @@
-"""Tests of history.py. To run them: PYTHONPATH=scripts/lib python3 -B -m unittest harness.history_test"""
+"""Tests of history.py. To run them: PYTHONPATH=scripts python3 -B -m unittest harness.history_test"""
 
 import math
 import random

@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """Runs the container image and compose.yaml without a container engine, for scripts/check-deploy:
 
-    unshare --net --mount --pid --fork --kill-child --mount-proc scripts/deploy/trial PROGRAM FOLDER
+    unshare --net --mount --pid --fork --kill-child --mount-proc python3 -m harness.trial PROGRAM FOLDER
 
 The program runs as user 65532 in the tree of the image, which is read-only, with the files that compose.yaml mounts.
 PostgreSQL, Redis and HAProxy are those of the system. FOLDER has the variables of each service in compose.json. The
@@ -16,11 +15,8 @@ import sys
 from pathlib import Path
 from signal import SIGTERM
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
-sys.dont_write_bytecode = True
-
-from harness.servers import CommandError, Server, postgres_programs, run, succeeds  # noqa: E402
-from harness.tool import REPOSITORY, call, say  # noqa: E402
+from harness.servers import CommandError, Server, postgres_programs, run, succeeds
+from harness.tool import REPOSITORY, call, say
 
 program, folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 image, secrets, hosts = folder / "image", folder / "compose-secrets", folder / "hosts"

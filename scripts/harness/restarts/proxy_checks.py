@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.servers import run
 from harness.stages import Stage
-from restarts.proxies import HOST, ProxyProgram
+from harness.restarts.proxies import HOST, ProxyProgram
 
 PET = '{"name":"Rex","categoryId":1}'
 JSON = ("--header", "Content-Type: application/json")
