@@ -18,16 +18,6 @@ from harness.servers import CommandError
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def require(*packages: str) -> None:
-    """Installs Debian packages that are missing, as scripts/check does. Each has a program of the same name, or is
-    written as in requirements.sh."""
-    needs = "; ".join(name if name.startswith("need") else f"need {name}" for name in packages)
-    script = f". scripts/harness/requirements.sh; {needs}; install_missing"
-    command = ["bash", "-euo", "pipefail", "-c", script, sys.argv[0]]
-    if code := subprocess.run(command, cwd=REPOSITORY).returncode:
-        sys.exit(code)
-
-
 def service_program(release: bool = False) -> Path:
     """The program that ANIMAL_STORE_BINARY names, or a new build."""
     if binary := os.environ.get("ANIMAL_STORE_BINARY"):
