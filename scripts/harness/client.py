@@ -8,10 +8,9 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 
-from harness.history import History, Violation
+from harness.history import History, Ledger, Violation
 from harness.http_client import Connection, Exchange, Lost, Request
 from harness.journal import RESPONSE_TIMEOUT, Journal
-from harness.ledger import Ledger
 from harness.servers import Server
 from harness.service import KeyCommands
 
@@ -32,7 +31,7 @@ class Load:
         self.instances, self.commands, self.seed = instances, commands, seed
         self.tokens, self.reader_token = tokens, reader_token  # the latter has the scope `read`
         self.journal = Journal()
-        self.ledger = Ledger(random.Random(seed), instances)
+        self.ledger = Ledger(random.Random(seed))
         self.history = History(self.ledger.creates)
 
     @property

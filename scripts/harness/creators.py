@@ -1,16 +1,24 @@
-"""Clients that create pets, with and without an Idempotency-Key."""
+"""Clients that create pets, with and without an Idempotency-Key, and one whose requests must be refused."""
 
 import asyncio
+import json
 import time
 import uuid
 
 from harness.client import Client
 from harness.http_client import Exchange, Request, parse
-from harness.ledger import Create
+from harness.history import Create
 
 USES = frozenset({"keys", "creates"})
 # Seconds after the end of the load within which each create with a key must get its outcome.
 RESOLUTION = 15.0
+EVERYTHING = frozenset({"keys", "reads", "creates"})
+TWO_HOSTS = b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"
+REFUSED = {
+    "GET /v1/pets?limit=0": 400, "GET /v1/pets/rex": 404, "GET /v1/pets/9223372036854775807": 404, "GET /v1/dogs": 404,
+    "GET /dogs": 404, "HEAD /dogs": 404, "DELETE /v1/pets": 405, "POST /v1/pets/1": 405, "PURGE /v1/pets": 405,
+}
+UNAUTHORIZED = ("GET /v1/pets", "GET /v1/pets/1", "HEAD /v1/pets", "GET /v1/dogs")
 
 
 def create_request(create: Create, token: str, expected: frozenset = frozenset({201}), operation="create") -> Request:
@@ -41,7 +49,9 @@ def check_created(client: Client, create: Create, exchange: Exchange) -> None:
     client.report(client.load.history.confirm(pet, exchange.sent, exchange.received), exchange)
     if exchange.response.headers.get("location") != f"pets/{pet['id']}":
         client.violate("201 with a wrong Location", exchange)
-    client.load.ledger.acknowledge(create, pet["id"])
+    if create.id is None:
+        create.id = pet["id"]
+        client.load.ledger.acknowledged.append(create)
 
 
 async def create_without_key(client: Client) -> None:
@@ -89,3 +99,42 @@ async def replay(client: Client, create: Create) -> None:
     exchange = await attempt(client, create, create_request(create, client.token, operation="replay"))
     if exchange and exchange.response.headers.get("idempotency-replayed") != "true":
         client.violate("replay without Idempotency-Replayed", exchange)
+
+
+async def be_refused(client: Client) -> None:
+    while client.load.running:
+        match client.rng.randrange(6):
+            case 0 | 1:
+                line, status = client.rng.choice(list(REFUSED.items()))
+                await client.send(Request("invalid request", *line.split(), {status}, EVERYTHING, client.token))
+            case 2:
+                lookup = f"unknown-{client.rng.randrange(10**12)}"
+                token = client.rng.choice((lookup, "animalstore_wrongchecksum", "two words", None))
+                line = client.rng.choice(UNAUTHORIZED)
+                await client.send(Request("wrong token", *line.split(), {401}, frozenset({"keys"}), token))
+            case 3:
+                await client.send(Request("two hosts", "GET", "/", {400}, raw=TWO_HOSTS))
+            case _:
+                await create_invalid(client)
+        await client.pause(0.1)
+
+
+async def create_invalid(client: Client) -> None:
+    """Sends a create that must have no effect."""
+    create = client.load.ledger.new()
+    request = create_request(create, client.token, frozenset({400}), "invalid create")
+    request.uses = frozenset({"keys"})
+    match client.rng.randrange(6):
+        case 0:
+            request.body = json.dumps(create.members() | {"status": "eaten"}).encode()
+        case 1:
+            request.body = json.dumps({"name": create.name}).encode()
+        case 2:
+            request.body = request.body[:-1]
+        case 3:
+            request.token, request.expected = client.load.reader_token, {403}
+        case 4:
+            request.token, request.expected = "unknown-token", {401}
+        case 5:
+            request.headers["Content-Type"], request.expected = "text/plain", {415}
+    await attempt(client, create, request)

@@ -20,11 +20,14 @@ is set also began before it, so that only later ones are compared with it. B is 
 when an attempt is refused.
 """
 
+import json
 import math
+import random
+import uuid
 from bisect import bisect_right, insort
+from dataclasses import dataclass
 
-from harness.ledger import STATUSES, Create
-
+STATUSES = ("available", "pending", "sold")
 STALE = "history: a read that began after a pet was present did not return it"
 UNSENT = "history: a pet was present before any attempt that can have created it"
 DOUBLED = "history: one create has two ids"
@@ -32,6 +35,40 @@ SHARED = "history: one id has two pets"
 ALTERED = "history: a pet with values that were not sent"
 
 Violation = tuple[str, str]  # a rule and the pet
+
+
+@dataclass(slots=True)
+class Create:
+    name: str  # unique
+    category: int
+    status: str | None
+    key: str | None = None  # the Idempotency-Key
+    id: int | None = None  # of the pet, once acknowledged
+    present: float | None = None  # end of the first operation that showed the pet
+
+    def members(self) -> dict:
+        members = {"name": self.name, "categoryId": self.category}
+        return members | ({"status": self.status} if self.status else {})
+
+    def body(self) -> bytes:
+        return json.dumps(self.members()).encode()
+
+
+class Ledger:
+    """Every create that was sent."""
+
+    def __init__(self, rng: random.Random):
+        self.rng, self.run = rng, uuid.uuid4().hex[:8]
+        self.creates: dict[str, Create] = {}  # by name
+        self.acknowledged: list[Create] = []  # with a 201
+
+    def new(self, key: str | None = None) -> Create:
+        suffix = self.rng.choice(("", " Rex", " Łucja", ' "quoted\\"', " 🐈", " <b>&"))
+        category = self.rng.choice((1, 7, -3, 2**63 - 1, -(2**63), self.rng.randrange(1000)))
+        name = f"{self.run}-{len(self.creates)}{suffix}"
+        create = Create(name, category, self.rng.choice((None, *STATUSES)), key)
+        self.creates[name] = create
+        return create
 
 
 class History:

@@ -5,8 +5,7 @@ import random
 import unittest
 from dataclasses import dataclass
 
-from harness.history import ALTERED, DOUBLED, SHARED, STALE, UNSENT, History
-from harness.ledger import Create
+from harness.history import ALTERED, DOUBLED, SHARED, STALE, UNSENT, Create, History
 
 
 class Rules(unittest.TestCase):

@@ -2,12 +2,10 @@
 
 import asyncio
 import re
-import time
 
-from harness.client import Client
-from harness.creators import RESOLUTION
+from harness.client import Client, Load
 from harness.http_client import Exchange, Request, parse
-from harness.ledger import STATUSES
+from harness.history import STATUSES
 
 USES = frozenset({"keys", "reads"})
 OK = frozenset({200})
@@ -16,18 +14,10 @@ FINAL_TIMEOUT = 300.0
 
 
 async def read_acknowledged(client: Client) -> None:
-    """Gets acknowledged pets from each instance until it has returned them, otherwise pets at random."""
-    load = client.load
-    unread = load.ledger.unread
-    while load.running or (unread and time.monotonic() < load.end + RESOLUTION):
-        if unread:
-            create, instance = unread.popleft()
-            # A connection is not opened to an instance that is known to be unavailable.
-            if not load.instances[instance].ready or not await get(client, create.id, OK, instance):
-                unread.append((create, instance))
-                await client.pause(0.2)
-        elif create := load.ledger.random():
-            await get(client, create.id, OK)
+    """Gets pets that got a 201, the latest ones above all, from any instance."""
+    while client.load.running:
+        if pets := client.load.ledger.acknowledged:
+            await get(client, client.rng.choice(pets[-client.rng.choice((3, len(pets))):]).id, OK)
         await client.pause(0.03)
 
 
@@ -39,17 +29,15 @@ async def get_newest(client: Client) -> None:
         await client.pause(0.03)
 
 
-async def get(client: Client, identity: int, expected: frozenset, instance: str | None = None) -> bool:
-    """Gets a pet. Returns true if it was returned."""
+async def get(client: Client, identity: int, expected: frozenset) -> None:
     request = Request("get", "GET", f"/v1/pets/{identity}", expected, USES, client.token)
-    exchange = await client.send(request, instance)
+    exchange = await client.send(request)
     if exchange.status not in (200, 404):
-        return False
+        return
     pet = parse(exchange.response.body) if exchange.status == 200 else None
     client.report(client.load.history.read(identity, pet, exchange.sent, exchange.received), exchange)
     if pet and "sunset" not in exchange.response.headers:
         client.violate("get without Sunset", exchange)
-    return bool(pet)
 
 
 async def list_pets(client: Client) -> None:
@@ -67,47 +55,41 @@ async def list_once(client: Client, instance: str | None = None) -> None:
         check_page(client, exchange, limit, status, 0)
 
 
-async def follow(client: Client) -> None:
-    """Requests the last page again and again, and its successor once it is full."""
-    target, after = ALL, 0
-    while client.load.running:
-        exchange = await client.send(Request("newest page", "GET", target, OK, USES, client.token))
-        if exchange.status == 200:
-            target, after = next_page(exchange, check_page(client, exchange, 100, None, after)) or (target, after)
-        await client.pause(0.06)
-
-
 async def walk(client: Client) -> None:
-    """Follows `Link` from the first page to the last, through all faults."""
+    """Follows `Link` from the first page to the last, through all faults, and then requests the last page, or its
+    successor once it is full, again and again for a random time."""
     while client.load.running:
-        status, found = client.rng.choice((None, *STATUSES)), []
-        page = ALL + (f"&status={status}" if status else ""), 0
-        while page and client.load.running:
-            page = await read_page(client, page, status, found)
-            await client.pause(0.04)
-        client.load.walks += page is None
-        await client.pause(0.5)
+        status, page, repetitions = client.rng.choice((None, *STATUSES)), None, client.rng.randrange(200)
+        following = ALL + (f"&status={status}" if status else ""), 0
+        while client.load.running and (following or repetitions):
+            page, repetitions = (following, repetitions) if following else (page, repetitions - 1)
+            client.load.walks += following is None and repetitions == 0
+            following = await read_page(client, page, status)
+            await client.pause(0.05)
 
 
-async def read_all(client: Client) -> int:
-    """Compares the history with all pages, after the load. Returns the number of pets."""
-    pets, page = [], (ALL, 0)
+async def read_all(load: Load) -> int:
+    """Compares the history with all pages of each instance, after the load. Returns the number of pages."""
+    client, pages = Client(load, "end"), 0
     async with asyncio.timeout(FINAL_TIMEOUT):
-        while page:
-            page = await read_page(client, page, None, pets)
+        for instance in load.instances:
+            page = ALL, 0
+            while page:
+                pages += 1
+                page = await read_page(client, page, None, instance)
     client.close()
-    return len(pets)
+    return pages
 
 
-async def read_page(client: Client, page: tuple[str, int], status: str | None, found: list) -> tuple[str, int] | None:
-    """Adds the pets of a page to those found. Returns the next page, or the same one if it failed."""
+async def read_page(
+    client: Client, page: tuple[str, int], status: str | None, instance: str | None = None
+) -> tuple[str, int] | None:
+    """Returns the next page, or the same one if it failed."""
     target, after = page
-    exchange = await client.send(Request("page of a walk", "GET", target, OK, USES, client.token))
+    exchange = await client.send(Request("page of a walk", "GET", target, OK, USES, client.token), instance)
     if exchange.status != 200:
         return page
-    pets = check_page(client, exchange, 100, status, after)
-    found += pets
-    return next_page(exchange, pets)
+    return next_page(exchange, check_page(client, exchange, 100, status, after))
 
 
 def next_page(exchange: Exchange, pets: list[dict]) -> tuple[str, int] | None:

@@ -96,21 +96,12 @@ def disturb(service: str, begin: Callable[[Proxy, float], Awaitable], end: Calla
         for each in target.instances:
             await target.stage.proxies.run(command(getattr(target.stage, service)[each.name]))
 
-    return during(
-        lambda target: send(target, lambda proxy: begin(proxy, target.delay)), lambda target: send(target, end)
-    )
+    return during(lambda target: send(target, lambda proxy: begin(proxy, target.delay)), lambda target: send(target, end))
 
 
-def refuse(service: str) -> Action:
-    return disturb(service, lambda proxy, _: proxy.cut(), Proxy.accept)
-
-
-def hold(service: str) -> Action:
-    return disturb(service, lambda proxy, _: proxy.hold(), Proxy.release)
-
-
-def slow_down(service: str) -> Action:
-    return disturb(service, Proxy.delay, lambda proxy: proxy.delay(0))
+REFUSE = (lambda proxy, _: proxy.cut(), Proxy.accept)
+HOLD = (lambda proxy, _: proxy.hold(), Proxy.release)
+SLOW_DOWN = (Proxy.delay, lambda proxy: proxy.delay(0))
 
 
 async def lock(target: Target) -> None:
@@ -130,15 +121,15 @@ SHARED = INSTANCE + (
     Kind("PostgreSQL: fast restart", "all", STORAGE, restart_postgres),
     Kind("PostgreSQL: SIGSTOP, SIGCONT", "all", STORAGE, freeze("postgres")),
     Kind("PostgreSQL: all sessions terminated", "all", STORAGE, lambda target: target.stage.postgres.end_sessions()),
-    Kind("PostgreSQL: connections cut and refused", "some", STORAGE, refuse("storage")),
-    Kind("PostgreSQL: connections black-holed", "some", STORAGE, hold("storage"), early=True),
-    Kind("PostgreSQL: connections slow", "some", STORAGE, slow_down("storage")),
+    Kind("PostgreSQL: connections cut and refused", "some", STORAGE, disturb("storage", *REFUSE)),
+    Kind("PostgreSQL: connections black-holed", "some", STORAGE, disturb("storage", *HOLD), early=True),
+    Kind("PostgreSQL: connections slow", "some", STORAGE, disturb("storage", *SLOW_DOWN)),
     Kind("PostgreSQL: table `pets` locked", "all", STORAGE, lock),
     Kind("PostgreSQL: read-only", "all", CREATES, during(read_only("on"), read_only("off"))),
     Kind("Redis: SIGKILL, restart", "all", KEYS, kill("redis"), early=True),
     Kind("Redis: SIGSTOP, SIGCONT", "all", KEYS, freeze("redis")),
-    Kind("Redis: connections cut and refused", "some", KEYS, refuse("keys")),
-    Kind("Redis: connections black-holed", "some", KEYS, hold("keys"), early=True),
-    Kind("Redis: connections slow", "some", KEYS, slow_down("keys")),
+    Kind("Redis: connections cut and refused", "some", KEYS, disturb("keys", *REFUSE)),
+    Kind("Redis: connections black-holed", "some", KEYS, disturb("keys", *HOLD), early=True),
+    Kind("Redis: connections slow", "some", KEYS, disturb("keys", *SLOW_DOWN)),
     Kind("Redis: CLIENT KILL TYPE normal", "all", KEYS, lambda target: target.stage.redis.kill_clients()),
 )

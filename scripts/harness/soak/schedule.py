@@ -47,6 +47,7 @@ async def run_faults(load: Load, stage: Stage, kinds: tuple[Kind, ...], seconds:
         if time.monotonic() + target.seconds + RECOVERY > load.end:
             break
         names = [instance.name for instance in target.instances]
+        print(f"{time.monotonic() - load.journal.started:6.0f} s  {kind.name}", flush=True)
         async with rush(load, names[-1]):
             fault = load.journal.begin(Fault(kind.name, frozenset(names), kind.impairs, kind.stop))
             failures += await kind.run(target) or []
