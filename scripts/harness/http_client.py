@@ -6,7 +6,7 @@ import time
 import zlib
 from dataclasses import dataclass, field
 
-from harness.ledger import Create
+from harness.history import Create
 
 
 class Lost(Exception):
