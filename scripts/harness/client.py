@@ -68,13 +68,7 @@ class Client:
         if connection and (connection.has_ended() or idle > self.load.max_idle):
             connection.close()  # nothing is lost: the request goes to a new connection
             connection = None
-        exchange = await self.exchange(request, name, connection)
-        self.load.journal.record(exchange)
-        return exchange
-
-    async def exchange(self, request: Request, name: str, connection: Connection | None) -> Exchange:
-        sent = time.monotonic()
-        exchange = Exchange(request, name, sent, sent)
+        exchange = Exchange(request, name)
         try:
             async with asyncio.timeout(RESPONSE_TIMEOUT):
                 connection = connection or await self.load.instances[name].connect()
@@ -95,6 +89,7 @@ class Client:
             self.connections[name] = connection
         elif connection:
             connection.close()
+        self.load.journal.record(exchange)
         return exchange
 
     def violate(self, rule: str, exchange: Exchange, detail: str = "") -> None:

@@ -66,8 +66,8 @@ class Exchange:
 
     request: Request
     instance: str
-    sent: float
-    received: float
+    sent: float = field(default_factory=time.monotonic)
+    received: float = field(default_factory=time.monotonic)
     response: Response | None = None
     failure: str | None = None
     first: bool = True  # on its connection

@@ -96,7 +96,7 @@ def disturb(service: str, begin: Callable[[Proxy, float], Awaitable], end: Calla
         for each in target.instances:
             await target.stage.proxies.run(command(getattr(target.stage, service)[each.name]))
 
-    return during(lambda target: send(target, lambda proxy: begin(proxy, target.delay)), lambda target: send(target, end))
+    return during(lambda target: send(target, lambda each: begin(each, target.delay)), lambda target: send(target, end))
 
 
 REFUSE = (lambda proxy, _: proxy.cut(), Proxy.accept)

@@ -74,8 +74,7 @@ class Resources:
 async def watch_readiness(instance: Instance, load: Load) -> None:
     """Follows `/ready`, which must be 200 unless a fault explains another result."""
     while True:
-        sent = time.monotonic()
-        exchange = Exchange(READY, instance.name, sent, sent)
+        exchange = Exchange(READY, instance.name)
         try:
             async with asyncio.timeout(2):
                 connection = await Connection.open(instance.management_port)
