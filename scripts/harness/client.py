@@ -85,7 +85,8 @@ class Client:
         except OSError:
             exchange.failure = "refused"
         exchange.received = time.monotonic()
-        if exchange.response and not exchange.response.closes and not request.raw:
+        reusable = exchange.response and not exchange.response.closes and not request.raw
+        if reusable and name not in self.connections:
             self.connections[name] = connection
         elif connection:
             connection.close()

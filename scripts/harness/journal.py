@@ -23,7 +23,6 @@ class Fault:
     stop: str | None = None  # how the process ends, if it does: kill, term, int
     start: float = field(default_factory=time.monotonic)
     end: float = float("inf")
-    seen: Counter = field(default_factory=Counter)  # outcomes of requests that it can affect, sent before its end
 
     def concerns(self, exchange: Exchange) -> bool:
         """Returns true if the fault, or the recovery from it, can be noticed in this exchange."""
@@ -72,12 +71,9 @@ class Journal:
             self.longest = max(self.longest, exchange.received - exchange.sent)
             self.closes += exchange.response.closes
         # Earlier faults have hardly an effect; `settle` sees all of them.
-        faults = [fault for fault in self.faults[-8:] if fault.concerns(exchange)]
-        if next(violations(exchange, faults), None):
+        recent = [fault for fault in self.faults[-8:] if fault.concerns(exchange)]
+        if next(violations(exchange, recent), None):
             self.suspects.append(exchange)
-        for fault in faults:
-            if exchange.sent <= fault.end and (fault.stop or fault.impairs & exchange.request.uses):
-                fault.seen[exchange.outcome] += 1
 
     def settle(self, stalls=(), instances: frozenset[str] = frozenset()) -> None:
         """Judges the suspects again: all faults are known now. While the machine stood still, PING can have been late,

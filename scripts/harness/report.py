@@ -1,11 +1,10 @@
 """The report of a load, in Markdown: what was sent, what came of it, and what is wrong."""
 
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 
 from harness.client import Load
-from harness.journal import Fault
 
 
 def problems(load: Load) -> list[str]:
@@ -26,25 +25,16 @@ def report(title: str, load: Load, figures: dict[str, object], wrong: Sequence[s
     }
     rows = [(name, f"{value:,}" if isinstance(value, int) else value) for name, value in (totals | figures).items()]
     sections = [f"## {time.strftime('%Y-%m-%d')}: {title}", verdict, table(("", "number"), rows)]
-    kinds: dict[str, list[Fault]] = defaultdict(list)
-    for fault in journal.faults:
-        kinds[fault.kind].append(fault)
+    if kinds := Counter(fault.kind for fault in journal.faults):
+        sections.append(table(("fault", "number"), sorted(kinds.items())))
     rows = []
-    for kind, faults in sorted(kinds.items()):
-        seen = sum((fault.seen for fault in faults), Counter())
-        rows.append((kind, outcomes(seen), len(faults), f"{sum(fault.end - fault.start for fault in faults):.1f}"))
-    if rows:
-        sections += ["Requests that a fault can affect, sent before its end:"]
-        sections += [table(("fault", "outcomes", "number", "seconds"), rows, texts=2)]
-    rows = [(name, outcomes(counts), f"{counts.total():,}") for name, counts in sorted(journal.outcomes.items())]
+    for name, counts in sorted(journal.outcomes.items()):
+        outcomes = ", ".join(f"{outcome}: {count:,}" for outcome, count in counts.most_common())
+        rows.append((name, outcomes, f"{counts.total():,}"))
     sections.append(table(("request", "outcomes", "number"), rows, texts=2))
     if journal.examples:
         sections.append("Examples of violations:\n\n" + bullets(journal.examples.values()))
     return "\n\n".join(sections) + "\n"
-
-
-def outcomes(counts: Counter) -> str:
-    return ", ".join(f"{outcome}: {count:,}" for outcome, count in counts.most_common()) or "–"
 
 
 def bullets(lines) -> str:

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 from harness.servers import run
 from harness.stages import Stage
@@ -19,31 +19,23 @@ LOCK_SECONDS = 4.0  # longer than the timeouts of the storages
 CLIENT, ATTACKER = "127.0.0.5", "127.0.0.6"
 
 
-@dataclass
-class CurlResponse:
-    status: int
-    version: str  # of HTTP
-    headers: dict[str, list[str]]  # names in lower case
-    body: str
-
-    def is_error(self, status: int, code: str, *headers: str) -> bool:
-        named = self.body.startswith("{") and json.loads(self.body).get("code") == code
-        return self.status == status and named and all(name in self.headers for name in headers)
-
-
-async def curl(proxy: ProxyProgram, token: str, *arguments: str, target="/v1/pets", address=CLIENT) -> CurlResponse:
-    """Sends a request from an address."""
+async def curl(proxy: ProxyProgram, token: str, *arguments: str, target="/v1/pets", address=CLIENT) -> SimpleNamespace:
+    """Sends a request from an address. Returns status, version of HTTP, headers with names in lower case, and body."""
     body = proxy.folder / "curl.body"
     body.write_text("")
-    text = await run(
+    result = json.loads(await run(
         "curl", "--silent", "--show-error", "--cacert", proxy.certificate, "--resolve",
         f"{HOST}:{proxy.port}:127.0.0.1", "--interface", address, "--max-time", "20", "--output", body,
-        "--header", f"Authorization: Bearer {token}", "--write-out", '{"info":%{json},"headers":%{header_json}}',
+        "--header", f"Authorization: Bearer {token}", "--write-out",
+        '{"status":%{http_code},"version":"%{http_version}","headers":%{header_json}}',
         *arguments, f"https://{HOST}:{proxy.port}{target}",
-    )
-    result = json.loads(text)
-    info = result["info"]
-    return CurlResponse(info["response_code"], info["http_version"], result["headers"], body.read_text())
+    ))
+    return SimpleNamespace(**result, body=body.read_text())
+
+
+def is_error(response: SimpleNamespace, status: int, code: str, *headers: str) -> bool:
+    named = response.body.startswith("{") and json.loads(response.body).get("code") == code
+    return response.status == status and named and all(name in response.headers for name in headers)
 
 
 async def check_proxy(proxy: ProxyProgram, token: str, stage: Stage) -> list[str]:
@@ -51,7 +43,7 @@ async def check_proxy(proxy: ProxyProgram, token: str, stage: Stage) -> list[str
     logs = [instance.log for instance in stage.instances.values()]
     wrong = []
 
-    def expect(name: str, holds: bool, response: CurlResponse) -> None:
+    def expect(name: str, holds: bool, response: SimpleNamespace) -> None:
         if not holds:
             wrong.append(f"{name}: {response}")
 
@@ -73,15 +65,15 @@ async def check_proxy(proxy: ProxyProgram, token: str, stage: Stage) -> list[str
         body = proxy.folder / "large.body"
         body.write_bytes(b"x" * size)
         refused = await curl(proxy, token, *JSON, "--data-binary", f"@{body}")
-        expect(f"413 for {size} bytes", refused.is_error(413, "payload_too_large"), refused)
+        expect(f"413 for {size} bytes", is_error(refused, 413, "payload_too_large"), refused)
     locked = asyncio.create_task(stage.lock(LOCK_SECONDS, "EXCLUSIVE"))
     await asyncio.sleep(1)
     refused = await curl(proxy, token, *JSON, "--data", PET)
     await locked
-    expect("503 with Retry-After", refused.is_error(503, "unavailable", "retry-after"), refused)
+    expect("503 with Retry-After", is_error(refused, 503, "unavailable", "retry-after"), refused)
     for _ in range(6):
         limited = await curl(proxy, "wrong", address=ATTACKER)
-    expect("429 with Retry-After", limited.is_error(429, "rate_limited", "retry-after"), limited)
+    expect("429 with Retry-After", is_error(limited, 429, "rate_limited", "retry-after"), limited)
     other = await curl(proxy, token)
     expect("another client after the 429", other.status == 200, other)
     return wrong
