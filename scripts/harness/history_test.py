@@ -94,16 +94,16 @@ def checked(operations: list[Operation]) -> bool:
             if each.kind in ("confirmed", "refused", "unknown"):
                 history.attempt(creates[each.pet], each.sent)
             continue
+        times, page = (each.sent, each.received), [values[pet] for pet in each.sees]
         match each.kind:
             case "confirmed":
-                history.confirm(values[each.pet], each.sent, each.received)
+                history.confirm(values[each.pet], *times)
             case "refused":
-                history.refuse(creates[each.pet], each.sent, each.received)
+                history.refuse(creates[each.pet], *times)
             case "get":
-                history.read(each.pet, values[each.pet] if each.sees else None, each.sent, each.received)
+                history.read(each.pet, page[0] if page else None, *times)
             case "page":
-                page = [values[pet] for pet in each.sees]
-                history.page(page, each.pet, each.last, each.status, each.sent, each.received)
+                history.page(page, each.pet, each.last, each.status, *times)
     return history.violations == 0
 
 

@@ -47,17 +47,13 @@ class Process(Server):
     async def is_ready(self) -> bool:
         return await succeeds(run(*self.ready_command))
 
-
-async def start(name: str, variables: dict[str, str]) -> Process:
-    instance = Process(name, in_image(variables, "serve"), in_image(variables, "health"))
-    await instance.start()
-    return instance
+    async def end(self) -> None:
+        if code := await self.stop(SIGTERM):
+            raise CommandError(f"exit code {code} of {self.name}")
 
 
-async def stop(*instances: Process) -> None:
-    for instance in instances:
-        if code := await instance.stop(SIGTERM):
-            raise CommandError(f"exit code {code} of {instance.name}")
+def instance(name: str, variables: dict[str, str]) -> Process:
+    return Process(name, in_image(variables, "serve"), in_image(variables, "health"))
 
 
 def request(token: str, *options: object, host: str = "127.0.0.1") -> list:
@@ -99,9 +95,10 @@ def mount() -> None:
 async def try_image() -> None:
     say("the image alone: pets and API keys in a file")
     token = (await run(*in_image({}, "keys", "create", "--create", "--label", "first"))).strip()
-    instance = await start("file", {})
+    alone = instance("file", {})
+    await alone.start()
     await expect('"id":1', token)
-    await stop(instance)
+    await alone.end()
 
 
 async def start_servers() -> None:
@@ -136,7 +133,8 @@ async def try_compose() -> None:
     for name, address in INSTANCES.items():
         addresses = {"ANIMAL_STORE_HTTP__LISTEN": f"{address}:{http}"}
         addresses["ANIMAL_STORE_MANAGEMENT__LISTEN"] = f"{address}:{management}"
-        instances.append(await start(name, VARIABLES[name] | addresses))
+        instances.append(instance(name, VARIABLES[name] | addresses))
+        await instances[-1].start()
     await run(*in_image(VARIABLES["animal-store-2"] | addresses, "doctor"))
     # The instances have the port on other addresses.
     text = (COMPOSE / "haproxy.cfg").read_text().replace("default-server ", f"default-server source {PROXY} ")
@@ -147,13 +145,14 @@ async def try_compose() -> None:
         await expect('"name":"Rex"', token)
     forged = ("--header", "X-Request-Id: forged", "--header", "X-Forwarded-For: 203.0.113.9")
     await run(*request(token, "--interface", GATEWAY, *forged, host=PROXY))
-    logs = [instance.log.read_text() for instance in instances]
+    logs = [each.log.read_text() for each in instances]
     if not all('"method":"GET"' in log for log in logs):
         raise CommandError("an instance got no request")
     lines = [line for log in logs for line in log.splitlines() if '"request_id":"forged"' in line]
     if len(lines) != 1 or f'"client":"{GATEWAY}"' not in lines[0]:
         raise CommandError(f"a client forged its address: {lines}")
-    await stop(*instances)
+    for each in instances:
+        await each.end()
 
 
 async def main() -> None:
