@@ -22,7 +22,6 @@ class Load:
 
     max_idle = math.inf  # seconds after which a client does not use an idle connection again
     end = math.inf  # monotonic time at which clients stop
-    walks = 0
     longest_acceptance = 0.0  # seconds for which a revoked key was accepted
 
     def __init__(

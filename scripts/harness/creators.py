@@ -4,10 +4,11 @@ import asyncio
 import json
 import time
 import uuid
+from dataclasses import replace
 
 from harness.client import Client
-from harness.http_client import Exchange, Request, parse
 from harness.history import Create
+from harness.http_client import Exchange, Request, parse
 
 USES = frozenset({"keys", "creates"})
 # Seconds after the end of the load within which each create with a key must get its outcome.
@@ -70,7 +71,7 @@ async def create_with_key(client: Client) -> None:
         if not await resolve(client, create):
             client.load.journal.violate("no definite outcome for an Idempotency-Key", None, create.name)
         elif client.rng.random() < 0.2:
-            await replay(client, create)
+            await send_again(client, create)
         elif client.rng.random() < 0.1:
             other = client.load.ledger.new(key=create.key)
             await attempt(client, other, create_request(other, client.token, frozenset({422}), "reuse of a key"))
@@ -91,7 +92,7 @@ async def resolve(client: Client, create: Create) -> bool:
     return False
 
 
-async def replay(client: Client, create: Create) -> None:
+async def send_again(client: Client, create: Create) -> None:
     """Sends an acknowledged create again."""
     exchange = await attempt(client, create, create_request(create, client.token, operation="replay"))
     if exchange and exchange.response.headers.get("idempotency-replayed") != "true":
@@ -119,19 +120,13 @@ async def be_refused(client: Client) -> None:
 async def create_invalid(client: Client) -> None:
     """Sends a create that must have no effect."""
     create = client.load.ledger.new()
-    request = create_request(create, client.token, frozenset({400}), "invalid create")
-    request.uses = frozenset({"keys"})
-    match client.rng.randrange(6):
-        case 0:
-            request.body = json.dumps(create.members() | {"status": "eaten"}).encode()
-        case 1:
-            request.body = json.dumps({"name": create.name}).encode()
-        case 2:
-            request.body = request.body[:-1]
-        case 3:
-            request.token, request.expected = client.load.reader_token, {403}
-        case 4:
-            request.token, request.expected = "unknown-token", {401}
-        case 5:
-            request.headers["Content-Type"], request.expected = "text/plain", {415}
-    await attempt(client, create, request)
+    request = create_request(create, client.token, operation="invalid create")
+    changes, status = client.rng.choice((
+        ({"body": json.dumps(create.members() | {"status": "eaten"}).encode()}, 400),
+        ({"body": json.dumps({"name": create.name}).encode()}, 400),
+        ({"body": request.body[:-1]}, 400),
+        ({"token": client.load.reader_token}, 403),
+        ({"token": "unknown-token"}, 401),
+        ({"headers": {"Content-Type": "text/plain"}}, 415),
+    ))
+    await attempt(client, create, replace(request, uses=frozenset({"keys"}), expected={status}, **changes))

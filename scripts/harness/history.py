@@ -82,13 +82,7 @@ class History:
         # The times of attempts that can still be the first effect of their create, by name.
         self.attempts: dict[str, list[float]] = {}
         self.operations = 0
-        self.violations = 0
         self.latest = -math.inf  # the latest response
-
-    @property
-    def open_creates(self) -> int:
-        """Creates of which no attempt got a 201, and at least one has an unknown outcome."""
-        return sum(self.creates[name].id is None for name in self.attempts)
 
     def is_open(self, create: Create) -> bool:
         """Returns true if an attempt that was sent may still take effect."""
@@ -116,7 +110,7 @@ class History:
         if not attempts:
             del self.attempts[create.name]
         possible = create.present is None or min(attempts, default=math.inf) <= create.present
-        return [] if possible else self.violated((UNSENT, create.name))
+        return [] if possible else [(UNSENT, create.name)]
 
     def confirm(self, pet: dict, sent: float, received: float) -> list[Violation]:
         """Records the 201 of an attempt."""
@@ -125,16 +119,16 @@ class History:
         create = self.creates.get(pet["name"])
         if create and create.present is not None and sent <= create.present:
             self.attempts.pop(create.name, None)  # this attempt explains the earliest sight of the pet
-        return self.violated(*found)
+        return found
 
     def read(self, identity: int, pet: dict | None, sent: float, received: float) -> list[Violation]:
         """Records a read by id: the pet, or None if it does not exist."""
         self.advance(received)
         self.operations += 1
         if pet is None:
-            return self.violated(*self.miss([identity], sent))
+            return self.miss([identity], sent)
         found = self.see(pet, received)
-        return self.violated(*(found if pet["id"] == identity else [*found, (SHARED, f"{identity} {pet}")]))
+        return found if pet["id"] == identity else [*found, (SHARED, f"{identity} {pet}")]
 
     def page(
         self, pets: list[dict], after: int, last: bool, status: str | None, sent: float, received: float
@@ -149,7 +143,7 @@ class History:
         self.operations += len(expected)
         if page != expected:
             found += self.miss(set(expected).difference(page), sent)
-        return self.violated(*found)
+        return found
 
     def see(self, pet: dict, received: float) -> list[Violation]:
         """Notes that a pet is present at this time."""
@@ -181,7 +175,3 @@ class History:
     def advance(self, received: float) -> None:
         assert received >= self.latest, "responses must be recorded in their order"
         self.latest = received
-
-    def violated(self, *found: Violation) -> list[Violation]:
-        self.violations += len(found)
-        return list(found)

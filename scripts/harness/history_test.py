@@ -89,6 +89,7 @@ def checked(operations: list[Operation]) -> bool:
     values = {pet: create.members() | {"id": pet} for pet, create in creates.items()}
     moments = [(each.sent, 0, number, each) for number, each in enumerate(operations)]
     moments += [(each.received, 1, number, each) for number, each in enumerate(operations) if each.received < math.inf]
+    violations = []
     for _, ends, _, each in sorted(moments, key=lambda moment: moment[:3]):
         if not ends:
             if each.kind in ("confirmed", "refused", "unknown"):
@@ -97,14 +98,14 @@ def checked(operations: list[Operation]) -> bool:
         times, page = (each.sent, each.received), [values[pet] for pet in each.sees]
         match each.kind:
             case "confirmed":
-                history.confirm(values[each.pet], *times)
+                violations += history.confirm(values[each.pet], *times)
             case "refused":
-                history.refuse(creates[each.pet], *times)
+                violations += history.refuse(creates[each.pet], *times)
             case "get":
-                history.read(each.pet, page[0] if page else None, *times)
+                violations += history.read(each.pet, page[0] if page else None, *times)
             case "page":
-                history.page(page, each.pet, each.last, each.status, *times)
-    return history.violations == 0
+                violations += history.page(page, each.pet, each.last, each.status, *times)
+    return not violations
 
 
 def register_of(pet: int, operations: list[Operation]) -> list[tuple[str, int, float]]:

@@ -38,7 +38,6 @@ class Journal:
         self.outcomes: dict[str, Counter] = defaultdict(Counter)  # by operation
         self.statuses: Counter = Counter()  # by the labels of the metrics and the status
         self.longest = 0.0  # seconds for which a client waited for a response
-        self.closes = 0  # responses with `Connection: close`
         self.suspects: list[Exchange] = []  # exchanges that broke a rule when they were recorded
         self.broken: Counter = Counter()  # rules
         self.examples: dict[str, str] = {}  # of violations, by the request id
@@ -69,7 +68,6 @@ class Journal:
         if exchange.response:
             self.statuses[*exchange.request.labels, str(exchange.status)] += 1
             self.longest = max(self.longest, exchange.received - exchange.sent)
-            self.closes += exchange.response.closes
         # Earlier faults have hardly an effect; `settle` sees all of them.
         recent = [fault for fault in self.faults[-8:] if fault.concerns(exchange)]
         if next(violations(exchange, recent), None):

@@ -4,8 +4,8 @@ import asyncio
 import re
 
 from harness.client import Client, Load
-from harness.http_client import Exchange, Request, parse
 from harness.history import STATUSES
+from harness.http_client import Exchange, Request, parse
 
 USES = frozenset({"keys", "reads"})
 OK = frozenset({200})
@@ -13,19 +13,14 @@ ALL = "/v1/pets?limit=100"
 FINAL_TIMEOUT = 300.0
 
 
-async def read_acknowledged(client: Client) -> None:
-    """Gets pets that got a 201, the latest ones above all, from any instance."""
+async def get_pets(client: Client) -> None:
+    """Gets pets that got a 201, the newest pets, and those that are about to be created."""
     while client.load.running:
-        if pets := client.load.ledger.acknowledged:
-            await get(client, client.rng.choice(pets[-client.rng.choice((3, len(pets))):]).id, OK)
-        await client.pause(0.03)
-
-
-async def get_newest(client: Client) -> None:
-    """Gets the newest pets, and those that are about to be created."""
-    while client.load.running:
-        newest = client.load.history.newest
-        await get(client, max(1, newest + client.rng.randint(-3, 3)), frozenset({200, 404}))
+        if (pets := client.load.ledger.acknowledged) and client.rng.random() < 0.7:
+            await get(client, client.rng.choice(pets).id, OK)
+        else:
+            identity = client.load.history.newest + client.rng.randint(-3, 3)
+            await get(client, max(1, identity), frozenset({200, 404}))
         await client.pause(0.03)
 
 
@@ -63,7 +58,6 @@ async def walk(client: Client) -> None:
         following = ALL + (f"&status={status}" if status else ""), 0
         while client.load.running and (following or repetitions):
             page, repetitions = (following, repetitions) if following else (page, repetitions - 1)
-            client.load.walks += following is None and repetitions == 0
             following = await read_page(client, page, status)
             await client.pause(0.05)
 

@@ -14,14 +14,12 @@ def problems(load: Load) -> list[str]:
 def report(title: str, load: Load, figures: dict[str, object], wrong: Sequence[str]) -> str:
     """Shows the figures of a load and further ones. `wrong` has each check that did not hold."""
     verdict = "**Checks failed:**\n\n" + bullets(wrong) if wrong else "**All checks held.**"
-    journal, history = load.journal, load.history
+    journal = load.journal
     totals = {
         "requests": journal.requests, "seconds": round(load.end - journal.started),
         "pets acknowledged": len(load.ledger.acknowledged),
-        "operations in the histories": history.operations, "walks over all pages": load.walks,
-        "creates that are open to the end": history.open_creates,
+        "operations in the histories": load.history.operations,
         "longest wait for a response, in ms": round(journal.longest * 1000),
-        "responses with `Connection: close`": journal.closes,
     }
     rows = [(name, f"{value:,}" if isinstance(value, int) else value) for name, value in (totals | figures).items()]
     sections = [f"## {time.strftime('%Y-%m-%d')}: {title}", verdict, table(("", "number"), rows)]

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+from harness.restarts.proxies import HOST, ProxyProgram
 from harness.servers import run
 from harness.stages import Stage
-from harness.restarts.proxies import HOST, ProxyProgram
 
 PET = '{"name":"Rex","categoryId":1}'
 JSON = ("--header", "Content-Type: application/json")

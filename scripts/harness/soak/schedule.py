@@ -10,8 +10,8 @@ from harness.client import Client, Load
 from harness.creators import attempt, create_request
 from harness.journal import RECOVERY, Fault
 from harness.readers import list_once
-from harness.stages import Stage
 from harness.soak.faults import Kind, Target
+from harness.stages import Stage
 
 WARM_UP = 4.0
 # Delays of slow connections in seconds: below and above half a lease, and near the timeout of PostgreSQL.
@@ -71,10 +71,7 @@ async def keep_busy(client: Client, instance: str, latest_end: float) -> None:
     """Creates and lists in turn until a create fails, or a response says `Connection: close`."""
     while time.monotonic() < latest_end:
         create = client.load.ledger.new()
-        created = await attempt(client, create, create_request(create, client.token), instance)
-        if not created or instance not in client.connections:
+        if not await attempt(client, create, create_request(create, client.token), instance) or not client.connections:
             break
         await list_once(client, instance)
-        if instance not in client.connections:
-            break
     client.close()

@@ -1,4 +1,4 @@
-"""Clients of the soak: one whose API keys are revoked, and some that do not read, do not send, or vanish."""
+"""Clients of the soak: one whose API keys are revoked, and some that do not read, or vanish."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ import time
 
 from harness.client import Client
 from harness.creators import create_request
-from harness.http_client import Connection, Exchange, Request
+from harness.http_client import Connection, Request
 from harness.servers import CommandError
 from harness.service import KeyCommands
 
@@ -18,8 +18,6 @@ LEASE = 0.6
 # Seconds after which a new key is accepted, and the seconds for which a revoked key is sent.
 ACCEPTANCE = 0.2
 AFTERWARDS = 2.0
-# Seconds within which the head of a request must arrive, and what the response to it may take longer.
-HEAD_TIMEOUT, LATENESS = 5.0, 2.0
 
 
 async def revoke_keys(client: Client) -> None:
@@ -105,22 +103,4 @@ async def vanish(client: Client) -> None:
         with contextlib.suppress(OSError), contextlib.closing(await connect(client)) as connection:
             connection.writer.write(request[: -client.rng.randrange(1, 30)])
             await client.pause(client.rng.choice((0.01, 0.5, 2)))
-        await client.pause(0.5)
-
-
-async def send_nothing(client: Client) -> None:
-    """Opens a connection and sends nothing: it must be closed after HEAD_TIMEOUT."""
-    silence = Request("silence", "-", "", frozenset(), frozenset())
-    while client.load.running:
-        name = client.choose()
-        opened = time.monotonic()
-        with contextlib.suppress(OSError):
-            connection = await Connection.open(client.load.instances[name].port)
-            with contextlib.closing(connection), contextlib.suppress(ConnectionError):
-                async with asyncio.timeout(HEAD_TIMEOUT + LATENESS):
-                    await connection.reader.read()
-        exchange = Exchange(silence, name, opened, time.monotonic())
-        late = exchange.received - opened >= HEAD_TIMEOUT + LATENESS
-        if late and not client.load.journal.concerning(exchange):
-            client.violate("silent connection was not closed", exchange)
         await client.pause(0.5)
