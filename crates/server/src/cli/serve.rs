@@ -13,9 +13,8 @@ use super::{
     quickstart,
 };
 use crate::{
-    application::Application,
+    application::{Application, Listeners},
     config::{Config, ShutdownConfig},
-    listeners::Listeners,
     reload::Reload,
     service_manager::{ServiceManager, notify_ready, notify_stopping},
     shutdown::Signals,
