@@ -86,7 +86,7 @@ pub(super) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
 
 /// Prints the result of a command that moves pets: a name and a value per line, and the duration.
 pub(super) fn print_result(lines: &[(&str, String)], started: Instant) -> anyhow::Result<()> {
-    let lines: String = lines.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+    let lines: String = lines.iter().map(|(name, value)| [*name, ": ", value.as_str(), "\n"].concat()).collect();
     print(format!("{lines}duration: {:.1?}\n", started.elapsed()))
 }
 
