@@ -57,7 +57,7 @@ impl CurrentTlsIdentity {
     pub fn replace(&self, identity: impl Into<Arc<TlsIdentity>>) -> bool {
         let identity = identity.into();
         self.identity.send_if_modified(|current| {
-            let differs = !current.is_same(&identity);
+            let differs = *current != identity;
             if differs {
                 self.expiry.set(identity.expires.as_secs());
                 *current = identity;

@@ -56,6 +56,8 @@ pub enum TlsFilesError {
 /// What the server uses in handshakes. If clients need certificates, no session is resumed: each handshake checks the
 /// certificate and its end.
 pub struct TlsIdentity {
+    /// The files that it was read from.
+    pub files: TlsFiles,
     pub(super) config: Arc<ServerConfig>,
     chain: Vec<CertificateDer<'static>>,
     client_authorities: Vec<CertificateDer<'static>>,
@@ -101,7 +103,8 @@ impl TlsFiles {
         config.alpn_protocols = vec![HTTP_1.to_vec()];
         let expires = certificate.tbs_certificate.validity.not_after.to_unix_duration();
         let dns_name = dns_name(&certificate);
-        Ok(TlsIdentity { config: Arc::new(config), chain, client_authorities, expires, dns_name })
+        let (files, config) = (self.clone(), Arc::new(config));
+        Ok(TlsIdentity { files, config, chain, client_authorities, expires, dns_name })
     }
 }
 
@@ -168,9 +171,11 @@ impl TlsIdentity {
     pub fn dns_name(&self) -> Option<&str> {
         self.dns_name.as_deref()
     }
+}
 
-    /// Returns whether the certificates are equal. Another key of the same certificate is not possible.
-    pub fn is_same(&self, other: &Self) -> bool {
+/// Compares the certificates. Another key of the same certificate is not possible.
+impl PartialEq for TlsIdentity {
+    fn eq(&self, other: &Self) -> bool {
         self.chain == other.chain && self.client_authorities == other.client_authorities
     }
 }
