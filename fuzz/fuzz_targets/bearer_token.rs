@@ -4,6 +4,7 @@
 
 use animal_store_adapters_http::fuzzing::parse_authorization;
 use animal_store_app::ApiToken;
+use animal_store_fuzz::headers;
 use libfuzzer_sys::fuzz_target;
 use secrecy::ExposeSecret;
 
@@ -12,10 +13,15 @@ const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 fuzz_target!(|data: &[u8]| {
     check_issued(data);
     let values: Vec<_> = data.split(|&byte| byte == b'\n').collect();
-    let Some(parsed) = parse_authorization(&values) else { return };
+    let Some(parsed) = parse(&values) else { return };
     let parsed = parsed.as_ref().map(|token| token.secret().expose_secret().as_bytes()).map_err(|error| &**error);
     assert_eq!(parsed, expected(&values));
 });
+
+/// `None`: one of the values cannot be the value of a header.
+fn parse(values: &[&[u8]]) -> Option<Result<ApiToken, String>> {
+    Some(parse_authorization(&headers("authorization", values)?))
+}
 
 fn expected<'a>(values: &[&'a [u8]]) -> Result<&'a [u8], &'static str> {
     let [value] = values else { return Err("MalformedApiKey") };
@@ -55,12 +61,12 @@ fn check_issued(data: &[u8]) {
     let Some((bits, change)) = data.split_first_chunk() else { return };
     let token = ApiToken::from_random(bits);
     let mut text = format!("Bearer {}", token.secret().expose_secret()).into_bytes();
-    assert!(matches!(parse_authorization(&[&text]), Some(Ok(_))));
+    assert!(matches!(parse(&[&text]), Some(Ok(_))));
     if let [index, byte, ..] = change {
         let index = "Bearer animalstore_".len() + usize::from(*index) % 49;
         if text[index] != *byte {
             text[index] = *byte;
-            assert!(!matches!(parse_authorization(&[&text]), Some(Ok(_))));
+            assert!(!matches!(parse(&[&text]), Some(Ok(_))));
         }
     }
 }

@@ -4,11 +4,13 @@
 
 use animal_store_adapters_http::fuzzing::parse_idempotency_key;
 use animal_store_app::{ApiKeyId, IdempotencyKey};
+use animal_store_fuzz::headers;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let api_key = ApiKeyId::new("shop");
-    let Some(parsed) = parse_idempotency_key(data, &api_key) else { return };
+    let Some(headers) = headers("idempotency-key", &[data]) else { return };
+    let parsed = parse_idempotency_key(&headers, &api_key);
     let expected = content(data)
         .filter(|text| (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()))
         .map(|text| IdempotencyKey::new(api_key, &text));

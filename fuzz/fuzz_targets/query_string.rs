@@ -2,8 +2,9 @@
 //! problems name exactly the wrong parameters. A query that is written from the values reads as these values.
 #![no_main]
 
-use animal_store_adapters_http::fuzzing::{decode_cursor, encode_cursor, parse_query};
+use animal_store_adapters_http::fuzzing::parse_query;
 use animal_store_domain::ListQuery;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use form_urlencoded::Serializer;
 use libfuzzer_sys::fuzz_target;
 
@@ -17,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     let wrong = [
         ("limit", is_wrong("limit", &|text| (1..=100).any(|limit| limit.to_string() == text))),
         ("status", is_wrong("status", &|text| ["available", "pending", "sold"].contains(&text))),
-        ("cursor", is_wrong("cursor", &|text| decode_cursor(text).is_some())),
+        ("cursor", is_wrong("cursor", &|text| position(text).is_some())),
     ];
     match parse_query(query) {
         Ok(parsed) => {
@@ -26,7 +27,8 @@ fuzz_target!(|data: &[u8]| {
             let value = |name| parameters.iter().find(|(other, _)| other == name).map(|(_, value)| &**value);
             assert_eq!(value("limit").unwrap_or("20"), parsed.limit.get().to_string());
             assert_eq!(value("status"), parsed.status.map(|status| status.as_str()));
-            assert_eq!(value("cursor").and_then(|cursor| decode_cursor(cursor).flatten()), parsed.after);
+            let after = parsed.after.map_or(0, |after| after.get());
+            assert_eq!(value("cursor").map_or(Some(0), position), Some(after));
         }
         Err(problems) => {
             let named: Vec<_> = problems.split("; ").filter_map(|problem| problem.split(' ').next()).collect();
@@ -36,6 +38,12 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
+/// The position of a cursor: the id before it, or 0.
+fn position(cursor: &str) -> Option<i64> {
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+    Some(i64::from_be_bytes(bytes.try_into().ok()?)).filter(|position| *position >= 0)
+}
+
 fn written(query: &ListQuery) -> String {
     let mut text = Serializer::new(String::new());
     text.append_pair("limit", &query.limit.get().to_string());
@@ -43,7 +51,7 @@ fn written(query: &ListQuery) -> String {
         text.append_pair("status", status.as_str());
     }
     if let Some(after) = query.after {
-        text.append_pair("cursor", &encode_cursor(after));
+        text.append_pair("cursor", &URL_SAFE_NO_PAD.encode(after.get().to_be_bytes()));
     }
     text.finish()
 }

@@ -2,10 +2,18 @@
 //! connection: requests, one after the other.
 #![no_main]
 
+use std::{cell::RefCell, io, rc::Rc};
+
+use actix_http::{Request, Response};
 use actix_rt::Runtime;
-use animal_store_adapters_http::fuzzing::serve_pieces;
+use actix_service::fn_service;
+use actix_web::{Error, web::Bytes};
+use animal_store_adapters_http::fuzzing::serve;
 use animal_store_fuzz::pieces;
+use futures_util::{StreamExt, stream};
 use libfuzzer_sys::fuzz_target;
+use tokio::io::{join, sink};
+use tokio_util::io::StreamReader;
 
 thread_local! {
     static RUNTIME: Runtime = Runtime::new().expect("a runtime");
@@ -14,12 +22,30 @@ thread_local! {
 /// The maximum length of a piece.
 const READ_BYTES: usize = 8 * 1024;
 
+/// Small, so that bodies beyond it are frequent.
+const MAX_BODY_BYTES: usize = 1024;
+
 fuzz_target!(|data: &[u8]| {
     let whole = requests(data.chunks(READ_BYTES));
     assert_eq!(requests(data.chunks(1)), whole, "byte by byte");
     assert_eq!(requests(pieces(data).flat_map(|piece| piece.chunks(READ_BYTES))), whole, "in pieces");
 });
 
+/// The method, the target and the body of each request of a connection whose bytes arrive in pieces. `None`: the body
+/// is not complete.
 fn requests<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<(String, Option<Vec<u8>>)> {
-    RUNTIME.with(|runtime| runtime.block_on(serve_pieces(Box::new(pieces))))
+    let requests = Rc::new(RefCell::new(Vec::new()));
+    let recorded = Rc::clone(&requests);
+    let service = fn_service(move |mut request: Request| {
+        let recorded = Rc::clone(&recorded);
+        async move {
+            let line = format!("{} {}", request.method(), request.uri());
+            let body = request.take_payload().next().await.unwrap_or(Ok(Bytes::new()));
+            recorded.borrow_mut().push((line, body.ok().map(Into::into)));
+            Ok::<_, Error>(Response::ok())
+        }
+    });
+    let pieces = StreamReader::new(stream::iter(pieces.map(io::Result::Ok)));
+    RUNTIME.with(|runtime| runtime.block_on(serve(join(Box::pin(pieces), sink()), MAX_BODY_BYTES, &service)));
+    requests.take()
 }

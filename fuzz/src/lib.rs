@@ -1,5 +1,16 @@
 //! What several fuzz targets share.
 
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+
+/// The headers with this name and these values. `None`: one of them cannot be the value of a header.
+pub fn headers(name: &'static str, values: &[&[u8]]) -> Option<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    for value in values {
+        headers.append(HeaderName::from_static(name), HeaderValue::from_bytes(value).ok()?);
+    }
+    Some(headers)
+}
+
 /// Splits bytes into pieces. Their lengths depend on the bytes: another input is split at other places.
 pub fn pieces(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut seed = crc32fast::hash(bytes);

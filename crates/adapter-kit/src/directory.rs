@@ -138,7 +138,7 @@ impl Readiness for ApiKeySnapshot {
 
 /// Checks the store until the directory is dropped.
 async fn follow(mut source: impl KeySource, snapshot: watch::Sender<Snapshot>) {
-    let (mut known, mut outage) = (None, Outage::new(&Arc::default()));
+    let (mut known, mut outage) = (None, Outage::default());
     while snapshot.receiver_count() > 0 {
         let began = Instant::now();
         match source.changes(known).await {

@@ -17,7 +17,7 @@ mod schema_comparison;
 mod uses;
 
 pub use directory::{ApiKeySnapshot, KeyChanges, KeySource, StoredKey};
-pub use outage::{Outage, OutageLog, backoff};
+pub use outage::{Outage, backoff};
 pub use pet_row::{CorruptRow, pet_from_row};
 pub use schema_comparison::SchemaComparison;
 pub use uses::{ApiKeyUseRecord, PendingUses, UseStore};

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -13,50 +13,43 @@ const MIN_PAUSE: Duration = Duration::from_millis(10);
 /// Longest pause, without its jitter of up to the same duration.
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 
-/// Reasons of an outage that one task keeps in mind: a reason with a changing part must not fill the memory.
+/// Reasons of an outage that are kept in mind: a reason with a changing part must not fill the memory.
 const MAX_REASONS: usize = 100;
 
-/// The current outage of several tasks. It ends when none of them fails.
-#[derive(Debug, Default)]
-pub struct OutageLog(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    failing_tasks: usize,
-    logged_reasons: BTreeSet<String>,
-}
-
-/// The part of one task in an outage.
+/// An outage, as one task sees it. Clones are for other tasks: the outage ends when none of them fails.
 #[derive(Debug)]
 pub struct Outage {
-    log: Arc<OutageLog>,
+    shared: Arc<Mutex<Shared>>,
     failing: bool,
     backoff: ExponentialBackoff,
 }
 
+#[derive(Debug, Default)]
+struct Shared {
+    failing_tasks: usize,
+    logged_reasons: BTreeSet<String>,
+}
+
 impl Outage {
-    /// Tasks that share the log share their outages.
-    pub fn new(log: &Arc<OutageLog>) -> Self {
-        Self { log: Arc::clone(log), failing: false, backoff: backoff(MIN_PAUSE, MAX_PAUSE) }
+    fn of(shared: Arc<Mutex<Shared>>) -> Self {
+        Self { shared, failing: false, backoff: backoff(MIN_PAUSE, MAX_PAUSE) }
     }
 
     /// Records a failed attempt, and calls `log` if its reason is new in this outage.
     pub fn failed(&mut self, reason: String, log: impl FnOnce(&str)) {
-        let mut state = self.log.lock();
-        state.failing_tasks += usize::from(!self.failing);
-        self.failing = true;
-        if !state.logged_reasons.contains(&reason) && state.logged_reasons.len() < MAX_REASONS {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.failing_tasks += usize::from(!mem::replace(&mut self.failing, true));
+        if !shared.logged_reasons.contains(&reason) && shared.logged_reasons.len() < MAX_REASONS {
             log(&reason);
-            state.logged_reasons.insert(reason);
+            shared.logged_reasons.insert(reason);
         }
     }
 
     /// Records a successful attempt. Returns whether that ended an outage.
     pub fn succeeded(&mut self) -> bool {
-        let mut state = self.log.lock();
-        state.failing_tasks -= usize::from(self.failing);
-        self.failing = false;
-        state.failing_tasks == 0 && !mem::take(&mut state.logged_reasons).is_empty()
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.failing_tasks -= usize::from(mem::take(&mut self.failing));
+        shared.failing_tasks == 0 && !mem::take(&mut shared.logged_reasons).is_empty()
     }
 
     /// Returns the pause before the next attempt. An attempt that lasted longer than `timeout` and the longest pause
@@ -69,15 +62,21 @@ impl Outage {
     }
 }
 
-impl Drop for Outage {
-    fn drop(&mut self) {
-        self.log.lock().failing_tasks -= usize::from(self.failing);
+impl Default for Outage {
+    fn default() -> Self {
+        Self::of(Arc::default())
     }
 }
 
-impl OutageLog {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Clone for Outage {
+    fn clone(&self) -> Self {
+        Self::of(Arc::clone(&self.shared))
+    }
+}
+
+impl Drop for Outage {
+    fn drop(&mut self) {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).failing_tasks -= usize::from(self.failing);
     }
 }
 
@@ -92,8 +91,8 @@ mod tests {
 
     #[test]
     fn a_reason_is_logged_once_until_all_tasks_have_succeeded() {
-        let log = Arc::default();
-        let [mut one, mut other] = [Outage::new(&log), Outage::new(&log)];
+        let mut one = Outage::default();
+        let mut other = one.clone();
         let mut logged = Vec::new();
         one.failed("a".to_owned(), |reason| logged.push(reason.to_owned()));
         for reason in ["a", "b"] {
@@ -110,7 +109,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_their_bound_and_a_long_attempt_resets_them() {
-        let (timeout, mut outage) = (Duration::from_secs(1), Outage::new(&Arc::default()));
+        let (timeout, mut outage) = (Duration::from_secs(1), Outage::default());
         let longest_attempt = MAX_PAUSE + timeout;
         for milliseconds in [10, 20, 40, 80, 160, 320, 500, 500] {
             let pause = Duration::from_millis(milliseconds);

@@ -16,19 +16,16 @@ use std::{
     collections::HashMap,
     convert::Infallible,
     mem,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
 };
 
 use animal_store_app::{
-    ApiKeyId,
+    ApiKeyId, milliseconds,
     ports::{ApiKeyUse, ApiKeyUses},
 };
-use async_trait::async_trait;
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
+use thread_local::ThreadLocal;
 use tokio::{
     sync::mpsc::{Receiver, Sender, channel},
     task::JoinHandle,
@@ -37,32 +34,20 @@ use tokio::{
 
 use crate::{Outage, metrics::counters};
 
-/// Number of threads that do not share memory.
-const THREADS: usize = 64;
-static THREAD_COUNT: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    static THREAD: usize = THREAD_COUNT.fetch_add(1, Ordering::Relaxed) % THREADS;
-}
-
 /// Uses of API keys that are not written yet.
 #[derive(Debug, Clone, Default)]
+#[repr(align(128))] // no two in a cache line
 pub struct PendingUses {
     /// The keys of each kind, with the times of their last uses in seconds since 1970.
-    times: [HashMap<ApiKeyId, u64>; ApiKeyUse::ALL.len()],
+    times: [HashMap<ApiKeyId, i64>; ApiKeyUse::ALL.len()],
     /// Number of uses beyond the bound.
     dropped: u64,
 }
 
 /// The uses that each thread noted since the last write. Their times are those of the next one.
-type Notes = Arc<[Note; THREADS]>;
-
-#[derive(Debug, Default)]
-#[repr(align(128))] // no two in a cache line
-struct Note(Mutex<PendingUses>);
+type Notes = Arc<ThreadLocal<Mutex<PendingUses>>>;
 
 /// A store of uses.
-#[async_trait]
 pub trait UseStore: Send + Sync + 'static {
     /// Returns the address of the store, for the log.
     fn address(&self) -> String;
@@ -71,7 +56,7 @@ pub trait UseStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// The reason why they were not written.
-    async fn write(&self, uses: &PendingUses, now: u64) -> Result<(), String>;
+    fn write(&self, uses: &PendingUses, now: i64) -> impl Future<Output = Result<(), String>> + Send;
 }
 
 /// Records uses of API keys. A task of the runtime writes what its clones note.
@@ -100,7 +85,7 @@ impl ApiKeyUseRecord {
         let help = "Batches of last uses of API keys that were written to their store: written or failed";
         let results = counters(registry, "use_writes", help, "result", ["written", "failed"]);
         let (open, closed) = channel(1);
-        let record = Self { notes: Arc::new([(); THREADS].map(|()| Note::default())), max_keys, _open: open };
+        let record = Self { notes: Notes::default(), max_keys, _open: open };
         let writer = write_periodically(store, Arc::clone(&record.notes), max_keys, closed, interval, results);
         (record, tokio::spawn(writer))
     }
@@ -108,7 +93,9 @@ impl ApiKeyUseRecord {
 
 impl ApiKeyUses for ApiKeyUseRecord {
     fn note(&self, id: &ApiKeyId, kind: ApiKeyUse) {
-        self.notes[THREAD.with(|thread| *thread)].lock().insert(id, kind, 0, self.max_keys);
+        // A panic under the lock leaves no partial change.
+        let mut note = self.notes.get_or_default().lock().unwrap_or_else(PoisonError::into_inner);
+        note.insert(id, kind, 0, self.max_keys);
     }
 }
 
@@ -121,12 +108,12 @@ async fn write_periodically(
     interval: Duration,
     [written, failed]: [Counter; 2],
 ) {
-    let (mut pending, mut outage, mut is_open) = (PendingUses::default(), Outage::new(&Arc::default()), true);
+    let (mut pending, mut outage, mut is_open) = (PendingUses::default(), Outage::default(), true);
     while is_open {
         is_open = timeout(interval, closed.recv()).await.is_err();
         let now = this_minute();
-        for note in &*notes {
-            let uses = mem::take(&mut *note.lock());
+        for note in notes.iter() {
+            let uses = mem::take(&mut *note.lock().unwrap_or_else(PoisonError::into_inner));
             pending.dropped += uses.dropped;
             for (kind, times) in uses.iter() {
                 for id in times.keys() {
@@ -162,7 +149,7 @@ async fn write_periodically(
 }
 
 impl PendingUses {
-    fn insert(&mut self, id: &ApiKeyId, kind: ApiKeyUse, now: u64, max_keys: usize) {
+    fn insert(&mut self, id: &ApiKeyId, kind: ApiKeyUse, now: i64, max_keys: usize) {
         let times = &mut self.times[kind as usize];
         if let Some(time) = times.get_mut(id) {
             *time = now;
@@ -174,20 +161,12 @@ impl PendingUses {
     }
 
     /// Iterates over the kinds, each with the keys that were used and the times in seconds since 1970.
-    pub fn iter(&self) -> impl Iterator<Item = (ApiKeyUse, &HashMap<ApiKeyId, u64>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (ApiKeyUse, &HashMap<ApiKeyId, i64>)> {
         ApiKeyUse::ALL.into_iter().zip(&self.times)
     }
 }
 
-impl Note {
-    fn lock(&self) -> MutexGuard<'_, PendingUses> {
-        // A panic under the lock leaves no partial change.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Returns the current minute, in seconds since 1970.
-fn this_minute() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    now - now % 60
+fn this_minute() -> i64 {
+    milliseconds(SystemTime::now()) / 60_000 * 60
 }

@@ -1,7 +1,7 @@
 //! Authenticates every request under `/v1` by an API key as a bearer token (RFC 6750), and gives handlers the proof of
 //! its scope.
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use actix_web::{
     Error, HttpMessage, HttpRequest, ResponseError,
@@ -15,38 +15,46 @@ use actix_web::{
     web::Data,
 };
 use animal_store_app::{ApiKey, ApiToken, ReadAccess, WriteAccess};
+use futures_util::FutureExt;
 use tracing::Instrument;
 
 use crate::{
     error::ApiError,
     metrics::Shed,
-    middleware::{key_shares::KeyShares, request_log::client_address},
-    rate_limits::RateLimits,
+    middleware::{
+        caught,
+        in_flight::{InFlight, KeyShares},
+        trusted_proxies::client_address,
+    },
+    rate_limits::{AuthFailureLimiter, KeyRateLimiter},
     routes::UseCases,
     traces,
 };
 
-/// Limits of one client.
-pub(crate) struct ClientLimits {
-    /// The limits that each worker has for itself.
-    pub(crate) shares: KeyShares,
-    /// The limits that all workers share.
-    pub(crate) rates: Arc<RateLimits>,
+/// Limits of requests.
+pub(crate) struct RequestLimits {
+    /// Each worker has its own. All workers share the others.
+    pub(crate) key_shares: KeyShares,
+    pub(crate) key_rates: Option<Arc<KeyRateLimiter>>,
+    pub(crate) auth_failures: Option<Arc<AuthFailureLimiter>>,
+    pub(crate) in_flight: InFlight,
+    pub(crate) max_body_bytes: usize,
 }
 
 /// Admits a request with a valid API key and adds the key to its extensions. Rejects every other request, and those of
 /// a key or an address beyond its limits.
 pub(crate) async fn authenticate(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
-    let limits = data::<ClientLimits>(&request).clone();
-    let key = match find_key_within_limit(&request, &limits.rates).instrument(traces::authentication_span()).await {
-        Ok(key) => key,
-        Err(error) => return Ok(request.error_response(error)),
+    let limits = data::<RequestLimits>(&request).clone();
+    let finding = find_key(&request, &limits).instrument(traces::authentication_span());
+    let key = match caught(AssertUnwindSafe(finding).catch_unwind().await) {
+        Ok(Ok(key)) => key,
+        Ok(Err(error)) | Err(error) => return Ok(request.error_response(error)),
     };
     request.extensions_mut().insert(Arc::clone(&key));
-    let Some(_permit) = limits.shares.acquire(&key.id) else {
+    let Some(_permit) = limits.key_shares.acquire(&key.id) else {
         return Ok(request.error_response(ApiError::Overloaded(Shed::KeyShare)));
     };
-    let Some(limiter) = &limits.rates.keys else { return next.call(request).await };
+    let Some(limiter) = &limits.key_rates else { return next.call(request).await };
     let left = limiter.take(&key.id);
     let mut response = match left {
         Some(_) => next.call(request).await?,
@@ -58,22 +66,20 @@ pub(crate) async fn authenticate(request: ServiceRequest, next: Next<BoxBody>) -
 
 /// Finds the API key, unless the address of the client has failed too often. Every 401 counts as a failure of the
 /// address. A failed lookup, which is a 5xx, does not count.
-async fn find_key_within_limit(request: &ServiceRequest, rates: &RateLimits) -> Result<Arc<ApiKey>, ApiError> {
-    let limiter = rates.auth_failures.as_ref();
-    let Some((limiter, client)) = limiter.and_then(|limiter| Some((limiter, client_address(request)?))) else {
-        return find_key(request).await;
+async fn find_key(request: &ServiceRequest, limits: &RequestLimits) -> Result<Arc<ApiKey>, ApiError> {
+    let limiter = limits.auth_failures.as_ref().and_then(|limiter| Some((limiter, client_address(request)?)));
+    if let Some((limiter, client)) = limiter {
+        limiter.check(client)?;
+    }
+    let found = match bearer_token(request.headers()) {
+        Ok(token) => data::<UseCases>(request).authenticate.execute(&token).await.map_err(ApiError::from),
+        Err(error) => Err(error),
     };
-    limiter.check(client)?;
-    let found = find_key(request).await;
-    if found.as_ref().is_err_and(|error| error.status_code() == StatusCode::UNAUTHORIZED) {
+    let is_unauthorized = found.as_ref().is_err_and(|error| error.status_code() == StatusCode::UNAUTHORIZED);
+    if let Some((limiter, client)) = limiter.filter(|_| is_unauthorized) {
         limiter.count(client);
     }
     found
-}
-
-async fn find_key(request: &ServiceRequest) -> Result<Arc<ApiKey>, ApiError> {
-    let token = bearer_token(request.headers())?;
-    Ok(data::<UseCases>(request).authenticate.execute(&token).await?)
 }
 
 fn data<T: 'static>(request: &ServiceRequest) -> &Data<T> {

@@ -9,13 +9,12 @@ use actix_web::{
 use futures_util::StreamExt;
 use mime::Mime;
 
-use crate::{error::ApiError, limits::Limits, middleware::in_flight::InFlight};
+use crate::{auth::RequestLimits, error::ApiError};
 
 /// Returns a body with a JSON content type within the limits. The request is not in flight until its body is here.
 pub(crate) async fn read_json(request: &HttpRequest, payload: Payload) -> Result<Bytes, ApiError> {
-    let limits = request.app_data::<Limits>().expect("`serve_api` sets the limits");
-    let in_flight = request.app_data::<Data<InFlight>>().expect("`serve_api` sets the count");
-    in_flight.read_body(read(request.headers(), payload, limits.max_body_bytes)).await
+    let limits = request.app_data::<Data<RequestLimits>>().expect("`serve_api` sets the limits");
+    limits.in_flight.read_body(read(request.headers(), payload, limits.max_body_bytes)).await
 }
 
 /// Fails with 400 if there is no body, then with 415, then with the error of the transport, which passes on a body as a

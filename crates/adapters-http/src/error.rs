@@ -137,11 +137,10 @@ impl ApiError {
             Self::MissingApiKey => (WWW_AUTHENTICATE, r#"Bearer realm="animal-store""#),
             Self::MalformedApiKey => (WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="invalid_request""#),
             Self::UnknownApiKey => (WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="invalid_token""#),
-            Self::InsufficientScope(Scope::Read) => {
-                (WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="insufficient_scope", scope="read""#)
-            }
-            Self::InsufficientScope(Scope::Write) => {
-                (WWW_AUTHENTICATE, r#"Bearer realm="animal-store", error="insufficient_scope", scope="write""#)
+            Self::InsufficientScope(scope) => {
+                let challenge =
+                    format!(r#"Bearer realm="animal-store", error="insufficient_scope", scope="{}""#, scope.as_str());
+                return Some((WWW_AUTHENTICATE, HeaderValue::try_from(challenge).expect("ASCII")));
             }
             Self::MethodNotAllowed(methods) => (ALLOW, *methods),
             Self::UnsupportedContentEncoding => (ACCEPT_ENCODING, "identity"),

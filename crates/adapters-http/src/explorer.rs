@@ -7,10 +7,7 @@
 //!
 //! **Proof.** `server/tests/api/explorer.rs`.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, LazyLock},
-};
+use std::sync::{Arc, LazyLock};
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -25,9 +22,6 @@ const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
-
-/// A browser may cache the files of the page for an hour.
-const CACHE_FOR_AN_HOUR: HeaderValue = HeaderValue::from_static("max-age=3600");
 
 static PAGE: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::new("text/html; charset=utf-8", include_str!("explorer/page.html")));
@@ -56,15 +50,13 @@ pub(crate) async fn page(request: HttpRequest) -> HttpResponse {
 pub(crate) async fn file(name: Path<String>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let (_, file) = FILES.iter().find(|(file, _)| *file == *name).ok_or(ApiError::RouteNotFound)?;
     let mut response = file.respond(&request);
-    response.headers_mut().insert(CACHE_CONTROL, CACHE_FOR_AN_HOUR);
+    // For an hour.
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
     Ok(response)
 }
 
 /// Returns a file of Swagger UI, compressed with gzip.
 fn swagger_ui_gzip(name: &str) -> Bytes {
     let file = utoipa_swagger_ui::serve(name, Arc::new(Config::from("")));
-    match file.ok().flatten().expect("Swagger UI contains the file").bytes {
-        Cow::Borrowed(bytes) => Bytes::from_static(bytes),
-        Cow::Owned(bytes) => bytes.into(),
-    }
+    Bytes::from_owner(file.ok().flatten().expect("Swagger UI contains the file").bytes)
 }

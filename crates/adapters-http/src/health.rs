@@ -93,9 +93,9 @@ mod tests {
         }
     }
 
-    fn probe(result: fn() -> Result<(), Cause>) -> Arc<dyn Readiness> {
+    fn probe(is_ready: bool) -> Arc<dyn Readiness> {
         let mut probe = MockReadiness::new();
-        probe.expect_check().returning(result);
+        probe.expect_check().returning(move || if is_ready { Ok(()) } else { Err("no connection".into()) });
         Arc::new(probe)
     }
 
@@ -118,28 +118,24 @@ mod tests {
 
     #[tokio::test]
     async fn each_check_shows_its_own_state_and_the_cause_names_those_that_failed() {
-        let ready = || probe(|| Ok(()));
-        let broken = || probe(|| Err("no connection".into()));
-        for (storage, keys, status, expected, cause) in [
-            (ready(), ready(), 200, body("ready", "ready", "ready"), None),
-            (broken(), ready(), 503, body("unavailable", "unavailable", "ready"), Some("storage: no connection")),
-            (ready(), broken(), 503, body("unavailable", "ready", "unavailable"), Some("keys: no connection")),
-            (
-                broken(),
-                broken(),
-                503,
-                body("unavailable", "unavailable", "unavailable"),
-                Some("storage: no connection; keys: no connection"),
-            ),
+        for (storage, keys, cause) in [
+            (true, true, None),
+            (false, true, Some("storage: no connection")),
+            (true, false, Some("keys: no connection")),
+            (false, false, Some("storage: no connection; keys: no connection")),
         ] {
-            let response = respond(&CheckReadiness::new(Some(storage), Some(keys))).await;
-            assert_eq!(response, (status, expected, cause.map(str::to_owned)));
+            let response = respond(&CheckReadiness::new(Some(probe(storage)), Some(probe(keys)))).await;
+            let is_ready = storage && keys;
+            let [status, storage, keys] =
+                [is_ready, storage, keys].map(|is_ready| if is_ready { "ready" } else { "unavailable" });
+            let code = if is_ready { 200 } else { 503 };
+            assert_eq!(response, (code, body(status, storage, keys), cause.map(str::to_owned)));
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_probe_that_does_not_respond_in_time_is_unavailable_and_hides_no_other() {
-        let readiness = CheckReadiness::new(Some(Arc::new(Frozen)), Some(probe(|| Ok(()))));
+        let readiness = CheckReadiness::new(Some(Arc::new(Frozen)), Some(probe(true)));
         let start = tokio::time::Instant::now();
         let (status, shown, cause) = respond(&readiness).await;
         assert_eq!((status, shown), (503, body("unavailable", "unavailable", "ready")));

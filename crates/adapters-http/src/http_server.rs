@@ -1,36 +1,97 @@
-//! A running server and the handle that stops it.
+//! A server: its workers, each a thread with one runtime in which every connection has a task, and the handle that
+//! stops it.
 
-use std::{io, time::Duration};
+use std::{
+    fmt::Debug,
+    future::poll_fn,
+    io,
+    net::TcpStream,
+    rc::Rc,
+    sync::{Arc, atomic::AtomicUsize},
+    thread,
+    time::Duration,
+};
 
-use tokio::sync::{mpsc, watch};
+use actix_http::{Request, Response, body::MessageBody};
+use actix_service::{IntoServiceFactory, Service, ServiceFactory};
+use actix_web::{Error, dev::AppConfig};
+use tokio::{
+    runtime::{Builder, LocalOptions},
+    sync::{mpsc, watch},
+    task::{JoinHandle, spawn_local},
+};
+use tokio_util::either::Either;
 
-use crate::transport::connection::Stage;
+use crate::{
+    limits::Limits,
+    middleware::request_log::RequestLog,
+    transport::{
+        client::Client,
+        connection::Stage,
+        connections::Connections,
+        exchange,
+        listener::{HttpListener, Inbox},
+        tls::{self, CurrentTlsIdentity},
+    },
+};
 
 /// A server. It accepts connections as soon as it is created.
 pub struct HttpServer {
-    /// Receives a message when a worker ends.
-    pub(crate) ended: mpsc::UnboundedReceiver<()>,
-    pub(crate) handle: HttpServerHandle,
+    acceptor: JoinHandle<io::Result<()>>,
+    handle: HttpServerHandle,
 }
 
 /// Stops an [`HttpServer`].
 #[derive(Clone)]
 pub struct HttpServerHandle {
     /// The acceptor and each worker have a receiver until they end.
-    pub(crate) stage: watch::Sender<Stage>,
-}
-
-/// Reports the end of a worker, however it ends.
-pub(crate) struct WorkerEnd(pub(crate) mpsc::UnboundedSender<()>);
-
-impl Drop for WorkerEnd {
-    fn drop(&mut self) {
-        // Fails if the server has stopped.
-        let _ = self.0.send(());
-    }
+    stage: watch::Sender<Stage>,
 }
 
 impl HttpServer {
+    /// Starts the workers that serve `app` on a listener, and waits until they can.
+    pub(crate) fn start<I, S, B>(
+        listener: HttpListener,
+        limits: &Limits,
+        tls: Option<&CurrentTlsIdentity>,
+        log: &RequestLog,
+        app: impl Fn(Rc<RequestLog>) -> I + Clone + Send + 'static,
+    ) -> io::Result<Self>
+    where
+        I: IntoServiceFactory<S, Request>,
+        S: ServiceFactory<Request, Config = AppConfig, Response: Into<Response<B>>, Error = Error> + 'static,
+        S::InitError: Debug,
+        B: MessageBody + 'static,
+    {
+        listener.prepare()?;
+        let (stage, stages) = watch::channel(Stage::Serving);
+        let mut inboxes = Vec::new();
+        for index in 0..limits.running_workers() {
+            let (sender, receiver) = mpsc::channel(limits.queued_connections_per_worker());
+            let (started, start) = std::sync::mpsc::channel();
+            let (limits, tls, log, app) = (limits.clone(), tls.cloned(), log.clone(), app.clone());
+            let (stages, load) = (stages.clone(), Arc::<AtomicUsize>::default());
+            inboxes.push(Inbox { sender, load: Arc::clone(&load) });
+            thread::Builder::new().name(format!("http-{index}")).spawn(move || {
+                let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
+                runtime.block_on(async {
+                    log.metrics.add_worker();
+                    let log = Rc::new(log);
+                    let factory = app(Rc::clone(&log)).into_factory();
+                    let service = factory.new_service(AppConfig::default()).await.expect("no service fails to start");
+                    let connections = Connections::new(&limits, log, load, stages);
+                    // Fails if the start was given up.
+                    let _ = started.send(());
+                    serve(receiver, connections, Rc::new(service), tls).await;
+                });
+                io::Result::Ok(())
+            })?;
+            start.recv().map_err(|_| io::Error::other("a worker thread has ended"))?;
+        }
+        let acceptor = tokio::spawn(listener.accept(inboxes, stages));
+        Ok(Self { acceptor, handle: HttpServerHandle { stage } })
+    }
+
     /// Returns a handle that stops the server.
     pub fn handle(&self) -> HttpServerHandle {
         self.handle.clone()
@@ -39,13 +100,10 @@ impl HttpServer {
     /// Serves until the server is stopped.
     ///
     /// # Errors
-    /// If a worker ends before the server is stopped.
-    pub async fn run(mut self) -> io::Result<()> {
-        while self.ended.recv().await.is_some() {
-            if self.handle.stage.borrow().accepts() {
-                return Err(io::Error::other("a worker thread has ended"));
-            }
-        }
+    /// If a worker ends before the server is stopped, or the listener cannot be used.
+    pub async fn run(self) -> io::Result<()> {
+        self.acceptor.await??;
+        self.handle.stage.closed().await;
         Ok(())
     }
 }
@@ -67,5 +125,82 @@ impl HttpServerHandle {
     pub async fn abort(&self) {
         self.stage.send_replace(Stage::Aborting);
         self.stage.closed().await;
+    }
+}
+
+/// Serves connections until the acceptor ends and every connection is closed.
+async fn serve<S, B>(
+    mut sockets: mpsc::Receiver<TcpStream>,
+    connections: Rc<Connections>,
+    service: Rc<S>,
+    tls: Option<CurrentTlsIdentity>,
+) where
+    S: Service<Request, Response: Into<Response<B>>, Error = Error> + 'static,
+    B: MessageBody + 'static,
+{
+    let _ = poll_fn(|context| service.poll_ready(context)).await;
+    spawn_local(Rc::clone(&connections).watch());
+    while let Some(socket) = sockets.recv().await {
+        let slot = connections.admit(socket.peer_addr().ok()).await;
+        let (service, tls) = (Rc::clone(&service), tls.clone());
+        spawn_local(async move {
+            socket.set_nodelay(true)?;
+            let stream = tokio::net::TcpStream::from_std(socket)?;
+            // One type, so that the transport is compiled once.
+            let stream = match tls {
+                // In boxes, because connections without TLS have this future, too.
+                Some(identity) => Either::Right(Box::new(Box::pin(tls::accept(&identity, stream, &slot)).await?)),
+                None => Either::Left(stream),
+            };
+            // A connection that ends early has no response to wait for.
+            let _ = exchange::serve(Client::new(stream, slot), &*service).await;
+            io::Result::Ok(())
+        });
+    }
+    connections.closed().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::{Ready, ready},
+        net::TcpListener,
+        task::{Context, Poll},
+        time::Duration,
+    };
+
+    use actix_service::{Service, fn_factory_with_config};
+    use actix_web::body::BoxBody;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// A service that panics outside of any request.
+    struct Panicking;
+
+    impl Service<Request> for Panicking {
+        type Response = Response<BoxBody>;
+        type Error = Error;
+        type Future = Ready<Result<Self::Response, Error>>;
+
+        fn poll_ready(&self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+            panic!("on purpose")
+        }
+
+        fn call(&self, _: Request) -> Self::Future {
+            ready(Ok(Response::ok()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_worker_thread_that_panics_is_an_error_of_its_server() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let app = |_| fn_factory_with_config(|_: AppConfig| ready(Ok::<_, ()>(Panicking)));
+        let listener = HttpListener::new(listener);
+        let server = HttpServer::start(listener, &Limits::default(), None, &RequestLog::default(), app);
+
+        let end =
+            timeout(Duration::from_secs(20), server.expect("a server").run()).await.expect("the end of the server");
+        assert_eq!(end.expect_err("a panic").to_string(), "a worker thread has ended");
     }
 }

@@ -28,14 +28,13 @@ mod routes;
 mod serve;
 mod traces;
 mod transport;
-mod workers;
 
 pub use cors::{AllowedOrigins, Origin, OriginError};
 pub use http_server::{HttpServer, HttpServerHandle};
 pub use limits::{Limits, RateLimit};
 pub use middleware::{
     in_flight::InFlight,
-    logged_requests::{LoggedRequests, RequestLogFilter},
+    request_log::RequestLogFilter,
     trusted_proxies::{TrustedProxies, TrustedProxiesError},
 };
 pub use openapi::OPENAPI_DOCUMENT;

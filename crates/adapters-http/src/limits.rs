@@ -49,7 +49,7 @@ const MAX_WAITING: usize = 64;
 
 const MANAGEMENT_CONNECTIONS: usize = 100;
 
-/// Maximum of the timeouts of the management listener. A probe takes one second at most.
+/// Timeout of the management listener. A probe takes one second at most.
 const MANAGEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Default for Limits {
@@ -77,16 +77,15 @@ impl Limits {
     pub const MANAGEMENT_SOCKETS: usize = MANAGEMENT_CONNECTIONS + MAX_WAITING + 1;
 
     /// Returns the limits of the management listener.
-    pub(crate) fn management(&self) -> Self {
+    pub(crate) fn management() -> Self {
         Self {
-            workers: 1,
             max_connections: MANAGEMENT_CONNECTIONS,
-            head_timeout: self.head_timeout.min(MANAGEMENT_TIMEOUT),
-            body_timeout: self.body_timeout.min(MANAGEMENT_TIMEOUT),
-            keep_alive: self.keep_alive.min(MANAGEMENT_TIMEOUT),
+            head_timeout: MANAGEMENT_TIMEOUT,
+            body_timeout: MANAGEMENT_TIMEOUT,
+            keep_alive: MANAGEMENT_TIMEOUT,
             // Longer than the others together.
-            answer_timeout: self.answer_timeout.min(4 * MANAGEMENT_TIMEOUT),
-            ..self.clone()
+            answer_timeout: 4 * MANAGEMENT_TIMEOUT,
+            ..Self::default()
         }
     }
 
@@ -124,10 +123,6 @@ impl Limits {
     pub(crate) fn queued_connections_per_worker(&self) -> usize {
         self.connections_per_worker().min(MAX_WAITING)
     }
-
-    pub(crate) fn max_in_flight_per_key_and_worker(&self) -> usize {
-        (self.max_in_flight_per_key / self.running_workers()).max(1)
-    }
 }
 
 #[cfg(test)]
@@ -157,44 +152,25 @@ mod tests {
 
     #[test]
     fn the_management_listener_has_one_worker_and_timeouts_of_seconds() {
-        for (timeout, expected) in [
-            (Duration::from_millis(500), [500, 500, 500, 500]),
-            (Duration::from_secs(5), [2000, 2000, 2000, 5000]),
-            (Duration::from_mins(1), [2000, 2000, 2000, 8000]),
-        ] {
-            let api = Limits {
-                workers: 2,
-                max_connections: 1000,
-                head_timeout: timeout,
-                body_timeout: timeout,
-                keep_alive: timeout,
-                answer_timeout: timeout,
-                ..Limits::default()
-            };
-            let limits = api.management();
-            assert_eq!([limits.running_workers(), limits.served_connections()], [1, 100]);
-            assert_eq!(Limits::MANAGEMENT_SOCKETS, limits.sockets());
-            let timeouts = [limits.head_timeout, limits.body_timeout, limits.keep_alive, limits.answer_timeout];
-            assert_eq!(timeouts.map(|timeout| timeout.as_millis()), expected);
-        }
+        let limits = Limits::management();
+        assert_eq!([limits.running_workers(), limits.served_connections()], [1, 100]);
+        assert_eq!(Limits::MANAGEMENT_SOCKETS, limits.sockets());
+        let timeouts = [limits.head_timeout, limits.body_timeout, limits.keep_alive, limits.answer_timeout];
+        assert_eq!(timeouts.map(|timeout| timeout.as_secs()), [2, 2, 2, 8]);
     }
 
     #[test]
     fn each_worker_has_an_equal_share() {
-        for (workers, max_connections, max_in_flight_per_key, expected) in [
-            (1, 1, 1, [1, 1, 1, 1]),
-            (4, 3, 2, [3, 3, 1, 1]),
-            (4, 10, 7, [4, 8, 2, 1]),
-            (4, 1000, 9, [4, 1000, 64, 2]),
-            (3, 1000, 100, [3, 999, 64, 33]),
+        for (workers, max_connections, expected) in [
+            (1, 1, [1, 1, 1]),
+            (4, 3, [3, 3, 1]),
+            (4, 10, [4, 8, 2]),
+            (4, 1000, [4, 1000, 64]),
+            (3, 1000, [3, 999, 64]),
         ] {
-            let limits = Limits { workers, max_connections, max_in_flight_per_key, ..Limits::default() };
-            let shares = [
-                limits.running_workers(),
-                limits.served_connections(),
-                limits.queued_connections_per_worker(),
-                limits.max_in_flight_per_key_and_worker(),
-            ];
+            let limits = Limits { workers, max_connections, ..Limits::default() };
+            let shares =
+                [limits.running_workers(), limits.served_connections(), limits.queued_connections_per_worker()];
             assert_eq!(shares, expected, "{limits:?}");
         }
     }

@@ -14,19 +14,28 @@ pub(crate) mod exposition;
 mod labels;
 
 use std::{
-    iter,
+    fmt, iter,
     ops::Range,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
 use actix_web::{HttpResponse, http::StatusCode};
 use prometheus_client::{
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{
+        MetricType,
+        counter::{ConstCounter, Counter},
+        family::Family,
+        gauge::Gauge,
+        histogram::Histogram,
+    },
     registry::{Metric, Registry},
 };
 use tokio::runtime::{Handle, RuntimeMetrics};
 
+use self::labels::MethodLabel;
 pub(crate) use self::labels::{ConnectionLimit, Operation, RequestLabels, Shed};
 use crate::{error::ApiError, pets::DEPRECATION};
 
@@ -47,7 +56,7 @@ type ResponseLabels = (Labels<2>, [(&'static str, u16); 1]);
 #[derive(Debug)]
 pub(crate) struct HttpMetrics {
     responses: Family<ResponseLabels, Counter>,
-    /// The handles of `responses`, by operation, method and status. Each is made by its first response.
+    /// The handles of `responses`. Each is made by its first response.
     response_handles: Vec<OnceLock<Counter>>,
     durations: [Histogram; Operation::ALL.len()],
     shed: [Counter; Shed::ALL.len()],
@@ -56,9 +65,12 @@ pub(crate) struct HttpMetrics {
     pub(crate) connections_accepted: Counter,
     /// By [`ConnectionLimit`].
     pub(crate) connections_refused: [Counter; ConnectionLimit::ALL.len()],
-    /// The runtimes of the workers.
-    workers: Mutex<Vec<RuntimeMetrics>>,
+    workers: Workers,
 }
+
+/// The runtimes of the workers, which are read at each scrape.
+#[derive(Debug, Clone, Default)]
+struct Workers(Arc<Mutex<Vec<RuntimeMetrics>>>);
 
 impl HttpMetrics {
     /// Registers the metrics. The names and texts are those of `docs/metrics.md`.
@@ -66,62 +78,54 @@ impl HttpMetrics {
         let durations = Family::<Labels<1>, _, _>::new_with_constructor(|| Histogram::new(DURATION_BUCKETS));
         let help = "Time from the head of a request to its response";
         let durations = registered(registry, "request_duration_seconds", help, durations);
-        let [deprecated] = counters(
-            registry,
-            "deprecated_requests",
-            "Authenticated requests for a deprecated operation",
-            "operation",
-            [Operation::GetPet.as_str()],
-        );
+        let help = "Open connections of clients, including those that wait for http.max_connections";
+        let connections_open = registered(registry, "connections_open", help, Gauge::default());
+        let help = "Connections that clients opened";
+        let connections_accepted = registered(registry, "connections_accepted", help, Counter::default());
+        let help = "Connections closed because of a limit: max_connections or max_unsent_bytes";
+        let limits = ConnectionLimit::ALL.map(ConnectionLimit::as_str);
+        let connections_refused = counters(registry, "connections_refused", help, "reason", limits);
+        let help = "Requests refused because of a limit: in_flight, key_share, rate_limit, auth_failures, storage_queue \
+            or key_lookups";
+        let shed = counters(registry, "requests_shed", help, "reason", Shed::ALL.map(Shed::as_str));
+        let help = "Authenticated requests for a deprecated operation";
+        let operations = [Operation::GetPet.as_str()];
+        let [deprecated] = counters(registry, "deprecated_requests", help, "operation", operations);
+        let handles = Operation::ALL.len() * MethodLabel::ALL.len() * STATUSES.len();
         let metrics = Self {
             responses: registered(registry, "requests", "Responses sent by the API listener", Family::default()),
-            response_handles: iter::repeat_with(OnceLock::new).take(RequestLabels::COUNT * STATUSES.len()).collect(),
-            durations: Operation::ALL
-                .map(|operation| durations.get_or_create_owned(&[("operation", operation.as_str())])),
-            shed: counters(
-                registry,
-                "requests_shed",
-                "Requests refused because of a limit: in_flight, key_share, rate_limit, auth_failures, storage_queue \
-                 or key_lookups",
-                "reason",
-                Shed::ALL.map(Shed::as_str),
-            ),
+            response_handles: iter::repeat_with(OnceLock::new).take(handles).collect(),
+            durations: Operation::ALL.map(|name| durations.get_or_create_owned(&[("operation", name.as_str())])),
+            shed,
             deprecated,
-            connections_open: registered(
-                registry,
-                "connections_open",
-                "Open connections of clients, including those that wait for http.max_connections",
-                Gauge::default(),
-            ),
-            connections_accepted: registered(
-                registry,
-                "connections_accepted",
-                "Connections that clients opened",
-                Counter::default(),
-            ),
-            connections_refused: counters(
-                registry,
-                "connections_refused",
-                "Connections closed because of a limit: max_connections or max_unsent_bytes",
-                "reason",
-                ConnectionLimit::ALL.map(ConnectionLimit::as_str),
-            ),
-            workers: Mutex::default(),
+            connections_open,
+            connections_accepted,
+            connections_refused,
+            workers: Workers::default(),
         };
-        for (labels, status) in RequestLabels::expected() {
-            metrics.response(labels, status);
+        registry.register_collector(Box::new(metrics.workers.clone()));
+        // A counter that appears with its first response has no increase that an alert could see.
+        for (operation, method, success) in [
+            (Operation::ListPets, MethodLabel::Get, 200),
+            (Operation::CreatePet, MethodLabel::Post, 201),
+            (Operation::GetPet, MethodLabel::Get, 200),
+        ] {
+            for status in [success, 500, 503] {
+                metrics.response(RequestLabels { operation, method }, status);
+            }
         }
         metrics
     }
 
     /// Adds the current thread as a worker.
     pub(crate) fn add_worker(&self) {
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(Handle::current().metrics());
+        self.workers.0.lock().unwrap_or_else(PoisonError::into_inner).push(Handle::current().metrics());
     }
 
     /// Counts a response of the application.
     pub(crate) fn count_response<B>(&self, labels: RequestLabels, response: &HttpResponse<B>, duration: Duration) {
-        self.count(labels, response.status(), duration);
+        self.count_status(labels, response.status());
+        self.durations[labels.operation as usize].observe(duration.as_secs_f64());
         if labels.operation == Operation::GetPet && response.headers().contains_key(DEPRECATION) {
             self.deprecated.inc();
         }
@@ -131,22 +135,19 @@ impl HttpMetrics {
         }
     }
 
-    /// Counts a response by its status alone.
-    pub(crate) fn count(&self, labels: RequestLabels, status: StatusCode, duration: Duration) {
-        self.count_status(labels, status.as_u16());
-        self.durations[labels.operation as usize].observe(duration.as_secs_f64());
-    }
-
-    /// Counts a response to a request that has no duration.
-    pub(crate) fn count_status(&self, labels: RequestLabels, status: u16) {
-        if STATUSES.contains(&status) {
-            self.response(labels, status).inc();
+    /// Counts a response to a request that may have no duration.
+    pub(crate) fn count_status(&self, labels: RequestLabels, status: StatusCode) {
+        if STATUSES.contains(&status.as_u16()) {
+            self.response(labels, status.as_u16()).inc();
         }
     }
 
-    fn response(&self, labels: RequestLabels, status: u16) -> &Counter {
-        let handle = &self.response_handles[labels.index() * STATUSES.len() + usize::from(status - STATUSES.start)];
-        handle.get_or_init(|| self.responses.get_or_create_owned(&(labels.texts(), [("status", status)])))
+    fn response(&self, RequestLabels { operation, method }: RequestLabels, status: u16) -> &Counter {
+        let row = operation as usize * MethodLabel::ALL.len() + method as usize;
+        self.response_handles[row * STATUSES.len() + usize::from(status - STATUSES.start)].get_or_init(|| {
+            let texts = [("operation", operation.as_str()), ("method", method.as_str())];
+            self.responses.get_or_create_owned(&(texts, [("status", status)]))
+        })
     }
 }
 
@@ -154,6 +155,18 @@ impl HttpMetrics {
 impl Default for HttpMetrics {
     fn default() -> Self {
         Self::register(&mut Registry::default())
+    }
+}
+
+impl Collector for Workers {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Time in which an HTTP worker was not idle.";
+        let mut family = encoder.encode_descriptor("worker_busy_seconds", help, None, MetricType::Counter)?;
+        for (index, worker) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().enumerate() {
+            let busy = worker.worker_total_busy_duration(0).as_secs_f64();
+            ConstCounter::new(busy).encode(family.encode_family(&[("worker", index)])?)?;
+        }
+        Ok(())
     }
 }
 

@@ -13,32 +13,35 @@
 //! sockets.
 
 pub(crate) mod in_flight;
-pub(crate) mod key_shares;
-pub(crate) mod logged_requests;
 pub(crate) mod request_id;
 pub(crate) mod request_log;
 pub(crate) mod trusted_proxies;
 
-use std::panic::AssertUnwindSafe;
+use std::{panic::AssertUnwindSafe, thread};
 
-use actix_web::{
-    Error,
-    dev::{Service, ServiceRequest, ServiceResponse},
+use actix_web::Handler;
+use futures_util::{
+    FutureExt,
+    future::{CatchUnwind, Map},
 };
-use futures_util::FutureExt;
 
 use crate::error::ApiError;
 
-/// Turns a panic into a 500. Without this, actix closes the connection without a response.
-pub(crate) fn catch_panics<S>(
-    request: ServiceRequest,
-    service: &S,
-) -> impl Future<Output = Result<ServiceResponse, Error>> + use<S>
-where
-    S: Service<ServiceRequest, Response = ServiceResponse, Error = Error>,
-{
-    // The state of the request is dropped with it. Shared state is valid after a panic.
-    AssertUnwindSafe(service.call(request)).catch_unwind().map(|result| {
-        result.unwrap_or_else(|_| Err(ApiError::Internal("a panic, logged by the panic hook".into()).into()))
-    })
+/// A handler whose panic is a 500. Without this, the connection is closed without a response.
+#[derive(Clone)]
+pub(crate) struct Caught<H>(pub(crate) H);
+
+impl<Args, H: Handler<Args>> Handler<Args> for Caught<H> {
+    type Output = Result<H::Output, ApiError>;
+    type Future = Map<CatchUnwind<AssertUnwindSafe<H::Future>>, fn(thread::Result<H::Output>) -> Self::Output>;
+
+    fn call(&self, args: Args) -> Self::Future {
+        // The state of the request is dropped with it. Shared state is valid after a panic.
+        AssertUnwindSafe(self.0.call(args)).catch_unwind().map(caught)
+    }
+}
+
+/// Turns a panic into an error.
+pub(crate) fn caught<T>(result: thread::Result<T>) -> Result<T, ApiError> {
+    result.map_err(|_| ApiError::Internal("a panic, logged by the panic hook".into()))
 }

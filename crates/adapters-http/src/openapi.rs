@@ -1,8 +1,7 @@
 //! The interface as an OpenAPI 3.1 document: `docs/openapi.json`, which is kept by hand (ADR 0018).
 //!
-//! Its tests hold it against the constants, the errors and the operations of the code, in both directions;
-//! `server/tests/api/openapi.rs` holds it against the routes. `scripts/check-contract` runs generated requests and
-//! generated clients.
+//! Its tests hold it against the constants, the errors and the operations of the code, in both directions.
+//! `scripts/check-contract` runs generated requests and generated clients.
 
 #[cfg(test)]
 pub(crate) mod tests;

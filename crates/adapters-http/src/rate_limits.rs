@@ -3,76 +3,138 @@
 //! **Problem.** One client can send more requests than its share, or try tokens until one is valid.
 //!
 //! **Invariant.** In each interval, over all workers, an API key has at most its burst and its rate times the interval.
-//! An address that has failed too often gets 429 before its key is looked up. API keys without a recent request are
-//! evicted, and the number of addresses is bounded. A limit that is not configured costs one comparison.
+//! An address that has failed too often gets 429 before its key is looked up. The numbers of API keys and of addresses
+//! that are kept are bounded. A limit that is not configured costs one comparison.
 //!
-//! **Proof.** The unit tests of each file; `server/tests/api/rate_limits.rs` and `check_order.rs` over sockets.
-
-mod auth_failures;
-mod key_rate;
-
-use std::{sync::Weak, time::Duration};
-
-use tokio::time::sleep;
-
-pub(crate) use self::{
-    auth_failures::AuthFailureLimiter,
-    key_rate::{KeyRateLimiter, RATE_LIMIT, RATE_LIMIT_POLICY},
-};
-use crate::limits::Limits;
-
-const EVICTION_INTERVAL: Duration = Duration::from_mins(1);
-
-/// The limits of an instance. All workers share them.
-pub(crate) struct RateLimits {
-    pub(crate) keys: Option<KeyRateLimiter>,
-    pub(crate) auth_failures: Option<AuthFailureLimiter>,
-}
-
-impl RateLimits {
-    pub(crate) fn new(limits: &Limits) -> Self {
-        Self {
-            keys: limits.rate_limit.map(KeyRateLimiter::new),
-            auth_failures: limits.max_auth_failures_per_minute.map(AuthFailureLimiter::new),
-        }
-    }
-}
-
-/// Evicts idle API keys once a minute, until the workers have ended.
-pub(crate) async fn evict_periodically(limits: Weak<RateLimits>) {
-    loop {
-        sleep(EVICTION_INTERVAL).await;
-        let Some(limits) = limits.upgrade() else { return };
-        limits.keys.iter().for_each(KeyRateLimiter::evict_idle);
-    }
-}
+//! **Proof.** The unit tests; `server/tests/api/rate_limits.rs` and `check_order.rs` over sockets.
 
 #[cfg(test)]
-mod tests {
-    use std::{num::NonZeroU32, sync::Arc};
+mod tests;
 
-    use animal_store_app::ApiKeyId;
+use std::{
+    hash::Hash,
+    net::IpAddr,
+    num::NonZeroU32,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-    use super::*;
-    use crate::limits::RateLimit;
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use animal_store_app::ApiKeyId;
+use quick_cache::unsync::Cache;
+use tokio::time::Instant;
 
-    #[tokio::test(start_paused = true)]
-    async fn idle_keys_are_evicted_every_minute_until_the_workers_have_ended() {
-        let two = NonZeroU32::new(2).expect("not 0");
-        let keys = Some(KeyRateLimiter::new(RateLimit { per_second: two, burst: two }));
-        let limits = Arc::new(RateLimits { keys, auth_failures: None });
-        let keys = limits.keys.as_ref().expect("it is set");
-        let eviction = tokio::spawn(evict_periodically(Arc::downgrade(&limits)));
+use crate::{error::ApiError, limits::RateLimit};
 
-        keys.take(&ApiKeyId::new("idle"));
-        sleep(Duration::from_millis(59_900)).await;
-        keys.take(&ApiKeyId::new("busy"));
-        assert_eq!(keys.entries(), 2);
-        sleep(Duration::from_millis(200)).await;
-        assert_eq!(keys.entries(), 1);
-        assert_eq!(keys.take(&ApiKeyId::new("busy")), Some(0), "its earlier request counts");
+pub(crate) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+pub(crate) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-        drop(limits);
-        eviction.await.expect("it ends");
+/// Maximum number of API keys. A key is replaced only if that many others have sent requests more recently.
+const MAX_KEYS: usize = 100_000;
+
+/// Maximum number of networks. They take about 1 MB.
+const MAX_NETWORKS: usize = 10_000;
+
+/// Token buckets, one for each client, without timers (GCRA).
+struct Buckets<K> {
+    /// Time in which one token returns.
+    interval: Duration,
+    /// Time in which an empty bucket becomes full.
+    fill_time: Duration,
+    /// When each bucket is full. At its maximum, a new client replaces one without recent requests. That client starts
+    /// again with a full bucket, and no client is refused because of others.
+    full_at: Mutex<Cache<K, Instant>>,
+}
+
+impl<K: Clone + Eq + Hash> Buckets<K> {
+    fn new(interval: Duration, tokens: NonZeroU32, max_clients: usize) -> Self {
+        Self { interval, fill_time: interval * tokens.get(), full_at: Mutex::new(Cache::new(max_clients)) }
+    }
+
+    /// Takes a token, and returns the number of those that are left. `None`: there was none.
+    fn take(&self, client: &K) -> Option<u32> {
+        let (mut full_at, now) = (self.lock(), Instant::now());
+        let after = full_at.get(client).map_or(now, |at| now.max(*at)) + self.interval;
+        let rest = (now + self.fill_time).checked_duration_since(after)?;
+        full_at.insert(client.clone(), after);
+        u32::try_from(rest.as_nanos() / self.interval.as_nanos()).ok()
+    }
+
+    /// Returns the time until there is a token.
+    fn wait(&self, client: &K) -> Duration {
+        let Some(full_at) = self.lock().get(client).copied() else { return Duration::ZERO };
+        (full_at + self.interval).saturating_duration_since(Instant::now() + self.fill_time)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Cache<K, Instant>> {
+        self.full_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Limits the rate of the requests of each API key, and reports the quota that is left
+/// (draft-ietf-httpapi-ratelimit-headers-11).
+pub(crate) struct KeyRateLimiter {
+    buckets: Buckets<ApiKeyId>,
+    /// Value of `RateLimit-Policy`.
+    policy: HeaderValue,
+}
+
+impl KeyRateLimiter {
+    pub(crate) fn new(RateLimit { per_second, burst }: RateLimit) -> Self {
+        // A client that sends at most `q` requests in each `w` seconds is never refused.
+        let window = burst.get().div_ceil(per_second.get());
+        let policy = format!(r#""default";q={burst};w={window}"#);
+        Self {
+            buckets: Buckets::new(Duration::from_secs(1) / per_second.get(), burst, MAX_KEYS),
+            policy: HeaderValue::try_from(policy).expect("ASCII"),
+        }
+    }
+
+    /// Takes one request from the quota of the key, and returns the number of requests that are left. `None`: no
+    /// request was left. One is, at the latest, a second later.
+    pub(crate) fn take(&self, key: &ApiKeyId) -> Option<u32> {
+        self.buckets.take(key)
+    }
+
+    /// Adds the fields for clients to a response. A rate of at least one per second means that the quota grows within
+    /// a second: `t` is never greater, and equals the `Retry-After` of a 429.
+    pub(crate) fn add_fields(&self, headers: &mut HeaderMap, left: Option<u32>) {
+        let left = left.unwrap_or(0);
+        headers.insert(RATE_LIMIT_POLICY, self.policy.clone());
+        headers.insert(RATE_LIMIT, HeaderValue::try_from(format!(r#""default";r={left};t=1"#)).expect("ASCII"));
+    }
+}
+
+/// Limits the failed authentications of each client address, so that tokens cannot be tried in large numbers. An
+/// address is an IPv4 address or an IPv6 network of 64 bits: a client chooses the other bits of its address. All
+/// clients of a proxy that is not trusted count as one address.
+pub(crate) struct AuthFailureLimiter(Buckets<IpAddr>);
+
+impl AuthFailureLimiter {
+    pub(crate) fn new(per_minute: NonZeroU32) -> Self {
+        Self(Buckets::new(Duration::from_mins(1) / per_minute.get(), per_minute, MAX_NETWORKS))
+    }
+
+    /// Rejects a request from an address that has failed too often. Counts nothing.
+    pub(crate) fn check(&self, client: IpAddr) -> Result<(), ApiError> {
+        let wait = self.0.wait(&network(client));
+        // In whole seconds, rounded up: a client that waits for this time is admitted.
+        match wait.as_secs() + u64::from(wait.subsec_nanos() > 0) {
+            0 => Ok(()),
+            seconds => Err(ApiError::TooManyAuthFailures(seconds)),
+        }
+    }
+
+    /// Counts a failure. If requests that were in flight together fail, more than the maximum can fail: those beyond it
+    /// are not counted.
+    pub(crate) fn count(&self, client: IpAddr) {
+        let _ = self.0.take(&network(client));
+    }
+}
+
+fn network(client: IpAddr) -> IpAddr {
+    match client {
+        IpAddr::V4(_) => client,
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
     }
 }

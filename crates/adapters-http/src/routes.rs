@@ -15,6 +15,7 @@ use crate::{
     error::ApiError,
     explorer, health,
     metrics::exposition,
+    middleware::Caught,
     openapi,
     pets::{create_pet, get::deprecation_headers, get_pet, list_pets},
 };
@@ -36,14 +37,12 @@ pub struct UseCases {
 
 /// Routes of the API listener. Every path under `/v1` needs an API key, unknown paths included.
 pub(crate) fn api(config: &mut ServiceConfig) {
-    let pets = web::resource("/pets")
-        .route(web::get().to(list_pets))
-        .route(web::head().to(list_pets))
-        .route(web::post().to(create_pet))
+    let pets = read_only("/pets", list_pets)
+        .route(web::post().to(Caught(create_pet)))
         .default_service(reject(|| ApiError::MethodNotAllowed("GET, HEAD, POST")));
     let pet = web::resource("/pets/{petId}")
-        .route(web::get().to(get_pet).wrap(deprecation_headers()))
-        .route(web::head().to(get_pet).wrap(deprecation_headers()))
+        .route(web::get().to(Caught(get_pet)).wrap(deprecation_headers()))
+        .route(web::head().to(Caught(get_pet)).wrap(deprecation_headers()))
         .default_service(reject(|| ApiError::MethodNotAllowed("GET, HEAD")));
     let v1 = web::scope("/v1")
         .wrap(from_fn(authenticate))
@@ -77,8 +76,8 @@ where
     Args: FromRequest + 'static,
 {
     web::resource(path)
-        .route(web::get().to(handler.clone()))
-        .route(web::head().to(handler))
+        .route(web::get().to(Caught(handler.clone())))
+        .route(web::head().to(Caught(handler)))
         .default_service(reject(|| ApiError::MethodNotAllowed("GET, HEAD")))
 }
 

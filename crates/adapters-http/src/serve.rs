@@ -8,28 +8,23 @@ use actix_web::{
     web::Data,
 };
 use animal_store_app::CheckReadiness;
-use prometheus_client::registry::Registry;
-use tracing::Level;
+use prometheus_client::{metrics::gauge::ConstGauge, registry::Registry};
 
 use crate::{
-    auth::ClientLimits,
+    auth::RequestLimits,
     cors::{self, AllowedOrigins},
     http_server::HttpServer,
     limits::Limits,
-    metrics::{HttpMetrics, exposition::HttpCollector},
+    metrics::HttpMetrics,
     middleware::{
-        self,
-        in_flight::{self, InFlight},
-        key_shares::KeyShares,
-        logged_requests::RequestLogFilter,
-        request_log::{self, RequestLog},
+        in_flight::{self, InFlight, KeyShares},
+        request_log::{self, RequestLog, RequestLogFilter},
         trusted_proxies::TrustedProxies,
     },
-    rate_limits::{self, RateLimits},
+    rate_limits::{AuthFailureLimiter, KeyRateLimiter},
     routes::{self, UseCases},
     traces::TraceSettings,
     transport::{listener::HttpListener, tls::CurrentTlsIdentity},
-    workers::{WorkerSettings, start_workers},
 };
 
 /// How the API is served.
@@ -69,26 +64,33 @@ where
     let in_flight = InFlight::new(limits.max_in_flight);
     let registry = registry.sub_registry_with_prefix("http");
     let metrics = Arc::new(HttpMetrics::register(registry));
-    let (counts, max_connections) = (Arc::clone(&metrics), limits.served_connections());
-    let collector = HttpCollector { metrics: counts, in_flight: in_flight.clone(), max_connections, tls: tls.clone() };
-    registry.register_collector(Box::new(collector));
-    let rates = Arc::new(RateLimits::new(&limits));
-    tokio::spawn(rate_limits::evict_periodically(Arc::downgrade(&rates)));
-    let log = RequestLog { level: Level::INFO, logged, metrics };
-    let settings = WorkerSettings { limits: limits.clone(), tls, log };
-    let app_data = (in_flight.clone(), limits, proxies, rates);
-    let server = start_workers(listener, &settings, move |log| {
-        let (in_flight, limits, proxies, rates) = app_data.clone();
-        let shares = KeyShares::new(limits.max_in_flight_per_key_and_worker());
+    let help = "Requests in flight, including those that wait for their body";
+    registry.register("requests_in_flight", help, in_flight.all.clone());
+    let help = "Maximum number of connections of clients that are served at the same time";
+    registry.register("connections_limit", help, ConstGauge::new(limits.served_connections() as u64));
+    if let Some(tls) = &tls {
+        let help = "End of the TLS certificate in use, in seconds since 1970";
+        registry.register("tls_certificate_expiry_timestamp_seconds", help, tls.expiry.clone());
+    }
+    let log = RequestLog { is_quiet: false, logged, metrics };
+    let key_rates = limits.rate_limit.map(|rate| Arc::new(KeyRateLimiter::new(rate)));
+    let auth_failures = limits.max_auth_failures_per_minute.map(|max| Arc::new(AuthFailureLimiter::new(max)));
+    let shared = (limits.clone(), in_flight.clone(), key_rates, auth_failures, proxies);
+    let server = HttpServer::start(listener, &limits, tls.as_ref(), &log, move |log| {
+        let (limits, in_flight, key_rates, auth_failures, proxies) = shared.clone();
+        let limits = RequestLimits {
+            key_shares: KeyShares::new(limits.max_in_flight_per_key, limits.running_workers()),
+            key_rates,
+            auth_failures,
+            in_flight: in_flight.clone(),
+            max_body_bytes: limits.max_body_bytes,
+        };
         // The middleware that is added last runs first.
         App::new()
             .app_data(Data::new(use_cases()))
-            .app_data(Data::new(in_flight.clone()))
-            .app_data(Data::new(ClientLimits { shares, rates }))
-            .app_data(limits)
+            .app_data(Data::new(limits))
             .app_data(proxies)
             .configure(routes::api)
-            .wrap_fn(middleware::catch_panics)
             .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
             .wrap(Condition::new(!origins.is_empty(), origins.cors()))
             .wrap(Condition::new(!origins.is_empty(), from_fn(cors::respond_to_refused_preflight)))
@@ -103,20 +105,17 @@ where
 /// If the listener cannot be used.
 pub fn serve_management(
     listener: HttpListener,
-    limits: &Limits,
     readiness: &CheckReadiness,
     registry: Arc<Registry>,
 ) -> io::Result<HttpServer> {
     let (readiness, registry) = (readiness.clone(), Data::from(registry));
     // Its metrics are in no registry: they describe the API listener.
-    let log = RequestLog { level: Level::DEBUG, logged: RequestLogFilter::default(), metrics: Arc::default() };
-    let settings = WorkerSettings { limits: limits.management(), tls: None, log };
-    start_workers(listener, &settings, move |log| {
+    let log = RequestLog { is_quiet: true, ..RequestLog::default() };
+    HttpServer::start(listener, &Limits::management(), None, &log, move |log| {
         App::new()
             .app_data(Data::new(readiness.clone()))
             .app_data(registry.clone())
             .configure(routes::management)
-            .wrap_fn(middleware::catch_panics)
             .wrap_fn(move |request, service| request_log::record(&log, TraceSettings::default(), request, service))
     })
 }

@@ -12,8 +12,8 @@
 //! reader, makes room. A shutdown loses no request that has arrived. [`tls`] is a wing.
 //!
 //! **Proof.** The unit tests beside the files. Over sockets, in `server/tests/api`: `raw_http.rs`, `raw_requests.rs`,
-//! `raw_uploads.rs`, `slow_clients.rs`, `bounds.rs` and `drain.rs`; in `server/tests/process`: `slow_readers.rs`. The
-//! fuzz target `request_framing` splits the bytes of requests in all ways.
+//! `raw_uploads.rs`, `bounds.rs` and `drain.rs`; in `server/tests/process`: `memory.rs`. The fuzz target
+//! `request_framing` splits the bytes of requests in all ways.
 
 pub(crate) mod client;
 pub(crate) mod connection;

@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure};
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure, StoreResult};
 use animal_store_domain::{NewPet, Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
@@ -20,9 +20,7 @@ use crate::idempotency_keys::IdempotencyKeys;
 /// | `list` of `k` pets by status | O(log n + k), for every status |
 /// | `add` | O(1) amortised; O(n) if the vector is full and has to grow |
 #[derive(Debug)]
-pub struct MemoryPetRepository {
-    pets: RwLock<Pets>,
-}
+pub struct MemoryPetRepository(RwLock<Pets>);
 
 /// Ids are sequential and pets are never removed: the pet with id `i` is at index `i - 1`.
 #[derive(Debug)]
@@ -37,12 +35,12 @@ impl MemoryPetRepository {
     /// Creates an empty repository with this retention of idempotency keys.
     pub fn new(idempotency_retention: Duration) -> Self {
         let idempotency_keys = IdempotencyKeys::new(idempotency_retention);
-        Self { pets: RwLock::new(Pets { all: Vec::new(), by_status: Default::default(), idempotency_keys }) }
+        Self(RwLock::new(Pets { all: Vec::new(), by_status: Default::default(), idempotency_keys }))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Pets> {
         // A poisoned lock hides no partial change: nothing in `Pets::add` panics between its pushes.
-        self.pets.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -78,7 +76,7 @@ impl Pets {
         }
     }
 
-    fn append(&mut self, pet: NewPet) -> Result<Pet, StoreFailure> {
+    fn append(&mut self, pet: NewPet) -> StoreResult<Pet> {
         let id = i64::try_from(self.all.len() + 1).ok().and_then(|id| PetId::parse(id).ok());
         let pet = Pet::new(id.ok_or(StoreFailure::Overloaded)?, pet);
         if let Some(status) = pet.new_pet().status() {
@@ -91,12 +89,7 @@ impl Pets {
 
 #[async_trait]
 impl PetRepository for MemoryPetRepository {
-    async fn list(
-        &self,
-        status: Option<PetStatus>,
-        after: Option<PetId>,
-        limit: usize,
-    ) -> Result<Vec<Pet>, StoreFailure> {
+    async fn list(&self, status: Option<PetStatus>, after: Option<PetId>, limit: usize) -> StoreResult<Vec<Pet>> {
         let pets = self.read();
         Ok(match status {
             Some(status) => pets.list_by_status(status, after, limit),
@@ -104,11 +97,11 @@ impl PetRepository for MemoryPetRepository {
         })
     }
 
-    async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
+    async fn find(&self, id: PetId) -> StoreResult<Option<Pet>> {
         Ok(self.read().find(id).cloned())
     }
 
     async fn add(&self, request: AddPet) -> Result<AddedPet, AddPetError> {
-        self.pets.write().unwrap_or_else(PoisonError::into_inner).add(request)
+        self.0.write().unwrap_or_else(PoisonError::into_inner).add(request)
     }
 }

@@ -10,9 +10,9 @@
 //! alone does not fail the others of its batch. A dispatcher replaces a connection that is lost or does not respond,
 //! with a backoff; if no dispatcher of a kind is connected, requests fail at once, except during the first attempt.
 //!
-//! **Proof.** `tests.rs` (connections, panics), and in `tests/postgres`: `group_commit.rs` and `refusals.rs` (creates),
-//! `read_batches.rs`, `read_failures.rs` and `read_your_writes.rs` (reads), `faults.rs` (lost and frozen connections),
-//! `endings.rs` (the end of a dispatcher), `metrics.rs`. The queue is tested in the kit of the adapters.
+//! **Proof.** `tests.rs` (connections, panics), and in `tests/postgres`: `batches.rs` (creates, the end of a
+//! dispatcher), `read_batches.rs` and `read_failures.rs` (reads), `faults.rs` (lost and frozen connections),
+//! `metrics.rs`. The queue is tested in the kit of the adapters.
 
 mod dispatcher;
 mod execution;

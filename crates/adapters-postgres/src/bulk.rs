@@ -7,8 +7,8 @@
 //! stored or nothing, or its outcome is reported as unknown. While pets are added, no create that could assign one of
 //! their ids is in flight, and afterwards the sequence is beyond them. The sequence never moves backwards.
 //!
-//! **Proof.** The contract suite `bulk_storage`, and in `tests/postgres`: `bulk_ids.rs` (concurrent creates),
-//! `bulk_faults.rs` (lost connections), `bulk_rows.rs` (invalid rows), `bulk_rights.rs` (a restricted user).
+//! **Proof.** The contract suite `bulk_storage`, and in `tests/postgres`: `bulk.rs` (concurrent creates, invalid rows),
+//! `bulk_faults.rs` (lost connections, a restricted user).
 
 mod connection;
 mod snapshot;
@@ -21,12 +21,12 @@ use tokio_postgres::types::Type;
 
 use self::{
     connection::BulkConnection,
-    snapshot::{PgSnapshot, RECORD_COLUMNS},
+    snapshot::{PgSnapshot, SNAPSHOT},
 };
 use crate::{
     PgEndpoint, PostgresSettings,
     checks::{READ_ONLY, missing_permissions},
-    pet_row::{Array, COLUMNS, arrays, column_names, unnest},
+    pet_row::{Array, COLUMNS, RECORD_COLUMNS, arrays, column_names, unnest},
 };
 
 /// The lock of [`PgBulkStorage::add_pets`] needs UPDATE on the table.
@@ -63,7 +63,9 @@ impl BulkStorage for PgBulkStorage {
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {
-        Ok(Box::new(PgSnapshot::begin(self.connect().await?).await?))
+        let connection = self.connect().await?;
+        connection.begin(SNAPSHOT).await?;
+        Ok(Box::new(PgSnapshot(connection)))
     }
 
     /// A create locks the table before it takes an id from the sequence, and until its commit. The lock of this
@@ -78,8 +80,7 @@ impl BulkStorage for PgBulkStorage {
         );
         let connection = self.connect().await?;
         connection.begin(&reserve_ids).await?;
-        let columns =
-            [COLUMNS.as_slice(), &[("id", Type::INT8_ARRAY), ("created_at", Type::TIMESTAMPTZ_ARRAY)]].concat();
+        let columns = [COLUMNS, &[("id", Type::INT8_ARRAY), ("created_at", Type::TIMESTAMPTZ_ARRAY)]].concat();
         let since_1970 = pets.iter().map(|stored| Duration::from_micros(stored.created_at.micros().unsigned_abs()));
         let created_at: Vec<_> = since_1970.map(|since_1970| UNIX_EPOCH + since_1970).collect();
         let mut arrays = arrays(pets.iter().map(|stored| stored.pet.new_pet()));
@@ -101,7 +102,7 @@ impl BulkStorage for PgBulkStorage {
     async fn add_idempotency_records(&self, mut records: Vec<IdempotencyRecord>) -> Result<(), StoreFailure> {
         records.sort_by(|one, other| one.key.cmp(&other.key));
         records.dedup_by(|one, other| one.key == other.key);
-        let (columns, given) = (column_names(&RECORD_COLUMNS), unnest(&RECORD_COLUMNS));
+        let (columns, given) = (column_names(RECORD_COLUMNS), unnest(RECORD_COLUMNS));
         let insert = format!(
             "INSERT INTO idempotency_keys AS found ({columns}) SELECT {columns} FROM {given} ORDER BY ordinal
             ON CONFLICT (api_key_id, key_digest) DO UPDATE SET
@@ -117,7 +118,7 @@ impl BulkStorage for PgBulkStorage {
             [Box::new(api_keys), Box::new(key_digests), Box::new(pet_digests), Box::new(pet_ids), Box::new(expiries)];
         let connection = self.connect().await?;
         connection.begin("").await?;
-        connection.write(&insert, &RECORD_COLUMNS, &arrays).await?;
+        connection.write(&insert, RECORD_COLUMNS, &arrays).await?;
         connection.commit().await
     }
 }

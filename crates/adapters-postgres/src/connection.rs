@@ -13,7 +13,7 @@ mod tls;
 
 use std::sync::Arc;
 
-use animal_store_adapter_kit::OutageLog;
+use animal_store_adapter_kit::Outage;
 use tokio::sync::watch;
 use tokio_postgres::Client;
 
@@ -27,8 +27,8 @@ use crate::{PostgresSettings, error::ConnectionError, metrics::Metrics};
 pub(crate) struct ConnectionSettings {
     pub(crate) endpoint: PgEndpoint,
     pub(crate) postgres: PostgresSettings,
-    /// Each reason of an outage is logged once for all connections.
-    pub(crate) outages: Arc<OutageLog>,
+    /// Each reason is logged once for all connections.
+    pub(crate) outage: Outage,
     pub(crate) metrics: Arc<Metrics>,
     /// Whether the schema can be used. No dispatcher connects before it can.
     pub(crate) schema_ready: watch::Receiver<bool>,

@@ -8,8 +8,8 @@
 //! timeout: in this process until the key is free, and for another process by retries, because PostgreSQL has locked
 //! the record. Each kind of create has its own queue and connection.
 //!
-//! **Proof.** `tests/postgres/keyed_outcome.rs` (lost connections), `keyed_storm.rs` (two processes, failing links),
-//! `keyed_busy.rs` (keys in flight), `keyed_locks.rs` (locked records), `add_plans.rs` (EXPLAIN).
+//! **Proof.** In `tests/postgres`: `outcome.rs` (lost connections), `keyed_busy.rs` (keys in flight),
+//! `keyed_locks.rs` (locked records, several processes), `keyed_records.rs`, `add_plans.rs` (EXPLAIN).
 
 mod create;
 mod in_flight_keys;

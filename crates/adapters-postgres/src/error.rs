@@ -20,8 +20,6 @@ pub(crate) enum ConnectionError {
     NoResponse,
     #[error("the server closed the connection")]
     Closed,
-    #[error("the server sent an unexpected response")]
-    Unexpected,
     #[error("the encoding of the database is {0}, and has to be UTF8")]
     NotUtf8(String),
     /// Each error with its login: user, host, port and database.

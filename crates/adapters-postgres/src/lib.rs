@@ -8,7 +8,7 @@
 //! invariant it holds and which test proves that: `reads` (alone and in batches), `creates` (with and without an
 //! idempotency key), `batching` (dispatchers, which own the connections), `bulk` (snapshots and batches of a copy),
 //! `connection` (endpoint, TLS) and `schema` (migrations). `diagnosis` has the findings of `animal-store doctor`. A new
-//! member of a pet touches a migration, `pet_row.rs` and `reads/query.rs`.
+//! member of a pet touches a migration and `pet_row.rs`.
 
 #![warn(clippy::future_not_send)]
 

@@ -1,7 +1,7 @@
 use std::sync::{Arc, OnceLock};
 
 use animal_store_adapter_kit::queue::Sender;
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreFailure};
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, PetRepository, StoreResult};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
 
@@ -37,19 +37,14 @@ impl PgPetRepository {
 
 #[async_trait]
 impl PetRepository for PgPetRepository {
-    async fn list(
-        &self,
-        status: Option<PetStatus>,
-        after: Option<PetId>,
-        limit: usize,
-    ) -> Result<Vec<Pet>, StoreFailure> {
+    async fn list(&self, status: Option<PetStatus>, after: Option<PetId>, limit: usize) -> StoreResult<Vec<Pet>> {
         let [_, lists, lists_by_status] = self.reads();
         let sender = if status.is_some() { lists_by_status } else { lists };
         let (after, limit) = (after.map_or(0, PetId::get), i64::try_from(limit).unwrap_or(i64::MAX));
         sender.send(Read::List(List { status, after, limit }), self.settings.postgres.timeout).await
     }
 
-    async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
+    async fn find(&self, id: PetId) -> StoreResult<Option<Pet>> {
         let [gets, ..] = self.reads();
         Ok(gets.send(Read::Get(id.get()), self.settings.postgres.timeout).await?.pop())
     }

@@ -1,21 +1,16 @@
 //! All code that depends on the members of a pet: the row and its decoding, and the columns and values of an INSERT.
+//! Beside them are the columns of idempotency keys.
 
-use std::{
-    iter::repeat,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use animal_store_adapter_kit::{CorruptRow, pet_from_row};
-use animal_store_app::{
-    ports::{Cause, StoredPet},
-    status_number,
-};
+use animal_store_app::ports::{Cause, StoredPet};
 use animal_store_domain::{CreationTime, CreationTimeError, NewPet, Pet, PetName, PetNameError, PetStatus};
 use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
     pg::{Pg, PgValue},
     prelude::*,
-    sql_types::{self, BigInt, Nullable, SmallInt, Text},
+    sql_types::Text,
 };
 use tokio_postgres::{
     Row,
@@ -40,21 +35,18 @@ pub(crate) struct PetRow {
     status: Option<i16>,
 }
 
-/// The pets of a list as arrays of their columns. The arrays of an empty list are missing, and the statuses of a list
-/// by status.
-pub(crate) type PetArrays = (Option<Vec<i64>>, Option<Vec<StoredName>>, Option<Vec<i64>>, Option<Vec<Option<i16>>>);
+/// The columns beside the id, each with the type of an array of its values, in the order of `table!`.
+pub(crate) const COLUMNS: &[(&str, Type)] =
+    &[("name", Type::TEXT_ARRAY), ("category_id", Type::INT8_ARRAY), ("status", Type::INT2_ARRAY)];
 
-/// The columns of [`PetArrays`].
-pub(crate) type PetArraysType = (
-    Nullable<sql_types::Array<BigInt>>,
-    Nullable<sql_types::Array<Text>>,
-    Nullable<sql_types::Array<BigInt>>,
-    Nullable<sql_types::Array<Nullable<SmallInt>>>,
-);
-
-/// The columns that an INSERT gives beside the id, each with the type of an array of its values.
-pub(crate) const COLUMNS: [(&str, Type); 3] =
-    [("name", Type::TEXT_ARRAY), ("category_id", Type::INT8_ARRAY), ("status", Type::INT2_ARRAY)];
+/// The columns of the table `idempotency_keys`, each with the type of an array of its values.
+pub(crate) const RECORD_COLUMNS: &[(&str, Type)] = &[
+    ("api_key_id", Type::TEXT_ARRAY),
+    ("key_digest", Type::BYTEA_ARRAY),
+    ("pet_digest", Type::BYTEA_ARRAY),
+    ("pet_id", Type::INT8_ARRAY),
+    ("expires_at", Type::TIMESTAMPTZ_ARRAY),
+];
 
 /// The values of one column for all rows of a batch.
 pub(crate) type Array<'a> = Box<dyn ToSql + Sync + Send + 'a>;
@@ -63,7 +55,7 @@ pub(crate) type Array<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 pub(crate) fn arrays<'a>(pets: impl Iterator<Item = &'a NewPet> + Clone) -> Vec<Array<'a>> {
     let names: Vec<_> = pets.clone().map(|pet| pet.name().as_str()).collect();
     let categories: Vec<_> = pets.clone().map(|pet| pet.category_id().get()).collect();
-    let statuses: Vec<_> = pets.map(|pet| pet.status().map(status_number)).collect();
+    let statuses: Vec<_> = pets.map(|pet| pet.status().map(PetStatus::number)).collect();
     vec![Box::new(names), Box::new(categories), Box::new(statuses)]
 }
 
@@ -78,34 +70,22 @@ pub(crate) fn unnest(columns: &[(&str, Type)]) -> String {
     format!("unnest({}) WITH ORDINALITY AS given ({}, ordinal)", parameters.join(", "), column_names(columns))
 }
 
-/// Returns the rows of a list. A list by status has that `status`.
-pub(crate) fn rows_of(arrays: PetArrays, status: Option<PetStatus>) -> impl Iterator<Item = PetRow> {
-    let (ids, names, category_ids, statuses) = arrays;
-    let statuses = statuses.into_iter().flatten().chain(repeat(status.map(status_number)));
-    let columns = ids.unwrap_or_default().into_iter().zip(names.unwrap_or_default());
-    let rows = columns.zip(category_ids.unwrap_or_default()).zip(statuses);
-    rows.map(|(((id, name), category_id), status)| PetRow { id, name, category_id, status })
-}
-
 impl TryFrom<PetRow> for Pet {
     type Error = CorruptRow;
 
     fn try_from(row: PetRow) -> Result<Self, CorruptRow> {
-        let PetRow { id, name: StoredName(name), category_id, status } = row;
-        pet_from_row(id, name, category_id, status)
+        pet_from_row(row.id, row.name.0, row.category_id, row.status)
     }
 }
 
-/// The columns of [`stored_pet`].
-pub(crate) const STORED_COLUMNS: &str = "id, name, category_id, status, created_at";
-
-/// Decodes a row of [`STORED_COLUMNS`].
+/// Decodes a row with all columns.
 pub(crate) fn stored_pet(row: &Row) -> Result<StoredPet, Cause> {
-    let (id, name) = (row.try_get(0)?, PetName::parse(row.try_get(1)?));
-    let pet = pet_from_row(id, name, row.try_get(2)?, row.try_get(3)?);
-    let created_at = creation_time(row.try_get(4)?);
+    let id = row.try_get("id")?;
+    let name = StoredName(PetName::parse(row.try_get("name")?));
+    let pet = PetRow { id, name, category_id: row.try_get("category_id")?, status: row.try_get("status")? };
+    let created_at = creation_time(row.try_get("created_at")?);
     let corrupt = |error: CreationTimeError| CorruptRow { column: "created_at", id, problem: error.to_string() };
-    Ok(StoredPet { pet: pet?, created_at: created_at.map_err(corrupt)? })
+    Ok(StoredPet { pet: pet.try_into()?, created_at: created_at.map_err(corrupt)? })
 }
 
 /// `infinity` is after the year 9999.

@@ -7,8 +7,8 @@
 //! own statement would have returned, and every plan is an index scan. Behind a pooler, each batch is a transaction
 //! that leaves nothing on the server's connection.
 //!
-//! **Proof.** `tests/postgres/read_responses.rs` (each response, as a property), `read_batches.rs`, `reads.rs` (held
-//! responses), `read_plans.rs` (EXPLAIN on empty, small, skewed and large tables), `pooler.rs` (PgBouncer).
+//! **Proof.** In `tests/postgres`: `read_batches.rs`, `read_failures.rs`, `read_plans.rs` (EXPLAIN on empty, small,
+//! skewed and large tables), `pooler.rs` (PgBouncer).
 
 mod query;
 mod session;

@@ -12,7 +12,7 @@
 
 mod migrations;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use animal_store_adapter_kit::Outage;
 use tokio::{
@@ -39,7 +39,7 @@ pub(crate) async fn prepare_schema(
     start_error: oneshot::Sender<MigrationError>,
 ) {
     let mut start_error = Some(start_error);
-    let mut outage = Outage::new(&Arc::default());
+    let mut outage = Outage::default();
     loop {
         let start = Instant::now();
         let attempt = match settings.schema {

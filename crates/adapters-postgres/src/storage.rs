@@ -1,5 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
+use animal_store_adapter_kit::Outage;
 use animal_store_app::ports::Readiness;
 use prometheus_client::registry::Registry;
 use tokio::{
@@ -63,8 +64,8 @@ impl PgStorage {
         if let Some(error) = error {
             return Err(error);
         }
-        let outages = Arc::default();
-        let connections = ConnectionSettings { endpoint, postgres: settings, outages, metrics, schema_ready };
+        let outage = Outage::default();
+        let connections = ConnectionSettings { endpoint, postgres: settings, outage, metrics, schema_ready };
         let (creates, writers) = Creates::start(&connections);
         let creates = Arc::new(creates);
         let readiness = Arc::new(PgReadiness::new(&connections, &creates));

@@ -10,7 +10,6 @@
 
 mod connect;
 mod endpoint;
-mod url;
 
 pub(crate) use connect::describe;
 // Clones share the connection.

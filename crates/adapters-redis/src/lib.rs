@@ -13,7 +13,6 @@ mod connection;
 mod diagnosis;
 mod keyspace;
 mod lookup;
-mod metrics;
 mod settings;
 mod token;
 mod use_record;

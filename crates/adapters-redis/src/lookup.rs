@@ -11,8 +11,8 @@
 //! 3. Entries are valid until one lease (`keys.redis.lease`) after the last answered `PING` was sent. Redis sends a
 //!    `PONG` behind the invalidations of every change that was acknowledged before the `PING` (`lease`).
 //!
-//! **Proof.** In `tests/redis`: `in_flight.rs` for rule 1, `links.rs` and `stalls.rs` for rule 2, `links.rs` and
-//! `windows.rs` for rule 3. `cache/schedules.rs`: orders of steps.
+//! **Proof.** In `tests/redis`: `in_flight.rs` for rules 1 and 2, `links.rs` for rules 2 and 3. `cache/schedules.rs`:
+//! orders of steps.
 
 mod cache;
 mod directory;

@@ -12,7 +12,6 @@ use animal_store_app::{
     ApiKeyId, from_milliseconds,
     ports::{ApiKeyUse, RecordedUses},
 };
-use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use redis::pipe;
 use tokio::task::JoinHandle;
@@ -49,13 +48,12 @@ impl RedisApiKeyUses {
     }
 }
 
-#[async_trait]
 impl UseStore for RedisApiKeyUses {
     fn address(&self) -> String {
         self.0.endpoint.to_string()
     }
 
-    async fn write(&self, uses: &PendingUses, now: u64) -> Result<(), String> {
+    async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
         let keyspace = &self.0;
         let mut commands = pipe();
         commands.cmd("ZADD").arg(keyspace.uses("since")).arg("NX").arg(now).arg(BEGINNING);

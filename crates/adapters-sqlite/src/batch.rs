@@ -12,7 +12,10 @@ use diesel::{
     result::{DatabaseErrorKind, Error},
 };
 
-use crate::{idempotency, pet_row::NewPetRow, tables::pets};
+use crate::{
+    idempotency,
+    pet_row::{NewPetRow, pets},
+};
 
 /// The id of a pet, and whether an earlier request added it.
 pub(crate) type Added = (PetId, bool);

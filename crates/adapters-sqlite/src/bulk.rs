@@ -22,9 +22,8 @@ use crate::{
     SqliteFile,
     error::{Problem, corrupt},
     idempotency,
-    pet_row::{NewPetRow, PetRow},
+    pet_row::{NewPetRow, PetRow, pets},
     session::Session,
-    tables::pets,
 };
 
 /// SQLite allows 32,766 values in a statement, and a pet has five.

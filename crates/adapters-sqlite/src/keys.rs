@@ -8,7 +8,7 @@
 //! noted in memory, and written once a minute (`uses`).
 //!
 //! **Proof.** The contract suites `api_key_directory`, `api_key_store` and `api_key_uses`; in `tests/sqlite`:
-//! `keys_revocations.rs`, `keys_changes.rs`, `keys_corrupt.rs` and `keys_uses.rs`.
+//! `keys_changes.rs` and `keys_directory.rs`.
 
 mod rows;
 mod uses;
@@ -41,14 +41,12 @@ const MAX_USED_KEYS: usize = 100_000;
 
 /// Changes and lists API keys in a file. Other processes may do so, and serve requests, at the same time.
 #[derive(Debug, Clone)]
-pub struct SqliteApiKeyStore {
-    file: SqliteFile,
-}
+pub struct SqliteApiKeyStore(SqliteFile);
 
 impl SqliteApiKeyStore {
     /// Creates the store.
     pub const fn new(file: SqliteFile) -> Self {
-        Self { file }
+        Self(file)
     }
 
     /// Starts a directory of the keys: see [`ApiKeySnapshot::new`]. The handle resolves after it is dropped, and its
@@ -57,7 +55,7 @@ impl SqliteApiKeyStore {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start_directory(&self, registry: &mut Registry) -> (ApiKeySnapshot, JoinHandle<()>) {
-        let (directory, task) = ApiKeySnapshot::new(self.session(), self.file.timeout(), registry);
+        let (directory, task) = ApiKeySnapshot::new(self.session(), self.0.timeout(), registry);
         (directory, tokio::spawn(task))
     }
 
@@ -69,8 +67,16 @@ impl SqliteApiKeyStore {
         ApiKeyUseRecord::start(self.clone(), MAX_USED_KEYS, USES_INTERVAL, registry)
     }
 
-    /// Adds a key with its first token if the file is new: no command or start has changed an API key in it. Returns
-    /// whether it was added. Of several starts at one moment, one adds its key.
+    /// Returns whether the file is new: no command or start has changed an API key in it.
+    ///
+    /// # Errors
+    /// See [`StoreFailure`].
+    pub async fn is_new(&self) -> Result<bool, StoreFailure> {
+        Ok(self.session().read(|connection| Ok(rows::version(connection)? == 0)).await?)
+    }
+
+    /// Adds a key with its first token if the file [is new](Self::is_new). Returns whether it was added. Of several
+    /// starts at one moment, one adds its key.
     ///
     /// # Errors
     /// See [`ApiKeyChangeError`].
@@ -84,7 +90,7 @@ impl SqliteApiKeyStore {
     }
 
     fn session(&self) -> Session {
-        Session::new(&self.file)
+        Session::new(&self.0)
     }
 }
 
@@ -130,7 +136,7 @@ fn apply(
     let mut owner = None;
     for digest in change.digests() {
         let owners = rows::read(connection, Select::Digest(&digest.0), now)?;
-        if let Some(other) = owners.iter().find(|key| key.exists() && !key.has_id(id)) {
+        if let Some(other) = owners.iter().find(|key| key.exists() && key.id != id.as_str()) {
             owner = Some(other.key().map_err(corrupt)?);
         }
     }

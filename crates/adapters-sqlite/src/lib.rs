@@ -7,7 +7,7 @@
 //! `storage` shows every request. `session` is the way from asynchronous code to the file. Each other module solves one
 //! problem and says at its top which invariant it holds and which test proves that: `file` (opening, checks, identity),
 //! `schema` (migrations), `reads`, `creates`, `bulk` (copies), `backup` and `keys`. `diagnosis` is for `animal-store
-//! doctor`. A new member of a pet touches a migration and `tables.rs`, and `pet_row.rs`.
+//! doctor`. A new member of a pet touches a migration and `pet_row.rs`.
 
 #![warn(clippy::future_not_send)]
 

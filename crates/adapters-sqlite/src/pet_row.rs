@@ -1,9 +1,8 @@
-//! All code that depends on the members of a pet: the columns of a SELECT and their decoding, and the values of an
-//! INSERT.
+//! All code that depends on the members of a pet: the table, the columns of a SELECT and their decoding, and the values
+//! of an INSERT.
 
 use animal_store_adapter_kit::pet_from_row;
-use animal_store_app::status_number;
-use animal_store_domain::{NewPet, Pet, PetName, PetNameError};
+use animal_store_domain::{NewPet, Pet, PetName, PetNameError, PetStatus};
 use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
     prelude::*,
@@ -11,7 +10,17 @@ use diesel::{
     sqlite::{Sqlite, SqliteValue},
 };
 
-use crate::{error::corrupt, tables::pets};
+use crate::error::corrupt;
+
+diesel::table! {
+    pets (id) {
+        id -> BigInt,
+        name -> Text,
+        category_id -> BigInt,
+        status -> Nullable<SmallInt>,
+        created_at -> BigInt,
+    }
+}
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = pets, check_for_backend(Sqlite))]
@@ -38,7 +47,7 @@ impl<'a> NewPetRow<'a> {
         Self {
             name: pet.name().as_str(),
             category_id: pet.category_id().get(),
-            status: pet.status().map(status_number),
+            status: pet.status().map(PetStatus::number),
             created_at,
         }
     }
@@ -48,8 +57,7 @@ impl TryFrom<PetRow> for Pet {
     type Error = diesel::result::Error;
 
     fn try_from(row: PetRow) -> QueryResult<Self> {
-        let PetRow { id, name: StoredName(name), category_id, status } = row;
-        pet_from_row(id, name, category_id, status).map_err(corrupt)
+        pet_from_row(row.id, row.name.0, row.category_id, row.status).map_err(corrupt)
     }
 }
 

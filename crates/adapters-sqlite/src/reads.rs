@@ -13,11 +13,15 @@
 use std::{sync::Arc, time::Instant};
 
 use animal_store_adapter_kit::queue::{Pending, Request, Sender, Taker, queue};
-use animal_store_app::{ports::StoreFailure, status_number};
+use animal_store_app::ports::StoreFailure;
 use animal_store_domain::{Pet, PetId, PetStatus};
 use diesel::{SqliteConnection, connection::SimpleConnection, prelude::*};
 
-use crate::{pet_row::PetRow, session::Session, storage::Shared, tables::pets};
+use crate::{
+    pet_row::{PetRow, pets},
+    session::Session,
+    storage::Shared,
+};
 
 /// Number of batches of a worker that are executed at the same time.
 const DISPATCHERS: usize = 2;
@@ -105,7 +109,7 @@ impl Read {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let page = pets::table.filter(pets::id.gt(after)).order(pets::id).limit(limit).select(PetRow::as_select());
         let pet = |row: QueryResult<PetRow>| Pet::try_from(row?);
-        match status.map(status_number) {
+        match status.map(PetStatus::number) {
             Some(status) => page.filter(pets::status.eq(status)).load_iter(connection)?.map(pet).collect(),
             None => page.load_iter(connection)?.map(pet).collect(),
         }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use animal_store_adapter_kit::{metrics::QueueMetrics, queue::Sender};
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet, Cause, PetRepository, Readiness, StoreFailure};
+use animal_store_app::ports::{AddPet, AddPetError, AddedPet, Cause, PetRepository, Readiness, StoreResult};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
 use diesel::connection::SimpleConnection;
@@ -103,16 +103,11 @@ impl SqliteStorage {
 
 #[async_trait]
 impl PetRepository for SqlitePetRepository {
-    async fn list(
-        &self,
-        status: Option<PetStatus>,
-        after: Option<PetId>,
-        limit: usize,
-    ) -> Result<Vec<Pet>, StoreFailure> {
+    async fn list(&self, status: Option<PetStatus>, after: Option<PetId>, limit: usize) -> StoreResult<Vec<Pet>> {
         self.read(Read::List { status, after, limit }).await
     }
 
-    async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure> {
+    async fn find(&self, id: PetId) -> StoreResult<Option<Pet>> {
         Ok(self.read(Read::Find(id)).await?.pop())
     }
 
@@ -123,7 +118,7 @@ impl PetRepository for SqlitePetRepository {
 }
 
 impl SqlitePetRepository {
-    async fn read(&self, read: Read) -> Result<Vec<Pet>, StoreFailure> {
+    async fn read(&self, read: Read) -> StoreResult<Vec<Pet>> {
         self.reads.get_or_init(|| reads::start(&self.shared)).send(read, self.shared.settings.timeout).await
     }
 }

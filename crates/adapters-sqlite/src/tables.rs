@@ -1,14 +1,4 @@
-//! The tables, as the migrations create them.
-
-diesel::table! {
-    pets (id) {
-        id -> BigInt,
-        name -> Text,
-        category_id -> BigInt,
-        status -> Nullable<SmallInt>,
-        created_at -> BigInt,
-    }
-}
+//! The tables, as the migrations create them. `pet_row` has the table of pets.
 
 diesel::table! {
     idempotency_keys (api_key_id, key_digest) {

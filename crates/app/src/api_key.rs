@@ -1,7 +1,5 @@
 //! API keys. The service stores and compares the digest of a key's token, never the token.
 
-mod base62;
-mod digest;
 mod label;
 mod scope;
 mod token;
@@ -11,10 +9,9 @@ use std::{fmt, sync::Arc};
 use thiserror::Error;
 
 pub use self::{
-    digest::ApiKeyDigest,
     label::{ApiKeyLabel, ApiKeyLabelError},
     scope::{Scope, ScopeError, Scopes},
-    token::{ApiToken, ApiTokenError},
+    token::{ApiKeyDigest, ApiToken, ApiTokenError},
 };
 
 /// An API key: its id, its label and its scopes.
@@ -72,7 +69,7 @@ impl ApiKeyId {
 
     /// Makes an id of 11 base-62 digits from the first 64 of these random bits.
     pub fn from_random(bits: &[u8; 32]) -> Self {
-        Self(base62::encode::<11>(&bits[..8]).into())
+        Self(token::base62::<11>(&bits[..8]).into())
     }
 
     /// Returns the text.

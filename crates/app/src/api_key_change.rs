@@ -116,7 +116,9 @@ impl ApiKeyChange {
             return Err(ApiKeyRefusal::TokenTaken(owner.clone()));
         }
         let after = match (self, before) {
-            (Self::Add(_, token) | Self::Rotate(_, token, _), Some(before)) if before.has(&token.digest) => {
+            (Self::Add(_, token) | Self::Rotate(_, token, _), Some(before))
+                if before.tokens.iter().any(|known| known.digest == token.digest) =>
+            {
                 return Err(ApiKeyRefusal::TokenTaken(before.key.clone()));
             }
             (Self::Add(key, token), None) => {
@@ -169,10 +171,6 @@ impl IssuedApiKey {
     pub fn unreadable(id: ApiKeyId) -> Self {
         let label = ApiKeyLabel::parse("unreadable").expect("a valid label");
         Self { key: ApiKey { id, label, scopes: Scopes::default() }, tokens: Vec::new() }
-    }
-
-    fn has(&self, digest: &ApiKeyDigest) -> bool {
-        self.tokens.iter().any(|token| token.digest == *digest)
     }
 
     fn valid_at(mut self, now: SystemTime) -> Self {

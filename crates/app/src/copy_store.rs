@@ -25,14 +25,11 @@ const PAGE_SIZE: usize = 2_500;
 
 /// Copies one store into another one. Dropping the call stops it; what was added stays.
 pub struct CopyStore {
-    from: Arc<dyn StorageSnapshot>,
+    from: Arc<dyn BulkStorage>,
     to: Arc<dyn BulkStorage>,
     api_keys: Option<(Arc<dyn ApiKeyStore>, Arc<dyn ApiKeyStore>)>,
     page_size: usize,
 }
-
-/// Gets the name of a pass of the copy, and the number of pets that are done in it.
-pub type CopyProgress<'a> = dyn FnMut(&'static str, u64) + Send + 'a;
 
 /// Result of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,38 +73,36 @@ pub enum CopyError {
 }
 
 impl CopyStore {
-    /// Creates the use case over a view of the source and the target, and over the stores of API keys if these are to
-    /// be copied.
+    /// Creates the use case over the source and the target, and over the stores of API keys if these are to be copied.
     pub fn new(
-        from: Arc<dyn StorageSnapshot>,
+        from: Arc<dyn BulkStorage>,
         to: Arc<dyn BulkStorage>,
         api_keys: Option<(Arc<dyn ApiKeyStore>, Arc<dyn ApiKeyStore>)>,
     ) -> Self {
         Self { from, to, api_keys, page_size: PAGE_SIZE }
     }
 
-    /// Adds what is missing and compares both sides.
+    /// Adds what the target lacks of the present state of the source, and compares both sides.
     ///
     /// # Errors
     /// See [`CopyError`].
-    pub async fn execute(&self, progress: &mut CopyProgress<'_>) -> Result<CopySummary, CopyError> {
+    pub async fn execute(&self) -> Result<CopySummary, CopyError> {
         self.to.check_writable().await.map_err(target)?;
         if let Some((_, to)) = &self.api_keys {
             to.check_writable().await.map_err(target)?;
         }
-        let mut source = Pets::new(&*self.from, self.page_size);
-        let last_copied = self.check(&mut source, progress).await?;
-        let added = self.add_pets(last_copied, progress).await?;
-        let idempotency_records = self.add_idempotency_records().await?;
+        let from = self.from.snapshot().await.map_err(CopyError::Source)?;
+        let mut source = Pets::new(&*from, self.page_size);
+        let last_copied = self.check(&mut source).await?;
+        let added = self.add_pets(&*from, last_copied).await?;
+        let idempotency_records = self.add_idempotency_records(&*from).await?;
         let api_keys = match &self.api_keys {
             Some((from, to)) => Some(copy_api_keys(&**from, &**to).await?),
             None => None,
         };
         let snapshot = self.to.snapshot().await.map_err(target)?;
         let mut copied = Pets::new(&*snapshot, self.page_size);
-        while copied.next().await.map_err(target)?.is_some() {
-            progress("verification", copied.count);
-        }
+        while copied.next().await.map_err(target)?.is_some() {}
         let (pets, digest) = (source.count, source.digest());
         if digest != copied.digest() {
             return Err(CopyError::Changed);
@@ -116,7 +111,7 @@ impl CopyStore {
     }
 
     /// Compares the target with the source. Returns the last pet that the target has.
-    async fn check(&self, source: &mut Pets<'_>, progress: &mut CopyProgress<'_>) -> Result<Option<PetId>, CopyError> {
+    async fn check(&self, source: &mut Pets<'_>) -> Result<Option<PetId>, CopyError> {
         let snapshot = self.to.snapshot().await.map_err(target)?;
         let (mut pets, mut last_copied) = (Pets::new(&*snapshot, self.page_size), None);
         let mut copied = pets.next().await.map_err(target)?;
@@ -129,19 +124,17 @@ impl CopyStore {
                 Some(other) if other.pet.id() <= pet.pet.id() => return Err(CopyError::OtherPets(other.pet.id())),
                 _ => {}
             }
-            progress("check", source.count);
         }
         copied.map_or(Ok(last_copied), |other| Err(CopyError::OtherPets(other.pet.id())))
     }
 
     /// Adds the pets that the target lacks, a page in each transaction. Ids are committed out of order, so pages up to
     /// the last pet of the target can have gaps. Returns the number of pets that were added.
-    async fn add_pets(&self, last_copied: Option<PetId>, progress: &mut CopyProgress<'_>) -> Result<u64, CopyError> {
-        let (mut after, mut done, mut added) = (None, 0, 0);
+    async fn add_pets(&self, from: &dyn StorageSnapshot, last_copied: Option<PetId>) -> Result<u64, CopyError> {
+        let (mut after, mut added) = (None, 0);
         loop {
-            let mut pets = self.from.pets(after, self.page_size).await.map_err(CopyError::Source)?;
+            let mut pets = from.pets(after, self.page_size).await.map_err(CopyError::Source)?;
             let Some(last) = pets.last().map(|last| last.pet.id()) else { return Ok(added) };
-            done += pets.len() as u64;
             if after < last_copied {
                 let snapshot = self.to.snapshot().await.map_err(target)?;
                 let copied = snapshot.pets(after, pets.len()).await.map_err(target)?;
@@ -154,14 +147,13 @@ impl CopyStore {
                 }
             }
             after = Some(last);
-            progress("transfer", done);
         }
     }
 
-    async fn add_idempotency_records(&self) -> Result<u64, CopyError> {
+    async fn add_idempotency_records(&self, from: &dyn StorageSnapshot) -> Result<u64, CopyError> {
         let (mut after, mut done) = (None, 0);
         loop {
-            let records = self.from.idempotency_records(after, self.page_size).await.map_err(CopyError::Source)?;
+            let records = from.idempotency_records(after, self.page_size).await.map_err(CopyError::Source)?;
             let Some(last) = records.last() else { return Ok(done) };
             after = Some(last.key.clone());
             done += records.len() as u64;

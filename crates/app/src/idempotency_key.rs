@@ -1,3 +1,4 @@
+use animal_store_domain::NewPet;
 use sha2::{Digest, Sha256};
 
 use crate::ApiKeyId;
@@ -20,8 +21,21 @@ impl IdempotencyKey {
     }
 }
 
+/// Digest of a pet, by which two creates with one idempotency key are compared. Storages keep it with the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PetDigest(pub [u8; 32]);
+
+impl PetDigest {
+    /// Computes the SHA-256 digest of [`NewPet::to_bytes`].
+    pub fn from_pet(pet: &NewPet) -> Self {
+        Self(Sha256::digest(pet.to_bytes()).into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use animal_store_domain::{CategoryId, PetName, PetStatus};
+
     use super::*;
 
     #[test]
@@ -29,5 +43,19 @@ mod tests {
         let key = IdempotencyKey::new(ApiKeyId::new("key"), "abc");
         assert_eq!(key.digest[..4], [0xba, 0x78, 0x16, 0xbf], "FIPS 180-2, appendix B.1");
         assert!(!format!("{key:?}").contains("abc"));
+    }
+
+    /// Every storage contains digests.
+    #[test]
+    fn the_digest_of_a_pet_never_changes_and_depends_on_each_member() {
+        for (name, category, status, expected) in [
+            ("Rex", 1, Some(PetStatus::Sold), [0x80, 0xe0, 0xd1, 0xba]),
+            ("Rex", 1, None, [0x70, 0x9b, 0x92, 0xc3]),
+            ("Re", 1, None, [0x61, 0x90, 0xdc, 0x39]),
+            ("Rex", -1, None, [0xcb, 0xab, 0xad, 0xca]),
+        ] {
+            let pet = NewPet::new(PetName::parse(name).unwrap(), CategoryId::new(category)).with_status(status);
+            assert_eq!(PetDigest::from_pet(&pet).0[..4], expected, "{pet:?}");
+        }
     }
 }

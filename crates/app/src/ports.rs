@@ -4,26 +4,57 @@
 //! against each adapter. Every call ends: each wait of an adapter has a timeout. There are no inbound ports: a driving
 //! adapter calls the use cases, or a port where a use case would only pass the call on.
 
-mod api_key_directory;
-mod api_key_store;
-mod api_key_uses;
+mod api_keys;
 mod bulk_storage;
 mod pet_repository;
-mod readiness;
-mod store_failure;
+
+use async_trait::async_trait;
+use thiserror::Error;
 
 #[cfg(any(test, feature = "test-support"))]
 pub use self::{
-    api_key_directory::MockApiKeyDirectory, api_key_store::MockApiKeyStore, api_key_uses::MockApiKeyUses,
-    pet_repository::MockPetRepository, readiness::MockReadiness,
+    api_keys::{MockApiKeyDirectory, MockApiKeyStore, MockApiKeyUses},
+    pet_repository::MockPetRepository,
 };
-pub use api_key_directory::ApiKeyDirectory;
-pub use api_key_store::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey};
-pub use api_key_uses::{ApiKeyUse, ApiKeyUses, RecordedUses};
+pub use api_keys::{
+    ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ApiKeyUse, ApiKeyUses, ChangedApiKey, RecordedUses,
+};
 pub use bulk_storage::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoredPet};
 pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository};
-pub use readiness::Readiness;
-pub use store_failure::StoreFailure;
 
 /// The cause of a failure, as an adapter describes it. It is written to the log and never sent to a client.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// What a store returns, unless it fails.
+pub type StoreResult<T> = Result<T, StoreFailure>;
+
+/// A store of pets or of API keys failed.
+#[derive(Debug, Error)]
+pub enum StoreFailure {
+    /// The store cannot be reached or refuses the call. Nothing was changed.
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Cause),
+    /// A bound of the adapter, such as the length of a queue, is reached. Nothing was changed.
+    #[error("the store is overloaded")]
+    Overloaded,
+    /// The store did not respond within its timeout. Nothing was changed.
+    #[error("the store did not respond in time")]
+    Timeout,
+    /// A stored entry is not valid. Nothing was changed.
+    #[error("the store contains an invalid entry")]
+    Corrupt(#[source] Cause),
+    /// The store did not confirm a change: it may have been made.
+    #[error("the outcome is unknown: the change may have been made")]
+    OutcomeUnknown(#[source] Cause),
+}
+
+/// Probe of a dependency of the service. The result may be slightly out of date.
+#[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
+#[async_trait]
+pub trait Readiness: Send + Sync {
+    /// Checks whether the dependency is ready.
+    ///
+    /// # Errors
+    /// The reason why it is not ready.
+    async fn check(&self) -> Result<(), Cause>;
+}

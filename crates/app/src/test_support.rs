@@ -2,6 +2,7 @@
 #![expect(clippy::missing_panics_doc, reason = "a helper panics if a test passes what it cannot use")]
 
 pub mod contract;
+mod findings;
 mod histories;
 
 use std::{
@@ -16,7 +17,10 @@ use crate::{
     ports::{ApiKeyUses, MockApiKeyUses, StoredPet},
 };
 
-pub use self::histories::assert_same_results;
+pub use self::{
+    findings::{assert_finding, conspicuous},
+    histories::assert_same_results,
+};
 
 /// Returns a pet with this name, category 1 and no status.
 pub fn pet_named(name: &str) -> NewPet {

@@ -6,20 +6,16 @@
 
 #![warn(clippy::future_not_send)]
 
-mod category_id;
 mod creation_time;
+mod ids;
 mod listing;
-mod new_pet;
 mod pet;
-mod pet_id;
 mod pet_name;
 mod pet_status;
 
-pub use category_id::CategoryId;
 pub use creation_time::{CreationTime, CreationTimeError};
+pub use ids::{CategoryId, PetId, PetIdError};
 pub use listing::{ListQuery, Page, PageLimit, PageLimitError};
-pub use new_pet::NewPet;
-pub use pet::Pet;
-pub use pet_id::{PetId, PetIdError};
+pub use pet::{NewPet, Pet};
 pub use pet_name::{PetName, PetNameError};
 pub use pet_status::{PetStatus, PetStatusError};

@@ -70,13 +70,6 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_kept_exactly_as_given() {
-        for name in [" Rex ", "e\u{301}", "\u{e9}", "👩‍🚀", "\u{feff}x", "a\u{a0}b"] {
-            assert_eq!(PetName::parse(name).unwrap().as_str(), name);
-        }
-    }
-
-    #[test]
     fn white_space_alone_is_blank() {
         for blank in ["", " ", "   ", "\u{a0}", "\u{2003}\u{3000}"] {
             assert_eq!(PetName::parse(blank), Err(PetNameError::Blank), "{blank:?}");
@@ -112,6 +105,7 @@ mod tests {
                 "[ -~\\x00\\x1f\\x7f]{0,3}[a-z ]{0,300}[\\x1e-!]?",
                 "[\u{a0}\u{2003} ]{0,3}[\u{7e}-\u{c0}]{0,3}",
                 "[é猫🐈]{250,260}[\u{80}-\u{a1}]?",
+                "[e\u{e9}][\u{301}\u{200d}\u{feff}]{0,3}",
             ]
         ) {
             let expected = broken_rule(&text).map_or_else(|| Ok(text.clone()), Err);

@@ -11,7 +11,7 @@ mod tests;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use animal_store_adapters_http::{ApiSettings, HttpServer, InFlight, TraceSettings, serve_api, serve_management};
+use animal_store_adapters_http::{HttpServer, InFlight, serve_api, serve_management};
 use anyhow::{anyhow, ensure};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use tokio::{
@@ -60,27 +60,17 @@ impl Application {
         file: SharedFile,
         dropped_log_lines: Counter,
     ) -> anyhow::Result<Self> {
-        let Config { http, storage, keys, log, traces, shutdown, .. } = config;
+        let Config { http, serves_get_pet, storage, keys, shutdown, .. } = config;
         let drain_delay = shutdown.drain_delay(listener.is_inherited());
         let mut registry = Registry::default();
         let prefixed = process_metrics::register(&mut registry, dropped_log_lines);
-        let (use_cases, adapters) = wiring::start(storage, keys, file, prefixed, http.serves_get_pet).await?;
-        let settings = ApiSettings {
-            limits: http.limits.clone(),
-            tls: http.tls.map(|tls| tls.identity),
-            origins: http.cors_origins,
-            proxies: http.trusted_proxies,
-            traces: TraceSettings { sample_ratio: traces.sample_ratio },
-            logged: log.requests,
-        };
-        let (api, in_flight) = serve_api(listener, settings, prefixed, use_cases)?;
-        let management = match management {
-            Some((address, listener)) => {
-                let registry = Arc::new(registry);
-                Some((address, serve_management(listener, &http.limits, &adapters.readiness, registry)?))
-            }
-            None => None,
-        };
+        let (use_cases, adapters) = wiring::start(storage, keys, file, prefixed, serves_get_pet).await?;
+        let (api, in_flight) = serve_api(listener, http.clone(), prefixed, use_cases)?;
+        let management = management.map(|(address, listener)| {
+            let server = serve_management(listener, &adapters.readiness, Arc::new(registry))?;
+            anyhow::Ok((address, server))
+        });
+        let management = management.transpose()?;
         Ok(Self { address, api, management, in_flight, adapters, shutdown, drain_delay })
     }
 
@@ -103,10 +93,11 @@ impl Application {
         stop: impl Future<Output = ShutdownRequest>,
         stop_now: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
-        let management = self.management.map(|(_, server)| server);
-        let (api_handle, management_handle) = (self.api.handle(), management.as_ref().map(HttpServer::handle));
+        let (api, management) = (self.api, self.management.map(|(_, server)| server));
+        let api_handle = api.handle();
+        let handles: Vec<_> = [&api].into_iter().chain(&management).map(HttpServer::handle).collect();
         let mut tasks = Tasks {
-            api: tokio::spawn(self.api.run()),
+            api: tokio::spawn(api.run()),
             management: management.map(|server| tokio::spawn(server.run())),
             writer: self.adapters.writer,
             uses_writer: self.adapters.uses_writer,
@@ -135,11 +126,9 @@ impl Application {
             () = stop_now => cut_off("a second signal arrived", self.in_flight.count()),
         };
         let close = async {
-            tokio::join!(api_handle.abort(), async {
-                if let Some(management) = management_handle {
-                    management.abort().await;
-                }
-            });
+            for handle in handles {
+                handle.abort().await;
+            }
             tasks.finish_writers().await
         };
         // If requests were cut off, the end of a writer changes nothing.
@@ -190,7 +179,7 @@ const WRITER: &str = "the writer of the storage";
 
 /// Returns the outcome of a shutdown that ends early. A client that only reads its response does not count, nor does a
 /// create of a client that has disconnected.
-fn cut_off(reason: &str, in_flight: usize) -> anyhow::Result<()> {
+fn cut_off(reason: &str, in_flight: i64) -> anyhow::Result<()> {
     ensure!(in_flight == 0, "{reason}: requests in flight that were cut off: {in_flight}");
     tracing::info!(reason, "open connections were closed: no request was in flight");
     Ok(())

@@ -7,35 +7,35 @@
 //! standard error. Standard output contains the result of a command or the log of the service, and nothing else. An
 //! error never repeats an argument that can be a secret.
 //!
-//! **Proof.** `crates/server/tests/process`, above all `command_line.rs`, `keys.rs` and `starting.rs`.
+//! **Proof.** `crates/server/tests/process`, above all `command_line.rs`, `keys.rs` and `configuration.rs`.
 
+mod command;
 mod copy;
 mod doctor;
 mod health;
+mod import;
+mod key_list;
 mod keys;
-mod migrate;
 mod options;
 mod pets;
 mod quickstart;
 mod serve;
-mod transfer;
 
-use std::{
-    env,
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::{env, process::ExitCode};
 
+use animal_store_adapters_postgres::Migrations;
+use animal_store_adapters_sqlite::SqliteFile;
 use anyhow::bail;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use thiserror::Error;
 
-use self::{options::Options, transfer::ClosedOutput};
+pub(crate) use self::command::InvalidConfig;
+use self::{
+    command::{ClosedOutput, block_on, move_pets, print, start},
+    options::Options,
+};
 use crate::{
-    config::{
-        self, Config, ConfigError, KeysConfig, LogConfig, Sources, StorageConfig, Values, read_management, template,
-    },
+    config::{Config, Sources, SqliteConfig, StorageConfig, template},
     stderr, version,
 };
 
@@ -69,7 +69,11 @@ enum Command {
     #[command(name = "openapi")]
     OpenApi,
     /// Runs the pending migrations of PostgreSQL or of the file, and prints their versions.
-    Migrate(migrate::MigrateArgs),
+    Migrate {
+        /// Prints the versions of the pending migrations without running them.
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Exports pets to a file, or imports them from one.
     #[command(subcommand)]
     Pets(pets::Command),
@@ -90,17 +94,6 @@ enum ConfigCommand {
     Init,
 }
 
-/// The command line or the configuration is invalid, or not valid for this command.
-#[derive(Debug, Error)]
-#[error("{0}")]
-pub(crate) struct InvalidConfig(pub(crate) String);
-
-impl From<ConfigError> for InvalidConfig {
-    fn from(error: ConfigError) -> Self {
-        Self(error.to_string())
-    }
-}
-
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
@@ -119,33 +112,25 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
     options.check(env::args_os())?;
     let sources = options.sources();
     match command {
-        Command::Serve => {
-            // It installs its signal handlers before it reads the configuration.
-            let loaded = options.clone();
-            serve::run(move || Config::load(&loaded.sources()), options)
+        Command::Serve => serve::run(options),
+        Command::CheckConfig => {
+            let (lines, warnings) = Config::lines(&sources).map_err(InvalidConfig::from)?;
+            for warning in warnings {
+                stderr::write_line(&format!("warning: {warning}"));
+            }
+            print(lines.join("\n") + "\n")
         }
-        Command::CheckConfig => print_config(&Config::load(&sources).map_err(InvalidConfig::from)?),
         Command::Config(ConfigCommand::Init) => print(template(&options.set).map_err(InvalidConfig)?),
-        Command::Keys(command) => {
-            let (log, keys) =
-                load(&sources, |values| Some((LogConfig::read(values), KeysConfig::read_for_command(values)?)))?;
-            keys::run(command, &keys, &log)
-        }
-        Command::Pets(command) => {
-            let (log, storage) = load(&sources, read_storage)?;
-            pets::run(command, storage, &log)
-        }
-        Command::Migrate(args) => {
-            let (log, storage) = load(&sources, read_storage)?;
-            migrate::run(&args, storage, &log)
-        }
-        Command::Backup(args) => copy::back_up(&args, &sources),
+        Command::Keys(command) => block_on(keys::run(command, &sources)),
+        Command::Pets(command) => move_pets(pets::run(command, &sources)),
+        Command::Migrate { dry_run } => block_on(migrate(dry_run, &sources)),
+        Command::Backup(args) => move_pets(copy::back_up(&args, &sources)),
         Command::Copy(_) if *options != Options::default() => {
             bail!(InvalidConfig("no option selects the stores of copy but --from and --to".to_owned()))
         }
-        Command::Copy(args) => copy::run(&args),
-        Command::Doctor(args) => doctor::run(&args, &sources),
-        Command::Health(args) => health::run(&args, load(&sources, |values| Some(read_management(values)))?),
+        Command::Copy(args) => move_pets(copy::run(&args)),
+        Command::Doctor(args) => block_on(doctor::run(&args, &sources)),
+        Command::Health(args) => block_on(health::run(&args, &sources)),
         Command::OpenApi => print(animal_store_adapters_http::OPENAPI_DOCUMENT),
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -157,29 +142,22 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
     }
 }
 
-/// Reads the part of the configuration that a command uses.
-fn load<T>(sources: &Sources, read: impl FnOnce(&mut Values) -> Option<T>) -> Result<T, InvalidConfig> {
-    Ok(config::load(sources, read)?.0)
-}
-
-fn read_storage(values: &mut Values) -> Option<(LogConfig, StorageConfig)> {
-    Some((LogConfig::read(values), StorageConfig::read(values)?))
-}
-
-fn read_stores(values: &mut Values) -> Option<(StorageConfig, KeysConfig)> {
-    let (storage, keys) = (StorageConfig::read(values), KeysConfig::read_for_command(values));
-    storage.zip(keys)
-}
-
-fn print_config(config: &Config) -> anyhow::Result<()> {
-    for warning in &config.warnings {
-        stderr::write_line(&format!("warning: {warning}"));
+/// Prints the versions of the migrations that it runs, one per line.
+async fn migrate(dry_run: bool, sources: &Sources) -> anyhow::Result<()> {
+    let (storage, _log) = start(sources, StorageConfig::read)?;
+    let versions = match storage {
+        StorageConfig::Postgres(postgres) => {
+            let migrations = Migrations::new(postgres.migrate_endpoint, postgres.settings.connect_timeout);
+            if dry_run { migrations.pending().await? } else { migrations.run().await? }
+        }
+        StorageConfig::Sqlite(SqliteConfig { path, .. }) if dry_run => SqliteFile::pending(&path)?,
+        StorageConfig::Sqlite(sqlite) => SqliteFile::migrate(&sqlite.path, sqlite.settings.timeout)?,
+        StorageConfig::Memory { .. } => bail!("storage.backend is memory, which has no schema"),
+    };
+    if versions.is_empty() {
+        tracing::info!("no migration is pending");
     }
-    print(config.lines.iter().flat_map(|line| [line, "\n"]).collect::<String>())
-}
-
-fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
-    Ok(io::stdout().write_all(text.as_ref())?)
+    print(versions.iter().flat_map(|version| [version, "\n"]).collect::<String>())
 }
 
 #[cfg(test)]

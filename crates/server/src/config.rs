@@ -7,7 +7,7 @@
 //! command those that it uses. All errors are reported at once, each with its key and the source of the value. No error
 //! and no output contains a secret. `docs/configuration.md` has a row for every key.
 //!
-//! **Proof.** `config/tests.rs`, and `starting.rs` in `crates/server/tests/process`.
+//! **Proof.** `config/tests.rs`, and `configuration.rs` in `crates/server/tests/process`.
 //!
 //! Each section has a function that declares its keys with `keys!` and reads them.
 
@@ -21,16 +21,18 @@ mod storage;
 mod tests;
 mod values;
 
-use std::{collections::BTreeMap, mem::take, net::SocketAddr};
+use std::{collections::BTreeMap, net::SocketAddr};
 
+use animal_store_adapters_http::ApiSettings;
 use secrecy::SecretString;
 use thiserror::Error;
+use url::Url;
 
 pub(crate) use self::{
     declaration::duration,
-    http::{HttpConfig, TlsConfig},
+    http::read_tls,
     keys::KeysConfig,
-    service::{LogConfig, TracesConfig, read_management},
+    service::{LogConfig, read_management},
     sources::variable,
     values::Values,
 };
@@ -44,19 +46,21 @@ pub use self::{
 /// The valid configuration of the service.
 #[derive(Debug)]
 pub struct Config {
+    pub(crate) listen: SocketAddr,
     /// The API.
-    pub http: HttpConfig,
+    pub http: ApiSettings,
+    /// `false`: the deprecated operation is 410.
+    pub(crate) serves_get_pet: bool,
     /// Address of the management listener, if there is one.
-    pub(crate) management_listen: Option<SocketAddr>,
+    pub(crate) management: Option<SocketAddr>,
     /// The storage of pets.
     pub storage: StorageConfig,
     pub(crate) keys: KeysConfig,
     pub(crate) log: LogConfig,
-    pub(crate) traces: TracesConfig,
+    /// The collector of traces, if there is one.
+    pub(crate) traces: Option<Url>,
     /// Timeouts of the shutdown.
     pub shutdown: ShutdownConfig,
-    /// Each key with its value and the source of that, as a line of TOML. It shows of a secret only whether it is set.
-    pub(crate) lines: Vec<String>,
     /// The value of every key by its name, to find what has changed. For a secret in a file, the content of the file.
     pub(crate) values: BTreeMap<&'static str, SecretString>,
     /// Warnings for the operator.
@@ -88,29 +92,43 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] with all errors.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
-        Ok(load(sources, Self::read)?.0)
+        let (config, warnings) = load(sources, Self::read)?;
+        Ok(Self { warnings, ..config })
+    }
+
+    /// Reads and checks the configuration. Returns each key with its value and the source of that, as a line of TOML
+    /// that shows of a secret only whether it is set, and the warnings.
+    pub(crate) fn lines(sources: &Sources) -> Result<(Vec<String>, Vec<String>), ConfigError> {
+        load(sources, |values| Self::read(values).map(|_| values.lines()))
     }
 
     fn read(values: &mut Values) -> Option<Self> {
-        let http = HttpConfig::read(values);
-        let management_listen = read_management(values);
-        service::require_other_address(values, management_listen, http.listen);
+        let (listen, mut http, serves_get_pet) = http::read(values);
+        let management = read_management(values);
+        service::require_other_address(values, management, listen);
         let storage = StorageConfig::read(values);
         let keys = KeysConfig::read(values);
         if let Some(KeysConfig::Memory { tokens }) = &keys {
             values.require(
-                !tokens.is_empty() || http.listen.ip().is_loopback(),
+                !tokens.is_empty() || listen.ip().is_loopback(),
                 &["keys.memory.tokens", "keys.backend", "storage.backend", "http.listen"],
                 "is required unless http.listen is a loopback address",
             );
         }
         let log = LogConfig::read(values);
-        let traces = TracesConfig::read(values);
+        http.logged.change_to(&log.requests);
+        let traces;
+        (traces, http.traces) = service::read_traces(values);
         let shutdown = ShutdownConfig::read(values);
         let (storage, keys) = (storage?, keys?);
-        let (lines, warnings) = (values.lines(), take(&mut values.warnings));
-        let values = take(&mut values.current);
-        Some(Self { http, management_listen, storage, keys, log, traces, shutdown, lines, values, warnings })
+        let (values, warnings) = (values.texts(), Vec::new());
+        Some(Self { listen, http, serves_get_pet, management, storage, keys, log, traces, shutdown, values, warnings })
+    }
+
+    /// Whether other machines can connect to this address of the API without TLS, and no proxy that could have it is
+    /// named.
+    pub(crate) fn is_unencrypted(&self, address: SocketAddr) -> bool {
+        !address.ip().is_loopback() && self.http.tls.is_none() && self.http.proxies.is_empty()
     }
 }
 

@@ -21,8 +21,8 @@ impl Listeners {
     /// # Errors
     /// If an address cannot be bound. The message names its key.
     pub(crate) fn bind(config: &Config, inherited: Option<(SocketAddr, HttpListener)>) -> anyhow::Result<Self> {
-        let (address, api) = inherited.map_or_else(|| bind(config.http.listen, "http.listen"), Ok)?;
-        let management = config.management_listen.map(|address| bind(address, "management.listen")).transpose()?;
+        let (address, api) = inherited.map_or_else(|| bind(config.listen, "http.listen"), Ok)?;
+        let management = config.management.map(|address| bind(address, "management.listen")).transpose()?;
         Ok(Self { api, address, management })
     }
 }

@@ -4,22 +4,27 @@
 //! invalid, nothing changes. A change of any other key is reported, because it needs a restart. The log says what a
 //! reload did, with the names of keys and without their values.
 
-mod certificates;
-
 use std::{collections::BTreeMap, future::pending, sync::Arc, time::Duration};
 
-use animal_store_adapters_http::RequestLogFilter;
+use animal_store_adapters_http::{CurrentTlsIdentity, RequestLogFilter, TlsIdentity};
+use humantime::format_rfc3339_seconds;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::{sync::Notify, task::spawn_blocking, time::timeout};
+use tokio::{
+    sync::Notify,
+    task::spawn_blocking,
+    time::{sleep, timeout},
+};
 
-use self::certificates::Certificates;
 use crate::{
     config::{Config, ConfigError, LogConfig},
-    telemetry::{LogFilter, RELOAD_TARGET},
+    telemetry::{LogFilter, RELOAD_TARGET, filter},
 };
 
 /// Timeout for reading the configuration. What is read later has no effect.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Interval in which the files of `http.tls` are read.
+const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Settings that a reload replaces, and the values in use, by key.
 pub(crate) struct Reload {
@@ -31,8 +36,8 @@ pub(crate) struct Reload {
 
 impl Reload {
     pub(crate) fn new(config: &Config, filter: LogFilter) -> Self {
-        let (requests, values) = (config.log.requests.clone(), config.values.clone());
-        Self { filter, requests, certificates: config.http.tls.as_ref().map(Certificates::new), values }
+        let certificates = config.http.tls.clone().map(Certificates::new);
+        Self { filter, requests: config.http.logged.clone(), certificates, values: config.values.clone() }
     }
 
     /// Reloads at each request, and watches the files of `http.tls`, until the runtime shuts down. Requests that arrive
@@ -43,16 +48,10 @@ impl Reload {
         load: impl Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
     ) {
         loop {
-            let certificates = async {
-                match &mut self.certificates {
-                    Some(certificates) => certificates.read().await,
-                    None => pending().await,
-                }
-            };
             tokio::select! {
                 biased;
                 () = requested.notified() => self.reload(load.clone()).await,
-                () = certificates => {}
+                () = Certificates::watch(&mut self.certificates) => {}
             }
         }
     }
@@ -75,16 +74,17 @@ impl Reload {
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
-        let replaced = match (&mut self.certificates, &config.http.tls) {
-            (Some(certificates), Some(tls)) => certificates.reload(tls),
+        let identity = config.http.tls.as_ref().map(CurrentTlsIdentity::get);
+        let replaced = match (&mut self.certificates, identity) {
+            (Some(certificates), Some(read)) => certificates.reload(read),
             _ => false,
         };
         let changed = |key: &&str| self.values[key].expose_secret() != config.values[key].expose_secret();
         let changed = config.values.keys().copied().filter(changed);
         let (reloaded, others): (Vec<_>, Vec<_>) = changed.partition(|key| LogConfig::RELOADED.contains(key));
         if !reloaded.is_empty() {
-            self.filter.replace(&config.log.filter);
-            self.requests.set(config.log.requests.get());
+            self.filter.reload(filter(&config.log.filter)).expect("the log is never dropped");
+            self.requests.change_to(&config.log.requests);
             self.values.extend(reloaded.iter().map(|&key| (key, config.values[key].clone())));
             let keys = reloaded.join(",");
             tracing::info!(target: RELOAD_TARGET, keys, "SIGHUP: the log settings were reloaded");
@@ -98,11 +98,80 @@ impl Reload {
     }
 }
 
+/// What the files of `http.tls` contain, or the reason why they cannot be used.
+type Reading = Result<Arc<TlsIdentity>, String>;
+
+/// Notices that the files of `http.tls` have changed. Programs that renew certificates replace several files, in any
+/// order: what was read counts when the next reading finds the same. If the files cannot be used, the identity in use
+/// stays, and each reason is logged once.
+struct Certificates {
+    identity: CurrentTlsIdentity,
+    last: Reading,
+    /// The last reading that counted.
+    applied: Reading,
+}
+
+impl Certificates {
+    fn new(identity: CurrentTlsIdentity) -> Self {
+        let (last, applied) = (Ok(identity.get()), Ok(identity.get()));
+        Self { identity, last, applied }
+    }
+
+    /// Reads the files once. If it is cancelled, the thread that reads is left behind.
+    async fn watch(certificates: &mut Option<Self>) {
+        let Some(certificates) = certificates else { return pending().await };
+        sleep(INTERVAL).await;
+        let identity = certificates.identity.get();
+        // It fails if the runtime is shutting down.
+        if let Ok(read) = spawn_blocking(move || identity.files.load()).await {
+            certificates.add(read.map(Arc::new).map_err(|error| error.to_string()));
+        }
+    }
+
+    fn add(&mut self, read: Reading) {
+        if read == self.last && self.apply(read.clone()) {
+            let identity = self.identity.get();
+            if identity.remaining().is_none() {
+                let expires = format_rfc3339_seconds(identity.expires());
+                tracing::warn!(target: RELOAD_TARGET, %expires, "the TLS certificate has expired: clients refuse it");
+            }
+        }
+        self.last = read;
+    }
+
+    /// Applies what SIGHUP has read and checked, unless it is from other files, which need a restart.
+    fn reload(&mut self, read: Arc<TlsIdentity>) -> bool {
+        read.files == self.identity.get().files && self.apply(Ok(read))
+    }
+
+    /// Returns whether another identity is in use now.
+    fn apply(&mut self, read: Reading) -> bool {
+        if read == self.applied {
+            return false;
+        }
+        let replaced = read.as_ref().is_ok_and(|identity| self.identity.replace(Arc::clone(identity)));
+        match &read {
+            Ok(identity) if replaced => {
+                let expires = format_rfc3339_seconds(identity.expires());
+                tracing::info!(target: RELOAD_TARGET, %expires, "the TLS certificate was replaced");
+            }
+            Ok(_) => tracing::info!(target: RELOAD_TARGET, "the files of http.tls can be used again"),
+            Err(reason) => {
+                let effect = "the files of http.tls cannot be used, the certificate in use stays";
+                tracing::error!(target: RELOAD_TARGET, reason, "{effect}");
+            }
+        }
+        self.applied = read;
+        replaced
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, mpsc};
+    use std::sync::mpsc;
 
-    use animal_store_test_servers::Certificates;
+    use animal_store_adapters_http::TlsFiles;
+    use animal_store_test_servers::Certificates as Made;
     use tokio::time::advance;
 
     use super::*;
@@ -111,16 +180,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_configuration_that_is_read_too_late_replaces_no_certificate() {
         let folder = tempfile::tempdir().unwrap();
-        let certificates = Certificates::make(folder.path());
+        let certificates = Made::make(folder.path());
         let flags = [("http.tls.cert_file", &certificates.server), ("http.tls.key_file", &certificates.server_key)];
         let flags = flags.map(|(key, path)| (key.to_owned(), path.display().to_string()));
         let load = move || Config::load(&Sources { flags: flags.to_vec(), ..Sources::default() });
         let config = load().unwrap();
-        let identity = config.http.tls.as_ref().unwrap().identity.clone();
+        let identity = config.http.tls.clone().unwrap();
         let first = identity.get();
-        let mut reload = Reload::new(&config, LogFilter::new(&config.log.filter).0);
+        let mut reload = Reload::new(&config, tracing_subscriber::reload::Layer::new(config.log.filter.clone()).1);
 
-        Certificates::make(folder.path());
+        Made::make(folder.path());
         let (sender, receiver) = mpsc::channel::<()>();
         let (ended, end) = tokio::sync::oneshot::channel();
         let late = move || {
@@ -133,5 +202,34 @@ mod tests {
         sender.send(()).unwrap();
         end.await.unwrap();
         assert!(Arc::ptr_eq(&first, &identity.get()));
+    }
+
+    #[test]
+    fn what_was_read_counts_when_the_next_reading_finds_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let load = || {
+            let made = Made::make(folder.path());
+            let files = TlsFiles { certificate: made.server, private_key: made.server_key, client_authorities: None };
+            Arc::new(files.load().unwrap())
+        };
+        let first = load();
+        let identity = CurrentTlsIdentity::new(first.files.load().unwrap());
+        let mut certificates = Certificates::new(identity.clone());
+        let second = load();
+        let broken = || Err("cannot be read".to_owned());
+        for (read, is_second, has_problem) in [
+            (Ok(second.clone()), false, false),
+            (broken(), false, false),
+            (broken(), false, true),
+            (Ok(second.clone()), false, true),
+            (Ok(second), true, false),
+            (broken(), true, false),
+            (Ok(first.clone()), true, false),
+            (Ok(first.clone()), false, false),
+        ] {
+            certificates.add(read);
+            let state = (identity.get() != first, certificates.applied.is_err());
+            assert_eq!(state, (is_second, has_problem));
+        }
     }
 }

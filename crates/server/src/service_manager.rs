@@ -11,7 +11,7 @@
 use std::{env, net::SocketAddr, time::Duration};
 
 use animal_store_adapters_http::HttpListener;
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 use listenfd::ListenFd;
 use sd_notify::NotifyState;
 use tokio::task::spawn_blocking;
@@ -68,17 +68,14 @@ impl ServiceManager {
 /// socket is accepted, because the clients of a socket that is not served would wait for ever.
 fn take_socket() -> anyhow::Result<Option<(SocketAddr, HttpListener)>> {
     let mut sockets = ListenFd::from_env();
-    match sockets.len() {
-        0 => return Ok(None),
-        1 => {}
-        count => bail!("the service manager passed {count} sockets (LISTEN_FDS): pass exactly one"),
+    let count = sockets.len();
+    if count == 0 {
+        return Ok(None);
     }
-    let Ok(Some(socket)) = sockets.take_tcp_listener(0) else {
-        bail!(
-            "the service manager passed no listening TCP socket (LISTEN_FDS): set ListenStream to an IP address with a \
-             port"
-        )
-    };
+    ensure!(count == 1, "the service manager passed {count} sockets (LISTEN_FDS): pass exactly one");
+    let socket = sockets.take_tcp_listener(0).ok().flatten().context(
+        "the service manager passed no listening TCP socket (LISTEN_FDS): set ListenStream to an address with a port",
+    )?;
     let address = socket.local_addr()?;
     let listener = HttpListener::inherited(socket).context("the service manager passed a socket (LISTEN_FDS)")?;
     Ok(Some((address, listener)))

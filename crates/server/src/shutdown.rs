@@ -15,7 +15,7 @@ use std::{
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::{Notify, watch},
+    sync::{Notify, SetOnce},
     time::Instant,
 };
 
@@ -33,7 +33,10 @@ pub struct ShutdownRequest {
 
 /// The signals that have arrived, without those that are ignored.
 #[derive(Clone, Default)]
-pub(crate) struct Signals(watch::Sender<Vec<ShutdownRequest>>);
+pub(crate) struct Signals {
+    first: Arc<SetOnce<ShutdownRequest>>,
+    second: Arc<SetOnce<()>>,
+}
 
 impl Signals {
     /// Receives SIGTERM and SIGINT from now on, on the current runtime.
@@ -74,33 +77,28 @@ impl Signals {
 
     fn add(&self, drain: bool) {
         let arrived_at = Instant::now();
-        self.0.send_modify(|signals| match signals.last() {
+        match self.request() {
+            None => _ = self.first.set(ShutdownRequest { arrived_at, drain }),
             Some(first) if arrived_at - first.arrived_at < SECOND_SIGNAL_DELAY => {
                 tracing::debug!("a second signal was ignored: it arrived within a second of the first");
             }
-            _ => signals.push(ShutdownRequest { arrived_at, drain }),
-        });
+            Some(_) => _ = self.second.set(()),
+        }
     }
 
     /// Returns the request of the first signal, if it has arrived.
     pub(crate) fn request(&self) -> Option<ShutdownRequest> {
-        self.0.borrow().first().copied()
+        self.first.get().copied()
     }
 
     /// Waits for the first signal.
     pub(crate) async fn first(&self) -> ShutdownRequest {
-        self.wait_for(0).await
+        *self.first.wait().await
     }
 
     /// Waits for the second signal.
     pub(crate) async fn second(&self) {
-        self.wait_for(1).await;
-    }
-
-    async fn wait_for(&self, index: usize) -> ShutdownRequest {
-        let mut receiver = self.0.subscribe();
-        let arrived = receiver.wait_for(|signals| signals.len() > index).await;
-        arrived.expect("the sender is in self")[index]
+        self.second.wait().await;
     }
 }
 
@@ -119,12 +117,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_second_signal_counts_from_one_second_after_the_first() {
         let signals = Signals::default();
-        for (milliseconds, counted) in [(0, 1), (1, 1), (998, 1), (1, 2)] {
+        let arrived_at = Instant::now();
+        for (milliseconds, is_counted) in [(0, false), (1, false), (998, false), (1, true)] {
             advance(Duration::from_millis(milliseconds)).await;
-            signals.add(counted == 1);
-            assert_eq!(signals.0.borrow().len(), counted);
+            signals.add(milliseconds == 0);
+            assert_eq!(signals.second.get().is_some(), is_counted);
+            assert_eq!(signals.first().await, ShutdownRequest { arrived_at, drain: true });
         }
         assert_eq!(signals.request(), Some(signals.first().await));
-        assert_eq!(signals.0.borrow()[1].arrived_at - signals.first().await.arrived_at, SECOND_SIGNAL_DELAY);
     }
 }

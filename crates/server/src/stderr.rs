@@ -1,39 +1,36 @@
 //! Standard error can be a pipe that is full and not read. A message there must not keep the process from its end.
 
 use std::{
-    io::{self, Write},
-    sync::{
-        Mutex, PoisonError,
-        mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel},
-    },
-    thread,
-    time::Duration,
+    io,
+    os::fd::AsFd,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
-const TIMEOUT: Duration = Duration::from_millis(500);
+use nix::{
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    unistd::write,
+};
 
-/// Disconnected at the end of a write that took longer than the timeout. Until then, lines are lost without a wait.
-static BLOCKED: Mutex<Option<Receiver<()>>> = Mutex::new(None);
+/// Time to read what was written before, in milliseconds.
+const TIMEOUT: u16 = 500;
 
-/// Writes a line that begins with the name of the program. If it cannot be written within half a second, it is lost.
+/// Number of bytes that a pipe takes at once if it can be written.
+const PIPE_BUF: usize = 4096;
+
+/// Whether the last write had no room. Until there is some, lines are lost without a wait.
+static IS_BLOCKED: AtomicBool = AtomicBool::new(false);
+
+/// Writes a line that begins with the name of the program. What cannot be written within half a second is lost. A thread
+/// that is blocked in a write holds the lock of [`io::stderr`], so the lock is not taken.
 pub(crate) fn write_line(message: &str) {
-    let mut blocked = BLOCKED.lock().unwrap_or_else(PoisonError::into_inner);
-    if blocked.as_ref().is_some_and(|write| write.try_recv() != Err(TryRecvError::Disconnected)) {
-        return;
+    let stderr = io::stderr();
+    for part in format!("animal-store: {message}\n").as_bytes().chunks(PIPE_BUF) {
+        let timeout = if IS_BLOCKED.load(Ordering::Relaxed) { PollTimeout::ZERO } else { TIMEOUT.into() };
+        let has_room = poll(&mut [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)], timeout) == Ok(1);
+        IS_BLOCKED.store(!has_room, Ordering::Relaxed);
+        // If standard error is closed, only the exit code is left.
+        if !has_room || write(&stderr, part).is_err() {
+            return;
+        }
     }
-    let line = format!("animal-store: {message}\n");
-    // If standard error is closed, only the exit code is left.
-    let write = |line: &str| io::stderr().write_all(line.as_bytes()).unwrap_or_default();
-    let (end, written) = channel::<()>();
-    let copy = line.clone();
-    let writer = thread::Builder::new().spawn(move || {
-        write(&copy);
-        drop(end);
-    });
-    if writer.is_err() {
-        // Without a thread, a write that can block is better than no message.
-        write(&line);
-    }
-    let is_blocked = written.recv_timeout(TIMEOUT) == Err(RecvTimeoutError::Timeout);
-    *blocked = is_blocked.then_some(written);
 }

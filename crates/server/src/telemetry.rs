@@ -56,25 +56,12 @@ pub(crate) const RELOAD_TARGET: &str = "reload";
 ///
 /// It is a filter of the log's layer, not a layer: `tracing` caches its decision for each place in the code that logs,
 /// so that an event takes no lock. A layer would take two.
-pub(crate) struct LogFilter(reload::Handle<Targets, Registry>);
-
-impl LogFilter {
-    /// Creates a filter, and the part of it for the layer of the log.
-    pub(crate) fn new(filter: &Targets) -> (Self, reload::Layer<Targets, Registry>) {
-        let (layer, handle) = reload::Layer::new(with_fixed_levels(filter));
-        (Self(handle), layer)
-    }
-
-    /// Replaces the filter, for all events from now on.
-    pub(crate) fn replace(&self, filter: &Targets) {
-        self.0.reload(with_fixed_levels(filter)).expect("the log is never dropped");
-    }
-}
+pub(crate) type LogFilter = reload::Handle<Targets, Registry>;
 
 /// Adds the targets whose level the configuration cannot change. Spans are not part of the log.
-fn with_fixed_levels(filter: &Targets) -> Targets {
+pub(crate) fn filter(configured: &Targets) -> Targets {
     let [audit, reload] = [AUDIT_TARGET, RELOAD_TARGET].map(|target| (target, LevelFilter::INFO));
-    filter.clone().with_targets([audit, reload, (traces::TARGET, LevelFilter::OFF)])
+    configured.clone().with_targets([audit, reload, (traces::TARGET, LevelFilter::OFF)])
 }
 
 /// Log of a command on standard error, which records whether a line was lost.
@@ -128,7 +115,7 @@ fn init(
     terminal: bool,
     writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
 ) -> LogFilter {
-    let (log_filter, filter) = LogFilter::new(&config.filter);
+    let (filter, log_filter) = reload::Layer::new(filter(&config.filter));
     let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     // On a terminal the default: colours, unless NO_COLOR is set.
     let layer = if terminal { layer } else { layer.with_ansi(false) };

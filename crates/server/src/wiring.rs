@@ -1,27 +1,23 @@
 //! Selects the adapter behind each port. No other module chooses an adapter.
 
-mod copies;
-mod storage;
+mod stores;
 
 use std::sync::{Arc, Weak};
 
 use animal_store_adapters_http::UseCases;
 use animal_store_adapters_memory::MemoryApiKeyDirectory;
-use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyStore, RedisApiKeyUses};
+use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyUses};
 use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
     Authenticate, CheckReadiness, CreatePet, GetPet, ListPets,
-    ports::{ApiKeyDirectory, ApiKeyStore, ApiKeyUses, Cause, Readiness},
+    ports::{ApiKeyDirectory, ApiKeyUses, Cause, Readiness},
 };
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
-pub(crate) use self::{
-    copies::{CopySource, CopyTarget},
-    storage::{FileUse, SharedFile, Storage, suggest_create},
-};
-use crate::config::{KeysConfig, SqliteConfig, StorageConfig};
+pub(crate) use self::stores::{FileUse, SharedFile, Storage, api_key_store, bulk_storage};
+use crate::config::{KeysConfig, StorageConfig};
 
 /// What the selected adapters have besides their use cases. Nothing of it keeps them open.
 pub(crate) struct Adapters {
@@ -45,7 +41,8 @@ struct Keys {
 }
 
 /// Starts the adapters. Returns the function that creates the use cases of one worker, with or without the deprecated
-/// `getPet`. The adapters end after this function and all its use cases are dropped.
+/// `getPet`. The adapters end after this function and all its use cases are dropped, in any order: each writer ends by
+/// itself, and the shutdown waits for both.
 pub(crate) async fn start(
     storage: StorageConfig,
     keys: KeysConfig,
@@ -114,27 +111,4 @@ impl<T: Readiness> Readiness for WeakProbe<T> {
             None => Err("it has ended".into()),
         }
     }
-}
-
-/// Returns the store that issues API keys in a file.
-pub(crate) async fn sqlite_api_key_store(
-    config: &SqliteConfig,
-    file: &mut SharedFile,
-) -> anyhow::Result<Arc<SqliteApiKeyStore>> {
-    Ok(Arc::new(SqliteApiKeyStore::new(file.open(config).await?)))
-}
-
-/// Returns the store that issues API keys. `None` if the API keys are part of the configuration.
-pub(crate) async fn api_key_store(
-    keys: &KeysConfig,
-    file: &mut SharedFile,
-) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>> {
-    Ok(match keys {
-        KeysConfig::Sqlite(sqlite) => Some(sqlite_api_key_store(sqlite, file).await?),
-        KeysConfig::Redis(redis) => {
-            let settings = &redis.directory;
-            Some(Arc::new(RedisApiKeyStore::new(redis.endpoint.clone(), &settings.prefix, settings.timeout)))
-        }
-        KeysConfig::Memory { .. } => None,
-    })
 }

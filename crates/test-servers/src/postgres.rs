@@ -27,12 +27,13 @@ impl PostgresServer {
 
     /// Starts a server that accepts connections with and without TLS.
     pub fn with_tls() -> Self {
-        Self::start_encrypted("host all all 127.0.0.1/32 trust")
-    }
-
-    /// Starts a server that refuses TCP connections without TLS.
-    pub fn requiring_tls() -> Self {
-        Self::start_encrypted("hostssl all all 127.0.0.1/32 trust")
+        let home = Home::new();
+        let certificates = Certificates::make(home.path());
+        home.make_private(&certificates.server_key);
+        let certificate = format!("ssl_cert_file={}", certificates.server.display());
+        let key = format!("ssl_key_file={}", certificates.server_key.display());
+        let settings = ["ssl=on", &certificate, &key];
+        Self::start_in(home, "host all all 127.0.0.1/32 trust", &settings, Some(certificates))
     }
 
     /// Starts a server that requires this password over TCP.
@@ -40,15 +41,6 @@ impl PostgresServer {
         let server = Self::start_in(Home::new(), "host all all 127.0.0.1/32 scram-sha-256", &[], None);
         server.sql("postgres", &format!("ALTER ROLE postgres PASSWORD '{password}'"));
         server
-    }
-
-    fn start_encrypted(access: &str) -> Self {
-        let home = Home::new();
-        let certificates = Certificates::make(home.path());
-        home.make_private(&certificates.server_key);
-        let certificate = format!("ssl_cert_file={}", certificates.server.display());
-        let key = format!("ssl_key_file={}", certificates.server_key.display());
-        Self::start_in(home, access, &["ssl=on", &certificate, &key], Some(certificates))
     }
 
     fn start_in(home: Home, access: &str, settings: &[&str], certificates: Option<Certificates>) -> Self {

@@ -18,13 +18,12 @@ struct FakeStore {
     writes: Arc<Mutex<Vec<Vec<String>>>>,
 }
 
-#[async_trait]
 impl UseStore for FakeStore {
     fn address(&self) -> String {
         "fake".to_owned()
     }
 
-    async fn write(&self, uses: &PendingUses, _: u64) -> Result<(), String> {
+    async fn write(&self, uses: &PendingUses, _: i64) -> Result<(), String> {
         if self.unavailable.load(Ordering::Relaxed) {
             return Err("unavailable".to_owned());
         }

@@ -1,26 +1,13 @@
-//! `/metrics` of the management listener, which needs no API key, and the metrics that are read at each scrape.
-
-use std::{
-    fmt,
-    sync::{Arc, PoisonError},
-};
+//! `/metrics` of the management listener, which needs no API key.
 
 use actix_web::{
     HttpRequest, HttpResponse,
     http::header::{ACCEPT, CONTENT_TYPE},
     web::Data,
 };
-use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric, text::encode},
-    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
-    registry::Registry,
-};
+use prometheus_client::{encoding::text::encode, registry::Registry};
 
-use super::HttpMetrics;
-use crate::{error::ApiError, middleware::in_flight::InFlight, transport::tls::CurrentTlsIdentity};
-
-const OPEN_METRICS: &str = "application/openmetrics-text";
+use crate::error::ApiError;
 
 /// 200 with every metric of the registry.
 pub(crate) async fn metrics(registry: Data<Registry>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
@@ -28,7 +15,7 @@ pub(crate) async fn metrics(registry: Data<Registry>, request: HttpRequest) -> R
     encode(&mut text, &registry).map_err(|error| ApiError::Internal(error.into()))?;
     let mut accepted = request.headers().get_all(ACCEPT).filter_map(|value| value.to_str().ok());
     let mut response = HttpResponse::Ok();
-    Ok(if accepted.any(|value| value.contains(OPEN_METRICS)) {
+    Ok(if accepted.any(|value| value.contains("application/openmetrics-text")) {
         response.insert_header((CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")).body(text)
     } else {
         let text = prometheus_text(&text);
@@ -53,39 +40,6 @@ fn prometheus_text(open_metrics: &str) -> String {
         text.extend([start, suffix, rest, "\n"]);
     }
     text
-}
-
-/// The metrics that are read at each scrape.
-#[derive(Debug)]
-pub(crate) struct HttpCollector {
-    pub(crate) metrics: Arc<HttpMetrics>,
-    pub(crate) in_flight: InFlight,
-    pub(crate) max_connections: usize,
-    pub(crate) tls: Option<CurrentTlsIdentity>,
-}
-
-impl Collector for HttpCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut gauge = |name, help, value: u64| {
-            ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
-        };
-        let help = "Requests in flight, including those that wait for their body.";
-        gauge("requests_in_flight", help, self.in_flight.count() as u64)?;
-        let help = "Maximum number of connections of clients that are served at the same time.";
-        gauge("connections_limit", help, self.max_connections as u64)?;
-        if let Some(tls) = &self.tls {
-            let help = "End of the TLS certificate in use, in seconds since 1970.";
-            gauge("tls_certificate_expiry_timestamp_seconds", help, tls.get().expiry_timestamp())?;
-        }
-        let help = "Time in which an HTTP worker was not idle.";
-        let mut family = encoder.encode_descriptor("worker_busy_seconds", help, None, MetricType::Counter)?;
-        let workers = self.metrics.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        for (index, worker) in workers.iter().enumerate() {
-            let busy = worker.worker_total_busy_duration(0).as_secs_f64();
-            ConstCounter::new(busy).encode(family.encode_family(&[("worker", index)])?)?;
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! The values of the labels: what the interface has, never a text of the client.
 
-use actix_web::{dev::ServiceRequest, http::Method};
-
-use super::Labels;
+use actix_web::http::Method;
 
 /// Declares the values of a label, with their texts.
 macro_rules! label {
@@ -67,45 +65,16 @@ label! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestLabels {
     pub(crate) operation: Operation,
-    method: MethodLabel,
+    pub(super) method: MethodLabel,
 }
 
 impl RequestLabels {
     /// Labels of a request that was refused before the application received it.
     pub(crate) const REFUSED: Self = Self { operation: Operation::None, method: MethodLabel::Other };
 
-    /// Number of combinations of an operation and a method.
-    pub(super) const COUNT: usize = Operation::ALL.len() * MethodLabel::ALL.len();
-
-    /// Position among all combinations, from 0.
-    pub(super) const fn index(self) -> usize {
-        self.operation as usize * MethodLabel::ALL.len() + self.method as usize
-    }
-
-    pub(super) const fn texts(self) -> Labels<2> {
-        [("operation", self.operation.as_str()), ("method", self.method.as_str())]
-    }
-
-    /// The responses whose counters are shown before the first of them. A counter that appears with its first response
-    /// has no increase that an alert could see.
-    pub(super) fn expected() -> impl Iterator<Item = (Self, u16)> {
-        let operations = [
-            (Operation::ListPets, MethodLabel::Get, 200),
-            (Operation::CreatePet, MethodLabel::Post, 201),
-            (Operation::GetPet, MethodLabel::Get, 200),
-        ];
-        operations.into_iter().flat_map(|(operation, method, success)| {
-            [success, 500, 503].map(|status| (Self { operation, method }, status))
-        })
-    }
-
-    /// Returns the labels of a request, whether it is authorised or not.
-    pub(crate) fn from_request(request: &ServiceRequest) -> Self {
-        Self::find(request.method(), request.match_info().as_str())
-    }
-
-    /// `path` is decoded as the router decodes it. The paths are those of `routes.rs`: the route of a request is not
-    /// known if it was refused before, for example because it has no API key.
+    /// Returns the labels of a request, whether it is authorised or not. `path` is decoded as the router decodes it.
+    /// The paths are those of `routes.rs`: the route of a request is not known if it was refused before, for example
+    /// because it has no API key.
     pub(crate) fn find(method: &Method, path: &str) -> Self {
         let method = match *method {
             Method::GET => MethodLabel::Get,
@@ -116,16 +85,14 @@ impl RequestLabels {
         let operation = match (path.strip_prefix("/v1/pets"), method) {
             (Some(""), MethodLabel::Get | MethodLabel::Head) => Operation::ListPets,
             (Some(""), MethodLabel::Post) => Operation::CreatePet,
-            (Some(rest), MethodLabel::Get | MethodLabel::Head) if is_segment(rest) => Operation::GetPet,
+            (Some(rest), MethodLabel::Get | MethodLabel::Head) => match rest.strip_prefix('/') {
+                Some(id) if !id.is_empty() && !id.contains('/') => Operation::GetPet,
+                _ => Operation::None,
+            },
             _ => Operation::None,
         };
         Self { operation, method }
     }
-}
-
-/// Returns whether the text is one segment of a path, with its slash.
-fn is_segment(text: &str) -> bool {
-    text.strip_prefix('/').is_some_and(|segment| !segment.is_empty() && !segment.contains('/'))
 }
 
 #[cfg(test)]

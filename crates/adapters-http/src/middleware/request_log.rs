@@ -7,9 +7,12 @@
 use std::{
     error::Error as StdError,
     iter::successors,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     rc::Rc,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -23,27 +26,23 @@ use actix_web::{
     },
 };
 use animal_store_app::{ApiKey, IdempotencyKey};
-use futures_util::FutureExt;
+use futures_util::TryFutureExt;
 use opentelemetry::trace::TraceId;
 use tracing::{Instrument, Level};
 
 use super::{
-    logged_requests::RequestLogFilter,
     request_id::{self, X_REQUEST_ID},
-    trusted_proxies::TrustedProxies,
+    trusted_proxies::client_address,
 };
 use crate::{
     error::ApiError,
     metrics::{HttpMetrics, RequestLabels},
     pets::{DEPRECATION, IDEMPOTENCY_REPLAYED},
     traces::{Trace, TraceSettings},
-    transport::connection::Connection,
 };
 
 const MAX_TEXT_BYTES: usize = 256;
 const MAX_USER_AGENT_BYTES: usize = 128;
-
-const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
 /// Emits an event at a level that is a value: ERROR, DEBUG, or otherwise INFO.
 macro_rules! at_level {
@@ -56,14 +55,50 @@ macro_rules! at_level {
     };
 }
 
+/// Selects the requests that have a line in the log: all, or those whose status is 400 or above. Clones share it, and
+/// it can change while requests are served: a request without a line costs an atomic load.
+#[derive(Debug, Clone, Default)]
+pub struct RequestLogFilter {
+    errors_only: Arc<AtomicBool>,
+}
+
+impl RequestLogFilter {
+    /// Selects all requests, or errors only.
+    pub fn new(errors_only: bool) -> Self {
+        Self { errors_only: Arc::new(errors_only.into()) }
+    }
+
+    /// Changes the selection to that of another filter.
+    pub fn change_to(&self, other: &Self) {
+        self.errors_only.store(other.errors_only.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    fn contains(&self, status: StatusCode) -> bool {
+        status.as_u16() >= 400 || !self.errors_only.load(Ordering::Relaxed)
+    }
+}
+
 /// Records the requests of a server.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct RequestLog {
-    /// Level of the lines about requests that did not fail in the server.
-    pub(crate) level: Level,
+    /// Lines about requests that did not fail in the server have the level DEBUG instead of INFO.
+    pub(crate) is_quiet: bool,
     /// Requests that have a line.
     pub(crate) logged: RequestLogFilter,
     pub(crate) metrics: Arc<HttpMetrics>,
+}
+
+impl RequestLog {
+    /// Logs and counts a request that was refused before the application received it.
+    pub(crate) fn record_refusal(&self, peer: Option<SocketAddr>, status: StatusCode) {
+        self.metrics.count_status(RequestLabels::REFUSED, status);
+        let (status, client) = (status.as_u16(), peer.map(|peer| peer.ip()));
+        at_level!(self.level(), tracing::event!(status, client = client.map(display), "request refused"));
+    }
+
+    fn level(&self) -> Level {
+        if self.is_quiet { Level::DEBUG } else { Level::INFO }
+    }
 }
 
 /// Logs, counts and traces a request.
@@ -78,60 +113,23 @@ where
     B: MessageBody,
 {
     let start = Instant::now();
-    let (log, labels) = (Rc::clone(log), RequestLabels::from_request(&request));
+    let (log, labels) = (Rc::clone(log), RequestLabels::find(request.method(), request.match_info().as_str()));
     let id = request_id::get_or_create(request.headers());
     let client = client_address(&request);
-    let (method, uri) = (request.method().clone(), request.uri().clone());
     let trace = Trace::start(traces, &request);
     let call = service.call(request).instrument(trace.span.clone());
-    call.map(move |result| match result {
-        Ok(mut response) => {
-            let level = if response.status().is_server_error() { Level::ERROR } else { log.level };
-            let duration = start.elapsed();
-            if log.logged.get().contains(response.status()) {
-                write_line(&response, &id, trace.id, client, duration, level);
-            }
-            log.metrics.count_response(labels, response.response(), duration);
-            trace.end(Some(&response), &id);
-            set_headers(response.headers_mut(), id);
-            Ok(response)
+    call.map_ok(move |mut response| {
+        let level = if response.status().is_server_error() { Level::ERROR } else { log.level() };
+        let duration = start.elapsed();
+        if log.logged.contains(response.status()) {
+            write_line(&response, &id, trace.id, client, duration, level);
         }
-        // Only a panic gets here: every other error was converted to a response.
-        Err(mut error) => {
-            let duration = start.elapsed();
-            log.metrics.count(labels, StatusCode::INTERNAL_SERVER_ERROR, duration);
-            tracing::error!(
-                method = shortened(method.as_str()),
-                path = shortened(uri.path()),
-                status = 500,
-                code = "internal_error",
-                client = client.map(display),
-                microseconds = microseconds(duration),
-                request_id = id.to_str().unwrap_or_default(),
-                trace_id = trace.id.map(display),
-                "request panicked"
-            );
-            trace.end::<B>(None, &id);
-            error.add_response_mapper(move |mut response: HttpResponse| {
-                set_headers(response.headers_mut(), id.clone());
-                response
-            });
-            Err(error)
-        }
+        log.metrics.count_response(labels, response.response(), duration);
+        trace.end(&response, &id);
+        response.headers_mut().insert(X_REQUEST_ID, id);
+        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response
     })
-}
-
-fn set_headers(headers: &mut HeaderMap, id: HeaderValue) {
-    headers.insert(X_REQUEST_ID, id);
-    headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-}
-
-/// Returns the address of the client: of the peer, unless a trusted proxy reports another one.
-pub(crate) fn client_address(request: &ServiceRequest) -> Option<IpAddr> {
-    let peer = request.extensions().get::<Rc<Connection>>()?.peer?;
-    // The management listener has no proxies.
-    let Some(proxies) = request.app_data::<TrustedProxies>() else { return Some(peer) };
-    Some(proxies.client_address(peer, request.headers()))
 }
 
 fn write_line<B: MessageBody>(
@@ -157,7 +155,7 @@ fn write_line<B: MessageBody>(
             status = response.status().as_u16(),
             code = error(response.response()).map(|error| error.response().code),
             bytes,
-            microseconds = microseconds(duration),
+            microseconds = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
             deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
             client = client.map(display),
             user_agent = user_agent(request.headers()),
@@ -171,18 +169,6 @@ fn write_line<B: MessageBody>(
             "request"
         )
     );
-}
-
-impl RequestLog {
-    /// Logs and counts a request that was refused before the application received it.
-    pub(crate) fn record_refusal(&self, peer: Option<IpAddr>, status: u16) {
-        self.metrics.count_status(RequestLabels::REFUSED, status);
-        at_level!(self.level, tracing::event!(status, client = peer.map(display), "request refused"));
-    }
-}
-
-fn microseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Limits the length of a text that comes from the client.
@@ -204,4 +190,19 @@ fn error<B>(response: &HttpResponse<B>) -> Option<&ApiError> {
 /// Describes an error and its sources, from the outermost to the innermost.
 pub(crate) fn with_sources(error: &(dyn StdError + 'static)) -> String {
     successors(Some(error), |&error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_always_has_a_line_and_a_success_unless_only_errors_are_logged() {
+        let filter = RequestLogFilter::default();
+        let is_logged = |status| filter.clone().contains(StatusCode::from_u16(status).unwrap());
+        let statuses = [101, 200, 308, 400, 404, 503];
+        assert_eq!(statuses.map(is_logged), [true; 6]);
+        filter.change_to(&RequestLogFilter::new(true));
+        assert_eq!(statuses.map(is_logged), [false, false, false, true, true, true]);
+    }
 }

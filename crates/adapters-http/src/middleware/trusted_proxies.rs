@@ -1,8 +1,11 @@
 //! The address of the client, if the request came through proxies (ADR 0028).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use actix_web::http::header::{HeaderMap, X_FORWARDED_FOR};
+use actix_web::{
+    dev::ServiceRequest,
+    http::header::{HeaderMap, X_FORWARDED_FOR},
+};
 use ipnet::IpNet;
 use thiserror::Error;
 
@@ -42,7 +45,7 @@ impl TrustedProxies {
 
     /// Returns the rightmost address that is not a trusted proxy, starting with the peer. The walk ends at an element
     /// that contains no address; the address before it counts.
-    pub(super) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer;
         if self.contains(client) {
             for element in addresses(headers).into_iter().rev() {
@@ -56,6 +59,14 @@ impl TrustedProxies {
     }
 }
 
+/// Returns the address of the client: of the peer, unless a trusted proxy reports another one.
+pub(crate) fn client_address(request: &ServiceRequest) -> Option<IpAddr> {
+    let peer = request.peer_addr()?.ip();
+    // The management listener has no proxies.
+    let Some(proxies) = request.app_data::<TrustedProxies>() else { return Some(peer) };
+    Some(proxies.client_address(peer, request.headers()))
+}
+
 /// Returns the address in each element of `X-Forwarded-For`, in the order of the proxies: `None` for an element without
 /// an address.
 fn addresses(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
@@ -66,15 +77,9 @@ fn addresses(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
 
 /// Parses an address with or without a port: `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
 fn address(node: &str) -> Option<IpAddr> {
-    let address = match node.strip_prefix('[') {
-        Some(bracketed) => {
-            let (address, port) = bracketed.split_once(']')?;
-            (port.is_empty() || port.starts_with(':')).then_some(address)?
-        }
-        // A second colon is part of an IPv6 address.
-        None => node.split_once(':').filter(|(_, port)| !port.contains(':')).map_or(node, |(address, _)| address),
-    };
-    address.parse().ok().map(|address: IpAddr| address.to_canonical())
+    let bare = node.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(node);
+    let address = bare.parse().or_else(|_| node.parse().map(|address: SocketAddr| address.ip()));
+    address.ok().map(|address: IpAddr| address.to_canonical())
 }
 
 /// Parses an address or a network. IPv4 in IPv6 form becomes IPv4, as it does in the addresses of clients.
@@ -87,7 +92,7 @@ fn network(text: &str) -> Option<IpNet> {
 
 #[cfg(test)]
 mod tests {
-    use actix_web::http::header::{HeaderName, HeaderValue};
+    use actix_web::http::header::{FORWARDED, HeaderValue};
 
     use super::*;
 
@@ -95,21 +100,21 @@ mod tests {
         TrustedProxies::parse(&texts.iter().map(ToString::to_string).collect::<Vec<_>>())
     }
 
-    /// Asserts the client of a request from the trusted proxy 10.0.0.1 with these headers.
+    /// Asserts the client of a request from the trusted proxy 10.0.0.1 with these values of `X-Forwarded-For`.
     #[track_caller]
-    fn assert_client(headers: &[(&'static str, &str)], expected: &str) {
-        assert_client_of("10.0.0.1", headers, expected);
+    fn assert_client(values: &[&str], expected: &str) {
+        assert_client_of("10.0.0.1", values, expected);
     }
 
     #[track_caller]
-    fn assert_client_of(peer: &str, headers: &[(&'static str, &str)], expected: &str) {
+    fn assert_client_of(peer: &str, values: &[&str], expected: &str) {
         let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            map.append(HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        for value in values {
+            map.append(X_FORWARDED_FOR, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
         let proxies = proxies(&["10.0.0.0/8", "2001:db8::1"]).unwrap();
         let client = proxies.client_address(peer.parse().unwrap(), &map);
-        assert_eq!(client.to_string(), expected, "{peer} {headers:?}");
+        assert_eq!(client.to_string(), expected, "{peer} {values:?}");
     }
 
     #[test]
@@ -137,47 +142,45 @@ mod tests {
     #[test]
     fn the_headers_of_an_untrusted_peer_are_ignored() {
         for peer in ["192.0.2.9", "2001:db8::2"] {
-            assert_client_of(peer, &[("x-forwarded-for", "203.0.113.1")], peer);
+            assert_client_of(peer, &["203.0.113.1"], peer);
         }
         assert_client_of("192.0.2.9", &[], "192.0.2.9");
         let address = IpAddr::from([10, 0, 0, 1]);
         assert_eq!(TrustedProxies::default().client_address(address, &HeaderMap::new()), address);
+        let forwarded = HeaderMap::from_iter([(FORWARDED, HeaderValue::from_static("for=203.0.113.1"))]);
+        assert_eq!(proxies(&["10.0.0.1"]).unwrap().client_address(address, &forwarded), address);
     }
 
     #[test]
     fn the_client_is_the_rightmost_address_that_is_not_a_trusted_proxy() {
         assert_client(&[], "10.0.0.1");
-        assert_client(&[("x-forwarded-for", "203.0.113.1")], "203.0.113.1");
-        assert_client(&[("x-forwarded-for", "198.51.100.1, 203.0.113.1,10.0.0.2 , 10.0.0.3")], "203.0.113.1");
-        assert_client(&[("x-forwarded-for", "10.0.0.3, 10.0.0.2")], "10.0.0.3");
-        assert_client(&[("x-forwarded-for", "198.51.100.1"), ("x-forwarded-for", "203.0.113.1")], "203.0.113.1");
-        assert_client_of("2001:db8::1", &[("x-forwarded-for", "203.0.113.1")], "203.0.113.1");
-        assert_client_of("10.0.0.1", &[("x-forwarded-for", "::ffff:10.0.0.2,::ffff:192.0.2.1")], "192.0.2.1");
-        assert_client(&[("forwarded", "for=203.0.113.1")], "10.0.0.1");
+        assert_client(&["203.0.113.1"], "203.0.113.1");
+        assert_client(&["198.51.100.1, 203.0.113.1,10.0.0.2 , 10.0.0.3"], "203.0.113.1");
+        assert_client(&["10.0.0.3, 10.0.0.2"], "10.0.0.3");
+        assert_client(&["198.51.100.1", "203.0.113.1"], "203.0.113.1");
+        assert_client_of("2001:db8::1", &["203.0.113.1"], "203.0.113.1");
+        assert_client_of("10.0.0.1", &["::ffff:10.0.0.2,::ffff:192.0.2.1"], "192.0.2.1");
     }
 
     #[test]
     fn the_walk_ends_at_an_element_without_an_address() {
         for element in ["unknown", "_hidden", "", "203.0.113", "é", "10.0.0.2.", "for=10.0.0.9"] {
-            assert_client(&[("x-forwarded-for", &format!("203.0.113.1, {element}, 10.0.0.2"))], "10.0.0.2");
-            assert_client(&[("x-forwarded-for", &format!("203.0.113.1, {element}"))], "10.0.0.1");
+            assert_client(&[&format!("203.0.113.1, {element}, 10.0.0.2")], "10.0.0.2");
+            assert_client(&[&format!("203.0.113.1, {element}")], "10.0.0.1");
         }
     }
 
     #[test]
     fn a_quotation_mark_in_x_forwarded_for_hides_no_address_of_a_proxy() {
         for sent in ["\"", "\\", "\"203.0.113.1", "203.0.113.1, \"10.0.0.2", "\"a\\\""] {
-            assert_client(&[("x-forwarded-for", &format!("{sent}, 203.0.113.9"))], "203.0.113.9");
+            assert_client(&[&format!("{sent}, 203.0.113.9")], "203.0.113.9");
         }
     }
 
     #[test]
     fn an_address_can_have_brackets_and_a_port_and_any_other_identifier_has_no_address() {
         for (nodes, expected) in [
-            (
-                &["192.0.2.1", "192.0.2.1:80", "192.0.2.1:_port", "::ffff:192.0.2.1", "[::ffff:192.0.2.1]:80"][..],
-                Some("192.0.2.1"),
-            ),
+            (&["192.0.2.1", "192.0.2.1:80", "::ffff:192.0.2.1", "[::ffff:192.0.2.1]:80"][..], Some("192.0.2.1")),
             (&["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:80"], Some("2001:db8::1")),
             (&["::1"], Some("::1")),
             (&["1::"], Some("1::")),

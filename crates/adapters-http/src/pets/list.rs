@@ -14,7 +14,7 @@ use crate::{
 
 pub(crate) async fn list_pets(use_cases: Data<UseCases>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let access = auth::read_access(&request)?;
-    let query = list_query::parse(request.query_string())?;
+    let query = list_query::parse(request.query_string()).map_err(ApiError::InvalidQuery)?;
     let page = use_cases.list_pets.execute(&access, query).instrument(traces::storage_span()).await?;
     let mut response = HttpResponse::Ok();
     if let Some(next) = page.next {

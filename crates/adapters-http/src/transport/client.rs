@@ -1,12 +1,13 @@
 //! The bytes of one connection: reads requests with the codec of actix, and writes responses.
 //!
-//! A request is decoded when the response to the one before it is sent. Memory is bounded by [`MAX_HEAD_BYTES`](super::heads) for a
-//! head, `http.max_body_bytes` for a body, and [`MAX_READ_AHEAD`] for what comes after it.
+//! A request is decoded when the response to the one before it is sent. Memory is bounded by
+//! [`MAX_HEAD_BYTES`](super::heads) for a head, `http.max_body_bytes` for a body, and [`MAX_READ_AHEAD`] for what comes
+//! after it.
 
 use std::{future::poll_fn, io, mem::MaybeUninit, pin::Pin, task::Poll};
 
 use actix_http::{
-    HttpMessage, Request, ServiceConfig,
+    HttpMessage, Request,
     error::PayloadError,
     h1::{Codec, Message, MessageType},
 };
@@ -34,52 +35,50 @@ const MAX_DROPPED_BYTES: usize = 1024 * 1024;
 /// A complete body, or why there is none.
 pub(super) type ReceivedBody = Result<Bytes, PayloadError>;
 
-/// The body of a request when the application gets the request.
-pub(super) enum Body {
-    Received(ReceivedBody),
-    /// The client waits for a 100 before it sends the body (RFC 9110, section 10.1.1). Contains the declared length.
-    Expected(Option<usize>),
-}
-
 /// A connection with its codec.
 pub(crate) struct Client<T> {
     pub(super) stream: T,
     pub(super) slot: Slot,
     pub(super) codec: Codec,
     pub(super) buffer: BytesMut,
+    /// Length of the body of the current request, if it is declared.
+    declared: Option<usize>,
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
-    pub(crate) fn new(stream: T, slot: Slot, config: ServiceConfig) -> Self {
+    pub(crate) fn new(stream: T, slot: Slot) -> Self {
         slot.enter(State::Head);
-        Self { stream, slot, codec: Codec::new(config), buffer: BytesMut::new() }
+        let codec = Codec::new(slot.connections.config.clone());
+        Self { stream, slot, codec, buffer: BytesMut::new(), declared: None }
     }
 
-    /// Receives the body, unless the application has to decide first.
-    pub(super) async fn receive_body(&mut self, request: &Request) -> Result<Body, End> {
+    /// Receives the body. `None`: the application has to decide first, because the client waits for a 100 before it
+    /// sends the body (RFC 9110, section 10.1.1).
+    pub(super) async fn receive_body(&mut self, request: &Request) -> Result<Option<ReceivedBody>, End> {
         // If the length cannot be represented, it is too large.
         let declared = declared_length(request.headers()).map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        self.declared = declared;
         let has_body = match self.codec.message_type() {
             MessageType::None => false,
             MessageType::Payload => true,
             MessageType::Stream => declared.is_some_and(|length| length > 0),
         };
         Ok(if !has_body {
-            Body::Received(Ok(Bytes::new()))
+            Some(Ok(Bytes::new()))
         } else if declared.is_some_and(|length| length > self.slot.connections.limits.max_body_bytes) {
-            Body::Received(Err(PayloadError::Overflow))
+            Some(Err(PayloadError::Overflow))
         } else if request.head().expect() {
-            Body::Expected(declared)
+            None
         } else {
-            Body::Received(self.collect_body(declared).await?)
+            Some(self.collect_body().await?)
         })
     }
 
     /// Receives a body up to its end, or the first byte beyond the maximum.
-    pub(super) async fn collect_body(&mut self, declared: Option<usize>) -> Result<ReceivedBody, End> {
+    pub(super) async fn collect_body(&mut self) -> Result<ReceivedBody, End> {
         // With `Upgrade: websocket` and CONNECT, the codec does not end the body after its declared length.
-        let length = declared.filter(|_| self.codec.message_type() == MessageType::Stream);
-        let mut body = BytesMut::with_capacity(declared.unwrap_or_default());
+        let length = self.declared.filter(|_| self.codec.message_type() == MessageType::Stream);
+        let mut body = BytesMut::with_capacity(self.declared.unwrap_or_default());
         loop {
             match self.codec.decode(&mut self.buffer) {
                 Ok(Some(Message::Chunk(Some(chunk)))) => body.extend_from_slice(&chunk),

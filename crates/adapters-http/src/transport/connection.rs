@@ -1,25 +1,16 @@
-//! State of one connection, which its own task and its worker share.
-//!
-//! ```text
-//! Handshake ──► Head ──► Body ──► Request ──► Response ──► Closing ──► closed
-//! (TLS only)      ▲                              │
-//!                 │ first byte                   │ the connection goes on
-//!                 └─────────── Idle ◄────────────┘
-//! ```
-//!
-//! A body that arrives with its head skips `Body`, one that waits for a 100 arrives in `Request`, and a later head that
-//! arrives at once skips `Head`. A head that is refused goes on to `Response` and `Closing`. Every state has a timeout, and most end at a limit or when the server
-//! stops ([`connections`](super::connections)).
+//! State of one connection, which its own task and its worker share. ADR 0003 draws the states. Every state has a
+//! timeout, and most end at a limit or when the server stops ([`connections`](super::connections)).
 
 use std::{
     cell::{Cell, OnceCell},
     future::poll_fn,
     io,
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     task::{Poll, Waker},
     time::Duration,
 };
 
+use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::{limits::Limits, metrics::ConnectionLimit};
@@ -68,22 +59,23 @@ pub(crate) enum State {
 }
 
 /// Why a connection ends without a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum End {
-    /// The client has closed or reset the connection.
+    #[error("the client has closed or reset the connection")]
     Client,
     /// The timeout of the state has passed.
+    #[error("timeout")]
     Timeout,
-    /// The connection makes room for another one.
+    #[error("closed to make room for others")]
     Limit(ConnectionLimit),
-    /// The server stops.
+    #[error("the server stops")]
     Stop,
 }
 
-/// A connection, as its worker and the handlers of its requests see it.
+/// A connection, as its own task and its worker see it.
 pub(crate) struct Connection {
     /// Address of the client. IPv4 in IPv6 form is IPv4, so that a client has one address whatever the listener is.
-    pub(crate) peer: Option<IpAddr>,
+    pub(super) peer: Option<SocketAddr>,
     pub(super) state: Cell<State>,
     /// Start of the state.
     pub(super) since: Cell<Instant>,
@@ -99,7 +91,7 @@ impl Connection {
     pub(super) fn new(peer: Option<SocketAddr>) -> Self {
         let now = Instant::now();
         Self {
-            peer: peer.map(|peer| peer.ip().to_canonical()),
+            peer: peer.map(|peer| SocketAddr::new(peer.ip().to_canonical(), peer.port())),
             state: Cell::new(State::Head),
             since: Cell::new(now),
             last_progress: Cell::new(now),
@@ -107,15 +99,6 @@ impl Connection {
             end: Cell::default(),
             task: OnceCell::new(),
         }
-    }
-
-    /// Changes the state. A request that has arrived meanwhile keeps the connection open.
-    pub(super) fn enter(&self, state: State) {
-        let now = Instant::now();
-        self.state.set(state);
-        self.since.set(now);
-        self.last_progress.set(now);
-        self.end.set(None);
     }
 
     /// Ends the connection, unless its task finds that a request has arrived.
@@ -173,9 +156,11 @@ mod tests {
 
     #[test]
     fn a_peer_with_ipv4_in_ipv6_form_has_its_ipv4_address() {
-        for (peer, expected) in
-            [("[::ffff:192.0.2.9]:80", "192.0.2.9"), ("192.0.2.9:80", "192.0.2.9"), ("[2001:db8::9]:80", "2001:db8::9")]
-        {
+        for (peer, expected) in [
+            ("[::ffff:192.0.2.9]:80", "192.0.2.9:80"),
+            ("192.0.2.9:80", "192.0.2.9:80"),
+            ("[2001:db8::9]:80", "[2001:db8::9]:80"),
+        ] {
             let connection = Connection::new(Some(peer.parse().expect("an address")));
             assert_eq!(connection.peer, Some(expected.parse().expect("an address")), "{peer}");
         }

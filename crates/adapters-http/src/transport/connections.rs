@@ -1,7 +1,7 @@
 //! The connections of one worker: their number, their timeouts, and which of them end to make room for others.
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::{
     cell::{Cell, RefCell},
@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use actix_http::ServiceConfig;
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, sleep, timeout},
@@ -40,15 +41,15 @@ const MIN_HELD_BYTES: usize = 1024 * 1024;
 pub(crate) struct Connections {
     pub(super) log: Rc<RequestLog>,
     pub(super) limits: Limits,
-    max_open: usize,
-    max_held_bytes: usize,
+    /// Contains the date of responses.
+    pub(super) config: ServiceConfig,
     open: RefCell<BTreeMap<u64, Rc<Connection>>>,
     next_id: Cell<u64>,
     /// Sum of the bytes that responses hold.
     held_bytes: Cell<usize>,
     load: Arc<AtomicUsize>,
-    /// Stage of the server.
-    pub(super) stage: Cell<Stage>,
+    /// Stage of the server. The first value is the only one that this receiver sees as unchanged.
+    stages: watch::Receiver<Stage>,
     /// A connection has ended or can make room.
     room: Notify,
 }
@@ -62,24 +63,32 @@ pub(crate) struct Slot {
 
 impl Connections {
     /// Creates the connections of one of the workers that share these limits.
-    pub(crate) fn new(limits: &Limits, log: Rc<RequestLog>, load: Arc<AtomicUsize>) -> Rc<Self> {
-        let workers = limits.running_workers();
+    pub(crate) fn new(
+        limits: &Limits,
+        log: Rc<RequestLog>,
+        load: Arc<AtomicUsize>,
+        stages: watch::Receiver<Stage>,
+    ) -> Rc<Self> {
         Rc::new(Self {
             log,
             limits: limits.clone(),
-            max_open: limits.connections_per_worker(),
-            max_held_bytes: (limits.max_unsent_bytes / workers).max(MIN_HELD_BYTES),
+            config: ServiceConfig::default(),
             open: RefCell::default(),
             next_id: Cell::default(),
             held_bytes: Cell::default(),
             load,
-            stage: Cell::new(Stage::Serving),
+            stages,
             room: Notify::new(),
         })
     }
 
+    /// Returns whether connections go on after a response.
+    pub(super) fn is_serving(&self) -> bool {
+        !matches!(self.stages.has_changed(), Ok(true))
+    }
+
     fn is_full(&self) -> bool {
-        self.open.borrow().len() >= self.max_open
+        self.open.borrow().len() >= self.limits.connections_per_worker()
     }
 
     /// Waits for a slot.
@@ -120,10 +129,11 @@ impl Connections {
     pub(super) fn hold(&self, connection: &Connection, bytes: usize) {
         self.held_bytes.update(|sum| sum + bytes);
         connection.held_bytes.set(bytes);
+        let max = (self.limits.max_unsent_bytes / self.limits.running_workers()).max(MIN_HELD_BYTES);
         let open = self.open.borrow();
         let holding =
             open.values().filter(|connection| connection.end.get().is_none() && connection.held_bytes.get() > 0);
-        if self.held_bytes.get() > self.max_held_bytes
+        if self.held_bytes.get() > max
             && let Some(oldest) = holding.min_by_key(|connection| connection.since.get())
         {
             oldest.close(End::Limit(ConnectionLimit::MaxUnsentBytes));
@@ -136,11 +146,10 @@ impl Connections {
     }
 
     /// Ends connections at their timeouts, and at the stages of the server. Never resolves.
-    pub(crate) async fn watch(self: Rc<Self>, mut stages: watch::Receiver<Stage>) {
-        let mut stop_began = None;
+    pub(crate) async fn watch(self: Rc<Self>) {
+        let (mut stages, mut stop_began) = (self.stages.clone(), None);
         loop {
             let stage = *stages.borrow_and_update();
-            self.stage.set(stage);
             if !stage.accepts() {
                 stop_began.get_or_insert_with(Instant::now);
             }
@@ -169,9 +178,13 @@ impl Connections {
 }
 
 impl Slot {
-    /// Changes the state of the connection.
+    /// Changes the state of the connection. A request that has arrived meanwhile keeps the connection open.
     pub(super) fn enter(&self, state: State) {
-        self.connection.enter(state);
+        let now = Instant::now();
+        self.connection.state.set(state);
+        self.connection.since.set(now);
+        self.connection.last_progress.set(now);
+        self.connection.end.set(None);
         if matches!(state, State::Idle | State::Closing) && self.connections.is_full() {
             self.connections.room.notify_one();
         }

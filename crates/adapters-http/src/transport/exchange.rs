@@ -4,10 +4,8 @@
 #[cfg(test)]
 mod tests;
 
-use std::rc::Rc;
-
 use actix_http::{
-    BoxedPayloadStream, ConnectionType, HttpMessage, Payload, Request, Response,
+    ConnectionType, HttpMessage, Payload, Request, Response,
     body::{BodySize, MessageBody},
     error::PayloadError,
     h1::{Message, MessageType},
@@ -28,8 +26,8 @@ use tokio::{
 use tokio_util::codec::Encoder;
 
 use super::{
-    client::{Body, Client, ReceivedBody, too_slow},
-    connection::{End, Stage, State},
+    client::{Client, ReceivedBody, too_slow},
+    connection::{End, State},
     heads::Head,
 };
 
@@ -81,21 +79,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         B: MessageBody,
     {
         let body = self.receive_body(&request).await?;
-        let mut is_complete = matches!(body, Body::Received(Ok(_)));
-        let mut wanted = None;
-        *request.payload() = match body {
-            Body::Received(Ok(bytes)) if bytes.is_empty() => Payload::None,
-            Body::Received(body) => Payload::Stream { payload: stream::iter([body]).boxed_local() },
-            Body::Expected(declared) => {
-                let (payload, receiver) = expected_body();
-                wanted = Some((receiver, declared));
-                Payload::Stream { payload }
-            }
+        let mut is_complete = matches!(body, Some(Ok(_)));
+        let (payload, wanted) = match body {
+            Some(Ok(bytes)) if bytes.is_empty() => (Payload::None, None),
+            Some(body) => (Payload::Stream { payload: stream::iter([body]).boxed_local() }, None),
+            None => expected_body(),
         };
+        *request.payload() = payload;
         let is_head = request.method() == Method::HEAD;
         // In another protocol (`Upgrade`, CONNECT), the request may end at another byte.
         let is_upgrade = request.headers().contains_key(UPGRADE) || self.codec.message_type() == MessageType::Stream;
-        request.extensions_mut().insert(Rc::clone(&self.slot.connection));
+        request.head_mut().peer_addr = self.slot.connection.peer;
         self.slot.enter(State::Request);
         // In a box, because connections without a request have this future, too.
         let mut call = Box::pin(service.call(request));
@@ -109,7 +103,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
             Ok(response) => parts(response.into()),
             Err(error) => parts(Response::from(error)),
         };
-        if !is_complete || is_upgrade || self.slot.connections.stage.get() != Stage::Serving {
+        if !is_complete || is_upgrade || !self.slot.connections.is_serving() {
             head.head_mut().set_connection_type(ConnectionType::Close);
         }
         self.slot.enter(State::Response);
@@ -119,8 +113,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
 
     /// Passes on the body that a client sends after the status 100, once the application reads it, and then reads
     /// ahead. Resolves when the connection ends.
-    async fn pass_on(&mut self, wanted: Option<(WantedBody, Option<usize>)>, is_complete: &mut bool) -> End {
-        let Some((wanted, declared)) = wanted else { return self.read_ahead().await };
+    async fn pass_on(&mut self, wanted: Option<WantedBody>, is_complete: &mut bool) -> End {
+        let Some(wanted) = wanted else { return self.read_ahead().await };
         let sender = tokio::select! {
             biased;
             Ok(sender) = wanted => sender,
@@ -131,7 +125,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
         }
         // The application has the request: its state stays, and no other connection takes its place.
         let limit = self.slot.connections.limits.body_timeout;
-        match timeout(limit, self.collect_body(declared)).await.unwrap_or_else(|_| Ok(Err(too_slow()))) {
+        match timeout(limit, self.collect_body()).await.unwrap_or_else(|_| Ok(Err(too_slow()))) {
             Ok(body) => {
                 *is_complete = body.is_ok();
                 // Fails if the application does not read it any more.
@@ -144,7 +138,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
 
     /// Refuses a head.
     async fn refuse(&mut self, status: StatusCode) -> Result<(), End> {
-        self.slot.connections.log.record_refusal(self.slot.connection.peer, status.as_u16());
+        self.slot.connections.log.record_refusal(self.slot.connection.peer, status);
         let mut response = Response::with_body(status, ());
         response.head_mut().set_connection_type(ConnectionType::Close);
         self.slot.enter(State::Response);
@@ -172,7 +166,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
 }
 
 /// A body that is received when the application reads it.
-fn expected_body() -> (BoxedPayloadStream, WantedBody) {
+fn expected_body() -> (Payload, Option<WantedBody>) {
     let (wanted, receiver) = oneshot::channel();
     let body = async {
         let (sender, body) = oneshot::channel();
@@ -180,7 +174,7 @@ fn expected_body() -> (BoxedPayloadStream, WantedBody) {
         // Fails if the connection has ended, and its request with it.
         body.await.unwrap_or(Err(PayloadError::Incomplete(None)))
     };
-    (stream::once(body).boxed_local(), receiver)
+    (Payload::Stream { payload: stream::once(body).boxed_local() }, Some(receiver))
 }
 
 /// Every body of this service is in memory.

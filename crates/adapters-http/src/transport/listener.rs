@@ -83,32 +83,26 @@ impl HttpListener {
     /// resets them.
     ///
     /// # Errors
-    /// If the socket cannot be polled.
-    pub(crate) async fn accept(
-        self,
-        workers: Vec<Inbox>,
-        max_open: usize,
-        mut stage: watch::Receiver<Stage>,
-    ) -> io::Result<()> {
+    /// If a worker ends before the server stops, or the socket cannot be polled.
+    pub(crate) async fn accept(self, workers: Vec<Inbox>, mut stage: watch::Receiver<Stage>) -> io::Result<()> {
         let listener = tokio::net::TcpListener::from_std(self.socket)?;
+        let mut ended = select_all(workers.iter().map(|worker| Box::pin(worker.sender.closed())));
         loop {
             let next = async {
-                let worker = next_worker(&workers, max_open).await?;
+                let worker = next_worker(&workers).await;
                 // The connection is registered with the runtime of its worker.
-                let accepted = async { listener.accept().await?.0.into_std() }.await;
-                Some((worker, accepted))
+                (worker, async { listener.accept().await?.0.into_std() }.await)
             };
             tokio::select! {
                 biased;
                 () = async { _ = stage.wait_for(|stage| !stage.accepts()).await } => break,
-                next = next => match next {
-                    Some((worker, Ok(connection))) => worker.give(connection),
-                    Some((_, Err(error))) => {
+                _ = &mut ended => return Err(io::Error::other("a worker thread has ended")),
+                (worker, accepted) = next => match accepted {
+                    Ok(connection) => worker.give(connection),
+                    Err(error) => {
                         tracing::warn!(%error, "a connection cannot be accepted");
                         sleep(PAUSE).await;
                     }
-                    // The workers have ended.
-                    None => break,
                 },
             }
         }
@@ -130,9 +124,10 @@ impl Inbox {
         self.sender.capacity() > 0
     }
 
-    /// Waits for room in the inbox. `None`: the worker has ended.
-    async fn room(&self) -> Option<&Self> {
-        self.sender.reserve().await.ok().map(|_| self)
+    /// Waits for room in the inbox, or for the end of the worker.
+    async fn room(&self) -> &Self {
+        let _ = self.sender.reserve().await;
+        self
     }
 
     /// Gives a connection to the worker, which has room for it: there is no other sender.
@@ -143,15 +138,13 @@ impl Inbox {
     }
 }
 
-/// Waits for a worker with room. `None`: a worker has ended.
-async fn next_worker(workers: &[Inbox], max_open: usize) -> Option<&Inbox> {
-    let load = |worker: &&Inbox| worker.load.load(Ordering::Relaxed);
-    let least = workers.iter().min_by_key(load)?;
-    // A worker that has slots empties its inbox.
-    if load(&least) < max_open || least.has_room() {
-        return least.room().await;
+/// Waits for a worker with room in its inbox, and returns the one with the fewest connections.
+async fn next_worker(workers: &[Inbox]) -> &Inbox {
+    let with_room = workers.iter().filter(|worker| worker.has_room());
+    match with_room.min_by_key(|worker| worker.load.load(Ordering::Relaxed)) {
+        Some(worker) => worker,
+        None => select_all(workers.iter().map(|worker| Box::pin(worker.room()))).await.0,
     }
-    select_all(workers.iter().map(|worker| Box::pin(worker.room()))).await.0
 }
 
 #[cfg(test)]

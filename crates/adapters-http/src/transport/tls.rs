@@ -17,19 +17,15 @@ mod tests;
 
 use std::{
     io,
-    net::SocketAddr,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, atomic::AtomicU64},
 };
 
-use rustls::ServerConfig;
-use tokio::net::TcpStream;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::{net::TcpStream, sync::watch};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 pub use self::identity::{TlsFiles, TlsFilesError, TlsIdentity};
-use super::{
-    connection::{End, State},
-    connections::Slot,
-};
+use super::{connection::State, connections::Slot};
 
 /// Maximum number of bytes that TLS accepts for a connection and that are not in the socket yet, the same as in the
 /// socket. A write into this buffer counts as written.
@@ -37,33 +33,37 @@ const MAX_UNSENT: usize = 16 * 1024;
 
 /// The identity that new handshakes use. Clones share it.
 #[derive(Debug, Clone)]
-pub struct CurrentTlsIdentity(Arc<RwLock<Arc<TlsIdentity>>>);
+pub struct CurrentTlsIdentity {
+    identity: watch::Sender<Arc<TlsIdentity>>,
+    /// End of the certificate in seconds since 1970.
+    pub(crate) expiry: Gauge<u64, AtomicU64>,
+}
 
 impl CurrentTlsIdentity {
     /// Starts with this identity.
     pub fn new(identity: TlsIdentity) -> Self {
-        Self(Arc::new(RwLock::new(Arc::new(identity))))
+        let expiry = Gauge::default();
+        expiry.set(identity.expires.as_secs());
+        Self { identity: watch::Sender::new(Arc::new(identity)), expiry }
     }
 
     /// Returns the identity that new handshakes use.
     pub fn get(&self) -> Arc<TlsIdentity> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.identity.borrow())
     }
 
     /// Uses another identity for new handshakes. Returns whether it differs from the current one; otherwise nothing
     /// changes, so that session tickets stay valid.
     pub fn replace(&self, identity: impl Into<Arc<TlsIdentity>>) -> bool {
         let identity = identity.into();
-        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let differs = !current.is_same(&identity);
-        if differs {
-            *current = identity;
-        }
-        differs
-    }
-
-    fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.get().config)
+        self.identity.send_if_modified(|current| {
+            let differs = *current != identity;
+            if differs {
+                self.expiry.set(identity.expires.as_secs());
+                *current = identity;
+            }
+            differs
+        })
     }
 }
 
@@ -74,22 +74,17 @@ impl CurrentTlsIdentity {
 pub(crate) async fn accept(
     identity: &CurrentTlsIdentity,
     stream: TcpStream,
-    peer: Option<SocketAddr>,
     slot: &Slot,
 ) -> io::Result<TlsStream<TcpStream>> {
     slot.enter(State::Handshake);
-    let handshake = TlsAcceptor::from(identity.config())
+    let handshake = TlsAcceptor::from(Arc::clone(&identity.get().config))
         .accept_with(stream, |connection| connection.set_buffer_limit(Some(MAX_UNSENT)));
     let stream = tokio::select! {
         biased;
         stream = handshake => stream,
-        end = slot.connection.ended() => Err(io::Error::other(match end {
-            End::Timeout => "timeout",
-            End::Stop => "the server stops",
-            End::Limit(_) | End::Client => "closed to make room for others",
-        })),
+        end = slot.connection.ended() => Err(io::Error::other(end)),
     };
     stream.inspect_err(|error| {
-        tracing::debug!(client = peer.as_ref().map(tracing::field::display), reason = %error, "TLS handshake failed");
+        tracing::debug!(client = slot.connection.peer.map(display), reason = %error, "TLS handshake failed");
     })
 }

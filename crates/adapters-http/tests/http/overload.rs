@@ -117,30 +117,3 @@ fn preflights_are_served_during_an_overload() {
 
     response.assert_status(200).assert_header("Access-Control-Allow-Origin", Some(SHOP));
 }
-
-#[test]
-fn a_create_needs_a_permit_once_its_body_is_here() {
-    let overload = Overload::prepare();
-    let body = r#"{"name":"Rex","categoryId":1}"#;
-    let head = |token| {
-        format!(
-            "POST /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: Bearer {token}\r\nExpect: 100-continue\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        )
-    };
-    let mut create = RawConnection::open(overload.service.address());
-    create.send(head("x"));
-    // The status 100 proves that the service has received the head.
-    assert_eq!(create.response().status, 100);
-    wait_until(|| overload.service.get("").status == 200);
-    let stalled = overload.begin();
-
-    create.send(body);
-    let response = create.response();
-    response.assert_header("Retry-After", Some("1")).assert_error(503, "overloaded");
-
-    overload.release(stalled);
-    create.send("GET /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: Bearer x\r\n\r\n");
-    create.response().assert_status(200);
-}

@@ -95,10 +95,6 @@ impl Service {
         }
     }
 
-    pub(crate) const fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// GET of a path below `/v1/pets`.
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Response {

@@ -1,9 +1,6 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use animal_store_adapter_kit::{
-    Outage,
-    queue::{Request, Taker, Takers},
-};
+use animal_store_adapter_kit::queue::{Request, Taker, Takers};
 use futures_util::{FutureExt, future::select_all};
 use tokio::{
     select,
@@ -32,7 +29,6 @@ struct Dispatcher<S: Session> {
     settings: ConnectionSettings,
     metrics: ConnectionMetrics,
     state: InState<S::Request>,
-    outage: Outage,
     last_attempt: Option<Instant>,
 }
 
@@ -56,7 +52,6 @@ pub(super) fn start<S: Session>(
         settings: settings.clone(),
         metrics: metrics.clone(),
         state: InState::new(&metrics.connecting, &queues),
-        outage: Outage::new(&settings.outages),
         last_attempt: None,
         queues: Arc::clone(&queues),
     };
@@ -92,17 +87,17 @@ impl<S: Session> Dispatcher<S> {
         loop {
             if let Some(attempt) = self.last_attempt {
                 self.disconnect();
-                sleep(self.outage.next_pause(attempt.elapsed(), self.settings.postgres.connect_timeout)).await;
+                sleep(self.settings.outage.next_pause(attempt.elapsed(), self.settings.postgres.connect_timeout)).await;
             }
             self.last_attempt = Some(Instant::now());
             match S::open(&self.settings).await {
                 Ok(connected) => {
-                    if self.outage.succeeded() {
+                    if self.settings.outage.succeeded() {
                         tracing::info!(%address, "connected to PostgreSQL again");
                     }
                     return Some(connected);
                 }
-                Err(error) => self.outage.failed(error.to_string(), |reason| address.log_unavailable(reason)),
+                Err(error) => self.settings.outage.failed(error.to_string(), |reason| address.log_unavailable(reason)),
             }
         }
     }

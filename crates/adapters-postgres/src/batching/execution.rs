@@ -43,7 +43,7 @@ pub(super) async fn execute<S: Session>(
                 parts.extend([second, part]);
             }
             Err(failure) => {
-                fail(part, metrics, || failure.error());
+                fail(part, metrics, || (failure.error)(failure.reason.clone().into()));
                 if let Extent::Connection(reason) = failure.extent {
                     fail(parts.into_iter().flatten(), metrics, || StoreFailure::Unavailable(reason.into()));
                     return Err(reason);

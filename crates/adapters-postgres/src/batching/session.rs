@@ -85,8 +85,4 @@ impl Failure {
             error => Self::unavailable(error, extent, settings),
         }
     }
-
-    pub(super) fn error(&self) -> StoreFailure {
-        (self.error)(self.reason.clone().into())
-    }
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use animal_store_adapter_kit::queue::Request;
+use animal_store_adapter_kit::{Outage, queue::Request};
 use animal_store_app::ports::StoreFailure;
 use futures_util::FutureExt;
 use prometheus_client::{encoding::text::encode, registry::Registry};
@@ -111,7 +111,7 @@ impl World {
         let settings = ConnectionSettings {
             endpoint: PgEndpoint::parse(&"postgres://user@127.0.0.1/pets?sslmode=disable".into()).unwrap(),
             postgres: PostgresSettings { connect_timeout: TIMEOUT, timeout: TIMEOUT, ..SETTINGS },
-            outages: Arc::default(),
+            outage: Outage::default(),
             metrics: Arc::new(Metrics::new(&mut registry)),
             schema_ready,
         };
@@ -230,5 +230,7 @@ async fn a_dispatcher_ends_with_its_senders_even_if_it_connects() {
         sleep(AFTER_A_PAUSE).await;
         drop(world.sender);
         world.dispatchers.remove(0).await.unwrap();
+        let ConnectionMetrics { connecting, connected, unavailable } = &world.settings.metrics.read_connections;
+        assert_eq!((connecting.get(), connected.get(), unavailable.get()), (0, 0, 0));
     }
 }

@@ -1,7 +1,5 @@
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
 use animal_store_app::{
-    ApiKeyId, IdempotencyKey, PetDigest,
+    ApiKeyId, IdempotencyKey, PetDigest, from_milliseconds, milliseconds,
     ports::{Cause, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet},
 };
 use animal_store_domain::PetId;
@@ -9,38 +7,23 @@ use async_trait::async_trait;
 use tokio_postgres::{Row, types::Type};
 
 use super::connection::BulkConnection;
-use crate::pet_row::{STORED_COLUMNS, column_names, stored_pet};
-
-/// The columns of the table `idempotency_keys`, each with the type of an array of its values.
-pub(super) const RECORD_COLUMNS: [(&str, Type); 5] = [
-    ("api_key_id", Type::TEXT_ARRAY),
-    ("key_digest", Type::BYTEA_ARRAY),
-    ("pet_digest", Type::BYTEA_ARRAY),
-    ("pet_id", Type::INT8_ARRAY),
-    ("expires_at", Type::TIMESTAMPTZ_ARRAY),
-];
+use crate::pet_row::{COLUMNS, RECORD_COLUMNS, column_names, stored_pet};
 
 /// The beginning of a transaction that sees what is committed now, and that no timeout of PostgreSQL ends between two
 /// statements. The last statement takes the snapshot; `transaction_timeout` exists since PostgreSQL 17.
-const SNAPSHOT: &str = "
+pub(super) const SNAPSHOT: &str = "
     SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
     SET LOCAL idle_in_transaction_session_timeout = 0;
     SELECT set_config(name, '0', true) FROM pg_settings WHERE name = 'transaction_timeout'";
 
 /// A transaction that sees one state of the database.
-pub(super) struct PgSnapshot(BulkConnection);
-
-impl PgSnapshot {
-    pub(super) async fn begin(connection: BulkConnection) -> Result<Self, StoreFailure> {
-        connection.begin(SNAPSHOT).await?;
-        Ok(Self(connection))
-    }
-}
+pub(super) struct PgSnapshot(pub(super) BulkConnection);
 
 #[async_trait]
 impl StorageSnapshot for PgSnapshot {
     async fn pets(&self, after: Option<PetId>, limit: usize) -> Result<Vec<StoredPet>, StoreFailure> {
-        let select = format!("SELECT {STORED_COLUMNS} FROM pets WHERE id > $1 ORDER BY id LIMIT $2");
+        let columns = column_names(COLUMNS);
+        let select = format!("SELECT id, {columns}, created_at FROM pets WHERE id > $1 ORDER BY id LIMIT $2");
         let (after, limit) = (after.map_or(0, PetId::get), i64::try_from(limit).unwrap_or(i64::MAX));
         let rows = self.0.query(&select, &[(&after, Type::INT8), (&limit, Type::INT8)]).await?;
         rows.iter().map(|row| stored_pet(row).map_err(StoreFailure::Corrupt)).collect()
@@ -55,7 +38,7 @@ impl StorageSnapshot for PgSnapshot {
         let select = format!(
             "SELECT {} FROM idempotency_keys WHERE (api_key_id, key_digest) > ($1, $2) AND expires_at > now()
             ORDER BY api_key_id, key_digest LIMIT $3",
-            column_names(&RECORD_COLUMNS)
+            column_names(RECORD_COLUMNS)
         );
         let (api_key, digest) =
             after.as_ref().map_or(("", [].as_slice()), |key| (key.api_key.as_str(), &key.digest[..]));
@@ -76,12 +59,6 @@ fn record(row: &Row) -> Result<IdempotencyRecord, Cause> {
         key: IdempotencyKey { api_key: api_key_id, digest: key_digest },
         pet_digest: PetDigest(pet_digest.try_into().map_err(|_| invalid("pet_digest"))?),
         pet_id: PetId::parse(pet_id).map_err(|_| invalid("pet_id"))?,
-        expires_at: to_millisecond(row.try_get(4)?).ok_or_else(|| invalid("expires_at"))?,
+        expires_at: from_milliseconds(milliseconds(row.try_get(4)?)),
     })
-}
-
-/// Rounds down to a millisecond. `None` before 1970.
-fn to_millisecond(time: SystemTime) -> Option<SystemTime> {
-    let milliseconds = time.duration_since(UNIX_EPOCH).ok()?.as_millis();
-    Some(UNIX_EPOCH + Duration::from_millis(milliseconds.try_into().ok()?))
 }

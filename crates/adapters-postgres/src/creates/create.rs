@@ -12,14 +12,11 @@ use tokio_postgres::{Row, types::Type};
 use super::in_flight_keys::InFlightKey;
 use crate::{
     PostgresSettings,
-    pet_row::{Array, COLUMNS, arrays, column_names, unnest},
+    pet_row::{Array, COLUMNS, RECORD_COLUMNS, arrays, column_names, unnest},
 };
 
 /// Greatest number of pets in a batch.
 pub(super) const MAX_BATCH: usize = 1000;
-
-const RECORD_COLUMNS: [(&str, Type); 3] =
-    [("api_key_id", Type::TEXT_ARRAY), ("key_digest", Type::BYTEA_ARRAY), ("pet_digest", Type::BYTEA_ARRAY)];
 
 /// A pet to add.
 pub(crate) struct Create {
@@ -62,7 +59,7 @@ pub(super) fn parameters<'a>(creates: &[&'a Create]) -> Vec<Array<'a>> {
 /// Ids ascend with the positions. The id of a create is found by its position, because the order of RETURNING is not
 /// guaranteed. A row that a trigger suppressed is missing; a row whose id a trigger changed has no position.
 pub(super) fn plain_statement() -> (String, Vec<Type>) {
-    let (pet, given) = (column_names(&COLUMNS), unnest(&COLUMNS));
+    let (pet, given) = (column_names(COLUMNS), unnest(COLUMNS));
     let statement = format!(
         "WITH given AS MATERIALIZED (
             SELECT nextval('pets_id_seq') AS id, given.* FROM {given}
@@ -72,14 +69,14 @@ pub(super) fn plain_statement() -> (String, Vec<Type>) {
         )
         SELECT ordinal, id, true, true FROM stored LEFT JOIN given USING (id)"
     );
-    (statement, COLUMNS.map(|(_, array)| array).to_vec())
+    (statement, COLUMNS.iter().map(|(_, array)| array.clone()).collect())
 }
 
 /// Inserts the records, then the pets of new records. Every process locks records in the same order, so that no two
 /// wait for each other.
 pub(super) fn keyed_statement(settings: &PostgresSettings) -> (String, Vec<Type>) {
-    let columns = [COLUMNS.as_slice(), &RECORD_COLUMNS].concat();
-    let (pet, given) = (column_names(&COLUMNS), unnest(&columns));
+    let columns = [COLUMNS, &RECORD_COLUMNS[..3]].concat();
+    let (pet, given) = (column_names(COLUMNS), unnest(&columns));
     let retention = settings.idempotency_retention.as_millis();
     let statement = format!(
         "WITH given AS MATERIALIZED (

@@ -1,7 +1,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use animal_store_adapter_kit::{CorruptRow, queue::Request};
-use animal_store_app::{ports::StoreFailure, status_number};
+use animal_store_app::ports::StoreFailure;
 use animal_store_domain::{Pet, PetStatus};
 use diesel::{QueryResult, connection::CacheSize, result::Error::DeserializationError};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
@@ -13,7 +13,7 @@ use crate::{
     batching::{Executed, Extent, Failure, Session},
     connection::ConnectionSettings,
     error::{ConnectionError, within},
-    pet_row::{PetArrays, PetRow, rows_of},
+    pet_row::PetRow,
 };
 
 /// A read of pets. A batch has reads of one kind only: gets, lists, or lists by status.
@@ -121,28 +121,27 @@ async fn load_lists(lists: &[&List], connection: &mut AsyncPgConnection) -> Quer
     let batch = Lists {
         after: lists.iter().map(|list| list.after).collect(),
         limits: lists.iter().map(|list| list.limit).collect(),
-        statuses: lists.iter().map(|list| list.status.map(status_number)).collect(),
+        statuses: lists.iter().map(|list| list.status.map(PetStatus::number)).collect(),
     };
-    let rows: Vec<(i64, PetArrays)> = batch.load(connection).await?;
-    let mut loaded: Vec<_> = lists.iter().map(|_| Ok(Vec::new())).collect();
-    for (position, arrays) in rows {
-        let index = usize::try_from(position - 1).ok().filter(|&index| index < lists.len());
-        let index = index.ok_or_else(|| DeserializationError("the position of a list is invalid".into()))?;
-        loaded[index] = pets(rows_of(arrays, lists[index].status));
+    let rows: Vec<(i64, PetRow)> = batch.load(connection).await?;
+    let mut loaded: Vec<_> = lists.iter().map(|_| Vec::new()).collect();
+    for (position, row) in rows {
+        let list = usize::try_from(position - 1).ok().and_then(|index| loaded.get_mut(index));
+        list.ok_or_else(|| DeserializationError("the position of a list is invalid".into()))?.push(row);
     }
-    Ok(loaded)
+    Ok(loaded.into_iter().map(pets).collect())
 }
 
 /// A list that is alone has a plain statement, which costs less.
 async fn load_list(list: &List, connection: &mut AsyncPgConnection) -> QueryResult<Pets> {
-    let rows: Vec<PetRow> = match list.status.map(status_number) {
+    let rows: Vec<PetRow> = match list.status.map(PetStatus::number) {
         None => query::list(list.after, list.limit).load(connection).await?,
         Some(status) => query::list_by_status(status, list.after, list.limit).load(connection).await?,
     };
     Ok(pets(rows))
 }
 
-/// Converts the rows of a read. The order of `array_agg` is not guaranteed.
+/// Converts the rows of a read, which a batch returns in any order.
 fn pets(rows: impl IntoIterator<Item = PetRow>) -> Pets {
     let mut pets = rows.into_iter().map(Pet::try_from).collect::<Result<Vec<_>, _>>()?;
     pets.sort_unstable_by_key(Pet::id);

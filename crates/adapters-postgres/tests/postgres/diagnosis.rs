@@ -3,39 +3,20 @@
 use animal_store_adapters_postgres::{PostgresSettings, SchemaMode, diagnose};
 use animal_store_app::{
     Finding,
-    Verdict::{self, Error, Ok, Unknown, Warning},
+    Verdict::{Error, Ok, Unknown, Warning},
+    test_support::{assert_finding, conspicuous},
 };
 use animal_store_test_servers::{PgDatabase, PostgresServer};
 
 use crate::{
     explain::empty_tables,
-    outcomes::{adds_and_finds, eventually},
-    pooled::{Pooled, pooling},
+    outcomes::{adds_and_finds, wait_until},
+    pooler::{Pooled, pooling},
     store::{Store, endpoint, migrations, proxy_to, settings, short_timeout},
 };
 
 async fn findings(url: &str, settings: &PostgresSettings) -> Vec<Finding> {
     diagnose(&endpoint(url), &endpoint(url), settings).await
-}
-
-#[track_caller]
-fn finding<'a>(findings: &'a [Finding], subject: &str) -> &'a Finding {
-    let found = findings.iter().find(|finding| finding.subject == subject);
-    found.unwrap_or_else(|| panic!("no {subject}: {findings:#?}"))
-}
-
-/// Asserts the verdict about a subject, and that its finding or its advice contains the text.
-#[track_caller]
-fn assert_finding(findings: &[Finding], subject: &str, verdict: Verdict, text: &str) {
-    let finding = finding(findings, subject);
-    assert_eq!(finding.verdict, verdict, "{findings:#?}");
-    assert_eq!(finding.advice.is_none(), verdict == Ok, "{finding:?}");
-    assert!(format!("{} {:?}", finding.found, finding.advice).contains(text), "{text}: {finding:?}");
-}
-
-/// The subjects whose verdict is not `ok`.
-fn conspicuous(findings: &[Finding]) -> Vec<&str> {
-    findings.iter().filter(|finding| finding.verdict != Ok).map(|finding| finding.subject).collect()
 }
 
 /// Tables, rows and positions of sequences.
@@ -71,7 +52,7 @@ async fn settings_with_which_a_crash_loses_pets_are_found() {
     assert_finding(&findings(&url, &settings()).await, "postgres.durability", Warning, "201");
     server.sql("postgres", "ALTER SYSTEM SET full_page_writes = off");
     server.sql("postgres", "SELECT pg_reload_conf()");
-    eventually("the server has the setting", async || server.sql("postgres", "SHOW full_page_writes") == "off").await;
+    wait_until("the server has the setting", async || server.sql("postgres", "SHOW full_page_writes") == "off").await;
     assert_finding(&findings(&url, &settings()).await, "postgres.durability", Error, "set full_page_writes = on");
 }
 
@@ -104,9 +85,9 @@ async fn the_advice_about_missing_permissions_grants_them() {
     let found = findings(&url, &settings()).await;
     // What cannot be examined hides nothing else.
     assert_finding(&found, "postgres.migrations", Error, "SELECT ON __diesel_schema_migrations");
-    assert_finding(&found, "postgres.permissions", Error, "as the owner of the tables");
+    let finding = assert_finding(&found, "postgres.permissions", Error, "as the owner of the tables");
 
-    let grants = finding(&found, "postgres.permissions").found.split_once(": ").expect("statements").1;
+    let grants = finding.found.split_once(": ").expect("statements").1;
     assert!(grants.contains("GRANT INSERT ON pets TO ") && grants.contains("ON SEQUENCE pets_id_seq"), "{grants}");
     database.sql(&format!("{grants}; GRANT SELECT ON __diesel_schema_migrations TO {role}"));
     let found = findings(&url, &settings()).await;

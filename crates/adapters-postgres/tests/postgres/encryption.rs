@@ -4,13 +4,13 @@ use std::{
     fs,
     path::Path,
     sync::atomic::{AtomicU32, Ordering},
+    time::{Duration, UNIX_EPOCH},
 };
 
 use animal_store_adapters_postgres::{Migrations, PgEndpoint, PostgresSettings};
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::{Certificates, PostgresServer};
 use futures_util::future::join_all;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 
 /// How a connection to the server was made.
@@ -27,7 +27,7 @@ enum Connection {
 use Connection::{Encrypted, Invalid, Plain, Refused};
 
 use crate::{
-    outcomes::{TEST_TIMEOUT, eventually},
+    outcomes::{TEST_TIMEOUT, wait_until},
     sql_session::SqlSession,
     store::{endpoint, settings, start_storage},
 };
@@ -83,28 +83,15 @@ async fn reload(server: &PostgresServer) {
     let loaded = || server.sql("postgres", "SELECT pg_conf_load_time()");
     let before = loaded();
     server.sql("postgres", "SELECT pg_reload_conf()");
-    eventually("the configuration is loaded", async || loaded() != before).await;
+    wait_until("the configuration is loaded", async || loaded() != before).await;
 }
 
 /// Gives the server another certificate.
-async fn install(server: &PostgresServer, certificate: &str, key: &str) {
+async fn install(server: &PostgresServer, certificate: impl AsRef<[u8]>, key: impl AsRef<[u8]>) {
     // Overwriting keeps the owner and the mode of the file.
     fs::write(&server.certificates().server, certificate).expect("the file can be written");
     fs::write(&server.certificates().server_key, key).expect("the file can be written");
     reload(server).await;
-}
-
-/// A certificate of a new authority that has expired, its key, and the authority.
-fn expired_certificate() -> [String; 3] {
-    let mut authority = CertificateParams::new([]).expect("parameters");
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().expect("a key")).expect("signed");
-    let mut expired = CertificateParams::new(["localhost".to_owned()]).expect("parameters");
-    expired.distinguished_name.push(DnType::CommonName, "server");
-    (expired.not_before, expired.not_after) = (date_time_ymd(2001, 1, 1), date_time_ymd(2002, 1, 1));
-    let key = KeyPair::generate().expect("a key");
-    let expired = expired.signed_by(&key, &authority).expect("signed");
-    [expired.pem(), key.serialize_pem(), authority.pem()]
 }
 
 const ONLY_PLAIN: [Connection; 6] = [Plain, Plain, Plain, Refused, Refused, Refused];
@@ -146,16 +133,15 @@ async fn after_a_failed_handshake_only_modes_that_allow_it_connect_without_tls()
     server.sql("postgres", "ALTER SYSTEM RESET ALL");
 
     let self_signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("signed");
-    install(&server, &self_signed.cert.pem(), &self_signed.signing_key.serialize_pem()).await;
+    install(&server, self_signed.cert.pem(), self_signed.signing_key.serialize_pem()).await;
     case("localhost", None).gives([Encrypted, Plain, Encrypted, Encrypted, Invalid, Refused]).await;
     case("localhost", Some(right)).gives(ONLY_PLAIN).await;
 
-    let [certificate, key, authority] = expired_certificate();
-    install(&server, &certificate, &key).await;
-    let right = folder.path().join("expired.pem");
-    fs::write(&right, authority).expect("the folder can be written");
+    let expired = Certificates::make_until(folder.path(), UNIX_EPOCH + Duration::from_hours(24 * 365 * 30));
+    let contents = [&expired.server, &expired.server_key].map(|file| fs::read(file).expect("a file"));
+    install(&server, &contents[0], &contents[1]).await;
     for host in ["localhost", "127.0.0.1"] {
-        case(host, Some(&right)).gives(ONLY_PLAIN).await;
+        case(host, Some(&expired.authority)).gives(ONLY_PLAIN).await;
     }
 }
 
@@ -168,16 +154,20 @@ async fn a_server_without_tls_gets_plain_connections_only() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_requires_tls_gets_no_plain_connection_and_reports_a_wrong_password() {
-    let server = PostgresServer::requiring_tls();
+    let server = PostgresServer::with_tls();
     let observer = self::observer(&server).await;
+    let access = async |rule| {
+        let rules = format!("local all all trust\nhostssl all all 127.0.0.1/32 {rule}\n");
+        fs::write(server.socket_directory().join("pg_hba.conf"), rules).expect("it can be written");
+        reload(&server).await;
+    };
+    access("trust").await;
     let case = Case(&server, &observer, "localhost", Some(server.certificates().authority.as_path()));
     case.gives([Encrypted, Refused, Encrypted, Encrypted, Encrypted, Encrypted]).await;
 
     // The error of the encrypted attempt is reported, not that of the plain one after it.
     server.sql("postgres", "CREATE ROLE shop LOGIN PASSWORD 'right'");
-    let access = server.socket_directory().join("pg_hba.conf");
-    fs::write(&access, "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n").expect("it can be written");
-    reload(&server).await;
+    access("scram-sha-256").await;
     let url = server.url("postgres").replace("postgres@", "shop:wrong@");
     let error = Migrations::new(endpoint(&url), TEST_TIMEOUT).pending().await.expect_err("a wrong password");
     assert!(error.to_string().contains("password authentication failed"), "{error}");

@@ -1,4 +1,4 @@
-//! A database without its tables, or without privileges.
+//! A database without its tables or without privileges, or one that has become read-only.
 
 use animal_store_adapters_postgres::{Migrations, PostgresSettings, SchemaMode};
 use animal_store_test_servers::PostgresServer;
@@ -6,7 +6,7 @@ use animal_store_test_servers::PostgresServer;
 use crate::{
     fixture::Fixture,
     outcomes::{
-        PROMPT, Success, TEST_TIMEOUT, Unavailable, add, find, list_find_add, not_ready, reason, wait_for_outcome,
+        Success, TEST_TIMEOUT, Unavailable, add, find, list_find_add, not_ready, reason, wait_for_outcome, wait_until,
         wait_until_ready,
     },
     store::{Store, endpoint, settings},
@@ -14,20 +14,19 @@ use crate::{
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_its_tables_the_storage_is_unavailable_until_they_are_created_again() {
-    let Fixture { store, observer, database } = Fixture::new().await;
+    let Fixture { store, observer, database: _database } = Fixture::new().await;
     let definition = include_str!("../../migrations/0001-expand_create_tables/up.sql");
-    wait_for_outcome(&store.repository, Success, PROMPT).await;
+    wait_for_outcome(&store.repository, Success).await;
     observer.run("DROP TABLE pets, idempotency_keys").await;
-    assert_eq!(list_find_add(&store.repository, PROMPT).await, [Unavailable; 3]);
+    assert_eq!(list_find_add(&store.repository).await, [Unavailable; 3]);
     let reason = not_ready(&store.storage).await.expect("not ready");
     assert!(reason.contains(r#"relation "pets" does not exist"#), "{reason}");
     // New connections find no tables either.
     observer.wait_until_ended(&observer.terminate_backends().await).await;
-    wait_for_outcome(&store.repository, Unavailable, PROMPT).await;
+    wait_for_outcome(&store.repository, Unavailable).await;
     observer.run(definition).await;
-    wait_for_outcome(&store.repository, Success, TEST_TIMEOUT).await;
+    wait_for_outcome(&store.repository, Success).await;
     wait_until_ready(&store.storage).await;
-    drop(database);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -44,7 +43,7 @@ async fn without_a_privilege_the_storage_is_unavailable_until_it_is_granted() {
     );
     sql("GRANT SELECT ON __diesel_schema_migrations TO keeper");
     let store = Store::at(&url, PostgresSettings { schema: SchemaMode::Check, ..settings() }).await;
-    wait_for_outcome(&store.repository, Unavailable, PROMPT).await;
+    wait_for_outcome(&store.repository, Unavailable).await;
     let login = url.strip_prefix("postgres://").expect("a scheme");
     let text = reason(&find(&store.repository, 1).await.expect_err("refused"));
     assert!(text.ends_with(&format!(": {login}: permission denied for table pets")), "{text}");
@@ -54,8 +53,33 @@ async fn without_a_privilege_the_storage_is_unavailable_until_it_is_granted() {
     assert_eq!(text, format!("{login}: permission denied for table pets (SQLSTATE 42501)"));
 
     sql("GRANT SELECT ON pets TO keeper");
-    assert_eq!(list_find_add(&store.repository, PROMPT).await, [Success, Success, Unavailable]);
+    assert_eq!(list_find_add(&store.repository).await, [Success, Success, Unavailable]);
     sql("GRANT INSERT ON pets TO keeper; GRANT USAGE ON pets_id_seq TO keeper");
-    assert_eq!(list_find_add(&store.repository, PROMPT).await, [Success; 3]);
+    assert_eq!(list_find_add(&store.repository).await, [Success; 3]);
+    wait_until_ready(&store.storage).await;
+}
+
+/// After a fail-over, for example.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_cannot_write_are_detected_and_replaced_until_they_can() {
+    let Fixture { store, observer, database } = Fixture::new().await;
+    wait_for_outcome(&store.repository, Success).await;
+    let set = format!("ALTER DATABASE {} SET default_transaction_read_only", database.name());
+    observer.run(&format!("{set} = on")).await;
+    observer.wait_until_ended(&observer.terminate_backends().await).await;
+    let read_only = Some("PostgreSQL is read-only");
+    wait_until("it is detected", async || not_ready(&store.storage).await.as_deref() == read_only).await;
+    // Reads continue.
+    let expected = [Success, Success, Unavailable];
+    wait_until("only adds fail", async || list_find_add(&store.repository).await == expected).await;
+    let count = observer.count("pets").await;
+    for _ in 0..10 {
+        assert_eq!(list_find_add(&store.repository).await, expected);
+        assert!(not_ready(&store.storage).await.is_some());
+    }
+    assert_eq!(observer.count("pets").await, count);
+
+    observer.run(&format!("{set} = off")).await;
+    wait_for_outcome(&store.repository, Success).await;
     wait_until_ready(&store.storage).await;
 }

@@ -41,6 +41,8 @@ impl Fixture {
         wait_until_ready(&store.storage).await;
         store.wait_for_connections().await;
         let observer = SqlSession::of(&database).await;
+        // Two for creates and one for readiness. That of the migrations ends, and those for reads begin with a read.
+        observer.wait_for_backends(3).await;
         Self { store, observer, database }
     }
 

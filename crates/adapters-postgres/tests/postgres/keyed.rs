@@ -1,6 +1,6 @@
 //! Adds with an idempotency key, and their results. The key of a pet is its name.
 
-use std::sync::Arc;
+use std::{cell::Cell, sync::Arc};
 
 use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
 use animal_store_app::{
@@ -12,11 +12,10 @@ use futures_util::{
     FutureExt,
     future::{BoxFuture, join_all},
 };
-use tokio::time::{Instant, sleep};
 
 use crate::{
     fixture::{Fixture, poll_once},
-    outcomes::{Outcome, POLL_INTERVAL, TEST_TIMEOUT, add_outcome},
+    outcomes::{Outcome, add_outcome, wait_until},
 };
 
 /// Result of an add with a key.
@@ -66,21 +65,15 @@ pub(crate) async fn add_keyed(repository: &PgPetRepository, name: &str) -> Keyed
     add_with_key(repository, name, name).await
 }
 
-/// Retries until there is a pet, as a client does. Returns every result; the last one has an id.
-pub(crate) async fn add_keyed_with_retries(repository: &PgPetRepository, name: &str) -> Vec<Keyed> {
-    let start = Instant::now();
-    let mut results = vec![add_keyed(repository, name).await];
-    while !matches!(results.last(), Some(New(_) | Replayed(_))) {
-        assert!(start.elapsed() < TEST_TIMEOUT, "{name}: {results:?}");
-        sleep(POLL_INTERVAL).await;
-        results.push(add_keyed(repository, name).await);
-    }
-    results
-}
-
-/// The last result of [`add_keyed_with_retries`].
+/// Retries until there is a pet, as a client does.
 pub(crate) async fn add_keyed_until_stored(repository: &PgPetRepository, name: &str) -> Keyed {
-    add_keyed_with_retries(repository, name).await.pop().expect("a result")
+    let last = Cell::new(Conflict);
+    let is_stored = async || {
+        last.set(add_keyed(repository, name).await);
+        matches!(last.get(), New(_) | Replayed(_))
+    };
+    wait_until(name, is_stored).await;
+    last.get()
 }
 
 impl Fixture {

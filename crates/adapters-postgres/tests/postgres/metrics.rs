@@ -1,20 +1,18 @@
-//! Metrics of requests and batches.
+//! Metrics of requests, batches and connections.
 
-pub(crate) mod connections;
-
-use std::{fmt::Debug, str::FromStr, sync::Arc, time::Instant};
+use std::{fmt::Debug, str::FromStr, time::Instant};
 
 use animal_store_app::ports::PetRepository;
 use animal_store_domain::PetStatus;
 use animal_store_test_servers::PgDatabase;
-use futures_util::{FutureExt, future::join_all};
+use futures_util::future::join_all;
 use prometheus_client::{encoding::text::encode, registry::Registry};
 
 use crate::{
-    fixture::{Fixture, poll_once},
+    fixture::Fixture,
     keyed::add_keyed,
-    outcomes::{Success, Timeout, Unavailable, Unknown, add, add_outcome, eventually, find, read_outcome},
-    store::{ProxiedStore, Store, in_both_modes, settings, short_timeout},
+    outcomes::{Success, Timeout, Unavailable, Unknown, add, add_outcome, find, read_outcome, wait_until},
+    store::{ProxiedStore, ServedStore, Store, in_both_modes, settings, short_timeout},
 };
 
 /// The value of a series.
@@ -29,7 +27,7 @@ fn value<T: FromStr<Err: Debug>>(registry: &Registry, series: &str) -> T {
 }
 
 #[track_caller]
-pub(crate) fn metric(registry: &Registry, series: &str) -> u64 {
+fn metric(registry: &Registry, series: &str) -> u64 {
     value(registry, series)
 }
 
@@ -69,28 +67,27 @@ async fn a_batch_is_counted_with_its_duration_and_the_wait_of_each_request() {
     in_both_modes(&settings(), async |settings| {
         let fixture = Fixture::with(settings).await;
         let registry = &fixture.store.registry;
-        let before = metrics(registry, "create", REQUESTS_AND_BATCHES);
-        let durations = ["queue_wait_seconds_sum", "batch_duration_seconds_sum"]
-            .map(|name| move || value::<f64>(registry, &format!("storage_{name}{{kind=\"create\"}}")));
-        let earlier = durations.map(|duration| duration());
-        let start = Instant::now();
+        let counts = || metrics(registry, "create", REQUESTS_AND_BATCHES);
+        let seconds = || {
+            ["queue_wait_seconds_sum", "batch_duration_seconds_sum"]
+                .map(|name| value::<f64>(registry, &format!("storage_{name}{{kind=\"create\"}}")))
+        };
+        let (counts_before, seconds_before, start) = (counts(), seconds(), Instant::now());
         let first = fixture.block().await;
-        let names = ["a", "b", "c"];
-        let batch = names.map(|name| fixture.begin(name));
-        let queued = Instant::now();
+        let batch = ["a", "b", "c"].map(|name| fixture.begin(name));
+        let held = Instant::now();
         fixture.observer.wait_for_table_locks(1).await;
-        let waited = queued.elapsed().as_secs_f64();
+        let held = held.elapsed().as_secs_f64();
         fixture.observer.unlock().await;
         first.await.expect("added");
         join_all(batch).await.iter().for_each(|added| assert_eq!(add_outcome(added), Success));
-        let total = start.elapsed().as_secs_f64();
 
-        let after = metrics(registry, "create", REQUESTS_AND_BATCHES);
-        assert_eq!([0, 1].map(|index| after[index] - before[index]), [4, 2]);
+        let total = start.elapsed().as_secs_f64();
+        assert_eq!(counts(), [counts_before[0] + 4, counts_before[1] + 2]);
+        let [wait, duration] = [0, 1].map(|index| seconds()[index] - seconds_before[index]);
         // Three requests waited for the first batch.
-        let [wait, duration] = [0, 1].map(|index| durations[index]() - earlier[index]);
-        assert!((3.0 * waited..4.0 * total).contains(&wait), "{wait} of {waited} and {total}");
-        assert!((waited..2.0 * total).contains(&duration), "{duration} of {waited} and {total}");
+        assert!((3.0 * held..4.0 * total).contains(&wait), "{wait} of {held} and {total}");
+        assert!((held..2.0 * total).contains(&duration), "{duration} of {held} and {total}");
     })
     .await;
 }
@@ -109,7 +106,7 @@ async fn each_part_of_a_batch_that_is_split_is_counted_and_each_request_once() {
 
 /// The number of requests that failed for this reason.
 #[track_caller]
-pub(crate) fn failures(registry: &Registry, reason: &str) -> u64 {
+fn failures(registry: &Registry, reason: &str) -> u64 {
     metric(registry, &format!("storage_failures_total{{reason=\"{reason}\"}}"))
 }
 
@@ -130,14 +127,26 @@ async fn each_failure_is_counted_once_by_its_reason() {
     assert!(storage.readiness().check().await.is_err());
 }
 
+/// Numbers of connections that are connecting, connected and unavailable.
+pub(crate) fn connections(registry: &Registry, purpose: &str) -> [u64; 3] {
+    ["connecting", "connected", "unavailable"]
+        .map(|state| metric(registry, &format!("postgres_connections{{purpose=\"{purpose}\",state=\"{state}\"}}")))
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unknown_outcome_is_counted_even_if_the_client_has_disconnected() {
-    let proxied = ProxiedStore::new(short_timeout()).await;
-    let ProxiedStore { store, proxy, .. } = &proxied;
-    proxy.hold("lost");
-    let repository = Arc::clone(&store.repository);
-    let lost = poll_once(async move { add(&repository, "lost").await }.boxed());
-    eventually("it is sent", async || proxy.held() > 0).await;
-    drop(lost);
-    eventually("it is counted", async || failures(&store.registry, "outcome_unknown") == 1).await;
+async fn connections_are_counted_in_their_state() {
+    let ServedStore { store, mut server } = ServedStore::new(settings()).await;
+    let all_are = async |expected: [u64; 3]| {
+        wait_until(&format!("{expected:?}"), async || {
+            ["reads", "creates"].iter().all(|purpose| connections(&store.registry, purpose) == expected)
+        })
+        .await;
+    };
+    all_are([0, 2, 0]).await;
+    for _ in 0..2 {
+        server.stop();
+        all_are([0, 0, 2]).await;
+        server.start_again();
+        all_are([0, 2, 0]).await;
+    }
 }

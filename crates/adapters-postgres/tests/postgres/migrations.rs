@@ -1,8 +1,9 @@
-//! Migrations: concurrent starts, and databases that a newer program has migrated.
+//! Migrations: concurrent starts, databases that a newer program has migrated, and tables that are in use.
 
 use std::{
     fs,
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -12,8 +13,8 @@ use animal_store_test_servers::PgDatabase;
 use tokio::task::JoinSet;
 
 use crate::{
-    outcomes::{eventually, reason},
-    sql_session::client,
+    outcomes::{reason, wait_until},
+    sql_session::{SqlSession, client},
     store::{Store, endpoint, migrations, settings, start_storage},
 };
 
@@ -31,14 +32,6 @@ fn history(database: &PgDatabase) -> String {
     database.sql("SELECT version FROM __diesel_schema_migrations ORDER BY 1")
 }
 
-/// A database with the record of one more migration.
-async fn after_newer_program(migration: &str) -> PgDatabase {
-    let database = PgDatabase::new();
-    migrations(database.url()).run().await.expect("the migrations run");
-    database.sql(&format!("INSERT INTO __diesel_schema_migrations (version) VALUES ('{migration}')"));
-    database
-}
-
 async fn start(database: &PgDatabase, schema: SchemaMode) -> Result<(), String> {
     let settings = PostgresSettings { schema, ..settings() };
     let started = start_storage(endpoint(database.url()), endpoint(database.url()), settings).await;
@@ -49,6 +42,8 @@ async fn start(database: &PgDatabase, schema: SchemaMode) -> Result<(), String> 
 async fn migrations_are_pending_until_they_run_once_and_are_recorded_by_their_versions() {
     let database = PgDatabase::new();
     assert_eq!(migrations(database.url()).pending().await.expect("the names"), ALL);
+    let reason = start(&database, SchemaMode::Check).await.expect_err("there is no table");
+    assert!(reason.contains("these migrations are pending: 0001expand; run `animal-store migrate`"), "{reason}");
     assert_eq!(tables(&database), "", "reading them changes nothing");
     assert_eq!(migrations(database.url()).run().await.expect("the migrations run"), ALL);
     assert_eq!(history(&database), ALL.join("\n"));
@@ -56,6 +51,7 @@ async fn migrations_are_pending_until_they_run_once_and_are_recorded_by_their_ve
 
     assert_eq!(migrations(database.url()).pending().await.expect("no names"), [""; 0]);
     assert_eq!(migrations(database.url()).run().await.expect("nothing to do"), [""; 0]);
+    start(&database, SchemaMode::Check).await.expect("the storage starts");
     assert_eq!((history(&database), tables(&database)), (ALL.join("\n"), made));
 }
 
@@ -76,74 +72,58 @@ async fn of_processes_that_start_at_the_same_time_one_runs_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_check_reports_pending_migrations() {
-    let database = PgDatabase::new();
-    let reason = start(&database, SchemaMode::Check).await.expect_err("there is no table");
-    assert!(reason.contains("these migrations are pending: 0001expand; run `animal-store migrate`"), "{reason}");
-    assert_eq!(tables(&database), "");
-
-    migrations(database.url()).run().await.expect("the migrations run");
-    start(&database, SchemaMode::Check).await.expect("the storage starts");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_contraction_by_a_newer_program_is_an_error() {
-    let database = after_newer_program("9999contract").await;
-    for schema in [SchemaMode::Check, SchemaMode::Migrate] {
-        let reason = start(&database, schema).await.expect_err("a contraction");
-        assert!(reason.contains("a newer program") && reason.contains("9999contract"), "{reason}");
+async fn an_expansion_by_a_newer_program_is_accepted_and_another_layout_is_refused_unchanged() {
+    for (version, refusal) in [
+        ("9999expand", None),
+        ("9999contract", Some(["a newer program", ": 9999contract;"])),
+        // A program from before the first release recorded whole names.
+        ("0002_contract_x", Some(["from before version 0.1.0", "pets export"])),
+    ] {
+        let database = PgDatabase::new();
+        migrations(database.url()).run().await.expect("the migrations run");
+        database.sql(&format!("INSERT INTO __diesel_schema_migrations (version) VALUES ('{version}')"));
+        let before = (tables(&database), history(&database));
+        let Some(texts) = refusal else {
+            for schema in [SchemaMode::Check, SchemaMode::Migrate] {
+                start(&database, schema).await.expect("the storage starts");
+            }
+            assert_eq!(migrations(database.url()).run().await.expect("nothing to do"), [""; 0]);
+            continue;
+        };
+        for schema in [SchemaMode::Check, SchemaMode::Migrate] {
+            let reason = start(&database, schema).await.expect_err(version);
+            assert!(texts.iter().all(|text| reason.contains(text)), "{reason}");
+        }
+        for result in [migrations(database.url()).run().await, migrations(database.url()).pending().await] {
+            assert!(matches!(&result, Err(MigrationError::Unusable(_))), "{result:?}");
+        }
+        assert_eq!((tables(&database), history(&database)), before);
     }
-    for result in [migrations(database.url()).run().await, migrations(database.url()).pending().await] {
-        assert!(
-            matches!(&result, Err(MigrationError::Unusable(text)) if text.contains(": 9999contract;")),
-            "{result:?}"
-        );
-    }
 }
 
+/// An index that is built concurrently waits for every running statement, including one that waits for the lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_expansion_by_a_newer_program_is_accepted() {
-    let database = after_newer_program("9999expand").await;
-    for schema in [SchemaMode::Check, SchemaMode::Migrate] {
-        start(&database, schema).await.expect("the storage starts");
-    }
-    assert_eq!(migrations(database.url()).run().await.expect("nothing to do"), [""; 0]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_another_process_changes_the_schema_nothing_is_changed() {
-    let database = PgDatabase::new();
-    let client = client(database.url()).await;
-    client.batch_execute(&format!("SELECT pg_advisory_lock({LOCK})")).await.expect("the lock");
-
-    let start = Instant::now();
-    let error = migrations(database.url()).run().await.expect_err("it is locked");
-    assert!(matches!(&error, MigrationError::Locked(_)), "{error}");
-    assert!(start.elapsed() >= Duration::from_secs(5), "{:?}", start.elapsed());
-    assert_eq!(tables(&database), "");
-    assert_eq!(migrations(database.url()).pending().await.expect("the names"), ALL);
-
-    client.batch_execute(&format!("SELECT pg_advisory_unlock({LOCK})")).await.expect("unlocked");
-    assert_eq!(migrations(database.url()).run().await.expect("the migrations run"), ALL);
-}
-
-/// The index waits for every running statement, including one that waits for the lock.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_other_processes_wait_an_index_can_be_built_concurrently() {
+async fn while_another_process_changes_the_schema_and_builds_an_index_nothing_is_changed() {
     let database = PgDatabase::new();
     database.sql("CREATE TABLE other (id bigint)");
     let client = client(database.url()).await;
     client.batch_execute(&format!("SELECT pg_advisory_lock({LOCK})")).await.expect("the lock");
-    let migrations = migrations(database.url());
-    let waiting = tokio::spawn(async move { migrations.run().await });
+    let migrations = Arc::new(migrations(database.url()));
+    let (start, waiting) = (Instant::now(), Arc::clone(&migrations));
+    let waiting = tokio::spawn(async move { waiting.run().await });
     let waits = "SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND application_name LIKE 'animal-store %' AND query LIKE '%advisory_lock%'";
     let count = async || client.query_typed_one(waits, &[]).await.expect("a row").get::<_, i64>(0);
-    eventually("it waits for the lock", async || count().await > 0).await;
-
+    wait_until("it waits for the lock", async || count().await > 0).await;
     client.batch_execute("CREATE INDEX CONCURRENTLY other_id ON other (id)").await.expect("an index");
+
+    let error = waiting.await.expect("no panic").expect_err("it is locked");
+    assert!(matches!(&error, MigrationError::Locked(_)), "{error}");
+    assert!(start.elapsed() >= Duration::from_secs(5), "{:?}", start.elapsed());
+    assert_eq!(tables(&database), "other\nother_id");
+    assert_eq!(migrations.pending().await.expect("the names"), ALL);
     client.batch_execute(&format!("SELECT pg_advisory_unlock({LOCK})")).await.expect("unlocked");
-    assert_eq!(waiting.await.expect("no panic").expect("the migrations run"), ALL);
+    assert_eq!(migrations.run().await.expect("the migrations run"), ALL);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -161,20 +141,44 @@ async fn a_migration_that_fails_leaves_nothing_behind() {
     assert_eq!(migrations(database.url()).run().await.expect("the migrations run"), ALL);
 }
 
-/// It recorded whole names, also of migrations that the next program of that layout contained.
+/// The migration that creates `pets` also changes the table `other`, as a migration of a later release would. A
+/// sequence keeps its timeout for the lock, in milliseconds, even if it is rolled back.
+const CHANGE: &str = "
+    CREATE TABLE other (id bigint);
+    CREATE SEQUENCE lock_timeout;
+    CREATE FUNCTION change_other() RETURNS event_trigger LANGUAGE plpgsql AS $$BEGIN
+        IF current_query() LIKE '%CREATE TABLE pets%' THEN
+            PERFORM setval('lock_timeout', setting::bigint) FROM pg_settings WHERE name = 'lock_timeout';
+            LOCK TABLE other IN ACCESS EXCLUSIVE MODE;
+        END IF;
+    END$$;
+    CREATE EVENT TRIGGER change ON ddl_command_start WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION change_other()";
+
+const WAITING: &str = "pg_locks WHERE NOT granted AND relation = 'other'::regclass
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+/// Queries queue behind a migration that waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_of_a_program_from_before_the_first_release_is_refused_unchanged() {
+async fn a_start_waits_until_the_tables_are_free_and_delays_queries_by_less_than_a_second_each_time() {
     let database = PgDatabase::new();
-    database.sql("CREATE TABLE __diesel_schema_migrations (version varchar(50) PRIMARY KEY)");
-    database.sql("INSERT INTO __diesel_schema_migrations VALUES ('0001_expand_create_pets'), ('0002_contract_x')");
-    let before = (tables(&database), history(&database));
-    for schema in [SchemaMode::Check, SchemaMode::Migrate] {
-        let reason = start(&database, schema).await.expect_err("an older layout");
-        assert!(reason.contains("from before version 0.1.0") && reason.contains("pets export"), "{reason}");
+    database.sql(CHANGE);
+    let (reading, observer) = (SqlSession::of(&database).await, SqlSession::of(&database).await);
+    reading.run("BEGIN; LOCK TABLE other IN ACCESS SHARE MODE").await;
+    let error = migrations(database.url()).run().await.expect_err("the table is in use");
+    assert!(matches!(error, MigrationError::TablesInUse(_)), "{error:?}");
+    assert!(error.to_string().contains("another session uses the tables: postgres@"), "{error}");
+    assert_eq!(database.sql("SELECT to_regclass('pets') IS NULL"), "t");
+    let timeout: u32 = database.sql("SELECT last_value FROM lock_timeout").parse().expect("milliseconds");
+    assert!((1..1000).contains(&timeout), "{timeout}");
+
+    let (url, other_url) = (database.url().to_owned(), database.url().to_owned());
+    let start = tokio::spawn(async move { start_storage(endpoint(&url), endpoint(&other_url), settings()).await });
+    for waiting in [1, 0, 1] {
+        observer.wait_for_rows(WAITING, waiting).await;
     }
-    let error = migrations(database.url()).run().await.expect_err("an older layout");
-    assert!(matches!(error, MigrationError::Unusable(_)), "{error}");
-    assert_eq!((tables(&database), history(&database)), before);
+    assert!(!start.is_finished());
+    reading.unlock().await;
+    drop(start.await.expect("no panic").expect("a storage"));
 }
 
 #[test]

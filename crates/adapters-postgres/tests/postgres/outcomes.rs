@@ -1,10 +1,6 @@
 //! Calls of a repository and their outcomes.
 
-use std::{
-    error::Error,
-    iter::successors,
-    time::{Duration, Instant},
-};
+use std::{error::Error, iter::successors, time::Duration};
 
 use animal_store_adapters_postgres::{PgPetRepository, PgStorage};
 use animal_store_app::{
@@ -12,15 +8,12 @@ use animal_store_app::{
     test_support::pet_named,
 };
 use animal_store_domain::{Pet, PetId};
-use tokio::{join, time::sleep};
+use tokio::{join, time::timeout};
 
 /// Longest wait for an event that has to happen.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Pause between two checks of a condition in another process, which sends no event.
-pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(1);
-
-/// Limit for a call that waits for no timeout: half of the timeouts of [`settings`](crate::store::settings).
+/// Limit for every call: half of the timeouts of [`settings`](crate::store::settings), and several times the others.
 pub(crate) const PROMPT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +26,7 @@ pub(crate) enum Outcome {
 }
 
 pub(crate) use Outcome::{Success, Timeout, Unavailable, Unknown};
+pub(crate) use animal_store_app::test_support::wait_until;
 
 pub(crate) async fn add(repository: &PgPetRepository, name: &str) -> Result<Pet, AddPetError> {
     repository.add(AddPet::new(pet_named(name))).await.map(|added| added.pet)
@@ -79,30 +73,19 @@ pub(crate) async fn not_ready(storage: &PgStorage) -> Option<String> {
     storage.readiness().check().await.err().map(|not_ready| not_ready.to_string())
 }
 
-/// Lists, finds and adds at the same time, within this time.
-pub(crate) async fn list_find_add(repository: &PgPetRepository, within: Duration) -> [Outcome; 3] {
-    let start = Instant::now();
-    let (list, find, add) = join!(repository.list(None, None, 10), find(repository, 1), add(repository, "Rex"));
-    let outcomes = [read_outcome(&list), read_outcome(&find), add_outcome(&add)];
-    assert!(start.elapsed() < within, "{outcomes:?} after {:?}", start.elapsed());
-    outcomes
+/// Lists, finds and adds at the same time.
+pub(crate) async fn list_find_add(repository: &PgPetRepository) -> [Outcome; 3] {
+    let calls = async { join!(repository.list(None, None, 10), find(repository, 1), add(repository, "Rex")) };
+    let (list, find, add) = timeout(PROMPT, calls).await.expect("no call waits for another timeout");
+    [read_outcome(&list), read_outcome(&find), add_outcome(&add)]
 }
 
-/// Waits until list, find and add have this outcome. Each attempt ends within this time.
-pub(crate) async fn wait_for_outcome(repository: &PgPetRepository, expected: Outcome, within: Duration) {
+/// Waits until list, find and add have this outcome.
+pub(crate) async fn wait_for_outcome(repository: &PgPetRepository, expected: Outcome) {
     let what = format!("list, find and add: {expected:?}");
-    eventually(&what, async || list_find_add(repository, within).await == [expected; 3]).await;
+    wait_until(&what, async || list_find_add(repository).await == [expected; 3]).await;
 }
 
 pub(crate) async fn wait_until_ready(storage: &PgStorage) {
-    eventually("the storage is ready", async || not_ready(storage).await.is_none()).await;
-}
-
-/// Waits until a condition holds.
-pub(crate) async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
-    let start = Instant::now();
-    while !condition().await {
-        assert!(start.elapsed() < TEST_TIMEOUT, "not in time: {what}");
-        sleep(POLL_INTERVAL).await;
-    }
+    wait_until("the storage is ready", async || not_ready(storage).await.is_none()).await;
 }

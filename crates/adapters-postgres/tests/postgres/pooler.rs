@@ -1,8 +1,8 @@
-//! Results and side effects of a storage behind a pooler.
+//! A storage behind PgBouncer, which assigns a server connection to each transaction: results and side effects.
 
 use std::{sync::Arc, time::Duration};
 
-use animal_store_adapters_postgres::{PgStorage, PostgresSettings};
+use animal_store_adapters_postgres::{PgPetRepository, PgStorage, PostgresSettings};
 use animal_store_app::{
     pet_repository_contract,
     ports::{AddPet, BulkStorage, PetRepository},
@@ -13,12 +13,79 @@ use animal_store_test_servers::{PgBouncer, PgDatabase, PostgresServer};
 use tokio::task::JoinSet;
 
 use crate::{
-    bulk_fixture::{bulk_with, record},
-    outcomes::adds_and_finds,
-    pooled::{Pooled, pooling},
-    sql_session::SqlSession,
+    bulk::{bulk_with, record},
+    outcomes::{adds_and_finds, wait_until},
+    sql_session::{SqlSession, client},
     store::{Store, endpoint, parts, settings, start_storage},
 };
+
+/// State that the process left on a server connection. PgBouncer itself sets these settings for each client.
+const LEFT_BEHIND: &str = "
+    SELECT 'statement ' || name || ' ' || statement FROM pg_prepared_statements
+    UNION ALL SELECT 'setting ' || name || ' ' || setting FROM pg_settings
+        WHERE source = 'session' AND name NOT IN ('application_name', 'client_encoding', 'DateStyle', 'TimeZone',
+            'IntervalStyle', 'standard_conforming_strings', 'extra_float_digits')
+    UNION ALL SELECT 'lock ' || objid FROM pg_locks WHERE locktype = 'advisory'";
+
+const UNFINISHED: &str = "
+    SELECT state, query FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND state IS DISTINCT FROM 'idle'";
+
+pub(crate) struct Pooled {
+    pub(crate) server: PostgresServer,
+    bouncer: PgBouncer,
+    pub(crate) storage: PgStorage,
+    pool_size: usize,
+}
+
+impl Pooled {
+    pub(crate) async fn with(pool_size: u32, settings: PostgresSettings) -> Self {
+        let server = PostgresServer::start();
+        let bouncer = PgBouncer::start(server.port(), "transaction", pool_size);
+        let (through, direct) = (endpoint(&bouncer.url("postgres")), endpoint(&server.url("postgres")));
+        let (storage, _) = start_storage(through, direct, settings).await.expect("a storage");
+        Self { server, bouncer, storage, pool_size: pool_size as usize }
+    }
+
+    /// The URL of the database through the pooler.
+    pub(crate) fn url(&self) -> String {
+        self.bouncer.url("postgres")
+    }
+
+    pub(crate) fn repository(&self) -> Arc<PgPetRepository> {
+        Arc::new(self.storage.repository())
+    }
+
+    /// Returns the result of a query on each server connection of the pool.
+    pub(crate) async fn on_each_connection(&self, sql: &str) -> Vec<Vec<String>> {
+        let mut clients = Vec::new();
+        for _ in 0..self.pool_size {
+            let client = client(&self.bouncer.url("postgres")).await;
+            // A transaction occupies a connection.
+            client.batch_execute("BEGIN").await.expect("a transaction");
+            clients.push(client);
+        }
+        let mut results = Vec::new();
+        for client in clients {
+            let rows = client.query_typed(sql, &[]).await.expect("rows");
+            results.push(rows.iter().map(|row| row.get(0)).collect());
+            client.batch_execute("COMMIT").await.expect("committed");
+        }
+        results
+    }
+
+    /// Waits until no transaction is open, and checks that no state is left on any connection.
+    pub(crate) async fn leaves_nothing_behind(&self) {
+        wait_until("no open transaction", async || self.server.sql("postgres", UNFINISHED).is_empty()).await;
+        for left in self.on_each_connection(LEFT_BEHIND).await {
+            assert_eq!(left, [""; 0]);
+        }
+    }
+}
+
+pub(crate) fn pooling() -> PostgresSettings {
+    PostgresSettings { transaction_pooling: true, ..settings() }
+}
 
 /// A repository that shares one server connection with everything else of the storage.
 async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, (PgStorage, PgBouncer, PgDatabase)) {
@@ -86,16 +153,14 @@ async fn a_dropped_read_leaves_no_transaction_open() {
     let repository = pooled.repository();
     let added = adds_and_finds(&repository).await;
     let observer = SqlSession::at(&pooled.server.url("postgres")).await;
-    for _ in 0..20 {
-        observer.lock().await;
-        let reader = Arc::clone(&repository);
-        let read = tokio::spawn(async move { reader.list(None, None, 10).await });
-        observer.wait_for_table_locks(1).await;
-        read.abort();
-        assert!(read.await.expect_err("it was dropped").is_cancelled());
-        observer.unlock().await;
-        assert_eq!(repository.find(added.id()).await.expect("found").as_ref(), Some(&added));
-    }
+    observer.lock().await;
+    let reader = Arc::clone(&repository);
+    let read = tokio::spawn(async move { reader.list(None, None, 10).await });
+    observer.wait_for_table_locks(1).await;
+    read.abort();
+    assert!(read.await.expect_err("it was dropped").is_cancelled());
+    observer.unlock().await;
+    assert_eq!(repository.find(added.id()).await.expect("found"), Some(added));
     pooled.leaves_nothing_behind().await;
 }
 

@@ -56,12 +56,33 @@ async fn reads_that_wait_for_a_response_share_the_next_statement_up_to_500_rows(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn equal_gets_share_a_row() {
+async fn equal_gets_share_a_row_and_no_read_shares_one_that_was_read_before_it_began() {
     in_both_modes(&one_connection(), async |settings| {
         let mut fixture = ReadFixture::with(settings, pets(10)).await;
-        let responses = fixture.read_together(Get(1), &[Get(2), Get(3), Get(2), Get(4), Get(2)]).await;
-        assert_eq!(responses.iter().map(response_ids).collect::<Vec<_>>(), [[2], [3], [2], [4], [2]]);
-        assert_eq!(statement_ids(&mut fixture).await, [vec![1], vec![2, 3, 4]]);
+        let responses = fixture.read_together(Get(1), &[Get(2), Get(3), Get(2), Get(4), Get(1)]).await;
+        assert_eq!(responses.iter().map(response_ids).collect::<Vec<_>>(), [[2], [3], [2], [4], [1]]);
+        assert_eq!(statement_ids(&mut fixture).await, [vec![1], vec![1, 2, 3, 4]]);
+    })
+    .await;
+}
+
+/// Lists with other positions and limits, and of other statuses, are beside it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_list_of_a_batch_returns_what_it_returns_alone() {
+    in_both_modes(&one_connection(), async |settings| {
+        let mut fixture = ReadFixture::with(settings, pets(60)).await;
+        for statuses in [&[None][..], &PetStatus::ALL.map(Some)] {
+            let lists: Vec<_> = [(0, 3), (7, 40), (7, 40), (0, 0), (58, 9), (60, 5), (i64::MAX, 1), (20, 150)]
+                .into_iter()
+                .zip(statuses.iter().cycle())
+                .map(|((after, limit), status)| List(*status, after, limit))
+                .collect();
+            let responses = fixture.read_together(List(statuses[0], 0, 1), &lists).await;
+            for (list, response) in lists.iter().zip(responses) {
+                assert_eq!(response.expect("a response"), fixture.expected(*list), "{list:?}");
+            }
+            assert_eq!(fixture.statements().await.len(), 2);
+        }
     })
     .await;
 }

@@ -1,7 +1,5 @@
 //! Reads that fail: because of a row alone, otherwise with their batch.
 
-use std::time::Instant;
-
 use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_app::ports::StoreFailure;
 use animal_store_domain::PetStatus;
@@ -9,9 +7,9 @@ use animal_store_domain::PetStatus;
 use crate::{
     explain::one_connection,
     metrics::metrics,
-    outcomes::{PROMPT, reason},
+    outcomes::reason,
     read_fixture::{Get, KINDS, List, Read, ReadFixture, pet, pets},
-    store::{STATEMENT_TIMEOUT, in_both_modes},
+    store::in_both_modes,
 };
 
 const BAD: i64 = 21;
@@ -44,9 +42,7 @@ fn reads(kind: Read) -> [Read; 6] {
 async fn only_reads_of_the_bad_pet_fail(fixture: &ReadFixture, is_expected: impl Fn(&StoreFailure) -> bool) {
     let backends = fixture.observer.backends().await;
     for kind in KINDS {
-        let start = Instant::now();
         let responses = fixture.read_together(kind, &reads(kind)).await;
-        assert!(start.elapsed() < PROMPT);
         for (index, (read, response)) in reads(kind).into_iter().zip(responses).enumerate() {
             match response {
                 Ok(pets) => {
@@ -102,26 +98,6 @@ async fn an_invalid_row_or_one_that_cannot_be_decoded_fails_only_the_reads_that_
         fixture.observer.run("ALTER TABLE pets ALTER COLUMN name DROP NOT NULL").await;
         fixture.observer.run(&format!("UPDATE pets SET name = NULL WHERE id = {BAD}")).await;
         only_reads_of_the_bad_pet_fail(&fixture, |error| is_corrupt(error, "")).await;
-    })
-    .await;
-}
-
-/// The server ends the statement in time, so the connection is not broken.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_read_does_not_fail_later_reads() {
-    let settings = PostgresSettings { timeout: STATEMENT_TIMEOUT, ..one_connection() };
-    in_both_modes(&settings, async |settings| {
-        let fixture = with_a_pet(settings, "slow").await;
-        let backends = fixture.observer.backends().await;
-        fixture.observer.run("SELECT pg_advisory_lock(1)").await;
-        let start = Instant::now();
-        let slow = fixture.read_together(Get(1), &[Get(BAD), Get(2)]).await;
-        assert!(matches!(slow[0], Err(StoreFailure::Timeout | StoreFailure::Unavailable(_))), "{slow:?}");
-        assert!(start.elapsed() < STATEMENT_TIMEOUT + PROMPT);
-        assert_eq!(fixture.begin(Get(2)).await.expect("a response"), fixture.expected(Get(2)));
-        fixture.observer.run("SELECT pg_advisory_unlock(1)").await;
-        assert_eq!(fixture.begin(Get(BAD)).await.expect("a response"), fixture.expected(Get(BAD)));
-        assert_eq!(fixture.observer.backends().await, backends);
     })
     .await;
 }

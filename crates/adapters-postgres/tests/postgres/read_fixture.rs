@@ -3,33 +3,29 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use animal_store_adapters_postgres::{PgPetRepository, PostgresSettings};
-use animal_store_app::{
-    ports::{PetRepository, StoreFailure},
-    status_number,
-};
+use animal_store_adapters_postgres::PostgresSettings;
+use animal_store_app::ports::{PetRepository, StoreFailure};
 use animal_store_domain::{CategoryId, NewPet, Pet, PetId, PetName, PetStatus};
 use animal_store_test_servers::PgDatabase;
 use futures_util::{
     FutureExt,
     future::{BoxFuture, join_all},
 };
-use tokio::{sync::mpsc::UnboundedReceiver, time::timeout};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::{
     explain::{empty_tables, with_schema},
     fixture::poll_once,
-    outcomes::{TEST_TIMEOUT, find},
+    outcomes::find,
     sql_session::SqlSession,
     store::Store,
 };
 
-/// A statement that reads a pet named `slow` waits for an advisory lock, and one that reads a `bad` pet fails.
+/// A statement that reads a `bad` pet fails.
 const VIEW: &str = "
     CREATE SCHEMA reporting;
     CREATE FUNCTION reporting.report(pet public.pets) RETURNS boolean LANGUAGE plpgsql AS $$
     BEGIN
-        IF pet.name = 'slow' THEN PERFORM pg_advisory_xact_lock_shared(1); END IF;
         IF pet.name = 'bad' THEN
             RAISE 'this pet is bad, the timeout is %', current_setting('statement_timeout');
         END IF;
@@ -85,13 +81,6 @@ pub(crate) fn pet(id: i64, name: &str, status: Option<PetStatus>) -> Pet {
     Pet::new(PetId::parse(id).expect("an id"), new_pet)
 }
 
-pub(crate) async fn load(repository: &PgPetRepository, read: Read) -> Response {
-    match read {
-        Get(id) => find(repository, id).await.map(|pet| pet.into_iter().collect()),
-        List(status, after, limit) => repository.list(status, PetId::parse(after).ok(), limit).await,
-    }
-}
-
 pub(crate) fn ids(pets: &[Pet]) -> Vec<i64> {
     pets.iter().map(|pet| pet.id().get()).collect()
 }
@@ -108,7 +97,7 @@ impl ReadFixture {
         // Until each connection for reads has served one.
         let mut pids = HashSet::new();
         while pids.len() < connections {
-            for response in timeout(TEST_TIMEOUT, join_all(fixture.begin_all(&KINDS[..2]))).await.expect("in time") {
+            for response in join_all(fixture.begin_all(&KINDS[..2])).await {
                 response.expect("a response");
             }
             pids.extend(fixture.statements().await.into_iter().map(|Statement { execution: [pid, _], .. }| pid));
@@ -120,10 +109,11 @@ impl ReadFixture {
     }
 
     /// Replaces all pets.
-    pub(crate) async fn replace_pets(&mut self, pets: Vec<Pet>) {
+    async fn replace_pets(&mut self, pets: Vec<Pet>) {
         let row = |pet: &Pet| {
             let (id, name) = (pet.id().get(), pet.new_pet().name().as_str());
-            let status = pet.new_pet().status().map(status_number).map_or("NULL".to_owned(), |code| code.to_string());
+            let status =
+                pet.new_pet().status().map(PetStatus::number).map_or("NULL".to_owned(), |code| code.to_string());
             format!("({id}, '{name}', {}, {status})", pet.new_pet().category_id().get())
         };
         let rows: Vec<_> = pets.iter().map(row).collect();
@@ -151,15 +141,21 @@ impl ReadFixture {
     /// Starts a read. It is in the queue, or has its response, when this returns.
     pub(crate) fn begin(&self, read: Read) -> BoxFuture<'static, Response> {
         let repository = Arc::clone(&self.store.repository);
-        poll_once(async move { load(&repository, read).await }.boxed())
+        let load = async move {
+            match read {
+                Get(id) => find(&repository, id).await.map(|pet| pet.into_iter().collect()),
+                List(status, after, limit) => repository.list(status, PetId::parse(after).ok(), limit).await,
+            }
+        };
+        poll_once(load.boxed())
     }
 
-    pub(crate) fn begin_all(&self, reads: &[Read]) -> Vec<BoxFuture<'static, Response>> {
+    fn begin_all(&self, reads: &[Read]) -> Vec<BoxFuture<'static, Response>> {
         reads.iter().map(|&read| self.begin(read)).collect()
     }
 
     /// Locks the table, and makes a batch with this read wait for it.
-    pub(crate) async fn block(&self, read: Read) -> BoxFuture<'static, Response> {
+    async fn block(&self, read: Read) -> BoxFuture<'static, Response> {
         self.observer.lock().await;
         let first = self.begin(read);
         self.observer.wait_for_table_locks(1).await;
@@ -172,7 +168,7 @@ impl ReadFixture {
         let batch = self.begin_all(reads);
         self.observer.unlock().await;
         assert_eq!(first.await.expect("a response"), self.expected(kind));
-        timeout(TEST_TIMEOUT, join_all(batch)).await.expect("responses")
+        join_all(batch).await
     }
 
     /// Returns the statements that have read rows since the last call, in the order of their commits.
@@ -180,7 +176,7 @@ impl ReadFixture {
         self.observer.run("NOTIFY rows, 'end'").await;
         let mut statements: Vec<Statement> = Vec::new();
         loop {
-            let report = timeout(TEST_TIMEOUT, self.reports.recv()).await.expect("in time").expect("a report");
+            let report = self.reports.recv().await.expect("a report");
             if report == "end" {
                 break;
             }

@@ -6,7 +6,7 @@ use animal_store_test_servers::PgDatabase;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_postgres::{AsyncMessage, Client, NoTls, SimpleQueryMessage};
 
-use crate::outcomes::eventually;
+use crate::outcomes::wait_until;
 
 /// Statements that wait for the lock of the table.
 const WAITING: &str = "pg_locks WHERE NOT granted AND relation = 'pets'::regclass \
@@ -56,7 +56,7 @@ impl SqlSession {
 
     /// Waits until this number of rows is found.
     pub(crate) async fn wait_for_rows(&self, sql: &str, expected: usize) {
-        eventually(&format!("{expected} rows of {sql}"), async || self.count(sql).await == expected).await;
+        wait_until(&format!("{expected} rows of {sql}"), async || self.count(sql).await == expected).await;
     }
 
     /// Keeps all other sessions from reading and adding pets, until [`unlock`](Self::unlock).
@@ -79,13 +79,6 @@ impl SqlSession {
         self.wait_for_rows(&format!("{activity} AND wait_event LIKE '{kind}'"), expected).await;
     }
 
-    /// Ends the statement that waits for the lock of the table. Its error is that of the statement timeout (SQLSTATE
-    /// 57014).
-    pub(crate) async fn cancel_waiting(&self) {
-        self.wait_for_table_locks(1).await;
-        self.column(&format!("SELECT pg_cancel_backend(pid) FROM {WAITING}")).await;
-    }
-
     /// Returns the process ids of the server's processes for the storage.
     pub(crate) async fn backends(&self) -> Vec<String> {
         let ours = "application_name LIKE 'animal-store%' AND datname = current_database()";
@@ -103,11 +96,11 @@ impl SqlSession {
     /// Waits until none of these backends is left: their statements have ended.
     pub(crate) async fn wait_until_ended(&self, backends: &[String]) {
         let left = async || self.backends().await.iter().any(|pid| backends.contains(pid));
-        eventually("the backends end", async || !left().await).await;
+        wait_until("the backends end", async || !left().await).await;
     }
 
     pub(crate) async fn wait_for_backends(&self, count: usize) {
-        eventually(&format!("{count} backends"), async || self.backends().await.len() == count).await;
+        wait_until(&format!("{count} backends"), async || self.backends().await.len() == count).await;
     }
 
     /// Returns the number of pets with this name.

@@ -1,18 +1,14 @@
 //! Starts without a database, or with one that refuses connections or cannot store pets.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use animal_store_adapters_postgres::{MigrationError, PostgresSettings, SchemaMode};
 use animal_store_test_servers::{PgDatabase, PostgresServer};
 use tokio::time::timeout;
 
 use crate::{
-    outcomes::{
-        PROMPT, Success, TEST_TIMEOUT, Unavailable, list_find_add, not_ready, reason, wait_for_outcome,
-        wait_until_ready,
-    },
-    sql_session::SqlSession,
-    store::{MARGIN, Store, endpoint, migrations, proxy_to, settings, start_storage},
+    outcomes::{PROMPT, Success, Unavailable, list_find_add, not_ready, reason, wait_for_outcome, wait_until_ready},
+    store::{Store, endpoint, migrations, proxy_to, settings, start_storage},
 };
 
 fn not_required() -> PostgresSettings {
@@ -20,19 +16,17 @@ fn not_required() -> PostgresSettings {
 }
 
 async fn start_error(url: &str, settings: PostgresSettings) -> MigrationError {
-    let started = timeout(TEST_TIMEOUT, start_storage(endpoint(url), endpoint(url), settings)).await;
+    let started = timeout(PROMPT, start_storage(endpoint(url), endpoint(url), settings)).await;
     started.expect("the start ends").err().expect("the start fails")
 }
 
 /// A storage that is not required starts, is not ready, and can be used after the repair.
 async fn starts_and_recovers(url: &str, settings: PostgresSettings, repair: impl AsyncFnOnce()) {
     let store = timeout(PROMPT, Store::at(url, settings)).await.expect("the storage starts");
-    for _ in 0..10 {
-        assert_eq!(list_find_add(&store.repository, PROMPT).await, [Unavailable; 3]);
-        assert!(not_ready(&store.storage).await.is_some());
-    }
+    assert_eq!(list_find_add(&store.repository).await, [Unavailable; 3]);
+    assert!(not_ready(&store.storage).await.is_some());
     repair().await;
-    wait_for_outcome(&store.repository, Success, TEST_TIMEOUT).await;
+    wait_for_outcome(&store.repository, Success).await;
     wait_until_ready(&store.storage).await;
 }
 
@@ -48,19 +42,6 @@ async fn a_wrong_password_is_reported_but_not_shown() {
     }
     let repair = async || drop(server.sql("postgres", "ALTER ROLE postgres PASSWORD 'wr0ng'"));
     starts_and_recovers(&url, not_required(), repair).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn if_the_server_has_no_connection_left_the_next_free_one_is_used() {
-    let server = PostgresServer::with(&["max_connections=5", "superuser_reserved_connections=0"]);
-    let url = server.url("postgres");
-    let mut others = Vec::new();
-    for _ in 0..5 {
-        others.push(SqlSession::at(&url).await);
-    }
-    let text = reason(&start_error(&url, settings()).await);
-    assert!(text.contains("too many clients already (SQLSTATE 53300)"), "{text}");
-    starts_and_recovers(&url, not_required(), async || others.clear()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -110,9 +91,7 @@ async fn over_a_frozen_connection_a_start_fails_in_time() {
         } else {
             proxy.hold(stuck);
         }
-        let start = Instant::now();
         let text = reason(&start_error(&url, PostgresSettings { connect_timeout, ..settings() }).await);
-        assert!(start.elapsed() < connect_timeout * 2 + MARGIN, "{stuck}: {:?}", start.elapsed());
         assert!(text.contains("no response in time"), "{text}");
         proxy.heal();
     }

@@ -12,8 +12,8 @@ use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
 use crate::{
-    metrics::connections::connections,
-    outcomes::{Success, TEST_TIMEOUT, eventually, wait_for_outcome, wait_until_ready},
+    metrics::connections,
+    outcomes::{Success, wait_for_outcome, wait_until, wait_until_ready},
     sql_session::SqlSession,
 };
 
@@ -43,16 +43,9 @@ pub(crate) fn settings() -> PostgresSettings {
 /// Timeout for tests in which it expires.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Margin for a busy machine. With [`TIMEOUT`], it is less than any timeout of [`settings`].
-pub(crate) const MARGIN: Duration = Duration::from_secs(15);
-
-/// Timeout for tests in which PostgreSQL ends a statement after three quarters of it. The rest is longer than a busy
-/// machine stalls.
-pub(crate) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(16);
-
 /// Settings for tests in which some statements end in time, also on a busy machine, and the timeout of others expires.
 pub(crate) fn few_seconds() -> PostgresSettings {
-    PostgresSettings { timeout: MARGIN / 3, ..settings() }
+    PostgresSettings { timeout: Duration::from_secs(5), ..settings() }
 }
 
 /// Settings for tests in which the timeout expires.
@@ -104,7 +97,7 @@ impl Store {
 
     /// Uses and checks the storage until both succeed, and waits until all connections are up.
     async fn connected(self) -> Self {
-        wait_for_outcome(&self.repository, Success, TEST_TIMEOUT).await;
+        wait_for_outcome(&self.repository, Success).await;
         wait_until_ready(&self.storage).await;
         self.wait_for_connections().await;
         self
@@ -118,7 +111,7 @@ impl Store {
                 connecting + unavailable == 0
             })
         };
-        eventually("all connections", all_connected).await;
+        wait_until("all connections", all_connected).await;
     }
 }
 
@@ -151,7 +144,7 @@ pub(crate) fn proxy_to(url: &str) -> (FaultProxy, String) {
 /// Makes a call, and cuts the connections as soon as the proxy holds data.
 pub(crate) async fn cut_when_held<T>(proxy: &FaultProxy, call: impl Future<Output = T>) -> T {
     let meanwhile = async {
-        eventually("something is held", async || proxy.held() > 0).await;
+        wait_until("something is held", async || proxy.held() > 0).await;
         proxy.cut();
     };
     join(call, meanwhile).await.0

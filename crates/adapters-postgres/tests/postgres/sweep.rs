@@ -1,19 +1,12 @@
 //! Expired records are deleted, batch by batch, and no others.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_test_servers::PgDatabase;
 
 use crate::{
-    keyed::{Conflict, New, Replayed, add_keyed},
-    outcomes::{PROMPT, Unavailable, eventually, wait_for_outcome},
+    outcomes::{Unavailable, wait_for_outcome, wait_until},
     sql_session::SqlSession,
     store::{ProxiedStore, Store, in_both_modes, settings},
 };
@@ -88,7 +81,7 @@ async fn locked_records_are_skipped_until_they_are_unlocked() {
     let (locking, observer) = (SqlSession::of(&database).await, SqlSession::of(&database).await);
     records(&observer, 1200, "now() + interval '1 second'").await;
     locking.run("BEGIN; SELECT FROM idempotency_keys FOR UPDATE").await;
-    eventually("all expired", async || observer.count("idempotency_keys WHERE expires_at > now()").await == 0).await;
+    wait_until("all expired", async || observer.count("idempotency_keys WHERE expires_at > now()").await == 0).await;
     records(&observer, 1500, "now() - interval '1 microsecond'").await;
     observer.wait_for_rows("idempotency_keys", 1200).await;
     locking.run("COMMIT").await;
@@ -106,10 +99,10 @@ async fn after_any_failure_sweeps_go_on() {
         proxied.observer.run(&format!("CREATE SEQUENCE attempts; CREATE TRIGGER refuse {trigger}")).await;
         records(&proxied.observer, 10, EXPIRED).await;
         let attempts = "attempts WHERE last_value >= 3";
-        eventually("three attempts", async || proxied.observer.count(attempts).await == 1).await;
+        wait_until("three attempts", async || proxied.observer.count(attempts).await == 1).await;
         assert_eq!(proxied.observer.count("idempotency_keys").await, 10);
         proxied.proxy.refuse();
-        wait_for_outcome(&proxied.store.repository, Unavailable, PROMPT).await;
+        wait_for_outcome(&proxied.store.repository, Unavailable).await;
         proxied.observer.wait_for_backends(0).await;
         proxied.observer.run("DROP TRIGGER refuse ON idempotency_keys").await;
         assert_eq!(proxied.observer.count("idempotency_keys").await, 10);
@@ -117,41 +110,4 @@ async fn after_any_failure_sweeps_go_on() {
         proxied.observer.wait_for_rows("idempotency_keys", 0).await;
     })
     .await;
-}
-
-/// Keys expire and are used again while their records are swept.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_records_are_swept_every_new_pet_is_stored_once() {
-    let database = PgDatabase::new();
-    let stores = [Store::at(database.url(), sweeping()).await, Store::at(database.url(), sweeping()).await];
-    let observer = SqlSession::of(&database).await;
-    let total = Arc::new(AtomicUsize::new(0));
-    let clients: Vec<_> = (0..8)
-        .map(|client| {
-            let (repository, total) = (Arc::clone(&stores[client % 2].repository), Arc::clone(&total));
-            tokio::spawn(async move {
-                let (mut new, mut number) = (0, client);
-                // Five keys: with more new pets, some keys were used again.
-                while total.load(Ordering::Relaxed) < 20 {
-                    number += 1;
-                    match add_keyed(&repository, &(number % 5).to_string()).await {
-                        New(_) => {
-                            new += 1;
-                            total.fetch_add(1, Ordering::Relaxed);
-                        }
-                        Replayed(_) | Conflict => {}
-                        result => panic!("{result:?}"),
-                    }
-                }
-                new
-            })
-        })
-        .collect();
-    let mut new = 0;
-    for client in clients {
-        new += client.await.expect("no panic");
-    }
-    assert_eq!(observer.count("pets").await, new);
-    assert_eq!(observer.count("(SELECT DISTINCT id FROM pets) pets").await, new);
-    observer.wait_for_rows("idempotency_keys", 0).await;
 }

@@ -1,6 +1,9 @@
 use std::{fmt, sync::Arc};
 
-use redis::{Client, ClientTlsConfig, ConnectionAddr, ProtocolVersion, TlsCertificates, io::tcp::TcpSettings};
+use redis::{
+    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, TlsCertificates,
+    io::tcp::TcpSettings, parse_redis_url,
+};
 use rustls::{
     Error as TlsError, RootCertStore,
     crypto::ring::default_provider,
@@ -11,7 +14,6 @@ use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 
 use self::RedisEndpointError::{Authority, Certificate, NoTls, PrivateKey, Url};
-use super::url;
 
 /// Name of each connection and of its library in `CLIENT LIST`.
 pub(super) const CLIENT_NAME: &str = "animal-store";
@@ -61,7 +63,7 @@ impl RedisEndpoint {
     /// # Errors
     /// See [`RedisEndpointError`].
     pub fn parse(url: &SecretString, tls: RedisTls) -> Result<Self, RedisEndpointError> {
-        let info = url::parse(url.expose_secret()).map_err(Url)?;
+        let info = parse_url(url.expose_secret()).map_err(Url)?;
         let login = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let login = login.set_lib_name(CLIENT_NAME, env!("CARGO_PKG_VERSION"));
         // With Nagle's algorithm, a lookup may wait 40 ms for the acknowledgement of the lookup before it.
@@ -132,6 +134,43 @@ impl RedisTls {
         });
         Ok(TlsCertificates { root_cert: self.authority.map(String::into_bytes), client_tls })
     }
+}
+
+/// Parses a URL. The driver ignores options that it does not support: they are refused here. The messages of errors do
+/// not repeat any part of the URL: a password with a special character may be in each.
+fn parse_url(text: &str) -> Result<ConnectionInfo, &'static str> {
+    let url = parse_redis_url(text).ok_or("is not a URL of Redis (a / in a password is written %2F)")?;
+    match url.fragment() {
+        None => {}
+        Some("insecure") => return Err("ends in #insecure: the server's certificate would not be verified"),
+        Some(_) => return Err("has a part after # (a # in a password is written %23)"),
+    }
+    let is_socket = url.scheme().ends_with("unix");
+    if is_socket && (!url.username().is_empty() || url.password().is_some()) {
+        return Err("has a user or a password that is not an option");
+    }
+    let mut names = Vec::new();
+    for (name, value) in url.query_pairs() {
+        let is_supported = match &*name {
+            "db" | "user" | "pass" => is_socket,
+            // The only protocol that the adapter uses.
+            name => name == "protocol" && ["3", "resp3"].contains(&&*value),
+        };
+        if !is_supported || names.contains(&name) {
+            return Err("has an unknown or repeated option (a ? or & in a password is written %3F or %26)");
+        }
+        names.push(name);
+    }
+    let info = url.clone().into_connection_info();
+    let info = info.map_err(|_| "has an invalid host, path, database, user or password")?;
+    let login = info.redis_settings();
+    if login.db() < 0 {
+        return Err("has a negative database");
+    }
+    if login.username().is_some() && login.password().is_none() {
+        return Err("has a user without a password");
+    }
+    Ok(info)
 }
 
 fn check_client(certificate: &str, key: &SecretString) -> Result<(), RedisEndpointError> {

@@ -11,14 +11,17 @@ use prometheus_client::{
     metrics::{MetricType, gauge::ConstGauge},
     registry::Registry,
 };
-use tokio::{runtime::Handle, task::AbortHandle, time::timeout};
+use tokio::{runtime::Handle, task::JoinSet, time::timeout};
 
-use super::{lease::Lease, session, state::LookupState};
+use super::{
+    lease::Lease,
+    session,
+    state::{LookupState, Metrics},
+};
 use crate::{
     concurrency::Instant,
     connection::RedisEndpoint,
     keyspace::RedisFailure,
-    metrics::Metrics,
     settings::RedisSettings,
     token::{self, TokenRecord},
 };
@@ -28,7 +31,8 @@ pub struct RedisApiKeyDirectory {
     state: Arc<LookupState>,
     /// Runs the lookups: they continue when the request that started them is cancelled.
     runtime: Handle,
-    session: AbortHandle,
+    /// Dropping it ends the session.
+    _session: JoinSet<()>,
 }
 
 impl RedisApiKeyDirectory {
@@ -42,8 +46,9 @@ impl RedisApiKeyDirectory {
         let registry = registry.sub_registry_with_prefix("keys");
         let state = Arc::new(LookupState::new(endpoint, &settings, Metrics::register(registry)));
         registry.register_collector(Box::new(LeaseGauge(Arc::clone(&state.lease))));
-        let session = tokio::spawn(session::supervise(settings.lease, Arc::clone(&state)));
-        let directory = Self { state, runtime: Handle::current(), session: session.abort_handle() };
+        let mut session = JoinSet::new();
+        session.spawn(session::supervise(settings.lease, Arc::clone(&state)));
+        let directory = Self { state, runtime: Handle::current(), _session: session };
         // Without a session, each lookup fails with the reason.
         let _ = timeout(settings.timeout * 2, directory.state.attempted.notified()).await;
         directory
@@ -94,12 +99,6 @@ impl Readiness for RedisApiKeyDirectory {
         let ready = self.state.lease.is_valid(Instant::now());
         let keyspace = &self.state.keyspace;
         if ready { Ok(()) } else { Err(keyspace.describe(&keyspace.not_connected()).into()) }
-    }
-}
-
-impl Drop for RedisApiKeyDirectory {
-    fn drop(&mut self) {
-        self.session.abort();
     }
 }
 

@@ -35,7 +35,7 @@ struct Session {
 
 /// Keeps a session up: retries until a session opens, and opens a new one when it ends.
 pub(crate) async fn supervise(lease: Duration, state: Arc<LookupState>) {
-    let mut outage = Outage::new(&Arc::default());
+    let mut outage = Outage::default();
     loop {
         let start = Instant::now();
         let opened = Session::open(Arc::clone(&state)).await;

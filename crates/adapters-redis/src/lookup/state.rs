@@ -10,6 +10,11 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use animal_store_adapter_kit::metrics::{FailureCounters, counters, registered};
+use prometheus_client::{
+    metrics::{counter::Counter, gauge::Gauge},
+    registry::Registry,
+};
 use redis::Value;
 use tokio::{
     select,
@@ -24,9 +29,27 @@ use crate::{
     concurrency::time::{Instant, timeout, timeout_at},
     connection::{Connection, RedisEndpoint},
     keyspace::{Keyspace, RedisFailure},
-    metrics::Metrics,
     settings::RedisSettings,
 };
+
+/// Handles of the metrics of a directory. The gauge of the lease is computed when the metrics are read.
+pub(crate) struct Metrics {
+    pub(crate) hits: Counter,
+    pub(crate) misses: Counter,
+    pub(crate) failures: FailureCounters,
+    pub(crate) connected: Gauge,
+}
+
+impl Metrics {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let help = "Lookups of API keys: hit in the cache, or miss";
+        let [hits, misses] = counters(registry, "cache_lookups", help, "result", ["hit", "miss"]);
+        let failures = FailureCounters::register(registry, "lookup_failures", "Lookups of API keys without a result");
+        let help = "1 if the session with Redis is up, otherwise 0";
+        let connected = registered(registry, "redis_connected", help, Gauge::default());
+        Self { hits, misses, failures, connected }
+    }
+}
 
 /// State of the lookups over connections of the type `C`.
 pub(crate) struct LookupState<C = Connection> {

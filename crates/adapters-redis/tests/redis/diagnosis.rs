@@ -1,8 +1,8 @@
 //! Each finding about Redis, with a server or a user that has this one problem.
 
 use animal_store_app::{
-    Finding,
-    Verdict::{self, Error, Ok, Unknown, Warning},
+    Verdict::{Error, Ok, Unknown, Warning},
+    test_support::{assert_finding, conspicuous},
 };
 use animal_store_test_servers::{FaultProxy, RedisServer};
 
@@ -10,21 +10,6 @@ use crate::{
     permissions::{READER, user, without},
     setup::{Keys, long_timeouts, run, settings},
 };
-
-/// Asserts the verdict about a subject, and that its finding or its advice contains the text.
-#[track_caller]
-fn assert_finding(findings: &[Finding], subject: &str, verdict: Verdict, text: &str) {
-    let finding = findings.iter().find(|finding| finding.subject == subject);
-    let finding = finding.unwrap_or_else(|| panic!("no {subject}: {findings:#?}"));
-    assert_eq!(finding.verdict, verdict, "{findings:#?}");
-    assert_eq!(finding.advice.is_none(), verdict == Ok, "{finding:?}");
-    assert!(format!("{} {:?}", finding.found, finding.advice).contains(text), "{text}: {finding:?}");
-}
-
-/// The subjects whose verdict is not `ok`.
-fn conspicuous(findings: &[Finding]) -> Vec<&str> {
-    findings.iter().filter(|finding| finding.verdict != Ok).map(|finding| finding.subject).collect()
-}
 
 /// A server that loses nothing in a crash.
 fn durable() -> RedisServer {

@@ -1,15 +1,20 @@
-//! A directory while its connections or its Redis fail.
+//! A directory while its connections or its Redis fail, and how long a revoked key is still accepted then. Time counts
+//! from the moment when the store has confirmed the revocation.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
 
-use animal_store_adapters_redis::RedisSettings;
+use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisSettings};
 use animal_store_app::ports::StoreFailure;
-use animal_store_test_servers::FaultProxy;
-use tokio::join;
+use animal_store_test_servers::{FaultProxy, RedisServer};
+use tokio::{join, sync::oneshot, time::timeout};
 
 use crate::{
     requests::{Accepted, Failed, Refused, becomes, cached, changes_to, is_ready, pause, use_token, wait_until},
-    setup::{LEASE, Proxied, TEST_TIMEOUT, find, long_lease, long_timeouts, settings},
+    setup::{Keys, LEASE, Proxied, TEST_TIMEOUT, find, long_lease, long_timeouts, run, settings},
 };
 
 /// Adds two cached keys and a key that is not cached. A fourth token, `invented`, belongs to no key.
@@ -96,6 +101,8 @@ async fn a_lease_is_renewed_in_time_if_a_response_takes_a_third_of_it() {
     let (start, mut since) = (Instant::now(), Instant::now());
     // A busy machine may delay a renewal. Then the time begins again.
     while since.elapsed() < 2 * lease {
+        // It counts from the `PING`, not from its response.
+        assert!(start.elapsed() < lease || proxied.lease() < lease.as_secs_f64() * 0.66, "{}", proxied.lease());
         if cached(&proxied.directory, "token").is_none() || !is_ready(&proxied.directory).await {
             since = Instant::now();
         }
@@ -138,4 +145,77 @@ async fn a_directory_that_starts_without_a_connection_fails_and_recovers() {
         becomes(&proxied.directory, "invented", Refused).await;
         assert!(is_ready(&proxied.directory).await);
     }
+}
+
+/// The connection with the invalidations is held up, and the connection for lookups is not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn if_only_invalidations_are_held_up_a_key_is_accepted_for_one_lease_at_most() {
+    let server = RedisServer::start();
+    let proxy = FaultProxy::to(server.port());
+    proxy.hold("invalidate");
+    let keys = Keys::at(&server.url(), settings());
+    keys.add("key", "token").await;
+    let directory = Keys::at(&format!("redis://{}", proxy.address()), settings()).directory().await;
+    becomes(&directory, "token", Accepted).await;
+    keys.revoke("key").await;
+    let revoked = Instant::now();
+    while revoked.elapsed() < 2 * LEASE {
+        let sent = revoked.elapsed();
+        assert!(use_token(&directory, "token").await != Accepted || sent < LEASE, "{sent:?}");
+        pause().await;
+    }
+    assert_eq!(proxy.held(), 1);
+    becomes(&directory, "token", Refused).await;
+}
+
+/// A session without invalidations is as useless as one without lookups.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_redis_closed_either_connection_a_revoked_key_is_not_accepted() {
+    let proxied = Proxied::new(long_timeouts()).await;
+    for (token, flag) in [("token-1", " flags=tB "), ("token-2", " flags=N ")] {
+        proxied.add_and_cache(token).await;
+        let clients = run(&proxied.server, "CLIENT LIST TYPE normal");
+        let mut clients = clients.lines().filter(|client| client.ends_with(" resp=3"));
+        let client = clients.find(|client| client.contains(flag)).expect("the connection");
+        let id = client.split([' ', '=']).nth(1).expect("its id");
+        assert_eq!(run(&proxied.server, &format!("CLIENT KILL ID {id}")), "1");
+
+        proxied.keys.revoke(token).await;
+        changes_to(&proxied.directory, token, Refused).await;
+    }
+}
+
+/// This includes the task that supervises the session.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_task_has_to_run_for_a_lease_to_expire() {
+    let server = RedisServer::start();
+    let (keys, url) = (Keys::at(&server.url(), settings()), server.url());
+    keys.add("key", "token").await;
+    let (sender, receiver) = oneshot::channel();
+    let (stop, stopped) = mpsc::channel::<()>();
+    let blocked = thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let directory = runtime.block_on(async {
+            let directory = Keys::at(&url, settings()).directory().await;
+            becomes(&directory, "token", Accepted).await;
+            directory
+        });
+        // From here on, nothing runs on this runtime.
+        sender.send(directory).ok().expect("the test waits for it");
+        stopped.recv().expect_err("the sender is dropped");
+    });
+    let directory: RedisApiKeyDirectory = receiver.await.expect("a directory");
+    keys.revoke("key").await;
+    let revoked = Instant::now();
+    loop {
+        let sent = revoked.elapsed();
+        // A lookup that the cache cannot serve never ends.
+        let found = timeout(LEASE / 4, find(&directory, "token")).await;
+        if !found.is_ok_and(|found| found.is_ok_and(|key| key.is_some())) {
+            break;
+        }
+        assert!(sent < LEASE, "{sent:?}");
+    }
+    drop(stop);
+    blocked.join().expect("the thread does not panic");
 }

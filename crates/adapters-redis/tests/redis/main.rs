@@ -13,6 +13,4 @@ mod refusals;
 mod requests;
 mod revocations;
 mod setup;
-mod stalls;
 mod uses;
-mod windows;

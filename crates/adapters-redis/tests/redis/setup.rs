@@ -15,7 +15,7 @@ use animal_store_test_servers::{FaultProxy, RedisServer};
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use tokio::task::JoinHandle;
 
-use crate::requests::{Accepted, becomes, cached, wait_until};
+use crate::requests::{Accepted, Refused, cached, wait_until};
 
 /// Long enough for any operation on a busy machine.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
@@ -36,14 +36,14 @@ pub(crate) fn long_wait() -> RedisSettings {
     RedisSettings { timeout: TEST_TIMEOUT, ..settings() }
 }
 
-/// Settings with which the lease does not end within [`TEST_TIMEOUT`].
+/// Settings with which the lease neither ends nor is renewed within [`TEST_TIMEOUT`].
 pub(crate) fn long_lease() -> RedisSettings {
-    RedisSettings { lease: 2 * TEST_TIMEOUT, ..settings() }
+    RedisSettings { lease: 4 * TEST_TIMEOUT, ..settings() }
 }
 
 /// Settings with which neither the lease nor a lookup ends within [`TEST_TIMEOUT`].
 pub(crate) fn long_timeouts() -> RedisSettings {
-    RedisSettings { lease: 2 * TEST_TIMEOUT, ..long_wait() }
+    RedisSettings { lease: 4 * TEST_TIMEOUT, ..long_wait() }
 }
 
 /// A store, and the settings for directories over the same keys.
@@ -161,12 +161,15 @@ impl Proxied {
         Self { directory, keys, metrics, proxy, server }
     }
 
-    /// Adds a key whose token is its id, and uses it until it is cached.
-    pub(crate) async fn add_and_cache(&self, token: &str) -> ApiKey {
-        let key = self.keys.add(token, token).await;
-        becomes(&self.directory, token, Accepted).await;
-        wait_until("the key is cached", async || cached(&self.directory, token) == Some(Accepted)).await;
-        key
+    /// Adds a key whose token is its id, and uses it until it is cached. Its absence is cached before, so that the
+    /// invalidation of this change has arrived then.
+    pub(crate) async fn add_and_cache(&self, token: &str) {
+        let becomes_cached = async |outcome| {
+            wait_until("it is cached", async || cached(&self.directory, token) == Some(outcome)).await;
+        };
+        becomes_cached(Refused).await;
+        self.keys.add(token, token).await;
+        becomes_cached(Accepted).await;
     }
 
     /// Returns the value of a metric that counts. The name includes labels: `cache_lookups_total{result="hit"}`.

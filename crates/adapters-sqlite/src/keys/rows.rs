@@ -14,7 +14,7 @@ use crate::{
 
 /// A key as the file has it, with its valid tokens, oldest first.
 pub(super) struct KeyRows {
-    id: String,
+    pub(super) id: String,
     label: String,
     scopes: String,
     tokens: Vec<TokenRow>,
@@ -107,10 +107,6 @@ pub(super) fn write(
 impl KeyRows {
     pub(super) fn exists(&self) -> bool {
         !self.tokens.is_empty()
-    }
-
-    pub(super) fn has_id(&self, id: &ApiKeyId) -> bool {
-        self.id == id.as_str()
     }
 
     /// Returns the key, or the reason why it is not valid.

@@ -7,7 +7,6 @@ use animal_store_app::{
     ApiKeyId,
     ports::{ApiKeyUse, RecordedUses},
 };
-use async_trait::async_trait;
 use diesel::{
     prelude::*,
     sql_query,
@@ -20,13 +19,12 @@ use crate::{
     values::{from_milliseconds, milliseconds},
 };
 
-#[async_trait]
 impl UseStore for SqliteApiKeyStore {
     fn address(&self) -> String {
-        self.file.path().display().to_string()
+        self.0.path().display().to_string()
     }
 
-    async fn write(&self, uses: &PendingUses, now: u64) -> Result<(), String> {
+    async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
         let uses = uses.clone();
         let written = self.session().change(move |connection| write(connection, &uses, now)).await;
         written.map_err(|error| error.to_string())
@@ -34,9 +32,9 @@ impl UseStore for SqliteApiKeyStore {
 }
 
 /// Records uses of the keys that exist. No time moves backwards, and the beginning of the record does not change.
-fn write(connection: &mut SqliteConnection, uses: &PendingUses, now: u64) -> QueryResult<()> {
+fn write(connection: &mut SqliteConnection, uses: &PendingUses, now: i64) -> QueryResult<()> {
     let beginning = api_key_state::table.filter(api_key_state::uses_since.is_null());
-    diesel::update(beginning).set(api_key_state::uses_since.eq(seconds(now))).execute(connection)?;
+    diesel::update(beginning).set(api_key_state::uses_since.eq(now)).execute(connection)?;
     for (kind, times) in uses.iter() {
         for (id, time) in times {
             let insertion = sql_query(
@@ -44,7 +42,7 @@ fn write(connection: &mut SqliteConnection, uses: &PendingUses, now: u64) -> Que
                  SELECT DISTINCT api_key_id, ?, ? FROM api_key_tokens WHERE api_key_id = ?
                  ON CONFLICT DO UPDATE SET last_used_at = max(last_used_at, excluded.last_used_at)",
             );
-            let insertion = insertion.bind::<SmallInt, _>(kind as i16).bind::<BigInt, _>(seconds(*time));
+            let insertion = insertion.bind::<SmallInt, _>(kind as i16).bind::<BigInt, _>(*time);
             insertion.bind::<Text, _>(id.as_str()).execute(connection)?;
         }
     }
@@ -67,10 +65,6 @@ pub(super) fn read(connection: &mut SqliteConnection, now: SystemTime) -> QueryR
         }
     }
     Ok(uses)
-}
-
-fn seconds(since_1970: u64) -> i64 {
-    i64::try_from(since_1970).unwrap_or(i64::MAX)
 }
 
 fn time(seconds: i64) -> SystemTime {

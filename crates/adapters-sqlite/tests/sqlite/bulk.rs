@@ -1,10 +1,8 @@
 //! Bulk access and backups. The contract owns the other rules.
 
-use std::{fs, time::Duration};
+use std::{fs, path::Path};
 
-use animal_store_adapters_sqlite::{
-    FileUse, NewBackup, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteFileError,
-};
+use animal_store_adapters_sqlite::{FileUse, NewBackup, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile};
 use animal_store_app::{
     ports::{ApiKeyStore, BulkStorage, StoreFailure, StoredPet},
     test_support::{api_key, stored_pets},
@@ -13,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::{
     keys_support::new_token,
-    sql::{execute, lock},
+    sql::execute,
     store::{Store, TIMEOUT, files_in, mode, open, settings},
 };
 
@@ -25,19 +23,6 @@ fn new_storage() -> (SqliteBulkStorage, SqliteFile, TempDir) {
 
 async fn all(storage: &SqliteBulkStorage) -> Vec<StoredPet> {
     storage.snapshot().await.expect("a snapshot").pets(None, 1000).await.expect("pets")
-}
-
-#[tokio::test]
-async fn after_a_batch_that_got_no_write_lock_the_next_one_is_added() {
-    let (_, file, _folder) = new_storage();
-    let file = SqliteFile::open(file.path(), FileUse::Write, Duration::from_millis(100)).expect("a file");
-    let storage = SqliteBulkStorage::new(&file);
-    let other = lock(file.path());
-    let error = storage.add_pets(stored_pets([1])).await.expect_err("locked");
-    assert!(matches!(error, StoreFailure::Unavailable(_)), "{error:?}");
-    drop(other);
-    assert!(storage.add_pets(stored_pets([2])).await.expect("added"));
-    assert_eq!(all(&storage).await, stored_pets([2]));
 }
 
 #[tokio::test]
@@ -55,12 +40,11 @@ async fn an_invalid_row_is_reported_with_its_id() {
     }
 }
 
-/// Makes a backup of a file that is in use, in a folder of its own.
-async fn back_up(file: SqliteFile) -> (TempDir, Result<(), SqliteFileError>) {
-    let folder = TempDir::new().expect("a folder");
-    let backup = NewBackup::create(&folder.path().join("backup.db")).expect("a backup");
-    backup.vacuum_from(file).await.expect("written");
-    (folder, backup.finish())
+#[track_caller]
+fn assert_is_backup(path: &Path) {
+    assert_eq!(files_in(path.parent().expect("a folder")), ["backup.db"]);
+    assert_eq!(mode(path), 0o600);
+    assert_eq!(fs::read(path).expect("read")[18..20], [1, 1], "the journal mode is not WAL");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,13 +55,12 @@ async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
     assert!(keys.add_first(api_key("key"), new_token("token")).await.expect("add"));
     let read_only = SqliteFile::open(file.path(), FileUse::Read, TIMEOUT).expect("a file");
     for file in [file.clone(), read_only] {
-        let (folder, finished) = back_up(file).await;
-        finished.expect("finished");
+        let folder = TempDir::new().expect("a folder");
         let path = folder.path().join("backup.db");
-        assert_eq!(files_in(folder.path()), ["backup.db"]);
-        assert_eq!(mode(&path), 0o600);
-        assert_eq!(fs::read(&path).expect("read")[18..20], [1, 1], "the journal mode is not WAL");
-
+        let backup = NewBackup::create(&path).expect("a backup");
+        backup.vacuum_from(file).await.expect("written");
+        backup.finish().expect("finished");
+        assert_is_backup(&path);
         let copy = SqliteFile::open(&path, FileUse::Write, TIMEOUT).expect("no migration is pending");
         assert_eq!(all(&SqliteBulkStorage::new(&copy)).await, stored_pets([1, 7]));
         let copied = SqliteApiKeyStore::new(copy.clone());
@@ -99,9 +82,7 @@ async fn a_backup_can_be_written_as_a_store() {
     storage.add_pets(stored_pets([3])).await.expect("added");
     drop(storage);
     backup.finish().expect("finished");
-    assert_eq!(files_in(folder.path()), ["backup.db"]);
-    assert_eq!(mode(&path), 0o600);
-    assert_eq!(fs::read(&path).expect("read")[18..20], [1, 1], "the journal mode is not WAL");
+    assert_is_backup(&path);
     assert_eq!(all(&SqliteBulkStorage::new(&open(&path))).await, stored_pets([3]));
 }
 

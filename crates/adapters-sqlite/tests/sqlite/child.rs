@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{files, keys_revocations, kills, outcomes};
+use crate::{files, keys_directory, kills, outcomes};
 
 const SCENARIO: &str = "ANIMAL_STORE_TEST_SCENARIO";
 const PATH: &str = "ANIMAL_STORE_TEST_PATH";
@@ -66,7 +66,7 @@ fn scenario() {
         "write error" => outcomes::add_until_a_write_fails(&path),
         "no room" => files::expect_full_disk(&path),
         "not writable" => files::expect_not_writable(&path),
-        "revoke" => keys_revocations::revoke_the_last_key(&path),
+        "revoke" => keys_directory::revoke_a_key(&path),
         "no umask" => files::create(&path),
         other => panic!("unknown: {other}"),
     }

@@ -5,7 +5,8 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 use animal_store_adapters_sqlite::diagnose;
 use animal_store_app::{
     Finding,
-    Verdict::{self, Error, Ok, Warning},
+    Verdict::{Error, Ok, Warning},
+    test_support::{assert_finding, conspicuous},
 };
 use tempfile::TempDir;
 
@@ -18,16 +19,6 @@ async fn findings(path: &Path) -> Vec<Finding> {
     diagnose(path, TIMEOUT).await
 }
 
-/// Asserts the verdict about a subject, and that its finding or its advice contains the text.
-#[track_caller]
-fn assert_finding(findings: &[Finding], subject: &str, verdict: Verdict, text: &str) {
-    let finding = findings.iter().find(|finding| finding.subject == subject);
-    let finding = finding.unwrap_or_else(|| panic!("no {subject}: {findings:#?}"));
-    assert_eq!(finding.verdict, verdict, "{findings:#?}");
-    assert_eq!(finding.advice.is_none(), verdict == Ok, "{finding:?}");
-    assert!(format!("{} {:?}", finding.found, finding.advice).contains(text), "{text}: {finding:?}");
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_healthy_file_has_no_finding_but_ok_while_it_is_used_and_after() {
     let store = Store::new();
@@ -35,7 +26,7 @@ async fn a_healthy_file_has_no_finding_but_ok_while_it_is_used_and_after() {
     let path = store.path();
     let subjects = ["sqlite.file", "sqlite.permissions", "sqlite.disk", "sqlite.pages"];
     let assert_healthy = |found: Vec<Finding>| {
-        assert!(found.iter().all(|finding| finding.verdict == Ok), "{found:#?}");
+        assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
         assert_eq!(found.iter().map(|finding| finding.subject).collect::<Vec<_>>(), subjects);
     };
     assert_healthy(findings(&path).await);

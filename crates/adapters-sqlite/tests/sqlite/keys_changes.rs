@@ -1,76 +1,74 @@
-//! Changes of API keys: what they wait for, and what they leave in the file.
+//! Changes of API keys and of their uses: what they wait for, and what they leave in the file.
 
-use std::{
-    sync::Barrier,
-    thread::{self, ScopedJoinHandle},
-    time::Duration,
-};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use animal_store_adapters_sqlite::{FileUse, SqliteApiKeyStore, SqliteFile};
 use animal_store_app::{
-    ApiKeyChange, NewToken,
+    ApiKeyId,
     ports::{ApiKeyChangeError, ApiKeyStore, ApiKeyUse, ApiKeyUses, StoreFailure},
-    test_support::api_key,
+    test_support::{api_key, join_tasks},
 };
+use diesel::connection::SimpleConnection;
 
 use crate::{
     keys_support::{Keys, new_token, revoke},
-    sql::{lock, number},
+    sql::{execute, lock, number},
     store::open,
 };
 
+const HOUR: Duration = Duration::from_hours(1);
+
 #[tokio::test]
-async fn a_change_that_gets_no_write_lock_in_time_changes_nothing() {
+async fn a_change_that_gets_no_write_lock_in_time_changes_nothing_and_the_next_one_is_applied() {
     let keys = Keys::new();
     keys.add("key", "token").await;
     let store = SqliteApiKeyStore::new(
         SqliteFile::open(&keys.path(), FileUse::Write, Duration::from_millis(100)).expect("a file"),
     );
-    let _other = lock(&keys.path());
+    let other = lock(&keys.path());
     let revoked = store.change(revoke("key")).await;
     let Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(cause))) = revoked else { panic!("{revoked:?}") };
     assert!(cause.to_string().contains("store.db"), "{cause}");
     assert_eq!(store.list().await.expect("list").len(), 1, "a reader needs no lock");
+    drop(other);
+    store.change(revoke("key")).await.expect("revoked");
 }
 
 #[tokio::test]
 async fn after_any_change_no_first_key_is_added() {
     let keys = Keys::new();
+    assert!(keys.store.is_new().await.expect("read"));
     keys.add("key", "token").await;
     assert!(!keys.store.add_first(api_key("first"), new_token("first")).await.expect("add"));
     keys.store.change(revoke("key")).await.expect("revoke");
+    assert!(!keys.store.is_new().await.expect("read"));
     assert!(!keys.store.add_first(api_key("first"), new_token("first")).await.expect("add"));
     assert_eq!(keys.store.list().await.expect("list"), []);
 }
 
-#[test]
-fn of_two_first_keys_at_one_moment_one_is_added() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    for round in 0..10 {
-        let keys = Keys::new();
-        let barrier = Barrier::new(2);
-        let add = |id: &str| {
-            let store = SqliteApiKeyStore::new(open(&keys.path()));
-            barrier.wait();
-            let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-            runtime.block_on(store.add_first(api_key(id), new_token(id))).expect("add")
-        };
-        let added =
-            thread::scope(|scope| ["a", "b"].map(|id| scope.spawn(move || add(id))).map(ScopedJoinHandle::join));
-        let added = added.map(|added| added.expect("no panic"));
-        let listed = runtime.block_on(keys.store.list()).expect("list");
-        assert_eq!(added.iter().filter(|added| **added).count(), 1, "{round}: {added:?}");
-        assert_eq!(listed.len(), 1, "{round}");
-        assert_eq!(listed[0].key.id.as_str(), if added[0] { "a" } else { "b" }, "{round}");
-    }
+/// Both wait for the lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_first_keys_at_one_moment_one_is_added() {
+    let keys = Keys::new();
+    let stores = ["a", "b"].map(|id| (id, SqliteApiKeyStore::new(open(&keys.path()))));
+    let mut other = lock(&keys.path());
+    let adds = stores.map(|(id, store)| {
+        tokio::spawn(async move { store.add_first(api_key(id), new_token(id)).await.expect("add") })
+    });
+    tokio::task::yield_now().await;
+    other.batch_execute("ROLLBACK").expect("rolled back");
+    let added = join_tasks(adds).await.into_iter().map(|added| added.expect("no panic"));
+    let added: Vec<_> = ["a", "b"].into_iter().zip(added).filter(|(_, added)| *added).map(|(id, _)| id).collect();
+    let listed = keys.store.list().await.expect("list");
+    assert_eq!(listed.iter().map(|key| key.key.id.as_str()).collect::<Vec<_>>(), added);
+    assert_eq!(added.len(), 1);
 }
 
 #[tokio::test]
 async fn expired_tokens_are_deleted_by_the_next_change() {
     let keys = Keys::new();
-    let token = NewToken { lifetime: Some(Duration::from_millis(1)), ..new_token("token-a") };
-    keys.store.change(ApiKeyChange::Add(api_key("a"), token)).await.expect("add");
-    tokio::time::sleep(Duration::from_millis(10)).await;
+    keys.add("a", "token-a").await;
+    execute(&keys.path(), "UPDATE api_key_tokens SET expires_at = 1");
     keys.add("b", "token-b").await;
     assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_key_tokens"), 1);
     assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_key_tokens WHERE api_key_id = 'b'"), 1);
@@ -80,15 +78,65 @@ async fn expired_tokens_are_deleted_by_the_next_change() {
 #[tokio::test]
 async fn a_revocation_deletes_the_tokens_and_uses_of_the_key() {
     let keys = Keys::new();
-    let key = keys.add("key", "token").await;
-    let (uses, writer_end) = keys.uses(Duration::from_mins(1));
-    uses.note(&key.id, ApiKeyUse::Request);
-    drop(uses);
-    writer_end.await.expect("no panic");
+    keys.add("key", "token").await;
+    note_and_end(&keys, &["key"]).await;
     assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_key_uses"), 1);
     keys.store.change(revoke("key")).await.expect("revoke");
     for table in ["api_key_tokens", "api_key_uses"] {
         assert_eq!(number(&keys.path(), &format!("SELECT count(*) FROM {table}")), 0, "{table}");
     }
     assert_eq!(number(&keys.path(), "SELECT version FROM api_keys"), 2);
+}
+
+/// Notes a request of these keys, and waits until the writer has ended.
+async fn note_and_end(keys: &Keys, ids: &[&str]) {
+    let (uses, writer_end) = keys.uses(HOUR);
+    for id in ids {
+        uses.note(&ApiKeyId::new(id), ApiKeyUse::Request);
+    }
+    drop(uses);
+    writer_end.await.expect("the writer does not panic");
+}
+
+/// The clock can be set back.
+#[tokio::test]
+async fn a_write_moves_no_time_backwards_and_no_beginning() {
+    let keys = Keys::new();
+    let (early, late) = (keys.add("early", "token-a").await, keys.add("late", "token-b").await);
+    let in_an_hour = SystemTime::now() + HOUR;
+    let seconds = in_an_hour.duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    execute(
+        &keys.path(),
+        &format!(
+            "INSERT INTO api_key_uses VALUES ('early', 0, 60), ('late', 0, {seconds});
+         UPDATE api_key_state SET uses_since = 60"
+        ),
+    );
+    note_and_end(&keys, &["early", "late"]).await;
+
+    let uses = keys.store.list_uses().await.expect("list the uses");
+    assert!(uses.last(&early.id, ApiKeyUse::Request).expect("a use") > in_an_hour - 2 * HOUR);
+    assert_eq!(uses.last(&late.id, ApiKeyUse::Request), Some(UNIX_EPOCH + Duration::from_secs(seconds)));
+    assert_eq!(uses.since, Some(UNIX_EPOCH + Duration::from_mins(1)));
+}
+
+#[tokio::test]
+async fn uses_of_unknown_and_expired_keys_are_not_listed() {
+    let keys = Keys::new();
+    keys.add("expired", "token").await;
+    note_and_end(&keys, &["unknown", "expired"]).await;
+    execute(&keys.path(), "UPDATE api_key_tokens SET expires_at = 1");
+    let uses = keys.store.list_uses().await.expect("list the uses");
+    assert!(uses.last.is_empty(), "{uses:?}");
+    assert!(uses.since.is_some());
+}
+
+/// A write is no change of a key: directories do not read the keys again.
+#[tokio::test]
+async fn a_write_does_not_change_the_version_of_the_keys() {
+    let keys = Keys::new();
+    keys.add("key", "token").await;
+    let version = number(&keys.path(), "SELECT version FROM api_key_state");
+    note_and_end(&keys, &["key"]).await;
+    assert_eq!(number(&keys.path(), "SELECT version FROM api_key_state"), version);
 }

@@ -1,13 +1,13 @@
 //! The schema and the migrations of a file.
 
-use std::{fs, path::PathBuf, thread};
+use std::{fs, path::PathBuf};
 
 use animal_store_adapters_sqlite::{FileUse, SqliteFile, SqliteFileError};
 use tempfile::TempDir;
 
 use crate::{
     sql,
-    store::{TIMEOUT, files_in, open, open_in_each_way},
+    store::{TIMEOUT, assert_refused, files_in, open, open_in_each_way},
 };
 
 const NEWER: &str = "a newer program has made changes that this one cannot work with";
@@ -18,24 +18,6 @@ fn closed_file() -> (TempDir, PathBuf) {
     let path = folder.path().join("pets.db");
     drop(open(&path));
     (folder, path)
-}
-
-#[test]
-fn concurrent_first_starts_run_each_migration_once() {
-    for _ in 0..10 {
-        let folder = TempDir::new().expect("a folder");
-        let path = folder.path().join("pets.db");
-        let starts: Vec<_> = (0..4)
-            .map(|_| {
-                let path = path.clone();
-                thread::spawn(move || SqliteFile::open(&path, FileUse::Create, TIMEOUT))
-            })
-            .collect();
-        // Each keeps the file open until all have opened it.
-        let files: Vec<_> = starts.into_iter().map(|start| start.join().expect("no panic").expect("opened")).collect();
-        drop(files);
-        assert_eq!(sql::number(&path, "SELECT count(*) FROM __diesel_schema_migrations"), 1);
-    }
 }
 
 #[test]
@@ -69,16 +51,11 @@ fn an_expansion_by_a_newer_program_is_accepted_and_another_change_is_not() {
     for name in ["9999contract", "9999expandandcontract9", "9999"] {
         let statement = format!("UPDATE __diesel_schema_migrations SET version = '{name}' WHERE version LIKE '999%'");
         sql::execute(&path, &statement);
-        for opened in open_in_each_way(&path) {
-            let error = opened.expect_err("newer");
-            assert!(error.to_string().contains(&format!("{NEWER}: {name};")), "{error}");
-        }
+        assert_refused(&path, &format!("{NEWER}: {name};"));
     }
+    // A pending migration is not run.
     sql::execute(&path, "DELETE FROM __diesel_schema_migrations WHERE version LIKE '0001%'");
-    for opened in open_in_each_way(&path) {
-        let error = opened.expect_err("newer");
-        assert!(error.to_string().contains(NEWER), "a pending migration is not run: {error}");
-    }
+    assert_refused(&path, NEWER);
 }
 
 #[test]
@@ -87,12 +64,8 @@ fn a_file_of_an_older_layout_is_refused_and_not_changed() {
     let statements = "PRAGMA journal_mode = DELETE;
         UPDATE __diesel_schema_migrations SET version = '0001_expand_create_tables'";
     sql::execute(&path, statements);
-    let content = fs::read(&path).expect("read");
-    for opened in open_in_each_way(&path) {
-        let error = opened.expect_err("older");
-        assert!(error.to_string().contains("a program from before version 0.1.0 made the tables"), "{error}");
-        assert!(error.to_string().contains("pets export"), "{error}");
-        assert!(fs::read(&path).expect("read") == content);
-        assert_eq!(files_in(folder.path()), ["pets.db"]);
+    for text in ["a program from before version 0.1.0 made the tables", "pets export"] {
+        assert_refused(&path, text);
     }
+    assert_eq!(files_in(folder.path()), ["pets.db"]);
 }

@@ -77,15 +77,3 @@ async fn reading_a_file_after_a_kill_changes_no_byte_of_it_and_of_its_log() {
     assert_stored(&store, &confirmed).await;
     store.add("later").await;
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_a_storage_uses_can_be_read() {
-    let store = Store::new();
-    store.add("Rex").await;
-    let path = store.path();
-    assert_eq!(read(&path).await, 1);
-    store.add("Tom").await;
-    assert_eq!(read(&path).await, 2);
-    let folder = store.close().await;
-    assert_eq!(Store::at(folder, settings()).names().await, ["Rex", "Tom"]);
-}

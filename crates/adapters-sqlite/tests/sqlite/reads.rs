@@ -1,14 +1,22 @@
 //! Reads that fail or take long.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use animal_store_app::ports::{PetRepository, StoreFailure};
 use animal_store_domain::{PetId, PetStatus};
 use diesel::connection::{InstrumentationEvent, set_default_instrumentation};
+use tokio::sync::Mutex;
 
 use crate::{
     sql,
-    store::{Store, settings},
+    store::{Store, settings, wait_until},
 };
 
 const MANY: &str = "
@@ -18,23 +26,6 @@ const MANY: &str = "
 
 fn id(id: i64) -> PetId {
     PetId::parse(id).expect("1 or greater")
-}
-
-/// All tasks are on one thread: a read on it would stall the other tasks.
-#[tokio::test]
-async fn a_batch_that_takes_long_stalls_no_other_request() {
-    let store = Store::new();
-    sql::execute(&store.path(), MANY);
-    let repository = Arc::clone(&store.repository);
-    let slow = tokio::spawn(async move { repository.list(None, None, usize::MAX).await.expect("listed").len() });
-    tokio::task::yield_now().await;
-    let mut meanwhile = 0;
-    while !slow.is_finished() {
-        assert!(store.repository.find(id(1)).await.expect("found").is_some());
-        meanwhile += 1;
-    }
-    assert!(meanwhile > 10, "{meanwhile}");
-    assert_eq!(slow.await.expect("no panic"), 50_000);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -78,25 +69,54 @@ async fn the_connection_of_a_failed_read_is_replaced() {
     assert_eq!(store.repository.find(pet.id()).await.expect("found"), Some(pet));
 }
 
-/// The id of a pet whose read panics.
-const PANICS: &str = "424242";
+/// Ids of pets: a read of the first one panics, and a read of the second one waits for the gate.
+const PANICS: i64 = 424_242;
+const WAITS: i64 = 535_353;
 
-fn panic(event: &InstrumentationEvent<'_>) {
-    if let InstrumentationEvent::StartQuery { query, .. } = event {
-        assert!(!query.to_string().contains(PANICS), "a panic of the test");
+static GATE: Mutex<()> = Mutex::const_new(());
+static IS_WAITING: AtomicBool = AtomicBool::new(false);
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature of an instrumentation")]
+fn on_event(event: InstrumentationEvent<'_>) {
+    let InstrumentationEvent::StartQuery { query, .. } = event else { return };
+    let query = query.to_string();
+    assert!(!query.contains(&PANICS.to_string()), "a panic of the test");
+    if query.contains(&WAITS.to_string()) {
+        IS_WAITING.store(true, Ordering::Relaxed);
+        drop(GATE.blocking_lock());
     }
+}
+
+fn instrument_reads() {
+    set_default_instrumentation(|| Some(Box::new(on_event))).expect("set");
+}
+
+/// The runtime has one thread: a read on it would stall all tasks.
+#[tokio::test]
+async fn a_batch_that_takes_long_stalls_no_other_request() {
+    instrument_reads();
+    let store = Store::new();
+    let (pet, gate) = (store.add("Rex").await, GATE.lock().await);
+    let repository = Arc::clone(&store.repository);
+    let slow = tokio::spawn(async move { repository.find(id(WAITS)).await });
+    wait_until("the read waits", async || IS_WAITING.load(Ordering::Relaxed)).await;
+    for _ in 0..10 {
+        assert_eq!(store.repository.find(pet.id()).await.expect("found").as_ref(), Some(&pet));
+    }
+    assert!(!slow.is_finished());
+    drop(gate);
+    assert_eq!(slow.await.expect("no panic").expect("found"), None);
 }
 
 /// One batch has all of them.
 #[tokio::test]
 async fn a_panic_fails_its_batch_and_no_later_read() {
-    set_default_instrumentation(|| Some(Box::new(|event: InstrumentationEvent<'_>| panic(&event)))).expect("set");
+    instrument_reads();
     let store = Store::new();
     let pet = store.add("Rex").await;
     // More than there are dispatchers.
     for _ in 0..5 {
-        let panics = store.repository.find(id(PANICS.parse().expect("a number")));
-        let (panicked, found) = tokio::join!(panics, store.repository.find(pet.id()));
+        let (panicked, found) = tokio::join!(store.repository.find(id(PANICS)), store.repository.find(pet.id()));
         for failed in [panicked, found] {
             assert!(matches!(failed, Err(StoreFailure::Unavailable(_))), "{failed:?}");
         }

@@ -1,11 +1,12 @@
 //! A storage in a folder of its own.
 
 use std::{
-    os::unix::fs::PermissionsExt,
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use animal_store_adapters_sqlite::{
@@ -19,6 +20,8 @@ use animal_store_domain::Pet;
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
+
+pub(crate) use animal_store_app::test_support::wait_until;
 
 /// The timeout of the tests that do not wait for it.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
@@ -46,6 +49,24 @@ pub(crate) fn open_in_each_way(path: &Path) -> [Result<(), SqliteFileError>; 5] 
         SqliteFile::migrate(path, TIMEOUT).map(drop),
         SqliteFile::pending(path).map(drop),
     ]
+}
+
+/// Asserts that each way to open the path fails with this text, and changes neither the file nor its log.
+#[track_caller]
+pub(crate) fn assert_refused(path: &Path, text: &str) {
+    let before = files(path);
+    for opened in open_in_each_way(path) {
+        let error = opened.expect_err("refused");
+        assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
+        assert!(error.to_string().contains(text), "{error}");
+        assert!(files(path) == before, "the file or the log has changed");
+    }
+}
+
+/// Returns the inodes and contents of a file and its log. An empty log is none: SQLite makes one when it reads a file.
+pub(crate) fn files(path: &Path) -> [Option<(u64, Option<Vec<u8>>)>; 2] {
+    let content = |path: &Path| path.metadata().ok().map(|metadata| (metadata.ino(), fs::read(path).ok()));
+    [content(path), content(&log_of(path)).filter(|(_, content)| content.as_ref().is_some_and(|log| !log.is_empty()))]
 }
 
 /// Copies a file that is in use and all files beside it, as they would be after a crash. Another process copies them: a
@@ -157,20 +178,6 @@ pub(crate) fn metric(registry: &Registry, sample: &str) -> f64 {
     encode(&mut text, registry).expect("text");
     let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {sample}: {text}")).parse().expect("a number")
-}
-
-/// Waits until a condition holds.
-pub(crate) async fn wait_until(what: &str, condition: impl AsyncFn() -> bool) {
-    let start = Instant::now();
-    while !condition().await {
-        assert!(start.elapsed() < TIMEOUT, "{what}: not in time");
-        pause().await;
-    }
-}
-
-/// Pauses between two checks, so that polling does not delay the expected event.
-pub(crate) async fn pause() {
-    tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
 pub(crate) async fn repository(idempotency_retention: Duration) -> (Arc<dyn PetRepository>, TempDir) {

@@ -1,7 +1,8 @@
-use secrecy::{ExposeSecret, SecretString};
-use thiserror::Error;
+use std::fmt;
 
-use super::{ApiKeyDigest, base62};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
 
 /// Prefix of issued tokens, so that a secret scanner finds a leaked token.
 const PREFIX: &str = "animalstore_";
@@ -9,6 +10,8 @@ const PREFIX: &str = "animalstore_";
 const SECRET_DIGITS: usize = 43;
 /// 32 bits in base 62.
 const CHECKSUM_DIGITS: usize = 6;
+
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// The secret that a client sends: a b64token (RFC 6750, section 2.1) of 1 to [`ApiToken::MAX_BYTES`] bytes.
 ///
@@ -35,8 +38,8 @@ impl ApiToken {
 
     /// Makes a token from random bits.
     pub fn from_random(bits: &[u8; 32]) -> Self {
-        let secret = base62::encode::<SECRET_DIGITS>(bits);
-        let checksum = base62::encode::<CHECKSUM_DIGITS>(&crc32fast::hash(secret.as_bytes()).to_be_bytes());
+        let secret = base62::<SECRET_DIGITS>(bits);
+        let checksum = base62::<CHECKSUM_DIGITS>(&crc32fast::hash(secret.as_bytes()).to_be_bytes());
         Self(format!("{PREFIX}{secret}{checksum}").into())
     }
 
@@ -87,7 +90,41 @@ fn is_b64token(text: &str) -> bool {
 
 fn checksum_matches(rest: &str) -> bool {
     let Some((secret, checksum)) = rest.split_at_checked(SECRET_DIGITS) else { return false };
-    checksum == base62::encode::<CHECKSUM_DIGITS>(&crc32fast::hash(secret.as_bytes()).to_be_bytes())
+    checksum == base62::<CHECKSUM_DIGITS>(&crc32fast::hash(secret.as_bytes()).to_be_bytes())
+}
+
+/// Encodes a big-endian number as `COUNT` digits; higher digits are dropped.
+pub(super) fn base62<const COUNT: usize>(bytes: &[u8]) -> String {
+    let mut number = bytes.to_vec();
+    let mut digits = [0; COUNT];
+    for digit in digits.iter_mut().rev() {
+        let mut remainder = 0;
+        for byte in &mut number {
+            let dividend = remainder * 256 + usize::from(*byte);
+            *byte = u8::try_from(dividend / 62).expect("the remainder is below 62");
+            remainder = dividend % 62;
+        }
+        *digit = DIGITS[remainder];
+    }
+    digits.iter().copied().map(char::from).collect()
+}
+
+/// SHA-256 digest of a token: the only form in which a directory stores and compares tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ApiKeyDigest(pub [u8; 32]);
+
+impl ApiKeyDigest {
+    /// Computes the digest of a token. The work depends only on the length of the token.
+    pub fn of(token: &SecretString) -> Self {
+        Self(Sha256::digest(token.expose_secret()).into())
+    }
+}
+
+/// Prints no part of the digest: a short token could be guessed from it.
+impl fmt::Debug for ApiKeyDigest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ApiKeyDigest(..)")
+    }
 }
 
 #[cfg(test)]
@@ -149,5 +186,20 @@ mod tests {
     fn no_part_of_a_token_is_printed() {
         let token = ApiToken::from_random(&[7; 32]);
         assert!(!format!("{token:?}").contains(token.secret().expose_secret()));
+    }
+
+    #[test]
+    fn the_digits_are_those_of_the_number() {
+        assert_eq!(base62::<3>(&[0, 0]), "000");
+        assert_eq!(base62::<3>(&[0, 61]), "00z");
+        assert_eq!(base62::<3>(&[0, 62]), "010");
+        assert_eq!(base62::<3>(&[255, 255]), "H31", "17 * 62 * 62 + 3 * 62 + 1");
+    }
+
+    #[test]
+    fn the_digest_is_a_sha_256_of_which_no_part_is_printed() {
+        let digest = ApiKeyDigest::of(&"abc".into());
+        assert_eq!(digest.0[..4], [0xba, 0x78, 0x16, 0xbf], "FIPS 180-2, appendix B.1");
+        assert_eq!(format!("{digest:?}"), "ApiKeyDigest(..)");
     }
 }

@@ -2,7 +2,7 @@ use animal_store_domain::{NewPet, Pet, PetId, PetStatus};
 use async_trait::async_trait;
 use thiserror::Error;
 
-use super::StoreFailure;
+use super::{StoreFailure, StoreResult};
 use crate::IdempotencyKey;
 
 /// Storage of pets.
@@ -24,18 +24,13 @@ pub trait PetRepository: Send + Sync {
     ///
     /// # Errors
     /// See [`StoreFailure`].
-    async fn list(
-        &self,
-        status: Option<PetStatus>,
-        after: Option<PetId>,
-        limit: usize,
-    ) -> Result<Vec<Pet>, StoreFailure>;
+    async fn list(&self, status: Option<PetStatus>, after: Option<PetId>, limit: usize) -> StoreResult<Vec<Pet>>;
 
     /// Returns the pet with this id. An unknown id is `Ok(None)`.
     ///
     /// # Errors
     /// See [`StoreFailure`].
-    async fn find(&self, id: PetId) -> Result<Option<Pet>, StoreFailure>;
+    async fn find(&self, id: PetId) -> StoreResult<Option<Pet>>;
 
     /// Adds a pet under a new id and returns it. If an earlier `add` with the same idempotency key added it, returns
     /// that pet.

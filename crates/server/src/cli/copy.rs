@@ -3,6 +3,7 @@
 use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    time::Instant,
 };
 
 use animal_store_adapters_sqlite::NewBackup;
@@ -10,14 +11,11 @@ use animal_store_app::{ApiKeyId, CopyStore, CopySummary};
 use anyhow::ensure;
 use clap::Args;
 
-use super::{
-    InvalidConfig, load, read_stores,
-    transfer::{self, print_result, progress_bar},
-};
+use super::command::{InvalidConfig, load, print_result, start};
 use crate::{
     config::{KeysConfig, LogConfig, Sources, StorageConfig, Values},
     telemetry,
-    wiring::{CopySource, CopyTarget},
+    wiring::{FileUse, SharedFile, api_key_store, bulk_storage},
 };
 
 /// Where pets and API keys are.
@@ -32,9 +30,6 @@ pub(super) struct CopyArgs {
     /// created if it does not exist.
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
-    /// Prints errors only.
-    #[arg(long)]
-    quiet: bool,
 }
 
 #[derive(Debug, Args)]
@@ -42,39 +37,33 @@ pub(super) struct BackupArgs {
     /// SQLite file to create, with mode 0600.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Prints errors only.
-    #[arg(long)]
-    quiet: bool,
 }
 
-pub(super) fn run(args: &CopyArgs) -> anyhow::Result<()> {
+pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
+    let started = Instant::now();
     let ((_, from), (log, to)) = (load_path(&args.from)?, load_path(&args.to)?);
     let _log = telemetry::start_for_command(&log);
     ensure!(
         location(&from.0) != location(&to.0),
         InvalidConfig(format!("{} and {} name the same store", args.from.display(), args.to.display()))
     );
-    transfer::run(async {
-        let source = CopySource::open(from.0, &from.1).await?;
-        print_summary(args.quiet, &copy(args.quiet, source, to).await?)
-    })
+    print_summary(&copy(from, to).await?, started)
 }
 
-pub(super) fn back_up(args: &BackupArgs, sources: &Sources) -> anyhow::Result<()> {
-    let (log, (storage, keys)) = load(sources, read_stores_and_log)?;
-    let _log = telemetry::start_for_command(&log);
-    transfer::run(async {
-        let source = CopySource::open(storage, &keys).await?;
+pub(super) async fn back_up(args: &BackupArgs, sources: &Sources) -> anyhow::Result<()> {
+    let started = Instant::now();
+    let (stores, _log) = start(sources, read_stores)?;
+    if let (StorageConfig::Sqlite(sqlite), KeysConfig::Sqlite(_)) = &stores {
+        let file = SharedFile::new(FileUse::Read).open(sqlite).await?;
         let backup = NewBackup::create(&args.file)?;
-        if let Some(file) = source.file {
-            backup.vacuum_from(file).await?;
-            backup.finish()?;
-            return print_result(args.quiet, &[("backup", args.file.display().to_string())]);
-        }
-        let summary = copy(args.quiet, source, load_path(&backup.path())?.1).await?;
+        backup.vacuum_from(file).await?;
         backup.finish()?;
-        print_summary(args.quiet, &summary)
-    })
+        return print_result(&[("backup", args.file.display().to_string())], started);
+    }
+    let backup = NewBackup::create(&args.file)?;
+    let summary = copy(stores, load_path(&backup.path())?.1).await?;
+    backup.finish()?;
+    print_summary(&summary, started)
 }
 
 /// Reads a configuration file, or makes the configuration of an SQLite file. The environment is ignored: it would
@@ -86,12 +75,13 @@ fn load_path(path: &Path) -> anyhow::Result<(LogConfig, Stores)> {
         let flags = vec![("storage.sqlite.path".to_owned(), path.display().to_string())];
         Sources { flags, ..Sources::default() }
     };
-    let loaded = load(&sources, read_stores_and_log);
+    let loaded = load(&sources, |values| Some((LogConfig::read(values), read_stores(values)?)));
     Ok(loaded.map_err(|InvalidConfig(error)| InvalidConfig(format!("{}: {error}", path.display())))?)
 }
 
-fn read_stores_and_log(values: &mut Values) -> Option<(LogConfig, Stores)> {
-    Some((LogConfig::read(values), read_stores(values)?))
+pub(super) fn read_stores(values: &mut Values) -> Option<Stores> {
+    let (storage, keys) = (StorageConfig::read(values), KeysConfig::read_for_command(values));
+    storage.zip(keys)
 }
 
 /// The backend, and where it keeps the pets. Equal for equal stores.
@@ -105,22 +95,16 @@ fn location(storage: &StorageConfig) -> String {
     }
 }
 
-async fn copy(quiet: bool, from: CopySource, (storage, keys): Stores) -> anyhow::Result<CopySummary> {
-    let to = CopyTarget::open(storage, &keys).await?;
-    let bar = progress_bar(quiet, None, "{msg}: {human_pos} pets, {per_sec}");
-    let mut progress = |pass, pets| {
-        if bar.message() != pass {
-            bar.reset();
-            bar.set_message(pass);
-        }
-        bar.set_position(pets);
-    };
-    let copied = CopyStore::new(from.pets, to.pets, from.api_keys.zip(to.api_keys)).execute(&mut progress).await;
-    bar.finish_and_clear();
-    Ok(copied?)
+/// Copies a store. The files of both sides are closed at the end.
+async fn copy((from, from_keys): Stores, (to, to_keys): Stores) -> anyhow::Result<CopySummary> {
+    let (mut source, mut target) = (SharedFile::new(FileUse::Read), SharedFile::new(FileUse::WriteOrCreate(true)));
+    let (from, to) = (bulk_storage(from, &mut source).await?, bulk_storage(to, &mut target).await?);
+    let from_keys = api_key_store(&from_keys, &mut source).await?;
+    let to_keys = api_key_store(&to_keys, &mut target).await?;
+    Ok(CopyStore::new(from, to, from_keys.zip(to_keys)).execute().await?)
 }
 
-fn print_summary(quiet: bool, summary: &CopySummary) -> anyhow::Result<()> {
+fn print_summary(summary: &CopySummary, started: Instant) -> anyhow::Result<()> {
     let api_keys = match &summary.api_keys {
         Some(keys) => format!("{} added", keys.added),
         None => "not copied: they are part of a configuration".to_owned(),
@@ -136,5 +120,5 @@ fn print_summary(quiet: bool, summary: &CopySummary) -> anyhow::Result<()> {
         let text = format!("{}; revoke those that were revoked in the source", ids.join(", "));
         lines.push(("API keys of the target alone", text));
     }
-    print_result(quiet, &lines)
+    print_result(&lines, started)
 }

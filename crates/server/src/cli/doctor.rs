@@ -1,22 +1,20 @@
 //! `animal-store doctor`: reads the configured file, connects to the configured PostgreSQL and Redis, and prints a
 //! finding per line on standard output.
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write},
-    time::Duration,
-};
+use std::{iter, time::Duration};
 
 use animal_store_adapters_http::TlsIdentity;
 use animal_store_app::{Finding, Verdict};
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::Args;
 use humantime::format_rfc3339_seconds;
 use serde_json::{Value, json};
-use tokio::runtime::Builder;
 
-use super::{InvalidConfig, read_stores};
-use crate::config::{self, KeysConfig, Sources, SqliteConfig, StorageConfig, TlsConfig};
+use super::{
+    command::{InvalidConfig, print, table},
+    copy::read_stores,
+};
+use crate::config::{self, KeysConfig, Sources, SqliteConfig, StorageConfig, read_tls};
 
 /// A certificate that ends within this time is a warning.
 const RENEWAL_TIME: Duration = Duration::from_hours(14 * 24);
@@ -30,19 +28,14 @@ pub(super) struct DoctorArgs {
     json: bool,
 }
 
-pub(super) fn run(args: &DoctorArgs, sources: &Sources) -> anyhow::Result<()> {
+pub(super) async fn run(args: &DoctorArgs, sources: &Sources) -> anyhow::Result<()> {
     let ((storage, keys), warnings) = config::load(sources, read_stores).map_err(InvalidConfig::from)?;
-    let runtime = Builder::new_current_thread().enable_all().build()?;
     // No dependency waits for the timeouts of the other one.
-    let [storage, keys] =
-        runtime.block_on(async { tokio::join!(examine_storage(&storage), examine_keys(&keys, &storage)).into() });
-    // A thread that is blocked, such as in a lookup of a name, is left behind.
-    runtime.shutdown_background();
+    let (in_storage, in_keys) = tokio::join!(examine_storage(&storage), examine_keys(&keys, &storage));
     let warnings =
         warnings.iter().map(|text| Finding::warning("configuration", text.as_str(), "see docs/configuration.md"));
-    let findings: Vec<_> = warnings.chain(examine_tls(sources)).chain(storage).chain(keys).collect();
-    let text = if args.json { as_json(&findings)? } else { as_text(&findings) };
-    io::stdout().write_all(text.as_bytes()).context("cannot write the findings")?;
+    let findings: Vec<_> = warnings.chain(examine_tls(sources)).chain(in_storage).chain(in_keys).collect();
+    print(if args.json { as_json(&findings)? } else { as_text(&findings) })?;
     let errors = findings.iter().filter(|finding| finding.verdict == Verdict::Error).count();
     ensure!(errors == 0, "errors found: {errors}");
     Ok(())
@@ -87,8 +80,8 @@ async fn examine_file(sqlite: &SqliteConfig) -> Vec<Finding> {
 
 /// Examines the certificate, if there is one. It does not keep the stores from being examined.
 fn examine_tls(sources: &Sources) -> Option<Finding> {
-    match config::load(sources, |values| Some(TlsConfig::read(values))) {
-        Ok((tls, _)) => tls.map(|tls| examine_certificate(&tls.identity.get())),
+    match config::load(sources, |values| Some(read_tls(values))) {
+        Ok((tls, _)) => tls.map(|tls| examine_certificate(&tls.get())),
         Err(error) => Some(Finding::error("http.tls", error.one_line(), "correct the files or the keys")),
     }
 }
@@ -107,15 +100,12 @@ fn examine_certificate(identity: &TlsIdentity) -> Finding {
 
 /// A line per finding, and a line for its advice.
 fn as_text(findings: &[Finding]) -> String {
-    let width = findings.iter().map(|finding| finding.subject.len()).max().unwrap_or_default();
-    let mut text = String::new();
-    for Finding { subject, verdict, found, advice } in findings {
-        let _ = writeln!(text, "{:7}  {subject:width$}  {found}", VERDICTS[*verdict as usize]);
-        if let Some(advice) = advice {
-            let _ = writeln!(text, "{:7}  {:width$}  -> {advice}", "", "");
-        }
-    }
-    text
+    let rows = findings.iter().flat_map(|Finding { subject, verdict, found, advice }| {
+        let finding = [VERDICTS[*verdict as usize].to_owned(), (*subject).to_owned(), found.clone()];
+        let advice = advice.iter().map(|advice| [String::new(), String::new(), format!("-> {advice}")]);
+        iter::once(finding).chain(advice)
+    });
+    table(&rows.collect::<Vec<_>>())
 }
 
 /// A document with the worst verdict and all findings.

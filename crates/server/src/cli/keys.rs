@@ -1,25 +1,24 @@
 //! `animal-store keys`: prints a token or the list on standard output, and the audit log on standard error.
 
-mod table;
-
 use std::{
     io::{self, Read, Write},
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use animal_store_app::{
-    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, ListApiKeys, NewToken, Scope, UseFilter,
-    ports::{ApiKeyChangeError, ApiKeyStore, RecordedUses, StoreFailure},
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, NewToken, Scope,
+    ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
 };
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 
+use super::{command::start, key_list};
 use crate::{
-    config::{KeysConfig, LogConfig, duration},
-    telemetry::{self, AUDIT_TARGET},
-    wiring::{self, FileUse, SharedFile, suggest_create},
+    config::{KeysConfig, Sources, duration},
+    telemetry::AUDIT_TARGET,
+    wiring::{FileUse, SharedFile, api_key_store},
 };
 
 /// 100 years.
@@ -30,7 +29,11 @@ pub(super) enum Command {
     /// Creates an API key and prints its token, which cannot be shown again.
     Create(CreateArgs),
     /// Lists the API keys with a row per token; the tokens themselves are not stored.
-    List(ListArgs),
+    List {
+        /// Prints a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
     /// Revokes every token of an API key at once.
     Revoke {
         /// Id of the key.
@@ -60,20 +63,6 @@ pub(super) struct CreateArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ListArgs {
-    /// Prints a JSON array.
-    #[arg(long)]
-    json: bool,
-    /// Lists only the keys that were not used for this time, such as 90d. A key that was never used counts from the
-    /// creation of its newest token.
-    #[arg(long, value_name = "DURATION", value_parser = duration(Duration::ZERO..=MAX_DURATION))]
-    unused_for: Option<Duration>,
-    /// Lists only the keys that used getPet, which is deprecated.
-    #[arg(long)]
-    uses_deprecated: bool,
-}
-
-#[derive(Debug, Args)]
 pub(super) struct RotateArgs {
     /// Id of the key, which does not change.
     id: String,
@@ -85,25 +74,21 @@ pub(super) struct RotateArgs {
     expires_in: Option<Duration>,
 }
 
-pub(super) fn run(command: Command, keys: &KeysConfig, log: &LogConfig) -> anyhow::Result<()> {
-    let log = telemetry::start_for_command(log);
+pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<()> {
+    let (keys, log) = start(sources, KeysConfig::read_for_command)?;
     let usage = match &command {
-        Command::Create(CreateArgs { create: true, .. }) => FileUse::WriteOrCreate,
-        Command::List(_) => FileUse::Read,
-        _ => FileUse::Write,
+        Command::Create(args) => FileUse::WriteOrCreate(args.create),
+        Command::List { .. } => FileUse::Read,
+        Command::Revoke { .. } | Command::Rotate(_) => FileUse::Write,
     };
-    let is_create = matches!(command, Command::Create(_));
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let store = wiring::api_key_store(keys, &mut SharedFile::new(usage)).await;
-        let store = store.map_err(|error| if is_create { suggest_create(error) } else { error })?;
-        let store = store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
-        match command {
-            Command::Create(args) => create(args, store).await,
-            Command::List(args) => list(&args, store).await,
-            Command::Revoke { id } => revoke(&id, store).await,
-            Command::Rotate(args) => rotate(&args, store).await,
-        }
-    })?;
+    let store = api_key_store(&keys, &mut SharedFile::new(usage)).await?;
+    let store = store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
+    match command {
+        Command::Create(args) => create(args, store).await,
+        Command::List { json } => key_list::run(json, &*store).await,
+        Command::Revoke { id } => revoke(&id, &*store).await,
+        Command::Rotate(args) => rotate(&args, &*store).await,
+    }?;
     log.check()
 }
 
@@ -127,27 +112,7 @@ async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result
     Ok(())
 }
 
-async fn list(args: &ListArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
-    let unused_since = args.unused_for.map(|time| SystemTime::now().checked_sub(time).unwrap_or(UNIX_EPOCH));
-    let filter = UseFilter { unused_since, uses_get_pet: args.uses_deprecated };
-    let list = ListApiKeys::new(store).execute(filter).await?;
-    let objects = table::objects(&list);
-    let text = if args.json { serde_json::to_string_pretty(&objects)? + "\n" } else { table::text(&objects) };
-    match list.uses {
-        Err(error) => {
-            let reason = format!("{:#}", anyhow::Error::new(error));
-            tracing::warn!(reason, "the uses of the API keys cannot be read: the list does not contain them");
-        }
-        Ok(_) if filter == UseFilter::default() => {}
-        Ok(RecordedUses { since: Some(since), .. }) => {
-            tracing::info!(since = table::time(since), "earlier uses of API keys are unknown");
-        }
-        Ok(_) => tracing::warn!("no use of an API key was recorded yet"),
-    }
-    io::stdout().write_all(text.as_bytes()).context("cannot write the list")
-}
-
-async fn revoke(id: &str, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
+async fn revoke(id: &str, store: &dyn ApiKeyStore) -> anyhow::Result<()> {
     let id = parse_id(id)?;
     let revoked = store.change(ApiKeyChange::Revoke(id.clone())).await;
     let revoked = revoked.map_err(|error| change_error(error, &id, "revoked"))?;
@@ -155,12 +120,12 @@ async fn revoke(id: &str, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn rotate(args: &RotateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
+async fn rotate(args: &RotateArgs, store: &dyn ApiKeyStore) -> anyhow::Result<()> {
     let id = parse_id(&args.id)?;
     let token = ApiToken::from_random(&random_bits()?);
     let change = ApiKeyChange::Rotate(id.clone(), NewToken::new(&token, args.expires_in), args.grace);
     let rotated = store.change(change).await.map_err(|error| change_error(error, &id, "rotated"))?;
-    let old_token_ends = table::time(rotated.old_tokens_end());
+    let old_token_ends = key_list::time(rotated.old_tokens_end());
     let key = rotated.after.context("the new token has expired")?.key;
     audit(&key, "API key rotated", Some(&old_token_ends));
     print(&key, &token)

@@ -81,18 +81,7 @@ impl Options {
         let config = self.config.iter().flat_map(|path| ["--config".into(), path.display().to_string()]);
         let set = self.set.iter().chain(&file);
         let set = set.flat_map(|(name, value)| ["--set".into(), format!("{name}={value}")]);
-        let words = iter::once(name.to_string_lossy().into_owned()).chain(config).chain(set);
-        words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
-    }
-}
-
-/// Quotes a word for a shell, if a shell would change it.
-pub(super) fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+        shell_words::join(iter::once(name.to_string_lossy().into_owned()).chain(config).chain(set))
     }
 }
 
@@ -165,7 +154,7 @@ mod tests {
     fn a_command_to_paste_has_the_options_and_is_quoted() {
         let options = parse("--listen x --config it's --set a.b=/c");
         let program = options.program(Path::new("/f"));
-        assert!(program.ends_with(r" --config 'it'\''s' --set a.b=/c"), "{program}");
+        assert!(program.ends_with(r" --config 'it'\''s' --set 'a.b=/c'"), "{program}");
     }
 
     #[test]
@@ -176,7 +165,7 @@ mod tests {
         assert!(program("--config f", variable).ends_with(" --config f --set 'storage.sqlite.path=/my pets'"));
         assert!(program("--config f", "ANIMAL_STORE_storage__sqlite__path").ends_with("/my pets'"));
         assert!(program("--config f", "ANIMAL_STORE_HTTP__LISTEN").ends_with(" --config f"));
-        assert!(program("--set storage.sqlite.path=a", variable).ends_with(" --set storage.sqlite.path=a"));
+        assert!(program("--set storage.sqlite.path=a", variable).ends_with(" --set 'storage.sqlite.path=a'"));
     }
 
     #[test]

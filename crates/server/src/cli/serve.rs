@@ -2,15 +2,18 @@ use animal_store_adapters_http::Limits;
 use anyhow::bail;
 use prometheus_client::metrics::counter::Counter;
 use tokio::{
-    runtime::Runtime,
     task::spawn_blocking,
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{InvalidConfig, options::Options, quickstart::Quickstart};
+use super::{
+    command::{InvalidConfig, block_on},
+    options::Options,
+    quickstart,
+};
 use crate::{
     application::Application,
-    config::{Config, ConfigError, ShutdownConfig},
+    config::{Config, ShutdownConfig},
     listeners::Listeners,
     reload::Reload,
     service_manager::ServiceManager,
@@ -26,34 +29,26 @@ const OTHER_FILES: usize = 128;
 /// Files of the runtime of a worker.
 const FILES_PER_WORKER: usize = 4;
 
-/// Runs the service until a signal ends it. `load` reads the configuration, again at each SIGHUP. `options` are
-/// those of the program in commands to paste.
-pub(super) fn run(
-    load: impl Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
-    options: &Options,
-) -> anyhow::Result<()> {
+/// Runs the service until a signal ends it.
+pub(super) fn run(options: &Options) -> anyhow::Result<()> {
+    // Before the runtime has threads.
     let manager = ServiceManager::from_environment()?;
-    let runtime = Runtime::new()?;
-    let result = runtime.block_on(serve(load, options, manager));
-    // Threads that are blocked, such as in a read of a file or a lookup of a name, are left behind.
-    runtime.shutdown_background();
-    result
+    block_on(serve(options, manager))
 }
 
-async fn serve(
-    load: impl Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
-    options: &Options,
-    manager: ServiceManager,
-) -> anyhow::Result<()> {
+async fn serve(options: &Options, manager: ServiceManager) -> anyhow::Result<()> {
     // Before anything is read or started. Earlier, in the first milliseconds, a signal kills the process.
     let signals = Signals::listen()?;
     let reloads = signals.listen_for_reloads()?;
+    // Again at each SIGHUP.
+    let loaded = options.clone();
+    let load = move || Config::load(&loaded.sources());
     let config = tokio::select! {
         biased;
         _ = signals.first() => return Ok(()),
         config = spawn_blocking(load.clone()) => config?.map_err(InvalidConfig::from)?,
     };
-    let traces = Traces::start(&config.traces)?;
+    let traces = Traces::start(config.traces.as_ref())?;
     let (log, filter) = telemetry::start(&config.log, traces.layer())?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
@@ -80,12 +75,11 @@ async fn start_and_run(
     reserve_files(limits, config.storage.connections(limits.workers))?;
     let (is_managed, socket) = (manager.is_present(), manager.socket.take());
     let shutdown_timeout = config.shutdown.timeout;
-    let mut quickstart = Quickstart::new(&config, options);
     let start = async {
         // Before the adapters, which can take seconds to start: an address in use is reported at once.
         let listeners = Listeners::bind(&config, socket)?;
         let inherited = listeners.api.is_inherited().then_some(true);
-        if config.http.is_unencrypted(listeners.address) {
+        if config.is_unencrypted(listeners.address) {
             tracing::warn!(
                 address = %listeners.address,
                 "other machines can connect without TLS: set http.tls.cert_file, or put a proxy in front and name it \
@@ -93,10 +87,8 @@ async fn start_and_run(
             );
         }
         let mut file = SharedFile::new(FileUse::Serve);
-        // Before the directory of API keys: the printed requests work at once.
-        quickstart.prepare(&mut config, &mut file, options, is_managed).await?;
+        quickstart::run(&mut config, listeners.address, &mut file, options, is_managed).await?;
         let application = Application::start(config, listeners, file, dropped_log_lines).await?;
-        quickstart.print(application.address()).await?;
         // The end of the start: from this event on, a signal shuts the application down, which closes the file.
         let management = application.management_address().map(|address| address.to_string());
         let (address, version) = (application.address(), version::BUILD);
@@ -110,7 +102,6 @@ async fn start_and_run(
     };
     let Ok(Some(application)) = started else {
         manager.stopping(shutdown_timeout);
-        quickstart.withdraw().await;
         return started.map(drop);
     };
     manager.ready(application.address());

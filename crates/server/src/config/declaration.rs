@@ -1,15 +1,9 @@
-//! Declarations of keys, the parsers of their values, and the lines of TOML that `config init` and `check-config` print
-//! of them. The error of a parser says what is expected: `must be …, not "value"`.
+//! Declarations of keys, the parsers of their values, and the file that `config init` prints. The error of a parser
+//! says what is expected: `must be …, not "value"`.
 
 use std::{fmt::Display, iter, net::SocketAddr, ops::RangeInclusive, str::FromStr, time::Duration};
 
-use super::{
-    Config,
-    values::{Values, items},
-};
-
-/// Width of the comments.
-const WIDTH: usize = 100;
+use super::{Config, values::literal};
 
 const HEAD: &str = "\
 # The configuration of the animal store. Each key is a comment with its default: remove the # to change a key.
@@ -23,8 +17,8 @@ pub struct Key {
     pub name: &'static str,
     /// Default value. Empty: none.
     pub default: &'static str,
-    /// Description in Markdown, for the documentation.
-    pub description: &'static str,
+    /// Description in Markdown: lines that begin with a space.
+    pub description: &'static [&'static str],
     /// Whether the value must never be shown. A secret can also be in the file that the key `…_file` names.
     pub is_secret: bool,
 }
@@ -47,9 +41,10 @@ macro_rules! keys {
     ($values:ident, $(
         $(#[doc = $line:literal])+
         $variable:ident = $kind:ident($name:literal $(, $argument:expr)*);
-    )+) => {
-        $(let $variable = $values.$kind($name, concat!($($line),+) $(, $argument)*);)+
-    };
+    )+) => {$(
+        let key = crate::config::Key { name: $name, default: "", description: &[$($line),+], is_secret: false };
+        let $variable = $values.$kind(key $(, $argument)*);
+    )+};
 }
 pub(super) use keys;
 
@@ -100,57 +95,17 @@ pub(super) fn one_of<T: Clone, const N: usize>(choices: [(&str, T); N]) -> impl 
 /// If a key that is set is unknown or a secret. The message does not repeat the value.
 pub fn template(set: &[(String, String)]) -> Result<String, String> {
     let keys = Config::all_keys();
-    if let Some((name, _)) = set.iter().find(|(name, _)| !keys.iter().any(|key| key.name == name && !key.is_secret)) {
+    let is_settable = |name: &String| keys.iter().any(|key| key.name == name && !key.is_secret);
+    if let Some((name, _)) = set.iter().find(|(name, _)| !is_settable(name)) {
         return Err(format!("{name} (--set) is not a key, or a secret"));
     }
     let mut text = HEAD.to_owned();
     for Key { name, default, description, .. } in keys {
-        let value = set.iter().rev().find(|(set, _)| set == name);
+        let value = set.iter().rfind(|(set, _)| set == name);
         let (mark, value) = value.map_or(("#", default), |(_, value)| ("", value));
         text += "\n";
-        text.extend(wrapped(description).iter().flat_map(|line| ["# ", line, "\n"]));
+        text.extend(description.iter().flat_map(|line| ["#", line, "\n"]));
         text.extend([mark, name, " = ", &literal(value), "\n"]);
     }
     Ok(text)
-}
-
-impl Values {
-    /// Returns each key with its value and the source of that, as a line of TOML. A secret is a comment that says
-    /// whether it is set.
-    pub(super) fn lines(&self) -> Vec<String> {
-        let lines = self.keys.iter().map(|&Key { name, default, is_secret, .. }| {
-            let file_key = file_key(name);
-            let (text, source) =
-                self.settings.get(name).map_or((default, "default"), |set| (set.text.as_str(), set.source.as_str()));
-            match self.settings.get(&file_key) {
-                Some(file) if is_secret => format!("{file_key} = {} # {}", literal(&file.text), file.source),
-                _ if is_secret && items(text).next().is_some() => format!("#{name} = \"(set)\" # {source}"),
-                _ => format!("{name} = {} # {source}", literal(text)),
-            }
-        });
-        lines.collect()
-    }
-}
-
-/// Returns a text as a value in TOML, without quotes if it is a number or a boolean.
-fn literal(text: &str) -> String {
-    let is_number = text.parse().is_ok_and(|number: f64| number.is_finite() && number.to_string() == text);
-    if is_number || ["true", "false"].contains(&text) {
-        return text.to_owned();
-    }
-    // The escapes of JSON are escapes of TOML, which requires one more.
-    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
-}
-
-/// Breaks a text at spaces.
-fn wrapped(text: &str) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.len() + word.len() < WIDTH => line.extend([" ", word]),
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }

@@ -5,33 +5,14 @@
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, thread::available_parallelism, time::Duration};
 
 use animal_store_adapters_http::{
-    AllowedOrigins, CurrentTlsIdentity, Limits, OriginError, RateLimit, TlsFiles, TlsFilesError, TrustedProxies,
+    AllowedOrigins, ApiSettings, CurrentTlsIdentity, Limits, OriginError, RateLimit, RequestLogFilter, TlsFiles,
+    TlsFilesError, TraceSettings, TrustedProxies,
 };
 
 use super::{
     declaration::{address, duration, keys, number, one_of, optional, parsed},
     values::Values,
 };
-
-/// The API.
-#[derive(Debug)]
-pub struct HttpConfig {
-    pub(crate) listen: SocketAddr,
-    /// Limits and timeouts. Those without a key have their default.
-    pub limits: Limits,
-    pub(crate) tls: Option<TlsConfig>,
-    pub(crate) cors_origins: AllowedOrigins,
-    pub(crate) trusted_proxies: TrustedProxies,
-    /// `false`: the deprecated operation is 410.
-    pub(crate) serves_get_pet: bool,
-}
-
-#[derive(Debug)]
-pub(crate) struct TlsConfig {
-    pub(crate) files: TlsFiles,
-    /// What the files contained when the configuration was read.
-    pub(crate) identity: CurrentTlsIdentity,
-}
 
 const KEEP_ALIVE: std::ops::RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_hours(1);
 const MILLION: NonZeroU32 = NonZeroU32::new(1_000_000).expect("not 0");
@@ -40,102 +21,95 @@ const OTHER_TIMEOUTS: Duration = Duration::from_secs(45);
 /// The maximum of actix.
 const MAX_WORKERS: usize = 512;
 
-impl HttpConfig {
-    pub(super) fn read(values: &mut Values) -> Self {
-        let defaults = Limits::default();
-        let limit = || optional(number(NonZeroU32::MIN..=MILLION));
-        keys! { values,
-            /// Address of the API, with a port; 0: a free one. Not used if systemd passes a socket.
-            listen = value("http.listen", "127.0.0.1:8080", address);
-            /// Number of worker threads. `auto`: one per CPU.
-            workers = value("http.workers", "auto", workers);
-            /// Maximum number of open connections. Beyond it, the one that was idle for the longest time is closed; if
-            /// there is none, further ones wait. The process raises its limit of open files, or serves fewer.
-            max_connections = value("http.max_connections", "10000", number(1..=1_000_000));
-            /// Maximum number of requests in flight, half of them of one API key. Further ones get 503 `overloaded`. A
-            /// request whose body is still arriving counts for its key alone.
-            max_in_flight = value("http.max_in_flight", "2000", number(1..=1_000_000));
-            /// Maximum size of a request body in bytes. Larger ones get 413.
-            max_body_bytes = value("http.max_body_bytes", "16384", number(64..=1024 * 1024));
-            /// Time after which an idle connection is closed.
-            keep_alive = value("http.keep_alive", "75s", duration(KEEP_ALIVE));
-            /// Origins of web pages that may use the API, such as `https://shop.example`: a list, or a text with
-            /// commas. `*`: every origin.
-            cors_origins = list("http.cors_origins", origins);
-            /// IP addresses and networks, such as `10.0.0.0/8`, of proxies: a list, or a text with commas. The client
-            /// of their requests is the rightmost untrusted address in `X-Forwarded-For`.
-            trusted_proxies = list("http.trusted_proxies", TrustedProxies::parse);
-            /// Maximum number of requests of one API key per second. Further ones get 429 `rate_limited`.
-            per_second = value("http.rate_limit.per_second", "", limit());
-            /// Maximum number of requests of an API key at once after a pause. Empty: as `http.rate_limit.per_second`,
-            /// which it requires.
-            burst = value("http.rate_limit.burst", "", limit());
-            /// Maximum number of 401 responses to one client address, or IPv6 network of 64 bits, per minute. Its
-            /// further requests get 429 `rate_limited`. Behind a proxy, set `http.trusted_proxies` first.
-            max_auth_failures_per_minute = value("http.auth_failures.per_minute", "", limit());
-            /// `serve` the deprecated operation `getPet`, or respond to it with 410 `gone`.
-            serves_get_pet = value("http.deprecated_get", "serve", one_of([("serve", true), ("gone", false)]));
-        }
-        values.require(
-            burst.is_none() || per_second.is_some(),
-            &["http.rate_limit.burst", "http.rate_limit.per_second"],
-            "requires http.rate_limit.per_second",
-        );
-        let tls = TlsConfig::read(values);
-        let limits = Limits {
-            workers,
-            max_connections,
-            max_in_flight,
-            max_in_flight_per_key: (max_in_flight / 2).max(1),
-            rate_limit: per_second.map(|per_second| RateLimit { per_second, burst: burst.unwrap_or(per_second) }),
-            max_auth_failures_per_minute,
-            max_body_bytes,
-            keep_alive,
-            answer_timeout: defaults.answer_timeout.max(keep_alive + OTHER_TIMEOUTS),
-            ..defaults
-        };
-        Self { listen, limits, tls, cors_origins, trusted_proxies, serves_get_pet }
+/// Returns the address of the API, its settings, with the defaults of the log and of traces, and whether it serves the
+/// deprecated operation.
+pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
+    let defaults = Limits::default();
+    let limit = || optional(number(NonZeroU32::MIN..=MILLION));
+    keys! { values,
+        /// Address of the API, with a port; 0: a free one. Not used if systemd passes a socket.
+        listen = value("http.listen", "127.0.0.1:8080", address);
+        /// Number of worker threads. `auto`: one per CPU.
+        workers = value("http.workers", "auto", workers);
+        /// Maximum number of open connections. Beyond it, the one that was idle for the longest time is closed; if
+        /// there is none, further ones wait. The process raises its limit of open files, or serves fewer.
+        max_connections = value("http.max_connections", "10000", number(1..=1_000_000));
+        /// Maximum number of requests in flight, half of them of one API key. Further ones get 503 `overloaded`. A
+        /// request whose body is still arriving counts for its key alone.
+        max_in_flight = value("http.max_in_flight", "2000", number(1..=1_000_000));
+        /// Maximum size of a request body in bytes. Larger ones get 413.
+        max_body_bytes = value("http.max_body_bytes", "16384", number(64..=1024 * 1024));
+        /// Time after which an idle connection is closed.
+        keep_alive = value("http.keep_alive", "75s", duration(KEEP_ALIVE));
+        /// Origins of web pages that may use the API, such as `https://shop.example`: a list, or a text with
+        /// commas. `*`: every origin.
+        origins = list("http.cors_origins", origins);
+        /// IP addresses and networks, such as `10.0.0.0/8`, of proxies: a list, or a text with commas. The client
+        /// of their requests is the rightmost untrusted address in `X-Forwarded-For`.
+        proxies = list("http.trusted_proxies", TrustedProxies::parse);
+        /// Maximum number of requests of one API key per second. Further ones get 429 `rate_limited`.
+        per_second = value("http.rate_limit.per_second", "", limit());
+        /// Maximum number of requests of an API key at once after a pause. Empty: as `http.rate_limit.per_second`,
+        /// which it requires.
+        burst = value("http.rate_limit.burst", "", limit());
+        /// Maximum number of 401 responses to one client address, or IPv6 network of 64 bits, per minute. Its
+        /// further requests get 429 `rate_limited`. Behind a proxy, set `http.trusted_proxies` first.
+        max_auth_failures_per_minute = value("http.auth_failures.per_minute", "", limit());
+        /// `serve` the deprecated operation `getPet`, or respond to it with 410 `gone`.
+        serves_get_pet = value("http.deprecated_get", "serve", one_of([("serve", true), ("gone", false)]));
     }
-
-    /// Whether other machines can connect to this address without TLS, and no proxy that could have it is named.
-    pub(crate) fn is_unencrypted(&self, address: SocketAddr) -> bool {
-        !address.ip().is_loopback() && self.tls.is_none() && self.trusted_proxies.is_empty()
-    }
+    values.require(
+        burst.is_none() || per_second.is_some(),
+        &["http.rate_limit.burst", "http.rate_limit.per_second"],
+        "requires http.rate_limit.per_second",
+    );
+    let tls = read_tls(values);
+    let limits = Limits {
+        workers,
+        max_connections,
+        max_in_flight,
+        max_in_flight_per_key: (max_in_flight / 2).max(1),
+        rate_limit: per_second.map(|per_second| RateLimit { per_second, burst: burst.unwrap_or(per_second) }),
+        max_auth_failures_per_minute,
+        max_body_bytes,
+        keep_alive,
+        answer_timeout: defaults.answer_timeout.max(keep_alive + OTHER_TIMEOUTS),
+        ..defaults
+    };
+    let (traces, logged) = (TraceSettings::default(), RequestLogFilter::default());
+    (listen, ApiSettings { limits, tls, origins, proxies, traces, logged }, serves_get_pet)
 }
 
-impl TlsConfig {
-    /// Reads the files, if they are set. Adds an error if one of them cannot be used.
-    pub(crate) fn read(values: &mut Values) -> Option<Self> {
-        let path = || optional(parsed("a path", |_: &PathBuf| true));
-        keys! { values,
-            /// PEM file with the certificate of the API and those of its intermediate authorities: the API is then
-            /// served by HTTPS only. Requires `http.tls.key_file`. A change of the files is noticed within seconds.
-            certificate = value("http.tls.cert_file", "", path());
-            /// PEM file with the private key of the certificate, not encrypted.
-            private_key = value("http.tls.key_file", "", path());
-            /// PEM file with authorities. Clients then need a certificate that one of them has signed, beside an API
-            /// key.
-            client_authorities = value("http.tls.client_ca_file", "", path());
-        }
-        let [cert, key, client_ca] = ["http.tls.cert_file", "http.tls.key_file", "http.tls.client_ca_file"];
-        let is_pair = certificate.is_some() == private_key.is_some();
-        values.require(is_pair, &[cert, key], "and http.tls.key_file must be set together");
-        let is_complete = client_authorities.is_none() || certificate.is_some();
-        values.require(is_complete, &[client_ca, cert], "requires http.tls.cert_file");
-        let files = TlsFiles { certificate: certificate?, private_key: private_key?, client_authorities };
-        let loaded = files.load();
-        let name = match loaded {
-            Err(TlsFilesError::PrivateKey(_)) => key,
-            Err(TlsFilesError::ClientAuthorities(_)) => client_ca,
-            _ => cert,
-        };
-        let loaded = loaded.map_err(|error| format!("names a file that cannot be used: {error}"));
-        let identity = values.checked(name, loaded)?;
-        if identity.remaining().is_none() {
-            values.warnings.push(format!("{} has expired: clients refuse it", values.label(cert)));
-        }
-        Some(Self { files, identity: CurrentTlsIdentity::new(identity) })
+/// Reads the files, if they are set. Adds an error if one of them cannot be used.
+pub(crate) fn read_tls(values: &mut Values) -> Option<CurrentTlsIdentity> {
+    let path = || optional(parsed("a path", |_: &PathBuf| true));
+    keys! { values,
+        /// PEM file with the certificate of the API and those of its intermediate authorities: the API is then
+        /// served by HTTPS only. Requires `http.tls.key_file`. A change of the files is noticed within seconds.
+        certificate = value("http.tls.cert_file", "", path());
+        /// PEM file with the private key of the certificate, not encrypted.
+        private_key = value("http.tls.key_file", "", path());
+        /// PEM file with authorities. Clients then need a certificate that one of them has signed, beside an API
+        /// key.
+        client_authorities = value("http.tls.client_ca_file", "", path());
     }
+    let [cert, key, client_ca] = ["http.tls.cert_file", "http.tls.key_file", "http.tls.client_ca_file"];
+    let is_pair = certificate.is_some() == private_key.is_some();
+    values.require(is_pair, &[cert, key], "and http.tls.key_file must be set together");
+    let is_complete = client_authorities.is_none() || certificate.is_some();
+    values.require(is_complete, &[client_ca, cert], "requires http.tls.cert_file");
+    let loaded = TlsFiles { certificate: certificate?, private_key: private_key?, client_authorities }.load();
+    let name = match loaded {
+        Err(TlsFilesError::PrivateKey(_)) => key,
+        Err(TlsFilesError::ClientAuthorities(_)) => client_ca,
+        _ => cert,
+    };
+    let loaded = loaded.map_err(|error| format!("names a file that cannot be used: {error}"));
+    let identity = values.checked(name, loaded)?;
+    if identity.remaining().is_none() {
+        values.warnings.push(format!("{} has expired: clients refuse it", values.label(cert)));
+    }
+    Some(CurrentTlsIdentity::new(identity))
 }
 
 fn origins(items: &[String]) -> Result<AllowedOrigins, String> {
@@ -144,15 +118,15 @@ fn origins(items: &[String]) -> Result<AllowedOrigins, String> {
     }
     let (mut origins, mut errors) = (Vec::new(), Vec::new());
     for item in items {
-        match item.parse() {
-            Ok(origin) => origins.push(origin),
-            Err(OriginError::NotAnOrigin) => {
-                errors.push(format!("must contain origins such as https://shop.example, not {item:?}"));
+        let expected = match item.parse() {
+            Ok(origin) => {
+                origins.push(origin);
+                continue;
             }
-            Err(OriginError::WrittenAs(written)) => {
-                errors.push(format!("must contain {written:?}, as browsers send it, not {item:?}"));
-            }
-        }
+            Err(OriginError::NotAnOrigin) => "origins such as https://shop.example".to_owned(),
+            Err(OriginError::WrittenAs(written)) => format!("{written:?}, as browsers send it"),
+        };
+        errors.push(format!("must contain {expected}, not {item:?}"));
     }
     if errors.is_empty() { Ok(AllowedOrigins::These(origins)) } else { Err(errors.join("; ")) }
 }

@@ -55,29 +55,23 @@ impl KeysConfig {
             let parsed = parsed.map_err(|error| format!("contains an invalid token, number {number}: {error}"));
             values.checked("keys.memory.tokens", parsed);
         }
-        let implied = match storage {
-            _ if !tokens.is_empty() => Some((Backend::Memory, "memory", "keys.memory.tokens")),
-            StorageBackend::Sqlite => Some((Backend::Sqlite, "sqlite", "storage.backend")),
-            StorageBackend::Memory => Some((Backend::Memory, "memory", "storage.backend")),
-            StorageBackend::Postgres => None,
+        let (implied, name, reason) = match storage {
+            _ if !tokens.is_empty() => (Backend::Memory, "memory", "keys.memory.tokens"),
+            StorageBackend::Memory => (Backend::Memory, "memory", "storage.backend"),
+            StorageBackend::Sqlite | StorageBackend::Postgres => (Backend::Sqlite, "sqlite", "storage.backend"),
         };
-        if let (None, Some((_, name, reason))) = (backend, implied) {
+        values.require(
+            backend.unwrap_or(implied) != Backend::Sqlite || storage != StorageBackend::Postgres,
+            &["keys.backend", "keys.memory.tokens", "storage.backend"],
+            "must be redis, or keys.memory.tokens must be set, if storage.backend is postgres: with sqlite, each \
+             instance would have a file of its own",
+        );
+        if backend.is_none() {
             values.imply("keys.backend", name, reason);
         }
-        let backend = backend.or(implied.map(|(backend, ..)| backend));
-        values.require(
-            backend.is_some(),
-            &["keys.backend", "keys.memory.tokens", "storage.backend"],
-            "is required if storage.backend is postgres: set it to redis, or set keys.memory.tokens",
-        );
-        values.require(
-            backend != Some(Backend::Sqlite) || storage != StorageBackend::Postgres,
-            &["keys.backend", "storage.backend"],
-            "must not be sqlite if storage.backend is postgres, because each instance would have a file of its own: \
-             set it to redis, or set keys.memory.tokens",
-        );
-        let redis = RedisKeysConfig::read(values, backend == Some(Backend::Redis));
-        Some(match backend? {
+        let backend = backend.unwrap_or(implied);
+        let redis = RedisKeysConfig::read(values, backend == Backend::Redis);
+        Some(match backend {
             Backend::Sqlite => Self::Sqlite(sqlite),
             Backend::Memory => Self::Memory { tokens },
             Backend::Redis => Self::Redis(Box::new(redis?)),

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use animal_store_adapters_http::{LoggedRequests, RequestLogFilter};
+use animal_store_adapters_http::{RequestLogFilter, TraceSettings};
 use tracing_subscriber::filter::Targets;
 use url::Url;
 
@@ -47,18 +47,17 @@ impl LogConfig {
     pub(crate) const RELOADED: [&str; 2] = ["log.filter", "log.requests"];
 
     pub(crate) fn read(values: &mut Values) -> Self {
-        let requests = one_of([("all", LoggedRequests::All), ("errors", LoggedRequests::Errors)]);
         keys! { values,
             /// Log level (`error`, `warn`, `info`, `debug`, `trace`, `off`) and, after commas, levels of modules.
             /// `actix_http` reports protocol errors of clients. SIGHUP reloads it.
             filter = value("log.filter", "info,actix_http=off", filter);
             /// Requests that have a line in the log: `all`, or `errors`, with a status of 400 or above. SIGHUP reloads
             /// it.
-            requests = value("log.requests", "all", requests);
+            errors_only = value("log.requests", "all", one_of([("all", false), ("errors", true)]));
             /// `text`, `json`, or `auto`: text on a terminal, JSON otherwise.
             json = value("log.format", "auto", one_of([("auto", None), ("text", Some(false)), ("json", Some(true))]));
         }
-        Self { filter, requests: RequestLogFilter::new(requests), json }
+        Self { filter, requests: RequestLogFilter::new(errors_only), json }
     }
 }
 
@@ -70,25 +69,17 @@ fn filter(text: &str) -> Result<Targets, String> {
     parsed(expected, |filter: &Targets| is_complete && filter.default_level().is_some())(text)
 }
 
-/// The export of traces.
-#[derive(Debug)]
-pub(crate) struct TracesConfig {
-    pub(crate) endpoint: Option<Url>,
-    /// Share of the requests that are traced. `None`: traces are off.
-    pub(crate) sample_ratio: Option<f64>,
-}
-
-impl TracesConfig {
-    pub(super) fn read(values: &mut Values) -> Self {
-        let ratio = parsed("a number from 0 to 1, such as 0.01", |ratio| (0.0..=1.0).contains(ratio));
-        keys! { values,
-            /// URL of a collector of traces by OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`.
-            endpoint = value("traces.endpoint", "", optional(endpoint));
-            /// Share of the requests that are traced, from 0 to 1. One whose `traceparent` is not sampled never is.
-            sample_ratio = value("traces.sample_ratio", "0.01", ratio);
-        }
-        Self { sample_ratio: endpoint.as_ref().map(|_| sample_ratio), endpoint }
+/// Returns the URL of the collector of traces, if there is one, and which requests are traced.
+pub(super) fn read_traces(values: &mut Values) -> (Option<Url>, TraceSettings) {
+    let ratio = parsed("a number from 0 to 1, such as 0.01", |ratio| (0.0..=1.0).contains(ratio));
+    keys! { values,
+        /// URL of a collector of traces by OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`.
+        endpoint = value("traces.endpoint", "", optional(endpoint));
+        /// Share of the requests that are traced, from 0 to 1. One whose `traceparent` is not sampled never is.
+        sample_ratio = value("traces.sample_ratio", "0.01", ratio);
     }
+    let sample_ratio = endpoint.as_ref().map(|_| sample_ratio);
+    (endpoint, TraceSettings { sample_ratio })
 }
 
 /// Refuses everything that can contain a secret: the URL is shown.
@@ -96,10 +87,8 @@ fn endpoint(text: &str) -> Result<Url, String> {
     let expected = "a URL such as http://127.0.0.1:4318/v1/traces, without user, password, query and fragment";
     let is_plain = |url: &Url| {
         let is_without_user = url.username().is_empty() && url.password().is_none();
-        ["http", "https"].contains(&url.scheme())
-            && is_without_user
-            && url.query().is_none()
-            && url.fragment().is_none()
+        let is_path = url.query().is_none() && url.fragment().is_none();
+        ["http", "https"].contains(&url.scheme()) && is_without_user && is_path
     };
     parsed(expected, is_plain)(text)
 }

@@ -1,5 +1,4 @@
 use std::{
-    collections::BTreeMap,
     ffi::OsString,
     fs, io,
     os::unix::fs::MetadataExt,
@@ -56,15 +55,14 @@ impl Sources {
         let mut values = Values::default();
         if let Some(path) = &self.file {
             let name = path.display();
-            match read_file(path, &mut values) {
-                Ok(mode) if mode & OTHERS_MAY_WRITE != 0 && values.settings.keys().any(|key| is_secret(key)) => {
-                    values.warnings.push(format!(
-                        "{name} contains secrets, and other users can write to it (mode {:03o}): run chmod go-w {name}",
-                        mode & 0o777
-                    ));
-                }
-                Ok(_) => {}
-                Err(error) => values.add_incomplete(format!("{name}{error}")),
+            if let Err(error) = read_file(path, &mut values) {
+                values.add_incomplete(format!("{name}{error}"));
+            }
+            let mode = fs::metadata(path).map_or(0, |metadata| metadata.mode() & 0o777);
+            if mode & OTHERS_MAY_WRITE != 0 && values.settings.keys().any(|key| is_secret(key)) {
+                values.warnings.push(format!(
+                    "{name} contains secrets, and other users can write to it (mode {mode:03o}): run chmod go-w {name}"
+                ));
             }
         }
         read_environment(&self.environment, &mut values);
@@ -84,44 +82,35 @@ impl Sources {
     }
 }
 
-/// Adds the values of a TOML file. Returns the permissions of the file. An error names the line without its text, which
-/// can be a secret.
-fn read_file(path: &Path, values: &mut Values) -> Result<u32, String> {
-    let unreadable = |error: io::Error| format!(": cannot be read: {error}");
-    let file = fs::File::open(path).map_err(unreadable)?;
-    let mode = file.metadata().map_err(unreadable)?.mode();
-    let text = io::read_to_string(file).map_err(unreadable)?;
+/// Adds the values of a TOML file. An error names the line without its text, which can be a secret.
+fn read_file(path: &Path, values: &mut Values) -> Result<(), String> {
+    let text = fs::read_to_string(path).map_err(|error| format!(": cannot be read: {error}"))?;
     let line = |offset: usize| 1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count();
     let table = DeTable::parse(&text).map_err(|error| {
         let line = line(error.span().map_or(0, |span| span.start));
         format!(", line {line}: not valid TOML")
     })?;
-    let mut leaves = Vec::new();
-    flatten("", table.get_ref(), &mut leaves);
-    for (name, offset, value) in leaves {
-        let source = format!("{}, line {}", path.display(), line(offset));
-        let (text, is_array) = match value {
-            DeValue::Array(items) => {
-                (items.iter().map(|item| scalar(item.get_ref())).collect::<Option<Vec<_>>>(), true)
-            }
-            value => (scalar(value).map(|text| vec![text]), false),
-        };
-        if let Some(texts) = text {
-            values.settings.insert(name, Setting { text: texts.join(","), is_array, source });
-        } else {
-            values.add_incomplete(format!("{name} ({source}) must be a list of texts"));
-        }
-    }
-    Ok(mode)
+    let source = |offset| format!("{}, line {}", path.display(), line(offset));
+    add_table("", table.get_ref(), &source, values);
+    Ok(())
 }
 
-/// Collects the values of nested tables, with the joined names (`http.listen`) and the position of each.
-fn flatten<'a>(prefix: &str, table: &'a DeTable<'a>, leaves: &mut Vec<(String, usize, &'a DeValue<'a>)>) {
+/// Adds the values of a table and of the tables in it, with joined names (`http.listen`) and the source of each.
+fn add_table(prefix: &str, table: &DeTable<'_>, source: &impl Fn(usize) -> String, values: &mut Values) {
     for (key, value) in table {
         let name = format!("{prefix}{}", key.get_ref());
-        match value.get_ref() {
-            DeValue::Table(table) => flatten(&format!("{name}."), table, leaves),
-            value => leaves.push((name, key.span().start, value)),
+        let (items, is_array) = match value.get_ref() {
+            DeValue::Table(table) => {
+                add_table(&format!("{name}."), table, source, values);
+                continue;
+            }
+            DeValue::Array(items) => (items.iter().map(|item| scalar(item.get_ref())).collect(), true),
+            value => (scalar(value).map(|text| vec![text]), false),
+        };
+        let source = source(key.span().start);
+        match items {
+            Some(items) => _ = values.settings.insert(name, Setting { text: items.join(","), is_array, source }),
+            None => values.add_incomplete(format!("{name} ({source}) must be a list of texts")),
         }
     }
 }
@@ -149,15 +138,13 @@ fn read_environment(environment: &[(OsString, OsString)], values: &mut Values) {
     });
     let mut ours: Vec<_> = ours.collect();
     ours.sort_unstable(); // the environment has no order
-    let mut variables = BTreeMap::new();
+    for [(name, one, _), (_, other, _)] in ours.array_windows().filter(|[one, other]| one.0 == other.0) {
+        values.errors.push(format!("{name} ({one} and {other}) must be set by one variable, not by two"));
+    }
     for (name, variable, text) in ours {
-        if let Some(other) = variables.insert(name.clone(), variable) {
-            values.errors.push(format!("{name} ({other} and {variable}) must be set by one variable, not by two"));
-        }
-        if let Some(text) = text.to_str() {
-            values.settings.insert(name, Setting::new(text, variable));
-        } else {
-            values.errors.push(format!("{variable} is not UTF-8"));
+        match text.to_str() {
+            Some(text) => _ = values.settings.insert(name, Setting::new(text, variable)),
+            None => values.errors.push(format!("{variable} is not UTF-8")),
         }
     }
 }

@@ -12,9 +12,12 @@ use super::{
     sources::{unknown, variable},
 };
 
-/// A value that a source sets.
+/// The source of a value that no source sets.
+const DEFAULT: &str = "default";
+
+/// The value of a key.
 pub(super) struct Setting {
-    /// The text, or the items of an array with commas between them.
+    /// The text, or the items of an array with commas between them. For a secret in a file, the content of the file.
     pub(super) text: String,
     pub(super) is_array: bool,
     /// As errors name it: the file and the line, the variable, the flag, or the key that implies the value.
@@ -25,17 +28,20 @@ impl Setting {
     pub(super) fn new(text: &str, source: &str) -> Self {
         Self { text: text.to_owned(), is_array: false, source: source.to_owned() }
     }
+
+    /// Whether it is empty, or has only empty items.
+    fn is_blank(&self) -> bool {
+        items(&self.text).next().is_none()
+    }
 }
 
 /// The values of the sources. Each error about them names the key and the source of its value.
 #[derive(Default)]
 pub(crate) struct Values {
-    /// What the sources set, by the name of a key, which may be unknown.
+    /// What the sources set, by the name of a key, which may be unknown, and the defaults of the keys that were read.
     pub(super) settings: BTreeMap<String, Setting>,
     /// The keys that were read.
     pub(super) keys: Vec<Key>,
-    /// Their values: of a secret in a file, the content of the file.
-    pub(super) current: BTreeMap<&'static str, SecretString>,
     pub(super) warnings: Vec<String>,
     pub(super) errors: Vec<String>,
     /// Names of the keys that have an error.
@@ -45,81 +51,75 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    fn declare(&mut self, name: &'static str, description: &'static str, default: &'static str, is_secret: bool) {
-        if !self.keys.iter().any(|key| key.name == name) {
-            self.keys.push(Key { name, default, description: description.trim(), is_secret });
+    fn declare(&mut self, key: Key) {
+        if !self.keys.iter().any(|known| known.name == key.name) {
+            self.settings.entry(key.name.to_owned()).or_insert_with(|| Setting::new(key.default, DEFAULT));
+            self.keys.push(key);
         }
-        let text = self.settings.get(name).map_or(default, |setting| &setting.text);
-        self.current.insert(name, text.into());
     }
 
     /// Parses the value of a key. If it is invalid, adds an error and returns the default.
-    pub(super) fn value<T>(
-        &mut self,
-        name: &'static str,
-        description: &'static str,
-        default: &'static str,
-        parse: impl Fn(&str) -> Result<T, String>,
-    ) -> T {
-        self.declare(name, description, default, false);
-        let parsed = self.settings.get(name).map(|setting| match parse(setting.text.trim()) {
-            _ if setting.is_array => Err("must be one value".to_owned()),
-            parsed => parsed.map_err(|expected| format!("must be {expected}, not {:?}", setting.text)),
-        });
-        let value = parsed.and_then(|parsed| self.checked(name, parsed));
-        value.unwrap_or_else(|| parse(default).expect("the default is valid"))
+    pub(super) fn value<T>(&mut self, key: Key, default: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> T {
+        self.declare(Key { default, ..key });
+        let Setting { text, is_array, .. } = &self.settings[key.name];
+        let parsed = match parse(text.trim()) {
+            _ if *is_array => Err("must be one value".to_owned()),
+            parsed => parsed.map_err(|expected| format!("must be {expected}, not {text:?}")),
+        };
+        self.checked(key.name, parsed).unwrap_or_else(|| parse(default).expect("the default is valid"))
     }
 
     /// Parses a list: an array in TOML, or a text with commas. If it is invalid, adds an error and returns the default.
-    pub(super) fn list<T, E: Display>(
-        &mut self,
-        name: &'static str,
-        description: &'static str,
-        parse: impl Fn(&[String]) -> Result<T, E>,
-    ) -> T {
-        self.declare(name, description, "", false);
-        let text = self.settings.get(name).map_or("", |setting| &setting.text);
-        let items: Vec<_> = items(text).map(str::to_owned).collect();
-        let parsed = self.checked(name, parse(&items));
+    pub(super) fn list<T, E: Display>(&mut self, key: Key, parse: impl Fn(&[String]) -> Result<T, E>) -> T {
+        self.declare(key);
+        let items: Vec<_> = items(&self.settings[key.name].text).map(str::to_owned).collect();
+        let parsed = self.checked(key.name, parse(&items));
         parsed.or_else(|| parse(&[]).ok()).expect("an empty list is valid")
     }
 
     /// Returns the content of the file that a key names, if it is set.
-    pub(super) fn file(&mut self, name: &'static str, description: &'static str) -> Option<String> {
-        let path = self.value(name, description, "", |path| Ok(path.to_owned()));
+    pub(super) fn file(&mut self, key: Key) -> Option<String> {
+        let path = self.value(key, "", |path| Ok(path.to_owned()));
         let content = (!path.is_empty()).then(|| fs::read_to_string(&path));
         let content = content.map(|read| read.map_err(|error| format!("names {path}, which cannot be read: {error}")));
-        self.checked(name, content.transpose())?
+        self.checked(key.name, content.transpose())?
     }
 
     /// Returns a list of secrets: an array in TOML, or a text with commas or line ends. It can be in a file, too.
-    pub(super) fn secrets(&mut self, name: &'static str, description: &'static str) -> Vec<SecretString> {
-        let secrets = self.secret(name, description);
+    pub(super) fn secrets(&mut self, key: Key) -> Vec<SecretString> {
+        let secrets = self.secret(key);
         items(secrets.as_ref().map_or("", ExposeSecret::expose_secret)).map(SecretString::from).collect()
     }
 
     /// Returns a secret from its key or from the file of the key `…_file`.
-    pub(super) fn secret(&mut self, name: &'static str, description: &'static str) -> Option<SecretString> {
-        self.declare(name, description, "", true);
-        let (setting, file_key) = (self.settings.get(name), file_key(name));
-        let read = match (setting, self.settings.get(&file_key)) {
-            (Some(_), Some(file)) => Err(format!("and {file_key} ({}) must not both be set", file.source)),
-            (None, Some(file)) => match fs::read_to_string(&file.text) {
-                Ok(text) if items(&text).next().is_some() => Ok(text),
-                Ok(_) => Err("is empty".to_owned()),
-                Err(error) => Err(format!("cannot be read: {error}")),
-            },
-            (setting, None) => Ok(setting.map(|setting| setting.text.clone()).unwrap_or_default()),
+    pub(super) fn secret(&mut self, key: Key) -> Option<SecretString> {
+        let name = key.name;
+        let read = match (self.settings.get(name), self.settings.get(&file_key(name))) {
+            (Some(_), Some(file)) => Err(format!("and {name}_file ({}) must not both be set", file.source)),
+            (None, Some(Setting { text: path, source, .. })) => {
+                let content = fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"));
+                // A URL can contain a password.
+                let source = if path.contains("://") {
+                    format!("{source} names a URL, not a file")
+                } else {
+                    format!("{path}, named by {source}")
+                };
+                let setting = Setting::new(content.as_deref().unwrap_or_default(), &source);
+                let is_blank = setting.is_blank();
+                self.settings.insert(name.to_owned(), setting);
+                content.and_then(|_| if is_blank { Err("is empty".to_owned()) } else { Ok(()) })
+            }
+            (_, None) => Ok(()),
         };
-        let text = self.checked(name, read)?;
-        self.current.insert(name, text.as_str().into());
-        items(&text).next().is_some().then(|| text.trim().into())
+        self.declare(Key { is_secret: true, ..key });
+        self.checked(name, read)?;
+        let setting = &self.settings[name];
+        (!setting.is_blank()).then(|| setting.text.trim().into())
     }
 
     /// Sets a key to the value that another key implies.
-    pub(super) fn imply(&mut self, name: &'static str, value: &'static str, reason: &'static str) {
+    pub(super) fn imply(&mut self, name: &str, value: &str, reason: &str) {
         self.settings.insert(name.to_owned(), Setting::new(value, reason));
-        self.current.insert(name, value.into());
     }
 
     /// Adds an error about the first key if a rule about several keys is violated. If one of them has an error already,
@@ -127,17 +127,8 @@ impl Values {
     pub(super) fn require(&mut self, satisfied: bool, names: &[&'static str], rule: &str) {
         debug_assert!(names.iter().all(|name| self.keys.iter().any(|key| key.name == *name)), "{names:?}");
         if !satisfied && !self.is_incomplete && !names.iter().any(|name| self.invalid.contains(name)) {
-            self.add_error(names[0], rule);
+            self.checked(names[0], Err::<(), _>(rule));
         }
-    }
-
-    fn add_error(&mut self, name: &'static str, error: &str) {
-        let error = format!("{} {error}", self.label(name));
-        // Two sections can read the same key.
-        if !self.errors.contains(&error) {
-            self.errors.push(error);
-        }
-        self.invalid.insert(name);
     }
 
     /// Adds an error about a source whose values are missing.
@@ -146,24 +137,44 @@ impl Values {
         self.errors.push(error);
     }
 
-    /// Adds an error that says no more than the error of a parser.
+    /// Adds the error about a key, if there is one.
     pub(super) fn checked<T>(&mut self, name: &'static str, parsed: Result<T, impl Display>) -> Option<T> {
-        parsed.map_err(|error| self.add_error(name, &error.to_string())).ok()
+        parsed
+            .map_err(|error| {
+                let error = format!("{} {error}", self.label(name));
+                // Two sections can read the same key.
+                if !self.errors.contains(&error) {
+                    self.errors.push(error);
+                }
+                self.invalid.insert(name);
+            })
+            .ok()
     }
 
     /// Returns the name of a key and the source of its value. If it has no value: the variable that can set it.
     pub(super) fn label(&self, name: &str) -> String {
-        let source = match (self.settings.get(name), self.settings.get(&file_key(name))) {
-            (Some(setting), _) => setting.source.clone(),
-            // It can contain a password.
-            (None, Some(file)) if file.text.contains("://") => format!("{} names a URL, not a file", file.source),
-            (None, Some(file)) => format!("{}, named by {}", file.text, file.source),
-            (None, None) if self.keys.iter().any(|key| key.name == name && !key.default.is_empty()) => {
-                "default".to_owned()
-            }
-            (None, None) => variable(name),
-        };
+        let Setting { text, source, .. } = &self.settings[name];
+        let source = if source == DEFAULT && text.is_empty() { variable(name) } else { source.clone() };
         format!("{name} ({source})")
+    }
+
+    /// Returns each key with its value and the source of that, as a line of TOML. A secret is a comment that says
+    /// whether it is set.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let lines = self.keys.iter().map(|&Key { name, is_secret, .. }| {
+            let (setting, file_key) = (&self.settings[name], file_key(name));
+            match self.settings.get(&file_key) {
+                Some(file) if is_secret => format!("{file_key} = {} # {}", literal(&file.text), file.source),
+                _ if is_secret && !setting.is_blank() => format!("#{name} = \"(set)\" # {}", setting.source),
+                _ => format!("{name} = {} # {}", literal(&setting.text), setting.source),
+            }
+        });
+        lines.collect()
+    }
+
+    /// Returns the value of every key that was read, by its name.
+    pub(super) fn texts(&self) -> BTreeMap<&'static str, SecretString> {
+        self.keys.iter().map(|key| (key.name, self.settings[key.name].text.as_str().into())).collect()
     }
 
     /// Returns what was read and the warnings, or all errors. `None` is an error that was added.
@@ -188,6 +199,16 @@ impl Values {
 }
 
 /// Splits a text at commas and line ends into trimmed items. Empty items are dropped.
-pub(super) fn items(text: &str) -> impl Iterator<Item = &str> {
+fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split([',', '\n']).map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// Returns a text as a value in TOML, without quotes if it is a number or a boolean.
+pub(super) fn literal(text: &str) -> String {
+    let is_number = text.parse().is_ok_and(|number: f64| number.is_finite() && number.to_string() == text);
+    if is_number || ["true", "false"].contains(&text) {
+        return text.to_owned();
+    }
+    // The escapes of JSON are escapes of TOML, which requires one more.
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }

@@ -159,17 +159,6 @@ mod tests {
         assert_eq!(line, json!({ "level": "INFO", "message": "NOTICE: a notice", "target": "driver" }));
     }
 
-    /// Alone, repeated, and where the search for it may use larger pieces.
-    #[test]
-    fn every_ascii_character_is_valid_json_in_each_part_of_a_text() {
-        for character in (0..128).map(char::from) {
-            let texts = ["{}", "{}{}", "1234567{}", "12345678{}"];
-            for text in texts.map(|text| text.replace("{}", &character.to_string())) {
-                assert_eq!(line_of(|| tracing::info!(text))["text"], *text, "{text:?}");
-            }
-        }
-    }
-
     proptest! {
         #[test]
         fn every_text_is_valid_json_that_decodes_to_itself(text in any::<String>()) {

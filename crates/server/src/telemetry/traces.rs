@@ -30,7 +30,7 @@ use tracing::{Metadata, level_filters::LevelFilter, subscriber::Interest};
 use tracing_subscriber::{Layer, Registry, filter::dynamic_filter_fn};
 use url::Url;
 
-use crate::{config::TracesConfig, version};
+use crate::version;
 
 /// Target of all spans. The log never contains them.
 pub(super) const TARGET: &str = "trace";
@@ -62,8 +62,8 @@ impl Traces {
     /// # Errors
     /// If the certificate authorities of the system cannot be read, or an environment variable of OpenTelemetry is
     /// not supported.
-    pub(crate) fn start(config: &TracesConfig) -> anyhow::Result<Self> {
-        let provider = config.endpoint.as_ref().map(provider).transpose();
+    pub(crate) fn start(endpoint: Option<&Url>) -> anyhow::Result<Self> {
+        let provider = endpoint.map(provider).transpose();
         Ok(Self(provider.context("traces cannot be sent (traces.endpoint)")?))
     }
 

@@ -1,13 +1,14 @@
 //! The bounds on concurrent connections and concurrent requests.
 //!
-//! The unit tests of `transport/connections` cover which connection makes room, and that others wait, by a paused
-//! clock.
+//! In `adapters-http`, the unit tests of `transport/connections` cover which connection makes room, and that others
+//! wait, by a paused clock; those of `limits` the bounds of the management listener; those of `middleware/in_flight`
+//! the permits of requests that wait for their body.
 
 use animal_store_test_servers::{HttpClient, RawConnection, wait_until};
 
 use crate::{
     metrics::Samples,
-    raw_requests::{begin_create, get, names, pet, post_head},
+    raw_requests::{begin_create, get, names, pet},
     test_app::{OTHER_TOKEN, TestApp},
 };
 
@@ -71,52 +72,6 @@ fn the_oldest_readers_of_large_lists_make_room_for_others() {
     };
     let cut = readers.iter_mut().map(is_cut).filter(|&is_cut| is_cut).count();
     assert_eq!(refused(), cut);
-}
-
-#[test]
-fn idle_connections_do_not_block_the_management_listener() {
-    // The timeouts of the API are longer than that of the test.
-    let app = TestApp::start_changed(&[], |config| {
-        let limits = &mut config.http.limits;
-        (limits.head_timeout, limits.body_timeout) = (2 * RawConnection::TIMEOUT, 2 * RawConnection::TIMEOUT);
-    });
-    // The second half has a response, and a body that never arrives.
-    let blocking = ["", "POST /live HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n"];
-    let idle: Vec<_> = blocking
-        .iter()
-        .flat_map(|bytes| (0..150).map(move |_| bytes))
-        .map(|bytes| {
-            let mut connection = RawConnection::open(app.management_address);
-            // An idle connection may be closed already.
-            let _ = connection.try_send(bytes);
-            connection
-        })
-        .collect();
-
-    for path in ["/live", "/ready"] {
-        app.management("GET", path).send().assert_status(200);
-    }
-    drop(idle);
-}
-
-#[test]
-fn requests_that_wait_for_their_body_leave_the_only_permit_to_others() {
-    let app = TestApp::start_changed(&[("http.workers", "1"), ("http.max_in_flight", "1")], |config| {
-        config.http.limits.max_in_flight_per_key = 100;
-    });
-    let expected = [(); 20].map(|()| begin_create(&app));
-    let arriving = [(); 20].map(|()| {
-        // The response to the list shows that the head behind it has arrived.
-        let mut connection = app.send(get("/v1/pets?limit=1") + &post_head("Content-Length: 30\r\n"));
-        connection.response().assert_status(200);
-        connection
-    });
-
-    assert_eq!(Samples::read(&app).http("requests_in_flight"), expected.len());
-    for _ in 0..10 {
-        app.get("/v1/pets").assert_status(200);
-    }
-    drop(arriving);
 }
 
 #[test]

@@ -82,15 +82,6 @@ fn a_key_beyond_its_share_comes_after_an_invalid_key_and_before_everything_else(
 }
 
 #[test]
-fn an_address_with_too_many_failures_comes_before_everything_else() {
-    let app = TestApp::start_with(&[("http.auth_failures.per_minute", "1")]);
-    assert_unknown_key(&app, 401, "invalid_api_key");
-
-    assert_unknown_key(&app, 429, "rate_limited");
-    assert_all(&app, 429, "rate_limited");
-}
-
-#[test]
 fn a_key_beyond_its_rate_comes_after_an_invalid_key_and_before_everything_else() {
     let app = TestApp::start_with(&[("http.rate_limit.per_second", "1")]);
 

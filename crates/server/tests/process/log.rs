@@ -42,27 +42,18 @@ fn every_request_is_one_line() {
 fn a_request_that_is_refused_below_the_application_is_one_line() {
     let mut running = Program::with_key().start();
     let address = running.address();
-    let head = |fields: &str| format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-    let refused = [
-        (400, "GET / HTTP/1.1\r\n\r\n".to_owned()),
-        (400, head("").replacen("Host: a", "Host: a/b", 1)),
-        (408, "GET / HT".to_owned()),
-        (414, head("").replacen('/', &format!("/{}", "x".repeat(9000)), 1)),
-        (431, head(&format!("X: {}\r\n", "x".repeat(40_000)))),
-    ];
-    for (status, bytes) in &refused {
+    let target = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(9000));
+    for (status, bytes) in [(400, "GET / HTTP/1.1\r\n\r\n"), (414, &target)] {
         let mut connection = RawConnection::open(address);
         connection.send(bytes);
-        connection.response().assert_status(*status);
+        connection.response().assert_status(status);
         connection.assert_closed();
     }
 
     let events = running.terminate().events();
 
     let lines: Vec<_> = events.iter().filter(|event| event["message"] == "request refused").collect();
-    let logged: Vec<_> = lines.iter().map(|line| line["status"].as_u64()).collect();
-    let expected: Vec<_> = refused.iter().map(|(status, _)| Some(u64::from(*status))).collect();
-    assert_eq!(logged, expected);
+    assert_eq!(lines.iter().map(|line| line["status"].as_u64()).collect::<Vec<_>>(), [Some(400), Some(414)]);
     assert!(lines.iter().all(|line| line["client"] == "127.0.0.1"), "{lines:?}");
     assert!(!events.iter().any(|event| event["message"] == "request"), "{events:?}");
 }

@@ -1,5 +1,6 @@
 //! The program as an operator uses it: command line, output, exit codes, signals.
 
+mod clock;
 mod command_line;
 mod configuration;
 mod copy_store;
@@ -11,8 +12,8 @@ mod health;
 mod idempotency_log;
 mod keys;
 mod log;
+mod memory;
 mod metrics_documentation;
-mod permissions;
 mod pets;
 mod pets_export;
 mod pets_import;
@@ -22,10 +23,8 @@ mod quickstart;
 mod reload;
 mod service_manager;
 mod signals;
-mod slow_readers;
 mod socket_activation;
 mod sqlite;
-mod starting;
 mod store;
 mod tls;
 mod tls_reload;

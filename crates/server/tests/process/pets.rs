@@ -2,12 +2,23 @@
 
 use std::net::SocketAddr;
 
-use animal_store_test_servers::{HttpClient, Request, Response};
+use animal_store_test_servers::{HttpClient, RawConnection, Request, Response};
 use serde_json::Value;
 
 pub(crate) fn create_request(address: SocketAddr, token: &str, name: &str) -> Request {
     let body = format!(r#"{{"name":"{name}","categoryId":1}}"#);
     HttpClient::new(address).with_token(token).request("POST", "/v1/pets").json(body)
+}
+
+/// Sends the head of a create, and of its body nothing. The service responds with 100 once the request is in flight.
+#[track_caller]
+pub(crate) fn begin_create(address: SocketAddr, token: &str) -> RawConnection {
+    let mut connection = RawConnection::open(address);
+    connection.send(format!(
+        "POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+         Content-Length: 29\r\nExpect: 100-continue\r\n\r\n",
+    ));
+    connection
 }
 
 /// A [`create_request`] with an idempotency key.

@@ -1,11 +1,11 @@
-//! The program with PostgreSQL: start, migrations, and loss of the database.
+//! The program with PostgreSQL: start, migrations, permissions, and loss of the database.
 
 use std::net::SocketAddr;
 
 use animal_store_test_servers::{HttpClient, PgDatabase, PostgresServer, Response, wait_until};
 
 use crate::{
-    pets::create_request,
+    pets::{create_request, keyed_create_request},
     program::{Program, TOKEN},
 };
 
@@ -90,18 +90,32 @@ fn an_unavailable_postgresql_is_a_503_until_it_is_available() {
     wait_until(|| create(address).status == 201);
 }
 
+/// The permissions that `docs/operations/postgresql.md` names.
 #[test]
-fn a_notice_of_postgresql_is_logged_without_a_path_of_the_machine_that_built_the_program() {
+fn the_documented_permissions_are_enough() {
     let database = PgDatabase::new();
-    let mut running = Program::with_postgres(database.url()).start();
-    let address = running.address();
-    database.sql(
-        "CREATE FUNCTION notify() RETURNS trigger LANGUAGE plpgsql AS
-            'BEGIN RAISE NOTICE ''a notice''; RETURN NEW; END';
-        CREATE TRIGGER notify BEFORE INSERT ON pets FOR EACH ROW EXECUTE FUNCTION notify()",
-    );
+    let role = format!("store_{}", database.name());
+    database.sql(&format!("CREATE ROLE {role} LOGIN"));
+    assert_eq!(Program::with_postgres(database.url()).args(&["migrate"]).run().code, Some(0));
+    let documentation = include_str!("../../../../docs/operations/postgresql.md");
+    let lines = documentation.lines().map(str::trim_start);
+    let is_grant = |line: &&str| line.starts_with("GRANT ") && line.ends_with(" TO store;");
+    // The first block is that of the instances. The later ones are for commands.
+    let grants: Vec<_> = lines.skip_while(|line| !is_grant(line)).take_while(is_grant).collect();
+    assert_eq!(grants.len(), 4);
+    database.sql(&grants.join("\n").replace("TO store;", &format!("TO {role};")));
+
+    let mut running = Program::with_postgres(&database.url().replace("postgres@", &format!("{role}@")))
+        .env("ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION", "1s")
+        .start();
+    let (address, management) = (running.address(), running.management_address());
     assert_eq!(create(address).status, 201);
-    let event = running.wait_for_event("NOTICE: a notice");
-    assert_eq!(event["target"], "tokio_postgres::connection");
-    assert!(!event.to_string().contains('/'), "{event}");
+    for _ in 0..2 {
+        assert_eq!(keyed_create_request(address, TOKEN, "1", "Rex").send().status, 201);
+    }
+    assert_eq!(list(address).status, 200);
+    wait_until(|| database.sql("SELECT count(*) FROM idempotency_keys") == "0");
+    assert_eq!(HttpClient::new(management).get("/ready").status, 200);
+    drop(running);
+    database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }

@@ -14,7 +14,6 @@ use animal_store_test_servers::RedisSpace;
 use nix::pty::openpty;
 use tempfile::TempDir;
 
-use self::running::COMMAND_DEADLINE;
 pub(crate) use self::running::{DEADLINE, Exited, Running, metric};
 
 /// The API key of [`Program::with_key`].
@@ -147,7 +146,7 @@ impl Program {
     /// Runs the program until it exits.
     #[track_caller]
     pub(crate) fn run(self) -> Exited {
-        self.start().wait_within(COMMAND_DEADLINE)
+        self.start().wait()
     }
 }
 

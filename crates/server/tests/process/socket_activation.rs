@@ -1,19 +1,17 @@
 //! A listening socket that a service manager keeps and passes to each process (`LISTEN_FDS`).
 
 use std::{
-    net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
+    net::{TcpListener, TcpStream, UdpSocket},
     os::{fd::OwnedFd, unix::net::UnixListener},
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
-    thread,
     time::Duration,
 };
 
-use animal_store_test_servers::{RawConnection, wait_until};
+use animal_store_test_servers::HttpClient;
 use tempfile::TempDir;
 
 use crate::{
     pets::status,
-    program::{Program, Running, TOKEN},
+    program::{Program, TOKEN},
 };
 
 /// Passes this socket to the program as one of this number of sockets, all of them the same, as systemd does.
@@ -26,10 +24,6 @@ fn with_sockets(program: Program, socket: impl Into<OwnedFd>, count: usize) -> P
 fn with_socket(listener: &TcpListener) -> Program {
     let program = Program::with_key().env("ANIMAL_STORE_SHUTDOWN__DRAIN_DELAY", "");
     with_sockets(program, listener.try_clone().expect("a duplicate"), 1)
-}
-
-fn request() -> String {
-    format!("GET /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n")
 }
 
 #[test]
@@ -69,49 +63,7 @@ fn a_socket_is_served_in_place_of_the_configured_address_and_passed_on_without_a
     assert!(end < Duration::from_secs(5), "the default for another socket: {end:?}");
 
     // A connection that waits between two processes is served by the second.
-    let mut waiting = RawConnection::open(address);
-    waiting.send(request());
+    let mut waiting = HttpClient::new(address).with_token(TOKEN).request("GET", "/v1/pets").begin().unwrap();
     let _second = with_socket(&socket).start();
     assert_eq!(waiting.response().status, 200);
-}
-
-/// Sends requests, each on its own connection, until `end`.
-fn send_requests(address: SocketAddr, end: &AtomicBool, responses: &AtomicUsize) -> Result<(), String> {
-    while !end.load(Relaxed) {
-        let mut connection = RawConnection::try_open(address).map_err(|error| format!("{error} in connect"))?;
-        connection.try_send(request()).map_err(|error| format!("{error} while sending"))?;
-        let response = connection.try_response().map_err(|error| format!("{error} instead of a response"))?;
-        let response = response.ok_or("the end of the connection instead of a response")?;
-        assert_eq!(response.status, 200, "{response:?}");
-        responses.fetch_add(1, Relaxed);
-    }
-    Ok(())
-}
-
-#[test]
-fn no_request_fails_while_processes_change_under_load() {
-    const CLIENTS: usize = 32;
-    const CHANGES: usize = 4;
-    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = socket.local_addr().unwrap();
-    let start = || -> Running {
-        let mut running = with_socket(&socket).env("ANIMAL_STORE_LOG__REQUESTS", "errors").start();
-        running.address();
-        running
-    };
-    let (end, responses) = (AtomicBool::new(false), AtomicUsize::new(0));
-    thread::scope(|scope| {
-        let mut running = start();
-        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(|| send_requests(address, &end, &responses))).collect();
-        for _ in 0..CHANGES {
-            let before = responses.load(Relaxed);
-            wait_until(|| responses.load(Relaxed) > before + 1000);
-            running.terminate().assert_success();
-            running = start();
-        }
-        end.store(true, Relaxed);
-        let failures: Vec<_> =
-            clients.into_iter().filter_map(|client| client.join().expect("no panic").err()).collect();
-        assert_eq!(failures, Vec::<String>::new(), "after {} responses", responses.load(Relaxed));
-    });
 }

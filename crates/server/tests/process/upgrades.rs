@@ -7,7 +7,7 @@ use animal_store_test_servers::PgDatabase;
 use crate::{
     pets::{create_request, is_replay, keyed_create_request, list_all},
     program::TOKEN,
-    store::{Store, odd_pets},
+    store::Store,
 };
 
 /// One of each change that an expansion may make, with its record.
@@ -17,8 +17,6 @@ const EXPANSION: &str = "
     CREATE INDEX pets_born ON pets (born);
     CREATE TABLE owners (id integer PRIMARY KEY);
     INSERT INTO __diesel_schema_migrations (version) VALUES ('9998expand')";
-
-const CONTRACTION: &str = "INSERT INTO __diesel_schema_migrations (version) VALUES ('9999contract')";
 
 /// Sends one create without an idempotency key, and one with this key.
 #[track_caller]
@@ -34,11 +32,15 @@ fn assert_replayed(address: SocketAddr, key: &str) {
 }
 
 #[test]
-fn migrate_prints_the_migrations_that_it_ran_and_a_dry_run_the_pending_ones() {
+fn only_migrate_runs_pending_migrations_and_prints_those_that_it_ran_or_would_run() {
     let (sqlite, postgres) = (Store::sqlite(), Store::Postgres(PgDatabase::new()));
     assert_eq!(sqlite.run(&["migrate"]).code, Some(1), "there is no file");
     // An empty file.
     sqlite.execute("");
+    for args in [&["pets", "export"][..], &["keys", "create", "--label", "x"], &["keys", "list"], &["backup", "x"]] {
+        let exited = sqlite.with_own_keys().args(args).run();
+        exited.assert_error(1, &["migrations are pending: 0001expand; run animal-store migrate"]);
+    }
     for store in [sqlite, postgres] {
         for (args, expected) in
             [(&["migrate", "--dry-run"][..], 1), (&["migrate"], 1), (&["migrate"], 0), (&["migrate", "--dry-run"], 0)]
@@ -78,21 +80,5 @@ fn the_program_works_before_during_and_after_an_expansion_by_a_newer_program() {
         events.retain(|event| event["message"] == "a newer program has expanded the schema");
         let [event] = &events[..] else { panic!("{events:?}") };
         assert_eq!((&event["level"], &event["migrations"]), (&"WARN".into(), &"9998expand".into()));
-    }
-}
-
-#[test]
-fn after_a_contraction_by_a_newer_program_starts_and_commands_are_refused() {
-    for store in Store::each() {
-        store.import(&odd_pets(1)[0]);
-        store.execute(CONTRACTION);
-
-        for args in [&[][..], &["migrate"], &["pets", "import", "-", "--name", "x"]] {
-            let reason = "a newer program has made changes that this one cannot work with: 9999contract";
-            store.run(args).assert_error(1, &[reason, "; use its release, or restore a backup"]);
-        }
-        let doctor = store.run(&["doctor"]);
-        let is_finding = |line: &String| line.starts_with("error ") && line.contains("9999contract");
-        assert!(doctor.code == Some(1) && doctor.stdout.iter().any(is_finding), "{doctor:?}");
     }
 }

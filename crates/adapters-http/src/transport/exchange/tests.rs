@@ -1,23 +1,19 @@
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{future::pending, time::Duration};
 
-use actix_http::{ServiceConfig, body::BoxBody};
+use actix_http::body::BoxBody;
 use actix_service::fn_service;
 use actix_web::web::BytesMut as Body;
 use futures_util::StreamExt;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
-    sync::watch,
     task::{JoinHandle, spawn_local},
     time::{Instant, timeout},
 };
-use tracing::Level;
 
 use super::*;
 use crate::{
-    RequestLogFilter,
     limits::Limits,
-    middleware::request_log::RequestLog,
-    transport::{connection::Stage, connections::Connections},
+    transport::{connection::Stage, connections::tests::Worker},
 };
 
 const HEAD: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -25,14 +21,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A worker whose service responds with the method and the body of each request; to `/silent`, never; to `/large`, with
 /// a megabyte.
-struct Worker {
-    connections: Rc<Connections>,
-    stage: watch::Sender<Stage>,
-}
-
 impl Worker {
     fn new(max_connections: usize) -> Self {
-        let limits = Limits {
+        Self::start(&Limits {
             max_connections,
             max_body_bytes: 1024,
             handshake_timeout: TIMEOUT,
@@ -41,20 +32,14 @@ impl Worker {
             keep_alive: 3 * TIMEOUT,
             answer_timeout: 60 * TIMEOUT,
             ..Limits::default()
-        };
-        let log =
-            Rc::new(RequestLog { level: Level::INFO, logged: RequestLogFilter::default(), metrics: Arc::default() });
-        let connections = Connections::new(&limits, log, Arc::default());
-        let (stage, stages) = watch::channel(Stage::Serving);
-        spawn_local(Rc::clone(&connections).watch(stages));
-        Self { connections, stage }
+        })
     }
 
     /// Opens a connection whose buffers have this size, once there is a slot.
     async fn connect(&self, buffer: usize) -> (DuplexStream, JoinHandle<Result<(), End>>) {
         let (client, server) = duplex(buffer);
         let slot = self.connections.admit(None).await;
-        let client_of_server = Client::new(server, slot, ServiceConfig::default());
+        let client_of_server = Client::new(server, slot);
         let serving = spawn_local(async { serve(client_of_server, &fn_service(respond)).await });
         (client, serving)
     }
@@ -171,25 +156,27 @@ async fn a_body_that_is_too_large_or_expected_is_not_awaited() {
 
 #[tokio::test(flavor = "local", start_paused = true)]
 async fn after_the_final_response_input_is_dropped_until_the_client_closes_or_a_bound() {
-    const REFUSED: &[u8] = b"POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n";
-    let (mut client, serving) = Worker::new(1).connect(4096).await;
-    client.write_all(REFUSED).await.unwrap();
-    response(&mut client).await;
+    /// A connection whose last request was refused.
+    async fn refused() -> (DuplexStream, JoinHandle<Result<(), End>>) {
+        let (mut client, serving) = Worker::new(1).connect(4096).await;
+        let request = b"POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        response(&mut client).await;
+        (client, serving)
+    }
+
+    let (mut client, serving) = refused().await;
     assert_eq!(client.read(&mut [0]).await.unwrap(), 0, "the sending side is closed at once");
     client.write_all(&[b'x'; 10_000]).await.expect("all of it is read");
     drop(client);
     assert_eq!(serving.await.unwrap(), Ok(()));
 
-    let (mut client, serving) = Worker::new(1).connect(4096).await;
-    client.write_all(REFUSED).await.unwrap();
-    response(&mut client).await;
+    let (_client, serving) = refused().await;
     let start = Instant::now();
     assert_eq!(serving.await.unwrap(), Err(End::Timeout));
     assert!((5..6).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
 
-    let (mut client, serving) = Worker::new(1).connect(4096).await;
-    client.write_all(REFUSED).await.unwrap();
-    response(&mut client).await;
+    let (mut client, serving) = refused().await;
     let mut sent = 0;
     while client.write_all(&[b'x'; 4096]).await.is_ok() {
         sent += 4096;

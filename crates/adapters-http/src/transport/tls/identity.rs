@@ -16,7 +16,6 @@ use rustls::{
     crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
-    sign::{CertifiedKey, SingleCertAndKey},
     version::{TLS12, TLS13},
 };
 use thiserror::Error;
@@ -57,10 +56,13 @@ pub enum TlsFilesError {
 /// What the server uses in handshakes. If clients need certificates, no session is resumed: each handshake checks the
 /// certificate and its end.
 pub struct TlsIdentity {
+    /// The files that it was read from.
+    pub files: TlsFiles,
     pub(super) config: Arc<ServerConfig>,
     chain: Vec<CertificateDer<'static>>,
     client_authorities: Vec<CertificateDer<'static>>,
-    expires: Duration,
+    /// Since 1970.
+    pub(super) expires: Duration,
     dns_name: Option<String>,
 }
 
@@ -76,7 +78,14 @@ impl TlsFiles {
         let certificate = Certificate::from_der(&chain[0]).map_err(|error| invalid(&error))?;
         let key = read_private_key(&self.private_key).map_err(TlsFilesError::PrivateKey)?;
         let provider = Arc::new(ring::default_provider());
-        let certified = CertifiedKey::from_der(chain.clone(), key, &provider).map_err(|error| match error {
+        let (client_authorities, verifier) = match &self.client_authorities {
+            Some(path) => client_verifier(path, &provider).map_err(TlsFilesError::ClientAuthorities)?,
+            None => (Vec::new(), WebPkiClientVerifier::no_client_auth()),
+        };
+        let config = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12]);
+        let config =
+            config.and_then(|config| config.with_client_cert_verifier(verifier).with_single_cert(chain.clone(), key));
+        let mut config = config.map_err(|error| match error {
             Error::InvalidCertificate(error) => invalid(&error),
             Error::InconsistentKeys(_) => {
                 let key = self.private_key.display();
@@ -84,15 +93,18 @@ impl TlsFiles {
             }
             error => TlsFilesError::PrivateKey(format!("{} cannot be used: {error}", self.private_key.display())),
         })?;
-        let (client_authorities, verifier) = match &self.client_authorities {
-            Some(path) => client_verifier(path, &provider).map_err(TlsFilesError::ClientAuthorities)?,
-            None => (Vec::new(), WebPkiClientVerifier::no_client_auth()),
-        };
-        let config = config(certified, verifier, !client_authorities.is_empty(), provider)
-            .map_err(|error| TlsFilesError::Certificate(format!("{name} cannot be used: {error}")))?;
+        if client_authorities.is_empty() {
+            config.ticketer = ring::Ticketer::new().map_err(|error| invalid(&error))?;
+        } else {
+            // A resumed session would skip the check of the certificate. Without a ticketer, there are no tickets.
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
+        config.alpn_protocols = vec![HTTP_1.to_vec()];
         let expires = certificate.tbs_certificate.validity.not_after.to_unix_duration();
         let dns_name = dns_name(&certificate);
-        Ok(TlsIdentity { config: Arc::new(config), chain, client_authorities, expires, dns_name })
+        let (files, config) = (self.clone(), Arc::new(config));
+        Ok(TlsIdentity { files, config, chain, client_authorities, expires, dns_name })
     }
 }
 
@@ -109,27 +121,6 @@ fn client_verifier(
     }
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
     Ok((authorities, verifier.map_err(|error| unusable(&error))?))
-}
-
-fn config(
-    certified: CertifiedKey,
-    verifier: Arc<dyn ClientCertVerifier>,
-    checks_clients: bool,
-    provider: Arc<CryptoProvider>,
-) -> Result<ServerConfig, Error> {
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13, &TLS12])?
-        .with_client_cert_verifier(verifier)
-        .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
-    if checks_clients {
-        // A resumed session would skip the check of the certificate. Without a ticketer, there are no tickets.
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.send_tls13_tickets = 0;
-    } else {
-        config.ticketer = ring::Ticketer::new()?;
-    }
-    config.alpn_protocols = vec![HTTP_1.to_vec()];
-    Ok(config)
 }
 
 /// Returns the first name without a wildcard.
@@ -180,14 +171,11 @@ impl TlsIdentity {
     pub fn dns_name(&self) -> Option<&str> {
         self.dns_name.as_deref()
     }
+}
 
-    /// End of the certificate in seconds since 1970.
-    pub(crate) const fn expiry_timestamp(&self) -> u64 {
-        self.expires.as_secs()
-    }
-
-    /// Returns whether the certificates are equal. Another key of the same certificate is not possible.
-    pub fn is_same(&self, other: &Self) -> bool {
+/// Compares the certificates. Another key of the same certificate is not possible.
+impl PartialEq for TlsIdentity {
+    fn eq(&self, other: &Self) -> bool {
         self.chain == other.chain && self.client_authorities == other.client_authorities
     }
 }

@@ -1,6 +1,5 @@
-use std::{path::Path, rc::Rc, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
-use actix_http::ServiceConfig;
 use animal_store_test_servers::Certificates;
 use rustls::{
     ClientConfig, RootCertStore,
@@ -11,19 +10,16 @@ use tempfile::TempDir;
 use tokio::{
     io::AsyncWriteExt,
     net::TcpListener,
-    sync::watch,
     task::{JoinHandle, spawn_local, yield_now},
     time::Instant,
 };
 use tokio_rustls::{TlsConnector, client};
-use tracing::Level;
 
 use super::*;
 use crate::{
-    RequestLogFilter, TlsFiles,
+    TlsFiles,
     limits::Limits,
-    middleware::request_log::RequestLog,
-    transport::{client::Client, connection::Stage, connections::Connections},
+    transport::{client::Client, connection::Stage, connections::tests::Worker},
 };
 
 type ServerStream = TlsStream<TcpStream>;
@@ -33,25 +29,20 @@ const IDLE_GRACE: Duration = Duration::from_secs(1);
 /// More than the interval in which timeouts are checked.
 const TOLERANCE: Duration = Duration::from_millis(300);
 
-struct Worker {
-    connections: Rc<Connections>,
+struct TlsWorker {
+    worker: Worker,
     identity: CurrentTlsIdentity,
-    stage: watch::Sender<Stage>,
     folder: TempDir,
 }
 
-impl Worker {
+impl TlsWorker {
     fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let certificates = Certificates::make(folder.path());
         let (certificate, private_key) = (certificates.server, certificates.server_key);
         let identity = TlsFiles { certificate, private_key, client_authorities: None }.load().unwrap();
         let limits = Limits { max_connections: 10, handshake_timeout: TIMEOUT, ..Limits::default() };
-        let (stage, stages) = watch::channel(Stage::Serving);
-        let log = RequestLog { level: Level::INFO, logged: RequestLogFilter::default(), metrics: Arc::default() };
-        let connections = Connections::new(&limits, Rc::new(log), Arc::default());
-        spawn_local(Rc::clone(&connections).watch(stages));
-        Self { connections, identity: CurrentTlsIdentity::new(identity), stage, folder }
+        Self { worker: Worker::start(&limits), identity: CurrentTlsIdentity::new(identity), folder }
     }
 
     /// Accepts a connection. Returns the side of the client, and the server's result.
@@ -59,8 +50,8 @@ impl Worker {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (server, _) = listener.accept().await.unwrap();
-        let (identity, slot) = (self.identity.clone(), self.connections.admit(None).await);
-        (client, spawn_local(async move { accept(&identity, server, None, &slot).await }))
+        let (identity, slot) = (self.identity.clone(), self.worker.connections.admit(None).await);
+        (client, spawn_local(async move { accept(&identity, server, &slot).await }))
     }
 
     /// Opens a connection with TLS. Returns both sides.
@@ -89,22 +80,22 @@ fn error(result: Result<io::Result<ServerStream>, tokio::task::JoinError>) -> St
 
 #[tokio::test(flavor = "local")]
 async fn http_1_1_is_the_only_protocol() {
-    let worker = Worker::new();
-    let (client, _server) = worker.connect().await;
+    let tls = TlsWorker::new();
+    let (client, _server) = tls.connect().await;
     assert_eq!(client.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
 
-    let (client, accepted) = worker.accept().await;
-    assert!(connect(client, worker.folder.path(), &[b"h2"]).await.is_err());
+    let (client, accepted) = tls.accept().await;
+    assert!(connect(client, tls.folder.path(), &[b"h2"]).await.is_err());
     assert!(error(accepted.await).contains("protocol"), "refused by ALPN");
-    let (client, accepted) = worker.accept().await;
-    let _client = connect(client, worker.folder.path(), &[]).await.unwrap();
+    let (client, accepted) = tls.accept().await;
+    let _client = connect(client, tls.folder.path(), &[]).await.unwrap();
     assert!(accepted.await.unwrap().is_ok(), "a client without ALPN");
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]
 async fn a_handshake_has_a_timeout() {
-    let worker = Worker::new();
-    let (_client, accepted) = worker.accept().await;
+    let tls = TlsWorker::new();
+    let (_client, accepted) = tls.accept().await;
     let start = Instant::now();
     assert_eq!(error(accepted.await), "timeout");
     assert!((TIMEOUT..TIMEOUT + TOLERANCE).contains(&start.elapsed()), "{:?}", start.elapsed());
@@ -112,30 +103,30 @@ async fn a_handshake_has_a_timeout() {
 
 #[tokio::test(flavor = "local", start_paused = true)]
 async fn a_handshake_under_way_has_the_idle_grace_of_a_stop() {
-    let worker = Worker::new();
-    let (_client, accepted) = worker.accept().await;
-    let (client, completed) = worker.accept().await;
+    let tls = TlsWorker::new();
+    let (_client, accepted) = tls.accept().await;
+    let (client, completed) = tls.accept().await;
     yield_now().await;
     let start = Instant::now();
-    worker.stage.send_replace(Stage::Stopping { idle_grace: IDLE_GRACE });
+    tls.worker.stage.send_replace(Stage::Stopping { idle_grace: IDLE_GRACE });
 
-    let _client = connect(client, worker.folder.path(), &[]).await.unwrap();
+    let _client = connect(client, tls.folder.path(), &[]).await.unwrap();
     assert!(completed.await.unwrap().is_ok(), "in time");
     assert_eq!(error(accepted.await), "the server stops");
     assert!((IDLE_GRACE..IDLE_GRACE + TOLERANCE).contains(&start.elapsed()), "{:?}", start.elapsed());
 
-    let (_client, accepted) = worker.accept().await;
+    let (_client, accepted) = tls.accept().await;
     yield_now().await;
-    worker.stage.send_replace(Stage::Aborting);
+    tls.worker.stage.send_replace(Stage::Aborting);
     error(accepted.await);
     assert!(start.elapsed() < IDLE_GRACE + TOLERANCE, "at once");
 }
 
 #[tokio::test(flavor = "local")]
 async fn a_connection_that_ends_without_a_closing_message_is_the_end_of_the_input() {
-    let worker = Worker::new();
-    let (mut client, server) = worker.connect().await;
-    let mut server = Client::new(server, worker.connections.admit(None).await, ServiceConfig::default());
+    let tls = TlsWorker::new();
+    let (mut client, server) = tls.connect().await;
+    let mut server = Client::new(server, tls.worker.connections.admit(None).await);
     client.write_all(b"bytes").await.unwrap();
     client.flush().await.unwrap();
     client.get_mut().0.shutdown().await.unwrap();
@@ -151,11 +142,12 @@ fn an_identity_is_replaced_only_by_another_one() {
     let files = TlsFiles { certificate, private_key, client_authorities: Some(made.authority) };
     let load = |files: &TlsFiles| files.load().unwrap();
     let current = CurrentTlsIdentity::new(files.load().unwrap());
-    let before = current.config();
+    let config = |current: &CurrentTlsIdentity| Arc::clone(&current.get().config);
+    let before = config(&current);
 
     assert!(!current.replace(load(&files)));
-    assert!(Arc::ptr_eq(&before, &current.config()), "session tickets stay valid");
+    assert!(Arc::ptr_eq(&before, &config(&current)), "session tickets stay valid");
     assert!(current.replace(load(&TlsFiles { client_authorities: None, ..files.clone() })));
     assert!(current.replace(load(&files)));
-    assert!(!Arc::ptr_eq(&before, &current.config()));
+    assert!(!Arc::ptr_eq(&before, &config(&current)));
 }

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use crate::{
     IdempotencyKey,
     ports::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoreFailure, StoredPet},
+    test_support::stored_pets,
 };
 
 /// A storage in memory.
@@ -18,6 +19,17 @@ pub(super) struct MemoryStorage {
     content: Mutex<Content>,
     /// The next batch but this many is interrupted after it was written (`true`), or before.
     pub(super) interruption: Mutex<Option<(usize, bool)>>,
+    /// The next addition of another process.
+    pub(super) addition: Mutex<Option<Addition>>,
+}
+
+/// When another process adds the pet with this id.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Addition {
+    /// Before the snapshot with this number, from 1.
+    BeforeSnapshot(usize, i64),
+    /// Before the next batch.
+    BeforeBatch(i64),
 }
 
 #[derive(Debug, Clone, Default)]
@@ -59,10 +71,19 @@ impl BulkStorage for MemoryStorage {
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {
+        let mut addition = self.addition.lock().unwrap();
+        match *addition {
+            Some(Addition::BeforeSnapshot(1, id)) => assert!(self.add(stored_pets([id]))),
+            Some(Addition::BeforeSnapshot(number, id)) => *addition = Some(Addition::BeforeSnapshot(number - 1, id)),
+            _ => {}
+        }
         Ok(Box::new(self.content().clone()))
     }
 
     async fn add_pets(&self, pets: Vec<StoredPet>) -> Result<bool, StoreFailure> {
+        if let Some(Addition::BeforeBatch(id)) = *self.addition.lock().unwrap() {
+            assert!(self.add(stored_pets([id])));
+        }
         let mut interruption = self.interruption.lock().unwrap();
         match interruption.take() {
             Some((0, is_written)) => {

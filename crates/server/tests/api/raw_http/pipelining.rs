@@ -42,22 +42,6 @@ fn a_response_does_not_wait_for_the_body_of_the_next_request() {
 }
 
 #[test]
-fn requests_may_come_a_byte_at_a_time() {
-    let app = TestApp::start();
-    let mut connection = app.connect();
-    let head = get("/v1/pets").replacen("GET", "HEAD", 1);
-    for byte in (post_chunked("", "Ada") + &head + &post("Ben") + &get("/v1/pets/0")).as_bytes() {
-        connection.send([*byte]);
-    }
-
-    assert_eq!(connection.response().json()["name"], "Ada");
-    connection.response_to_head().assert_status(200);
-    assert_eq!(connection.response().json()["name"], "Ben");
-    connection.response().assert_error(404, "pet_not_found");
-    assert_eq!(names(&app), ["Ada", "Ben"]);
-}
-
-#[test]
 fn a_chunked_body_after_an_early_response_does_not_end_the_connection() {
     let app = TestApp::start();
     let mut connection = app.connect();
@@ -117,14 +101,6 @@ fn empty_lines_and_bare_line_feeds_make_no_request() {
     let mut connection = app.send(format!("\r\n{}\r\n\r\n\n{bare}{}", post("Ada"), get("/v1/pets?limit=1")));
     let responses = [(); 3].map(|()| connection.response());
     assert_eq!(statuses(&responses), [201, 404, 200]);
-}
-
-#[test]
-fn a_client_that_finished_sending_gets_every_response() {
-    let app = TestApp::start();
-    let mut connection = app.send(post("Ada") + &post("Ben"));
-    connection.finish_sending();
-    assert_eq!(statuses(&connection.responses_to_end()), [201, 201]);
 }
 
 /// A chunked POST of a pet, with chunk extensions and a trailer.

@@ -42,17 +42,3 @@ fn following_the_links_returns_every_pet_of_the_filter_exactly_once() {
         assert_eq!(pages(&app, query), expected.map(<[_]>::to_vec).collect::<Vec<_>>());
     }
 }
-
-#[test]
-fn a_cursor_is_a_position_and_valid_with_any_limit_and_filter() {
-    let app = TestApp::start();
-    let ids = app.create_pets(12);
-    let target = next(&app.get("/v1/pets?limit=4")).expect("a next page");
-    let (_, cursor) = target.split_once("cursor=").expect("a cursor");
-
-    assert_eq!(app.get(&format!("/v1/pets?cursor={cursor}")).ids(), ids[4..]);
-    assert_eq!(app.get(&format!("/v1/pets?status=sold&cursor={cursor}&limit=2")).ids(), [ids[5], ids[8]]);
-    // The positions before the first pet and after the last possible one.
-    assert_eq!(app.get("/v1/pets?cursor=AAAAAAAAAAA").ids(), ids);
-    assert_eq!(app.get("/v1/pets?cursor=f_________8").text(), "[]");
-}

@@ -15,10 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Limit of a wait, after which the test fails. It is long enough for a loaded machine.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
-
-/// Limit of a command that runs until it has done its work.
-pub(super) const COMMAND_DEADLINE: Duration = Duration::from_secs(90);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 
 /// A line of standard error, if the flag is set, or of standard output.
 type Line = (bool, String);
@@ -146,27 +143,16 @@ impl Running {
 
     /// Waits for the end of the output and for the exit.
     #[track_caller]
-    pub(crate) fn wait(self) -> Exited {
-        self.wait_within(DEADLINE)
-    }
-
-    #[track_caller]
-    pub(super) fn wait_within(mut self, deadline: Duration) -> Exited {
+    pub(crate) fn wait(mut self) -> Exited {
         let start = Instant::now();
         loop {
-            match self.receiver.recv_timeout(deadline.saturating_sub(start.elapsed())) {
+            match self.receiver.recv_timeout(DEADLINE.saturating_sub(start.elapsed())) {
                 Ok(line) => self.lines.push(line),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => panic!("the process does not exit: {:#?}", self.lines),
             }
         }
-        let code = loop {
-            if let Some(status) = self.child.try_wait().expect("an exit status") {
-                break status.code();
-            }
-            assert!(start.elapsed() < deadline, "the process does not exit: {:#?}", self.lines);
-            thread::park_timeout(Duration::from_millis(1));
-        };
+        let code = self.child.wait().expect("an exit status").code();
         let (stderr, stdout): (Vec<_>, Vec<_>) = mem::take(&mut self.lines).into_iter().partition(|line| line.0);
         let [stdout, stderr] = [stdout, stderr].map(|lines| lines.into_iter().map(|line| line.1).collect());
         Exited { code, stdout, stderr }

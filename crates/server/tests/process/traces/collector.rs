@@ -109,8 +109,6 @@ impl Collector {
 
 fn spans(sent: ResourceSpans) -> Vec<Span> {
     let resource = sent.resource.expect("a resource").attributes;
-    let digit = |digit: u8| char::from_digit(digit.into(), 16);
-    let hex = |bytes: &[u8]| bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(digit).collect::<String>();
     let spans = sent.scope_spans.into_iter().flat_map(|scope| scope.spans).map(|span| {
         let attributes = span.attributes.into_iter().chain(resource.clone()).map(|attribute| {
             let value = match attribute.value.and_then(|value| value.value).expect("a value") {
@@ -122,9 +120,9 @@ fn spans(sent: ResourceSpans) -> Vec<Span> {
         });
         Span {
             name: span.name,
-            trace_id: hex(&span.trace_id),
-            id: hex(&span.span_id),
-            parent: hex(&span.parent_span_id),
+            trace_id: hex::encode(&span.trace_id),
+            id: hex::encode(&span.span_id),
+            parent: hex::encode(&span.parent_span_id),
             is_server: span.kind == 2,
             is_error: span.status.is_some_and(|status| status.code == 2),
             attributes: attributes.collect(),

@@ -63,6 +63,6 @@ fn an_identity_has_the_end_of_its_certificate_and_shows_no_key() {
     let end = UNIX_EPOCH + Duration::from_hours(438_288);
     let identity = files(&Certificates::make_until(folder.path(), end)).load().unwrap();
 
-    assert_eq!((identity.expiry_timestamp(), identity.remaining()), (1_577_836_800, None));
+    assert_eq!((identity.expires.as_secs(), identity.remaining()), (1_577_836_800, None));
     assert_eq!(format!("{identity:?}"), "TlsIdentity { expires: 1577836800s, .. }");
 }

@@ -7,7 +7,7 @@ use redis::Value;
 use super::*;
 use crate::{
     connection::{RedisEndpoint, RedisTls},
-    metrics::Metrics,
+    lookup::state::Metrics,
     settings::RedisSettings,
 };
 

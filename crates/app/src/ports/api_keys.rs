@@ -1,0 +1,130 @@
+//! API keys: their lookup, their administration, and the record of their uses.
+
+use std::{collections::HashMap, sync::Arc, time::SystemTime};
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use super::StoreFailure;
+use crate::{ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiKeyRefusal, IssuedApiKey};
+
+/// Lookup of API keys.
+///
+/// - A key is found by the digest of its token, never by the token itself.
+/// - The time that a lookup takes reveals nothing about the keys that exist.
+/// - `Ok(None)` means that the lookup succeeded and found no key. A failed lookup is an error.
+#[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
+#[async_trait]
+pub trait ApiKeyDirectory: Send + Sync {
+    /// Returns the valid key of the token with this digest, or `Ok(None)`.
+    ///
+    /// # Errors
+    /// See [`StoreFailure`].
+    async fn find(&self, digest: ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure>;
+}
+
+/// Administration of API keys. Each [`ApiKeyDirectory`] over the same store follows its changes.
+///
+/// - Only digests of tokens are stored.
+/// - Expiry uses the store's clock: a lifetime begins when the store applies the change.
+/// - An expired token no longer exists, and neither does a key without tokens.
+#[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
+#[async_trait]
+pub trait ApiKeyStore: Send + Sync {
+    /// Applies a change to one key in one step, by the rules of [`ApiKeyChange::apply`].
+    ///
+    /// # Errors
+    /// See [`ApiKeyChangeError`]. A revocation that failed may have revoked some of the tokens.
+    async fn change(&self, change: ApiKeyChange) -> Result<ChangedApiKey, ApiKeyChangeError>;
+
+    /// Returns every key, in the order of the ids.
+    ///
+    /// # Errors
+    /// See [`StoreFailure`].
+    async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure>;
+
+    /// Returns the last uses of the keys that exist, as [`ApiKeyUses`] recorded them.
+    ///
+    /// # Errors
+    /// See [`StoreFailure`].
+    async fn list_uses(&self) -> Result<RecordedUses, StoreFailure>;
+
+    /// Checks the permissions that an import needs. Writes nothing.
+    ///
+    /// # Errors
+    /// [`StoreFailure::Unavailable`] names what is missing.
+    async fn check_writable(&self) -> Result<(), StoreFailure>;
+}
+
+/// An API key before and after a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedApiKey {
+    /// The key before. `None`: it did not exist.
+    pub before: Option<IssuedApiKey>,
+    /// The key after. `None`: it does not exist.
+    pub after: Option<IssuedApiKey>,
+    /// When the store applied the change, by its clock.
+    pub at: SystemTime,
+}
+
+impl ChangedApiKey {
+    /// When the last token but the newest one expires, or expired.
+    pub fn old_tokens_end(&self) -> SystemTime {
+        let tokens = self.after.as_ref().map_or(&[][..], |after| &after.tokens);
+        tokens.iter().rev().skip(1).filter_map(|old| old.expires).max().unwrap_or(self.at)
+    }
+}
+
+/// An API key was not changed.
+#[derive(Debug, Error)]
+pub enum ApiKeyChangeError {
+    /// The rules refuse the change.
+    #[error(transparent)]
+    Refused(#[from] ApiKeyRefusal),
+    /// The store failed. After [`StoreFailure::OutcomeUnknown`] the key may have been changed.
+    #[error(transparent)]
+    Store(#[from] StoreFailure),
+}
+
+/// Record of the uses of API keys.
+///
+/// - A note neither blocks nor fails: an adapter keeps it in memory and writes it later, in a batch. A process that is
+///   killed loses the notes since its last write.
+/// - [`ApiKeyStore::list_uses`] returns the written uses. Of several uses of a key,
+///   noted by several instances, it returns the latest.
+/// - Memory is bounded: if too many keys are used between two writes, some of their uses are not recorded.
+#[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
+pub trait ApiKeyUses: Send + Sync {
+    /// Notes that a key was used now.
+    fn note(&self, id: &ApiKeyId, kind: ApiKeyUse);
+}
+
+/// What an API key was used for. The kinds are recorded separately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ApiKeyUse {
+    /// Any request.
+    Request,
+    /// `getPet`, which is deprecated.
+    GetPet,
+}
+
+impl ApiKeyUse {
+    /// All kinds, in the order of their declaration.
+    pub const ALL: [Self; 2] = [Self::Request, Self::GetPet];
+}
+
+/// When keys were last used, to the minute.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordedUses {
+    /// When the record began: earlier uses are unknown. `None`: nothing was recorded yet.
+    pub since: Option<SystemTime>,
+    /// The last use of each kind of each key that was used.
+    pub last: HashMap<(ApiKeyId, ApiKeyUse), SystemTime>,
+}
+
+impl RecordedUses {
+    /// Returns the last use of a key. `None`: none since the record began.
+    pub fn last(&self, id: &ApiKeyId, kind: ApiKeyUse) -> Option<SystemTime> {
+        self.last.get(&(id.clone(), kind)).copied()
+    }
+}

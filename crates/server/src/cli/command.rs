@@ -1,0 +1,106 @@
+//! How a command runs.
+//!
+//! **Problem.** A command can run for an hour. It is interrupted, its output is cut off, or its disk is full.
+//!
+//! **Invariant.** A signal ends a command at once: what it added stays, and the same command continues. A file with its
+//! final name is complete. Standard output has only the data or the result, standard error has everything else.
+//!
+//! **Proof.** `crates/server/tests/process`: `pets_import.rs`, `pets_export.rs` and `copy_store.rs`.
+
+use std::{
+    env,
+    io::{self, Write},
+    time::Instant,
+};
+
+use anyhow::{Context, bail};
+use thiserror::Error;
+use tokio::runtime::Runtime;
+
+use crate::{
+    config::{self, ConfigError, LogConfig, Sources, Values},
+    shutdown::Signals,
+    telemetry::{self, CommandLog},
+};
+
+/// The command line or the configuration is invalid, or not valid for this command.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub(crate) struct InvalidConfig(pub(crate) String);
+
+impl From<ConfigError> for InvalidConfig {
+    fn from(error: ConfigError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// The program that read standard output has closed it. As usual in a pipe, nothing is printed about it.
+#[derive(Debug, Error)]
+#[error("standard output was closed")]
+pub(super) struct ClosedOutput;
+
+/// Reads the part of the configuration that a command uses.
+pub(super) fn load<T>(sources: &Sources, read: impl FnOnce(&mut Values) -> Option<T>) -> Result<T, InvalidConfig> {
+    Ok(config::load(sources, read)?.0)
+}
+
+/// Reads the part of the configuration that a command uses, and starts its log.
+pub(super) fn start<T>(
+    sources: &Sources,
+    read: impl FnOnce(&mut Values) -> Option<T>,
+) -> Result<(T, CommandLog), InvalidConfig> {
+    let (log, part) = load(sources, |values| Some((LogConfig::read(values), read(values)?)))?;
+    Ok((part, telemetry::start_for_command(&log)))
+}
+
+/// Runs a command on a runtime of its own.
+pub(super) fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let runtime = Runtime::new()?;
+    let result = runtime.block_on(command);
+    // Threads that are blocked, such as in a read of a file or a lookup of a name, are left behind.
+    runtime.shutdown_background();
+    result
+}
+
+/// Runs a command that moves pets, until it ends or a signal arrives.
+///
+/// # Errors
+/// The error of the command, or the command line to continue with. It contains no secret: no option takes one.
+pub(super) fn move_pets(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    block_on(async {
+        let signals = Signals::listen()?;
+        tokio::select! {
+            result = command => result,
+            _ = signals.first() => {
+                let arguments: Vec<_> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+                bail!("interrupted; to continue, run the same command again: {}", shell_words::join(arguments))
+            }
+        }
+    })
+}
+
+/// Prints the result of a command.
+pub(super) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    io::stdout().write_all(text.as_ref()).context("the result cannot be written to standard output")
+}
+
+/// Prints the result of a command that moves pets: a name and a value per line, and the duration.
+pub(super) fn print_result(lines: &[(&str, String)], started: Instant) -> anyhow::Result<()> {
+    let lines: String = lines.iter().map(|(name, value)| [*name, ": ", value.as_str(), "\n"].concat()).collect();
+    print(format!("{lines}duration: {:.1?}\n", started.elapsed()))
+}
+
+/// Aligns the cells of each column.
+pub(super) fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
+    let mut widths = [0; COLUMNS];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let line = |row: &[String; COLUMNS]| {
+        let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}

@@ -1,0 +1,254 @@
+//! `animal-store pets import`: creates the pet of each line, as a client of the service does.
+//!
+//! Each create has an idempotency key made of the name of the import, the digest of the pet, and the number of equal
+//! lines before it. So an import that is repeated adds only what is missing, as long as these keys are kept.
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::{self, Read},
+    os::unix::fs::FileTypeExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Instant,
+};
+
+use animal_store_adapters_http::parse_line;
+use animal_store_app::{
+    ApiKey, ApiKeyId, ApiKeyLabel, CreatePet, IdempotencyKey, PetDigest, Scopes, WriteAccess,
+    ports::{AddPet, AddPetError, AddedPet},
+};
+use animal_store_domain::NewPet;
+use anyhow::{Context, bail, ensure};
+use clap::{Args, builder::NonEmptyStringValueParser};
+use sha2::{Digest, Sha256};
+use tokio::{
+    fs::File,
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader, stderr, stdin},
+    task::JoinSet,
+};
+
+use super::command::{InvalidConfig, print_result};
+use crate::{
+    config::StorageConfig,
+    wiring::{FileUse, Storage},
+};
+
+/// Number of creates in flight, which share commits.
+const IN_FLIGHT: usize = 1_000;
+
+/// Longest line in bytes: a pet has at most a name of 255 characters, each with at most 12 bytes in JSON.
+const MAX_BYTES: usize = 16 * 1024;
+
+/// Number of bytes that are read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+#[derive(Debug, Args)]
+pub(super) struct ImportArgs {
+    /// File to read, with a pet per line as JSON, in the shape of a request body; -: standard input.
+    #[arg(value_name = "FILE")]
+    input: PathBuf,
+    /// Name of the import; default: the digest of the file. An import that is repeated under its name within the
+    /// retention of idempotency keys adds only the pets that are missing.
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
+    name: Option<String>,
+    /// Checks the file, and adds nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Creates the SQLite file if there is none.
+    #[arg(long)]
+    create: bool,
+}
+
+pub(super) async fn run(args: ImportArgs, storage: StorageConfig) -> anyhow::Result<()> {
+    let started = Instant::now();
+    let retention = humantime::format_duration(storage.idempotency_retention()).to_string();
+    let unreadable = || format!("{} cannot be read", args.input.display());
+    let path = (args.input.as_os_str() != "-").then_some(&*args.input);
+    let name = match (args.name, path) {
+        (Some(name), _) => name,
+        (None, Some(path)) if !fs::metadata(path).is_ok_and(|input| input.file_type().is_fifo()) => {
+            digest(path).with_context(unreadable)?
+        }
+        (None, _) => bail!(InvalidConfig("standard input and a pipe can be read only once: add --name".to_owned())),
+    };
+    let storage = if args.dry_run {
+        None
+    } else {
+        Some(Storage::start_for_command(storage, FileUse::WriteOrCreate(args.create)).await?)
+    };
+    let creates = storage.as_ref().map(|storage| CreatePet::new((storage.new_repository)()));
+    let access = access()?;
+    let mut lines = Lines::open(path).await.with_context(unreadable)?;
+    let (mut in_flight, mut stderr) = (JoinSet::new(), stderr());
+    let (mut valid, mut present, mut refused) = (0, 0, 0_u64);
+    while let Some(line) = lines.next().await.context("the input cannot be read")? {
+        match line {
+            Ok((pet, key)) => {
+                valid += 1;
+                let Some(create) = creates.clone() else { continue };
+                present += finish(&mut in_flight, IN_FLIGHT - 1).await?;
+                let idempotency_key = IdempotencyKey::new(access.key().id.clone(), &format!("{name} {key}"));
+                let (access, request) = (access.clone(), AddPet { pet, idempotency_key: Some(idempotency_key) });
+                in_flight.spawn(async move { create.execute(&access, request).await });
+            }
+            Err(reason) => {
+                refused += 1;
+                let text = format!("line {}: {reason}\n", lines.number);
+                stderr.write_all(text.as_bytes()).await.context("the refused lines cannot be written")?;
+                stderr.flush().await.context("the refused lines cannot be written")?;
+            }
+        }
+    }
+    present += finish(&mut in_flight, 0).await?;
+    drop(creates);
+    let result = match storage {
+        None => vec![("valid", valid.to_string()), ("refused", refused.to_string())],
+        Some(storage) => {
+            storage.close().await;
+            vec![
+                ("added", (valid - present).to_string()),
+                ("already present", present.to_string()),
+                ("name", name),
+                ("a repetition under this name adds only what is missing for", retention),
+                ("refused", refused.to_string()),
+            ]
+        }
+    };
+    print_result(&result, started)?;
+    ensure!(refused == 0, "refused lines: {refused}");
+    Ok(())
+}
+
+/// Waits until at most `max` creates are in flight. Returns how many of the others found their pet.
+async fn finish(in_flight: &mut JoinSet<Result<AddedPet, AddPetError>>, max: usize) -> anyhow::Result<u64> {
+    let mut present = 0;
+    while in_flight.len() > max
+        && let Some(created) = in_flight.join_next().await
+    {
+        let added = created?.context("the import failed: run the same command again to continue")?;
+        present += u64::from(added.replayed);
+    }
+    Ok(present)
+}
+
+/// The access of imports, under an API key id that no other key has: others have 11 digits or a number.
+fn access() -> anyhow::Result<WriteAccess> {
+    let key = ApiKey { id: ApiKeyId::new("import"), label: ApiKeyLabel::parse("import")?, scopes: Scopes::ALL };
+    Ok(WriteAccess::new(Arc::new(key))?)
+}
+
+/// Returns the SHA-256 digest of a file.
+fn digest(path: &Path) -> io::Result<String> {
+    let (mut file, mut sha256, mut buffer) = (fs::File::open(path)?, Sha256::new(), vec![0; READ_BYTES]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex::encode(sha256.finalize())),
+            read => sha256.update(&buffer[..read]),
+        }
+    }
+}
+
+/// The lines of the input.
+struct Lines {
+    input: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
+    /// Number of the last line that was read, from 1.
+    number: u64,
+    /// By the first half of the digest of a pet: the number of lines that have contained it.
+    counts: HashMap<[u8; 16], u32>,
+}
+
+impl Lines {
+    /// Opens a file, or standard input.
+    async fn open(path: Option<&Path>) -> io::Result<Self> {
+        Ok(Self::new(match path {
+            None => Box::new(stdin()),
+            Some(path) => Box::new(File::open(path).await?),
+        }))
+    }
+
+    fn new(input: Box<dyn AsyncRead + Send + Unpin>) -> Self {
+        Self { input: BufReader::with_capacity(READ_BYTES, input), number: 0, counts: HashMap::new() }
+    }
+
+    /// Returns the pet of the next line that is not blank and a key that identifies the line by its content, or every
+    /// reason why it contains no valid pet.
+    async fn next(&mut self) -> io::Result<Option<Result<(NewPet, String), String>>> {
+        loop {
+            let mut text = self.read().await?;
+            self.number += 1;
+            let is_cut = |text: &[u8]| text.len() == MAX_BYTES && !text.ends_with(b"\n");
+            if is_cut(&text) {
+                while is_cut(&text) {
+                    text = self.read().await?;
+                }
+                return Ok(Some(Err(format!("the line must have less than {MAX_BYTES} bytes"))));
+            }
+            if text.is_empty() {
+                return Ok(None);
+            }
+            if !text.trim_ascii().is_empty() {
+                return Ok(Some(parse_line(&text).map(|pet| self.with_key(pet))));
+            }
+        }
+    }
+
+    /// Reads up to the end of a line, or as much of it as a valid one can have. Empty at the end of the input.
+    async fn read(&mut self) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        (&mut self.input).take(MAX_BYTES as u64).read_until(b'\n', &mut text).await?;
+        Ok(text)
+    }
+
+    fn with_key(&mut self, pet: NewPet) -> (NewPet, String) {
+        let digest = PetDigest::from_pet(&pet);
+        let (half, _) = digest.0.split_first_chunk().expect("32 bytes have a half of 16");
+        let count = self.counts.entry(*half).or_default();
+        *count += 1;
+        (pet, format!("{} {count}", hex::encode(digest.0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines(text: &str) -> Vec<(u64, Result<String, String>)> {
+        let mut lines = Lines::new(Box::new(io::Cursor::new(text.to_owned())));
+        let mut read = Vec::new();
+        while let Some(line) = lines.next().await.unwrap() {
+            read.push((lines.number, line.map(|(_, key)| key)));
+        }
+        read
+    }
+
+    #[tokio::test]
+    async fn equal_pets_have_different_keys_however_they_are_written() {
+        let text = "{\"name\":\"a\",\"categoryId\":1}\n{\"categoryId\":1.0,\"name\":\"\\u0061\",\"id\":7}\r\n\
+                    {\"name\":\"b\",\"categoryId\":1}";
+        let keys: Vec<_> = lines(text).await.into_iter().map(|(_, key)| key.unwrap()).collect();
+        let (first, second) = (keys[0].split_once(' ').unwrap(), keys[1].split_once(' ').unwrap());
+        assert_eq!((first.0, first.1, second.1), (second.0, "1", "2"));
+        assert!(keys[2].ends_with(" 1") && !keys[2].starts_with(first.0), "{keys:?}");
+        assert_eq!(lines(text).await.into_iter().map(|(_, key)| key.unwrap()).collect::<Vec<_>>(), keys);
+    }
+
+    #[tokio::test]
+    async fn lines_are_numbered_from_one_and_blank_ones_are_skipped() {
+        let text = "\n{\"name\":\"a\"}\n \n[]\nnonsense\n";
+        let lines = lines(text).await;
+        let refused: Vec<_> = lines.into_iter().map(|(number, key)| (number, key.unwrap_err())).collect();
+        let expected =
+            [(2, "categoryId is required"), (4, "the line must be a JSON object"), (5, "the line must be valid JSON")];
+        assert_eq!(refused, expected.map(|(number, reason)| (number, reason.to_owned())));
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_refused_alone() {
+        let text = format!("{}\n{{\"name\":\"a\",\"categoryId\":1}}\n", "x".repeat(3 * MAX_BYTES));
+        let lines = lines(&text).await;
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].1.as_ref().is_err_and(|reason| reason.contains("less than 16384 bytes")), "{lines:?}");
+        assert_eq!((lines[1].0, lines[1].1.is_ok()), (2, true));
+    }
+}

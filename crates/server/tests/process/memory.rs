@@ -1,0 +1,112 @@
+//! Memory of the service if clients do not read their responses, and of commands over many pets.
+
+use std::{
+    fs::{self, File},
+    io::{BufWriter, Write},
+    net::SocketAddr,
+};
+
+use animal_store_test_servers::RawConnection;
+use nix::sys::resource::{UsageWho, getrusage};
+use tempfile::NamedTempFile;
+
+use crate::{
+    copy_store::{MEMORY, copy},
+    program::{Program, Running},
+    store::Store,
+    tls,
+};
+
+const CLIENTS: u64 = 200;
+
+#[test]
+fn a_client_that_does_not_read_a_file_holds_little_memory() {
+    assert_held(Program::with_key().start(), RawConnection::open, 100);
+}
+
+#[test]
+fn a_client_that_does_not_read_a_file_over_tls_holds_little_memory() {
+    let (program, certificates) = tls::program();
+    assert_held(program.start(), |address| RawConnection::open_tls(address, &certificates.authority), 150);
+}
+
+/// Asserts that each client holds less than this number of KiB.
+#[track_caller]
+fn assert_held(mut running: Running, connect: impl Fn(SocketAddr) -> RawConnection, max_kib: u64) {
+    let address = running.address();
+    let open = || {
+        let mut client = connect(address);
+        client.send("GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: store.example\r\n\r\n");
+        client
+    };
+    // More than a megabyte: without compression, as for every client of this test.
+    assert!(open().response().body.len() > 1024 * 1024);
+    let before = resident_kib(running.pid());
+
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| open()).collect();
+    for client in &mut clients {
+        // The response has started.
+        assert!(!client.is_silent_for(RawConnection::TIMEOUT));
+    }
+
+    let held = resident_kib(running.pid()).saturating_sub(before) / CLIENTS;
+    assert!(held < max_kib, "{held} KiB for each client");
+}
+
+/// Resident memory of a process in KiB.
+fn resident_kib(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// Asserts that many pets take little more memory than few, although they have 27 MB more.
+#[track_caller]
+fn assert_same_peak([few, many]: [usize; 2], command: impl Fn(usize)) {
+    let [few, many] = [few, many].map(|pets| {
+        command(pets);
+        // The greatest of all processes that this test has run.
+        getrusage(UsageWho::RUSAGE_CHILDREN).expect("the usage").max_rss()
+    });
+    assert!(many - few < 20 * 1024, "many pets take {} KiB more", many - few);
+}
+
+/// A store with this many pets, each with a name of 1,020 bytes.
+fn store_of(pets: usize) -> Store {
+    let store = Store::sqlite();
+    store.import(r#"{"name":"Rex","categoryId":1}"#);
+    store.execute(&format!(
+        "WITH RECURSIVE number (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM number WHERE n < {pets})
+        INSERT INTO pets SELECT n, replace(printf('%.255c', 'x'), 'x', '\u{1f415}'), 1, NULL, 0 FROM number"
+    ));
+    store
+}
+
+#[test]
+fn an_export_holds_a_page_of_pets() {
+    assert_same_peak([6_000, 33_000], |pets| {
+        let store = store_of(pets);
+        let null = File::create("/dev/null").expect("a device");
+        store.program().args(&["pets", "export"]).stdout(null).run().assert_success();
+    });
+}
+
+#[test]
+fn a_copy_holds_a_page_of_pets() {
+    assert_same_peak([6_000, 33_000], |pets| {
+        copy((&store_of(pets), MEMORY), (&Store::sqlite(), MEMORY)).run().assert_success();
+    });
+}
+
+#[test]
+fn an_import_holds_some_lines() {
+    let note = "x".repeat(15_000);
+    assert_same_peak([2_000, 4_000], |pets| {
+        let mut file = BufWriter::new(NamedTempFile::new().expect("a file"));
+        for number in 0..pets {
+            writeln!(file, r#"{{"name":"{number}","categoryId":1,"note":"{note}"}}"#).expect("written");
+        }
+        let file = file.into_inner().expect("written");
+        Store::sqlite().succeed(&["pets", "import", file.path().to_str().expect("UTF-8"), "--create"]);
+    });
+}

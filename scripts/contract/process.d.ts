@@ -1,1 +1,0 @@
-declare const process: { argv: string[] };

@@ -1,0 +1,68 @@
+"""Prometheus as a throw-away server, and its HTTP API."""
+
+import json
+import math
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+from harness.servers import Server, accepts, free_port
+
+SCRAPE_INTERVAL = "1s"
+Labels = dict[str, str]
+
+
+class QueryError(Exception):
+    """Prometheus rejected a query."""
+
+
+class Prometheus(Server):
+    def __init__(self, folder: Path, rules: Path, targets: dict[str, int]):
+        """`targets` has the management port of each instance by its name."""
+        self.port = free_port()
+        self.config = folder / "prometheus.yml"
+        jobs = [{"targets": [f"127.0.0.1:{port}"], "labels": {"instance": name}} for name, port in targets.items()]
+        self.config.write_text(json.dumps({
+            "global": {"scrape_interval": SCRAPE_INTERVAL, "evaluation_interval": SCRAPE_INTERVAL},
+            "rule_files": [str(rules)],
+            "scrape_configs": [{"job_name": "animal-store", "static_configs": jobs}],
+        }))
+        command = ["prometheus", f"--config.file={self.config}", f"--storage.tsdb.path={folder / 'tsdb'}"]
+        super().__init__(folder, "prometheus", [*command, f"--web.listen-address=127.0.0.1:{self.port}"])
+
+    async def is_ready(self) -> bool:
+        """While Prometheus loads its configuration, the port is open and its API answers 503."""
+        try:
+            return await accepts(self.port) and bool(self.get("status/buildinfo"))
+        except (OSError, QueryError, ValueError):
+            return False
+
+    def get(self, path: str, **parameters: object):
+        """Returns the data of a response. Raises QueryError if Prometheus rejects the request."""
+        url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+        try:
+            with urllib.request.urlopen(url) as response:
+                return json.load(response)["data"]
+        except urllib.error.HTTPError as error:
+            raise QueryError(json.load(error)["error"]) from error
+
+    def values(self, expression: str, at: float) -> list[tuple[Labels, float]]:
+        """The series of an expression that have a number at a time."""
+        data = self.get("query", query=expression, time=at)["result"]
+        found = [(series["metric"], float(series["value"][1])) for series in data]
+        return [(labels, value) for labels, value in found if math.isfinite(value)]
+
+    def range(self, expression: str, start: float, end: float) -> list[Labels]:
+        """The series of an expression that have a number between two times."""
+        data = self.get("query_range", query=expression, start=start, end=end, step=1)["result"]
+        return [series["metric"] for series in data if any(math.isfinite(float(each)) for _, each in series["values"])]
+
+    def has_series(self, selector: str) -> bool:
+        return bool(self.get("series", **{"match[]": selector}))
+
+    def label_values(self, metric: str, label: str) -> list[str]:
+        return self.get(f"label/{label}/values", **{"match[]": metric})
+
+    def rules(self) -> list[dict]:
+        return [rule for group in self.get("rules")["groups"] for rule in group["rules"]]

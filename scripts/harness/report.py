@@ -1,0 +1,46 @@
+"""The report of a load, in Markdown: what was sent, what came of it, and what is wrong."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from harness.client import Load
+
+
+def problems(load: Load) -> list[str]:
+    return [f"{rule}: {count:,}" for rule, count in load.journal.broken.most_common()]
+
+
+def report(title: str, load: Load, figures: dict[str, object], wrong: Sequence[str]) -> str:
+    """Shows the figures of a load and further ones. `wrong` has each check that did not hold."""
+    verdict = "**Checks failed:**\n\n" + bullets(wrong) if wrong else "**All checks held.**"
+    journal = load.journal
+    totals = {
+        "requests": journal.requests, "seconds": round(load.end - journal.started),
+        "pets acknowledged": len(load.ledger.acknowledged),
+        "operations in the histories": load.history.operations,
+        "longest wait for a response, in ms": round(journal.longest * 1000),
+    }
+    rows = [(name, f"{value:,}" if isinstance(value, int) else value) for name, value in (totals | figures).items()]
+    sections = [f"## {time.strftime('%Y-%m-%d')}: {title}", verdict, table(("", "number"), rows)]
+    if kinds := Counter(fault.kind for fault in journal.faults):
+        sections.append(table(("fault", "number"), sorted(kinds.items())))
+    rows = []
+    for name, counts in sorted(journal.outcomes.items()):
+        outcomes = ", ".join(f"{outcome}: {count:,}" for outcome, count in counts.most_common())
+        rows.append((name, outcomes, f"{counts.total():,}"))
+    sections.append(table(("request", "outcomes", "number"), rows, texts=2))
+    if journal.examples:
+        sections.append("Examples of violations:\n\n" + bullets(journal.examples.values()))
+    return "\n\n".join(sections) + "\n"
+
+
+def bullets(lines) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[object]], texts: int = 1) -> str:
+    """A table in Markdown. The first columns, as many as `texts`, are aligned to the left."""
+    rule = "|".join(["---"] * texts + ["---:"] * (len(heads) - texts))
+    lines = [f"| {' | '.join(heads)} |", f"|{rule}|"]
+    return "\n".join(lines + [f"| {' | '.join(map(str, row))} |" for row in rows])

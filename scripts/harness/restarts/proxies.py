@@ -1,0 +1,99 @@
+"""nginx, Caddy and HAProxy with the files of deploy/proxies, in which only addresses and paths are substituted."""
+
+import asyncio
+import os
+import signal
+import ssl
+from pathlib import Path
+
+from harness.http_client import Connection
+from harness.servers import START_TIMEOUT, Server, free_port
+from harness.service import Instance
+from harness.tool import REPOSITORY
+
+HOST = "shop.example"
+FILES = REPOSITORY / "deploy/proxies"
+TEMPORARY_FILES_OF_NGINX = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+
+
+def configuration(name: str, values: dict[str, object]) -> str:
+    """The text of a file with substitutions, each of which must have an effect."""
+    text = (FILES / name).read_text()
+    for old, new in values.items():
+        if old not in text:
+            raise ValueError(f"deploy/proxies/{name} does not contain {old!r}")
+        text = text.replace(old, str(new))
+    return text
+
+
+class ProxyProgram(Server):
+    """A proxy with TLS on a port of 127.0.0.1."""
+
+    def __init__(self, folder: Path, name: str, certificate: Path, command: list):
+        # Servers of Debian are in a folder that is not in the PATH of every user.
+        environment = {"PATH": f"{os.environ['PATH']}:/usr/sbin", "HOME": str(folder)}
+        super().__init__(folder, name, command, env=environment)
+        self.certificate = certificate
+        self.tls = ssl.create_default_context(cafile=str(certificate))
+        self.tls.set_alpn_protocols(["http/1.1"])
+
+    async def connect(self) -> Connection:
+        return await super().connect(ssl=self.tls, server_hostname=HOST)
+
+
+class Nginx(ProxyProgram):
+    last_signal = signal.SIGTERM  # ends its workers too
+
+    def __init__(self, folder: Path, certificate: Path, service: Instance):
+        self.port, file, general = free_port(), folder / "animal-store.conf", folder / "nginx.conf"
+        user = "user root;" if os.geteuid() == 0 else ""
+        temporary = "\n".join(f"    {name}_temp_path {folder};" for name in TEMPORARY_FILES_OF_NGINX)
+        general.write_text(
+            f"daemon off;\n{user}\npid {folder}/nginx.pid;\nevents {{}}\n"
+            f"http {{\n{temporary}\n    include {file};\n}}\n"
+        )
+        file.write_text(configuration("nginx.conf", {
+            "listen 443 ": f"listen 127.0.0.1:{self.port} ",
+            "/etc/nginx/tls/shop.example.crt": certificate,
+            "/etc/nginx/tls/shop.example.key": certificate,
+            "/var/log/nginx/animal-store.log": folder / "access.log",
+            "127.0.0.1:8080": f"127.0.0.1:{service.port}",
+        }))
+        super().__init__(folder, "nginx", certificate, ["nginx", "-p", folder, "-c", general, "-e", "stderr"])
+
+
+class Caddy(ProxyProgram):
+    def __init__(self, folder: Path, certificate: Path, service: Instance):
+        self.port, file = free_port(), folder / "Caddyfile"
+        local = "    admin off\n    auto_https disable_redirects\n    default_bind 127.0.0.1"
+        file.write_text(configuration("Caddyfile", {
+            "{\n\tservers {": f"{{\n{local}\n\tservers {{",
+            "shop.example {": f"{HOST}:{self.port} {{\n\ttls {certificate} {certificate}",
+            "127.0.0.1:8080": f"127.0.0.1:{service.port}",
+        }))
+        command = ["caddy", "run", "--config", file, "--adapter", "caddyfile"]
+        super().__init__(folder, "caddy", certificate, command)
+
+
+class HAProxy(ProxyProgram):
+    noticed = 0  # bytes of the log
+
+    def __init__(self, folder: Path, certificate: Path, a: Instance, b: Instance):
+        self.port = free_port()
+        file, general = folder / "haproxy.cfg", folder / "global.cfg"
+        general.write_text("global\n    log stdout format raw local0\n    maxconn 1000\n")
+        file.write_text(configuration("haproxy.cfg", {
+            "bind :443": f"bind 127.0.0.1:{self.port}",
+            "/etc/haproxy/tls/shop.example.pem": certificate,
+            "10.0.0.11:8080 port 8081": f"127.0.0.1:{a.port} port {a.management_port}",
+            "10.0.0.12:8080 port 8081": f"127.0.0.1:{b.port} port {b.management_port}",
+        }))
+        super().__init__(folder, "haproxy", certificate, ["haproxy", "-db", "-f", general, "-f", file])
+
+    async def notices(self, server: str, state: str) -> None:
+        """Waits for the next change of a server to UP or DOWN in the log."""
+        line = f"Server animal_store/{server} is {state}".encode()
+        async with asyncio.timeout(START_TIMEOUT):
+            while (found := self.log.read_bytes().find(line, self.noticed)) < 0:
+                await asyncio.sleep(0.2)
+        self.noticed = found + len(line)

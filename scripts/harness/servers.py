@@ -1,0 +1,214 @@
+"""Throw-away servers that can be killed, frozen and started again on the same port."""
+
+import asyncio
+import contextlib
+import os
+import random
+import shutil
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from harness.http_client import Connection
+
+START_TIMEOUT = 30.0
+
+
+class CommandError(Exception):
+    """A command ended with an exit code other than 0."""
+
+
+class Server:
+    """A process with a fixed port. Its log is a file in the folder; every start appends to it."""
+
+    port: int
+    ready = True  # whether a load balancer would open connections to it
+    last_signal = signal.SIGKILL
+
+    def __init__(self, folder: Path, name: str, command: list, **options):
+        self.folder, self.name, self.command, self.options = folder, name, command, options
+        self.log = folder / f"{name}.log"
+        self.process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    async def start(self) -> None:
+        """Returns when the server is ready. A start that fails is retried until the timeout: the predecessor's
+        processes may still hold its resources."""
+        async with asyncio.timeout(START_TIMEOUT):
+            while True:
+                await self.spawn()
+                while self.process.returncode is None:
+                    if await self.is_ready():
+                        return
+                    await asyncio.sleep(0.02)
+                await asyncio.sleep(0.1)
+
+    async def spawn(self, stdin=asyncio.subprocess.DEVNULL) -> None:
+        with self.log.open("a") as output:
+            self.process = await asyncio.create_subprocess_exec(
+                *map(str, self.command), stdin=stdin, stdout=output, stderr=output, cwd=self.folder,
+                start_new_session=True, **self.options,
+            )
+
+    async def is_ready(self) -> bool:
+        return await accepts(self.port)
+
+    async def connect(self, **options) -> Connection:
+        return await Connection.open(self.port, **options)
+
+    async def stop(self, number: signal.Signals, timeout: float = 60) -> int:
+        """Sends a signal and returns the exit code."""
+        self.process.send_signal(number)
+        async with asyncio.timeout(timeout):
+            return await self.process.wait()
+
+    async def freeze(self) -> None:
+        """Suspends the process, then its children."""
+        os.kill(self.pid, signal.SIGSTOP)
+        for child in children(self.pid):
+            os.kill(child, signal.SIGSTOP)
+
+    async def thaw(self) -> None:
+        for process in (*children(self.pid), self.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+
+    async def discard(self) -> None:
+        """Ends the process at once, whatever its state."""
+        if self.process and self.process.returncode is None:
+            await self.thaw()
+            self.process.send_signal(self.last_signal)
+            await self.process.wait()
+
+
+class Postgres(Server):
+    """A PostgreSQL server with its defaults, durable writes among them, except for `settings`."""
+
+    last_signal = signal.SIGQUIT  # ends its children too
+
+    def __init__(self, folder: Path, **settings: object):
+        self.programs, self.port, self.data = postgres_programs(), free_port(), folder / "data"
+        options = {}
+        if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+            shutil.chown(folder, "postgres")
+            options = {"user": "postgres", "group": "postgres", "extra_groups": []}
+        settings = {"port": self.port, "unix_socket_directories": "", "listen_addresses": "127.0.0.1"} | settings
+        arguments = [f"--{name}={value}" for name, value in settings.items()]
+        super().__init__(folder, "postgres", [self.programs / "postgres", "-D", self.data, *arguments], **options)
+
+    async def create(self) -> None:
+        """Starts the server with an empty database."""
+        initdb = [self.programs / "initdb", "-D", self.data, "--no-sync", "--auth=trust", "--username=postgres"]
+        await run(*initdb, "--encoding=UTF8", "--locale=C.UTF-8", cwd=self.folder, **self.options)
+        await self.start()
+        await self.sql("CREATE DATABASE store", database="postgres")
+
+    def url(self, port: int | None = None, database: str = "store") -> str:
+        return f"postgres://postgres@127.0.0.1:{port or self.port}/{database}"
+
+    async def sql(self, *statements: str, database: str = "store") -> str:
+        commands = [part for statement in statements for part in ("-c", statement)]
+        psql = [self.programs / "psql", "-d", self.url(database=database), "-qAtX", "-v", "ON_ERROR_STOP=1"]
+        return await run(*psql, *commands)
+
+    async def end_sessions(self) -> None:
+        sessions = "pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        await self.sql(f"SELECT pg_terminate_backend(pid) FROM {sessions}")
+
+    async def is_ready(self) -> bool:
+        return await succeeds(self.sql("SELECT 1", database="postgres"))
+
+
+class Redis(Server):
+    """A Redis server that writes each change to disk before it confirms it, if it is durable."""
+
+    def __init__(self, folder: Path, durable: bool = True):
+        self.port = free_port()
+        command = ["redis-server", "--bind", "127.0.0.1", "--port", self.port, "--dir", folder, "--save", ""]
+        durability = ["--appendonly", "yes", "--appendfsync", "always"] if durable else []
+        super().__init__(folder, "redis", [*command, *durability])
+
+    async def cli(self, *arguments: str) -> str:
+        return await run("redis-cli", "-e", "-p", self.port, *arguments)
+
+    async def kill_clients(self) -> None:
+        await self.cli("CLIENT", "KILL", "TYPE", "normal")
+
+    async def is_ready(self) -> bool:
+        return await succeeds(self.cli("PING"))
+
+
+async def create_certificate(folder: Path, *names: str) -> Path:
+    """Returns a PEM file with a key and a certificate of hosts, such as `DNS:localhost`."""
+    path = folder / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subject = ["-subj", "/CN=animal-store", "-addext", f"subjectAltName={','.join(names)}", "-days", "2"]
+    path.write_text(await run(*command, *subject, "-keyout", "-", "-out", "-"))
+    return path
+
+
+async def run(*command: object, **options) -> str:
+    """Returns the standard output of a command. Raises CommandError if it fails."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *map(str, command), stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True,
+        **options,
+    )
+    try:
+        output, errors = await process.communicate()
+    except asyncio.CancelledError:
+        if process.returncode is None:
+            process.kill()
+        raise
+    if process.returncode != 0:
+        raise CommandError(f"{command[0]} failed with exit code {process.returncode}: {errors.decode().strip()}")
+    return output.decode()
+
+
+async def succeeds(command) -> bool:
+    try:
+        await command
+    except CommandError:
+        return False
+    return True
+
+
+async def accepts(port: int) -> bool:
+    """Returns true if a connection to the port can be opened."""
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+def postgres_programs() -> Path:
+    """The folder of PostgreSQL's server programs, which Debian does not put into PATH."""
+    if postgres := shutil.which("postgres"):
+        return Path(postgres).resolve().parent
+    installed = [postgres.parent for postgres in Path("/usr/lib/postgresql").glob("*/bin/postgres")]
+    if not installed:
+        sys.exit("PostgreSQL is missing: apt-get install postgresql")
+    return max(installed, key=lambda programs: float(programs.parent.name))
+
+
+def free_port() -> int:
+    """A port below those that the system assigns by itself, so that it is still free when its server restarts."""
+    while True:
+        port = random.SystemRandom().randrange(10000, 30000)
+        with contextlib.suppress(OSError):
+            socket.create_server(("127.0.0.1", port)).close()
+            return port
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process has started and not waited for."""
+    try:
+        return [*map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
+    except (FileNotFoundError, ProcessLookupError):
+        return []

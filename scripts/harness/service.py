@@ -1,0 +1,64 @@
+"""The service: its instances, its commands for API keys, and its settings."""
+
+import asyncio
+import json
+from pathlib import Path
+
+from harness.servers import CommandError, Server, accepts, free_port, run
+
+
+def shared_storage(postgres_url: str, redis_port: int) -> dict[str, str]:
+    """The settings of an instance that shares its pets and keys with others."""
+    return {
+        "storage.backend": "postgres", "storage.postgres.url": postgres_url,
+        "keys.backend": "redis", "keys.redis.url": f"redis://127.0.0.1:{redis_port}",
+    }
+
+
+def environment(settings: dict[str, object]) -> dict[str, str]:
+    """The variables of settings, by their keys in the configuration file."""
+    return {f"ANIMAL_STORE_{key.upper().replace('.', '__')}": str(value) for key, value in settings.items()}
+
+
+class Instance(Server):
+    """A running `animal-store serve`, by default with pets and keys in a file in the folder."""
+
+    def __init__(self, folder: Path, name: str, program: Path, settings: dict[str, object] = {}):
+        self.port, self.management_port = free_port(), free_port()
+        addresses = {"http.listen": f"127.0.0.1:{self.port}", "management.listen": f"127.0.0.1:{self.management_port}"}
+        variables = environment(addresses | {"log.format": "json"} | settings)
+        super().__init__(folder, name, [program, "serve"], env=variables)
+
+    async def is_ready(self) -> bool:
+        return await accepts(self.port) and await accepts(self.management_port)
+
+
+class KeyCommands:
+    """`animal-store keys` with the settings of the keys."""
+
+    def __init__(self, program: Path, folder: Path, settings: dict[str, object] = {}):
+        settings = {key: value for key, value in settings.items() if key.startswith("keys.")}
+        self.program, self.folder, self.variables = program, folder, environment(settings)
+        self.create_options = [] if settings else ["--create"]  # the file
+
+    async def run(self, *arguments: str) -> str:
+        return await run(self.program, "keys", *arguments, env=self.variables, cwd=self.folder)
+
+    async def create(self, label: str, *options: str) -> str:
+        """Returns the token of a new key."""
+        return (await self.run("create", *self.create_options, "--label", label, *options)).strip()
+
+    async def find(self, label: str) -> str:
+        """Returns the id of the key with this label."""
+        return next(key["id"] for key in json.loads(await self.run("list", "--json")) if key["label"] == label)
+
+    async def revoke(self, key: str) -> None:
+        """Returns when the key is revoked. Retries until the storage confirms it."""
+        while True:
+            try:
+                await self.run("revoke", key)
+                return
+            except CommandError as error:
+                if "no API key has the id" in str(error):  # an earlier attempt succeeded unconfirmed
+                    return
+            await asyncio.sleep(0.05)

@@ -1,0 +1,106 @@
+"""Clients of the soak: one whose API keys are revoked, and some that do not read, or vanish."""
+
+import asyncio
+import contextlib
+import itertools
+import time
+
+from harness.client import Client
+from harness.creators import create_request
+from harness.http_client import Connection, Request
+from harness.servers import CommandError
+from harness.service import KeyCommands
+
+USES = frozenset({"keys", "reads"})
+LISTED, EITHER, REFUSED = frozenset({200}), frozenset({200, 401}), frozenset({401})
+# The default of `keys.redis.lease` in seconds: the longest time for which a revoked key is accepted.
+LEASE = 0.6
+# Seconds after which a new key is accepted, and the seconds for which a revoked key is sent.
+ACCEPTANCE = 0.2
+AFTERWARDS = 2.0
+
+
+async def revoke_keys(client: Client) -> None:
+    """Issues a key, uses it on all instances, revokes it, and measures how long it is accepted."""
+    commands = client.load.commands
+    for number in itertools.count():
+        if not client.load.running:
+            return
+        try:
+            token = await commands.create(f"revoked-{number}")
+            key = await commands.find(f"revoked-{number}")
+            await asyncio.sleep(ACCEPTANCE)
+        except CommandError:  # the storage of the keys is unavailable
+            await client.pause(1)
+            continue
+        await use_until_fault(client, token)
+        revocation = asyncio.create_task(revoke(commands, key))
+        try:
+            await probe(client, token, revocation)
+        finally:
+            revocation.cancel()
+        await client.pause(2)
+
+
+async def use_until_fault(client: Client, token: str) -> None:
+    """Uses a key on all instances until a fault of the keys begins, or for a random time."""
+    load, end = client.load, time.monotonic() + client.rng.uniform(0, 10)
+    while True:
+        for name in load.instances:
+            await client.send(list_request(token, LISTED), name)
+        if time.monotonic() > end or load.journal.impaired("keys"):
+            return
+        await client.pause(0.1)
+
+
+async def revoke(commands: KeyCommands, key: str) -> float:
+    """Returns the time at which the revocation was confirmed."""
+    await commands.revoke(key)
+    return time.monotonic()
+
+
+async def probe(client: Client, token: str, revocation: asyncio.Task) -> None:
+    """Sends a token to all instances while it is revoked and afterwards."""
+    load, end = client.load, time.monotonic() + 60
+    while (now := time.monotonic()) < end:
+        expected = EITHER
+        if revocation.done():
+            end = min(end, revocation.result() + AFTERWARDS)
+            expected = REFUSED if now > revocation.result() + LEASE else EITHER
+        requests = (client.send(list_request(token, expected), name) for name in load.instances)
+        for exchange in await asyncio.gather(*requests):
+            if revocation.done() and exchange.status == 200:
+                load.longest_acceptance = max(load.longest_acceptance, exchange.sent - revocation.result())
+        await client.pause(0.03)
+
+
+def list_request(token: str, expected: frozenset) -> Request:
+    return Request("list with a revoked key", "GET", "/v1/pets?limit=1", expected, USES, token)
+
+
+async def connect(client: Client, **options) -> Connection:
+    """Opens a connection of its own, outside of the records."""
+    return await Connection.open(client.load.instances[client.choose()].port, **options)
+
+
+async def read_slowly(client: Client) -> None:
+    """Requests many full pages and reads a few bytes of them at a time, or none."""
+    request = Request("", "GET", "/v1/pets?limit=100", frozenset(), frozenset(), client.token).encode()
+    while client.load.running:
+        with contextlib.suppress(OSError), contextlib.closing(await connect(client, limit=512)) as connection:
+            connection.writer.write(request * 20)
+            for _ in range(client.rng.randrange(20)):
+                await connection.reader.read(256)
+                await client.pause(0.2)
+        await client.pause(0.5)
+
+
+async def vanish(client: Client) -> None:
+    """Sends the head of a create and a part of the body, waits, and closes the connection."""
+    while client.load.running:
+        create = client.load.ledger.new(key="vanished" if client.rng.random() < 0.5 else None)
+        request = create_request(create, client.token).encode()
+        with contextlib.suppress(OSError), contextlib.closing(await connect(client)) as connection:
+            connection.writer.write(request[: -client.rng.randrange(1, 30)])
+            await client.pause(client.rng.choice((0.01, 0.5, 2)))
+        await client.pause(0.5)
