@@ -35,7 +35,7 @@ use self::{
     options::Options,
 };
 use crate::{
-    config::{Config, Sources, SqliteConfig, StorageConfig, template},
+    config::{Config, ConfigError, Sources, SqliteConfig, StorageConfig, template},
     stderr, version,
 };
 
@@ -102,7 +102,8 @@ pub fn run() -> ExitCode {
         Err(error) if error.is::<ClosedOutput>() => ExitCode::FAILURE,
         Err(error) => {
             stderr::write_line(&format!("{error:#}"));
-            ExitCode::from(if error.is::<InvalidConfig>() { 2 } else { 1 })
+            let is_invalid = error.is::<InvalidConfig>() || error.is::<ConfigError>();
+            ExitCode::from(if is_invalid { 2 } else { 1 })
         }
     }
 }
@@ -114,7 +115,7 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
     match command {
         Command::Serve => serve::run(options),
         Command::CheckConfig => {
-            let (lines, warnings) = Config::lines(&sources).map_err(InvalidConfig::from)?;
+            let (lines, warnings) = Config::lines(&sources)?;
             for warning in warnings {
                 stderr::write_line(&format!("warning: {warning}"));
             }

@@ -23,33 +23,22 @@ use crate::{
     telemetry::{self, CommandLog},
 };
 
-/// The command line or the configuration is invalid, or not valid for this command.
+/// The command line is invalid, or the configuration is not valid for this command.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct InvalidConfig(pub(crate) String);
-
-impl From<ConfigError> for InvalidConfig {
-    fn from(error: ConfigError) -> Self {
-        Self(error.to_string())
-    }
-}
 
 /// The program that read standard output has closed it. As usual in a pipe, nothing is printed about it.
 #[derive(Debug, Error)]
 #[error("standard output was closed")]
 pub(super) struct ClosedOutput;
 
-/// Reads the part of the configuration that a command uses.
-pub(super) fn load<T>(sources: &Sources, read: impl FnOnce(&mut Values) -> Option<T>) -> Result<T, InvalidConfig> {
-    Ok(config::load(sources, read)?.0)
-}
-
 /// Reads the part of the configuration that a command uses, and starts its log.
 pub(super) fn start<T>(
     sources: &Sources,
     read: impl FnOnce(&mut Values) -> Option<T>,
-) -> Result<(T, CommandLog), InvalidConfig> {
-    let (log, part) = load(sources, |values| Some((LogConfig::read(values), read(values)?)))?;
+) -> Result<(T, CommandLog), ConfigError> {
+    let ((log, part), _) = config::load(sources, |values| Some((LogConfig::read(values), read(values)?)))?;
     Ok((part, telemetry::start_for_command(&log)))
 }
 

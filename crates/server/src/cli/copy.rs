@@ -8,12 +8,12 @@ use std::{
 
 use animal_store_adapters_sqlite::NewBackup;
 use animal_store_app::{ApiKeyId, CopyStore, CopySummary};
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::Args;
 
-use super::command::{InvalidConfig, load, print_result, start};
+use super::command::{InvalidConfig, print_result, start};
 use crate::{
-    config::{KeysConfig, LogConfig, Sources, StorageConfig, Values},
+    config::{self, KeysConfig, LogConfig, Sources, StorageConfig, Values},
     telemetry,
     wiring::{FileUse, SharedFile, api_key_store, bulk_storage},
 };
@@ -75,8 +75,8 @@ fn load_path(path: &Path) -> anyhow::Result<(LogConfig, Stores)> {
         let flags = vec![("storage.sqlite.path".to_owned(), path.display().to_string())];
         Sources { flags, ..Sources::default() }
     };
-    let loaded = load(&sources, |values| Some((LogConfig::read(values), read_stores(values)?)));
-    Ok(loaded.map_err(|InvalidConfig(error)| InvalidConfig(format!("{}: {error}", path.display())))?)
+    let loaded = config::load(&sources, |values| Some((LogConfig::read(values), read_stores(values)?)));
+    Ok(loaded.with_context(|| path.display().to_string())?.0)
 }
 
 pub(super) fn read_stores(values: &mut Values) -> Option<Stores> {

@@ -11,7 +11,7 @@ use humantime::format_rfc3339_seconds;
 use serde_json::{Value, json};
 
 use super::{
-    command::{InvalidConfig, print, table},
+    command::{print, table},
     copy::read_stores,
 };
 use crate::config::{self, KeysConfig, Sources, SqliteConfig, StorageConfig, read_tls};
@@ -29,7 +29,7 @@ pub(super) struct DoctorArgs {
 }
 
 pub(super) async fn run(args: &DoctorArgs, sources: &Sources) -> anyhow::Result<()> {
-    let ((storage, keys), warnings) = config::load(sources, read_stores).map_err(InvalidConfig::from)?;
+    let ((storage, keys), warnings) = config::load(sources, read_stores)?;
     // No dependency waits for the timeouts of the other one.
     let (in_storage, in_keys) = tokio::join!(examine_storage(&storage), examine_keys(&keys, &storage));
     let warnings =

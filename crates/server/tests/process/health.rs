@@ -22,7 +22,9 @@ fn only_a_ready_instance_is_a_success() {
     }
     let mut running = Program::with_redis_url("redis://127.0.0.1:1").start();
     let address = running.management_address().to_string();
-    health(&address, &[]).assert_error(1, &["animal-store: not ready: unavailable (keys unavailable)"]);
+    let checks = r#"{"storage":"ready","keys":"unavailable"}"#;
+    let error = format!("animal-store: not ready: {{\"status\":\"unavailable\",\"checks\":{checks}}}");
+    health(&address, &[]).assert_error(1, &[&error]);
 }
 
 #[test]
