@@ -150,7 +150,7 @@ fn read_environment(environment: &[(OsString, OsString)], values: &mut Values) {
 }
 
 /// Returns the environment variable of a key with this name, which may be unknown.
-pub(crate) fn variable(name: &str) -> String {
+pub(super) fn variable(name: &str) -> String {
     format!("{PREFIX}_{}", name.to_uppercase().replace('.', "__"))
 }
 

@@ -43,7 +43,6 @@ fn a_command_reads_only_the_part_that_it_uses() {
     for (settings, refused) in [
         (&[("http.tls.cert_file", "/nowhere"), ("http.tls.key_file", "/nowhere")][..], [false, false, false, true]),
         (&[("http.lisen", "127.0.0.1:80")], [false, false, false, true]),
-        (&[("http.listen", "127.0.0.1:8081")], [false; 4]),
         (&[("management.lisen", "127.0.0.1:80")], [true, false, false, false]),
         (&[("storage.postgres.url_file", "/nowhere")], [false, true, false, false]),
         (&[("storage.backend", "disk")], [false, true, true, false]),
