@@ -10,7 +10,6 @@
 use std::{
     env,
     io::{self, Write},
-    time::Instant,
 };
 
 use anyhow::{Context, bail};
@@ -73,10 +72,9 @@ pub(super) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     io::stdout().write_all(text.as_ref()).context("the result cannot be written to standard output")
 }
 
-/// Prints the result of a command that moves pets: a name and a value per line, and the duration.
-pub(super) fn print_result(lines: &[(&str, String)], started: Instant) -> anyhow::Result<()> {
-    let lines: String = lines.iter().map(|(name, value)| [*name, ": ", value.as_str(), "\n"].concat()).collect();
-    print(format!("{lines}duration: {:.1?}\n", started.elapsed()))
+/// Prints the result of a command that moves pets: a name and a value per line.
+pub(super) fn print_result(lines: &[(&str, String)]) -> anyhow::Result<()> {
+    lines.iter().try_for_each(|(name, value)| print(format!("{name}: {value}\n")))
 }
 
 /// Aligns the cells of each column.

@@ -3,7 +3,6 @@
 use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    time::Instant,
 };
 
 use animal_store_adapters_sqlite::NewBackup;
@@ -40,30 +39,28 @@ pub(super) struct BackupArgs {
 }
 
 pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
-    let started = Instant::now();
     let ((_, from), (log, to)) = (load_path(&args.from)?, load_path(&args.to)?);
     let _log = telemetry::start_for_command(&log);
     ensure!(
         location(&from.0) != location(&to.0),
         InvalidConfig(format!("{} and {} name the same store", args.from.display(), args.to.display()))
     );
-    print_summary(&copy(from, to).await?, started)
+    print_summary(&copy(from, to).await?)
 }
 
 pub(super) async fn back_up(args: &BackupArgs, sources: &Sources) -> anyhow::Result<()> {
-    let started = Instant::now();
     let (stores, _log) = start(sources, read_stores)?;
     if let (StorageConfig::Sqlite(sqlite), KeysConfig::Sqlite(_)) = &stores {
         let file = SharedFile::new(FileUse::Read).open(sqlite).await?;
         let backup = NewBackup::create(&args.file)?;
         backup.vacuum_from(file).await?;
         backup.finish()?;
-        return print_result(&[("backup", args.file.display().to_string())], started);
+        return print_result(&[("backup", args.file.display().to_string())]);
     }
     let backup = NewBackup::create(&args.file)?;
     let summary = copy(stores, load_path(&backup.path())?.1).await?;
     backup.finish()?;
-    print_summary(&summary, started)
+    print_summary(&summary)
 }
 
 /// Reads a configuration file, or makes the configuration of an SQLite file. The environment is ignored: it would
@@ -80,7 +77,7 @@ fn load_path(path: &Path) -> anyhow::Result<(LogConfig, Stores)> {
 }
 
 pub(super) fn read_stores(values: &mut Values) -> Option<Stores> {
-    let (storage, keys) = (StorageConfig::read(values), KeysConfig::read_for_command(values));
+    let (storage, keys) = (StorageConfig::read(values), KeysConfig::read(values));
     storage.zip(keys)
 }
 
@@ -104,7 +101,7 @@ async fn copy((from, from_keys): Stores, (to, to_keys): Stores) -> anyhow::Resul
     Ok(CopyStore::new(from, to, from_keys.zip(to_keys)).execute().await?)
 }
 
-fn print_summary(summary: &CopySummary, started: Instant) -> anyhow::Result<()> {
+fn print_summary(summary: &CopySummary) -> anyhow::Result<()> {
     let api_keys = match &summary.api_keys {
         Some(keys) => format!("{} added", keys.added),
         None => "not copied: they are part of a configuration".to_owned(),
@@ -120,5 +117,5 @@ fn print_summary(summary: &CopySummary, started: Instant) -> anyhow::Result<()> 
         let text = format!("{}; revoke those that were revoked in the source", ids.join(", "));
         lines.push(("API keys of the target alone", text));
     }
-    print_result(&lines, started)
+    print_result(&lines)
 }

@@ -29,11 +29,9 @@ pub(super) struct HealthArgs {
 
 pub(super) async fn run(args: &HealthArgs, sources: &Sources) -> anyhow::Result<()> {
     let (listen, _) = config::load(sources, |values| Some(read_management(values)))?;
-    let invalid = |reason: &str| InvalidConfig(format!("management.listen {reason}: /ready has no known address"));
-    let listen = listen.ok_or_else(|| invalid("is empty"))?;
-    if listen.port() == 0 {
-        bail!(invalid("selects a free port"));
-    }
+    let listen = listen
+        .filter(|listen| listen.port() != 0)
+        .ok_or_else(|| InvalidConfig("management.listen has no fixed port: /ready has no known address".to_owned()))?;
     let response = timeout(args.timeout, query(listen)).await;
     let response = response.with_context(|| format!("no response from {listen} within {:?}", args.timeout))?;
     judge(&response.with_context(|| format!("no response from {listen}"))?)

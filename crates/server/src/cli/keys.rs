@@ -75,7 +75,7 @@ pub(super) struct RotateArgs {
 }
 
 pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<()> {
-    let (keys, log) = start(sources, KeysConfig::read_for_command)?;
+    let (keys, log) = start(sources, KeysConfig::read)?;
     let usage = match &command {
         Command::Create(args) => FileUse::WriteOrCreate(args.create),
         Command::List { .. } => FileUse::Read,

@@ -36,7 +36,7 @@ fn a_command_reads_only_the_part_that_it_uses() {
     let reads = [
         |sources: &Sources| load(sources, |values| Some(read_management(values))).map(drop),
         |sources: &Sources| load(sources, StorageConfig::read).map(drop),
-        |sources: &Sources| load(sources, KeysConfig::read_for_command).map(drop),
+        |sources: &Sources| load(sources, KeysConfig::read).map(drop),
         |sources: &Sources| load(sources, |values| Some(read_tls(values))).map(drop),
     ];
     // The commands that are refused: `health`, of pets, `keys`, the certificate of `doctor`.
@@ -59,8 +59,6 @@ fn a_command_reads_only_the_part_that_it_uses() {
     }
     let (broken, _file) = file("[http\n");
     assert_eq!(reads.map(|read| read(&broken).is_err()), [true; 4]);
-    let Ok((KeysConfig::Redis(redis), _)) = load(&keys(&REDIS), KeysConfig::read_for_command) else { panic!("Redis") };
-    assert!(redis.directory.timeout > RedisSettings::default().timeout, "a command waits for longer than a request");
 }
 
 #[test]
