@@ -38,7 +38,7 @@ pub(crate) use self::{
 pub use self::{
     declaration::{Key, template},
     service::ShutdownConfig,
-    sources::{DEFAULT_FILE, Sources},
+    sources::Sources,
     storage::{PostgresConfig, SqliteConfig, StorageConfig},
 };
 

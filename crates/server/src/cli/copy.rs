@@ -31,13 +31,6 @@ pub(super) struct CopyArgs {
     to: PathBuf,
 }
 
-#[derive(Debug, Args)]
-pub(super) struct BackupArgs {
-    /// SQLite file to create, with mode 0600.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-}
-
 pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
     let ((_, from), (log, to)) = (load_path(&args.from)?, load_path(&args.to)?);
     let _log = telemetry::start_for_command(&log);
@@ -48,16 +41,16 @@ pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
     print_summary(&copy(from, to).await?)
 }
 
-pub(super) async fn back_up(args: &BackupArgs, sources: &Sources) -> anyhow::Result<()> {
+pub(super) async fn back_up(file: &Path, sources: &Sources) -> anyhow::Result<()> {
     let (stores, _log) = start(sources, read_stores)?;
     if let (StorageConfig::Sqlite(sqlite), KeysConfig::Sqlite(_)) = &stores {
-        let file = SharedFile::new(FileUse::Read).open(sqlite).await?;
-        let backup = NewBackup::create(&args.file)?;
-        backup.vacuum_from(file).await?;
+        let source = SharedFile::new(FileUse::Read).open(sqlite).await?;
+        let backup = NewBackup::create(file)?;
+        backup.vacuum_from(source).await?;
         backup.finish()?;
-        return print_result(&[("backup", args.file.display().to_string())]);
+        return print_result(&[("backup", file.display().to_string())]);
     }
-    let backup = NewBackup::create(&args.file)?;
+    let backup = NewBackup::create(file)?;
     let summary = copy(stores, load_path(&backup.path())?.1).await?;
     backup.finish()?;
     print_summary(&summary)

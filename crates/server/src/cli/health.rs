@@ -8,7 +8,6 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use clap::Args;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -16,24 +15,17 @@ use tokio::{
 };
 
 use super::command::InvalidConfig;
-use crate::config::{self, Sources, duration, read_management};
+use crate::config::{self, Sources, read_management};
 
-const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_mins(1);
+pub(super) const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_mins(1);
 
-#[derive(Debug, Args)]
-pub(super) struct HealthArgs {
-    /// Time for the whole request, such as 500ms.
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration(TIMEOUTS))]
-    timeout: Duration,
-}
-
-pub(super) async fn run(args: &HealthArgs, sources: &Sources) -> anyhow::Result<()> {
+pub(super) async fn run(time: Duration, sources: &Sources) -> anyhow::Result<()> {
     let (listen, _) = config::load(sources, |values| Some(read_management(values)))?;
     let listen = listen
         .filter(|listen| listen.port() != 0)
         .ok_or_else(|| InvalidConfig("management.listen has no fixed port: /ready has no known address".to_owned()))?;
-    let response = timeout(args.timeout, query(listen)).await;
-    let response = response.with_context(|| format!("no response from {listen} within {:?}", args.timeout))?;
+    let response = timeout(time, query(listen)).await;
+    let response = response.with_context(|| format!("no response from {listen} within {time:?}"))?;
     judge(&response.with_context(|| format!("no response from {listen}"))?)
 }
 
@@ -63,6 +55,7 @@ fn judge(response: &str) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::duration;
 
     fn response(status: u16, body: &str) -> String {
         format!("HTTP/1.1 {status} Name\r\nconnection: close\r\n\r\n{body}")

@@ -1,6 +1,8 @@
 use std::{
     env,
     ffi::OsString,
+    fs,
+    io::ErrorKind,
     iter,
     path::{Path, PathBuf},
 };
@@ -9,6 +11,9 @@ use clap::Args;
 
 use super::InvalidConfig;
 use crate::config::Sources;
+
+/// The configuration file that is read if it exists and no other is named.
+const DEFAULT_FILE: &str = "animal-store.toml";
 
 /// Keys that `--memory` sets.
 const BACKENDS: [&str; 2] = ["storage.backend", "keys.backend"];
@@ -44,11 +49,16 @@ impl Options {
         Ok(())
     }
 
-    /// Returns the sources of the configuration, with these options as the last one.
+    /// Returns the sources of the configuration, with these options as the last one. `--set` wins over `--memory`, and
+    /// `--listen` over both.
     pub(super) fn sources(&self) -> Sources {
+        // A symbolic link to a missing file exists: reading it is an error.
+        let is_absent = fs::symlink_metadata(DEFAULT_FILE).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        let default = (!is_absent).then(|| DEFAULT_FILE.into());
         let memory = BACKENDS.iter().filter(|_| self.memory).map(|&name| (name.to_owned(), "memory".to_owned()));
-        let set = memory.chain(self.set.iter().cloned()).collect();
-        Sources::from_process(self.config.clone(), set, self.listen.clone())
+        let listen = self.listen.iter().map(|address| ("http.listen".to_owned(), address.clone()));
+        let flags = memory.chain(self.set.iter().cloned()).chain(listen).collect();
+        Sources { file: self.config.clone().or(default), environment: env::vars_os().collect(), flags }
     }
 
     /// Returns the program with the options that select its configuration, as a shell reads them. They name the SQLite

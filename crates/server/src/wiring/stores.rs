@@ -8,7 +8,7 @@ use animal_store_adapters_postgres::{Migrations, PgBulkStorage, PgStorage, Schem
 use animal_store_adapters_redis::RedisApiKeyStore;
 use animal_store_adapters_sqlite::{self as sqlite, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteStorage};
 use animal_store_app::ports::{ApiKeyStore, BulkStorage, PetRepository, Readiness};
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use prometheus_client::registry::Registry;
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -169,12 +169,7 @@ impl SharedFile {
             };
             SqliteFile::open(&path, usage, timeout)
         });
-        match opened.await? {
-            Err(error) if error.is_missing() && matches!(self.usage, FileUse::WriteOrCreate(_)) => {
-                Err(anyhow!("{error}; to make a new store, add --create"))
-            }
-            opened => Ok(self.file.insert(opened?).clone()),
-        }
+        Ok(self.file.insert(opened.await??).clone())
     }
 
     /// Registers the metrics of the file, if it was opened.

@@ -73,10 +73,10 @@ fn what_check_config_prints_is_the_same_configuration_and_names_each_source() {
         ("traces.sample_ratio", "0.5"),
     ])
     .environment;
-    sources.listen = Some("127.0.0.1:0".to_owned());
+    sources.flags = vec![("http.listen".to_owned(), "127.0.0.1:0".to_owned())];
     let lines = Config::lines(&sources).unwrap().0;
     for expected in [
-        "http.listen = \"127.0.0.1:0\" # --listen".to_owned(),
+        "http.listen = \"127.0.0.1:0\" # --set".to_owned(),
         format!("http.workers = 3 # {}, line 3", toml.path().display()),
         format!("http.cors_origins = \"https://a.example,https://b.example\" # {}, line 2", toml.path().display()),
         "http.keep_alive = \"75s\" # default".to_owned(),
