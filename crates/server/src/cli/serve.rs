@@ -9,11 +9,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{
-    command::{InvalidConfig, block_on},
-    options::Options,
-    quickstart,
-};
+use super::{command::block_on, options::Options, quickstart};
 use crate::{
     application::{Application, Listeners},
     config::{Config, ShutdownConfig},
@@ -48,7 +44,7 @@ async fn serve(options: &Options, socket: Option<(SocketAddr, HttpListener)>) ->
     let config = tokio::select! {
         biased;
         _ = signals.first() => return Ok(()),
-        config = spawn_blocking(load.clone()) => config?.map_err(InvalidConfig::from)?,
+        config = spawn_blocking(load.clone()) => config??,
     };
     let traces = Traces::start(config.traces.as_ref())?;
     let (log, filter) = telemetry::start(&config.log, traces.layer())?;
