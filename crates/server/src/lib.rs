@@ -6,7 +6,6 @@
 mod application;
 mod cli;
 pub mod config;
-mod listeners;
 mod process_metrics;
 mod reload;
 mod service_manager;

@@ -19,27 +19,8 @@ use tokio::task::spawn_blocking;
 /// Time for the end of the process after `shutdown.timeout`.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
-/// What the service manager has passed, if there is one.
-pub(crate) struct ServiceManager {
-    /// The listening socket that it has bound (`sd_listen_fds`), and its address.
-    pub(crate) socket: Option<(SocketAddr, HttpListener)>,
-    pub(crate) is_present: bool,
-}
-
-impl ServiceManager {
-    /// Reads the variables of the protocols, and removes those of the socket. Must be called before the process has a
-    /// second thread.
-    ///
-    /// # Errors
-    /// If a socket was passed that cannot be served.
-    pub(crate) fn from_environment() -> anyhow::Result<Self> {
-        let socket = take_socket()?;
-        let is_present = socket.is_some() || is_notified();
-        Ok(Self { socket, is_present })
-    }
-}
-
-fn is_notified() -> bool {
+/// Returns whether a manager waits for notifications.
+pub(crate) fn is_notified() -> bool {
     env::var_os("NOTIFY_SOCKET").is_some_and(|path| !path.is_empty())
 }
 
@@ -65,9 +46,12 @@ fn notify(message: String) {
     });
 }
 
-/// Takes the socket that `LISTEN_FDS` and `LISTEN_PID` announce, and removes both variables. Exactly one listening TCP
-/// socket is accepted, because the clients of a socket that is not served would wait for ever.
-fn take_socket() -> anyhow::Result<Option<(SocketAddr, HttpListener)>> {
+/// Takes the socket that `LISTEN_FDS` and `LISTEN_PID` announce, and its address, and removes both variables. Must be
+/// called before the process has a second thread.
+///
+/// # Errors
+/// Unless it is exactly one listening TCP socket: the clients of a socket that is not served would wait for ever.
+pub(crate) fn take_socket() -> anyhow::Result<Option<(SocketAddr, HttpListener)>> {
     let mut sockets = ListenFd::from_env();
     let count = sockets.len();
     if count == 0 {

@@ -1,4 +1,6 @@
-use animal_store_adapters_http::Limits;
+use std::net::SocketAddr;
+
+use animal_store_adapters_http::{HttpListener, Limits};
 use anyhow::bail;
 use prometheus_client::metrics::counter::Counter;
 use rlimit::Resource;
@@ -9,11 +11,10 @@ use tokio::{
 
 use super::{command::block_on, options::Options, quickstart};
 use crate::{
-    application::Application,
+    application::{Application, Listeners},
     config::{Config, ShutdownConfig},
-    listeners::Listeners,
     reload::Reload,
-    service_manager::{ServiceManager, notify_ready, notify_stopping},
+    service_manager::{is_notified, notify_ready, notify_stopping, take_socket},
     shutdown::Signals,
     telemetry::{self, Traces},
     version,
@@ -29,11 +30,11 @@ const FILES_PER_WORKER: usize = 4;
 /// Runs the service until a signal ends it.
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     // Before the runtime has threads.
-    let manager = ServiceManager::from_environment()?;
-    block_on(serve(options, manager))
+    let socket = take_socket()?;
+    block_on(serve(options, socket))
 }
 
-async fn serve(options: &Options, manager: ServiceManager) -> anyhow::Result<()> {
+async fn serve(options: &Options, socket: Option<(SocketAddr, HttpListener)>) -> anyhow::Result<()> {
     // Before anything is read or started. Earlier, in the first milliseconds, a signal kills the process.
     let signals = Signals::listen()?;
     signals.listen_for_reloads()?;
@@ -56,7 +57,7 @@ async fn serve(options: &Options, manager: ServiceManager) -> anyhow::Result<()>
         first_signal.first().await;
         notify_stopping(shutdown.timeout);
     });
-    let start = start(config, options, manager, log.dropped_lines());
+    let start = start(config, options, socket, log.dropped_lines());
     let result = tokio::select! {
         biased;
         _ = signals.first() => Ok(None),
@@ -78,13 +79,14 @@ async fn serve(options: &Options, manager: ServiceManager) -> anyhow::Result<()>
 async fn start(
     mut config: Config,
     options: &Options,
-    manager: ServiceManager,
+    socket: Option<(SocketAddr, HttpListener)>,
     dropped_log_lines: Counter,
 ) -> anyhow::Result<Application> {
     let limits = &mut config.http.limits;
     reserve_files(limits, config.storage.connections(limits.workers))?;
+    let is_managed = socket.is_some() || is_notified();
     // Before the adapters, which can take seconds to start: an address in use is reported at once.
-    let listeners = Listeners::bind(&config, manager.socket)?;
+    let listeners = Listeners::bind(&config, socket)?;
     let inherited = listeners.api.is_inherited().then_some(true);
     if config.is_unencrypted(listeners.address) {
         tracing::warn!(
@@ -94,7 +96,7 @@ async fn start(
         );
     }
     let mut file = SharedFile::new(FileUse::Serve);
-    quickstart::run(&mut config, listeners.address, &mut file, options, manager.is_present).await?;
+    quickstart::run(&mut config, listeners.address, &mut file, options, is_managed).await?;
     let application = Application::start(config, listeners, file, dropped_log_lines).await?;
     let management = application.management_address().map(|address| address.to_string());
     let (address, version) = (application.address(), version::BUILD);
