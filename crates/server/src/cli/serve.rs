@@ -1,4 +1,5 @@
 use animal_store_adapters_http::Limits;
+use animal_store_adapters_sqlite::FileUse;
 use anyhow::bail;
 use prometheus_client::metrics::counter::Counter;
 use tokio::{
@@ -16,7 +17,7 @@ use crate::{
     shutdown::Signals,
     telemetry::{self, Traces},
     version,
-    wiring::{FileUse, SharedFile},
+    wiring::SharedFile,
 };
 
 /// Files that are neither connections of clients nor of the storage: listeners, the main runtime, Redis, the log.
@@ -82,7 +83,7 @@ async fn start_and_run(
                  in http.trusted_proxies"
             );
         }
-        let mut file = SharedFile::new(FileUse::Serve);
+        let mut file = SharedFile::new(FileUse::Create);
         quickstart::run(&mut config, listeners.address, &mut file, options, is_managed).await?;
         let application = Application::start(config, listeners, file, dropped_log_lines).await?;
         // The end of the start: from this event on, a signal shuts the application down, which closes the file.
