@@ -131,13 +131,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_empty_list_allows_no_origin() {
-        assert!(AllowedOrigins::These(Vec::new()).is_empty());
-        assert!(!AllowedOrigins::These(vec!["https://shop.example".parse().unwrap()]).is_empty());
-        assert!(!AllowedOrigins::Any.is_empty());
-    }
-
-    #[test]
     fn an_origin_is_scheme_host_and_port_as_browsers_write_them() {
         for text in [
             "https://shop.example",

@@ -24,7 +24,7 @@ use crate::{
     config::{Config, ShutdownConfig},
     listeners::Listeners,
     process_metrics,
-    shutdown::ShutdownRequest,
+    shutdown::Signals,
     wiring::{self, Adapters, SharedFile},
 };
 
@@ -85,15 +85,11 @@ impl Application {
         self.management.as_ref().map(|(address, _)| *address)
     }
 
-    /// Serves until `stop` resolves, then shuts down gracefully. `stop_now` ends the shutdown early.
+    /// Serves until the first signal, then shuts down gracefully. The second one ends the shutdown early.
     ///
     /// # Errors
     /// If a server or the writer stops unexpectedly, or requests are cut off.
-    pub async fn run_until(
-        self,
-        stop: impl Future<Output = ShutdownRequest>,
-        stop_now: impl Future<Output = ()>,
-    ) -> anyhow::Result<()> {
+    pub async fn run_until(self, signals: &Signals) -> anyhow::Result<()> {
         let (api, management) = (self.api, self.management.map(|(_, server)| server));
         let api_handle = api.handle();
         let handles: Vec<_> = [&api].into_iter().chain(&management).map(HttpServer::handle).collect();
@@ -105,7 +101,7 @@ impl Application {
         };
         let request = tokio::select! {
             biased;
-            request = stop => request,
+            request = signals.first() => request,
             error = tasks.stopped_unexpectedly() => return Err(error),
         };
 
@@ -124,7 +120,7 @@ impl Application {
             result = complete => result.map(|()| tracing::info!("all requests were completed")),
             () = sleep_until(request.arrived_at + self.shutdown.requests_timeout()) =>
                 cut_off("the shutdown timeout passed", self.in_flight.count()),
-            () = stop_now => cut_off("a second signal arrived", self.in_flight.count()),
+            () = signals.second() => cut_off("a second signal arrived", self.in_flight.count()),
         };
         let close = async {
             for handle in handles {

@@ -19,4 +19,4 @@ mod wiring;
 pub use application::Application;
 pub use cli::run;
 pub use config::Config;
-pub use shutdown::ShutdownRequest;
+pub use shutdown::Signals;

@@ -10,13 +10,13 @@ use animal_store_adapters_http::{CurrentTlsIdentity, RequestLogFilter, TlsIdenti
 use humantime::format_rfc3339_seconds;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{
-    sync::Notify,
     task::spawn_blocking,
     time::{sleep, timeout},
 };
 
 use crate::{
     config::{Config, ConfigError, LogConfig},
+    shutdown::Signals,
     telemetry::{LogFilter, RELOAD_TARGET, filter},
 };
 
@@ -44,13 +44,13 @@ impl Reload {
     /// during a reload cause one more.
     pub(crate) async fn run(
         mut self,
-        requested: Arc<Notify>,
+        signals: Signals,
         load: impl Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
     ) {
         loop {
             tokio::select! {
                 biased;
-                () = requested.notified() => self.reload(load.clone()).await,
+                () = signals.reload() => self.reload(load.clone()).await,
                 () = Certificates::watch(&mut self.certificates) => {}
             }
         }

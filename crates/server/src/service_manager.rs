@@ -19,11 +19,11 @@ use tokio::task::spawn_blocking;
 /// Time for the end of the process after `shutdown.timeout`.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
-/// The service manager, or its absence.
+/// What the service manager has passed, if there is one.
 pub(crate) struct ServiceManager {
-    /// The listening socket that it has bound and passed (`sd_listen_fds`), and its address.
+    /// The listening socket that it has bound (`sd_listen_fds`), and its address.
     pub(crate) socket: Option<(SocketAddr, HttpListener)>,
-    is_notified: bool,
+    pub(crate) is_present: bool,
 }
 
 impl ServiceManager {
@@ -33,35 +33,36 @@ impl ServiceManager {
     /// # Errors
     /// If a socket was passed that cannot be served.
     pub(crate) fn from_environment() -> anyhow::Result<Self> {
-        let is_notified = env::var_os("NOTIFY_SOCKET").is_some_and(|path| !path.is_empty());
-        Ok(Self { socket: take_socket()?, is_notified })
+        let socket = take_socket()?;
+        let is_present = socket.is_some() || is_notified();
+        Ok(Self { socket, is_present })
     }
+}
 
-    pub(crate) const fn is_present(&self) -> bool {
-        self.socket.is_some() || self.is_notified
-    }
+fn is_notified() -> bool {
+    env::var_os("NOTIFY_SOCKET").is_some_and(|path| !path.is_empty())
+}
 
-    /// Reports the end of the start.
-    pub(crate) fn ready(&self, address: SocketAddr) {
-        self.notify(format!("READY=1\nSTATUS=listening on {address}"));
-    }
+/// Reports the end of the start.
+pub(crate) fn notify_ready(address: SocketAddr) {
+    notify(format!("READY=1\nSTATUS=listening on {address}"));
+}
 
-    /// Reports the first signal. The manager must not kill the process within `timeout`.
-    pub(crate) fn stopping(&self, timeout: Duration) {
-        let micros = (timeout + STOP_MARGIN).as_micros();
-        self.notify(format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={micros}\nSTATUS=shutting down"));
-    }
+/// Reports the first signal. The manager must not kill the process within `timeout`.
+pub(crate) fn notify_stopping(timeout: Duration) {
+    let micros = (timeout + STOP_MARGIN).as_micros();
+    notify(format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={micros}\nSTATUS=shutting down"));
+}
 
-    /// Sends a message by a thread of its own: the library blocks while the manager does not read.
-    fn notify(&self, message: String) {
-        if self.is_notified {
-            spawn_blocking(move || {
-                if let Err(error) = sd_notify::notify(&[NotifyState::Custom(&message)]) {
-                    tracing::debug!(%error, "the service manager cannot be notified");
-                }
-            });
+/// Sends a message, if there is a manager, by a thread of its own: the library blocks while the manager does not read.
+fn notify(message: String) {
+    spawn_blocking(move || {
+        if is_notified()
+            && let Err(error) = sd_notify::notify(&[NotifyState::Custom(&message)])
+        {
+            tracing::debug!(%error, "the service manager cannot be notified");
         }
-    }
+    });
 }
 
 /// Takes the socket that `LISTEN_FDS` and `LISTEN_PID` announce, and removes both variables. Exactly one listening TCP

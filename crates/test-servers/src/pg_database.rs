@@ -12,8 +12,6 @@ use crate::{PostgresServer, psql::psql};
 
 static DATABASES: AtomicU32 = AtomicU32::new(0);
 
-const UTF8: &str = "ENCODING 'UTF8'";
-
 /// The server for all tests of this process, each of which may have a pool of connections.
 static SERVER: LazyLock<PostgresServer> = LazyLock::new(|| PostgresServer::with(&["max_connections=300"]));
 
@@ -35,19 +33,13 @@ impl PgDatabase {
     /// Creates an empty database with this encoding.
     pub fn encoded(encoding: &str) -> Self {
         let options = match encoding {
-            "UTF8" => UTF8.to_owned(),
+            "UTF8" => "ENCODING 'UTF8'".to_owned(),
             encoding => format!("ENCODING '{encoding}' LOCALE 'C'"),
         };
         match env::var_os("TEST_POSTGRES_URL") {
             Some(url) => Self::make(&with_database(url.to_str().expect("UTF-8"), "postgres"), false, &options),
             None => Self::make(&SERVER.url("postgres"), true, &options),
         }
-    }
-
-    /// Creates an empty database in the server at this URL, which is that of a superuser.
-    #[track_caller]
-    pub fn at(url: &str) -> Self {
-        Self::make(&with_database(url, "postgres"), false, UTF8)
     }
 
     #[track_caller]

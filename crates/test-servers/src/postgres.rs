@@ -1,18 +1,14 @@
 use std::path::Path;
 
-use crate::{Certificates, home::Home, port, postgres_data, programs, psql::psql, watched::Watched};
+use crate::{Certificates, home::Home, postgres_data, programs, psql::psql, server::Server, watched::Watched};
 
 /// A PostgreSQL server whose data survives a crash of the server, but not of the machine.
 ///
 /// The superuser is `postgres`. Connections over the Unix socket need no password.
-pub struct PostgresServer {
-    // Dropped before the folder is removed.
-    process: Option<Watched>,
-    home: Home,
-    options: Vec<String>,
-    port: u16,
-    certificates: Option<Certificates>,
-}
+pub type PostgresServer = Server<Postgres>;
+
+/// The kind of a [`PostgresServer`].
+pub enum Postgres {}
 
 impl PostgresServer {
     /// Starts a server with the default settings.
@@ -53,21 +49,15 @@ impl PostgresServer {
         for setting in ["listen_addresses=127.0.0.1", "fsync=off"].iter().chain(settings) {
             options.extend(["-c".to_owned(), (*setting).to_owned()]);
         }
-        let mut server = Self { process: None, home, options, port: 0, certificates };
-        port::start_on_free_port("PostgreSQL", |port| {
-            server.port = port;
-            server.try_start()
-        });
-        server
+        Self::start_by(Self::run, home, options, certificates)
     }
 
-    fn try_start(&mut self) -> Result<(), String> {
+    fn run(&self) -> Result<Watched, String> {
         let port = ["-p".to_owned(), self.port.to_string()];
         let options = [self.options.as_slice(), &port].concat();
         let ready = "ready to accept connections";
         // At this signal the server ends at once.
-        self.process = Some(Watched::start(&self.home, "QUIT", &programs::find("postgres"), &options, ready)?);
-        Ok(())
+        Watched::start(&self.home, "QUIT", &programs::find("postgres"), &options, ready)
     }
 
     /// The URL of a database over TCP, without a password.
@@ -76,19 +66,9 @@ impl PostgresServer {
         format!("postgres://postgres@{host}:{}/{database}", self.port)
     }
 
-    /// The TCP port, which is also part of the name of the Unix socket.
-    pub const fn port(&self) -> u16 {
-        self.port
-    }
-
     /// The folder of the Unix socket.
     pub fn socket_directory(&self) -> &Path {
         self.home.path()
-    }
-
-    /// The certificates of a server with TLS.
-    pub const fn certificates(&self) -> &Certificates {
-        self.certificates.as_ref().expect("a server that was started with TLS")
     }
 
     /// Runs SQL with `psql` over the Unix socket. Returns the rows as lines, with `|` between columns.
@@ -97,26 +77,5 @@ impl PostgresServer {
         let (folder, port) = (self.home.path().display(), self.port);
         psql(&format!("host='{folder}' port={port} user=postgres dbname='{database}'"), sql)
             .unwrap_or_else(|error| panic!("{sql}: {error}"))
-    }
-
-    /// Stops the server at once, as in a crash.
-    pub fn stop(&mut self) {
-        self.process = None;
-    }
-
-    /// Starts the stopped server again, at the same address, with the committed data.
-    pub fn start_again(&mut self) {
-        assert!(self.process.is_none(), "the server runs");
-        self.try_start().expect("the server starts again");
-    }
-
-    /// Suspends the server: connections stay open, and the server does not respond.
-    pub fn pause(&self) {
-        self.process.as_ref().expect("the server runs").signal("STOP");
-    }
-
-    /// Resumes the suspended server.
-    pub fn resume(&self) {
-        self.process.as_ref().expect("the server runs").signal("CONT");
     }
 }

@@ -3,17 +3,13 @@ use std::{
     process::Command,
 };
 
-use crate::{Certificates, home::Home, port, watched::Watched};
+use crate::{Certificates, home::Home, server::Server, watched::Watched};
 
 /// A Redis server without persistence.
-pub struct RedisServer {
-    // Dropped before the folder is removed.
-    process: Option<Watched>,
-    home: Home,
-    options: Vec<String>,
-    port: u16,
-    certificates: Option<Certificates>,
-}
+pub type RedisServer = Server<Redis>;
+
+/// The kind of a [`RedisServer`].
+pub enum Redis {}
 
 impl RedisServer {
     /// Starts a server with the default options.
@@ -37,16 +33,10 @@ impl RedisServer {
     }
 
     fn start_in(home: Home, options: &[&str], certificates: Option<Certificates>) -> Self {
-        let options = options.iter().map(ToString::to_string).collect();
-        let mut server = Self { process: None, home, options, port: 0, certificates };
-        port::start_on_free_port("redis-server", |port| {
-            server.port = port;
-            server.try_start()
-        });
-        server
+        Self::start_by(Self::run, home, options.iter().map(ToString::to_string).collect(), certificates)
     }
 
-    fn try_start(&mut self) -> Result<(), String> {
+    fn run(&self) -> Result<Watched, String> {
         let (plain, encrypted) = if self.certificates.is_some() { (0, self.port) } else { (self.port, 0) };
         let (folder, socket) = (self.home.path().display(), self.socket());
         let options = format!(
@@ -55,8 +45,7 @@ impl RedisServer {
         );
         let options = options.split(' ').chain(["--save", ""]).map(str::to_owned).chain(self.options.clone());
         let (program, ready) = (Path::new("redis-server"), "Ready to accept connections");
-        self.process = Some(Watched::start(&self.home, "KILL", program, &options.collect::<Vec<_>>(), ready)?);
-        Ok(())
+        Watched::start(&self.home, "KILL", program, &options.collect::<Vec<_>>(), ready)
     }
 
     /// The URL for connections over TCP.
@@ -65,19 +54,9 @@ impl RedisServer {
         format!("{scheme}://localhost:{}", self.port)
     }
 
-    /// The TCP port.
-    pub const fn port(&self) -> u16 {
-        self.port
-    }
-
     /// The Unix socket.
     pub fn socket(&self) -> PathBuf {
         self.home.path().join("redis.sock")
-    }
-
-    /// The certificates of a server with TLS.
-    pub const fn certificates(&self) -> &Certificates {
-        self.certificates.as_ref().expect("a server that was started with TLS")
     }
 
     /// Runs a command with `redis-cli` and returns its output.
@@ -91,27 +70,6 @@ impl RedisServer {
         let lines = self.command(&["INFO", "commandstats"]);
         let counts = lines.lines().filter_map(|line| line.split_once(",usec")).map(|(count, _)| count);
         counts.filter(|count| !count.starts_with("cmdstat_info")).collect::<Vec<_>>().join("\n")
-    }
-
-    /// Stops the server at once, as in a crash.
-    pub fn stop(&mut self) {
-        self.process = None;
-    }
-
-    /// Starts the stopped server again, at the same address, without any data.
-    pub fn start_again(&mut self) {
-        assert!(self.process.is_none(), "the server runs");
-        self.try_start().expect("the server starts again");
-    }
-
-    /// Suspends the server: connections stay open, and the server does not respond.
-    pub fn pause(&self) {
-        self.process.as_ref().expect("the server runs").signal("STOP");
-    }
-
-    /// Resumes the suspended server.
-    pub fn resume(&self) {
-        self.process.as_ref().expect("the server runs").signal("CONT");
     }
 }
 

@@ -7,7 +7,7 @@ use animal_store_app::{
 };
 use animal_store_test_servers::Request;
 
-use crate::service::{Service, key_with};
+use crate::service::{SHOP, Service, key_with};
 
 fn service(scopes: &[Scope]) -> Service {
     let mut repository = MockPetRepository::new();
@@ -45,8 +45,10 @@ fn a_create_needs_the_write_scope() {
 }
 
 #[test]
-fn a_403_of_the_deprecated_operation_announces_its_deprecation() {
-    service(&[]).get("/1").assert_status(403).assert_header("Deprecation", Some("@1767225600"));
+fn a_403_is_readable_by_a_page_and_that_of_the_deprecated_operation_announces_its_deprecation() {
+    let response = service(&[]).get("/1");
+    response.assert_status(403).assert_header("Access-Control-Allow-Origin", Some(SHOP));
+    response.assert_header("Deprecation", Some("@1767225600"));
 }
 
 #[test]

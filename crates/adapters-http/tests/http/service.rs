@@ -95,15 +95,15 @@ impl Service {
         }
     }
 
-    /// GET of a path below `/v1/pets`.
+    /// GET of a path below `/v1/pets`, by a page of an allowed origin.
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Response {
-        self.request("GET", path).send()
+        self.request("GET", path).header("Origin", SHOP).send()
     }
 
-    /// A create of a valid pet.
+    /// A create of a valid pet, by a page of an allowed origin.
     pub(crate) fn create(&self) -> Request {
-        self.request("POST", "").json(r#"{"name":"Rex","categoryId":1}"#)
+        self.request("POST", "").header("Origin", SHOP).json(r#"{"name":"Rex","categoryId":1}"#)
     }
 }
 

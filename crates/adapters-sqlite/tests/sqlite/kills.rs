@@ -115,11 +115,12 @@ async fn nothing_confirmed_is_lost_and_each_key_has_one_pet() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("pets.db");
     let mut confirmed = BTreeMap::new();
-    // The first process is killed while it starts, the others after a number of confirmed pets.
+    // Two processes add pets with the same keys. The first ones are killed while they start, the others after a number
+    // of confirmed pets.
     for round in 0..8 {
-        let mut adder = Adder::start(&path);
-        adder.read(30 * round);
-        confirmed.append(&mut adder.kill());
+        let mut adders = [(); 2].map(|()| Adder::start(&path));
+        adders.iter_mut().for_each(|adder| adder.read(30 * round));
+        adders.into_iter().for_each(|adder| confirmed.append(&mut adder.kill()));
     }
     assert!(confirmed.len() > 100, "{}", confirmed.len());
     let store = Store::at(folder, settings());

@@ -4,12 +4,12 @@
 //! wait, by a paused clock; those of `limits` the bounds of the management listener; those of `middleware/in_flight`
 //! the permits of requests that wait for their body.
 
-use animal_store_test_servers::{HttpClient, RawConnection, wait_until};
+use animal_store_test_servers::{RawConnection, wait_until};
 
 use crate::{
     metrics::Samples,
-    raw_requests::{begin_create, get, names, pet},
-    test_app::{OTHER_TOKEN, TestApp},
+    raw_requests::{begin_create, get, pet},
+    test_app::TestApp,
 };
 
 #[test]
@@ -72,23 +72,4 @@ fn the_oldest_readers_of_large_lists_make_room_for_others() {
     };
     let cut = readers.iter_mut().map(is_cut).filter(|&is_cut| is_cut).count();
     assert_eq!(refused(), cut);
-}
-
-#[test]
-fn requests_beyond_the_share_of_their_key_are_a_503_and_other_keys_are_served() {
-    let app = TestApp::start_changed(&[("http.workers", "1")], |config| config.http.limits.max_in_flight_per_key = 2);
-    let mut slow = [(), ()].map(|()| begin_create(&app));
-
-    for request in [app.request("GET", "/v1/pets"), app.request("POST", "/v1/pets").json(pet("Ada"))] {
-        let response = request.send();
-        response.assert_header("Retry-After", Some("1")).assert_error(503, "overloaded");
-    }
-    assert_eq!(Samples::read(&app).http(r#"requests_shed_total{reason="key_share"}"#), 2);
-    HttpClient::new(app.address).with_token(OTHER_TOKEN).get("/v1/pets").assert_status(200);
-
-    for (connection, body) in &mut slow {
-        connection.send(body);
-        connection.response().assert_status(201);
-    }
-    assert_eq!(names(&app), ["Rex", "Rex"]);
 }

@@ -4,11 +4,12 @@
 
 use std::time::Duration;
 
-use animal_store_test_servers::{Request, wait_until};
+use animal_store_test_servers::{HttpClient, Request, wait_until};
 
 use crate::{
+    metrics::Samples,
     raw_requests::{begin_create, post_head},
-    test_app::{PET, TestApp},
+    test_app::{OTHER_TOKEN, PET, TestApp},
 };
 
 /// Requests of which each lacks the first mistake of the one before it, and the error of their first one: 404, 405,
@@ -79,6 +80,8 @@ fn a_key_beyond_its_share_comes_after_an_invalid_key_and_before_everything_else(
 
     assert_unknown_key(&app, 401, "invalid_api_key");
     assert_all(&app, 503, "overloaded");
+    assert!(Samples::read(&app).http(r#"requests_shed_total{reason="key_share"}"#) > 10);
+    HttpClient::new(app.address).with_token(OTHER_TOKEN).get("/v1/pets").assert_status(200);
 }
 
 #[test]

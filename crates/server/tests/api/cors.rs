@@ -6,7 +6,7 @@ use animal_store_test_servers::{Request, Response};
 
 use crate::{
     headers::requests_of_every_status,
-    raw_requests::{assert_goes_on, fields, pet, smuggled},
+    raw_requests::{fields, pet},
     test_app::TestApp,
 };
 
@@ -117,18 +117,5 @@ fn of_two_origins_only_the_first_counts() {
             let request = format!("{start}\r\n{}Origin: {first}\r\nOrigin: {second}\r\n\r\n", fields());
             assert_readable(app.send(request).response().assert_status(200), allowed);
         }
-    }
-}
-
-#[test]
-fn the_body_of_a_preflight_is_not_a_request() {
-    let app = app();
-    let body = smuggled();
-    for origin in [SHOP, FOREIGN] {
-        let head = format!("OPTIONS /v1/pets HTTP/1.1\r\nHost: a\r\nOrigin: {origin}\r\n");
-        let lines = format!("Access-Control-Request-Method: POST\r\nContent-Length: {}\r\n", body.len());
-        let mut connection = app.send(format!("{head}{lines}\r\n{body}"));
-        connection.response().assert_status(200);
-        assert_goes_on(&mut connection);
     }
 }

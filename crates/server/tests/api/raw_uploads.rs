@@ -1,10 +1,10 @@
-//! Uploads that are refused before they end, and uploads that never end. The unit tests of `transport/exchange` cover
-//! all timeouts of a connection by a paused clock.
+//! Uploads that are refused before they end, and uploads that end early. The unit tests of `transport/exchange` cover all
+//! timeouts of a connection by a paused clock.
 
-use std::{io::Write, thread, time::Duration};
+use std::{io::Write, thread};
 
 use crate::{
-    raw_requests::{assert_ends, assert_goes_on, assert_no_pet, pet, post, post_head, smuggled, statuses},
+    raw_requests::{assert_goes_on, assert_no_pet, post, post_head, smuggled, statuses},
     test_app::TestApp,
 };
 
@@ -77,26 +77,6 @@ fn a_connection_that_ends_at_any_byte_creates_nothing() {
         connection.finish_sending();
         let expected: &[u16] = if end < head { &[] } else { &[400] };
         assert_eq!(statuses(&connection.responses_to_end()), expected, "{end}");
-    }
-    assert_no_pet(&app);
-}
-
-#[test]
-fn a_slow_body_is_a_408_and_ends_the_connection_and_that_of_a_refused_request() {
-    let app = TestApp::start_changed(&[], |config| config.http.limits.body_timeout = Duration::from_millis(100));
-    let chunked = post_head("Transfer-Encoding: chunked\r\n");
-    let sized = post_head("Content-Length: 10000\r\n") + &pet("Rex");
-    for (start_of_request, status) in [
-        (sized.replacen("Authorization", "X-Authorization", 1), 401),
-        (sized, 408),
-        (chunked.clone() + "1000\r\n", 408),
-        (chunked + "2\r\n{}\r\n0\r\nTrailer: ", 408),
-    ] {
-        let mut connection = app.send(start_of_request);
-        connection.dribble(b'0', Duration::from_millis(20));
-        let response = connection.response();
-        response.assert_error(status, if status == 408 { "request_timeout" } else { "missing_api_key" });
-        assert_ends(&mut connection, &response);
     }
     assert_no_pet(&app);
 }

@@ -3,4 +3,3 @@
 mod idempotency;
 mod pagination;
 mod pets;
-mod shutdown;

@@ -1,5 +1,4 @@
 //! Guarantees of the servers on which other tests rely.
 
 mod fault_proxy;
-mod pg_database;
 mod postgres;

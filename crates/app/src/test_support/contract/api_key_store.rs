@@ -34,7 +34,6 @@ macro_rules! api_key_store_contract {
             a_token_that_moved_to_another_key_belongs_to_that_key_only,
             concurrent_changes_are_all_applied,
             concurrent_additions_of_one_token_add_one_key,
-            no_token_outlives_a_concurrent_revocation,
         );
     };
 }

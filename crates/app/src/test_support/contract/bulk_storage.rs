@@ -10,7 +10,7 @@ use animal_store_domain::{CreationTime, Pet, PetId};
 use super::various_pets;
 use crate::{
     ports::{AddPet, BulkStorage, IdempotencyRecord, PetRepository, StorageSnapshot, StoredPet},
-    test_support::{join_tasks, pet_named, stored_pets},
+    test_support::{pet_named, stored_pets},
 };
 
 pub use self::records::*;
@@ -26,7 +26,6 @@ macro_rules! bulk_storage_contract {
             a_large_batch_is_added_at_once,
             a_taken_id_refuses_the_batch,
             the_next_id_is_greater_than_every_id_of_a_batch,
-            concurrent_creates_and_batches_never_share_an_id,
             pages_of_a_snapshot_are_in_order_and_limited,
             a_snapshot_does_not_change,
             a_snapshot_contains_pets_of_the_repository,
@@ -128,31 +127,6 @@ pub async fn the_next_id_is_greater_than_every_id_of_a_batch(access: BulkAccess)
     access.add(stored_pets([7])).await;
     let next = access.create("Rex").await.id();
     assert!(next > id(1_000_000), "{next:?}");
-}
-
-/// Every create gets an id, and a batch whose ids were assigned meanwhile is refused.
-pub async fn concurrent_creates_and_batches_never_share_an_id(access: BulkAccess) {
-    let pets = Arc::clone(&access.pets);
-    let creates = tokio::spawn(join_tasks((0..4).map(move |_| {
-        let pets = Arc::clone(&pets);
-        async move {
-            let mut ids = Vec::new();
-            for _ in 0..50 {
-                ids.push(pets.add(AddPet::new(pet_named("Created"))).await.expect("add").pet.id().get());
-            }
-            ids
-        }
-    })));
-    let mut added = Vec::new();
-    for first in (1..=20).map(|batch| batch * 20) {
-        match access.bulk.add_pets(stored_pets(first..first + 10)).await {
-            Ok(true) => added.extend(first..first + 10),
-            refused => assert!(matches!(refused, Ok(false)), "{refused:?}"),
-        }
-    }
-    added.extend(creates.await.expect("no panic").concat());
-    added.sort_unstable();
-    assert_eq!(access.ids().await, added);
 }
 
 /// A page may begin at any id, also before the last page.

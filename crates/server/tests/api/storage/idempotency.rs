@@ -4,7 +4,7 @@ use animal_store_test_servers::Request;
 use serde_json::json;
 
 use crate::{
-    raw_requests::{begin_post, pet, post, statuses, with_lines},
+    raw_requests::{begin_post, pet},
     test_app::{PET, TestApp},
 };
 
@@ -46,16 +46,4 @@ fn a_create_without_its_body_does_not_hold_the_key() {
     let replay = slow.response();
     replay.assert_status(201).assert_header("Idempotency-Replayed", Some("true"));
     assert_eq!(replay.json(), first.json());
-}
-
-#[test]
-fn equal_pipelined_creates_create_one_pet() {
-    let app = TestApp::start();
-    let mut connection = app.send(with_lines(&post("Rex"), "Idempotency-Key: order-1\r\n").repeat(5));
-
-    let responses = [(); 5].map(|()| connection.response());
-    assert_eq!(statuses(&responses), [201; 5]);
-    let replayed = responses.each_ref().map(|response| response.header("Idempotency-Replayed").is_some());
-    assert_eq!(replayed, [false, true, true, true, true]);
-    assert_eq!(app.get("/v1/pets").ids().len(), 1);
 }

@@ -1,9 +1,9 @@
 //! Concurrent changes.
 #![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use super::{HOUR, Keys, add, revoke, rotate};
+use super::{HOUR, Keys, add, rotate};
 use crate::{
     ApiKeyRefusal,
     ports::ApiKeyChangeError,
@@ -45,22 +45,4 @@ pub async fn concurrent_additions_of_one_token_add_one_key(keys: Keys) {
     };
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
     assert_eq!(results.iter().filter_map(|result| result.as_ref().err()).filter(|error| is_refused(error)).count(), 7);
-}
-
-/// This includes the token of a concurrent rotation.
-pub async fn no_token_outlives_a_concurrent_revocation(keys: Keys) {
-    for number in 0..50 {
-        let (id, new) = (format!("key-{number}"), format!("new-{number}"));
-        keys.add(&id, &format!("token-{number}"), None).await;
-        let (store, rotation) = (Arc::clone(&keys.store), rotate(&id, &new, Duration::ZERO));
-        let rotation = tokio::spawn(async move { store.change(rotation).await });
-
-        keys.change(revoke(&id)).await;
-        match rotation.await.expect("the rotation does not panic") {
-            Ok(_) | Err(ApiKeyChangeError::Refused(ApiKeyRefusal::UnknownId(_))) => {}
-            Err(error) => panic!("{error:?}"),
-        }
-        assert_eq!(keys.list().await, []);
-        keys.wait_for(&new, None).await;
-    }
 }
