@@ -49,7 +49,7 @@ impl TestApp {
         let mut config = backend.config(keys);
         change(&mut config);
         let signals = Signals::default();
-        let received = signals.clone();
+        let requested = signals.clone();
         let (sender, receiver) = mpsc::channel();
         let thread = thread::spawn(move || {
             Runtime::new()?.block_on(async {
@@ -57,7 +57,7 @@ impl TestApp {
                 let management_address = application.management_address().expect("a management address");
                 let address = application.address();
                 sender.send((address, management_address))?;
-                application.run_until(&received).await
+                application.run_until(&requested).await
             })
         });
         let (address, management_address) = receiver.recv().expect("the application starts");
