@@ -45,6 +45,8 @@ pub enum FileUse {
     Read,
     /// Writes an existing file with the current schema.
     Write,
+    /// The same, but a file that is missing or empty is created.
+    WriteOrCreate,
     /// Writes the file, and brings its schema up to date. Creates it with mode 0600 if neither it nor its log exists.
     Create,
 }
@@ -70,6 +72,12 @@ impl SqliteFile {
     /// # Errors
     /// See [`SqliteFileError`].
     pub fn open(path: &Path, usage: FileUse, timeout: Duration) -> Result<Self, SqliteFileError> {
+        let is_empty = || path.metadata().map_or(true, |file| file.len() == 0);
+        let usage = match usage {
+            FileUse::WriteOrCreate if is_empty() => FileUse::Create,
+            FileUse::WriteOrCreate => FileUse::Write,
+            usage => usage,
+        };
         let is_missing = || matches!(check_exists(path), Err(Problem::Missing));
         let created = if usage == FileUse::Create && is_missing() { create(path) } else { Ok(()) };
         let opened = created.and_then(|()| open_in_time(path, usage, timeout));

@@ -17,6 +17,7 @@ use std::{
 };
 
 use animal_store_adapters_http::{HttpListener, HttpServer, InFlight, serve_api, serve_management};
+use animal_store_adapters_sqlite::FileUse;
 use anyhow::{anyhow, ensure};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use tokio::{
@@ -28,7 +29,7 @@ use crate::{
     config::{Config, ShutdownConfig},
     process_metrics,
     shutdown::Signals,
-    wiring::{self, Adapters, FileUse, SharedFile},
+    wiring::{self, Adapters, SharedFile},
 };
 
 /// Timeout for closing connections that are cut off, and for the batch that is being committed. The end of the process
@@ -88,7 +89,7 @@ impl Application {
     /// configuration requires it.
     pub async fn build(config: Config, dropped_log_lines: Counter) -> anyhow::Result<Self> {
         let listeners = Listeners::bind(&config, None)?;
-        Self::start(config, listeners, SharedFile::new(FileUse::Serve), dropped_log_lines).await
+        Self::start(config, listeners, SharedFile::new(FileUse::Create), dropped_log_lines).await
     }
 
     /// Starts the adapters behind listeners that are bound.

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
-pub(crate) use self::stores::{FileUse, SharedFile, Storage, api_key_store, bulk_storage};
+pub(crate) use self::stores::{SharedFile, Storage, api_key_store, bulk_storage};
 use crate::config::{KeysConfig, StorageConfig};
 
 /// What the selected adapters have besides their use cases. Nothing of it keeps them open.

@@ -119,8 +119,12 @@ async fn nothing_confirmed_is_lost_and_each_key_has_one_pet() {
     // of confirmed pets.
     for round in 0..8 {
         let mut adders = [(); 2].map(|()| Adder::start(&path));
-        adders.iter_mut().for_each(|adder| adder.read(30 * round));
-        adders.into_iter().for_each(|adder| confirmed.append(&mut adder.kill()));
+        for adder in &mut adders {
+            adder.read(30 * round);
+        }
+        for adder in adders {
+            confirmed.append(&mut adder.kill());
+        }
     }
     assert!(confirmed.len() > 100, "{}", confirmed.len());
     let store = Store::at(folder, settings());

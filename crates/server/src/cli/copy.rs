@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use animal_store_adapters_sqlite::NewBackup;
+use animal_store_adapters_sqlite::{FileUse, NewBackup};
 use animal_store_app::{ApiKeyId, CopyStore, CopySummary};
 use anyhow::{Context, ensure};
 use clap::Args;
@@ -14,7 +14,7 @@ use super::command::{InvalidConfig, print_result, start};
 use crate::{
     config::{self, KeysConfig, LogConfig, Sources, StorageConfig, Values},
     telemetry,
-    wiring::{FileUse, SharedFile, api_key_store, bulk_storage},
+    wiring::{SharedFile, api_key_store, bulk_storage},
 };
 
 /// Where pets and API keys are.
@@ -87,7 +87,7 @@ fn location(storage: &StorageConfig) -> String {
 
 /// Copies a store. The files of both sides are closed at the end.
 async fn copy((from, from_keys): Stores, (to, to_keys): Stores) -> anyhow::Result<CopySummary> {
-    let (mut source, mut target) = (SharedFile::new(FileUse::Read), SharedFile::new(FileUse::WriteOrCreate(true)));
+    let (mut source, mut target) = (SharedFile::new(FileUse::Read), SharedFile::new(FileUse::WriteOrCreate));
     let (from, to) = (bulk_storage(from, &mut source).await?, bulk_storage(to, &mut target).await?);
     let from_keys = api_key_store(&from_keys, &mut source).await?;
     let to_keys = api_key_store(&to_keys, &mut target).await?;

@@ -13,6 +13,7 @@ use std::{
 };
 
 use animal_store_adapters_http::parse_line;
+use animal_store_adapters_sqlite::FileUse;
 use animal_store_app::{
     ApiKey, ApiKeyId, ApiKeyLabel, CreatePet, IdempotencyKey, PetDigest, Scopes, WriteAccess,
     ports::{AddPet, AddPetError, AddedPet},
@@ -28,10 +29,7 @@ use tokio::{
 };
 
 use super::command::{InvalidConfig, print_result};
-use crate::{
-    config::StorageConfig,
-    wiring::{FileUse, Storage},
-};
+use crate::{config::StorageConfig, wiring::Storage};
 
 /// Number of creates in flight, which share commits.
 const IN_FLIGHT: usize = 1_000;
@@ -70,7 +68,8 @@ pub(super) async fn run(args: ImportArgs, storage: StorageConfig) -> anyhow::Res
         Some(path) => Box::new(File::open(path).await.with_context(unreadable)?),
         None => Box::new(stdin()),
     });
-    let storage = Storage::start_for_command(storage, FileUse::WriteOrCreate(args.create)).await?;
+    let usage = if args.create { FileUse::WriteOrCreate } else { FileUse::Write };
+    let storage = Storage::start_for_command(storage, usage).await?;
     let create = CreatePet::new((storage.new_repository)());
     let access = access()?;
     let (mut in_flight, mut stderr) = (JoinSet::new(), stderr());

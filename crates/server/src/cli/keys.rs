@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use animal_store_adapters_sqlite::FileUse;
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, NewToken, Scope,
     ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
@@ -19,7 +20,7 @@ use super::{command::start, key_list};
 use crate::{
     config::{KeysConfig, Sources, duration},
     telemetry::AUDIT_TARGET,
-    wiring::{FileUse, SharedFile, api_key_store},
+    wiring::{SharedFile, api_key_store},
 };
 
 /// 100 years.
@@ -76,9 +77,9 @@ pub(super) struct CreateArgs {
 pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<()> {
     let (keys, log) = start(sources, KeysConfig::read)?;
     let usage = match &command {
-        Command::Create(args) => FileUse::WriteOrCreate(args.create),
+        Command::Create(CreateArgs { create: true, .. }) => FileUse::WriteOrCreate,
         Command::List { .. } => FileUse::Read,
-        Command::Revoke { .. } | Command::Rotate { .. } => FileUse::Write,
+        Command::Create(_) | Command::Revoke { .. } | Command::Rotate { .. } => FileUse::Write,
     };
     let store = api_key_store(&keys, &mut SharedFile::new(usage)).await?;
     let store = store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use animal_store_adapters_http::line;
+use animal_store_adapters_sqlite::FileUse;
 use animal_store_domain::Pet;
 use anyhow::{Context, bail, ensure};
 use clap::Subcommand;
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::{
     config::{Sources, StorageConfig},
-    wiring::{FileUse, Storage},
+    wiring::Storage,
 };
 
 /// Number of pets in a page.

@@ -1,6 +1,7 @@
 use std::net::SocketAddr;
 
 use animal_store_adapters_http::{HttpListener, Limits};
+use animal_store_adapters_sqlite::FileUse;
 use anyhow::bail;
 use prometheus_client::metrics::counter::Counter;
 use rlimit::Resource;
@@ -18,7 +19,7 @@ use crate::{
     shutdown::Signals,
     telemetry::{self, Traces},
     version,
-    wiring::{FileUse, SharedFile},
+    wiring::SharedFile,
 };
 
 /// Files that are neither connections of clients nor of the storage: listeners, the main runtime, Redis, the log.
@@ -95,7 +96,7 @@ async fn start(
              http.trusted_proxies"
         );
     }
-    let mut file = SharedFile::new(FileUse::Serve);
+    let mut file = SharedFile::new(FileUse::Create);
     quickstart::run(&mut config, listeners.address, &mut file, options, is_managed).await?;
     let application = Application::start(config, listeners, file, dropped_log_lines).await?;
     let management = application.management_address().map(|address| address.to_string());

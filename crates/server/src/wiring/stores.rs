@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use animal_store_adapters_memory::MemoryPetRepository;
 use animal_store_adapters_postgres::{Migrations, PgBulkStorage, PgStorage, SchemaMode};
 use animal_store_adapters_redis::RedisApiKeyStore;
-use animal_store_adapters_sqlite::{self as sqlite, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteStorage};
+use animal_store_adapters_sqlite::{FileUse, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteStorage};
 use animal_store_app::ports::{ApiKeyStore, BulkStorage, PetRepository, Readiness};
 use anyhow::Context;
 use prometheus_client::registry::Registry;
@@ -130,19 +130,6 @@ fn in_memory() -> anyhow::Error {
     InvalidConfig(text.to_owned()).into()
 }
 
-/// How a process uses the SQLite file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FileUse {
-    /// Reads an existing file, and changes no byte of it.
-    Read,
-    /// Writes an existing file with the current schema.
-    Write,
-    /// The same for a command with the flag `--create`: if it is set, a missing file is created.
-    WriteOrCreate(bool),
-    /// Serves the file: creates it if there is none, and runs pending migrations.
-    Serve,
-}
-
 /// The SQLite file. The first adapter that needs it opens it, and the others share it.
 pub(crate) struct SharedFile {
     usage: FileUse,
@@ -159,16 +146,7 @@ impl SharedFile {
             return Ok(file.clone());
         }
         let (path, timeout, usage) = (config.path.clone(), config.settings.timeout, self.usage);
-        let opened = spawn_blocking(move || {
-            let is_new = || path.metadata().map_or(true, |file| file.len() == 0);
-            let usage = match usage {
-                FileUse::Read => sqlite::FileUse::Read,
-                FileUse::WriteOrCreate(true) if is_new() => sqlite::FileUse::Create,
-                FileUse::Write | FileUse::WriteOrCreate(_) => sqlite::FileUse::Write,
-                FileUse::Serve => sqlite::FileUse::Create,
-            };
-            SqliteFile::open(&path, usage, timeout)
-        });
+        let opened = spawn_blocking(move || SqliteFile::open(&path, usage, timeout));
         Ok(self.file.insert(opened.await??).clone())
     }
 
