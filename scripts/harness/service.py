@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 
 from harness.servers import CommandError, Server, accepts, free_port, run
@@ -52,13 +53,13 @@ class KeyCommands:
         """Returns the id of the key with this label."""
         return next(key["id"] for key in json.loads(await self.run("list", "--json")) if key["label"] == label)
 
-    async def revoke(self, key: str) -> None:
-        """Returns when the key is revoked. Retries until the storage confirms it."""
+    async def revoke(self, key: str) -> float:
+        """Retries until the storage confirms that the key is revoked. Returns the time of the confirmation."""
         while True:
             try:
                 await self.run("revoke", key)
-                return
+                return time.monotonic()
             except CommandError as error:
                 if "no API key has the id" in str(error):  # an earlier attempt succeeded unconfirmed
-                    return
+                    return time.monotonic()
             await asyncio.sleep(0.05)

@@ -8,12 +8,15 @@ use actix_service::Service;
 use actix_web::{Error, http::header::HeaderMap};
 use animal_store_app::{ApiKeyId, ApiToken, IdempotencyKey};
 use animal_store_domain::ListQuery;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::watch,
+};
 
 use crate::{
     Limits, auth,
     pets::{idempotency_key, list_query},
-    transport::{client::Client, connections::Connections, exchange},
+    transport::{client::Client, connection::Stage, connections::Connections, exchange},
 };
 
 /// Parses the `Authorization` headers.
@@ -44,6 +47,7 @@ pub async fn serve(
     service: &impl Service<Request, Response = Response<BoxBody>, Error = Error>,
 ) {
     let limits = Limits { max_body_bytes, ..Limits::default() };
-    let slot = Connections::new(&limits, Rc::default(), Arc::default()).admit(None).await;
+    let (_stage, stages) = watch::channel(Stage::Serving);
+    let slot = Connections::new(&limits, Rc::default(), Arc::default(), stages).admit(None).await;
     let _ = exchange::serve(Client::new(stream, slot), service).await;
 }

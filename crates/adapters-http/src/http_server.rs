@@ -79,10 +79,10 @@ impl HttpServer {
                     let log = Rc::new(log);
                     let factory = app(Rc::clone(&log)).into_factory();
                     let service = factory.new_service(AppConfig::default()).await.expect("no service fails to start");
-                    let connections = Connections::new(&limits, log, load);
+                    let connections = Connections::new(&limits, log, load, stages);
                     // Fails if the start was given up.
                     let _ = started.send(());
-                    serve(receiver, connections, stages, Rc::new(service), tls).await;
+                    serve(receiver, connections, Rc::new(service), tls).await;
                 });
                 io::Result::Ok(())
             })?;
@@ -132,7 +132,6 @@ impl HttpServerHandle {
 async fn serve<S, B>(
     mut sockets: mpsc::Receiver<TcpStream>,
     connections: Rc<Connections>,
-    stages: watch::Receiver<Stage>,
     service: Rc<S>,
     tls: Option<CurrentTlsIdentity>,
 ) where
@@ -140,7 +139,7 @@ async fn serve<S, B>(
     B: MessageBody + 'static,
 {
     let _ = poll_fn(|context| service.poll_ready(context)).await;
-    spawn_local(Rc::clone(&connections).watch(stages));
+    spawn_local(Rc::clone(&connections).watch());
     while let Some(socket) = sockets.recv().await {
         let slot = connections.admit(socket.peer_addr().ok()).await;
         let (service, tls) = (Rc::clone(&service), tls.clone());

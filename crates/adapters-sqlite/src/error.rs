@@ -20,7 +20,10 @@ pub struct SqliteFileError {
 /// Why the file cannot be used, or a statement failed.
 #[derive(Debug, Error)]
 pub(crate) enum Problem {
-    #[error("the file does not exist: check storage.sqlite.path and the working directory")]
+    #[error(
+        "the file does not exist: check storage.sqlite.path and the working directory; to make a new store, start the \
+         service, or add --create to keys create or pets import"
+    )]
     Missing,
     /// There is no file, or an empty one, or one without a log, but this log of another one.
     #[error(
@@ -127,11 +130,6 @@ impl From<io::Error> for Problem {
 }
 
 impl SqliteFileError {
-    /// Whether there is no file, and no log of one.
-    pub fn is_missing(&self) -> bool {
-        matches!(self.problem, Problem::Missing)
-    }
-
     /// Returns what the error means for a port.
     pub(crate) fn failure(&self) -> StoreFailure {
         let cause = self.to_string().into();

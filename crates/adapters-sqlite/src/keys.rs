@@ -67,16 +67,8 @@ impl SqliteApiKeyStore {
         ApiKeyUseRecord::start(self.clone(), MAX_USED_KEYS, USES_INTERVAL, registry)
     }
 
-    /// Returns whether the file is new: no command or start has changed an API key in it.
-    ///
-    /// # Errors
-    /// See [`StoreFailure`].
-    pub async fn is_new(&self) -> Result<bool, StoreFailure> {
-        Ok(self.session().read(|connection| Ok(rows::version(connection)? == 0)).await?)
-    }
-
-    /// Adds a key with its first token if the file [is new](Self::is_new). Returns whether it was added. Of several
-    /// starts at one moment, one adds its key.
+    /// Adds a key with its first token if no API key was ever changed in the file. Returns whether it was added. Of
+    /// several starts at one moment, one adds its key.
     ///
     /// # Errors
     /// See [`ApiKeyChangeError`].

@@ -9,9 +9,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::Duration,
+};
 
-use animal_store_adapters_http::{HttpServer, InFlight, serve_api, serve_management};
+use animal_store_adapters_http::{HttpListener, HttpServer, InFlight, serve_api, serve_management};
 use anyhow::{anyhow, ensure};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use tokio::{
@@ -21,15 +26,48 @@ use tokio::{
 
 use crate::{
     config::{Config, ShutdownConfig},
-    listeners::Listeners,
     process_metrics,
-    shutdown::ShutdownRequest,
+    shutdown::Signals,
     wiring::{self, Adapters, FileUse, SharedFile},
 };
 
 /// Timeout for closing connections that are cut off, and for the batch that is being committed. The end of the process
 /// closes the others.
 const ABORT_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// The listeners of the service. Connections are accepted; they are served once the application runs.
+pub(crate) struct Listeners {
+    pub(crate) api: HttpListener,
+    pub(crate) address: SocketAddr,
+    pub(crate) management: Option<(SocketAddr, HttpListener)>,
+}
+
+impl Listeners {
+    /// Binds the configured addresses. An inherited socket replaces `http.listen`.
+    ///
+    /// # Errors
+    /// If an address cannot be bound. The message names its key.
+    pub(crate) fn bind(config: &Config, inherited: Option<(SocketAddr, HttpListener)>) -> anyhow::Result<Self> {
+        let (address, api) = inherited.map_or_else(|| bind(config.listen, "http.listen"), Ok)?;
+        let management = config.management.map(|address| bind(address, "management.listen")).transpose()?;
+        Ok(Self { api, address, management })
+    }
+}
+
+/// Binds the address that a configuration key sets.
+fn bind(address: SocketAddr, key: &str) -> anyhow::Result<(SocketAddr, HttpListener)> {
+    let bound = TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
+    let (bound, listener) = bound.map_err(|error| {
+        let reason = match error.kind() {
+            io::ErrorKind::AddrInUse => "address already in use: stop the process that uses it, or set another address",
+            io::ErrorKind::AddrNotAvailable => "no network interface of this machine has this address",
+            io::ErrorKind::PermissionDenied => "permission denied: a port below 1024 may need a privilege",
+            _ => &error.to_string(),
+        };
+        anyhow!("cannot listen on {address} ({key}): {reason}")
+    })?;
+    Ok((bound, HttpListener::new(listener)))
+}
 
 /// The service, bound to its addresses. Connections are accepted; they are served once it runs.
 pub struct Application {
@@ -84,15 +122,11 @@ impl Application {
         self.management.as_ref().map(|(address, _)| *address)
     }
 
-    /// Serves until `stop` resolves, then shuts down gracefully. `stop_now` ends the shutdown early.
+    /// Serves until the first signal, then shuts down gracefully. The second one ends the shutdown early.
     ///
     /// # Errors
     /// If a server or the writer stops unexpectedly, or requests are cut off.
-    pub async fn run_until(
-        self,
-        stop: impl Future<Output = ShutdownRequest>,
-        stop_now: impl Future<Output = ()>,
-    ) -> anyhow::Result<()> {
+    pub async fn run_until(self, signals: &Signals) -> anyhow::Result<()> {
         let (api, management) = (self.api, self.management.map(|(_, server)| server));
         let api_handle = api.handle();
         let handles: Vec<_> = [&api].into_iter().chain(&management).map(HttpServer::handle).collect();
@@ -104,7 +138,7 @@ impl Application {
         };
         let request = tokio::select! {
             biased;
-            request = stop => request,
+            request = signals.first() => request,
             error = tasks.stopped_unexpectedly() => return Err(error),
         };
 
@@ -123,7 +157,7 @@ impl Application {
             result = complete => result.map(|()| tracing::info!("all requests were completed")),
             () = sleep_until(request.arrived_at + self.shutdown.requests_timeout()) =>
                 cut_off("the shutdown timeout passed", self.in_flight.count()),
-            () = stop_now => cut_off("a second signal arrived", self.in_flight.count()),
+            () = signals.second() => cut_off("a second signal arrived", self.in_flight.count()),
         };
         let close = async {
             for handle in handles {

@@ -21,7 +21,7 @@ mod pets;
 mod quickstart;
 mod serve;
 
-use std::{env, process::ExitCode};
+use std::{env, path::PathBuf, process::ExitCode, time::Duration};
 
 use animal_store_adapters_postgres::Migrations;
 use animal_store_adapters_sqlite::SqliteFile;
@@ -35,7 +35,7 @@ use self::{
     options::Options,
 };
 use crate::{
-    config::{Config, Sources, SqliteConfig, StorageConfig, template},
+    config::{Config, ConfigError, Sources, SqliteConfig, StorageConfig, duration, template},
     stderr, version,
 };
 
@@ -62,9 +62,17 @@ enum Command {
     #[command(subcommand)]
     Keys(keys::Command),
     /// Examines the file, PostgreSQL, Redis and the certificate, and changes none of them.
-    Doctor(doctor::DoctorArgs),
+    Doctor {
+        /// Prints a JSON document.
+        #[arg(long)]
+        json: bool,
+    },
     /// Queries /ready of the configured management listener: exit code 0 if the instance is ready.
-    Health(health::HealthArgs),
+    Health {
+        /// Time for the whole request, such as 500ms.
+        #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration(health::TIMEOUTS))]
+        timeout: Duration,
+    },
     /// Prints the OpenAPI document of the API.
     #[command(name = "openapi")]
     OpenApi,
@@ -85,7 +93,11 @@ enum Command {
         shell: Shell,
     },
     /// Copies pets, idempotency keys and API keys into a new SQLite file, which is a store of its own.
-    Backup(copy::BackupArgs),
+    Backup {
+        /// SQLite file to create, with mode 0600.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -102,7 +114,8 @@ pub fn run() -> ExitCode {
         Err(error) if error.is::<ClosedOutput>() => ExitCode::FAILURE,
         Err(error) => {
             stderr::write_line(&format!("{error:#}"));
-            ExitCode::from(if error.is::<InvalidConfig>() { 2 } else { 1 })
+            let is_invalid = error.is::<InvalidConfig>() || error.is::<ConfigError>();
+            ExitCode::from(if is_invalid { 2 } else { 1 })
         }
     }
 }
@@ -114,7 +127,7 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
     match command {
         Command::Serve => serve::run(options),
         Command::CheckConfig => {
-            let (lines, warnings) = Config::lines(&sources).map_err(InvalidConfig::from)?;
+            let (lines, warnings) = Config::lines(&sources)?;
             for warning in warnings {
                 stderr::write_line(&format!("warning: {warning}"));
             }
@@ -124,13 +137,13 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
         Command::Keys(command) => block_on(keys::run(command, &sources)),
         Command::Pets(command) => move_pets(pets::run(command, &sources)),
         Command::Migrate { dry_run } => block_on(migrate(dry_run, &sources)),
-        Command::Backup(args) => move_pets(copy::back_up(&args, &sources)),
+        Command::Backup { file } => move_pets(copy::back_up(&file, &sources)),
         Command::Copy(_) if *options != Options::default() => {
             bail!(InvalidConfig("no option selects the stores of copy but --from and --to".to_owned()))
         }
         Command::Copy(args) => move_pets(copy::run(&args)),
-        Command::Doctor(args) => block_on(doctor::run(&args, &sources)),
-        Command::Health(args) => block_on(health::run(&args, &sources)),
+        Command::Doctor { json } => block_on(doctor::run(json, &sources)),
+        Command::Health { timeout } => block_on(health::run(timeout, &sources)),
         Command::OpenApi => print(animal_store_adapters_http::OPENAPI_DOCUMENT),
         Command::Completions { shell } => {
             let mut script = Vec::new();

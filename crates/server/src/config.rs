@@ -33,13 +33,12 @@ pub(crate) use self::{
     http::read_tls,
     keys::KeysConfig,
     service::{LogConfig, read_management},
-    sources::variable,
     values::Values,
 };
 pub use self::{
     declaration::{Key, template},
     service::ShutdownConfig,
-    sources::{DEFAULT_FILE, Sources},
+    sources::Sources,
     storage::{PostgresConfig, SqliteConfig, StorageConfig},
 };
 
@@ -105,7 +104,6 @@ impl Config {
     fn read(values: &mut Values) -> Option<Self> {
         let (listen, mut http, serves_get_pet) = http::read(values);
         let management = read_management(values);
-        service::require_other_address(values, management, listen);
         let storage = StorageConfig::read(values);
         let keys = KeysConfig::read(values);
         if let Some(KeysConfig::Memory { tokens }) = &keys {

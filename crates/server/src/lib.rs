@@ -6,7 +6,6 @@
 mod application;
 mod cli;
 pub mod config;
-mod listeners;
 mod process_metrics;
 mod reload;
 mod service_manager;
@@ -19,4 +18,4 @@ mod wiring;
 pub use application::Application;
 pub use cli::run;
 pub use config::Config;
-pub use shutdown::ShutdownRequest;
+pub use shutdown::Signals;

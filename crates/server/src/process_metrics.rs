@@ -23,8 +23,10 @@ use crate::version;
 /// `animal_store`. Names that begin with `process_` have no other prefix.
 pub(crate) fn register(registry: &mut Registry, dropped_log_lines: Counter) -> &mut Registry {
     // Without the file system `/proc`, these metrics are missing.
-    if let Ok(collector) = ProcessCollector::open() {
-        registry.register_collector(Box::new(collector));
+    if let Ok((process, start_time)) = open() {
+        let help = "Start of the process, in seconds since 1970 in UTC";
+        registry.register("process_start_time_seconds", help, ConstGauge::new(start_time.as_secs_f64()));
+        registry.register_collector(Box::new(ProcessCollector(process)));
     }
     let prefixed = registry.sub_registry_with_prefix("animal_store");
     let build = [("version".into(), version::VERSION.into()), ("commit".into(), version::COMMIT.into())];
@@ -38,37 +40,23 @@ pub(crate) fn register(registry: &mut Registry, dropped_log_lines: Counter) -> &
     prefixed
 }
 
-/// Keeps the folder of the process in `/proc` open.
+/// Reads the folder of the process in `/proc`, which stays open.
 #[derive(Debug)]
-struct ProcessCollector {
-    process: Process,
-    /// Since 1970.
-    start_time: Duration,
-}
-
-impl ProcessCollector {
-    fn open() -> ProcResult<Self> {
-        let process = Process::myself()?;
-        let start_time = Duration::from_secs(boot_time_secs()?) + duration(process.stat()?.starttime);
-        Ok(Self { process, start_time })
-    }
-}
+struct ProcessCollector(Process);
 
 impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut add = |name: &str, help: &str, metric: &dyn EncodeMetric| {
             metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
         };
-        let help = "Start of the process, in seconds since 1970 in UTC.";
-        add("process_start_time_seconds", help, &ConstGauge::new(self.start_time.as_secs_f64()))?;
-        if let Ok(stat) = self.process.stat() {
+        if let Ok(stat) = self.0.stat() {
             let cpu = duration(stat.utime + stat.stime).as_secs_f64();
             let help = "CPU time of the process in user and system mode.";
             add("process_cpu_seconds", help, &ConstCounter::new(cpu))?;
             let resident = ConstGauge::new(stat.rss * page_size());
             add("process_resident_memory_bytes", "Resident memory of the process.", &resident)?;
         }
-        if let Ok(count) = self.process.fd_count() {
+        if let Ok(count) = self.0.fd_count() {
             add("process_open_fds", "Open file descriptors of the process.", &ConstGauge::new(count as u64))?;
         }
         if let Ok(limit) = Resource::NOFILE.get_soft() {
@@ -76,6 +64,13 @@ impl Collector for ProcessCollector {
         }
         Ok(())
     }
+}
+
+/// Returns the process, and its start since 1970.
+fn open() -> ProcResult<(Process, Duration)> {
+    let process = Process::myself()?;
+    let start_time = Duration::from_secs(boot_time_secs()?) + duration(process.stat()?.starttime);
+    Ok((process, start_time))
 }
 
 fn duration(ticks: u64) -> Duration {

@@ -10,13 +10,13 @@ use animal_store_adapters_http::{CurrentTlsIdentity, RequestLogFilter, TlsIdenti
 use humantime::format_rfc3339_seconds;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{
-    sync::Notify,
     task::spawn_blocking,
     time::{sleep, timeout},
 };
 
 use crate::{
     config::{Config, ConfigError, LogConfig},
+    shutdown::Signals,
     telemetry::{LogFilter, RELOAD_TARGET, filter},
 };
 
@@ -44,39 +44,36 @@ impl Reload {
     /// during a reload cause one more.
     pub(crate) async fn run(
         mut self,
-        requested: Arc<Notify>,
+        signals: Signals,
         load: impl Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
     ) {
         loop {
             tokio::select! {
                 biased;
-                () = requested.notified() => self.reload(load.clone()).await,
+                () = signals.reload() => self.reload(load.clone()).await,
                 () = Certificates::watch(&mut self.certificates) => {}
             }
         }
     }
 
     async fn reload(&mut self, load: impl FnOnce() -> Result<Config, ConfigError> + Send + 'static) {
-        match timeout(LOAD_TIMEOUT, spawn_blocking(load)).await {
-            Ok(Ok(Ok(config))) => self.apply(&config),
-            Ok(Ok(Err(error))) => {
-                let reason = error.one_line();
-                tracing::error!(target: RELOAD_TARGET, reason, "SIGHUP: the configuration is invalid, nothing changes");
-            }
+        let reason = match timeout(LOAD_TIMEOUT, spawn_blocking(load)).await {
+            Ok(Ok(Ok(config))) => return self.apply(&config),
+            Ok(Ok(Err(error))) => error.one_line(),
             // A file is a pipe without a writer, or the reading panicked.
-            Err(_) | Ok(Err(_)) => {
-                tracing::error!(target: RELOAD_TARGET, "SIGHUP: the configuration cannot be read, nothing changes");
-            }
-        }
+            Err(_) | Ok(Err(_)) => "it cannot be read".to_owned(),
+        };
+        tracing::error!(target: RELOAD_TARGET, reason, "SIGHUP: the configuration is invalid, nothing changes");
     }
 
     fn apply(&mut self, config: &Config) {
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
-        let identity = config.http.tls.as_ref().map(CurrentTlsIdentity::get);
-        let replaced = match (&mut self.certificates, identity) {
-            (Some(certificates), Some(read)) => certificates.reload(read),
+        let read = config.http.tls.as_ref().map(CurrentTlsIdentity::get);
+        // Other files need a restart.
+        let replaced = match (&mut self.certificates, read) {
+            (Some(used), Some(read)) if read.files == used.identity.get().files => used.apply(Ok(read)),
             _ => false,
         };
         let changed = |key: &&str| self.values[key].expose_secret() != config.values[key].expose_secret();
@@ -137,11 +134,6 @@ impl Certificates {
             }
         }
         self.last = read;
-    }
-
-    /// Applies what SIGHUP has read and checked, unless it is from other files, which need a restart.
-    fn reload(&mut self, read: Arc<TlsIdentity>) -> bool {
-        read.files == self.identity.get().files && self.apply(Ok(read))
     }
 
     /// Returns whether another identity is in use now.

@@ -19,54 +19,39 @@ use tokio::task::spawn_blocking;
 /// Time for the end of the process after `shutdown.timeout`.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
-/// The service manager, or its absence.
-pub(crate) struct ServiceManager {
-    /// The listening socket that it has bound and passed (`sd_listen_fds`), and its address.
-    pub(crate) socket: Option<(SocketAddr, HttpListener)>,
-    is_notified: bool,
+/// Returns whether a manager waits for notifications.
+pub(crate) fn is_notified() -> bool {
+    env::var_os("NOTIFY_SOCKET").is_some_and(|path| !path.is_empty())
 }
 
-impl ServiceManager {
-    /// Reads the variables of the protocols, and removes those of the socket. Must be called before the process has a
-    /// second thread.
-    ///
-    /// # Errors
-    /// If a socket was passed that cannot be served.
-    pub(crate) fn from_environment() -> anyhow::Result<Self> {
-        let is_notified = env::var_os("NOTIFY_SOCKET").is_some_and(|path| !path.is_empty());
-        Ok(Self { socket: take_socket()?, is_notified })
-    }
+/// Reports the end of the start.
+pub(crate) fn notify_ready(address: SocketAddr) {
+    notify(format!("READY=1\nSTATUS=listening on {address}"));
+}
 
-    pub(crate) const fn is_present(&self) -> bool {
-        self.socket.is_some() || self.is_notified
-    }
+/// Reports the first signal. The manager must not kill the process within `timeout`.
+pub(crate) fn notify_stopping(timeout: Duration) {
+    let micros = (timeout + STOP_MARGIN).as_micros();
+    notify(format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={micros}\nSTATUS=shutting down"));
+}
 
-    /// Reports the end of the start.
-    pub(crate) fn ready(&self, address: SocketAddr) {
-        self.notify(format!("READY=1\nSTATUS=listening on {address}"));
-    }
-
-    /// Reports the first signal. The manager must not kill the process within `timeout`.
-    pub(crate) fn stopping(&self, timeout: Duration) {
-        let micros = (timeout + STOP_MARGIN).as_micros();
-        self.notify(format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={micros}\nSTATUS=shutting down"));
-    }
-
-    /// Sends a message by a thread of its own: the library blocks while the manager does not read.
-    fn notify(&self, message: String) {
-        if self.is_notified {
-            spawn_blocking(move || {
-                if let Err(error) = sd_notify::notify(&[NotifyState::Custom(&message)]) {
-                    tracing::debug!(%error, "the service manager cannot be notified");
-                }
-            });
+/// Sends a message, if there is a manager, by a thread of its own: the library blocks while the manager does not read.
+fn notify(message: String) {
+    spawn_blocking(move || {
+        if is_notified()
+            && let Err(error) = sd_notify::notify(&[NotifyState::Custom(&message)])
+        {
+            tracing::debug!(%error, "the service manager cannot be notified");
         }
-    }
+    });
 }
 
-/// Takes the socket that `LISTEN_FDS` and `LISTEN_PID` announce, and removes both variables. Exactly one listening TCP
-/// socket is accepted, because the clients of a socket that is not served would wait for ever.
-fn take_socket() -> anyhow::Result<Option<(SocketAddr, HttpListener)>> {
+/// Takes the socket that `LISTEN_FDS` and `LISTEN_PID` announce, and its address, and removes both variables. Must be
+/// called before the process has a second thread.
+///
+/// # Errors
+/// Unless it is exactly one listening TCP socket: the clients of a socket that is not served would wait for ever.
+pub(crate) fn take_socket() -> anyhow::Result<Option<(SocketAddr, HttpListener)>> {
     let mut sockets = ListenFd::from_env();
     let count = sockets.len();
     if count == 0 {

@@ -24,81 +24,92 @@ const SECOND_SIGNAL_DELAY: Duration = Duration::from_secs(1);
 
 /// The request to shut down gracefully.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShutdownRequest {
+pub(crate) struct ShutdownRequest {
     /// Start of `shutdown.timeout`.
-    pub arrived_at: Instant,
+    pub(crate) arrived_at: Instant,
     /// Whether connections are still accepted for `shutdown.drain_delay`.
-    pub drain: bool,
+    pub(crate) drain: bool,
 }
 
-/// The signals that have arrived, without those that are ignored.
+/// The signals that have arrived, without those that are ignored. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Signals {
-    first: Arc<SetOnce<ShutdownRequest>>,
-    second: Arc<SetOnce<()>>,
+pub struct Signals(Arc<Arrived>);
+
+#[derive(Default)]
+struct Arrived {
+    first: SetOnce<ShutdownRequest>,
+    second: SetOnce<()>,
+    reload: Notify,
 }
 
 impl Signals {
     /// Receives SIGTERM and SIGINT from now on, on the current runtime.
     pub(crate) fn listen() -> io::Result<Self> {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
         let signals = Self::default();
-        let received = signals.clone();
-        tokio::spawn(async move {
-            loop {
-                tokio::select! {
-                    _ = terminate.recv() => received.add(true),
-                    _ = interrupt.recv() => received.add(false),
-                }
-            }
-        });
+        signals.on(SignalKind::terminate(), |signals| signals.request_shutdown(true))?;
+        signals.on(SignalKind::interrupt(), |signals| signals.request_shutdown(false))?;
         Ok(signals)
     }
 
-    /// Receives SIGHUP from now on: a shutdown if the terminal has gone. Otherwise, it notifies what is returned.
-    pub(crate) fn listen_for_reloads(&self) -> io::Result<Arc<Notify>> {
-        let mut hang_up = signal(SignalKind::hangup())?;
+    /// Receives SIGHUP from now on: a shutdown if the terminal has gone, a reload otherwise.
+    pub(crate) fn listen_for_reloads(&self) -> io::Result<()> {
         // A terminal that has hung up is no terminal any more.
         let on_terminal = io::stdin().is_terminal();
-        let (signals, reload) = (self.clone(), Arc::new(Notify::new()));
-        let requested = Arc::clone(&reload);
-        tokio::spawn(async move {
-            while hang_up.recv().await.is_some() {
-                if on_terminal && has_hung_up(&io::stdin()) {
-                    signals.add(false);
-                } else {
-                    requested.notify_one();
-                }
+        self.on(SignalKind::hangup(), move |signals| {
+            if on_terminal && has_hung_up(&io::stdin()) {
+                signals.request_shutdown(false);
+            } else {
+                signals.0.reload.notify_one();
             }
-        });
-        Ok(reload)
+        })
     }
 
-    fn add(&self, drain: bool) {
+    fn on(&self, kind: SignalKind, handle: impl Fn(&Self) + Send + 'static) -> io::Result<()> {
+        let (signals, mut received) = (self.clone(), signal(kind)?);
+        tokio::spawn(async move {
+            while received.recv().await.is_some() {
+                handle(&signals);
+            }
+        });
+        Ok(())
+    }
+
+    /// Adds a signal. `drain` says whether the first one leaves time for the drain delay.
+    pub fn request_shutdown(&self, drain: bool) {
         let arrived_at = Instant::now();
         match self.request() {
-            None => _ = self.first.set(ShutdownRequest { arrived_at, drain }),
+            None => _ = self.0.first.set(ShutdownRequest { arrived_at, drain }),
             Some(first) if arrived_at - first.arrived_at < SECOND_SIGNAL_DELAY => {
                 tracing::debug!("a second signal was ignored: it arrived within a second of the first");
             }
-            Some(_) => _ = self.second.set(()),
+            Some(_) => self.end_shutdown(),
         }
+    }
+
+    /// Ends the shutdown at once, as the second signal does.
+    pub fn end_shutdown(&self) {
+        // Fails if it has ended already.
+        let _ = self.0.second.set(());
     }
 
     /// Returns the request of the first signal, if it has arrived.
     pub(crate) fn request(&self) -> Option<ShutdownRequest> {
-        self.first.get().copied()
+        self.0.first.get().copied()
     }
 
     /// Waits for the first signal.
     pub(crate) async fn first(&self) -> ShutdownRequest {
-        *self.first.wait().await
+        *self.0.first.wait().await
     }
 
     /// Waits for the second signal.
     pub(crate) async fn second(&self) {
-        self.second.wait().await;
+        self.0.second.wait().await;
+    }
+
+    /// Waits for a request to reload. Requests that arrive meanwhile are one.
+    pub(crate) async fn reload(&self) {
+        self.0.reload.notified().await;
     }
 }
 
@@ -120,8 +131,8 @@ mod tests {
         let arrived_at = Instant::now();
         for (milliseconds, is_counted) in [(0, false), (1, false), (998, false), (1, true)] {
             advance(Duration::from_millis(milliseconds)).await;
-            signals.add(milliseconds == 0);
-            assert_eq!(signals.second.get().is_some(), is_counted);
+            signals.request_shutdown(milliseconds == 0);
+            assert_eq!(signals.0.second.get().is_some(), is_counted);
             assert_eq!(signals.first().await, ShutdownRequest { arrived_at, drain: true });
         }
         assert_eq!(signals.request(), Some(signals.first().await));

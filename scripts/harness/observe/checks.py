@@ -3,12 +3,13 @@
 import json
 import re
 import subprocess
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.observe.prometheus import Prometheus, QueryError
+from harness.observe.prometheus import Prometheus
 
 RATE_INTERVAL = "5s"  # Grafana: at least four scrape intervals
 METRIC = re.compile(r"\b(up|process_\w+|animal_store_\w+)(\{[^}]*\})?")
@@ -58,7 +59,7 @@ def panels(prometheus: Prometheus, dashboard: Path, start: float, end: float, ab
     for variable in document["templating"]["list"]:
         if variable["type"] == "query":
             metric, label = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]["query"]).groups()
-            value = "|".join(map(re.escape, prometheus.label_values(metric, label)))
+            value = "|".join(map(re.escape, prometheus.get(f"label/{label}/values", **{"match[]": metric})))
             values[variable["name"]] = value.replace("\\", "\\\\")
     for panel in document["panels"]:
         for target in panel.get("targets", ()):
@@ -66,8 +67,8 @@ def panels(prometheus: Prometheus, dashboard: Path, start: float, end: float, ab
             expression = re.sub(r"\$(\w+)", lambda name: values[name[1]], target["expr"])
             try:
                 series = prometheus.range(expression, start, end)
-            except QueryError as error:
-                yield f"{subject}: {error}"
+            except urllib.error.HTTPError as error:
+                yield f"{subject}: {error.read().decode()}"
                 continue
             if is_present(expression, absent) and not series:
                 yield f"{subject}: no data for {expression}"
@@ -83,7 +84,7 @@ def selectors(prometheus: Prometheus, subject: str, expression: str, absent: re.
         if absent.fullmatch(name):
             continue
         for selector in alternatives(name + matchers):
-            if not prometheus.has_series(selector):
+            if not prometheus.get("series", **{"match[]": selector}):
                 yield f"{subject}: no series for {selector}"
 
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
@@ -11,10 +10,6 @@ from harness.servers import Server, accepts, free_port
 
 SCRAPE_INTERVAL = "1s"
 Labels = dict[str, str]
-
-
-class QueryError(Exception):
-    """Prometheus rejected a query."""
 
 
 class Prometheus(Server):
@@ -35,17 +30,14 @@ class Prometheus(Server):
         """While Prometheus loads its configuration, the port is open and its API answers 503."""
         try:
             return await accepts(self.port) and bool(self.get("status/buildinfo"))
-        except (OSError, QueryError, ValueError):
+        except (OSError, ValueError):
             return False
 
     def get(self, path: str, **parameters: object):
-        """Returns the data of a response. Raises QueryError if Prometheus rejects the request."""
+        """Returns the data of a response. Raises HTTPError if Prometheus rejects the request."""
         url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
-        try:
-            with urllib.request.urlopen(url) as response:
-                return json.load(response)["data"]
-        except urllib.error.HTTPError as error:
-            raise QueryError(json.load(error)["error"]) from error
+        with urllib.request.urlopen(url) as response:
+            return json.load(response)["data"]
 
     def values(self, expression: str, at: float) -> list[tuple[Labels, float]]:
         """The series of an expression that have a number at a time."""
@@ -57,12 +49,6 @@ class Prometheus(Server):
         """The series of an expression that have a number between two times."""
         data = self.get("query_range", query=expression, start=start, end=end, step=1)["result"]
         return [series["metric"] for series in data if any(math.isfinite(float(each)) for _, each in series["values"])]
-
-    def has_series(self, selector: str) -> bool:
-        return bool(self.get("series", **{"match[]": selector}))
-
-    def label_values(self, metric: str, label: str) -> list[str]:
-        return self.get(f"label/{label}/values", **{"match[]": metric})
 
     def rules(self) -> list[dict]:
         return [rule for group in self.get("rules")["groups"] for rule in group["rules"]]

@@ -102,11 +102,7 @@ def disturb(service: str, begin: Callable[[Proxy, float], Awaitable], end: Calla
 REFUSE = (lambda proxy, _: proxy.cut(), Proxy.accept)
 HOLD = (lambda proxy, _: proxy.hold(), Proxy.release)
 SLOW_DOWN = (Proxy.delay, lambda proxy: proxy.delay(0))
-
-
-async def lock(target: Target) -> None:
-    await target.stage.lock(target.seconds)
-
+LOCK: Action = lambda target: target.stage.lock(target.seconds)
 
 INSTANCE = (
     Kind("instance: SIGKILL, restart", "last", NOTHING, kill("instance"), "kill", early=True),
@@ -114,7 +110,7 @@ INSTANCE = (
     Kind("instance: SIGINT, restart", "last", NOTHING, stop_gracefully(SIGINT), "int"),
     Kind("instance: SIGSTOP, SIGCONT", "one", STORAGE | KEYS, freeze("instance"), early=True),
 )
-SQLITE = INSTANCE + (Kind("SQLite: locked by another program", "all", CREATES, lock, early=True),)
+SQLITE = INSTANCE + (Kind("SQLite: locked by another program", "all", CREATES, LOCK, early=True),)
 SHARED = INSTANCE + (
     Kind("PostgreSQL: SIGKILL, restart", "all", STORAGE, kill("postgres"), early=True),
     Kind("PostgreSQL: immediate stop, restart", "all", STORAGE, kill("postgres", SIGQUIT)),
@@ -124,7 +120,7 @@ SHARED = INSTANCE + (
     Kind("PostgreSQL: connections cut and refused", "some", STORAGE, disturb("storage", *REFUSE)),
     Kind("PostgreSQL: connections black-holed", "some", STORAGE, disturb("storage", *HOLD), early=True),
     Kind("PostgreSQL: connections slow", "some", STORAGE, disturb("storage", *SLOW_DOWN)),
-    Kind("PostgreSQL: table `pets` locked", "all", STORAGE, lock),
+    Kind("PostgreSQL: table `pets` locked", "all", STORAGE, LOCK),
     Kind("PostgreSQL: read-only", "all", CREATES, during(read_only("on"), read_only("off"))),
     Kind("Redis: SIGKILL, restart", "all", KEYS, kill("redis"), early=True),
     Kind("Redis: SIGSTOP, SIGCONT", "all", KEYS, freeze("redis")),

@@ -9,7 +9,6 @@ from harness.client import Client
 from harness.creators import create_request
 from harness.http_client import Connection, Request
 from harness.servers import CommandError
-from harness.service import KeyCommands
 
 USES = frozenset({"keys", "reads"})
 LISTED, EITHER, REFUSED = frozenset({200}), frozenset({200, 401}), frozenset({401})
@@ -34,7 +33,7 @@ async def revoke_keys(client: Client) -> None:
             await client.pause(1)
             continue
         await use_until_fault(client, token)
-        revocation = asyncio.create_task(revoke(commands, key))
+        revocation = asyncio.create_task(commands.revoke(key))
         try:
             await probe(client, token, revocation)
         finally:
@@ -51,12 +50,6 @@ async def use_until_fault(client: Client, token: str) -> None:
         if time.monotonic() > end or load.journal.impaired("keys"):
             return
         await client.pause(0.1)
-
-
-async def revoke(commands: KeyCommands, key: str) -> float:
-    """Returns the time at which the revocation was confirmed."""
-    await commands.revoke(key)
-    return time.monotonic()
 
 
 async def probe(client: Client, token: str, revocation: asyncio.Task) -> None:

@@ -48,8 +48,8 @@ pub(crate) struct Connections {
     /// Sum of the bytes that responses hold.
     held_bytes: Cell<usize>,
     load: Arc<AtomicUsize>,
-    /// Stage of the server.
-    pub(super) stage: Cell<Stage>,
+    /// Stage of the server. The first value is the only one that this receiver sees as unchanged.
+    stages: watch::Receiver<Stage>,
     /// A connection has ended or can make room.
     room: Notify,
 }
@@ -63,7 +63,12 @@ pub(crate) struct Slot {
 
 impl Connections {
     /// Creates the connections of one of the workers that share these limits.
-    pub(crate) fn new(limits: &Limits, log: Rc<RequestLog>, load: Arc<AtomicUsize>) -> Rc<Self> {
+    pub(crate) fn new(
+        limits: &Limits,
+        log: Rc<RequestLog>,
+        load: Arc<AtomicUsize>,
+        stages: watch::Receiver<Stage>,
+    ) -> Rc<Self> {
         Rc::new(Self {
             log,
             limits: limits.clone(),
@@ -72,9 +77,14 @@ impl Connections {
             next_id: Cell::default(),
             held_bytes: Cell::default(),
             load,
-            stage: Cell::new(Stage::Serving),
+            stages,
             room: Notify::new(),
         })
+    }
+
+    /// Returns whether connections go on after a response.
+    pub(super) fn is_serving(&self) -> bool {
+        !matches!(self.stages.has_changed(), Ok(true))
     }
 
     fn is_full(&self) -> bool {
@@ -136,11 +146,10 @@ impl Connections {
     }
 
     /// Ends connections at their timeouts, and at the stages of the server. Never resolves.
-    pub(crate) async fn watch(self: Rc<Self>, mut stages: watch::Receiver<Stage>) {
-        let mut stop_began = None;
+    pub(crate) async fn watch(self: Rc<Self>) {
+        let (mut stages, mut stop_began) = (self.stages.clone(), None);
         loop {
             let stage = *stages.borrow_and_update();
-            self.stage.set(stage);
             if !stage.accepts() {
                 stop_began.get_or_insert_with(Instant::now);
             }

@@ -27,7 +27,7 @@ use tokio_util::codec::Encoder;
 
 use super::{
     client::{Client, ReceivedBody, too_slow},
-    connection::{End, Stage, State},
+    connection::{End, State},
     heads::Head,
 };
 
@@ -103,7 +103,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Client<T> {
             Ok(response) => parts(response.into()),
             Err(error) => parts(Response::from(error)),
         };
-        if !is_complete || is_upgrade || self.slot.connections.stage.get() != Stage::Serving {
+        if !is_complete || is_upgrade || !self.slot.connections.is_serving() {
             head.head_mut().set_connection_type(ConnectionType::Close);
         }
         self.slot.enter(State::Response);

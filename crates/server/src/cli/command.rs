@@ -10,7 +10,6 @@
 use std::{
     env,
     io::{self, Write},
-    time::Instant,
 };
 
 use anyhow::{Context, bail};
@@ -23,33 +22,22 @@ use crate::{
     telemetry::{self, CommandLog},
 };
 
-/// The command line or the configuration is invalid, or not valid for this command.
+/// The command line is invalid, or the configuration is not valid for this command.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct InvalidConfig(pub(crate) String);
-
-impl From<ConfigError> for InvalidConfig {
-    fn from(error: ConfigError) -> Self {
-        Self(error.to_string())
-    }
-}
 
 /// The program that read standard output has closed it. As usual in a pipe, nothing is printed about it.
 #[derive(Debug, Error)]
 #[error("standard output was closed")]
 pub(super) struct ClosedOutput;
 
-/// Reads the part of the configuration that a command uses.
-pub(super) fn load<T>(sources: &Sources, read: impl FnOnce(&mut Values) -> Option<T>) -> Result<T, InvalidConfig> {
-    Ok(config::load(sources, read)?.0)
-}
-
 /// Reads the part of the configuration that a command uses, and starts its log.
 pub(super) fn start<T>(
     sources: &Sources,
     read: impl FnOnce(&mut Values) -> Option<T>,
-) -> Result<(T, CommandLog), InvalidConfig> {
-    let (log, part) = load(sources, |values| Some((LogConfig::read(values), read(values)?)))?;
+) -> Result<(T, CommandLog), ConfigError> {
+    let ((log, part), _) = config::load(sources, |values| Some((LogConfig::read(values), read(values)?)))?;
     Ok((part, telemetry::start_for_command(&log)))
 }
 
@@ -84,10 +72,9 @@ pub(super) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     io::stdout().write_all(text.as_ref()).context("the result cannot be written to standard output")
 }
 
-/// Prints the result of a command that moves pets: a name and a value per line, and the duration.
-pub(super) fn print_result(lines: &[(&str, String)], started: Instant) -> anyhow::Result<()> {
-    let lines: String = lines.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
-    print(format!("{lines}duration: {:.1?}\n", started.elapsed()))
+/// Prints the result of a command that moves pets: a name and a value per line.
+pub(super) fn print_result(lines: &[(&str, String)]) -> anyhow::Result<()> {
+    lines.iter().try_for_each(|(name, value)| print(format!("{name}: {value}\n")))
 }
 
 /// Aligns the cells of each column.

@@ -3,17 +3,16 @@
 use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    time::Instant,
 };
 
 use animal_store_adapters_sqlite::NewBackup;
 use animal_store_app::{ApiKeyId, CopyStore, CopySummary};
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::Args;
 
-use super::command::{InvalidConfig, load, print_result, start};
+use super::command::{InvalidConfig, print_result, start};
 use crate::{
-    config::{KeysConfig, LogConfig, Sources, StorageConfig, Values},
+    config::{self, KeysConfig, LogConfig, Sources, StorageConfig, Values},
     telemetry,
     wiring::{FileUse, SharedFile, api_key_store, bulk_storage},
 };
@@ -32,38 +31,29 @@ pub(super) struct CopyArgs {
     to: PathBuf,
 }
 
-#[derive(Debug, Args)]
-pub(super) struct BackupArgs {
-    /// SQLite file to create, with mode 0600.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-}
-
 pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
-    let started = Instant::now();
     let ((_, from), (log, to)) = (load_path(&args.from)?, load_path(&args.to)?);
     let _log = telemetry::start_for_command(&log);
     ensure!(
         location(&from.0) != location(&to.0),
         InvalidConfig(format!("{} and {} name the same store", args.from.display(), args.to.display()))
     );
-    print_summary(&copy(from, to).await?, started)
+    print_summary(&copy(from, to).await?)
 }
 
-pub(super) async fn back_up(args: &BackupArgs, sources: &Sources) -> anyhow::Result<()> {
-    let started = Instant::now();
+pub(super) async fn back_up(file: &Path, sources: &Sources) -> anyhow::Result<()> {
     let (stores, _log) = start(sources, read_stores)?;
     if let (StorageConfig::Sqlite(sqlite), KeysConfig::Sqlite(_)) = &stores {
-        let file = SharedFile::new(FileUse::Read).open(sqlite).await?;
-        let backup = NewBackup::create(&args.file)?;
-        backup.vacuum_from(file).await?;
+        let source = SharedFile::new(FileUse::Read).open(sqlite).await?;
+        let backup = NewBackup::create(file)?;
+        backup.vacuum_from(source).await?;
         backup.finish()?;
-        return print_result(&[("backup", args.file.display().to_string())], started);
+        return print_result(&[("backup", file.display().to_string())]);
     }
-    let backup = NewBackup::create(&args.file)?;
+    let backup = NewBackup::create(file)?;
     let summary = copy(stores, load_path(&backup.path())?.1).await?;
     backup.finish()?;
-    print_summary(&summary, started)
+    print_summary(&summary)
 }
 
 /// Reads a configuration file, or makes the configuration of an SQLite file. The environment is ignored: it would
@@ -75,12 +65,12 @@ fn load_path(path: &Path) -> anyhow::Result<(LogConfig, Stores)> {
         let flags = vec![("storage.sqlite.path".to_owned(), path.display().to_string())];
         Sources { flags, ..Sources::default() }
     };
-    let loaded = load(&sources, |values| Some((LogConfig::read(values), read_stores(values)?)));
-    Ok(loaded.map_err(|InvalidConfig(error)| InvalidConfig(format!("{}: {error}", path.display())))?)
+    let loaded = config::load(&sources, |values| Some((LogConfig::read(values), read_stores(values)?)));
+    Ok(loaded.with_context(|| path.display().to_string())?.0)
 }
 
 pub(super) fn read_stores(values: &mut Values) -> Option<Stores> {
-    let (storage, keys) = (StorageConfig::read(values), KeysConfig::read_for_command(values));
+    let (storage, keys) = (StorageConfig::read(values), KeysConfig::read(values));
     storage.zip(keys)
 }
 
@@ -104,7 +94,7 @@ async fn copy((from, from_keys): Stores, (to, to_keys): Stores) -> anyhow::Resul
     Ok(CopyStore::new(from, to, from_keys.zip(to_keys)).execute().await?)
 }
 
-fn print_summary(summary: &CopySummary, started: Instant) -> anyhow::Result<()> {
+fn print_summary(summary: &CopySummary) -> anyhow::Result<()> {
     let api_keys = match &summary.api_keys {
         Some(keys) => format!("{} added", keys.added),
         None => "not copied: they are part of a configuration".to_owned(),
@@ -120,5 +110,5 @@ fn print_summary(summary: &CopySummary, started: Instant) -> anyhow::Result<()> 
         let text = format!("{}; revoke those that were revoked in the source", ids.join(", "));
         lines.push(("API keys of the target alone", text));
     }
-    print_result(&lines, started)
+    print_result(&lines)
 }

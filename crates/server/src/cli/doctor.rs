@@ -6,12 +6,11 @@ use std::{iter, time::Duration};
 use animal_store_adapters_http::TlsIdentity;
 use animal_store_app::{Finding, Verdict};
 use anyhow::ensure;
-use clap::Args;
 use humantime::format_rfc3339_seconds;
 use serde_json::{Value, json};
 
 use super::{
-    command::{InvalidConfig, print, table},
+    command::{print, table},
     copy::read_stores,
 };
 use crate::config::{self, KeysConfig, Sources, SqliteConfig, StorageConfig, read_tls};
@@ -21,21 +20,14 @@ const RENEWAL_TIME: Duration = Duration::from_hours(14 * 24);
 /// The names of the verdicts, the best first.
 const VERDICTS: [&str; 4] = ["ok", "unknown", "warning", "error"];
 
-#[derive(Debug, Args)]
-pub(super) struct DoctorArgs {
-    /// Prints a JSON document.
-    #[arg(long)]
-    json: bool,
-}
-
-pub(super) async fn run(args: &DoctorArgs, sources: &Sources) -> anyhow::Result<()> {
-    let ((storage, keys), warnings) = config::load(sources, read_stores).map_err(InvalidConfig::from)?;
+pub(super) async fn run(json: bool, sources: &Sources) -> anyhow::Result<()> {
+    let ((storage, keys), warnings) = config::load(sources, read_stores)?;
     // No dependency waits for the timeouts of the other one.
     let (in_storage, in_keys) = tokio::join!(examine_storage(&storage), examine_keys(&keys, &storage));
     let warnings =
         warnings.iter().map(|text| Finding::warning("configuration", text.as_str(), "see docs/configuration.md"));
     let findings: Vec<_> = warnings.chain(examine_tls(sources)).chain(in_storage).chain(in_keys).collect();
-    print(if args.json { as_json(&findings)? } else { as_text(&findings) })?;
+    print(if json { as_json(&findings)? } else { as_text(&findings) })?;
     let errors = findings.iter().filter(|finding| finding.verdict == Verdict::Error).count();
     ensure!(errors == 0, "errors found: {errors}");
     Ok(())

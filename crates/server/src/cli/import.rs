@@ -10,7 +10,6 @@ use std::{
     os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Instant,
 };
 
 use animal_store_adapters_http::parse_line;
@@ -52,17 +51,12 @@ pub(super) struct ImportArgs {
     /// retention of idempotency keys adds only the pets that are missing.
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
-    /// Checks the file, and adds nothing.
-    #[arg(long)]
-    dry_run: bool,
     /// Creates the SQLite file if there is none.
     #[arg(long)]
     create: bool,
 }
 
 pub(super) async fn run(args: ImportArgs, storage: StorageConfig) -> anyhow::Result<()> {
-    let started = Instant::now();
-    let retention = humantime::format_duration(storage.idempotency_retention()).to_string();
     let unreadable = || format!("{} cannot be read", args.input.display());
     let path = (args.input.as_os_str() != "-").then_some(&*args.input);
     let name = match (args.name, path) {
@@ -72,24 +66,23 @@ pub(super) async fn run(args: ImportArgs, storage: StorageConfig) -> anyhow::Res
         }
         (None, _) => bail!(InvalidConfig("standard input and a pipe can be read only once: add --name".to_owned())),
     };
-    let storage = if args.dry_run {
-        None
-    } else {
-        Some(Storage::start_for_command(storage, FileUse::WriteOrCreate(args.create)).await?)
-    };
-    let creates = storage.as_ref().map(|storage| CreatePet::new((storage.new_repository)()));
+    let mut lines = Lines::new(match path {
+        Some(path) => Box::new(File::open(path).await.with_context(unreadable)?),
+        None => Box::new(stdin()),
+    });
+    let storage = Storage::start_for_command(storage, FileUse::WriteOrCreate(args.create)).await?;
+    let create = CreatePet::new((storage.new_repository)());
     let access = access()?;
-    let mut lines = Lines::open(path).await.with_context(unreadable)?;
     let (mut in_flight, mut stderr) = (JoinSet::new(), stderr());
     let (mut valid, mut present, mut refused) = (0, 0, 0_u64);
     while let Some(line) = lines.next().await.context("the input cannot be read")? {
         match line {
             Ok((pet, key)) => {
                 valid += 1;
-                let Some(create) = creates.clone() else { continue };
                 present += finish(&mut in_flight, IN_FLIGHT - 1).await?;
                 let idempotency_key = IdempotencyKey::new(access.key().id.clone(), &format!("{name} {key}"));
-                let (access, request) = (access.clone(), AddPet { pet, idempotency_key: Some(idempotency_key) });
+                let request = AddPet { pet, idempotency_key: Some(idempotency_key) };
+                let (create, access) = (create.clone(), access.clone());
                 in_flight.spawn(async move { create.execute(&access, request).await });
             }
             Err(reason) => {
@@ -101,21 +94,14 @@ pub(super) async fn run(args: ImportArgs, storage: StorageConfig) -> anyhow::Res
         }
     }
     present += finish(&mut in_flight, 0).await?;
-    drop(creates);
-    let result = match storage {
-        None => vec![("valid", valid.to_string()), ("refused", refused.to_string())],
-        Some(storage) => {
-            storage.close().await;
-            vec![
-                ("added", (valid - present).to_string()),
-                ("already present", present.to_string()),
-                ("name", name),
-                ("a repetition under this name adds only what is missing for", retention),
-                ("refused", refused.to_string()),
-            ]
-        }
-    };
-    print_result(&result, started)?;
+    drop(create);
+    storage.close().await;
+    print_result(&[
+        ("added", (valid - present).to_string()),
+        ("already present", present.to_string()),
+        ("name", name),
+        ("refused", refused.to_string()),
+    ])?;
     ensure!(refused == 0, "refused lines: {refused}");
     Ok(())
 }
@@ -159,14 +145,6 @@ struct Lines {
 }
 
 impl Lines {
-    /// Opens a file, or standard input.
-    async fn open(path: Option<&Path>) -> io::Result<Self> {
-        Ok(Self::new(match path {
-            None => Box::new(stdin()),
-            Some(path) => Box::new(File::open(path).await?),
-        }))
-    }
-
     fn new(input: Box<dyn AsyncRead + Send + Unpin>) -> Self {
         Self { input: BufReader::with_capacity(READ_BYTES, input), number: 0, counts: HashMap::new() }
     }

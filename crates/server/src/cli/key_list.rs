@@ -10,17 +10,9 @@ use serde_json::{Value, json};
 
 use super::command::{print, table};
 
-/// The heading of each column, and its member in JSON.
-const COLUMNS: [(&str, &str); 8] = [
-    ("ID", "id"),
-    ("LABEL", "label"),
-    ("SCOPES", "scopes"),
-    ("CREATED", "created"),
-    ("EXPIRES", "expires"),
-    ("LAST FOUR", "last_four"),
-    ("LAST USED", "last_used"),
-    ("LAST GETPET", "last_used_get_pet"),
-];
+/// The columns of the table, by the name of their member in JSON.
+const COLUMNS: [&str; 8] =
+    ["id", "label", "scopes", "created", "expires", "last_four", "last_used", "last_used_get_pet"];
 
 /// Prints a row per token. Standard error says since when uses are recorded.
 pub(super) async fn run(as_json: bool, store: &dyn ApiKeyStore) -> anyhow::Result<()> {
@@ -63,8 +55,8 @@ fn text(objects: &[Value]) -> String {
         Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
         Some(value) => value.as_str().unwrap_or("never").to_owned(),
     };
-    let mut rows = vec![COLUMNS.map(|(heading, _)| heading.to_owned())];
-    rows.extend(objects.iter().map(|object| COLUMNS.map(|(_, member)| cell(object, member))));
+    let mut rows = vec![COLUMNS.map(|member| member.replace('_', " ").to_uppercase())];
+    rows.extend(objects.iter().map(|object| COLUMNS.map(|member| cell(object, member))));
     table(&rows)
 }
 
@@ -104,7 +96,7 @@ mod tests {
         assert_eq!(
             text(&list(true)),
             "ID  LABEL        SCOPES      CREATED               EXPIRES               LAST FOUR  LAST USED             \
-                LAST GETPET\n\
+                LAST USED GET PET\n\
              a   shöp         read,write  2026-01-01T00:00:00Z  never                 abcd       never                 \
                 never\n\
              bb  back office  read        2026-01-01T00:00:00Z  2026-04-01T00:00:00Z  abcd       2026-04-01T00:00:00Z  \

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Read, Write},
+    ops::RangeInclusive,
     sync::Arc,
     time::Duration,
 };
@@ -22,7 +23,8 @@ use crate::{
 };
 
 /// 100 years.
-const MAX_DURATION: Duration = Duration::from_hours(876_600);
+const MAX: Duration = Duration::from_hours(876_600);
+const LIFETIME: RangeInclusive<Duration> = Duration::from_secs(1)..=MAX;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -40,7 +42,16 @@ pub(super) enum Command {
         id: String,
     },
     /// Gives an API key a new token and prints it; the token cannot be shown again.
-    Rotate(RotateArgs),
+    Rotate {
+        /// Id of the key, which does not change.
+        id: String,
+        /// Maximum time for which the old token stays valid; 0s ends it at once.
+        #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration(Duration::ZERO..=MAX))]
+        grace: Duration,
+        /// Lifetime of the new token, such as 90d; default: it expires when the old token would have.
+        #[arg(long, value_name = "DURATION", value_parser = duration(LIFETIME))]
+        expires_in: Option<Duration>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -52,7 +63,7 @@ pub(super) struct CreateArgs {
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "read,write")]
     scopes: Vec<Scope>,
     /// Lifetime of the token, such as 90d; default: unlimited.
-    #[arg(long, value_name = "DURATION", value_parser = duration(Duration::from_secs(1)..=MAX_DURATION))]
+    #[arg(long, value_name = "DURATION", value_parser = duration(LIFETIME))]
     expires_in: Option<Duration>,
     /// Creates the SQLite file if there is none.
     #[arg(long)]
@@ -62,24 +73,12 @@ pub(super) struct CreateArgs {
     token_stdin: bool,
 }
 
-#[derive(Debug, Args)]
-pub(super) struct RotateArgs {
-    /// Id of the key, which does not change.
-    id: String,
-    /// Maximum time for which the old token stays valid; 0s ends it at once.
-    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration(Duration::ZERO..=MAX_DURATION))]
-    grace: Duration,
-    /// Lifetime of the new token, such as 90d; default: it expires when the old token would have.
-    #[arg(long, value_name = "DURATION", value_parser = duration(Duration::from_secs(1)..=MAX_DURATION))]
-    expires_in: Option<Duration>,
-}
-
 pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<()> {
-    let (keys, log) = start(sources, KeysConfig::read_for_command)?;
+    let (keys, log) = start(sources, KeysConfig::read)?;
     let usage = match &command {
         Command::Create(args) => FileUse::WriteOrCreate(args.create),
         Command::List { .. } => FileUse::Read,
-        Command::Revoke { .. } | Command::Rotate(_) => FileUse::Write,
+        Command::Revoke { .. } | Command::Rotate { .. } => FileUse::Write,
     };
     let store = api_key_store(&keys, &mut SharedFile::new(usage)).await?;
     let store = store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
@@ -87,7 +86,7 @@ pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<(
         Command::Create(args) => create(args, store).await,
         Command::List { json } => key_list::run(json, &*store).await,
         Command::Revoke { id } => revoke(&id, &*store).await,
-        Command::Rotate(args) => rotate(&args, &*store).await,
+        Command::Rotate { id, grace, expires_in } => rotate(&id, grace, expires_in, &*store).await,
     }?;
     log.check()
 }
@@ -120,10 +119,15 @@ async fn revoke(id: &str, store: &dyn ApiKeyStore) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn rotate(args: &RotateArgs, store: &dyn ApiKeyStore) -> anyhow::Result<()> {
-    let id = parse_id(&args.id)?;
+async fn rotate(
+    id: &str,
+    grace: Duration,
+    expires_in: Option<Duration>,
+    store: &dyn ApiKeyStore,
+) -> anyhow::Result<()> {
+    let id = parse_id(id)?;
     let token = ApiToken::from_random(&random_bits()?);
-    let change = ApiKeyChange::Rotate(id.clone(), NewToken::new(&token, args.expires_in), args.grace);
+    let change = ApiKeyChange::Rotate(id.clone(), NewToken::new(&token, expires_in), grace);
     let rotated = store.change(change).await.map_err(|error| change_error(error, &id, "rotated"))?;
     let old_token_ends = key_list::time(rotated.old_tokens_end());
     let key = rotated.after.context("the new token has expired")?.key;

@@ -1,6 +1,8 @@
 use std::{
     env,
     ffi::OsString,
+    fs,
+    io::ErrorKind,
     iter,
     path::{Path, PathBuf},
 };
@@ -8,14 +10,13 @@ use std::{
 use clap::Args;
 
 use super::InvalidConfig;
-use crate::config::{Sources, variable};
+use crate::config::Sources;
 
-/// Keys that `--memory` sets, and their value.
+/// The configuration file that is read if it exists and no other is named.
+const DEFAULT_FILE: &str = "animal-store.toml";
+
+/// Keys that `--memory` sets.
 const BACKENDS: [&str; 2] = ["storage.backend", "keys.backend"];
-const MEMORY: &str = "memory";
-
-/// Key with the path of the SQLite file.
-const FILE: &str = "storage.sqlite.path";
 
 /// Options of every command, accepted before and after it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
@@ -29,7 +30,7 @@ pub(super) struct Options {
     /// Same as --set http.listen=ADDRESS.
     #[arg(long, global = true, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Keeps pets and API keys in memory: same as --set storage.backend=memory --set keys.backend=memory.
+    /// Keeps pets and API keys in memory: same as --set storage.backend=memory --set keys.backend=memory before others.
     #[arg(long, global = true)]
     memory: bool,
     /// Prints the API key that the first start creates, although standard error is not a terminal.
@@ -38,48 +39,35 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Checks that no option contradicts `--memory`, and that every `--set` of these arguments counts: clap keeps those
-    /// of one side of the command.
-    ///
-    /// # Errors
-    /// If one does not. The message does not repeat a value, which can be a secret.
+    /// Checks that every `--set` of these arguments counts: clap keeps those of one side of the command.
     pub(super) fn check(&self, arguments: impl Iterator<Item = OsString>) -> Result<(), InvalidConfig> {
         let is_set = |argument: &OsString| argument == "--set" || argument.as_encoded_bytes().starts_with(b"--set=");
         if arguments.take_while(|argument| argument != "--").filter(is_set).count() > self.set.len() {
             let reason = "--set must be before the command or after it, not on both sides of it";
             return Err(InvalidConfig(reason.to_owned()));
         }
-        let contradicts =
-            |(name, value): &&(String, String)| BACKENDS.contains(&name.as_str()) && value.trim() != MEMORY;
-        match self.set.iter().find(contradicts) {
-            Some((name, _)) if self.memory => {
-                Err(InvalidConfig(format!("--memory contradicts --set {name}: omit one of them")))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
-    /// Returns the sources of the configuration, with these options as the last one.
+    /// Returns the sources of the configuration, with these options as the last one. `--set` wins over `--memory`, and
+    /// `--listen` over both.
     pub(super) fn sources(&self) -> Sources {
-        let memory = BACKENDS.iter().filter(|_| self.memory).map(|&name| (name.to_owned(), MEMORY.to_owned()));
-        let set = self.set.iter().cloned().chain(memory).collect();
-        Sources::from_process(self.config.clone(), set, self.listen.clone())
+        // A symbolic link to a missing file exists: reading it is an error.
+        let is_absent = fs::symlink_metadata(DEFAULT_FILE).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        let default = (!is_absent).then(|| DEFAULT_FILE.into());
+        let memory = BACKENDS.iter().filter(|_| self.memory).map(|&name| (name.to_owned(), "memory".to_owned()));
+        let listen = self.listen.iter().map(|address| ("http.listen".to_owned(), address.clone()));
+        let flags = memory.chain(self.set.iter().cloned()).chain(listen).collect();
+        Sources { file: self.config.clone().or(default), environment: env::vars_os().collect(), flags }
     }
 
     /// Returns the program with the options that select its configuration, as a shell reads them. They name the SQLite
-    /// file if a variable does, because another shell does not have the variable.
+    /// file: another shell has neither the variable that may have set it nor the working directory.
     pub(super) fn program(&self, file: &Path) -> String {
-        self.program_for(file, env::vars_os().map(|(name, _)| name))
-    }
-
-    fn program_for(&self, file: &Path, mut variables: impl Iterator<Item = OsString>) -> String {
-        let variable = OsString::from(variable(FILE));
-        let is_flag = self.set.iter().any(|(name, _)| name == FILE);
-        let is_variable = !is_flag && variables.any(|name| name.eq_ignore_ascii_case(&variable));
-        let file = is_variable.then(|| (FILE.to_owned(), file.display().to_string()));
         let name = env::args_os().next().unwrap_or_else(|| "animal-store".into());
         let config = self.config.iter().flat_map(|path| ["--config".into(), path.display().to_string()]);
-        let set = self.set.iter().chain(&file);
+        let file = ("storage.sqlite.path".to_owned(), file.display().to_string());
+        let set = iter::once(&file).chain(self.set.iter().filter(|(name, _)| *name != file.0));
         let set = set.flat_map(|(name, value)| ["--set".into(), format!("{name}={value}")]);
         shell_words::join(iter::once(name.to_string_lossy().into_owned()).chain(config).chain(set))
     }
@@ -136,36 +124,20 @@ mod tests {
     }
 
     #[test]
-    fn memory_contradicts_another_backend() {
-        for (args, valid) in [
-            ("--memory --set storage.backend=memory", true),
-            ("--memory --set http.workers=1", true),
-            ("--set storage.backend=sqlite --set keys.backend=redis", true),
-            ("--set storage.backend=sqlite --memory", false),
-            ("--memory --set keys.backend=redis", false),
-        ] {
-            assert_eq!(check(args).is_ok(), valid, "{args}");
-        }
-        let set = parse("--memory").sources().flags;
-        assert_eq!(set, BACKENDS.map(|name| (name.to_owned(), MEMORY.to_owned())));
+    fn memory_sets_both_backends_unless_another_option_does() {
+        let set = parse("--set keys.backend=redis --memory").sources().flags;
+        let expected = [("storage.backend", "memory"), ("keys.backend", "memory"), ("keys.backend", "redis")];
+        assert_eq!(set, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     #[test]
-    fn a_command_to_paste_has_the_options_and_is_quoted() {
-        let options = parse("--listen x --config it's --set a.b=/c");
-        let program = options.program(Path::new("/f"));
-        assert!(program.ends_with(r" --config 'it'\''s' --set 'a.b=/c'"), "{program}");
-    }
-
-    #[test]
-    fn a_command_to_paste_names_the_file_that_a_variable_sets() {
-        let program =
-            |args: &str, variable: &str| parse(args).program_for(Path::new("/my pets"), iter::once(variable.into()));
-        let variable = "ANIMAL_STORE_STORAGE__SQLITE__PATH";
-        assert!(program("--config f", variable).ends_with(" --config f --set 'storage.sqlite.path=/my pets'"));
-        assert!(program("--config f", "ANIMAL_STORE_storage__sqlite__path").ends_with("/my pets'"));
-        assert!(program("--config f", "ANIMAL_STORE_HTTP__LISTEN").ends_with(" --config f"));
-        assert!(program("--set storage.sqlite.path=a", variable).ends_with(" --set 'storage.sqlite.path=a'"));
+    fn a_command_to_paste_has_the_options_and_the_file_and_is_quoted() {
+        let options = parse("--listen x --config it's --set a.b=/c --set storage.sqlite.path=pets");
+        let program = options.program(Path::new("/my pets"));
+        assert!(
+            program.ends_with(r" --config 'it'\''s' --set 'storage.sqlite.path=/my pets' --set 'a.b=/c'"),
+            "{program}"
+        );
     }
 
     #[test]

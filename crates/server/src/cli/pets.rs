@@ -5,7 +5,6 @@ use std::{
     io::{self, ErrorKind, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf, absolute},
-    time::Instant,
 };
 
 use animal_store_adapters_http::line;
@@ -49,7 +48,6 @@ pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<(
 /// Writes the file under a temporary name in its folder, so that a file with its final name is complete. If the
 /// temporary file is dropped, it is deleted.
 async fn export(output: &Path, storage: StorageConfig) -> anyhow::Result<()> {
-    let started = Instant::now();
     if output.as_os_str() == "-" {
         return write_pets(storage, io::stdout()).await.map(drop);
     }
@@ -69,7 +67,7 @@ async fn export(output: &Path, storage: StorageConfig) -> anyhow::Result<()> {
         File::open(folder)?.sync_all()
     };
     finish().with_context(|| format!("{} cannot be written", output.display()))?;
-    print_result(&[("pets", pets.to_string())], started)
+    print_result(&[("pets", pets.to_string())])
 }
 
 /// Writes all pets and returns their number.

@@ -2,9 +2,9 @@
 //!
 //! A token is printed only on a terminal, or with `--print-key`: standard error can be a log that others read. Such a
 //! start creates an API key if none was ever added, and prints two requests with it. A key in the file stays valid; a
-//! key in memory ends with the process. Otherwise, the log says how to create a key. A key is stored after it was
-//! printed, so that no start leaves one that was not, and before the directory of API keys starts, so that the printed
-//! requests work at once.
+//! key in memory ends with the process. Otherwise, the log says how to create a key. A key is printed after it
+//! was stored, and before the directory of API keys starts, so that the printed requests work at once. A key that cannot
+//! be printed is revoked.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -14,7 +14,7 @@ use std::{
 use animal_store_adapters_http::{ApiSettings, CurrentTlsIdentity};
 use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
-    ApiKey, ApiKeyId, ApiKeyLabel, ApiToken, NewToken, Scopes,
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, NewToken, Scopes,
     ports::{ApiKeyStore, StoreFailure},
 };
 use anyhow::{Context, ensure};
@@ -71,15 +71,17 @@ pub(super) async fn run(
     let kept = if let StorageConfig::Sqlite(_) = storage { "Pets and API keys" } else { "API keys" };
     let notice = |advice: &str| format!("{kept} are kept in {path}\n  {advice}");
     let store = SqliteApiKeyStore::new(file.open(sqlite).await?);
-    if prints && store.is_new().await? {
-        let (id, token) = (ApiKeyId::from_random(&random_bits()?), ApiToken::from_random(&random_bits()?));
-        let notice = notice(&format!("The key below stays valid. To revoke it: {program} keys revoke {id}"));
-        print(text(http, address, &notice, Some(token.secret()))).await?;
-        let key = ApiKey { id, label: ApiKeyLabel::parse("quickstart")?, scopes: Scopes::ALL };
-        let is_first = store.add_first(key.clone(), NewToken::new(&token, None)).await?;
-        ensure!(is_first, "another process has added the first API key: the printed one is not valid");
+    let (id, token) = (ApiKeyId::from_random(&random_bits()?), ApiToken::from_random(&random_bits()?));
+    let key = ApiKey { id: id.clone(), label: ApiKeyLabel::parse("quickstart")?, scopes: Scopes::ALL };
+    if prints && store.add_first(key.clone(), NewToken::new(&token, None)).await? {
         audit(&key, "API key created", None);
-        return Ok(());
+        let notice = notice(&format!("The key below stays valid. To revoke it: {program} keys revoke {id}"));
+        let printed = print(text(http, address, &notice, Some(token.secret()))).await;
+        if printed.is_err() {
+            store.change(ApiKeyChange::Revoke(id)).await?;
+            audit(&key, "API key revoked", None);
+        }
+        return printed;
     }
     let command = format!("{program} keys create --label NAME");
     match store.list().await {

@@ -1,22 +1,20 @@
-use animal_store_adapters_http::Limits;
+use std::net::SocketAddr;
+
+use animal_store_adapters_http::{HttpListener, Limits};
 use anyhow::bail;
 use prometheus_client::metrics::counter::Counter;
+use rlimit::Resource;
 use tokio::{
     task::spawn_blocking,
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{
-    command::{InvalidConfig, block_on},
-    options::Options,
-    quickstart,
-};
+use super::{command::block_on, options::Options, quickstart};
 use crate::{
-    application::Application,
+    application::{Application, Listeners},
     config::{Config, ShutdownConfig},
-    listeners::Listeners,
     reload::Reload,
-    service_manager::ServiceManager,
+    service_manager::{is_notified, notify_ready, notify_stopping, take_socket},
     shutdown::Signals,
     telemetry::{self, Traces},
     version,
@@ -32,102 +30,96 @@ const FILES_PER_WORKER: usize = 4;
 /// Runs the service until a signal ends it.
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     // Before the runtime has threads.
-    let manager = ServiceManager::from_environment()?;
-    block_on(serve(options, manager))
+    let socket = take_socket()?;
+    block_on(serve(options, socket))
 }
 
-async fn serve(options: &Options, manager: ServiceManager) -> anyhow::Result<()> {
+async fn serve(options: &Options, socket: Option<(SocketAddr, HttpListener)>) -> anyhow::Result<()> {
     // Before anything is read or started. Earlier, in the first milliseconds, a signal kills the process.
     let signals = Signals::listen()?;
-    let reloads = signals.listen_for_reloads()?;
+    signals.listen_for_reloads()?;
     // Again at each SIGHUP.
     let loaded = options.clone();
     let load = move || Config::load(&loaded.sources());
     let config = tokio::select! {
         biased;
         _ = signals.first() => return Ok(()),
-        config = spawn_blocking(load.clone()) => config?.map_err(InvalidConfig::from)?,
+        config = spawn_blocking(load.clone()) => config??,
     };
     let traces = Traces::start(config.traces.as_ref())?;
     let (log, filter) = telemetry::start(&config.log, traces.layer())?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    tokio::spawn(Reload::new(&config, filter).run(reloads, load));
-    let shutdown = config.shutdown;
-    let result = start_and_run(config, options, manager, log.dropped_lines(), &signals).await;
-    let end_requested_at = signals.request().map_or_else(Instant::now, |request| request.arrived_at);
-    let finished = finish(traces.finish(), log.finish(), end_requested_at, &shutdown, || signals.second()).await;
+    tokio::spawn(Reload::new(&config, filter).run(signals.clone(), load));
+    let (shutdown, first_signal) = (config.shutdown, signals.clone());
+    tokio::spawn(async move {
+        first_signal.first().await;
+        notify_stopping(shutdown.timeout);
+    });
+    let start = start(config, options, socket, log.dropped_lines());
+    let result = tokio::select! {
+        biased;
+        _ = signals.first() => Ok(None),
+        application = start => application.map(Some),
+    };
+    let result = match result {
+        Ok(Some(application)) => application.run_until(&signals).await,
+        result => result.map(drop),
+    };
+    let finished = finish(traces.finish(), log.finish(), &shutdown, &signals).await;
     match (result, finished) {
         (Err(error), Err(unwritten)) => bail!("{error:#}; {unwritten}"),
         (result, finished) => result.and(finished),
     }
 }
 
-async fn start_and_run(
+/// Starts the application. Until the event `listening`, a signal ends the start; from then on, it shuts the application
+/// down, which closes the file.
+async fn start(
     mut config: Config,
     options: &Options,
-    mut manager: ServiceManager,
+    socket: Option<(SocketAddr, HttpListener)>,
     dropped_log_lines: Counter,
-    signals: &Signals,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Application> {
     let limits = &mut config.http.limits;
     reserve_files(limits, config.storage.connections(limits.workers))?;
-    let (is_managed, socket) = (manager.is_present(), manager.socket.take());
-    let shutdown_timeout = config.shutdown.timeout;
-    let start = async {
-        // Before the adapters, which can take seconds to start: an address in use is reported at once.
-        let listeners = Listeners::bind(&config, socket)?;
-        let inherited = listeners.api.is_inherited().then_some(true);
-        if config.is_unencrypted(listeners.address) {
-            tracing::warn!(
-                address = %listeners.address,
-                "other machines can connect without TLS: set http.tls.cert_file, or put a proxy in front and name it \
-                 in http.trusted_proxies"
-            );
-        }
-        let mut file = SharedFile::new(FileUse::Serve);
-        quickstart::run(&mut config, listeners.address, &mut file, options, is_managed).await?;
-        let application = Application::start(config, listeners, file, dropped_log_lines).await?;
-        // The end of the start: from this event on, a signal shuts the application down, which closes the file.
-        let management = application.management_address().map(|address| address.to_string());
-        let (address, version) = (application.address(), version::BUILD);
-        tracing::info!(%address, management, inherited, version, "listening");
-        anyhow::Ok(application)
-    };
-    let started = tokio::select! {
-        biased;
-        _ = signals.first() => Ok(None),
-        application = start => application.map(Some),
-    };
-    let Ok(Some(application)) = started else {
-        manager.stopping(shutdown_timeout);
-        return started.map(drop);
-    };
-    manager.ready(application.address());
-    let stop = async {
-        let request = signals.first().await;
-        manager.stopping(shutdown_timeout);
-        request
-    };
-    application.run_until(stop, signals.second()).await
+    let is_managed = socket.is_some() || is_notified();
+    // Before the adapters, which can take seconds to start: an address in use is reported at once.
+    let listeners = Listeners::bind(&config, socket)?;
+    let inherited = listeners.api.is_inherited().then_some(true);
+    if config.is_unencrypted(listeners.address) {
+        tracing::warn!(
+            address = %listeners.address,
+            "other machines can connect without TLS: set http.tls.cert_file, or put a proxy in front and name it in \
+             http.trusted_proxies"
+        );
+    }
+    let mut file = SharedFile::new(FileUse::Serve);
+    quickstart::run(&mut config, listeners.address, &mut file, options, is_managed).await?;
+    let application = Application::start(config, listeners, file, dropped_log_lines).await?;
+    let management = application.management_address().map(|address| address.to_string());
+    let (address, version) = (application.address(), version::BUILD);
+    tracing::info!(%address, management, inherited, version, "listening");
+    notify_ready(address);
+    Ok(application)
 }
 
 /// Sends the last spans, at most until the time that is reserved for the log. Then writes the last lines of the log, at
-/// most until `shutdown.timeout` has passed. If the process did not run at that time, the log still has the time that
-/// is reserved for it.
+/// most until `shutdown.timeout` has passed since the first signal. If the process did not run at that time, the log
+/// still has the time that is reserved for it.
 async fn finish(
     traces: impl Future<Output = ()>,
     log: impl Future<Output = ()>,
-    end_requested_at: Instant,
     shutdown: &ShutdownConfig,
-    second_signal: impl AsyncFn(),
+    signals: &Signals,
 ) -> anyhow::Result<()> {
+    let end_requested_at = signals.request().map_or_else(Instant::now, |request| request.arrived_at);
     tokio::select! {
         biased;
         () = traces => {}
         () = sleep_until(end_requested_at + shutdown.requests_timeout()) => {}
-        () = second_signal() => {}
+        () = signals.second() => {}
     }
     let timeout = shutdown.timeout;
     let end = (end_requested_at + timeout).max(Instant::now() + shutdown.log_timeout());
@@ -135,7 +127,7 @@ async fn finish(
         biased;
         () = log => Ok(()),
         () = sleep_until(end) => bail!("the log could not be written to standard output within {timeout:?}"),
-        () = async { second_signal().await; sleep(ShutdownConfig::LOG_TIMEOUT).await } =>
+        () = async { signals.second().await; sleep(ShutdownConfig::LOG_TIMEOUT).await } =>
             bail!("a second signal arrived, and the log could not be written to standard output"),
     }
 }
@@ -149,13 +141,8 @@ fn reserve_files(limits: &mut Limits, storage_connections: usize) -> anyhow::Res
     let workers = FILES_PER_WORKER * limits.workers;
     let reserved = Limits::MANAGEMENT_SOCKETS + storage_connections + workers + OTHER_FILES;
     let wanted = limits.sockets() + reserved;
-    let limit = match rlimit::increase_nofile_limit(wanted as u64) {
-        Ok(limit) => usize::try_from(limit).unwrap_or(usize::MAX),
-        Err(error) => {
-            tracing::warn!(%error, wanted, "the limit of open files cannot be raised");
-            return Ok(());
-        }
-    };
+    let limit = rlimit::increase_nofile_limit(wanted as u64).or_else(|_| Resource::NOFILE.get_soft())?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     if limit >= wanted {
         return Ok(());
     }
@@ -169,10 +156,7 @@ fn reserve_files(limits: &mut Limits, storage_connections: usize) -> anyhow::Res
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        future::{pending, ready},
-        time::Duration,
-    };
+    use std::{future::pending, time::Duration};
 
     use tokio::time::advance;
 
@@ -185,6 +169,13 @@ mod tests {
         Config::load(&Sources { flags, ..Sources::default() }).expect("a valid configuration").shutdown
     }
 
+    /// A first signal that has arrived now.
+    fn first_signal() -> Signals {
+        let signals = Signals::default();
+        signals.request_shutdown(true);
+        signals
+    }
+
     #[tokio::test(start_paused = true)]
     async fn spans_that_cannot_be_sent_leave_the_log_its_time() {
         let start = Instant::now();
@@ -192,28 +183,29 @@ mod tests {
             assert_eq!(start.elapsed(), Duration::from_millis(750));
             pending::<()>().await;
         };
-        finish(pending(), log, start, &shutdown(), pending).await.expect_err("it is not written");
+        finish(pending(), log, &shutdown(), &first_signal()).await.expect_err("it is not written");
         assert_eq!(start.elapsed(), Duration::from_secs(1));
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_log_of_a_process_that_did_not_run_at_its_end_is_written() {
-        let start = Instant::now();
+        let signals = first_signal();
         advance(Duration::from_secs(10)).await;
         let log = sleep(Duration::from_millis(249));
-        finish(pending(), log, start, &shutdown(), pending).await.expect("it is written");
-        let unwritten = finish(pending(), pending(), start, &shutdown(), pending).await.expect_err("it is not written");
+        finish(pending(), log, &shutdown(), &signals).await.expect("it is written");
+        let unwritten = finish(pending(), pending(), &shutdown(), &signals).await.expect_err("it is not written");
         assert_eq!(unwritten.to_string(), "the log could not be written to standard output within 1s");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_second_signal_ends_the_wait_for_spans_at_once_and_that_for_the_log_soon() {
-        let start = Instant::now();
+        let (start, signals) = (Instant::now(), first_signal());
+        signals.end_shutdown();
         let log = async {
             assert_eq!(start.elapsed(), Duration::ZERO);
             pending::<()>().await;
         };
-        let unwritten = finish(pending(), log, start, &shutdown(), || ready(())).await.expect_err("it is not written");
+        let unwritten = finish(pending(), log, &shutdown(), &signals).await.expect_err("it is not written");
         assert!(unwritten.to_string().contains("second signal"), "{unwritten}");
         assert_eq!(start.elapsed(), Duration::from_millis(500));
     }

@@ -36,7 +36,7 @@ const LEASE: std::ops::RangeInclusive<Duration> = Duration::from_millis(50)..=Du
 
 impl KeysConfig {
     /// Returns `None` if a required value is missing, which is an error.
-    pub(super) fn read(values: &mut Values) -> Option<Self> {
+    pub(crate) fn read(values: &mut Values) -> Option<Self> {
         let (storage, sqlite) = read_common(values);
         let backends = one_of([("sqlite", Backend::Sqlite), ("memory", Backend::Memory), ("redis", Backend::Redis)]);
         keys! { values,
@@ -76,15 +76,6 @@ impl KeysConfig {
             Backend::Memory => Self::Memory { tokens },
             Backend::Redis => Self::Redis(Box::new(redis?)),
         })
-    }
-
-    /// Reads what a command uses, which waits for Redis for longer than a request does.
-    pub(crate) fn read_for_command(values: &mut Values) -> Option<Self> {
-        let mut keys = Self::read(values)?;
-        if let Self::Redis(redis) = &mut keys {
-            redis.directory.timeout = Duration::from_secs(5);
-        }
-        Some(keys)
     }
 }
 

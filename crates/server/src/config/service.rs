@@ -1,9 +1,6 @@
 //! The keys around the API: the management listener, the log, traces and the shutdown.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    time::Duration,
-};
+use std::{net::SocketAddr, time::Duration};
 
 use animal_store_adapters_http::{RequestLogFilter, TraceSettings};
 use tracing_subscriber::filter::Targets;
@@ -21,17 +18,6 @@ pub(crate) fn read_management(values: &mut Values) -> Option<SocketAddr> {
         listen = value("management.listen", "127.0.0.1:8081", optional(address));
     }
     listen
-}
-
-/// Requires that the management listener and the API can both be bound. Port 0 selects a free port; `[::]` includes
-/// every IPv4 address.
-pub(super) fn require_other_address(values: &mut Values, management: Option<SocketAddr>, api: SocketAddr) {
-    let Some(management) = management else { return };
-    let includes = |a: IpAddr, b: IpAddr| a == b || a.is_unspecified() && (a.is_ipv6() || b.is_ipv4());
-    let [a, b] = [management, api].map(|address| address.ip().to_canonical());
-    let overlap = management.port() == api.port() && api.port() != 0 && (includes(a, b) || includes(b, a));
-    let rule = format!("must differ from {}: {management} and {api} overlap", values.label("http.listen"));
-    values.require(!overlap, &["management.listen", "http.listen"], &rule);
 }
 
 #[derive(Debug)]

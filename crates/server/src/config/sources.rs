@@ -1,6 +1,6 @@
 use std::{
     ffi::OsString,
-    fs, io,
+    fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
@@ -12,9 +12,6 @@ use super::{
     declaration::Key,
     values::{Setting, Values},
 };
-
-/// The configuration file that is read if it exists and no other is named.
-pub const DEFAULT_FILE: &str = "animal-store.toml";
 
 /// Prefix of the environment variables of all keys.
 const PREFIX: &str = "ANIMAL_STORE";
@@ -32,21 +29,11 @@ pub struct Sources {
     pub file: Option<PathBuf>,
     /// The environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// The flags `--set`: names of keys and their values.
+    /// The flags: names of keys and their values.
     pub flags: Vec<(String, String)>,
-    /// The flag `--listen`: the value of `http.listen`.
-    pub listen: Option<String>,
 }
 
 impl Sources {
-    /// Returns the sources of this process: the file (or [`DEFAULT_FILE`], if it exists), the environment, the flags.
-    pub(crate) fn from_process(file: Option<PathBuf>, flags: Vec<(String, String)>, listen: Option<String>) -> Self {
-        // A symbolic link to a missing file exists: reading it is an error.
-        let absent = fs::symlink_metadata(DEFAULT_FILE).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-        let default = (!absent).then(|| Path::new(DEFAULT_FILE).to_owned());
-        Self { file: file.or(default), environment: std::env::vars_os().collect(), flags, listen }
-    }
-
     /// Merges the sources by precedence. Adds an error for each that cannot be read, for a key that is set by two
     /// variables, and for a secret in a flag. No error contains a value.
     pub(super) fn collect(&self) -> Values {
@@ -66,16 +53,15 @@ impl Sources {
             }
         }
         read_environment(&self.environment, &mut values);
-        let flags = self.flags.iter().map(|(name, text)| ("--set", name.as_str(), text));
-        for (flag, name, text) in flags.chain(self.listen.iter().map(|text| ("--listen", "http.listen", text))) {
+        for (name, text) in &self.flags {
             if is_secret(name) {
                 let variable = variable(name);
                 values.errors.push(format!(
-                    "{name} ({flag}) is a secret: every user of this machine could read it in the process list; set \
+                    "{name} (--set) is a secret: every user of this machine could read it in the process list; set \
                      {variable} instead"
                 ));
             } else {
-                values.settings.insert(name.to_owned(), Setting::new(text, flag));
+                values.settings.insert(name.to_owned(), Setting::new(text, "--set"));
             }
         }
         values
@@ -150,7 +136,7 @@ fn read_environment(environment: &[(OsString, OsString)], values: &mut Values) {
 }
 
 /// Returns the environment variable of a key with this name, which may be unknown.
-pub(crate) fn variable(name: &str) -> String {
+pub(super) fn variable(name: &str) -> String {
     format!("{PREFIX}_{}", name.to_uppercase().replace('.', "__"))
 }
 

@@ -86,15 +86,6 @@ impl StorageConfig {
         })
     }
 
-    /// How long an idempotency key is kept.
-    pub(crate) fn idempotency_retention(&self) -> Duration {
-        match self {
-            Self::Sqlite(sqlite) => sqlite.settings.idempotency_retention,
-            Self::Memory { idempotency_retention } => *idempotency_retention,
-            Self::Postgres(postgres) => postgres.settings.idempotency_retention,
-        }
-    }
-
     /// Returns the number of storage connections that this number of workers opens.
     pub(crate) fn connections(&self, workers: usize) -> usize {
         match self {

@@ -9,7 +9,7 @@ use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_adapters_redis::RedisSettings;
 use secrecy::ExposeSecret;
 
-use super::*;
+use super::{sources::variable, *};
 
 const POSTGRES: [(&str, &str); 2] =
     [("storage.backend", "postgres"), ("storage.postgres.url", "postgres://shop:top-secret@db/animals")];

@@ -1,13 +1,11 @@
 use std::{
     io::{self, BufWriter, Write},
-    iter,
-    sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
     thread,
     time::Duration,
 };
 
 use prometheus_client::metrics::counter::Counter;
-use tokio::task::spawn_blocking;
+use tokio::sync::{mpsc, oneshot};
 
 /// Pause after each write, in which lines accumulate. Meanwhile, a thread that logs wakes no other thread up.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -19,14 +17,14 @@ const CAPACITY: usize = 128 * 1024;
 /// no room is dropped and counted. A thread writes the lines until the process ends.
 #[derive(Clone)]
 pub(crate) struct ServiceLog {
-    queue: SyncSender<Entry>,
+    queue: mpsc::Sender<Entry>,
     dropped: Counter,
 }
 
 enum Entry {
     Line(Vec<u8>),
     /// Dropped when all lines before it are written.
-    Flush(Sender<()>),
+    Flush(oneshot::Sender<()>),
 }
 
 impl ServiceLog {
@@ -39,8 +37,8 @@ impl ServiceLog {
         queue_lines: usize,
         report: impl FnMut(&io::Error) + Send + 'static,
     ) -> io::Result<Self> {
-        let (queue, entries) = sync_channel(queue_lines);
-        thread::Builder::new().name("log".to_owned()).spawn(move || write(&entries, output, report))?;
+        let (queue, entries) = mpsc::channel(queue_lines);
+        thread::Builder::new().name("log".to_owned()).spawn(move || write(entries, output, report))?;
         Ok(Self { queue, dropped: Counter::default() })
     }
 
@@ -49,26 +47,21 @@ impl ServiceLog {
         self.dropped.clone()
     }
 
-    /// Logs the number of dropped lines, and resolves when the queued lines are written. It can be cancelled: the
-    /// thread that waits is left behind.
+    /// Logs the number of dropped lines, and resolves when the queued lines are written.
     pub(crate) async fn finish(self) {
-        let flushed = spawn_blocking(move || {
-            self.flush_queue();
-            let dropped = self.dropped.get();
-            if dropped > 0 {
-                tracing::warn!(dropped, "log lines were dropped because their reader was too slow");
-                self.flush_queue();
-            }
-        });
-        // Fails if the runtime is shutting down.
-        let _ = flushed.await;
+        self.flush_queue().await;
+        let dropped = self.dropped.get();
+        if dropped > 0 {
+            tracing::warn!(dropped, "log lines were dropped because their reader was too slow");
+            self.flush_queue().await;
+        }
     }
 
     /// Waits for room in the queue, and then until its lines are written, or until the thread has panicked.
-    fn flush_queue(&self) {
-        let (sender, flushed) = channel();
-        let _ = self.queue.send(Entry::Flush(sender));
-        let _ = flushed.recv();
+    async fn flush_queue(&self) {
+        let (sender, flushed) = oneshot::channel();
+        let _ = self.queue.send(Entry::Flush(sender)).await;
+        let _ = flushed.await;
     }
 }
 
@@ -87,16 +80,17 @@ impl Write for ServiceLog {
 
 /// Writes all queued lines at once, again and again. Lines that cannot be written are kept while the buffer has room.
 #[expect(clippy::disallowed_methods, reason = "the pause is the batching")]
-fn write(entries: &Receiver<Entry>, output: impl Write, mut report: impl FnMut(&io::Error)) {
+fn write(mut entries: mpsc::Receiver<Entry>, output: impl Write, mut report: impl FnMut(&io::Error)) {
     let mut buffer = BufWriter::with_capacity(CAPACITY, output);
     let mut is_failing = false;
-    while let Ok(first) = entries.recv() {
-        let (mut written, mut flushes) = (Ok(()), Vec::new());
-        for entry in iter::once(first).chain(entries.try_iter()) {
+    while let Some(first) = entries.blocking_recv() {
+        let (mut next, mut written, mut flushes) = (Some(first), Ok(()), Vec::new());
+        while let Some(entry) = next {
             match entry {
                 Entry::Line(line) => written = written.and(buffer.write_all(&line)),
                 Entry::Flush(sender) => flushes.push(sender),
             }
+            next = entries.try_recv().ok();
         }
         let result = written.and(buffer.flush());
         if let (Err(error), false) = (&result, is_failing) {
@@ -189,19 +183,19 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_outage_is_reported_once_and_its_first_lines_are_written_after_it() {
+    #[tokio::test]
+    async fn an_outage_is_reported_once_and_its_first_lines_are_written_after_it() {
         let output = Output(Arc::new(Mutex::new(Err(io::ErrorKind::StorageFull))));
-        let (sender, reported) = channel();
+        let (sender, reported) = std::sync::mpsc::channel();
         let report = move |error: &io::Error| sender.send(error.kind()).unwrap();
         let mut log = ServiceLog::start(output.clone(), 10, report).unwrap();
         for _ in 0..2 {
             for _ in 0..3 {
                 log.write_all(&LINE[..CAPACITY / 2]).unwrap();
-                log.flush_queue();
+                log.flush_queue().await;
             }
             assert!(output.set(Ok(Vec::new())).is_err());
-            log.flush_queue();
+            log.flush_queue().await;
             let written = output.set(Err(io::ErrorKind::BrokenPipe));
             assert_eq!(written.unwrap().len(), CAPACITY);
         }
@@ -209,13 +203,13 @@ mod tests {
         assert_eq!(log.dropped_lines().get(), 0);
     }
 
-    #[test]
-    fn a_pause_follows_each_write() {
+    #[tokio::test]
+    async fn a_pause_follows_each_write() {
         let output = Output(Arc::new(Mutex::new(Ok(Vec::new()))));
         let mut log = ServiceLog::start(output.clone(), 10, |error| panic!("{error}")).unwrap();
         let start = Instant::now();
         log.write_all(b"line\n").unwrap();
-        log.flush_queue();
+        log.flush_queue().await;
         assert!(start.elapsed() >= PAUSE);
         assert_eq!(output.set(Ok(Vec::new())).unwrap(), b"line\n");
     }

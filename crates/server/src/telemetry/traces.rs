@@ -4,10 +4,7 @@
 //! bounded: while the collector is slow or unavailable, spans are dropped, and no request waits.
 
 use std::{
-    error::Error,
-    fs,
-    iter::successors,
-    process,
+    fs, process,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -15,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
+use anyhow::{Chain, Context as _};
 use async_trait::async_trait;
 use hyper_rustls::HttpsConnectorBuilder;
 use opentelemetry::{KeyValue, trace::TracerProvider};
@@ -151,7 +148,7 @@ impl HttpClient for Collector {
         let failure = match &result {
             Ok(response) if response.status().is_success() => None,
             Ok(response) => Some(format!("the collector responded with {}", response.status())),
-            Err(error) => Some(with_sources(&**error)),
+            Err(error) => Some(Chain::new(&**error).map(ToString::to_string).collect::<Vec<_>>().join(": ")),
         };
         let was_unavailable = self.is_unavailable.swap(failure.is_some(), Ordering::Relaxed);
         match failure {
@@ -163,8 +160,4 @@ impl HttpClient for Collector {
         }
         result
     }
-}
-
-fn with_sources(error: &(dyn Error + 'static)) -> String {
-    successors(Some(error), |&error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

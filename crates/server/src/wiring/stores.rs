@@ -1,14 +1,14 @@
 //! The stores that a configuration selects, for the service and for each command, and the SQLite file, which pets and
 //! API keys may share.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use animal_store_adapters_memory::MemoryPetRepository;
 use animal_store_adapters_postgres::{Migrations, PgBulkStorage, PgStorage, SchemaMode};
 use animal_store_adapters_redis::RedisApiKeyStore;
 use animal_store_adapters_sqlite::{self as sqlite, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteStorage};
 use animal_store_app::ports::{ApiKeyStore, BulkStorage, PetRepository, Readiness};
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use prometheus_client::registry::Registry;
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -16,6 +16,9 @@ use crate::{
     cli::InvalidConfig,
     config::{KeysConfig, SqliteConfig, StorageConfig},
 };
+
+/// A command waits for Redis for longer than a request does.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Creates the repository of one worker.
 pub(crate) type NewRepository = Arc<dyn Fn() -> Arc<dyn PetRepository> + Send + Sync>;
@@ -115,8 +118,7 @@ pub(crate) async fn api_key_store(
     Ok(match keys {
         KeysConfig::Sqlite(sqlite) => Some(Arc::new(SqliteApiKeyStore::new(file.open(sqlite).await?))),
         KeysConfig::Redis(redis) => {
-            let settings = &redis.directory;
-            Some(Arc::new(RedisApiKeyStore::new(redis.endpoint.clone(), &settings.prefix, settings.timeout)))
+            Some(Arc::new(RedisApiKeyStore::new(redis.endpoint.clone(), &redis.directory.prefix, COMMAND_TIMEOUT)))
         }
         KeysConfig::Memory { .. } => None,
     })
@@ -167,12 +169,7 @@ impl SharedFile {
             };
             SqliteFile::open(&path, usage, timeout)
         });
-        match opened.await? {
-            Err(error) if error.is_missing() && matches!(self.usage, FileUse::WriteOrCreate(_)) => {
-                Err(anyhow!("{error}; to make a new store, add --create"))
-            }
-            opened => Ok(self.file.insert(opened?).clone()),
-        }
+        Ok(self.file.insert(opened.await??).clone())
     }
 
     /// Registers the metrics of the file, if it was opened.

@@ -58,7 +58,6 @@ impl Backend {
             file: None,
             environment: self.environment.iter().map(|(name, value)| (name.into(), value.clone())).collect(),
             flags: FLAGS.iter().chain(keys).map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
-            listen: None,
         };
         let mut config = Config::load(&sources).expect("a valid configuration");
         // On a busy machine, a connection may wait for its first request.

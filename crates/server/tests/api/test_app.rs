@@ -6,11 +6,11 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use animal_store_server::{Application, Config, ShutdownRequest};
+use animal_store_server::{Application, Config, Signals};
 use animal_store_test_servers::{HttpClient, RawConnection, Request, Response};
 use prometheus_client::metrics::counter::Counter;
 use serde_json::Value;
-use tokio::{runtime::Runtime, sync::watch, time::Instant};
+use tokio::runtime::Runtime;
 
 use crate::backend::Backend;
 
@@ -26,17 +26,10 @@ pub(crate) const PET: &str = r#"{"name":"Rex","categoryId":7}"#;
 pub(crate) struct TestApp {
     pub(crate) address: SocketAddr,
     pub(crate) management_address: SocketAddr,
-    stop: watch::Sender<Stop>,
+    signals: Signals,
     thread: Option<JoinHandle<anyhow::Result<()>>>,
     /// Dropped after the application has ended.
     _backend: Backend,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stop {
-    No,
-    Gracefully,
-    Now,
 }
 
 impl TestApp {
@@ -55,7 +48,8 @@ impl TestApp {
         let backend = Backend::new();
         let mut config = backend.config(keys);
         change(&mut config);
-        let (stop, stopped) = watch::channel(Stop::No);
+        let signals = Signals::default();
+        let application_signals = signals.clone();
         let (sender, receiver) = mpsc::channel();
         let thread = thread::spawn(move || {
             Runtime::new()?.block_on(async {
@@ -63,15 +57,11 @@ impl TestApp {
                 let management_address = application.management_address().expect("a management address");
                 let address = application.address();
                 sender.send((address, management_address))?;
-                let stop = async {
-                    reached(stopped.clone(), Stop::Gracefully).await;
-                    ShutdownRequest { arrived_at: Instant::now(), drain: true }
-                };
-                application.run_until(stop, reached(stopped.clone(), Stop::Now)).await
+                application.run_until(&application_signals).await
             })
         });
         let (address, management_address) = receiver.recv().expect("the application starts");
-        Self { address, management_address, stop, thread: Some(thread), _backend: backend }
+        Self { address, management_address, signals, thread: Some(thread), _backend: backend }
     }
 
     /// A request with a valid API key.
@@ -139,7 +129,7 @@ impl TestApp {
 
     /// Starts a graceful shutdown, as the first signal does.
     pub(crate) fn begin_shutdown(&self) {
-        self.stop.send_replace(Stop::Gracefully);
+        self.signals.request_shutdown(true);
     }
 
     /// Shuts the application down and waits for its end.
@@ -151,16 +141,11 @@ impl TestApp {
 
 impl Drop for TestApp {
     fn drop(&mut self) {
-        self.stop.send_replace(Stop::Now);
+        self.signals.request_shutdown(true);
+        self.signals.end_shutdown();
         if let Some(thread) = self.thread.take() {
             // The test has its outcome already; an error of the shutdown does not matter.
             let _ = thread.join();
         }
-    }
-}
-
-async fn reached(mut stop: watch::Receiver<Stop>, wanted: Stop) {
-    if stop.wait_for(|&stop| stop >= wanted).await.is_err() {
-        std::future::pending::<()>().await;
     }
 }

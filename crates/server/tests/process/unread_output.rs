@@ -22,17 +22,27 @@ pub(crate) fn full_pipe() -> (PipeReader, PipeWriter) {
     (reader, writer)
 }
 
-/// A program that generates an API key: the lines on standard error show that it runs. The default of the timeout is
+/// A program that generates an API key: the lines on standard error have its address. The default of the timeout is
 /// longer than the wait for its end.
 fn program(stdout: impl Into<Stdio>) -> Program {
     Program::new().args(&["--print-key"]).env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "1s").stdout(stdout)
+}
+
+/// Returns the address in the last line of the quickstart, which is printed before the service starts.
+fn explorer(line: &str) -> Option<String> {
+    Some(line.split_once("http://")?.1.strip_suffix("/docs")?.to_owned())
+}
+
+/// Waits until the service responds: it has written to the log then.
+fn wait_until_served(address: &str) {
+    HttpClient::new(address.parse().expect("an address")).with_token(TOKEN).get("/v1/pets").assert_status(401);
 }
 
 #[test]
 fn a_log_that_is_not_read_ends_the_process_at_the_shutdown_timeout_with_an_error() {
     let (_reader, stdout) = full_pipe();
     let mut running = program(stdout).start();
-    running.wait_for_text("/docs");
+    wait_until_served(&running.wait_for(explorer));
 
     let exited = running.terminate();
 
@@ -47,8 +57,8 @@ fn a_standard_error_that_is_not_read_either_does_not_keep_the_process() {
     let filled = stderr.try_clone().expect("a descriptor");
     let running = program(stdout).stderr(stderr).start();
     let mut lines = BufReader::new(reader);
-    let is_last = |line: &io::Result<String>| line.as_ref().is_ok_and(|text| text.contains("/docs"));
-    assert!(lines.by_ref().lines().any(|line| is_last(&line)), "the quickstart is missing");
+    let address = lines.by_ref().lines().map_while(Result::ok).find_map(|line| explorer(&line));
+    wait_until_served(&address.expect("the quickstart"));
     fill(filled);
 
     let exited = running.terminate();
@@ -63,9 +73,9 @@ fn a_log_that_cannot_be_written_is_reported_once_and_does_not_stop_the_service()
     let mut running = program(full).env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "30s").start();
     let report = "animal-store: the log cannot be written to standard output: No space left on device (os error 28)";
     assert_eq!(running.wait_for_text(report), "");
-    let explorer = running.wait_for(|line| Some(line.split_once("http://")?.1.strip_suffix("/docs")?.to_owned()));
+    let address = running.wait_for(explorer);
     for _ in 0..10 {
-        HttpClient::new(explorer.parse().expect("an address")).with_token(TOKEN).get("/v1/pets").assert_status(401);
+        wait_until_served(&address);
     }
 
     let exited = running.terminate();

@@ -11,16 +11,16 @@ pub(in crate::transport) struct Worker {
 
 impl Worker {
     pub(in crate::transport) fn start(limits: &Limits) -> Self {
-        let connections = Connections::new(limits, Rc::default(), Arc::default());
         let (stage, stages) = watch::channel(Stage::Serving);
-        spawn_local(Rc::clone(&connections).watch(stages));
+        let connections = Connections::new(limits, Rc::default(), Arc::default(), stages);
+        spawn_local(Rc::clone(&connections).watch());
         Self { connections, stage }
     }
 }
 
 fn connections(max_connections: usize) -> Rc<Connections> {
     let limits = Limits { max_connections, max_unsent_bytes: 0, ..Limits::default() };
-    Connections::new(&limits, Rc::default(), Arc::default())
+    Connections::new(&limits, Rc::default(), Arc::default(), watch::channel(Stage::Serving).1)
 }
 
 #[tokio::test(flavor = "local", start_paused = true)]

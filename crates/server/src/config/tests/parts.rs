@@ -36,14 +36,13 @@ fn a_command_reads_only_the_part_that_it_uses() {
     let reads = [
         |sources: &Sources| load(sources, |values| Some(read_management(values))).map(drop),
         |sources: &Sources| load(sources, StorageConfig::read).map(drop),
-        |sources: &Sources| load(sources, KeysConfig::read_for_command).map(drop),
+        |sources: &Sources| load(sources, KeysConfig::read).map(drop),
         |sources: &Sources| load(sources, |values| Some(read_tls(values))).map(drop),
     ];
     // The commands that are refused: `health`, of pets, `keys`, the certificate of `doctor`.
     for (settings, refused) in [
         (&[("http.tls.cert_file", "/nowhere"), ("http.tls.key_file", "/nowhere")][..], [false, false, false, true]),
         (&[("http.lisen", "127.0.0.1:80")], [false, false, false, true]),
-        (&[("http.listen", "127.0.0.1:8081")], [false; 4]),
         (&[("management.lisen", "127.0.0.1:80")], [true, false, false, false]),
         (&[("storage.postgres.url_file", "/nowhere")], [false, true, false, false]),
         (&[("storage.backend", "disk")], [false, true, true, false]),
@@ -60,8 +59,6 @@ fn a_command_reads_only_the_part_that_it_uses() {
     }
     let (broken, _file) = file("[http\n");
     assert_eq!(reads.map(|read| read(&broken).is_err()), [true; 4]);
-    let Ok((KeysConfig::Redis(redis), _)) = load(&keys(&REDIS), KeysConfig::read_for_command) else { panic!("Redis") };
-    assert!(redis.directory.timeout > RedisSettings::default().timeout, "a command waits for longer than a request");
 }
 
 #[test]
@@ -76,10 +73,10 @@ fn what_check_config_prints_is_the_same_configuration_and_names_each_source() {
         ("traces.sample_ratio", "0.5"),
     ])
     .environment;
-    sources.listen = Some("127.0.0.1:0".to_owned());
+    sources.flags = vec![("http.listen".to_owned(), "127.0.0.1:0".to_owned())];
     let lines = Config::lines(&sources).unwrap().0;
     for expected in [
-        "http.listen = \"127.0.0.1:0\" # --listen".to_owned(),
+        "http.listen = \"127.0.0.1:0\" # --set".to_owned(),
         format!("http.workers = 3 # {}, line 3", toml.path().display()),
         format!("http.cors_origins = \"https://a.example,https://b.example\" # {}, line 2", toml.path().display()),
         "http.keep_alive = \"75s\" # default".to_owned(),

@@ -105,7 +105,6 @@ fn a_rule_about_several_keys_is_one_error_about_the_first_of_them() {
         (&[POSTGRES[0], POSTGRES[1], ("keys.backend", "sqlite")], "keys.backend", own_file),
         // Another error is the reason for these violations.
         (&[memory, everywhere, ("keys.backend", "rediss")], "keys.backend", "must be sqlite or memory or redis,"),
-        (&[("http.listen", "here"), ("management.listen", "127.0.0.1:8080")], "http.listen", "must be an IP address"),
     ] {
         assert_refused(settings, key, rule);
     }
@@ -115,31 +114,4 @@ fn a_rule_about_several_keys_is_one_error_about_the_first_of_them() {
     for keys in [[TOKENS, memory], REDIS] {
         config(&[&keys[..], &[("http.listen", "[::]:0")]].concat());
     }
-}
-
-#[test]
-fn addresses_of_the_two_listeners_that_overlap_are_refused() {
-    for (a, b, overlap) in [
-        ("127.0.0.1:80", "127.0.0.1:80", true),
-        ("0.0.0.0:80", "127.0.0.1:80", true),
-        ("[::]:80", "127.0.0.1:80", true),
-        ("[::]:80", "[::1]:80", true),
-        ("[::ffff:127.0.0.1]:80", "127.0.0.1:80", true),
-        ("127.0.0.1:80", "127.0.0.1:81", false),
-        ("127.0.0.1:0", "127.0.0.1:0", false),
-        ("127.0.0.1:80", "127.0.0.2:80", false),
-        ("0.0.0.0:80", "[::1]:80", false),
-    ] {
-        for (api, management) in [(a, b), (b, a)] {
-            let found = Config::load(&keys(&[("http.listen", api), ("management.listen", management), TOKENS]));
-            let error = format!(
-                "management.listen (ANIMAL_STORE_MANAGEMENT__LISTEN) must differ from http.listen \
-                 (ANIMAL_STORE_HTTP__LISTEN): {management} and {api} overlap"
-            );
-            assert_eq!(found.err(), overlap.then(|| ConfigError(vec![error])), "{api} {management}");
-        }
-    }
-    let expected = "management.listen (default) must differ from http.listen (ANIMAL_STORE_HTTP__LISTEN): \
-                    127.0.0.1:8081 and 127.0.0.1:8081 overlap";
-    assert_eq!(errors(&keys(&[("http.listen", "127.0.0.1:8081")])), [expected]);
 }
