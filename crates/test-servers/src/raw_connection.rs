@@ -143,17 +143,6 @@ impl RawConnection {
         read.is_err_and(|error| is_timeout(&error))
     }
 
-    /// Sends one byte every `pause` until the server responds or closes.
-    #[track_caller]
-    pub fn dribble(&mut self, byte: u8, pause: Duration) {
-        let start = Instant::now();
-        self.stream.set_read_timeout(Some(pause)).expect("a read timeout");
-        while self.read_more().is_err_and(|error| is_timeout(&error)) && self.try_send([byte]).is_ok() {
-            assert!(start.elapsed() < Self::TIMEOUT, "the server neither responds nor closes");
-        }
-        self.stream.set_read_timeout(Some(Self::TIMEOUT)).expect("a read timeout");
-    }
-
     #[track_caller]
     fn expect_response(&mut self, to_head: bool) -> Option<Response> {
         self.read_response(to_head).unwrap_or_else(|error| {

@@ -64,13 +64,6 @@ impl RedisServer {
     pub fn command(&self, words: &[&str]) -> String {
         redis_cli(&["-s", &self.socket().display().to_string()], words)
     }
-
-    /// Number of executions of each command except `INFO`, which this function runs.
-    pub fn command_counts(&self) -> String {
-        let lines = self.command(&["INFO", "commandstats"]);
-        let counts = lines.lines().filter_map(|line| line.split_once(",usec")).map(|(count, _)| count);
-        counts.filter(|count| !count.starts_with("cmdstat_info")).collect::<Vec<_>>().join("\n")
-    }
 }
 
 /// Runs a command with `redis-cli` and returns its output. The options say how to connect to the server.

@@ -190,8 +190,8 @@ impl Proxied {
 
     /// Number of lookups that the server executed.
     pub(crate) fn lookups(&self) -> u32 {
-        let counts = self.server.command_counts();
-        let count = counts.lines().find_map(|line| line.strip_prefix("cmdstat_hmget:calls="));
+        let counts = run(&self.server, "INFO commandstats");
+        let count = counts.lines().find_map(|line| line.strip_prefix("cmdstat_hmget:calls=")?.split(',').next());
         count.map_or(0, |count| count.parse().expect("a number"))
     }
 }

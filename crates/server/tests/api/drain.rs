@@ -42,20 +42,6 @@ fn every_response_of_a_draining_service_closes_its_connection() {
 }
 
 #[test]
-fn connections_without_a_complete_request_do_not_delay_the_end() {
-    let app = TestApp::start();
-    let mut half = app.send(get("/v1/pets"));
-    half.response().assert_status(200);
-    half.send("GET /v1/pets HT");
-    let mut unused = app.connect();
-
-    app.shut_down().expect("a graceful end");
-
-    half.assert_closed();
-    unused.assert_closed();
-}
-
-#[test]
 fn a_client_that_does_not_read_its_response_is_cut_off_without_an_error() {
     let app = TestApp::start_with(&[("shutdown.timeout", "1s")]);
     // More bytes than the buffers of the connection hold.

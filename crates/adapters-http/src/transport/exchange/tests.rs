@@ -185,19 +185,6 @@ async fn a_bounded_number_of_bytes_of_later_requests_is_buffered() {
     assert!((8 * 1024..=12 * 1024).contains(&sent), "{sent}");
 }
 
-#[tokio::test(flavor = "local")]
-async fn an_abort_ends_requests_and_idle_connections() {
-    let worker = Worker::new(2);
-    let (mut client, serving) = worker.connect(1024).await;
-    let (mut idle, _) = worker.connect(1024).await;
-    client.write_all(b"GET /silent HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
-    idle.write_all(HEAD.as_bytes()).await.unwrap();
-    response(&mut idle).await;
-    worker.stage.send_replace(Stage::Aborting);
-    assert_eq!(serving.await.unwrap(), Err(End::Stop));
-    assert_eq!(idle.read(&mut [0]).await.unwrap(), 0);
-}
-
 #[tokio::test(flavor = "local", start_paused = true)]
 async fn a_client_that_does_not_read_its_response_is_disconnected_after_the_answer_timeout() {
     let (mut client, serving) = Worker::new(1).connect(1024).await;
@@ -233,9 +220,12 @@ async fn a_client_that_only_reads_its_response_makes_room_after_a_minute() {
 
 #[tokio::test(flavor = "local", start_paused = true)]
 async fn a_stop_closes_idle_connections_after_the_grace_and_answers_requests() {
-    let worker = Worker::new(3);
+    let worker = Worker::new(4);
     let (mut idle, _) = worker.connect(1024).await;
+    let (mut half, _) = worker.connect(1024).await;
+    let (mut unused, _) = worker.connect(1024).await;
     let (mut receiving, _) = worker.connect(1024).await;
+    half.write_all(b"GET / HT").await.unwrap();
     idle.write_all(HEAD.as_bytes()).await.unwrap();
     response(&mut idle).await;
     receiving.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabc").await.unwrap();
@@ -246,6 +236,7 @@ async fn a_stop_closes_idle_connections_after_the_grace_and_answers_requests() {
     assert_eq!(idle.read(&mut [0]).await.unwrap(), 0);
     // It was idle for a second before.
     assert!((2000..2100).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
+    assert_eq!((half.read(&mut [0]).await.unwrap(), unused.read(&mut [0]).await.unwrap()), (0, 0));
     tokio::time::sleep(Duration::from_secs(3)).await;
     receiving.write_all(b"d").await.unwrap();
     assert!(response(&mut receiving).await.ends_with("POSTabcd"));
