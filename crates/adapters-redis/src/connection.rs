@@ -11,7 +11,7 @@
 mod connect;
 mod endpoint;
 
-pub(crate) use connect::describe;
+pub(crate) use connect::{check_role, describe};
 // Clones share the connection.
 pub(crate) use redis::aio::MultiplexedConnection as Connection;
 

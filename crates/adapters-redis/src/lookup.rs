@@ -8,8 +8,9 @@
 //!    registration, so that nothing that was read before a change is cached after it (`cache`).
 //! 2. A session, a pair of connections, begins when Redis has confirmed that it will send invalidations, and with an
 //!    empty cache: when a session ends, the cache is cleared, and lookups wait for the next one (`session`, `state`).
-//! 3. Entries are valid until one lease (`keys.redis.lease`) after the last answered `PING` was sent. Redis sends a
-//!    `PONG` behind the invalidations of every change that was acknowledged before the `PING` (`lease`).
+//! 3. Entries are valid until one lease (`keys.redis.lease`) after the last answered heartbeat was sent. Redis
+//!    sends the response behind the invalidations of every change that was acknowledged before the heartbeat, and with
+//!    its role: a replica is not believed (`lease`).
 //!
 //! **Proof.** In `tests/redis`: `in_flight.rs` for rules 1 and 2, `links.rs` for rules 2 and 3. `cache/schedules.rs`:
 //! orders of steps.

@@ -9,7 +9,7 @@ pub struct RedisSettings {
     /// Timeout for opening a connection, and for each response. After a session with Redis ends, lookups wait for the
     /// next one until this time has passed.
     pub timeout: Duration,
-    /// How long cached entries are valid after the last confirmed `PING` was sent.
+    /// How long cached entries are valid after the last confirmed heartbeat was sent.
     pub lease: Duration,
     /// Maximum number of cached tokens that belong to a key, and of keys with uses that are not written yet.
     pub max_known: usize,

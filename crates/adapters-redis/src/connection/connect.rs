@@ -1,13 +1,16 @@
-use std::{convert::Infallible, time::Duration};
+use std::{collections::HashMap, convert::Infallible, time::Duration};
 
-use redis::{AsyncConnectionConfig, ErrorKind, PushInfo, RedisError, RedisResult, aio::MultiplexedConnection, cmd};
+use redis::{
+    AsyncConnectionConfig, ErrorKind, PushInfo, RedisError, RedisResult, Value, aio::MultiplexedConnection, cmd,
+    from_redis_value,
+};
 
 use super::endpoint::{CLIENT_NAME, RedisEndpoint};
 
 const SEE_USERS: &str = "docs/operations/redis.md lists the permissions that it needs";
 
 impl RedisEndpoint {
-    /// Opens a connection, or returns why it could not be opened. `timeout` bounds opening it, and each response.
+    /// Opens a connection to a master, or returns why it could not be opened. `timeout` bounds opening it, and each response.
     /// `on_push` is called for each push message, in the order in which pushes and responses arrive.
     pub(crate) async fn connect(
         &self,
@@ -23,19 +26,23 @@ impl RedisEndpoint {
             });
         let opened = async {
             let mut connection = self.client().get_multiplexed_async_connection_with_config(&config).await?;
-            set_name(&mut connection).await?;
+            check_role(&mut connection).await?;
             Ok(connection)
         };
         opened.await.map_err(|error| describe_connect(self, &error))
     }
 }
 
-/// Sets the name that `CLIENT LIST` shows. Every user may execute `HELLO`; `CLIENT SETNAME` would need a permission.
-async fn set_name(connection: &mut MultiplexedConnection) -> RedisResult<()> {
-    match cmd("HELLO").arg(3).arg("SETNAME").arg(CLIENT_NAME).exec_async(connection).await {
-        // A connection without a name works.
-        Err(error) if error.code().is_some() => Ok(()),
-        outcome => outcome,
+/// Fails if the server is not a master: a replica that has lost its master never learns of a revocation. Sets the name
+/// that `CLIENT LIST` shows as well. Every user may execute `HELLO`; `ROLE` and `CLIENT SETNAME` would need permissions.
+pub(crate) async fn check_role(connection: &mut MultiplexedConnection) -> RedisResult<()> {
+    let hello = cmd("HELLO").arg(3).arg("SETNAME").arg(CLIENT_NAME).query_async(connection).await;
+    let role = hello.map(|mut hello: HashMap<String, Value>| hello.remove("role"))?;
+    match role.map(from_redis_value::<String>).transpose()?.as_deref() {
+        Some("master") => Ok(()),
+        _ => {
+            Err((ErrorKind::Client, "not a master", "the server is a replica; connect to the master".to_owned()).into())
+        }
     }
 }
 

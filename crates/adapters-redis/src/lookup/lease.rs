@@ -17,7 +17,7 @@ impl Lease {
         Self { start: Instant::now(), end: AtomicU64::new(0), length }
     }
 
-    /// Extends the lease after the response to a `PING` that was sent at this moment.
+    /// Extends the lease after the response to a heartbeat that was sent at this moment.
     pub(crate) fn renew(&self, sent: Instant) {
         self.end.store(self.nanoseconds(sent + self.length), Ordering::Release);
     }
@@ -47,7 +47,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_lease_is_valid_for_its_length_after_the_ping_was_sent() {
+    fn a_lease_is_valid_for_its_length_after_the_heartbeat_was_sent() {
         let lease = Lease::new(SECOND);
         let sent = Instant::now();
         assert!(!lease.is_valid(sent), "a new lease has expired");

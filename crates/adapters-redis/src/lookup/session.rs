@@ -18,7 +18,7 @@ use tokio::{
 use super::state::LookupState;
 use crate::{
     concurrency::Instant,
-    connection::Connection,
+    connection::{Connection, check_role},
     keyspace::{self, Keyspace, RedisFailure},
     token,
 };
@@ -29,8 +29,8 @@ struct Session {
     /// Notified when either connection is closed.
     closed: Arc<Notify>,
     state: Arc<LookupState>,
-    /// When the last `PING` was sent.
-    pinged: Instant,
+    /// When the last heartbeat was sent.
+    beat: Instant,
 }
 
 /// Keeps a session up: retries until a session opens, and opens a new one when it ends.
@@ -85,14 +85,14 @@ impl Session {
             lookups: state.keyspace.connect(on_push).await?,
             closed,
             state,
-            pinged: Instant::now(),
+            beat: Instant::now(),
         };
         tracking_command(&session.state.keyspace).exec_async(&mut session.invalidations).await?;
         // Tests the commands of a lookup, with a token that does not exist.
         let unknown = session.state.keyspace.token(&ApiKeyDigest([0; 32]));
         token::find(session.lookups.clone(), &unknown).await?;
         session.log_missing_index().await?;
-        session.ping().await?;
+        session.heartbeat().await?;
         session.state.begin_session(session.lookups.clone());
         Ok(session)
     }
@@ -109,22 +109,21 @@ impl Session {
 
     async fn keep_lease(&mut self, lease: Duration) -> keyspace::Result<Infallible> {
         loop {
-            // Counted from the last `PING`: even if its response is slow, the next one is sent before the lease
+            // Counted from the last heartbeat: even if its response is slow, the next one is sent before the lease
             // expires.
-            sleep((lease / 2).saturating_sub(self.pinged.elapsed())).await;
-            timeout(lease / 2, self.ping()).await.map_err(|_| RedisFailure::Timeout)??;
+            sleep((lease / 2).saturating_sub(self.beat.elapsed())).await;
+            timeout(lease / 2, self.heartbeat()).await.map_err(|_| RedisFailure::Timeout)??;
             if self.state.flushed.swap(false, Ordering::Relaxed) {
                 self.log_missing_index().await?;
             }
         }
     }
 
-    /// Renews the lease if both connections respond.
-    async fn ping(&mut self) -> RedisResult<()> {
-        let ping = cmd("PING");
-        self.pinged = Instant::now();
-        tokio::try_join!(ping.exec_async(&mut self.invalidations), ping.exec_async(&mut self.lookups))?;
-        self.state.lease.renew(self.pinged);
+    /// Renews the lease if both connections respond, and their server is still the master.
+    async fn heartbeat(&mut self) -> RedisResult<()> {
+        self.beat = Instant::now();
+        tokio::try_join!(check_role(&mut self.invalidations), check_role(&mut self.lookups))?;
+        self.state.lease.renew(self.beat);
         Ok(())
     }
 

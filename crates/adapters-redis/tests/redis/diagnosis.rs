@@ -60,7 +60,7 @@ async fn a_server_without_keys_a_replica_and_a_cluster_are_found() {
     let server = RedisServer::start();
     assert_finding(&admin(&server).diagnose().await, "redis.index", Warning, "shop:v1:index");
     run(&server, "REPLICAOF 127.0.0.1 1");
-    assert_finding(&admin(&server).diagnose().await, "redis.mode", Warning, "replica");
+    assert_finding(&admin(&server).diagnose().await, "redis.connection", Error, "replica");
     let cluster = RedisServer::with(&["--cluster-enabled", "yes"]);
     assert_finding(&admin(&cluster).diagnose().await, "redis.mode", Error, "cluster");
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Permissions of the user for lookups.
-pub(crate) const READER: &str = "+ping +client|tracking +exists +hmget +pttl";
+pub(crate) const READER: &str = "+client|tracking +exists +hmget +pttl";
 /// Further permissions of this user, for the record of uses. Without them, nothing else fails.
 const USES: &str = "~shop:v1:uses:* +zadd";
 /// Permissions of the user for the administration.
