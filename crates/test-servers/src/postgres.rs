@@ -39,6 +39,12 @@ impl PostgresServer {
         server
     }
 
+    /// Starts the stopped server again as a standby, which has no primary.
+    pub fn start_as_standby(&mut self) {
+        self.home.write("data/standby.signal", "");
+        self.start_again();
+    }
+
     fn start_in(home: Home, access: &str, settings: &[&str], certificates: Option<Certificates>) -> Self {
         let access = home.write("pg_hba.conf", &format!("local all all trust\n{access}\n"));
         let folder = home.path().display();
@@ -55,7 +61,7 @@ impl PostgresServer {
     fn run(&self) -> Result<Watched, String> {
         let port = ["-p".to_owned(), self.port.to_string()];
         let options = [self.options.as_slice(), &port].concat();
-        let ready = "ready to accept connections";
+        let ready = "ready to accept";
         // At this signal the server ends at once.
         Watched::start(&self.home, "QUIT", &programs::find("postgres"), &options, ready)
     }

@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::{task::JoinSet, time::timeout};
 use tokio_postgres::{
     CancelToken, Client, Config,
-    config::{Host, SslMode},
+    config::{Host, SslMode, TargetSessionAttrs},
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -54,6 +54,15 @@ impl PgEndpoint {
     pub(crate) fn named(mut self, transaction_pooling: bool) -> Self {
         for config in self.configs.iter_mut().filter(|config| config.get_application_name().is_none()) {
             config.application_name(application_name(transaction_pooling));
+        }
+        self
+    }
+
+    /// Asks each server that is connected to whether it accepts writes, and refuses it otherwise: after a fail-over, the
+    /// pets of a standby are out of date.
+    pub(crate) fn of_primary(mut self) -> Self {
+        for config in &mut self.configs {
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         self
     }

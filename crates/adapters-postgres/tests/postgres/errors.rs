@@ -6,10 +6,10 @@ use animal_store_test_servers::PostgresServer;
 use crate::{
     fixture::Fixture,
     outcomes::{
-        Success, TEST_TIMEOUT, Unavailable, add, find, list_find_add, not_ready, reason, wait_for_outcome, wait_until,
+        Success, TEST_TIMEOUT, Unavailable, add, find, list_find_add, not_ready, reason, wait_for_outcome,
         wait_until_ready,
     },
-    store::{Store, endpoint, settings},
+    store::{ServedStore, Store, endpoint, in_both_modes, settings},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,25 +61,18 @@ async fn without_a_privilege_the_storage_is_unavailable_until_it_is_granted() {
 
 /// After a fail-over, for example.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_cannot_write_are_detected_and_replaced_until_they_can() {
-    let Fixture { store, observer, database } = Fixture::new().await;
-    wait_for_outcome(&store.repository, Success).await;
-    let set = format!("ALTER DATABASE {} SET default_transaction_read_only", database.name());
-    observer.run(&format!("{set} = on")).await;
-    observer.wait_until_ended(&observer.terminate_backends().await).await;
-    let read_only = Some("PostgreSQL is read-only");
-    wait_until("it is detected", async || not_ready(&store.storage).await.as_deref() == read_only).await;
-    // Reads continue.
-    let expected = [Success, Success, Unavailable];
-    wait_until("only adds fail", async || list_find_add(&store.repository).await == expected).await;
-    let count = observer.count("pets").await;
-    for _ in 0..10 {
-        assert_eq!(list_find_add(&store.repository).await, expected);
-        assert!(not_ready(&store.storage).await.is_some());
-    }
-    assert_eq!(observer.count("pets").await, count);
-
-    observer.run(&format!("{set} = off")).await;
-    wait_for_outcome(&store.repository, Success).await;
-    wait_until_ready(&store.storage).await;
+async fn a_primary_that_restarts_as_a_standby_is_used_again_after_its_promotion() {
+    in_both_modes(&settings(), async |settings| {
+        let ServedStore { store, mut server } = ServedStore::new(settings).await;
+        server.stop();
+        server.start_as_standby();
+        for _ in 0..10 {
+            wait_for_outcome(&store.repository, Unavailable).await;
+            assert!(not_ready(&store.storage).await.is_some());
+        }
+        server.sql("postgres", "SELECT pg_promote()");
+        wait_for_outcome(&store.repository, Success).await;
+        wait_until_ready(&store.storage).await;
+    })
+    .await;
 }
