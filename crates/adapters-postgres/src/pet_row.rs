@@ -1,7 +1,10 @@
 //! All code that depends on the members of a pet: the row and its decoding, and the columns and values of an INSERT.
 //! Beside them are the columns of idempotency keys.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    iter::repeat,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use animal_store_adapter_kit::{CorruptRow, pet_from_row};
 use animal_store_app::ports::{Cause, StoredPet};
@@ -10,7 +13,7 @@ use diesel::{
     deserialize::{self, FromSql, FromSqlRow},
     pg::{Pg, PgValue},
     prelude::*,
-    sql_types::Text,
+    sql_types::{self, BigInt, Nullable, SmallInt, Text},
 };
 use tokio_postgres::{
     Row,
@@ -35,7 +38,22 @@ pub(crate) struct PetRow {
     status: Option<i16>,
 }
 
-/// The columns beside the id, each with the type of an array of its values, in the order of `table!`.
+/// The pets of a list as arrays of their columns. The arrays of an empty list are missing, and the statuses of a list
+/// by status.
+pub(crate) type PetArrays = (Option<Vec<i64>>, Option<Vec<StoredName>>, Option<Vec<i64>>, Option<Vec<Option<i16>>>);
+
+/// The arrays of [`PetArrays`] without the last one, as an expression.
+pub(crate) const ARRAYS: &str = "array_agg(id), array_agg(name), array_agg(category_id)";
+
+/// The types of [`PetArrays`].
+pub(crate) type PetArraysType = (
+    Nullable<sql_types::Array<BigInt>>,
+    Nullable<sql_types::Array<Text>>,
+    Nullable<sql_types::Array<BigInt>>,
+    Nullable<sql_types::Array<Nullable<SmallInt>>>,
+);
+
+/// The columns that an INSERT gives beside the id, each with the type of an array of its values.
 pub(crate) const COLUMNS: &[(&str, Type)] =
     &[("name", Type::TEXT_ARRAY), ("category_id", Type::INT8_ARRAY), ("status", Type::INT2_ARRAY)];
 
@@ -68,6 +86,15 @@ pub(crate) fn column_names(columns: &[(&str, Type)]) -> String {
 pub(crate) fn unnest(columns: &[(&str, Type)]) -> String {
     let parameters: Vec<_> = (1..).zip(columns).map(|(number, (_, array))| format!("${number}::{array}")).collect();
     format!("unnest({}) WITH ORDINALITY AS given ({}, ordinal)", parameters.join(", "), column_names(columns))
+}
+
+/// Returns the rows of a list. A list by status has that `status`.
+pub(crate) fn rows_of(arrays: PetArrays, status: Option<PetStatus>) -> impl Iterator<Item = PetRow> {
+    let (ids, names, category_ids, statuses) = arrays;
+    let statuses = statuses.into_iter().flatten().chain(repeat(status.map(PetStatus::number)));
+    let columns = ids.unwrap_or_default().into_iter().zip(names.unwrap_or_default());
+    let rows = columns.zip(category_ids.unwrap_or_default()).zip(statuses);
+    rows.map(|(((id, name), category_id), status)| PetRow { id, name, category_id, status })
 }
 
 impl TryFrom<PetRow> for Pet {

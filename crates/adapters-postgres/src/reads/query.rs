@@ -14,7 +14,7 @@ use diesel::{
     sql_types::{Array, BigInt, SmallInt},
 };
 
-use crate::pet_row::{COLUMNS, PetRow, column_names, pets};
+use crate::pet_row::{ARRAYS, PetArraysType, PetRow, pets};
 
 /// The pets with these ids.
 #[diesel::dsl::auto_type]
@@ -42,7 +42,7 @@ pub(super) fn list_by_status(status: i16, after: i64, limit: i64) -> _ {
         .select(row)
 }
 
-/// Several times [`list`] or, with statuses, [`list_by_status`]: each row with the position of its list.
+/// Several times [`list`] or, with statuses, [`list_by_status`]: a row per list.
 ///
 /// Diesel's DSL has no lateral join, and it does not keep the statement of an `sql_query` prepared.
 pub(super) struct Lists {
@@ -58,28 +58,35 @@ impl QueryId for Lists {
 }
 
 impl Query for Lists {
-    type SqlType = (BigInt, pets::SqlType);
+    type SqlType = (BigInt, PetArraysType);
 }
 
 impl QueryFragment<Pg> for Lists {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        out.push_sql("SELECT list.position, pet.* FROM unnest(");
+        out.push_sql("SELECT list.position, page.* FROM unnest(");
         out.push_bind_param::<Array<BigInt>, _>(&self.after)?;
         out.push_sql(", ");
         out.push_bind_param::<Array<BigInt>, _>(&self.limits)?;
-        let (list, status, order) = if let Some(statuses) = &self.statuses {
+        if let Some(statuses) = &self.statuses {
             out.push_sql(", ");
             out.push_bind_param::<Array<SmallInt>, _>(statuses)?;
-            ("after, max, status, position", "status BETWEEN list.status AND list.status AND", "status, id")
+            out.push_sql(") WITH ORDINALITY AS list (after, max, status, position) CROSS JOIN LATERAL (SELECT ");
+            out.push_sql(ARRAYS);
+            out.push_sql(
+                ", NULL::smallint[] FROM (
+                    SELECT * FROM pets WHERE status BETWEEN list.status AND list.status AND id > list.after
+                    ORDER BY status, id LIMIT list.max
+                ) AS pet) AS page",
+            );
         } else {
-            ("after, max, position", "", "id")
-        };
-        let columns = column_names(COLUMNS);
-        out.push_sql(&format!(
-            ") WITH ORDINALITY AS list ({list}) CROSS JOIN LATERAL (
-                SELECT id, {columns} FROM pets WHERE {status} id > list.after ORDER BY {order} LIMIT list.max
-            ) AS pet"
-        ));
+            out.push_sql(") WITH ORDINALITY AS list (after, max, position) CROSS JOIN LATERAL (SELECT ");
+            out.push_sql(ARRAYS);
+            out.push_sql(
+                ", array_agg(status) FROM (
+                    SELECT * FROM pets WHERE id > list.after ORDER BY id LIMIT list.max
+                ) AS pet) AS page",
+            );
+        }
         Ok(())
     }
 }

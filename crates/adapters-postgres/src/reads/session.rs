@@ -13,7 +13,7 @@ use crate::{
     batching::{Executed, Extent, Failure, Session},
     connection::ConnectionSettings,
     error::{ConnectionError, within},
-    pet_row::PetRow,
+    pet_row::{PetArrays, PetRow, rows_of},
 };
 
 /// A read of pets. A batch has reads of one kind only: gets, lists, or lists by status.
@@ -123,13 +123,14 @@ async fn load_lists(lists: &[&List], connection: &mut AsyncPgConnection) -> Quer
         limits: lists.iter().map(|list| list.limit).collect(),
         statuses: lists.iter().map(|list| list.status.map(PetStatus::number)).collect(),
     };
-    let rows: Vec<(i64, PetRow)> = batch.load(connection).await?;
-    let mut loaded: Vec<_> = lists.iter().map(|_| Vec::new()).collect();
-    for (position, row) in rows {
-        let list = usize::try_from(position - 1).ok().and_then(|index| loaded.get_mut(index));
-        list.ok_or_else(|| DeserializationError("the position of a list is invalid".into()))?.push(row);
+    let rows: Vec<(i64, PetArrays)> = batch.load(connection).await?;
+    let mut loaded: Vec<_> = lists.iter().map(|_| Ok(Vec::new())).collect();
+    for (position, arrays) in rows {
+        let index = usize::try_from(position - 1).ok().filter(|&index| index < lists.len());
+        let index = index.ok_or_else(|| DeserializationError("the position of a list is invalid".into()))?;
+        loaded[index] = pets(rows_of(arrays, lists[index].status));
     }
-    Ok(loaded.into_iter().map(pets).collect())
+    Ok(loaded)
 }
 
 /// A list that is alone has a plain statement, which costs less.
@@ -141,7 +142,7 @@ async fn load_list(list: &List, connection: &mut AsyncPgConnection) -> QueryResu
     Ok(pets(rows))
 }
 
-/// Converts the rows of a read, which a batch returns in any order.
+/// Converts the rows of a read. The order of `array_agg` is not guaranteed.
 fn pets(rows: impl IntoIterator<Item = PetRow>) -> Pets {
     let mut pets = rows.into_iter().map(Pet::try_from).collect::<Result<Vec<_>, _>>()?;
     pets.sort_unstable_by_key(Pet::id);
