@@ -72,15 +72,11 @@ impl<const CHANGES_PETS: bool> Session for Fake<CHANGES_PETS> {
         match ATTEMPTS.with_borrow_mut(VecDeque::pop_front) {
             Some(Fails) => Err(ConnectionError::Closed),
             Some(Hangs) => pending().await,
-            Some(Succeeds) | None => {
-                let mut task = ConnectionTask::new();
-                task.spawn(pending());
-                Ok((Self, task))
-            }
+            Some(Succeeds) | None => Ok((Self, ConnectionTask::new(pending(), Arc::default()))),
         }
     }
 
-    async fn prepare(_: Client, _: &PostgresSettings) -> Result<Self, ConnectionError> {
+    async fn prepare(_: Client, _: &ConnectionTask, _: &PostgresSettings) -> Result<Self, ConnectionError> {
         unreachable!("there is no server")
     }
 
@@ -114,6 +110,8 @@ impl World {
             outage: Outage::default(),
             metrics: Arc::new(Metrics::new(&mut registry)),
             schema_ready,
+            demoted: watch::Sender::default(),
+            must_probe: Arc::default(),
         };
         let metrics = Arc::clone(&settings.metrics);
         let connection_metrics = &metrics.read_connections;
