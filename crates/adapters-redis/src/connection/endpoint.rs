@@ -26,7 +26,7 @@ const INVALID_CERTIFICATE: &str = "contains a certificate that is not valid";
 pub struct RedisEndpoint(Arc<Client>);
 
 /// Certificates for TLS, in PEM.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct RedisTls {
     /// Authorities that may have signed the server's certificate. `None`: the authorities of the system.
     pub authority: Option<String>,

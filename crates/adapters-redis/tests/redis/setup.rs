@@ -64,7 +64,7 @@ impl Keys {
     }
 
     pub(crate) async fn diagnose(&self) -> Vec<Finding> {
-        diagnose(&self.endpoint, &self.settings).await
+        diagnose(&self.endpoint, None, &self.settings).await
     }
 
     pub(crate) async fn directory(&self) -> RedisApiKeyDirectory {

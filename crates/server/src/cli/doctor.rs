@@ -62,7 +62,10 @@ async fn examine_keys(keys: &KeysConfig, storage: &StorageConfig) -> Vec<Finding
             let found = format!("memory: {} tokens, which only a restart can revoke", tokens.len());
             vec![Finding::ok("keys.backend", found)]
         }
-        KeysConfig::Redis(redis) => animal_store_adapters_redis::diagnose(&redis.endpoint, &redis.directory).await,
+        KeysConfig::Redis(redis) => {
+            let admin = redis.admin_endpoint.as_ref();
+            animal_store_adapters_redis::diagnose(&redis.endpoint, admin, &redis.directory).await
+        }
     }
 }
 
