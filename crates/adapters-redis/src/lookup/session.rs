@@ -18,12 +18,14 @@ use tokio::{
 use super::state::LookupState;
 use crate::{
     concurrency::Instant,
-    connection::{Connection, check_role},
+    connection::{Connection, RedisEndpoint, check_role},
     keyspace::{self, Keyspace, RedisFailure},
     token,
 };
 
 struct Session {
+    /// The server of both connections.
+    server: RedisEndpoint,
     invalidations: Connection,
     lookups: Connection,
     /// Notified when either connection is closed.
@@ -39,8 +41,8 @@ pub(crate) async fn supervise(lease: Duration, state: Arc<LookupState>) {
     loop {
         let start = Instant::now();
         let opened = Session::open(Arc::clone(&state)).await;
-        if opened.is_ok() {
-            tracing::info!(address = %state.keyspace.endpoint, "connected to Redis: API keys can be looked up");
+        if let Ok(Session { server, .. }) = &opened {
+            tracing::info!(address = %server, "connected to Redis: API keys can be looked up");
             outage.succeeded();
             state.metrics.connected.set(1);
         }
@@ -80,13 +82,15 @@ impl Session {
                 _ => {}
             }
         };
-        let mut session = Self {
-            invalidations: state.keyspace.connect(on_push.clone()).await?,
-            lookups: state.keyspace.connect(on_push).await?,
-            closed,
-            state,
-            beat: Instant::now(),
+        let timeout = state.keyspace.timeout;
+        let opened = async {
+            // One server for both connections, also while Sentinels replace the master.
+            let server = state.keyspace.endpoint.master(timeout).await?;
+            let invalidations = server.connect(timeout, on_push.clone()).await?;
+            Ok((invalidations, server.connect(timeout, on_push).await?, server))
         };
+        let (invalidations, lookups, server) = opened.await.map_err(RedisFailure::Unavailable)?;
+        let mut session = Self { server, invalidations, lookups, closed, state, beat: Instant::now() };
         tracking_command(&session.state.keyspace).exec_async(&mut session.invalidations).await?;
         // Tests the commands of a lookup, with a token that does not exist.
         let unknown = session.state.keyspace.token(&ApiKeyDigest([0; 32]));
@@ -100,7 +104,7 @@ impl Session {
     /// Renews the lease until a connection fails.
     async fn run(mut self, lease: Duration) -> RedisFailure {
         let closed = Arc::clone(&self.closed);
-        let reason = format!("Redis at {} closed the connection", self.state.keyspace.endpoint);
+        let reason = format!("Redis at {} closed the connection", self.server);
         tokio::select! {
             () = closed.notified() => RedisFailure::Unavailable(reason),
             Err(error) = self.keep_lease(lease) => error,
