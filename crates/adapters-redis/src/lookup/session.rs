@@ -23,6 +23,9 @@ use crate::{
     token,
 };
 
+/// Time between two questions to the Sentinels during a session.
+const MASTER_INTERVAL: Duration = Duration::from_secs(1);
+
 struct Session {
     /// The server of both connections.
     server: RedisEndpoint,
@@ -70,6 +73,19 @@ pub(crate) fn tracking_command(keyspace: &Keyspace) -> Cmd {
     tracking
 }
 
+/// Returns the master that Sentinels name when it is another one than this server, which may respond all the same.
+async fn other_master(keyspace: &Keyspace, server: &RedisEndpoint) -> RedisEndpoint {
+    loop {
+        sleep(MASTER_INTERVAL).await;
+        // Without their answer, the session continues: a fail-over needs more than half of the Sentinels as well.
+        if let Ok(master) = keyspace.endpoint.master(keyspace.timeout).await
+            && master.to_string() != server.to_string()
+        {
+            return master;
+        }
+    }
+}
+
 impl Session {
     async fn open(state: Arc<LookupState>) -> keyspace::Result<Self> {
         let closed = Arc::new(Notify::new());
@@ -103,10 +119,12 @@ impl Session {
 
     /// Renews the lease until a connection fails.
     async fn run(mut self, lease: Duration) -> RedisFailure {
-        let closed = Arc::clone(&self.closed);
-        let reason = format!("Redis at {} closed the connection", self.server);
+        let (closed, state, server) = (Arc::clone(&self.closed), Arc::clone(&self.state), self.server.clone());
         tokio::select! {
-            () = closed.notified() => RedisFailure::Unavailable(reason),
+            () = closed.notified() => RedisFailure::Unavailable(format!("Redis at {server} closed the connection")),
+            other = other_master(&state.keyspace, &server) => {
+                RedisFailure::Unavailable(format!("the Sentinels have replaced the master {server} by {other}"))
+            }
             Err(error) = self.keep_lease(lease) => error,
         }
     }

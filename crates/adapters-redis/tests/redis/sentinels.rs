@@ -1,6 +1,11 @@
 //! Sentinels that know the master, fail-overs, and replicas that confirm a change.
 
-use std::time::Duration;
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    thread,
+    time::Duration,
+};
 
 use animal_store_adapters_redis::{RedisApiKeyStore, RedisEndpoint};
 use animal_store_app::ports::ApiKeyStore;
@@ -75,6 +80,54 @@ async fn a_master_that_half_of_the_sentinels_name_is_not_believed() {
     three.pause();
     works(endpoint(&url("", &[&three, &one, &two], "/3"))).await;
     fails_with(endpoint(&url("", &[&three, &one], "")), settings(), "responded in time").await;
+}
+
+/// The Sentinels may have lost the old master, and the instance has not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_ends_when_the_sentinels_name_another_master() {
+    let [old, new] = [(); 2].map(|()| RedisServer::start());
+    let sentinel = SentinelServer::of(&old, 1);
+    let directory = Keys::at(&url("", &[&sentinel], ""), long_timeouts()).directory().await;
+    Keys::at(&old.url(), long_timeouts()).add("key", "token").await;
+    becomes(&directory, "token", Accepted).await;
+    sentinel.command(&["SENTINEL", "REMOVE", "shop"]);
+    sentinel.command(&["SENTINEL", "MONITOR", "shop", "127.0.0.1", &new.port().to_string(), "1"]);
+    changes_to(&directory, "token", Refused).await;
+}
+
+/// Starts a Sentinel that names another of these masters each time.
+fn sentinel_of(masters: [u16; 2]) -> RedisEndpoint {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for (connection, master) in listener.incoming().zip(masters.iter().cycle()) {
+            let (mut connection, mut received) = (connection.expect("a connection"), [0; 4096]);
+            while let Ok(length @ 1..) = connection.read(&mut received) {
+                let request = String::from_utf8_lossy(&received[..length]);
+                let response = if request.contains("HELLO") {
+                    "%1\r\n+proto\r\n:3\r\n".to_owned() + &"+OK\r\n".repeat(request.matches("CLIENT").count())
+                } else if request.contains("ROLE") {
+                    "*2\r\n$8\r\nsentinel\r\n*0\r\n".to_owned()
+                } else {
+                    let address = format!("+ip\r\n+127.0.0.1\r\n+port\r\n+{master}\r\n");
+                    format!("*1\r\n%4\r\n+name\r\n+shop\r\n+flags\r\n+master\r\n{address}")
+                };
+                connection.write_all(response.as_bytes()).expect("the client reads");
+            }
+        }
+    });
+    endpoint(&format!("redis+sentinel://{address}/shop"))
+}
+
+/// Otherwise, a key that was revoked on the server of the lookups would stay in the cache.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_connections_of_a_session_lead_to_one_server() {
+    let servers = [(); 2].map(|()| RedisServer::start());
+    let sentinel = sentinel_of(servers.each_ref().map(RedisServer::port));
+    let directory = Keys::over(sentinel, long_timeouts()).directory().await;
+    assert_eq!(use_token(&directory, "token").await, Refused);
+    let clients = servers.each_ref().map(|server| run(server, "CLIENT LIST").matches(" name=animal-store ").count());
+    assert_eq!(clients, [2, 0]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
