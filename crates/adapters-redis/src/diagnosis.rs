@@ -20,23 +20,9 @@ use crate::{
 
 type Inspected = keyspace::Result<Finding>;
 
-/// Examines a Redis server, and the endpoint of the administration if it differs. The number of commands is fixed, and
-/// each has the timeout of the settings.
-pub async fn diagnose(
-    endpoint: &RedisEndpoint,
-    admin_endpoint: Option<&RedisEndpoint>,
-    settings: &RedisSettings,
-) -> Vec<Finding> {
-    let mut findings = inspect_server(endpoint, settings).await;
-    if let Some(endpoint) = admin_endpoint {
-        findings.push(inspect_administration(endpoint, settings).await);
-    }
-    findings
-}
-
 /// Checks the commands of a change, without applying one.
-async fn inspect_administration(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Finding {
-    let store = RedisApiKeyStore::new(endpoint.clone(), &settings.prefix, settings.timeout);
+pub async fn diagnose_administration(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Finding {
+    let store = RedisApiKeyStore::new(endpoint.clone(), &settings.prefix, settings.timeout, 0);
     match store.check_writable().await {
         Ok(()) => Finding::ok("redis.admin", format!("{endpoint}: API keys can be changed")),
         Err(error) => {
@@ -46,7 +32,8 @@ async fn inspect_administration(endpoint: &RedisEndpoint, settings: &RedisSettin
     }
 }
 
-async fn inspect_server(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec<Finding> {
+/// Examines a Redis server. The number of commands is fixed, and each has the timeout of the settings.
+pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec<Finding> {
     let advice = "check keys.redis.url, and whether Redis runs and accepts the user";
     let keyspace = Keyspace::new(endpoint.clone(), &settings.prefix, settings.timeout);
     let connection = match keyspace.connect(|_| ()).await {

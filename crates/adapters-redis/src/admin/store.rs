@@ -72,7 +72,7 @@ impl ApiKeyStore for RedisApiKeyStore {
         let last_change = self.last_change.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut connection) = last_change.filter(|_| self.replicas > 0) else { return Ok(()) };
         // Redis responds before the timeout of the connection.
-        let wait = u64::try_from((self.keyspace.timeout * 4 / 5).as_millis()).unwrap_or(u64::MAX);
+        let wait = (self.keyspace.timeout / 2).as_millis();
         let confirmed = cmd("WAIT").arg(self.replicas).arg(wait).query_async(&mut connection).await;
         let confirmed: u64 = confirmed.map_err(|error: RedisError| self.keyspace.describe(&error.into()))?;
         if confirmed < self.replicas.into() {
@@ -85,15 +85,9 @@ impl ApiKeyStore for RedisApiKeyStore {
 
 impl RedisApiKeyStore {
     /// Creates a store. Names in Redis begin with `prefix`. The timeout bounds opening a connection, and each response.
-    pub fn new(endpoint: RedisEndpoint, prefix: &str, timeout: Duration) -> Self {
-        let keyspace = Keyspace::new(endpoint, prefix, timeout);
-        Self { keyspace, replicas: 0, last_change: Mutex::default() }
-    }
-
-    /// Sets the number of replicas that must confirm a change: [`ApiKeyStore::confirm_changes`] waits for them.
-    #[must_use]
-    pub fn confirmed_by(self, replicas: u8) -> Self {
-        Self { replicas, ..self }
+    /// `replicas`: number of those that must confirm a change.
+    pub fn new(endpoint: RedisEndpoint, prefix: &str, timeout: Duration, replicas: u8) -> Self {
+        Self { keyspace: Keyspace::new(endpoint, prefix, timeout), replicas, last_change: Mutex::default() }
     }
 
     /// Applies the rules to what Redis holds, and returns the commands that write the result.

@@ -10,13 +10,12 @@ use tokio::time;
 use super::endpoint::{CLIENT_NAME, RedisEndpoint};
 
 const SEE_USERS: &str = "docs/operations/redis.md lists the permissions that it needs";
-const SEE_SENTINEL: &str = "see \"Sentinel\" in docs/operations/redis.md";
 
 impl RedisEndpoint {
     /// Returns the server, or why it is not known: with Sentinels, they are asked which one is the master now.
     pub(crate) async fn master(&self, timeout: Duration) -> Result<Self, String> {
-        let Some(sentinels) = self.sentinels() else { return Ok(self.clone()) };
-        let found = time::timeout(timeout, sentinels.find_master(self.client().get_connection_info())).await;
+        let Some(sentinels) = &self.sentinels else { return Ok(self.clone()) };
+        let found = time::timeout(timeout, sentinels.find_master(self.client.get_connection_info())).await;
         let reason = match found.map(|found| found.and_then(|address| self.at(address))) {
             Ok(Ok(master)) => return Ok(master),
             Ok(Err(error)) if error.kind() == ErrorKind::MasterNameNotFoundBySentinel => {
@@ -25,7 +24,7 @@ impl RedisEndpoint {
             Ok(Err(error)) => text(&error),
             Err(_) => "too few Sentinels, or not the master itself, responded in time".to_owned(),
         };
-        Err(format!("the master {self} is not known: {reason}; {SEE_SENTINEL}"))
+        Err(format!("the master {self} is not known: {reason}; see \"Sentinel\" in docs/operations/redis.md"))
     }
 
     /// Opens a connection to a master, or returns why it could not be opened. `timeout` bounds finding the master,
@@ -45,7 +44,7 @@ impl RedisEndpoint {
                 Ok::<_, Infallible>(())
             });
         let opened = async {
-            let mut connection = server.client().get_multiplexed_async_connection_with_config(&config).await?;
+            let mut connection = server.client.get_multiplexed_async_connection_with_config(&config).await?;
             check_role(&mut connection).await?;
             Ok(connection)
         };

@@ -24,9 +24,9 @@ const INVALID_CERTIFICATE: &str = "contains a certificate that is not valid";
 /// A Redis server and how to connect to it.
 #[derive(Clone)]
 pub struct RedisEndpoint {
-    client: Arc<Client>,
+    pub(super) client: Arc<Client>,
     /// They know the address of the server. The client has the rest.
-    sentinels: Option<Arc<Sentinels>>,
+    pub(super) sentinels: Option<Arc<Sentinels>>,
 }
 
 /// Certificates for TLS, in PEM.
@@ -90,14 +90,6 @@ impl RedisEndpoint {
         Ok(Self { client: Arc::new(client.map_err(|_| UNSUPPORTED)?), sentinels: sentinels.map(Arc::new) })
     }
 
-    pub(super) fn client(&self) -> &Client {
-        &self.client
-    }
-
-    pub(super) fn sentinels(&self) -> Option<&Sentinels> {
-        self.sentinels.as_deref()
-    }
-
     /// Returns the server at this address.
     pub(super) fn at(&self, address: ConnectionAddr) -> RedisResult<Self> {
         let info = self.client.get_connection_info().clone().set_addr(address);
@@ -116,7 +108,7 @@ impl RedisEndpoint {
 /// Prints only the address, or the service and its Sentinels: the rest of the URL may be secret.
 impl fmt::Display for RedisEndpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.sentinels() {
+        match &self.sentinels {
             Some(sentinels) => sentinels.fmt(formatter),
             None => self.client.get_connection_info().addr().fmt(formatter),
         }

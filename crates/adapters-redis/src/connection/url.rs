@@ -9,21 +9,17 @@ use super::sentinels::Sentinels;
 const NO_URL: &str = "is not a URL of Redis (a / in a password is written %2F)";
 const WRONG_OPTION: &str = "has an unknown or repeated option (a ? or & in a password is written %3F or %26)";
 const NO_PASSWORD: &str = "has a user without a password";
-const SENTINEL_PORT: u16 = 26379;
 
 /// Parses a URL. With Sentinels, the server has the login and the address of the first Sentinel.
 pub(super) fn parse_url(text: &str) -> Result<(ConnectionInfo, Option<Sentinels>), &'static str> {
     match text.split_once("+sentinel://") {
-        Some((scheme @ ("redis" | "rediss"), rest)) => {
-            let (server, sentinels) = parse_sentinels(scheme, rest)?;
-            Ok((server, Some(sentinels)))
-        }
+        Some((scheme @ ("redis" | "rediss"), rest)) => parse_sentinels(scheme, rest),
         _ => Ok((parse_server(text)?, None)),
     }
 }
 
 /// Parses `[user:password@]host[:port],…/service[/database][?sentinel_user=…&sentinel_password=…]`.
-fn parse_sentinels(scheme: &str, rest: &str) -> Result<(ConnectionInfo, Sentinels), &'static str> {
+fn parse_sentinels(scheme: &str, rest: &str) -> Result<(ConnectionInfo, Option<Sentinels>), &'static str> {
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (login, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
     let addresses: Vec<_> = hosts.split(',').map(|host| parse_address(scheme, host)).collect::<Result<_, _>>()?;
@@ -52,12 +48,12 @@ fn parse_sentinels(scheme: &str, rest: &str) -> Result<(ConnectionInfo, Sentinel
     url.set_query(None);
     let password = password.map(SecretString::from);
     let sentinels = Sentinels { addresses, service: service.to_owned(), user, password, certificates: None };
-    Ok((parse_server(url.as_str())?, sentinels))
+    Ok((parse_server(url.as_str())?, Some(sentinels)))
 }
 
 fn parse_address(scheme: &str, host: &str) -> Result<ConnectionAddr, &'static str> {
     let has_port = host.rsplit_once(':').is_some_and(|(_, end)| !end.ends_with(']'));
-    let port = if has_port { String::new() } else { format!(":{SENTINEL_PORT}") };
+    let port = if has_port { "" } else { ":26379" };
     Ok(parse_server(&format!("{scheme}://{host}{port}"))?.addr().clone())
 }
 

@@ -42,7 +42,7 @@ pub(crate) async fn fails(endpoint: RedisEndpoint, reason: &str) {
 /// No request gets a key. The reason names the server and contains no password: here, each is `hunter2`.
 pub(crate) async fn fails_with(endpoint: RedisEndpoint, settings: RedisSettings, reason: &str) {
     let address = endpoint.to_string();
-    let store = RedisApiKeyStore::new(endpoint.clone(), "shop:", settings.timeout);
+    let store = RedisApiKeyStore::new(endpoint.clone(), "shop:", settings.timeout, 0);
     let error = store.list().await.expect_err(reason);
     let StoreFailure::Unavailable(cause) = &error else { panic!("{error:?}") };
     let cause = cause.to_string();

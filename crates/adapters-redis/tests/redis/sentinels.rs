@@ -26,7 +26,7 @@ fn url(login: &str, sentinels: &[&SentinelServer], rest: &str) -> String {
 }
 
 fn store(endpoint: RedisEndpoint, replicas: u8) -> RedisApiKeyStore {
-    RedisApiKeyStore::new(endpoint, "shop:", Duration::from_millis(500)).confirmed_by(replicas)
+    RedisApiKeyStore::new(endpoint, "shop:", Duration::from_millis(500), replicas)
 }
 
 /// The old master returns with keys of its own, and Sentinels make it a replica only seconds later.

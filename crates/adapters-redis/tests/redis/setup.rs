@@ -59,12 +59,12 @@ impl Keys {
     }
 
     pub(crate) fn over(endpoint: RedisEndpoint, settings: RedisSettings) -> Self {
-        let store = RedisApiKeyStore::new(endpoint.clone(), &settings.prefix, TEST_TIMEOUT);
+        let store = RedisApiKeyStore::new(endpoint.clone(), &settings.prefix, TEST_TIMEOUT, 0);
         Self { store, endpoint, settings }
     }
 
     pub(crate) async fn diagnose(&self) -> Vec<Finding> {
-        diagnose(&self.endpoint, None, &self.settings).await
+        diagnose(&self.endpoint, &self.settings).await
     }
 
     pub(crate) async fn directory(&self) -> RedisApiKeyDirectory {

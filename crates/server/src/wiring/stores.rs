@@ -119,8 +119,8 @@ pub(crate) async fn api_key_store(
         KeysConfig::Sqlite(sqlite) => Some(Arc::new(SqliteApiKeyStore::new(file.open(sqlite).await?))),
         KeysConfig::Redis(redis) => {
             let endpoint = redis.admin_endpoint.as_ref().unwrap_or(&redis.endpoint).clone();
-            let store = RedisApiKeyStore::new(endpoint, &redis.directory.prefix, COMMAND_TIMEOUT);
-            Some(Arc::new(store.confirmed_by(redis.wait_replicas)))
+            let (prefix, replicas) = (&redis.directory.prefix, redis.wait_replicas);
+            Some(Arc::new(RedisApiKeyStore::new(endpoint, prefix, COMMAND_TIMEOUT, replicas)))
         }
         KeysConfig::Memory { .. } => None,
     })
