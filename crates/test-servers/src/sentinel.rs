@@ -45,13 +45,10 @@ impl SentinelServer {
     pub fn three_of(master: &RedisServer, replicas: usize) -> [Self; 3] {
         let sentinels = [(); 3].map(|()| Self::of(master, 2));
         wait_until(|| {
-            let known = sentinels.iter().map(|sentinel| {
-                let master = sentinel.command(&["SENTINEL", "MASTER", "shop"]);
-                let lines: Vec<_> = master.lines().collect();
-                let value = |name| lines.iter().position(|line| *line == name).map(|line| lines[line + 1].to_owned());
-                [value("num-slaves"), value("num-other-sentinels")]
-            });
-            known.into_iter().all(|known| known == [Some(replicas.to_string()), Some("2".to_owned())])
+            sentinels.iter().all(|sentinel| {
+                let known = ["num-slaves", "num-other-sentinels"].map(|name| sentinel.value(name));
+                known == [replicas.to_string(), "2".to_owned()]
+            })
         });
         sentinels
     }
@@ -67,6 +64,18 @@ impl SentinelServer {
     /// Lets the Sentinel consider a master down that has not responded for 200 ms.
     pub fn notice(&self) {
         self.command(&["SENTINEL", "SET", "shop", "down-after-milliseconds", "200"]);
+    }
+
+    /// Ends the effect of [`SentinelServer::notice`], and waits until the Sentinel considers the master up.
+    pub fn calm(&self) {
+        self.command(&["SENTINEL", "SET", "shop", "down-after-milliseconds", "3600000"]);
+        wait_until(|| self.value("flags") == "master");
+    }
+
+    /// Returns what the Sentinel knows of the master.
+    fn value(&self, name: &str) -> String {
+        let master = self.command(&["SENTINEL", "MASTER", "shop"]);
+        master.lines().skip_while(|line| *line != name).nth(1).unwrap_or_default().to_owned()
     }
 
     /// Runs a command with `redis-cli` and returns its output. Without TLS only.
