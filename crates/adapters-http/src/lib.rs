@@ -29,7 +29,7 @@ mod serve;
 mod traces;
 mod transport;
 
-pub use cors::{AllowedOrigins, Origin, OriginError};
+pub use cors::{AllowedOrigins, AllowedOriginsError};
 pub use http_server::{HttpServer, HttpServerHandle};
 pub use limits::{Limits, RateLimit};
 pub use middleware::{

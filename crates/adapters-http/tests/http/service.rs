@@ -61,7 +61,7 @@ impl Service {
         let client = HttpClient::new(address).with_token("x");
         let mut limits = Limits { max_body_bytes: 1024, ..Limits::default() };
         change(&mut limits, &mut use_cases);
-        let origins = AllowedOrigins::These(vec![SHOP.parse().expect("an origin")]);
+        let origins = AllowedOrigins::These(vec![SHOP.to_owned()]);
         let proxies = TrustedProxies::parse(&["127.0.0.1".to_owned()]).expect("an address");
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let mut registry = Registry::default();
