@@ -5,7 +5,7 @@ use std::{
     fmt::Debug,
     future::poll_fn,
     io,
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     rc::Rc,
     sync::{Arc, atomic::AtomicUsize},
     thread,
@@ -37,6 +37,8 @@ use crate::{
 
 /// A server. It accepts connections as soon as it is created.
 pub struct HttpServer {
+    /// Address of its listener.
+    pub address: SocketAddr,
     acceptor: JoinHandle<io::Result<()>>,
     handle: HttpServerHandle,
 }
@@ -88,8 +90,9 @@ impl HttpServer {
             })?;
             start.recv().map_err(|_| io::Error::other("a worker thread has ended"))?;
         }
+        let address = listener.address;
         let acceptor = tokio::spawn(listener.accept(inboxes, stages));
-        Ok(Self { acceptor, handle: HttpServerHandle { stage } })
+        Ok(Self { address, acceptor, handle: HttpServerHandle { stage } })
     }
 
     /// Returns a handle that stops the server.
@@ -164,7 +167,6 @@ async fn serve<S, B>(
 mod tests {
     use std::{
         future::{Ready, ready},
-        net::TcpListener,
         task::{Context, Poll},
         time::Duration,
     };
@@ -194,9 +196,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_worker_thread_that_panics_is_an_error_of_its_server() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let listener = HttpListener::bind(([127, 0, 0, 1], 0).into()).expect("a free port");
         let app = |_| fn_factory_with_config(|_: AppConfig| ready(Ok::<_, ()>(Panicking)));
-        let listener = HttpListener::new(listener);
         let server = HttpServer::start(listener, &Limits::default(), None, &RequestLog::default(), app);
 
         let end =

@@ -1,9 +1,6 @@
 //! The HTTP interface over mocks of the ports, on a real socket.
 
-use std::{
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use animal_store_adapters_http::{
     AllowedOrigins, ApiSettings, HttpListener, Limits, RequestLogFilter, TraceSettings, TrustedProxies, UseCases,
@@ -56,8 +53,8 @@ impl Service {
             get_pet: Some(GetPet::new(repository)),
             uses: unrecorded_uses(),
         };
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("an address");
+        let listener = HttpListener::bind(([127, 0, 0, 1], 0).into()).expect("a free port");
+        let address = listener.address;
         let client = HttpClient::new(address).with_token("x");
         let mut limits = Limits { max_body_bytes: 1024, ..Limits::default() };
         change(&mut limits, &mut use_cases);
@@ -68,7 +65,7 @@ impl Service {
         let logged = RequestLogFilter::default();
         let settings = ApiSettings { limits, tls: None, origins, proxies, traces: TraceSettings::default(), logged };
         let guard = runtime.enter();
-        let started = serve_api(HttpListener::new(listener), settings, &mut registry, move || use_cases.clone());
+        let started = serve_api(listener, settings, &mut registry, move || use_cases.clone());
         let (server, _) = started.expect("a server");
         runtime.spawn(server.run());
         drop(guard);
