@@ -1,6 +1,9 @@
 //! Serves the routes on a listener, with their settings.
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use actix_web::{
     App,
@@ -18,12 +21,11 @@ use crate::{
     metrics::HttpMetrics,
     middleware::{
         in_flight::{self, InFlight, KeyShares},
-        request_log::{self, RequestLog, RequestLogFilter},
+        request_log::{self, RequestLog},
         trusted_proxies::TrustedProxies,
     },
     rate_limits::{AuthFailureLimiter, KeyRateLimiter},
     routes::{self, UseCases},
-    traces::TraceSettings,
     transport::{listener::HttpListener, tls::CurrentTlsIdentity},
 };
 
@@ -38,10 +40,10 @@ pub struct ApiSettings {
     pub origins: AllowedOrigins,
     /// Proxies that may report the addresses of their clients.
     pub proxies: TrustedProxies,
-    /// Which requests have spans.
-    pub traces: TraceSettings,
-    /// Which requests have a line in the log.
-    pub logged: RequestLogFilter,
+    /// Share of the requests that are traced, from 0 to 1. `None` if traces are off.
+    pub sample_ratio: Option<f64>,
+    /// Whether a request has a line in the log only if its status is 400 or above. It can change meanwhile.
+    pub errors_only: Arc<AtomicBool>,
 }
 
 /// Serves the interface. `use_cases` is called once in each worker. The metrics are added to `registry`.
@@ -60,7 +62,7 @@ pub fn serve_api<F>(
 where
     F: Fn() -> UseCases + Clone + Send + 'static,
 {
-    let ApiSettings { limits, tls, origins, proxies, traces, logged } = settings;
+    let ApiSettings { limits, tls, origins, proxies, sample_ratio, errors_only } = settings;
     let in_flight = InFlight::new(limits.max_in_flight);
     let registry = registry.sub_registry_with_prefix("http");
     let metrics = Arc::new(HttpMetrics::register(registry));
@@ -72,7 +74,7 @@ where
         let help = "End of the TLS certificate in use, in seconds since 1970";
         registry.register("tls_certificate_expiry_timestamp_seconds", help, tls.expiry.clone());
     }
-    let log = RequestLog { is_quiet: false, logged, metrics };
+    let log = RequestLog { is_quiet: false, errors_only, metrics };
     let key_rates = limits.rate_limit.map(|rate| Arc::new(KeyRateLimiter::new(rate)));
     let auth_failures = limits.max_auth_failures_per_minute.map(|max| Arc::new(AuthFailureLimiter::new(max)));
     let shared = (limits.clone(), in_flight.clone(), key_rates, auth_failures, proxies);
@@ -94,7 +96,7 @@ where
             .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
             .wrap(Condition::new(!origins.is_empty(), origins.cors()))
             .wrap(Condition::new(!origins.is_empty(), from_fn(cors::respond_to_refused_preflight)))
-            .wrap_fn(move |request, service| request_log::record(&log, traces, request, service))
+            .wrap_fn(move |request, service| request_log::record(&log, sample_ratio, request, service))
     })?;
     Ok((server, in_flight))
 }
@@ -116,6 +118,6 @@ pub fn serve_management(
             .app_data(Data::new(readiness.clone()))
             .app_data(registry.clone())
             .configure(routes::management)
-            .wrap_fn(move |request, service| request_log::record(&log, TraceSettings::default(), request, service))
+            .wrap_fn(move |request, service| request_log::record(&log, None, request, service))
     })
 }

@@ -21,7 +21,7 @@ mod storage;
 mod tests;
 mod values;
 
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
 use animal_store_adapters_http::ApiSettings;
 use secrecy::SecretString;
@@ -114,9 +114,9 @@ impl Config {
             );
         }
         let log = LogConfig::read(values);
-        http.logged.change_to(&log.requests);
+        http.errors_only = Arc::new(log.errors_only.into());
         let traces;
-        (traces, http.traces) = service::read_traces(values);
+        (traces, http.sample_ratio) = service::read_traces(values);
         let shutdown = ShutdownConfig::read(values);
         let (storage, keys) = (storage?, keys?);
         let (values, warnings) = (values.texts(), Vec::new());

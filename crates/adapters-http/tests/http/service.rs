@@ -3,8 +3,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, HttpListener, Limits, RequestLogFilter, TraceSettings, TrustedProxies, UseCases,
-    serve_api,
+    AllowedOrigins, ApiSettings, HttpListener, Limits, TrustedProxies, UseCases, serve_api,
 };
 use animal_store_app::{
     ApiKey, Authenticate, CreatePet, GetPet, ListPets, Scope,
@@ -62,8 +61,8 @@ impl Service {
         let proxies = TrustedProxies::parse(&["127.0.0.1".to_owned()]).expect("an address");
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let mut registry = Registry::default();
-        let logged = RequestLogFilter::default();
-        let settings = ApiSettings { limits, tls: None, origins, proxies, traces: TraceSettings::default(), logged };
+        let errors_only = Arc::default();
+        let settings = ApiSettings { limits, tls: None, origins, proxies, sample_ratio: None, errors_only };
         let guard = runtime.enter();
         let started = serve_api(listener, settings, &mut registry, move || use_cases.clone());
         let (server, _) = started.expect("a server");

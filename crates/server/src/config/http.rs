@@ -2,11 +2,10 @@
 //! report a file that cannot be used as an error of its key. A certificate that has expired is a warning, so that a
 //! renewal is possible while the service runs.
 
-use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, thread::available_parallelism, time::Duration};
+use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, sync::Arc, thread::available_parallelism, time::Duration};
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, CurrentTlsIdentity, Limits, RateLimit, RequestLogFilter, TlsFiles, TlsFilesError,
-    TraceSettings, TrustedProxies,
+    AllowedOrigins, ApiSettings, CurrentTlsIdentity, Limits, RateLimit, TlsFiles, TlsFilesError, TrustedProxies,
 };
 
 use super::{
@@ -76,8 +75,8 @@ pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
         answer_timeout: defaults.answer_timeout.max(keep_alive + OTHER_TIMEOUTS),
         ..defaults
     };
-    let (traces, logged) = (TraceSettings::default(), RequestLogFilter::default());
-    (listen, ApiSettings { limits, tls, origins, proxies, traces, logged }, serves_get_pet)
+    let errors_only = Arc::default();
+    (listen, ApiSettings { limits, tls, origins, proxies, sample_ratio: None, errors_only }, serves_get_pet)
 }
 
 /// Reads the files, if they are set. Adds an error if one of them cannot be used.
