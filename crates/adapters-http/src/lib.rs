@@ -30,7 +30,7 @@ mod traces;
 mod transport;
 
 pub use cors::{AllowedOrigins, AllowedOriginsError};
-pub use http_server::{HttpServer, HttpServerHandle};
+pub use http_server::HttpServer;
 pub use limits::{Limits, RateLimit};
 pub use middleware::{
     in_flight::InFlight,

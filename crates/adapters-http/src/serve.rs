@@ -12,6 +12,7 @@ use actix_web::{
 };
 use animal_store_app::CheckReadiness;
 use prometheus_client::{metrics::gauge::ConstGauge, registry::Registry};
+use tokio::task::JoinHandle;
 
 use crate::{
     auth::RequestLimits,
@@ -46,7 +47,8 @@ pub struct ApiSettings {
     pub errors_only: Arc<AtomicBool>,
 }
 
-/// Serves the interface. `use_cases` is called once in each worker. The metrics are added to `registry`.
+/// Serves the interface. `use_cases` is called once in each worker. The metrics are added to `registry`. The task ends
+/// with the server.
 ///
 /// # Errors
 /// If the listener cannot be used.
@@ -58,7 +60,7 @@ pub fn serve_api<F>(
     settings: ApiSettings,
     registry: &mut Registry,
     use_cases: F,
-) -> io::Result<(HttpServer, InFlight)>
+) -> io::Result<(HttpServer, JoinHandle<io::Result<()>>, InFlight)>
 where
     F: Fn() -> UseCases + Clone + Send + 'static,
 {
@@ -78,7 +80,7 @@ where
     let key_rates = limits.rate_limit.map(|rate| Arc::new(KeyRateLimiter::new(rate)));
     let auth_failures = limits.max_auth_failures_per_minute.map(|max| Arc::new(AuthFailureLimiter::new(max)));
     let shared = (limits.clone(), in_flight.clone(), key_rates, auth_failures, proxies);
-    let server = HttpServer::start(listener, &limits, tls.as_ref(), &log, move |log| {
+    let (server, task) = HttpServer::start(listener, &limits, tls.as_ref(), &log, move |log| {
         let (limits, in_flight, key_rates, auth_failures, proxies) = shared.clone();
         let limits = RequestLimits {
             key_shares: KeyShares::new(limits.max_in_flight_per_key, limits.running_workers()),
@@ -98,10 +100,10 @@ where
             .wrap(Condition::new(!origins.is_empty(), from_fn(cors::respond_to_refused_preflight)))
             .wrap_fn(move |request, service| request_log::record(&log, sample_ratio, request, service))
     })?;
-    Ok((server, in_flight))
+    Ok((server, task, in_flight))
 }
 
-/// Serves `/live`, `/ready` and `/metrics` with one worker.
+/// Serves `/live`, `/ready` and `/metrics` with one worker. The task ends with the server.
 ///
 /// # Errors
 /// If the listener cannot be used.
@@ -109,7 +111,7 @@ pub fn serve_management(
     listener: HttpListener,
     readiness: &CheckReadiness,
     registry: Arc<Registry>,
-) -> io::Result<HttpServer> {
+) -> io::Result<(HttpServer, JoinHandle<io::Result<()>>)> {
     let (readiness, registry) = (readiness.clone(), Data::from(registry));
     // Its metrics are in no registry: they describe the API listener.
     let log = RequestLog { is_quiet: true, ..RequestLog::default() };

@@ -13,6 +13,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use animal_store_adapters_http::{HttpListener, HttpServer, InFlight, serve_api, serve_management};
 use animal_store_adapters_sqlite::FileUse;
+use animal_store_app::CheckReadiness;
 use anyhow::{anyhow, ensure};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use tokio::{
@@ -62,12 +63,13 @@ fn bind(address: SocketAddr, key: &str) -> anyhow::Result<HttpListener> {
     })
 }
 
-/// The service, bound to its addresses. Connections are accepted; they are served once it runs.
+/// The service, which accepts connections.
 pub struct Application {
     api: HttpServer,
     management: Option<HttpServer>,
+    tasks: Tasks,
     in_flight: InFlight,
-    adapters: Adapters,
+    readiness: CheckReadiness,
     shutdown: ShutdownConfig,
     drain_delay: Duration,
 }
@@ -95,11 +97,13 @@ impl Application {
         let mut registry = Registry::default();
         let prefixed = process_metrics::register(&mut registry, dropped_log_lines);
         let (use_cases, adapters) = wiring::start(storage, keys, file, prefixed, serves_get_pet).await?;
-        let (api, in_flight) = serve_api(listener, http.clone(), prefixed, use_cases)?;
+        let Adapters { readiness, writer, uses_writer } = adapters;
+        let (api, api_task, in_flight) = serve_api(listener, http, prefixed, use_cases)?;
         let registry = Arc::new(registry);
-        let management = management.map(|listener| serve_management(listener, &adapters.readiness, registry));
-        let management = management.transpose()?;
-        Ok(Self { api, management, in_flight, adapters, shutdown, drain_delay })
+        let management = management.map(|listener| serve_management(listener, &readiness, registry));
+        let (management, management_task) = management.transpose()?.unzip();
+        let tasks = Tasks { api: api_task, management: management_task, writer, uses_writer };
+        Ok(Self { api, management, tasks, in_flight, readiness, shutdown, drain_delay })
     }
 
     /// Address of the API.
@@ -117,30 +121,22 @@ impl Application {
     /// # Errors
     /// If a server or the writer stops unexpectedly, or requests are cut off.
     pub async fn run_until(self, signals: &Signals) -> anyhow::Result<()> {
-        let (api, management) = (self.api, self.management);
-        let api_handle = api.handle();
-        let handles: Vec<_> = [&api].into_iter().chain(&management).map(HttpServer::handle).collect();
-        let mut tasks = Tasks {
-            api: tokio::spawn(api.run()),
-            management: management.map(|server| tokio::spawn(server.run())),
-            writer: self.adapters.writer,
-            uses_writer: self.adapters.uses_writer,
-        };
+        let Self { api, management, mut tasks, .. } = self;
         let request = tokio::select! {
             biased;
             request = signals.first() => request,
             error = tasks.stopped_unexpectedly() => return Err(error),
         };
 
-        self.adapters.readiness.start_draining();
-        api_handle.announce_close();
+        self.readiness.start_draining();
+        api.announce_close();
         tracing::info!(in_flight = self.in_flight.count(), "shutting down");
         let drain_delay = if request.drain { self.drain_delay } else { Duration::ZERO };
         let complete = async {
             if let Ok(error) = timeout(drain_delay, tasks.stopped_unexpectedly()).await {
                 return Err(error);
             }
-            api_handle.stop(self.shutdown.idle_grace).await;
+            api.stop(self.shutdown.idle_grace).await;
             tasks.complete().await
         };
         let result = tokio::select! {
@@ -150,8 +146,8 @@ impl Application {
             () = signals.second() => cut_off("a second signal arrived", self.in_flight.count()),
         };
         let close = async {
-            for handle in handles {
-                handle.abort().await;
+            for server in [&api].into_iter().chain(&management) {
+                server.abort().await;
             }
             tasks.finish_writers().await
         };

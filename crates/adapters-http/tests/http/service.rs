@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, HttpListener, Limits, TrustedProxies, UseCases, serve_api,
+    AllowedOrigins, ApiSettings, HttpListener, HttpServer, Limits, TrustedProxies, UseCases, serve_api,
 };
 use animal_store_app::{
     ApiKey, Authenticate, CreatePet, GetPet, ListPets, Scope,
@@ -21,6 +21,7 @@ pub(crate) struct Service {
     address: SocketAddr,
     client: HttpClient,
     registry: Registry,
+    _server: HttpServer,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -65,10 +66,9 @@ impl Service {
         let settings = ApiSettings { limits, tls: None, origins, proxies, sample_ratio: None, errors_only };
         let guard = runtime.enter();
         let started = serve_api(listener, settings, &mut registry, move || use_cases.clone());
-        let (server, _) = started.expect("a server");
-        runtime.spawn(server.run());
+        let (server, ..) = started.expect("a server");
         drop(guard);
-        Self { address, client, registry, _runtime: runtime }
+        Self { address, client, registry, _server: server, _runtime: runtime }
     }
 
     /// A request to a path below `/v1/pets`, with an API key.
