@@ -41,7 +41,7 @@ pub(crate) struct Values {
     pub(super) settings: BTreeMap<String, Setting>,
     /// The keys that were read.
     pub(super) keys: Vec<Key>,
-    pub(super) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     pub(super) errors: Vec<String>,
     /// Names of the keys that have an error.
     invalid: BTreeSet<&'static str>,
@@ -173,10 +173,10 @@ impl Values {
         self.keys.iter().map(|key| (key.name, self.settings[key.name].text.as_str().into())).collect()
     }
 
-    /// Returns what was read and the warnings, or all errors. `None` is an error that was added.
+    /// Returns what was read, or all errors. `None` is an error that was added.
     ///
     /// An unknown key is an error unless it is in a section that was not read: a command does not depend on the rest.
-    pub(super) fn finish<T>(mut self, read: Option<T>) -> Result<(T, Vec<String>), ConfigError> {
+    pub(super) fn finish<T>(mut self, read: Option<T>) -> Result<T, ConfigError> {
         let known = Config::all_keys();
         let names: BTreeSet<_> = known.iter().flat_map(Key::names).collect();
         let is_read = |name: &str| {
@@ -188,7 +188,7 @@ impl Values {
         let mut errors: Vec<_> = strange.map(|(name, setting)| unknown(name, &setting.source, &known)).collect();
         errors.append(&mut self.errors);
         match read {
-            Some(read) if errors.is_empty() => Ok((read, self.warnings)),
+            Some(read) if errors.is_empty() => Ok(read),
             _ => Err(ConfigError(errors)),
         }
     }
