@@ -31,6 +31,7 @@ RUN apt-get update && \
     rm -rf /var/lib/apt/lists/* && \
     install -d -o 65532 -g 65532 /backup
 COPY --from=builder /image/usr/bin/animal-store /usr/bin/
+COPY --from=builder /image/etc/animal-store/ /etc/animal-store/
 COPY deploy/backup/animal-store-backup deploy/backup/animal-store-rehearse-restore /usr/bin/
 USER 65532:65532
 VOLUME /backup
