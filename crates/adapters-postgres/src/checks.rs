@@ -14,6 +14,12 @@ pub(crate) const NOT_DURABLE: &str = "
     SELECT name FROM pg_settings
     WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off'";
 
+/// Returns whether commits do not wait for the standbys that are connected.
+pub(crate) const ASYNCHRONOUS: &str = "
+    SELECT 'asynchronous' WHERE EXISTS (SELECT FROM pg_stat_replication)
+        AND (current_setting('synchronous_standby_names') = ''
+            OR current_setting('synchronous_commit') IN ('off', 'local'))";
+
 /// Returns a query for the statements that grant what the current user lacks. `needed` has tables and sequences, and
 /// the permissions on them.
 pub(crate) fn missing_permissions(needed: [(&str, &str); 3]) -> String {
