@@ -4,6 +4,7 @@
 use std::{iter, time::Duration};
 
 use animal_store_adapters_http::TlsIdentity;
+use animal_store_adapters_redis::{diagnose, diagnose_administration};
 use animal_store_app::{Finding, Verdict};
 use anyhow::ensure;
 use humantime::format_rfc3339_seconds;
@@ -62,7 +63,13 @@ async fn examine_keys(keys: &KeysConfig, storage: &StorageConfig) -> Vec<Finding
             let found = format!("memory: {} tokens, which only a restart can revoke", tokens.len());
             vec![Finding::ok("keys.backend", found)]
         }
-        KeysConfig::Redis(redis) => animal_store_adapters_redis::diagnose(&redis.endpoint, &redis.directory).await,
+        KeysConfig::Redis(redis) => {
+            let mut findings = diagnose(&redis.endpoint, &redis.directory).await;
+            if let Some(endpoint) = &redis.admin_endpoint {
+                findings.push(diagnose_administration(endpoint, &redis.directory).await);
+            }
+            findings
+        }
     }
 }
 

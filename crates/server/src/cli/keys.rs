@@ -12,7 +12,7 @@ use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, NewToken, Scope,
     ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
 };
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -84,12 +84,22 @@ pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<(
     let store = api_key_store(&keys, &mut SharedFile::new(usage)).await?;
     let store = store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
     match command {
-        Command::Create(args) => create(args, store).await,
+        Command::Create(args) => create(args, Arc::clone(&store)).await,
         Command::List { json } => key_list::run(json, &*store).await,
         Command::Revoke { id } => revoke(&id, &*store).await,
         Command::Rotate { id, grace, expires_in } => rotate(&id, grace, expires_in, &*store).await,
     }?;
+    confirm_changes(&*store).await?;
     log.check()
+}
+
+/// Waits until the changes of a command survive a fail-over.
+pub(super) async fn confirm_changes(store: &dyn ApiKeyStore) -> anyhow::Result<()> {
+    store
+        .confirm_changes()
+        .await
+        .map_err(|cause| anyhow!(cause))
+        .context("the change is kept, but a fail-over can lose it")
 }
 
 async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {

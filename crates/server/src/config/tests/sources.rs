@@ -162,6 +162,7 @@ fn a_secret_is_never_shown() {
         ("storage.postgres.url", "postgres://shop:top-secret@db/animals"),
         ("storage.postgres.migrate_url", "postgres://shop:top-secret@db/animals"),
         ("keys.redis.url", "redis://:top-secret@cache"),
+        ("keys.redis.admin_url", "redis+sentinel://:top-secret@cache/shop?sentinel_password=top-secret"),
         ("keys.memory.tokens", "top-secret"),
     ];
     for backends in [&[][..], &[POSTGRES[0], REDIS[0]], &[POSTGRES[0], ("keys.backend", "memory")]] {
