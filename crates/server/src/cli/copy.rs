@@ -55,9 +55,9 @@ pub(super) async fn back_up(file: &Path, sources: &Sources) -> anyhow::Result<()
     if let (StorageConfig::Sqlite(sqlite), KeysConfig::Sqlite(_)) = &stores {
         let source = SharedFile::new(FileUse::Read).open(sqlite).await?;
         let backup = NewBackup::create(file)?;
-        backup.vacuum_from(source).await?;
+        let pets = backup.vacuum_from(source).await?;
         backup.finish()?;
-        return print_result(&[("backup", file.display().to_string())]);
+        return print_result(&[("backup", file.display().to_string()), ("pets", pets.to_string())]);
     }
     let backup = NewBackup::create(file)?;
     let (summary, _) = copy(stores, load_path(&backup.path())?.1).await?;
