@@ -73,6 +73,11 @@ async fn read_changes(client: &Client, known: Option<i64>, limit: Duration) -> R
     let select = Select::ChangedSince(known.filter(|known| *known < version).unwrap_or(i64::MIN));
     let (statement, parameter) = select.statement();
     let rows = within(READ_TIMEOUT, client.query_typed(&statement, &[parameter])).await?;
+    if known.is_none() && rows.is_empty() {
+        tracing::warn!(
+            "the database has no API key: unknown keys get 401; to create one: animal-store keys create --label NAME"
+        );
+    }
     let mut keys: Vec<StoredKey> = rows::keys(&rows, there)?.into_iter().map(StoredKey::from).collect();
     for (_, expires) in keys.iter_mut().flat_map(|key| &mut key.tokens) {
         *expires = expires.map(expiry);
