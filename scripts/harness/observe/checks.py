@@ -1,4 +1,4 @@
-"""The checks of the dashboard, the alerts, the exposition and the counts. Each yields its problems as sentences."""
+"""The checks of the dashboard, the alerts, the scrapes and the counts. Each yields its problems as sentences."""
 
 import json
 import re
@@ -22,21 +22,12 @@ ABSENT_WITH_FILE = re.compile(r"animal_store_(http_tls|postgres|keys_cache|keys_
 COMPARISON = re.compile(r'"(?:\\.|[^"\\])*"|\{[^}]*\}|(?P<operator>[=!]=|[<>]=?)(?!\s*bool)')
 
 
-def promtool(*arguments: object, text: str | None = None) -> Iterator[str]:
+def promtool(*arguments: object) -> Iterator[str]:
     """A check of promtool fails."""
     command = ["promtool", *map(str, arguments)]
-    result = subprocess.run(command, input=text, capture_output=True, text=True)
+    result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
         yield f"{' '.join(command)}: {result.stdout}{result.stderr}"
-
-
-def exposition(port: int) -> Iterator[str]:
-    """The text format is invalid."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as response:
-            yield from promtool("check", "metrics", text=response.read().decode())
-    except OSError as error:
-        yield f"/metrics on port {port}: {error}"
 
 
 def scrapes(prometheus: Prometheus, at: float) -> Iterator[str]:

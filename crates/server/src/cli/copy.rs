@@ -75,7 +75,7 @@ fn load_path(path: &Path) -> anyhow::Result<(LogConfig, Stores)> {
         Sources { flags, ..Sources::default() }
     };
     let loaded = config::load(&sources, |values| Some((LogConfig::read(values), read_stores(values)?)));
-    Ok(loaded.with_context(|| path.display().to_string())?.0)
+    loaded.with_context(|| path.display().to_string())
 }
 
 pub(super) fn read_stores(values: &mut Values) -> Option<Stores> {
