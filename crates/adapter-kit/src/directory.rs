@@ -34,6 +34,9 @@ use crate::{
     metrics::FailureCounters,
 };
 
+/// Target of the events about changes of API keys.
+const AUDIT_TARGET: &str = "audit";
+
 /// A store whose keys have a version, which each change increases.
 pub trait KeySource: Send + 'static {
     /// Time between two checks. A check that is late by less than the difference to [`TRUST`](Self::TRUST) delays no
@@ -147,6 +150,7 @@ async fn follow<S: KeySource>(mut source: S, snapshot: watch::Sender<Snapshot>) 
             Ok(changes) => {
                 snapshot.send_modify(|snapshot| {
                     if let Some(KeyChanges { version, keys }) = changes {
+                        log_changes(&keys, version, known);
                         snapshot.apply(keys, known.is_none_or(|known| version <= known));
                         known = Some(version);
                     }
@@ -167,6 +171,24 @@ async fn follow<S: KeySource>(mut source: S, snapshot: watch::Sender<Snapshot>) 
         select! {
             () = snapshot.closed() => {}
             () = sleep(S::INTERVAL.saturating_sub(began.elapsed())) => {}
+        }
+    }
+}
+
+/// Logs the changes since the first read. If the store was replaced, it has keys that have not changed.
+fn log_changes(keys: &[StoredKey], version: i64, known: Option<i64>) {
+    match known {
+        None => {}
+        Some(known) if version <= known => tracing::info!(target: AUDIT_TARGET, "the API keys were replaced"),
+        Some(_) => {
+            for StoredKey { id, key, tokens } in keys {
+                let (label, tokens) = (key.as_ref().map_or("unreadable", |key| key.label.as_str()), tokens.len());
+                let scopes = key.as_ref().map(|key| key.scopes.to_string()).unwrap_or_default();
+                let id = id.as_str();
+                tracing::info!(
+                    target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, tokens, "API key change seen"
+                );
+            }
         }
     }
 }

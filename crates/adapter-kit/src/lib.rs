@@ -2,11 +2,13 @@
 //!
 //! [`queue`] has requests that wait for a batch. [`ApiKeySnapshot`] looks API keys up in memory, and
 //! [`ApiKeyUseRecord`] writes their uses. [`Outage`] is a backoff that logs each reason once. [`SchemaComparison`]
-//! compares migrations, [`pet_from_row`] checks a row of a table of pets, and [`KeyRows`] are those of an API key.
+//! compares migrations, [`pet_from_row`] checks a row of a table of pets, [`KeyRows`] are those of an API key, and
+//! [`AuditRow`] is that of a change of one.
 //! [`metrics`] registers families of metrics.
 
 #![warn(clippy::future_not_send)]
 
+mod audit_row;
 mod concurrency;
 mod directory;
 mod key_rows;
@@ -17,6 +19,7 @@ pub mod queue;
 mod schema_comparison;
 mod uses;
 
+pub use audit_row::{AuditRow, audit_entry, audit_kept_since, audit_row};
 pub use directory::{ApiKeySnapshot, KeyChanges, KeySource, StoredKey};
 pub use key_rows::{BeforeAndAfter, KeyColumns, KeyRows, TokenColumns};
 pub use outage::{Outage, backoff};

@@ -8,6 +8,7 @@
 //!
 //! **Proof.** The contract suites `api_key_directory`, `api_key_store` and `api_key_uses`; `tests/postgres/keys.rs`.
 
+mod changes;
 mod directory;
 mod rows;
 
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyRows, PendingUses, UseStore, recorded_uses};
 use animal_store_app::{
-    ApiKeyChange, IssuedApiKey,
+    ApiKeyChange, AuditEntry, IssuedApiKey,
     ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
 };
 use async_trait::async_trait;
@@ -39,11 +40,12 @@ const USES_INTERVAL: Duration = Duration::from_mins(1);
 const MAX_USED_KEYS: usize = 100_000;
 
 /// What a change needs.
-const NEEDED: [(&str, &str); 4] = [
+const NEEDED: [(&str, &str); 5] = [
     ("api_keys", "SELECT, INSERT, UPDATE"),
     ("api_key_tokens", "SELECT, INSERT, DELETE"),
     ("api_key_state", "SELECT, UPDATE"),
     ("api_key_uses", "SELECT, DELETE"),
+    ("api_key_changes", "SELECT, INSERT, DELETE"),
 ];
 
 /// Changes and lists API keys in a database. Its instances serve requests at the same time. Each call has a connection
@@ -91,7 +93,7 @@ impl PgApiKeyStore {
 
 #[async_trait]
 impl ApiKeyStore for PgApiKeyStore {
-    async fn change(&self, change: ApiKeyChange) -> Result<ChangedApiKey, ApiKeyChangeError> {
+    async fn change(&self, change: ApiKeyChange, by: &str) -> Result<ChangedApiKey, ApiKeyChangeError> {
         let connection = self.begin().await?;
         let (version, now) = rows::lock(&connection).await?;
         let stored = rows::read(&connection, Select::Id(change.id().as_str()), now).await?.pop();
@@ -102,8 +104,10 @@ impl ApiKeyStore for PgApiKeyStore {
         let (before, after) = KeyRows::apply(&change, stored, &owners, now).map_err(corrupt)??;
         let forgets_uses = before.is_none() || after.is_none();
         rows::write(&connection, change.id(), after.as_ref(), version + 1, now, forgets_uses).await?;
+        let changed = ChangedApiKey { before, after, at: now };
+        changes::add(&connection, AuditEntry::of(&change, &changed, by), now).await?;
         connection.commit().await?;
-        Ok(ChangedApiKey { before, after, at: now })
+        Ok(changed)
     }
 
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
@@ -122,6 +126,17 @@ impl ApiKeyStore for PgApiKeyStore {
         let rows = connection.query(valid, &[]).await?;
         let rows = rows.iter().map(|row| Ok((parse(row, 0)?, parse(row, 1)?, parse(row, 2)?)));
         Ok(recorded_uses(since, rows.collect::<Result<Vec<_>, StoreFailure>>()?))
+    }
+
+    async fn list_changes(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
+        changes::read(&self.begin().await?).await
+    }
+
+    async fn add_changes(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure> {
+        let connection = self.begin().await?;
+        let now = rows::now(&connection).await?;
+        changes::add(&connection, entries, now).await?;
+        connection.commit().await
     }
 
     async fn check_writable(&self) -> Result<(), StoreFailure> {

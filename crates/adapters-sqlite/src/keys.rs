@@ -10,6 +10,7 @@
 //! **Proof.** The contract suites `api_key_directory`, `api_key_store` and `api_key_uses`; in `tests/sqlite`:
 //! `keys_changes.rs` and `keys_directory.rs`.
 
+mod changes;
 mod rows;
 mod uses;
 
@@ -17,7 +18,7 @@ use std::time::{Duration, SystemTime};
 
 use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyChanges, KeyRows, KeySource, StoredKey};
 use animal_store_app::{
-    ApiKey, ApiKeyChange, ApiKeyRefusal, IssuedApiKey, NewToken,
+    ApiKey, ApiKeyChange, ApiKeyRefusal, AuditEntry, IssuedApiKey, NewToken,
     ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
 };
 use async_trait::async_trait;
@@ -72,10 +73,10 @@ impl SqliteApiKeyStore {
     ///
     /// # Errors
     /// See [`ApiKeyChangeError`].
-    pub async fn add_first(&self, key: ApiKey, token: NewToken) -> Result<bool, ApiKeyChangeError> {
-        let change = ApiKeyChange::Add(key, token);
+    pub async fn add_first(&self, key: ApiKey, token: NewToken, by: &str) -> Result<bool, ApiKeyChangeError> {
+        let (change, by) = (ApiKeyChange::Add(key, token), by.to_owned());
         let add = move |connection: &mut SqliteConnection| match rows::version(connection)? {
-            0 => apply(connection, &change).map(|changed| changed.map(|_| true)),
+            0 => apply(connection, &change, &by).map(|changed| changed.map(|_| true)),
             _ => Ok(Ok(false)),
         };
         Ok(self.session().change(add).await.map_err(StoreFailure::from)??)
@@ -88,8 +89,9 @@ impl SqliteApiKeyStore {
 
 #[async_trait]
 impl ApiKeyStore for SqliteApiKeyStore {
-    async fn change(&self, change: ApiKeyChange) -> Result<ChangedApiKey, ApiKeyChangeError> {
-        let changed = self.session().change(move |connection| apply(connection, &change)).await;
+    async fn change(&self, change: ApiKeyChange, by: &str) -> Result<ChangedApiKey, ApiKeyChangeError> {
+        let by = by.to_owned();
+        let changed = self.session().change(move |connection| apply(connection, &change, &by)).await;
         Ok(changed.map_err(StoreFailure::from)??)
     }
 
@@ -105,15 +107,26 @@ impl ApiKeyStore for SqliteApiKeyStore {
         Ok(self.session().read(|connection| uses::read(connection, SystemTime::now())).await?)
     }
 
+    async fn list_changes(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
+        Ok(self.session().read(changes::read).await?)
+    }
+
+    async fn add_changes(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure> {
+        let add = move |connection: &mut SqliteConnection| changes::add(connection, entries, SystemTime::now());
+        Ok(self.session().change(add).await?)
+    }
+
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         Ok(self.session().change(|_| Ok(())).await?)
     }
 }
 
-/// Applies a change at the current time, in a transaction of the caller's. After a refusal, nothing was changed.
+/// Applies and records a change at the current time, in a transaction of the caller's. After a refusal, nothing was
+/// changed.
 fn apply(
     connection: &mut SqliteConnection,
     change: &ApiKeyChange,
+    by: &str,
 ) -> QueryResult<Result<ChangedApiKey, ApiKeyRefusal>> {
     let (id, now) = (change.id(), SystemTime::now());
     let stored = rows::read(connection, Select::Id(id.as_str()), now)?.pop();
@@ -134,7 +147,9 @@ fn apply(
     if before.is_none() || after.is_none() {
         diesel::delete(api_key_uses::table.filter(api_key_uses::api_key_id.eq(id.as_str()))).execute(connection)?;
     }
-    Ok(Ok(ChangedApiKey { before, after, at: now }))
+    let changed = ChangedApiKey { before, after, at: now };
+    changes::add(connection, AuditEntry::of(change, &changed, by), now)?;
+    Ok(Ok(changed))
 }
 
 /// Reads the keys for a directory.

@@ -45,5 +45,19 @@ diesel::table! {
     }
 }
 
+diesel::table! {
+    api_key_changes (id) {
+        id -> BigInt,
+        at -> BigInt,
+        changed_by -> Text,
+        change -> Text,
+        api_key_id -> Text,
+        label -> Text,
+        scopes -> Text,
+        expires_at -> Nullable<BigInt>,
+        old_token_ends -> Nullable<BigInt>,
+    }
+}
+
 diesel::joinable!(api_key_tokens -> api_keys (api_key_id));
 diesel::allow_tables_to_appear_in_same_query!(api_keys, api_key_tokens, api_key_uses);

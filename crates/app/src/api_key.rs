@@ -15,7 +15,7 @@ pub use self::{
 };
 
 /// An API key: its id, its label and its scopes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ApiKey {
     /// Identifies the key in logs and metrics. A rotation of the token does not change it.
     pub id: ApiKeyId,

@@ -162,16 +162,21 @@ impl CopyStore {
     }
 }
 
-/// Imports each key of a store. One that contradicts the target ends the copy.
+/// Imports each key of a store, and the recorded changes that the target lacks. A key that contradicts the target ends
+/// the copy.
 async fn copy_api_keys(from: &dyn ApiKeyStore, to: &dyn ApiKeyStore) -> Result<ImportedApiKeys, CopyError> {
     let keys = from.list().await.map_err(CopyError::Source)?;
     let ids: HashSet<_> = keys.iter().map(|key| key.key.id.clone()).collect();
     let mut imported = ImportedApiKeys::default();
     for key in keys {
-        let changed = to.change(ApiKeyChange::Import(key)).await.map_err(target)?;
+        let changed = to.change(ApiKeyChange::Import(key), "").await.map_err(target)?;
         let [before, after] = [changed.before, changed.after].map(|key| key.map_or(0, |key| key.tokens.len()));
         imported.added += after.saturating_sub(before);
     }
+    let mut entries = from.list_changes().await.map_err(CopyError::Source)?;
+    let known: HashSet<_> = to.list_changes().await.map_err(target)?.into_iter().collect();
+    entries.retain(|entry| !known.contains(entry));
+    to.add_changes(entries).await.map_err(target)?;
     let keys = to.list().await.map_err(target)?;
     imported.others = keys.into_iter().map(|key| key.key.id).filter(|id| !ids.contains(id)).collect();
     Ok(imported)

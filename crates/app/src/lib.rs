@@ -29,6 +29,7 @@
 
 mod api_key;
 mod api_key_change;
+mod audit_entry;
 mod authenticate;
 mod authorize;
 mod check_readiness;
@@ -46,6 +47,7 @@ pub use api_key::{
     ScopeError, Scopes,
 };
 pub use api_key_change::{ApiKeyChange, ApiKeyRefusal, IssuedApiKey, IssuedToken, NewToken};
+pub use audit_entry::AuditEntry;
 pub use authenticate::{Authenticate, AuthenticateError};
 pub use authorize::{InsufficientScope, ReadAccess, WriteAccess};
 pub use check_readiness::CheckReadiness;

@@ -60,7 +60,7 @@ async fn is_accepted(directory: &ApiKeySnapshot, token: &str) -> Result<bool, St
 async fn directory(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, PgDatabase) {
     let (keys, database) = new_keys().await;
     for (token, number) in tokens.iter().zip(1..) {
-        keys.change(add(&format!("key-{number}"), token.expose_secret())).await.expect("added");
+        keys.change(add(&format!("key-{number}"), token.expose_secret()), "test").await.expect("added");
     }
     (Arc::new(directory_of(&keys)), database)
 }
@@ -92,9 +92,9 @@ async fn a_key_that_is_revoked_elsewhere_is_refused_in_time() {
         let directory = directory_of(&here);
         for round in 0..3 {
             let token = format!("token-{round}");
-            elsewhere.change(add("key", &token)).await.expect("added");
+            elsewhere.change(add("key", &token), "test").await.expect("added");
             wait_until("it is accepted", async || is_accepted(&directory, &token).await.expect("found")).await;
-            elsewhere.change(revoke("key")).await.expect("revoked");
+            elsewhere.change(revoke("key"), "test").await.expect("revoked");
             let revoked = Instant::now();
             let mut used = revoked;
             while is_accepted(&directory, &token).await.expect("found") {
@@ -113,7 +113,7 @@ async fn changes_at_the_same_time_are_all_seen() {
     let directory = Arc::new(directory_of(&keys));
     let names: Vec<_> = (0..20).map(|number| format!("key-{number}")).collect();
     let changes = names.iter().map(|name| (keys.clone(), name.clone())).map(async |(keys, name)| {
-        keys.change(add(&name, &name)).await.expect("added");
+        keys.change(add(&name, &name), "test").await.expect("added");
     });
     join_tasks(changes.collect::<Vec<_>>()).await;
     for name in &names {
@@ -125,7 +125,7 @@ async fn changes_at_the_same_time_are_all_seen() {
 async fn without_responses_the_keys_are_trusted_for_a_moment_only() {
     let server = PostgresServer::start();
     let keys = keys_of(&server.url("postgres"), short_timeout()).await;
-    keys.change(add("key", "token")).await.expect("added");
+    keys.change(add("key", "token"), "test").await.expect("added");
     let directory = directory_of(&keys);
     assert!(is_accepted(&directory, "token").await.expect("found"));
     server.pause();
@@ -148,12 +148,12 @@ async fn a_change_that_a_directory_missed_is_seen_when_it_is_connected_again() {
         let (mut proxy, url) = proxy_to(database.url());
         let directory = directory_of(&keys_of(&url, settings).await);
         for (id, token) in [("kept", "kept-token"), ("revoked", "revoked-token")] {
-            direct.change(add(id, token)).await.expect("added");
+            direct.change(add(id, token), "test").await.expect("added");
             wait_until(id, async || is_accepted(&directory, token).await.expect("found")).await;
         }
         proxy.refuse();
         wait_until("lookups fail", async || is_accepted(&directory, "kept-token").await.is_err()).await;
-        direct.change(revoke("revoked")).await.expect("revoked");
+        direct.change(revoke("revoked"), "test").await.expect("revoked");
         proxy.heal();
         wait_until("lookups succeed", async || is_accepted(&directory, "kept-token").await.is_ok()).await;
         assert!(!is_accepted(&directory, "revoked-token").await.expect("found"));
@@ -165,7 +165,7 @@ async fn a_change_that_a_directory_missed_is_seen_when_it_is_connected_again() {
 async fn an_older_state_that_was_restored_replaces_all_keys() {
     let (keys, database) = new_keys().await;
     let directory = directory_of(&keys);
-    keys.change(add("key", "token")).await.expect("added");
+    keys.change(add("key", "token"), "test").await.expect("added");
     wait_until("it is accepted", async || is_accepted(&directory, "token").await.expect("found")).await;
     let restore = "DELETE FROM api_key_tokens; DELETE FROM api_keys; UPDATE api_key_state SET version = 0";
     SqlSession::of(&database).await.run(&format!("BEGIN; {restore}; COMMIT")).await;
@@ -176,7 +176,7 @@ async fn an_older_state_that_was_restored_replaces_all_keys() {
 async fn an_invalid_key_is_an_error_for_its_token_only_and_can_be_revoked() {
     let (keys, database) = new_keys().await;
     for id in ["good", "bad"] {
-        keys.change(add(id, id)).await.expect("added");
+        keys.change(add(id, id), "test").await.expect("added");
     }
     SqlSession::of(&database).await.run("UPDATE api_keys SET label = '' WHERE id = 'bad'").await;
     let directory = directory_of(&keys);
@@ -184,7 +184,7 @@ async fn an_invalid_key_is_an_error_for_its_token_only_and_can_be_revoked() {
     assert!(is_accepted(&directory, "good").await.expect("found"));
     let Err(StoreFailure::Corrupt(cause)) = keys.list().await else { panic!("it is named") };
     assert!(cause.to_string().contains("API key \"bad\""), "{cause}");
-    keys.change(revoke("bad")).await.expect("revoked");
+    keys.change(revoke("bad"), "test").await.expect("revoked");
     assert_eq!(keys.list().await.expect("listed").len(), 1);
 }
 
@@ -192,9 +192,9 @@ async fn an_invalid_key_is_an_error_for_its_token_only_and_can_be_revoked() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_version_no_key_is_changed() {
     let (keys, database) = new_keys().await;
-    keys.change(add("key", "token")).await.expect("added");
+    keys.change(add("key", "token"), "test").await.expect("added");
     SqlSession::of(&database).await.run("DELETE FROM api_key_state").await;
-    let changed = keys.change(revoke("key")).await;
+    let changed = keys.change(revoke("key"), "test").await;
     assert!(matches!(changed, Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_)))), "{changed:?}");
     assert_eq!(keys.list().await.expect("listed").len(), 1);
 }
@@ -210,7 +210,7 @@ async fn a_user_who_may_only_read_is_told_what_is_missing() {
     let reader = PgApiKeyStore::new(endpoint(&url), settings());
     let Err(StoreFailure::Unavailable(cause)) = reader.check_writable().await else { panic!("it may not write") };
     assert!(cause.to_string().contains(&format!("GRANT DELETE, INSERT ON api_key_tokens TO {user}")), "{cause}");
-    assert!(reader.change(add("key", "token")).await.is_err());
+    assert!(reader.change(add("key", "token"), "test").await.is_err());
     keys.check_writable().await.expect("the owner may write");
     session.run(&format!("DROP OWNED BY {user}; DROP ROLE {user}")).await;
 }

@@ -1,11 +1,11 @@
 use std::{
     collections::HashSet,
     sync::{Mutex, PoisonError},
-    time::{Duration, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use animal_store_app::{
-    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, IssuedApiKey, NewToken, Scopes,
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, AuditEntry, IssuedApiKey, NewToken, Scopes,
     ports::{ApiKeyChangeError, ApiKeyStore, Cause, ChangedApiKey, RecordedUses, StoreFailure},
 };
 use async_trait::async_trait;
@@ -14,7 +14,7 @@ use redis::{RedisError, cmd, pipe};
 use super::{stored_key::Index, transaction::Decision};
 use crate::{
     connection::{Connection, RedisEndpoint},
-    keyspace::{Keyspace, RedisFailure},
+    keyspace::{self, Keyspace, RedisFailure},
     use_record,
 };
 
@@ -29,17 +29,20 @@ pub struct RedisApiKeyStore {
 
 #[async_trait]
 impl ApiKeyStore for RedisApiKeyStore {
-    async fn change(&self, change: ApiKeyChange) -> Result<ChangedApiKey, ApiKeyChangeError> {
+    async fn change(&self, change: ApiKeyChange, by: &str) -> Result<ChangedApiKey, ApiKeyChangeError> {
         let changed = self.keyspace.transact(|connection| async {
-            let (mut commands, changed) = self.decide(connection, &change).await?;
+            let (mut commands, changed) = self.decide(connection, &change, by).await?;
             // A full Redis refuses commands in a transaction, and the one of a revocation is a step by itself.
             if !matches!(change, ApiKeyChange::Revoke(_)) {
                 commands.atomic();
             }
             Ok((commands, changed))
         });
-        let (changed, connection) = changed.await.map_err(|failure| self.keyspace.store_failure(&failure))?;
+        let (changed, mut connection) = changed.await.map_err(|failure| self.keyspace.store_failure(&failure))?;
         let changed = changed?;
+        if let (ApiKeyChange::Revoke(_), Some(entry)) = (&change, AuditEntry::of(&change, &changed, by)) {
+            self.record_revocation(&mut connection, entry).await;
+        }
         if changed.before != changed.after {
             *self.last_change.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
         }
@@ -55,12 +58,30 @@ impl ApiKeyStore for RedisApiKeyStore {
         use_record::read(&self.keyspace).await.map_err(|failure| self.keyspace.store_failure(&failure))
     }
 
+    async fn list_changes(&self) -> Result<Vec<AuditEntry>, StoreFailure> {
+        let read = async {
+            let mut connection = self.keyspace.connect(|_| ()).await?;
+            self.keyspace.read_changes(&mut connection).await
+        };
+        read.await.map_err(|failure| self.keyspace.store_failure(&failure))
+    }
+
+    async fn add_changes(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure> {
+        let add = async {
+            let mut connection = self.keyspace.connect(|_| ()).await?;
+            let mut commands = pipe();
+            self.keyspace.add_changes(&mut commands, entries, now(&mut connection).await?);
+            Ok(commands.exec_async(&mut connection).await?)
+        };
+        add.await.map_err(|failure: RedisFailure| self.keyspace.store_failure(&failure))
+    }
+
     /// Queues the commands of an import without `EXEC`: Redis checks the permissions and its memory when a command is
     /// queued. The end of the connection discards them; `DISCARD` would need a permission of its own.
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         let queued = async {
             let mut connection = self.keyspace.watch().await?;
-            let (commands, _) = self.decide(connection.clone(), &sample()).await?;
+            let (commands, _) = self.decide(connection.clone(), &sample(), "").await?;
             cmd("MULTI").exec_async(&mut connection).await?;
             Ok(commands.exec_async(&mut connection).await?)
         };
@@ -90,11 +111,24 @@ impl RedisApiKeyStore {
         Self { keyspace: Keyspace::new(endpoint, prefix, timeout), replicas, last_change: Mutex::default() }
     }
 
+    /// Records a revocation, which was applied.
+    async fn record_revocation(&self, connection: &mut Connection, entry: AuditEntry) {
+        let (by, api_key) = (entry.by.clone(), entry.key.id.clone());
+        let mut commands = pipe();
+        let at = entry.at;
+        self.keyspace.add_changes(&mut commands, [entry], at);
+        if let Err(error) = commands.exec_async(connection).await {
+            let reason = self.keyspace.describe(&error.into());
+            tracing::error!(target: "audit", %api_key, by, reason, "the revocation is not recorded in Redis");
+        }
+    }
+
     /// Applies the rules to what Redis holds, and returns the commands that write the result.
     async fn decide(
         &self,
         mut connection: Connection,
         change: &ApiKeyChange,
+        by: &str,
     ) -> Decision<Result<ChangedApiKey, ApiKeyRefusal>> {
         let (keyspace, id, revokes) = (&self.keyspace, change.id(), matches!(change, ApiKeyChange::Revoke(_)));
         let entry: Option<String> =
@@ -108,15 +142,18 @@ impl RedisApiKeyStore {
         let given: Vec<_> = change.digests().into_iter().map(|digest| (id.as_str(), digest)).collect();
         let mut owners = keyspace.read_tokens(&mut connection, &given).await?.into_iter().map(|(_, owner)| owner.key);
         let owner = owners.find(|owner| owner.id != *id);
-        let (seconds, microseconds): (u64, u32) = cmd("TIME").query_async(&mut connection).await?;
-        let at = UNIX_EPOCH + Duration::new(seconds, 1000 * microseconds);
+        let at = now(&mut connection).await?;
         Ok(match change.apply(before.as_ref(), owner.as_ref(), at) {
             Ok(_) if revokes => {
                 (keyspace.delete(id.as_str(), &entry, ""), Ok(ChangedApiKey { before, after: None, at }))
             }
             Ok(after) => {
-                let commands = keyspace.replace(id, before.as_ref(), after.as_ref());
-                (commands, Ok(ChangedApiKey { before, after, at }))
+                let mut commands = keyspace.replace(id, before.as_ref(), after.as_ref());
+                let changed = ChangedApiKey { before, after, at };
+                if let Some(entry) = AuditEntry::of(change, &changed, by) {
+                    keyspace.add_changes(&mut commands, [entry], at);
+                }
+                (commands, Ok(changed))
             }
             Err(refusal) => (pipe(), Err(refusal)),
         })
@@ -133,6 +170,12 @@ impl RedisApiKeyStore {
         }
         Ok((pipe(), keys))
     }
+}
+
+/// Returns the time of the server.
+async fn now(connection: &mut Connection) -> keyspace::Result<SystemTime> {
+    let (seconds, microseconds): (u64, u32) = cmd("TIME").query_async(connection).await?;
+    Ok(UNIX_EPOCH + Duration::new(seconds, 1000 * microseconds))
 }
 
 /// The addition of a key that no store has: no key has an empty id.

@@ -42,7 +42,7 @@ impl Corrupted {
         let list = self.keys.store.list().await;
         assert!(matches!(list, Err(StoreFailure::Corrupt(_))), "{list:?}");
         for change in changes {
-            let outcome = self.keys.store.change(change.clone()).await;
+            let outcome = self.keys.store.change(change.clone(), "test").await;
             assert!(matches!(outcome, Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_)))), "{outcome:?}");
         }
     }

@@ -115,7 +115,7 @@ async fn call(store: &RedisApiKeyStore, call: &str, imported: &IssuedApiKey) -> 
         "list" => return Ok(store.list().await.map(drop)?),
         _ => return Ok(store.list_uses().await.map(drop)?),
     };
-    store.change(change).await.map(drop)
+    store.change(change, "test").await.map(drop)
 }
 
 /// A change may need several commands. Before an import, its permissions are checked.

@@ -54,14 +54,14 @@ impl Refusing {
     }
 
     async fn no_key_can_be_made(&self) {
-        unavailable(self.keys.store.change(add("new", "new", None)).await);
-        unavailable(self.keys.store.change(rotate("used", "new", Duration::ZERO)).await);
+        unavailable(self.keys.store.change(add("new", "new", None), "test").await);
+        unavailable(self.keys.store.change(rotate("used", "new", Duration::ZERO), "test").await);
         unavailable(self.keys.store.check_writable().await);
     }
 
     async fn the_store_fails(&self) {
         self.no_key_can_be_made().await;
-        unavailable(self.keys.store.change(revoke("used")).await);
+        unavailable(self.keys.store.change(revoke("used"), "test").await);
     }
 }
 

@@ -55,7 +55,7 @@ impl Interrupted {
         command: &'static str,
         id: &'static str,
     ) -> JoinHandle<Result<ChangedApiKey, ApiKeyChangeError>> {
-        self.start(command, async move |keys| keys.store.change(revoke(id)).await).await
+        self.start(command, async move |keys| keys.store.change(revoke(id), "test").await).await
     }
 
     async fn listed(&self) -> Vec<IssuedApiKey> {
@@ -140,7 +140,7 @@ async fn a_token_that_is_missing_in_the_index_is_not_given_to_another_key() {
     keys.add("a", "token").await;
     run(&server, "DEL shop:v1:index");
     let before = run(&server, &format!("DUMP {}", name("token")));
-    let added = keys.store.change(add("b", "token", None)).await;
+    let added = keys.store.change(add("b", "token", None), "test").await;
     assert!(matches!(added, Err(ApiKeyChangeError::Refused(_))), "{added:?}");
     assert_eq!(run(&server, &format!("DUMP {}", name("token"))), before);
     assert_eq!(keys.listed().await, [""; 0]);

@@ -40,7 +40,7 @@ async fn after_a_fail_over_keys_are_those_of_the_new_master() {
     let directory = keys.directory().await;
     let store = store(endpoint(&url), 1);
     for token in ["used", "revoked"] {
-        store.change(add(token, token, None)).await.expect("the key is added");
+        store.change(add(token, token, None), "test").await.expect("the key is added");
         becomes(&directory, token, Accepted).await;
     }
     store.confirm_changes().await.expect("the replica has the keys");
@@ -184,13 +184,13 @@ async fn a_change_that_too_few_replicas_confirm_is_kept() {
     let server = RedisServer::start();
     let keys = Keys::at(&server.url(), long_timeouts());
     let store = store(endpoint(&server.url()), 1);
-    store.change(add("key", "token", None)).await.expect("the key is added");
+    store.change(add("key", "token", None), "test").await.expect("the key is added");
     let reason = store.confirm_changes().await.expect_err("there is no replica").to_string();
     assert!(reason.ends_with("0 of 1 replicas confirmed it in time"), "{reason}");
     store.confirm_changes().await.expect("there is no change");
 
     run(&server, "ACL SETUSER default -wait");
-    store.change(revoke("key")).await.expect("the key is revoked");
+    store.change(revoke("key"), "test").await.expect("the key is revoked");
     let reason = store.confirm_changes().await.expect_err("it is not permitted").to_string();
     assert!(reason.contains("NOPERM"), "{reason}");
     assert_eq!(keys.listed().await, [""; 0]);

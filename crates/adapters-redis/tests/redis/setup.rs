@@ -82,7 +82,7 @@ impl Keys {
     }
 
     pub(crate) async fn change(&self, change: ApiKeyChange) -> ChangedApiKey {
-        self.store.change(change).await.expect("the change is applied")
+        self.store.change(change, "test").await.expect("the change is applied")
     }
 
     pub(crate) async fn add(&self, id: &str, token: &str) -> ApiKey {

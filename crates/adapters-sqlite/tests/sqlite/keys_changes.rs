@@ -26,21 +26,21 @@ async fn a_change_that_gets_no_write_lock_in_time_changes_nothing_and_the_next_o
         SqliteFile::open(&keys.path(), FileUse::Write, Duration::from_millis(100)).expect("a file"),
     );
     let other = lock(&keys.path());
-    let revoked = store.change(revoke("key")).await;
+    let revoked = store.change(revoke("key"), "test").await;
     let Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(cause))) = revoked else { panic!("{revoked:?}") };
     assert!(cause.to_string().contains("store.db"), "{cause}");
     assert_eq!(store.list().await.expect("list").len(), 1, "a reader needs no lock");
     drop(other);
-    store.change(revoke("key")).await.expect("revoked");
+    store.change(revoke("key"), "test").await.expect("revoked");
 }
 
 #[tokio::test]
 async fn after_any_change_no_first_key_is_added() {
     let keys = Keys::new();
     keys.add("key", "token").await;
-    assert!(!keys.store.add_first(api_key("first"), new_token("first")).await.expect("add"));
-    keys.store.change(revoke("key")).await.expect("revoke");
-    assert!(!keys.store.add_first(api_key("first"), new_token("first")).await.expect("add"));
+    assert!(!keys.store.add_first(api_key("first"), new_token("first"), "test").await.expect("add"));
+    keys.store.change(revoke("key"), "test").await.expect("revoke");
+    assert!(!keys.store.add_first(api_key("first"), new_token("first"), "test").await.expect("add"));
     assert_eq!(keys.store.list().await.expect("list"), []);
 }
 
@@ -51,7 +51,7 @@ async fn of_two_first_keys_at_one_moment_one_is_added() {
     let stores = ["a", "b"].map(|id| (id, SqliteApiKeyStore::new(open(&keys.path()))));
     let mut other = lock(&keys.path());
     let adds = stores.map(|(id, store)| {
-        tokio::spawn(async move { store.add_first(api_key(id), new_token(id)).await.expect("add") })
+        tokio::spawn(async move { store.add_first(api_key(id), new_token(id), "test").await.expect("add") })
     });
     tokio::task::yield_now().await;
     other.batch_execute("ROLLBACK").expect("rolled back");
@@ -79,7 +79,7 @@ async fn a_revocation_deletes_the_tokens_and_uses_of_the_key() {
     keys.add("key", "token").await;
     note_and_end(&keys, &["key"]).await;
     assert_eq!(number(&keys.path(), "SELECT count(*) FROM api_key_uses"), 1);
-    keys.store.change(revoke("key")).await.expect("revoke");
+    keys.store.change(revoke("key"), "test").await.expect("revoke");
     for table in ["api_key_tokens", "api_key_uses"] {
         assert_eq!(number(&keys.path(), &format!("SELECT count(*) FROM {table}")), 0, "{table}");
     }

@@ -25,7 +25,7 @@ use crate::{
 /// Runs in another process.
 pub(crate) fn revoke_a_key(path: &Path) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(SqliteApiKeyStore::new(open(path)).change(revoke("key"))).expect("revoke");
+    runtime.block_on(SqliteApiKeyStore::new(open(path)).change(revoke("key"), "test")).expect("revoke");
 }
 
 /// Each of the creates changes the file, so that only the version shows which commit has changed the keys. The unit
@@ -36,7 +36,7 @@ async fn while_creates_commit_a_key_that_another_process_revokes_is_refused() {
     let file = open(&store.path());
     let keys = SqliteApiKeyStore::new(file.clone());
     let directory = keys.start_directory(&mut Registry::default()).0;
-    keys.change(add("key", "token")).await.expect("add");
+    keys.change(add("key", "token"), "test").await.expect("add");
     let is_found = async || find(&directory, "token").await.expect("found").is_some();
     wait_until("the key is found", is_found).await;
     let (path, repository) = (store.path(), Arc::clone(&store.repository));
@@ -98,10 +98,11 @@ async fn an_invalid_key_is_named_by_a_list_and_is_an_error_for_its_token_only() 
 #[tokio::test]
 async fn an_invalid_key_can_be_revoked() {
     let keys = keys_with(CHANGES[0]).await;
-    let Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_))) = keys.store.change(add("bad", "new")).await else {
+    let Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_))) = keys.store.change(add("bad", "new"), "test").await
+    else {
         panic!("it exists")
     };
-    let revoked = keys.store.change(revoke("bad")).await.expect("revoke").before.expect("the key").key;
+    let revoked = keys.store.change(revoke("bad"), "test").await.expect("revoke").before.expect("the key").key;
     assert_eq!((revoked.label.as_str(), revoked.scopes), ("unreadable", Scopes::default()));
     assert_eq!(keys.store.list().await.expect("list").len(), 1);
 }
@@ -137,7 +138,7 @@ async fn unknown_scopes_are_left_out_and_times_stay_printable() {
 async fn without_the_version_no_key_is_changed() {
     let keys = keys_with("DELETE FROM api_key_state").await;
     for change in [revoke("bad"), add("new", "new")] {
-        let changed = keys.store.change(change).await;
+        let changed = keys.store.change(change, "test").await;
         assert!(matches!(changed, Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_)))), "{changed:?}");
     }
     assert_eq!(keys.store.list().await.expect("list").len(), 2);

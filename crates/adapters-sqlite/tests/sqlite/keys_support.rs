@@ -42,7 +42,7 @@ impl Keys {
     }
 
     pub(crate) async fn add(&self, id: &str, token: &str) -> ApiKey {
-        self.store.change(add(id, token)).await.expect("add").after.expect("the key").key
+        self.store.change(add(id, token), "test").await.expect("add").after.expect("the key").key
     }
 }
 

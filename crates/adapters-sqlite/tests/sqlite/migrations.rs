@@ -24,10 +24,10 @@ fn closed_file() -> (TempDir, PathBuf) {
 fn pending_migrations_are_named_and_run_by_migrate_only() {
     let (_folder, path) = closed_file();
     fs::write(&path, "").expect("written");
-    assert_eq!(SqliteFile::pending(&path).expect("an empty file"), ["0001expand"]);
+    assert_eq!(SqliteFile::pending(&path).expect("an empty file"), ["0001expand", "0002expand"]);
     assert_pending(SqliteFile::open(&path, FileUse::Read, TIMEOUT));
     assert_eq!(fs::read(&path).expect("read"), b"");
-    assert_eq!(SqliteFile::migrate(&path, TIMEOUT).expect("migrated"), ["0001expand"]);
+    assert_eq!(SqliteFile::migrate(&path, TIMEOUT).expect("migrated"), ["0001expand", "0002expand"]);
     assert_eq!(SqliteFile::pending(&path).expect("read"), [""; 0]);
     assert_eq!(SqliteFile::migrate(&path, TIMEOUT).expect("opened"), [""; 0]);
     sql::execute(&path, "UPDATE __diesel_schema_migrations SET version = '9998expand'");
@@ -38,7 +38,7 @@ fn pending_migrations_are_named_and_run_by_migrate_only() {
 fn assert_pending(opened: Result<SqliteFile, SqliteFileError>) {
     let error = opened.expect_err("pending");
     assert!(
-        error.to_string().contains("these migrations are pending: 0001expand; run animal-store migrate"),
+        error.to_string().contains("these migrations are pending: 0001expand, 0002expand; run animal-store migrate"),
         "{error}"
     );
 }

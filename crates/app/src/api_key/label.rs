@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// Human-readable name of an API key: 1 to 64 Unicode scalar values. At least one is not white space, and none breaks a
 /// line or changes the direction of the surrounding text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ApiKeyLabel(Arc<str>);
 
 /// The text is not a valid label.

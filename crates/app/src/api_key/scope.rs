@@ -38,7 +38,7 @@ impl FromStr for Scope {
 }
 
 /// A set of scopes. A key with an empty set may call no operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Scopes(u8);
 
 impl Scopes {

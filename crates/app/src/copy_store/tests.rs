@@ -7,7 +7,7 @@ use animal_store_domain::Pet;
 use self::memory_storage::{Addition, MemoryStorage};
 use super::*;
 use crate::{
-    ApiKeyDigest, IdempotencyKey, NewToken, PetDigest,
+    ApiKeyDigest, AuditEntry, IdempotencyKey, NewToken, PetDigest,
     ports::{ChangedApiKey, IdempotencyRecord, MockApiKeyStore, StoredPet},
     test_support::{api_key, new_pet, pet_named, stored_pet, stored_pets},
 };
@@ -144,11 +144,19 @@ fn api_key_store(ids: &[&str], is_writable: bool) -> Arc<MockApiKeyStore> {
     store.expect_list().returning(move || Ok(keys.clone()));
     let refusal = || Err(StoreFailure::Unavailable("not permitted".into()));
     store.expect_check_writable().returning(move || if is_writable { Ok(()) } else { refusal() });
-    store.expect_change().returning(|change| {
+    store.expect_change().returning(|change, _| {
         let after = change.apply(None, None, SystemTime::UNIX_EPOCH)?;
         Ok(ChangedApiKey { before: None, after, at: SystemTime::UNIX_EPOCH })
     });
+    let entries: Vec<_> = ids.iter().map(|id| entry(id)).collect();
+    store.expect_list_changes().returning(move || Ok(entries.clone()));
+    store.expect_add_changes().withf(|added| *added == [entry("a")]).returning(|_| Ok(()));
     Arc::new(store)
+}
+
+fn entry(id: &str) -> AuditEntry {
+    let (by, change) = ("root@host".to_owned(), "create".to_owned());
+    AuditEntry { at: SystemTime::UNIX_EPOCH, by, change, key: api_key(id), expires: None, old_token_ends: None }
 }
 
 async fn copy_with_api_keys(stores: &Stores, is_writable: bool) -> Result<CopySummary, CopyError> {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use thiserror::Error;
 
 use super::{Cause, StoreFailure};
-use crate::{ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiKeyRefusal, IssuedApiKey};
+use crate::{ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiKeyRefusal, AuditEntry, IssuedApiKey};
 
 /// Lookup of API keys.
 ///
@@ -31,11 +31,13 @@ pub trait ApiKeyDirectory: Send + Sync {
 #[cfg_attr(any(test, feature = "test-support"), mockall::automock)]
 #[async_trait]
 pub trait ApiKeyStore: Send + Sync {
-    /// Applies a change to one key in one step, by the rules of [`ApiKeyChange::apply`].
+    /// Applies a change to one key in one step, by the rules of [`ApiKeyChange::apply`], and records it: see
+    /// [`AuditEntry::of`]. `by`: the user and the machine. If the store has no space for the entry of a revocation, it
+    /// is logged instead.
     ///
     /// # Errors
     /// See [`ApiKeyChangeError`]. A revocation that failed may have revoked some of the tokens.
-    async fn change(&self, change: ApiKeyChange) -> Result<ChangedApiKey, ApiKeyChangeError>;
+    async fn change(&self, change: ApiKeyChange, by: &str) -> Result<ChangedApiKey, ApiKeyChangeError>;
 
     /// Returns every key, in the order of the ids.
     ///
@@ -48,6 +50,19 @@ pub trait ApiKeyStore: Send + Sync {
     /// # Errors
     /// See [`StoreFailure`].
     async fn list_uses(&self) -> Result<RecordedUses, StoreFailure>;
+
+    /// Returns the recorded changes, oldest first: at most [`AuditEntry::LIMIT`], of the last
+    /// [year](AuditEntry::KEPT).
+    ///
+    /// # Errors
+    /// See [`StoreFailure`].
+    async fn list_changes(&self) -> Result<Vec<AuditEntry>, StoreFailure>;
+
+    /// Records changes of another store, with their times.
+    ///
+    /// # Errors
+    /// See [`StoreFailure`].
+    async fn add_changes(&self, entries: Vec<AuditEntry>) -> Result<(), StoreFailure>;
 
     /// Checks the permissions that an import needs. Writes nothing.
     ///

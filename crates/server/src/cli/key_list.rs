@@ -1,9 +1,9 @@
-//! `animal-store keys list`: the API keys as a table and as JSON.
+//! `animal-store keys list` and `keys log`: the API keys, and their recorded changes, as a table and as JSON.
 
 use std::time::SystemTime;
 
 use animal_store_app::{
-    IssuedApiKey, Scope,
+    ApiKey, AuditEntry, IssuedApiKey, Scope,
     ports::{ApiKeyStore, ApiKeyUse, RecordedUses},
 };
 use serde_json::{Value, json};
@@ -13,6 +13,9 @@ use super::command::{print, table};
 /// The columns of the table, by the name of their member in JSON.
 const COLUMNS: [&str; 8] =
     ["id", "label", "scopes", "created", "expires", "last_four", "last_used", "last_used_get_pet"];
+
+/// The columns of the recorded changes.
+const LOG_COLUMNS: [&str; 8] = ["at", "by", "change", "id", "label", "scopes", "expires", "old_token_ends"];
 
 /// Prints a row per token. Standard error says since when uses are recorded.
 pub(super) async fn run(as_json: bool, store: &dyn ApiKeyStore) -> anyhow::Result<()> {
@@ -25,7 +28,25 @@ pub(super) async fn run(as_json: bool, store: &dyn ApiKeyStore) -> anyhow::Resul
         tracing::info!(since = time(*since), "earlier uses of API keys are unknown");
     }
     let objects = objects(&keys, uses.as_ref().ok());
-    print(if as_json { serde_json::to_string_pretty(&objects)? + "\n" } else { text(&objects) })
+    print(if as_json { serde_json::to_string_pretty(&objects)? + "\n" } else { text(&COLUMNS, &objects, "never") })
+}
+
+/// Prints a row per recorded change.
+pub(super) async fn log(as_json: bool, store: &dyn ApiKeyStore) -> anyhow::Result<()> {
+    let object = |entry: AuditEntry| {
+        json!({
+            "at": time(entry.at),
+            "by": entry.by,
+            "change": entry.change,
+            "id": entry.key.id.as_str(),
+            "label": entry.key.label.as_str(),
+            "scopes": scopes(&entry.key),
+            "expires": entry.expires.map(time),
+            "old_token_ends": entry.old_token_ends.map(time),
+        })
+    };
+    let objects: Vec<_> = store.list_changes().await?.into_iter().map(object).collect();
+    print(if as_json { serde_json::to_string_pretty(&objects)? + "\n" } else { text(&LOG_COLUMNS, &objects, "-") })
 }
 
 /// Returns an object per token. Uses that cannot be read are left out: `null` means that the key was never used.
@@ -35,7 +56,7 @@ fn objects(keys: &[IssuedApiKey], uses: Option<&RecordedUses>) -> Vec<Value> {
         let mut object = json!({
             "id": key.id.as_str(),
             "label": key.label.as_str(),
-            "scopes": key.scopes.iter().map(Scope::as_str).collect::<Vec<_>>(),
+            "scopes": scopes(key),
             "created": time(token.created),
             "expires": token.expires.map(time),
             "last_four": token.last_four,
@@ -49,14 +70,19 @@ fn objects(keys: &[IssuedApiKey], uses: Option<&RecordedUses>) -> Vec<Value> {
     object.collect()
 }
 
-fn text(objects: &[Value]) -> String {
+fn scopes(key: &ApiKey) -> Vec<&'static str> {
+    key.scopes.iter().map(Scope::as_str).collect()
+}
+
+/// Returns the table of these members. `absent` stands for `null`.
+fn text(columns: &[&str; 8], objects: &[Value], absent: &str) -> String {
     let cell = |object: &Value, member| match object.get(member) {
         None => "unknown".to_owned(),
         Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
-        Some(value) => value.as_str().unwrap_or("never").to_owned(),
+        Some(value) => value.as_str().unwrap_or(absent).to_owned(),
     };
-    let mut rows = vec![COLUMNS.map(|member| member.replace('_', " ").to_uppercase())];
-    rows.extend(objects.iter().map(|object| COLUMNS.map(|member| cell(object, member))));
+    let mut rows = vec![columns.map(|member| member.replace('_', " ").to_uppercase())];
+    rows.extend(objects.iter().map(|object| columns.map(|member| cell(object, member))));
     table(&rows)
 }
 
@@ -67,7 +93,7 @@ pub(super) fn time(time: SystemTime) -> String {
 
 #[cfg(test)]
 mod tests {
-    use animal_store_app::{ApiKey, ApiKeyDigest, ApiKeyId, ApiKeyLabel, IssuedToken, Scopes};
+    use animal_store_app::{ApiKeyDigest, ApiKeyId, ApiKeyLabel, IssuedToken, Scopes};
 
     use super::*;
 
@@ -94,7 +120,7 @@ mod tests {
     #[test]
     fn the_table_has_aligned_columns() {
         assert_eq!(
-            text(&list(true)),
+            text(&COLUMNS, &list(true), "never"),
             "ID  LABEL        SCOPES      CREATED               EXPIRES               LAST FOUR  LAST USED             \
                 LAST USED GET PET\n\
              a   shöp         read,write  2026-01-01T00:00:00Z  never                 abcd       never                 \
@@ -107,7 +133,7 @@ mod tests {
     #[test]
     fn uses_that_cannot_be_read_are_unknown() {
         let objects = list(false);
-        let text = text(&objects);
+        let text = text(&COLUMNS, &objects, "never");
         assert!(text.lines().skip(1).all(|row| row.ends_with("  abcd       unknown    unknown")), "{text}");
         assert!(objects[0].get("last_used").is_none() && objects[1].get("last_used_get_pet").is_none(), "{objects:?}");
     }

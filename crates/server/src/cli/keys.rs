@@ -13,6 +13,7 @@ use animal_store_app::{
 };
 use anyhow::{Context, anyhow, ensure};
 use clap::{Args, Subcommand};
+use nix::unistd::{User, geteuid, gethostname};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{command::start, key_list};
@@ -32,6 +33,12 @@ pub(super) enum Command {
     Create(CreateArgs),
     /// Lists the API keys with a row per token; the tokens themselves are not stored.
     List {
+        /// Prints a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lists the recorded changes of the API keys: the last 10,000 of a year, oldest first.
+    Log {
         /// Prints a JSON array.
         #[arg(long)]
         json: bool,
@@ -77,7 +84,7 @@ pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<(
     let (keys, log) = start(sources, KeysConfig::read)?;
     let usage = match &command {
         Command::Create(CreateArgs { create: true, .. }) => FileUse::WriteOrCreate,
-        Command::List { .. } => FileUse::Read,
+        Command::List { .. } | Command::Log { .. } => FileUse::Read,
         Command::Create(_) | Command::Revoke { .. } | Command::Rotate { .. } => FileUse::Write,
     };
     let store = api_key_store(&keys, &mut SharedFile::new(usage)).await?;
@@ -85,6 +92,7 @@ pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<(
     match command {
         Command::Create(args) => create(args, &*store).await,
         Command::List { json } => key_list::run(json, &*store).await,
+        Command::Log { json } => key_list::log(json, &*store).await,
         Command::Revoke { id } => revoke(&id, &*store).await,
         Command::Rotate { id, grace, expires_in } => rotate(&id, grace, expires_in, &*store).await,
     }?;
@@ -108,7 +116,7 @@ async fn create(args: CreateArgs, store: &dyn ApiKeyStore) -> anyhow::Result<()>
         scopes: args.scopes.into_iter().collect(),
     };
     let token = if args.token_stdin { read_token(io::stdin().lock())? } else { ApiToken::from_random(&random_bits()?) };
-    match store.change(ApiKeyChange::Add(key.clone(), NewToken::new(&token, args.expires_in))).await {
+    match store.change(ApiKeyChange::Add(key.clone(), NewToken::new(&token, args.expires_in)), &actor()).await {
         Ok(_) if args.token_stdin => audit(&key, "API key registered", None),
         Ok(_) => {
             audit(&key, "API key created", None);
@@ -126,7 +134,7 @@ async fn create(args: CreateArgs, store: &dyn ApiKeyStore) -> anyhow::Result<()>
 
 async fn revoke(id: &str, store: &dyn ApiKeyStore) -> anyhow::Result<()> {
     let id = parse_id(id)?;
-    let revoked = store.change(ApiKeyChange::Revoke(id.clone())).await;
+    let revoked = store.change(ApiKeyChange::Revoke(id.clone()), &actor()).await;
     let revoked = revoked.map_err(|error| change_error(error, &id, "revoked"))?;
     audit(&revoked.before.context("the store did not return the key")?.key, "API key revoked", None);
     Ok(())
@@ -141,7 +149,7 @@ async fn rotate(
     let id = parse_id(id)?;
     let token = ApiToken::from_random(&random_bits()?);
     let change = ApiKeyChange::Rotate(id.clone(), NewToken::new(&token, expires_in), grace);
-    let rotated = store.change(change).await.map_err(|error| change_error(error, &id, "rotated"))?;
+    let rotated = store.change(change, &actor()).await.map_err(|error| change_error(error, &id, "rotated"))?;
     let old_token_ends = key_list::time(rotated.old_tokens_end());
     let key = rotated.after.context("the new token has expired")?.key;
     audit(&key, "API key rotated", Some(&old_token_ends));
@@ -152,6 +160,18 @@ async fn rotate(
 pub(super) fn audit(key: &ApiKey, change: &str, old_token_ends: Option<&str>) {
     let (id, label, scopes) = (key.id.as_str(), key.label.as_str(), key.scopes.to_string());
     tracing::info!(target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, old_token_ends, "{change}");
+}
+
+/// The user and the machine of this process, for the record of changes.
+pub(super) fn actor() -> String {
+    let host = gethostname().unwrap_or_default();
+    format!("{}@{}", user_name(), host.to_string_lossy())
+}
+
+/// The name of the user of this process, or the number of one without a name.
+pub(super) fn user_name() -> String {
+    let user = geteuid();
+    User::from_uid(user).ok().flatten().map_or_else(|| user.to_string(), |user| user.name)
 }
 
 /// Returns 256 random bits for a new API key.

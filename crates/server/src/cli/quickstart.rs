@@ -18,12 +18,12 @@ use animal_store_app::{
     ports::{ApiKeyStore, StoreFailure},
 };
 use anyhow::{Context, ensure};
-use nix::unistd::{User, geteuid};
+use nix::unistd::geteuid;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::task::spawn_blocking;
 
 use super::{
-    keys::{audit, random_bits},
+    keys::{actor, audit, random_bits, user_name},
     options::Options,
 };
 use crate::{
@@ -74,12 +74,12 @@ pub(super) async fn run(
     let store = SqliteApiKeyStore::new(file.open(sqlite).await?);
     let (id, token) = (ApiKeyId::from_random(&random_bits()?), ApiToken::from_random(&random_bits()?));
     let key = ApiKey { id: id.clone(), label: ApiKeyLabel::parse("quickstart")?, scopes: Scopes::ALL };
-    if prints && store.add_first(key.clone(), NewToken::new(&token, None)).await? {
+    if prints && store.add_first(key.clone(), NewToken::new(&token, None), &actor()).await? {
         audit(&key, "API key created", None);
         let notice = notice(&format!("The key below stays valid. To revoke it: {program} keys revoke {id}"));
         let printed = print(text(http, address, &notice, Some(token.secret()))).await;
         if printed.is_err() {
-            store.change(ApiKeyChange::Revoke(id)).await?;
+            store.change(ApiKeyChange::Revoke(id), &actor()).await?;
             audit(&key, "API key revoked", None);
         }
         return printed;
@@ -132,10 +132,8 @@ async fn print(text: String) -> anyhow::Result<()> {
 
 /// The start of a command of root that runs as the user of this process, who owns the file.
 fn as_service_user() -> String {
-    let user = geteuid();
-    if user.is_root() {
+    if geteuid().is_root() {
         return String::new();
     }
-    let name = User::from_uid(user).ok().flatten().map_or_else(|| user.to_string(), |user| user.name);
-    format!("runuser -u {} -- ", shell_words::quote(&name))
+    format!("runuser -u {} -- ", shell_words::quote(&user_name()))
 }

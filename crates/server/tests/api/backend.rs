@@ -88,7 +88,7 @@ fn add_keys(url: &str) {
             let token = NewToken::new(&ApiToken::parse(token.into()).expect("a token"), None);
             let label = ApiKeyLabel::parse("test").expect("a label");
             let key = ApiKey { id: ApiKeyId::parse(id).expect("an id"), label, scopes: Scopes::ALL };
-            store.change(ApiKeyChange::Add(key, token)).await.expect("added");
+            store.change(ApiKeyChange::Add(key, token), "test").await.expect("added");
         }
     };
     Runtime::new().expect("a runtime").block_on(add);

@@ -2,6 +2,7 @@
 //! the rules of the changes.
 #![expect(clippy::missing_panics_doc, reason = "a rule panics if the adapter breaks it")]
 
+mod audit;
 mod concurrency;
 mod lifetimes;
 
@@ -16,7 +17,7 @@ use crate::{
     test_support::{api_key, wait_until},
 };
 
-pub use self::{concurrency::*, lifetimes::*};
+pub use self::{audit::*, concurrency::*, lifetimes::*};
 
 /// Writes one test for each rule of the contract. `setup` is an async function that returns [`Keys`] over an empty
 /// store, and a guard that is dropped after the test.
@@ -32,6 +33,9 @@ macro_rules! api_key_store_contract {
             a_revocation_ends_every_token_of_the_key,
             a_token_expires_by_the_clock_of_the_store,
             a_token_that_moved_to_another_key_belongs_to_that_key_only,
+            changes_are_recorded_but_not_imports_and_refusals,
+            recorded_changes_of_another_store_are_listed_by_their_times,
+            the_last_ten_thousand_changes_of_a_year_are_kept,
             concurrent_changes_are_all_applied,
             concurrent_additions_of_one_token_add_one_key,
         );
@@ -66,7 +70,7 @@ fn revoke(id: &str) -> ApiKeyChange {
 
 impl Keys {
     async fn change(&self, change: ApiKeyChange) -> ChangedApiKey {
-        self.store.change(change).await.expect("the change is applied")
+        self.store.change(change, "test").await.expect("the change is applied")
     }
 
     async fn add(&self, id: &str, text: &str, lifetime: Option<Duration>) -> ApiKey {
@@ -74,7 +78,7 @@ impl Keys {
     }
 
     async fn assert_refused(&self, change: ApiKeyChange, refusal: &ApiKeyRefusal) {
-        let error = self.store.change(change).await.expect_err("the change is refused");
+        let error = self.store.change(change, "test").await.expect_err("the change is refused");
         assert!(matches!(&error, ApiKeyChangeError::Refused(found) if found == refusal), "{error:?}");
     }
 

@@ -39,7 +39,7 @@ impl Uses {
     async fn add(&self, id: &str) -> ApiKeyId {
         let token = ApiToken::parse(format!("token-of-{id}").into()).expect("a token");
         let key = api_key(id);
-        self.store.change(ApiKeyChange::Add(key.clone(), NewToken::new(&token, None))).await.expect("add");
+        self.store.change(ApiKeyChange::Add(key.clone(), NewToken::new(&token, None)), "test").await.expect("add");
         key.id
     }
 
@@ -77,7 +77,7 @@ pub async fn uses_of_a_revoked_key_are_not_listed(uses: Uses) {
     for id in [&id, &other] {
         uses.note(0, id, ApiKeyUse::Request).await;
     }
-    uses.store.change(ApiKeyChange::Revoke(id.clone())).await.expect("revoke");
+    uses.store.change(ApiKeyChange::Revoke(id.clone()), "test").await.expect("revoke");
     assert_eq!(uses.last(&id, ApiKeyUse::Request).await, None);
 
     uses.instances[1].note(&id, ApiKeyUse::GetPet);

@@ -16,8 +16,8 @@ pub async fn concurrent_changes_are_all_applied(keys: Keys) {
         let store = Arc::clone(&keys.store);
         async move {
             let id = format!("key-{number}");
-            store.change(add(&id, &format!("token-{number}"), None)).await.expect("add");
-            store.change(rotate(&id, &format!("new-{number}"), HOUR)).await.expect("rotate")
+            store.change(add(&id, &format!("token-{number}"), None), "test").await.expect("add");
+            store.change(rotate(&id, &format!("new-{number}"), HOUR), "test").await.expect("rotate")
         }
     }))
     .await;
@@ -34,7 +34,7 @@ pub async fn concurrent_changes_are_all_applied(keys: Keys) {
 pub async fn concurrent_additions_of_one_token_add_one_key(keys: Keys) {
     let results = join_tasks((0..8).map(|number| {
         let store = Arc::clone(&keys.store);
-        async move { store.change(add(&format!("key-{number}"), "token", None)).await }
+        async move { store.change(add(&format!("key-{number}"), "token", None), "test").await }
     }));
     let results = results.await;
 

@@ -1,0 +1,50 @@
+//! The statements on the rows of the recorded changes.
+
+use std::time::SystemTime;
+
+use animal_store_adapter_kit::{audit_entry, audit_kept_since, audit_row};
+use animal_store_app::{AuditEntry, ports::StoreFailure};
+use tokio_postgres::types::Type;
+
+use super::rows::{corrupt, parse};
+use crate::transaction::TransactionConnection;
+
+pub(super) async fn read(connection: &TransactionConnection) -> Result<Vec<AuditEntry>, StoreFailure> {
+    let select = "SELECT at, changed_by, change, api_key_id, label, scopes, expires_at, old_token_ends
+        FROM api_key_changes ORDER BY at, id";
+    let entry = |row| {
+        let key = (parse(row, 3)?, parse(row, 4)?, parse(row, 5)?);
+        let row = (parse(row, 0)?, parse(row, 1)?, parse(row, 2)?, key.0, key.1, key.2, parse(row, 6)?, parse(row, 7)?);
+        audit_entry(row).map_err(corrupt)
+    };
+    connection.query(select, &[]).await?.iter().map(entry).collect()
+}
+
+/// Adds entries, and deletes those that are no longer kept.
+pub(super) async fn add(
+    connection: &TransactionConnection,
+    entries: impl IntoIterator<Item = AuditEntry, IntoIter: Send> + Send,
+    now: SystemTime,
+) -> Result<(), StoreFailure> {
+    let insert = "INSERT INTO api_key_changes
+            (at, changed_by, change, api_key_id, label, scopes, expires_at, old_token_ends)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    for entry in entries {
+        let (at, by, change, id, label, scopes, expires, old_token_ends) = audit_row(entry);
+        let values = [
+            (&at as _, Type::INT8),
+            (&by as _, Type::TEXT),
+            (&change as _, Type::TEXT),
+            (&id as _, Type::TEXT),
+            (&label as _, Type::TEXT),
+            (&scopes as _, Type::TEXT),
+            (&expires as _, Type::INT8),
+            (&old_token_ends as _, Type::INT8),
+        ];
+        connection.query(insert, &values).await?;
+    }
+    let delete = "DELETE FROM api_key_changes
+        WHERE at < $1 OR id IN (SELECT id FROM api_key_changes ORDER BY at DESC, id DESC OFFSET $2)";
+    let limit = AuditEntry::LIMIT as i64;
+    connection.query(delete, &[(&audit_kept_since(now), Type::INT8), (&limit, Type::INT8)]).await.map(drop)
+}
