@@ -25,8 +25,8 @@ const DURABILITY: &str = "postgres.durability";
 const REPLICATION: &str = "postgres.replication";
 const PERMISSIONS: &str = "postgres.permissions";
 
-/// What the service needs; of the last ones, if its API keys are in the database.
-const NEEDED: [(&str, &str); 7] = [
+/// What the service and its backups need; of the last ones, if its API keys are in the database.
+const NEEDED: [(&str, &str); 8] = [
     ("pets", "SELECT, INSERT"),
     ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"),
     ("pets_id_seq", "USAGE"),
@@ -34,6 +34,7 @@ const NEEDED: [(&str, &str); 7] = [
     ("api_key_tokens", "SELECT"),
     ("api_key_state", "SELECT, UPDATE"),
     ("api_key_uses", "SELECT, INSERT, UPDATE"),
+    ("api_key_changes", "SELECT"),
 ];
 
 /// Examines a database for an instance. `direct` leads to the same database for migrations. The number of statements is

@@ -1,4 +1,4 @@
-use std::sync::Mutex;
+use std::{io, sync::Mutex};
 
 use animal_store_app::test_support::api_key;
 use tokio::{
@@ -6,6 +6,8 @@ use tokio::{
     task::yield_now,
     time::advance,
 };
+
+use tracing::subscriber::set_default;
 
 use super::*;
 
@@ -100,6 +102,29 @@ async fn only_the_changed_keys_are_replaced() {
     test.check(Ok(Some(changes(1, [key("d", &[3])])))).await;
     assert_eq!([test.id(1).await, test.id(3).await], [None, Some("d".into())]);
     assert_eq!(*test.known.lock().unwrap(), [None, Some(1), Some(2), Some(2)]);
+}
+
+/// Without those of the first read. If the store was replaced, its keys may not have changed.
+#[tokio::test(start_paused = true)]
+async fn changes_are_logged_once_for_each_key() {
+    let (reader, writer) = io::pipe().unwrap();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).without_time().with_writer(Mutex::new(writer));
+    let guard = set_default(subscriber.finish());
+    let test = Test::start();
+    test.check(Ok(Some(changes(1, [key("a", &[1])])))).await;
+    advance(INTERVAL).await;
+    let invalid = StoredKey { key: Err("the label is malformed".to_owned()), ..key("c", &[3, 4]) };
+    test.check(Ok(Some(changes(2, [key("b", &[]), invalid])))).await;
+    advance(INTERVAL).await;
+    test.check(Ok(Some(changes(1, [key("d", &[3])])))).await;
+    drop(guard);
+    let log = io::read_to_string(reader).unwrap();
+    let expected = [
+        r#" INFO audit: API key change seen api_key="b" api_key_label="shop" scopes="read,write" tokens=0"#,
+        r#" INFO audit: API key change seen api_key="c" api_key_label="unreadable" scopes="" tokens=2"#,
+        " INFO audit: the API keys were replaced",
+    ];
+    assert_eq!(log.lines().collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test(start_paused = true)]

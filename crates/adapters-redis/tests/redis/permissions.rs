@@ -20,11 +20,11 @@ pub(crate) const READER: &str = "+client|tracking +exists +hmget +pttl";
 /// Further permissions of this user, for the record of uses. Without them, nothing else fails.
 const USES: &str = "~shop:v1:uses:* +zadd";
 /// Permissions of the user for the administration.
-pub(crate) const WRITER: &str =
-    "+watch +multi +exec +time +hget +hgetall +hmget +hset +hdel +del +pexpireat +zrange +zrem +eval";
-const CALLS: [&str; 7] = ["add", "rotate", "revoke", "import", "check", "list", "uses"];
+pub(crate) const WRITER: &str = "+watch +multi +exec +time +hget +hgetall +hmget +hset +hdel +del +pexpireat +zrange +zrem +eval +zadd \
+     +zremrangebyrank +zremrangebyscore";
+const CALLS: [&str; 8] = ["add", "rotate", "revoke", "import", "check", "list", "log", "uses"];
 /// The calls that need a permission.
-const NEEDED: [(&str, &str); 14] = [
+const NEEDED: [(&str, &str); 17] = [
     ("+watch", "add rotate revoke import check list"),
     ("+multi", "add rotate revoke import check list"),
     ("+exec", "add rotate revoke import check list"),
@@ -36,9 +36,13 @@ const NEEDED: [(&str, &str); 14] = [
     ("+hdel", "revoke"),
     ("+del", "rotate revoke"),
     ("+pexpireat", "add import check"),
-    ("+zrange", "uses"),
+    ("+zrange", "uses log"),
     ("+zrem", ""),
     ("+eval", "revoke"),
+    // A revocation is not recorded without them.
+    ("+zadd", "add rotate check"),
+    ("+zremrangebyrank", "add rotate check"),
+    ("+zremrangebyscore", "add rotate check"),
 ];
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -113,6 +117,7 @@ async fn call(store: &RedisApiKeyStore, call: &str, imported: &IssuedApiKey) -> 
         "import" => ApiKeyChange::Import(imported.clone()),
         "check" => return Ok(store.check_writable().await?),
         "list" => return Ok(store.list().await.map(drop)?),
+        "log" => return Ok(store.list_changes().await.map(drop)?),
         _ => return Ok(store.list_uses().await.map(drop)?),
     };
     store.change(change, "test").await.map(drop)
@@ -164,6 +169,7 @@ async fn entries_of_keys_that_do_not_exist_are_removed_with_permission() {
         run(&server, "ZADD shop:v1:uses:request 1 revoked");
         assert_eq!(keys.listed().await, [""; 0]);
         keys.store.list_uses().await.expect("list the uses");
+        run(&server, "DEL shop:v1:changes");
         let names = run(&server, "--scan");
         let mut names: Vec<_> = names.lines().collect();
         names.sort_unstable();

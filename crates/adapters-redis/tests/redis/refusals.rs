@@ -126,6 +126,8 @@ async fn in_a_full_redis_keys_are_looked_up_listed_and_revoked_but_none_can_be_m
     changes_to(&refusing.directory, "used", Refused).await;
     assert_eq!(refusing.keys.listed().await, ["unused"]);
     assert_eq!(run(&refusing.server, "HKEYS shop:v1:index"), "unused", "the others were removed");
+    let entries = refusing.keys.store.list_changes().await.expect("list the changes");
+    assert!(entries.len() == 3 && entries.iter().all(|entry| entry.change == "create"), "{entries:?}");
 }
 
 /// Gives the user `app` all permissions, and the password `right`.

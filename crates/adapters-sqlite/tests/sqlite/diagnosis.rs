@@ -57,7 +57,7 @@ async fn each_problem_is_found() {
     assert_finding(&findings(&path).await, "sqlite.file", Error, "9999contract");
     sql::execute(&path, "DELETE FROM __diesel_schema_migrations");
     assert_finding(&findings(&path).await, "sqlite.file", Warning, "0001expand");
-    sql::execute(&path, "INSERT INTO __diesel_schema_migrations (version) VALUES ('0001expand')");
+    sql::execute(&path, "INSERT INTO __diesel_schema_migrations (version) VALUES ('0001expand'), ('0002expand')");
     sql::overwrite_page(&path, sql::number(&path, "SELECT rootpage FROM sqlite_schema WHERE name = 'pets_status_id'"));
     let found = findings(&path).await;
     assert_finding(&found, "sqlite.file", Ok, "pets.db");

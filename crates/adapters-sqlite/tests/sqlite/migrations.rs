@@ -30,7 +30,9 @@ fn pending_migrations_are_named_and_run_by_migrate_only() {
     assert_eq!(SqliteFile::migrate(&path, TIMEOUT).expect("migrated"), ["0001expand", "0002expand"]);
     assert_eq!(SqliteFile::pending(&path).expect("read"), [""; 0]);
     assert_eq!(SqliteFile::migrate(&path, TIMEOUT).expect("opened"), [""; 0]);
-    sql::execute(&path, "UPDATE __diesel_schema_migrations SET version = '9998expand'");
+    let replacement = "DELETE FROM __diesel_schema_migrations;
+        INSERT INTO __diesel_schema_migrations (version) VALUES ('9998expand')";
+    sql::execute(&path, replacement);
     assert_pending(SqliteFile::open(&path, FileUse::Write, TIMEOUT));
 }
 
@@ -62,6 +64,7 @@ fn an_expansion_by_a_newer_program_is_accepted_and_another_change_is_not() {
 fn a_file_of_an_older_layout_is_refused_and_not_changed() {
     let (folder, path) = closed_file();
     let statements = "PRAGMA journal_mode = DELETE;
+        DELETE FROM __diesel_schema_migrations WHERE version <> '0001expand';
         UPDATE __diesel_schema_migrations SET version = '0001_expand_create_tables'";
     sql::execute(&path, statements);
     for text in ["a program from before version 0.1.0 made the tables", "pets export"] {

@@ -78,6 +78,13 @@ fn follow(program: impl Fn() -> Program) {
     assert_eq!(list().len(), 1);
     wait_for(&new, 401);
     wait_for(&newest, 200);
+    let log = parse(&keys(&["log", "--json"]).run());
+    let changes: Vec<_> = log.iter().map(|entry| (entry["change"].as_str(), entry["id"].as_str())).collect();
+    assert_eq!(changes, ["create", "rotate", "rotate"].map(|change| (Some(change), Some(&*id))));
+    assert!(log.iter().all(|entry| entry["by"].as_str().is_some_and(|by| by.contains('@'))), "{log:?}");
+    let table = keys(&["log"]).run();
+    let columns = ["AT", "BY", "CHANGE", "ID", "LABEL", "SCOPES", "EXPIRES", "OLD", "TOKEN", "ENDS"];
+    assert!(table.stdout.len() == 4 && table.stdout[0].split_whitespace().eq(columns), "{table:?}");
 
     let revoked = keys(&["revoke", &id]).run();
     assert_eq!((revoked.code, &revoked.stdout), (Some(0), &vec![]), "{revoked:?}");

@@ -41,8 +41,8 @@ fn only_migrate_runs_pending_migrations_and_prints_those_that_it_ran_or_would_ru
         let exited = sqlite.with_own_keys().args(args).run();
         exited.assert_error(1, &["migrations are pending: 0001expand, 0002expand; run animal-store migrate"]);
     }
-    for (store, all) in [(sqlite, &["0001expand", "0002expand"][..]), (postgres, &["0001expand", "0002expand"])] {
-        let dry_run = &["migrate", "--dry-run"][..];
+    for store in [sqlite, postgres] {
+        let (all, dry_run) = (&["0001expand", "0002expand"][..], &["migrate", "--dry-run"][..]);
         for (args, expected) in [(dry_run, all), (&["migrate"], all), (&["migrate"], &[]), (dry_run, &[])] {
             let exited = store.run(args);
             assert!(exited.code == Some(0) && exited.stdout == expected, "{exited:?}");
