@@ -6,7 +6,6 @@ use tokio::{
     task::yield_now,
     time::advance,
 };
-
 use tracing::subscriber::set_default;
 
 use super::*;
@@ -120,7 +119,7 @@ async fn changes_are_logged_once_for_each_key() {
     drop(guard);
     let log = io::read_to_string(reader).unwrap();
     let expected = [
-        r#" INFO audit: API key change seen api_key="b" api_key_label="shop" scopes="read,write" tokens=0"#,
+        r#" INFO audit: API key change seen api_key="b" api_key_label="label of b" scopes="read,write" tokens=0"#,
         r#" INFO audit: API key change seen api_key="c" api_key_label="unreadable" scopes="" tokens=2"#,
         " INFO audit: the API keys were replaced",
     ];

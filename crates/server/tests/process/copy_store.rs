@@ -90,6 +90,8 @@ fn api_keys_move_to_redis_to_postgresql_and_back() {
     assert_eq!(status(other.with_own_keys().start().address(), &token), 200);
     copy((&other, DATABASE), (&back, FILE)).run().assert_success();
     assert_eq!(status(back.with_own_keys().start().address(), &token), 200);
+    let [log, moved] = [&sqlite, &back].map(|store| store.with_own_keys().args(&["keys", "log", "--json"]).run());
+    assert!(log.assert_success().stdout.len() > 2 && moved.stdout == log.stdout, "{moved:?}");
 
     // A copy is repeated after a revocation in the source.
     assert_eq!(sqlite.with_own_keys().args(&["keys", "revoke", &id]).run().code, Some(0));
