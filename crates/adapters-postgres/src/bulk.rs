@@ -19,18 +19,15 @@ use animal_store_app::ports::{BulkStorage, IdempotencyRecord, StorageSnapshot, S
 use async_trait::async_trait;
 use tokio_postgres::types::Type;
 
-use self::{
-    connection::BulkConnection,
-    snapshot::{PgSnapshot, SNAPSHOT},
-};
+use self::snapshot::PgSnapshot;
+pub(crate) use self::{connection::BulkConnection, snapshot::SNAPSHOT};
 use crate::{
     PgEndpoint, PostgresSettings,
-    checks::{READ_ONLY, missing_permissions},
     pet_row::{Array, COLUMNS, RECORD_COLUMNS, arrays, column_names, unnest},
 };
 
 /// The lock of [`PgBulkStorage::add_pets`] needs UPDATE on the table.
-const NEEDED: [(&str, &str); 3] = [
+const NEEDED: &[(&str, &str)] = &[
     ("pets", "SELECT, INSERT, UPDATE"),
     ("idempotency_keys", "SELECT, INSERT, UPDATE"),
     ("pets_id_seq", "USAGE, UPDATE"),
@@ -57,9 +54,7 @@ impl PgBulkStorage {
 #[async_trait]
 impl BulkStorage for PgBulkStorage {
     async fn check_writable(&self) -> Result<(), StoreFailure> {
-        let connection = self.connect().await?;
-        connection.check(READ_ONLY, "").await?;
-        connection.check(&missing_permissions(NEEDED), "the user lacks permissions: ").await
+        self.connect().await?.check_writable(NEEDED).await
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {

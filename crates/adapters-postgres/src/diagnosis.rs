@@ -26,8 +26,8 @@ const REPLICATION: &str = "postgres.replication";
 const PERMISSIONS: &str = "postgres.permissions";
 
 /// What the service needs.
-const NEEDED: [(&str, &str); 3] =
-    [("pets", "SELECT, INSERT"), ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"), ("pets_id_seq", "USAGE")];
+const NEEDED: &[(&str, &str)] =
+    &[("pets", "SELECT, INSERT"), ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"), ("pets_id_seq", "USAGE")];
 
 /// Examines a database for an instance. `direct` leads to the same database for migrations. The number of statements is
 /// fixed, and each ends within the timeouts of the settings.

@@ -11,6 +11,11 @@ use super::*;
 
 type Check = Result<Option<KeyChanges>, String>;
 
+const INTERVAL: Duration = Source::INTERVAL;
+
+/// The clock of the store, which always shows the same time.
+const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+
 /// A store whose checks have the results that a test sends.
 struct Source {
     results: UnboundedReceiver<Check>,
@@ -18,13 +23,17 @@ struct Source {
 }
 
 impl KeySource for Source {
+    const INTERVAL: Duration = Duration::from_millis(50);
+    const TRUST: Duration = Duration::from_millis(100);
+
     fn address(&self) -> String {
         "store".to_owned()
     }
 
-    async fn changes(&mut self, known: Option<i64>) -> Check {
+    async fn check(&mut self, known: Option<i64>) -> Result<KeyCheck, String> {
         self.known.lock().unwrap().push(known);
-        self.results.recv().await.expect("the test has the sender")
+        let changes = self.results.recv().await.expect("the test has the sender")?;
+        Ok(KeyCheck { now: NOW, changes })
     }
 }
 
@@ -77,8 +86,9 @@ fn key(id: &str, tokens: &[u8]) -> StoredKey {
     StoredKey { id: ApiKeyId::new(id), key: Ok(Arc::new(api_key(id))), tokens }
 }
 
+/// The first version has all keys.
 fn changes(version: i64, keys: impl Into<Vec<StoredKey>>) -> KeyChanges {
-    KeyChanges { version, keys: keys.into() }
+    KeyChanges { version, keys: keys.into(), is_complete: version == 1 }
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,7 +150,7 @@ async fn after_a_failed_check_lookups_fail_as_soon_as_the_trust_ends_and_until_o
 async fn an_invalid_key_fails_the_lookups_of_its_tokens_only_and_an_expired_token_has_none() {
     let test = Test::start();
     let invalid = StoredKey { key: Err("the label is malformed".to_owned()), ..key("a", &[1]) };
-    let expired = StoredKey { tokens: vec![(digest(3), Some(SystemTime::now()))], ..key("c", &[]) };
+    let expired = StoredKey { tokens: vec![(digest(3), Some(NOW))], ..key("c", &[]) };
     test.check(Ok(Some(changes(1, [invalid, key("b", &[2]), expired])))).await;
     assert!(matches!(test.find(1).await, Err(StoreFailure::Corrupt(_))));
     assert_eq!([test.id(2).await, test.id(3).await], [Some("b".into()), None]);

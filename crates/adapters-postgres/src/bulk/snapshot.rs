@@ -11,7 +11,7 @@ use crate::pet_row::{COLUMNS, RECORD_COLUMNS, column_names, stored_pet};
 
 /// The beginning of a transaction that sees what is committed now, and that no timeout of PostgreSQL ends between two
 /// statements. The last statement takes the snapshot; `transaction_timeout` exists since PostgreSQL 17.
-pub(super) const SNAPSHOT: &str = "
+pub(crate) const SNAPSHOT: &str = "
     SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
     SET LOCAL idle_in_transaction_session_timeout = 0;
     SELECT set_config(name, '0', true) FROM pg_settings WHERE name = 'transaction_timeout'";

@@ -1,33 +1,21 @@
 //! The rows of API keys and of their tokens.
 
-use std::{sync::Arc, time::SystemTime};
+use std::time::SystemTime;
 
-use animal_store_adapter_kit::StoredKey;
-use animal_store_app::{ApiKey, ApiKeyDigest, ApiKeyId, IssuedApiKey, IssuedToken};
+use animal_store_adapter_kit::{KeyRow, TokenRow};
+use animal_store_app::{ApiKeyId, IssuedApiKey};
 use diesel::prelude::*;
 
 use crate::{
     error::corrupt,
     tables::{api_key_state, api_key_tokens, api_keys},
-    values::{from_milliseconds, milliseconds},
+    values::milliseconds,
 };
 
-/// A key as the file has it, with its valid tokens, oldest first.
-pub(super) struct KeyRows {
-    pub(super) id: String,
-    label: String,
-    scopes: String,
-    tokens: Vec<TokenRow>,
-}
-
-/// The columns of a token. Times are in milliseconds since 1970.
-#[derive(Queryable)]
-struct TokenRow {
-    digest: Vec<u8>,
-    last_four: String,
-    created_at: i64,
-    expires_at: Option<i64>,
-}
+/// Id, label and scopes of a key.
+type Key = (String, String, String);
+/// The columns of a [`TokenRow`].
+type Token = (Vec<u8>, String, i64, Option<i64>);
 
 /// Selects keys.
 #[derive(Clone, Copy)]
@@ -46,11 +34,7 @@ pub(super) fn version(connection: &mut SqliteConnection) -> QueryResult<i64> {
 }
 
 /// Reads keys with the tokens that are valid at this time, in the order of their ids. Keys without tokens are included.
-pub(super) fn read(
-    connection: &mut SqliteConnection,
-    select: Select<'_>,
-    now: SystemTime,
-) -> QueryResult<Vec<KeyRows>> {
+pub(super) fn read(connection: &mut SqliteConnection, select: Select<'_>, now: SystemTime) -> QueryResult<Vec<KeyRow>> {
     use api_key_tokens::{created_at, digest, expires_at, last_four};
     let keys = api_keys::table.left_join(api_key_tokens::table).order((api_keys::id, created_at, digest)).into_boxed();
     let keys = match select {
@@ -61,13 +45,14 @@ pub(super) fn read(
     let columns =
         ((api_keys::id, api_keys::label, api_keys::scopes), (digest, last_four, created_at, expires_at).nullable());
     let now = milliseconds(now);
-    let mut read: Vec<KeyRows> = Vec::new();
-    for row in keys.select(columns).load_iter::<((String, String, String), Option<TokenRow>), _>(connection)? {
+    let mut read: Vec<KeyRow> = Vec::new();
+    for row in keys.select(columns).load_iter::<(Key, Option<Token>), _>(connection)? {
         let ((id, label, scopes), token) = row?;
+        let token = token.map(token_row);
         let token = token.filter(|token| token.expires_at.is_none_or(|expires| expires > now));
         match read.last_mut() {
             Some(last) if last.id == id => last.tokens.extend(token),
-            _ => read.push(KeyRows { id, label, scopes, tokens: token.into_iter().collect() }),
+            _ => read.push(KeyRow { id, label, scopes, tokens: token.into_iter().collect() }),
         }
     }
     Ok(read)
@@ -104,45 +89,6 @@ pub(super) fn write(
     Ok(())
 }
 
-impl KeyRows {
-    pub(super) fn exists(&self) -> bool {
-        !self.tokens.is_empty()
-    }
-
-    /// Returns the key, or the reason why it is not valid.
-    pub(super) fn key(&self) -> Result<ApiKey, String> {
-        let key = ApiKey::from_stored(&self.id, &self.label, &self.scopes);
-        key.map_err(|problem| format!("API key {:?}: {problem}", self.id))
-    }
-
-    pub(super) fn issued(&self) -> QueryResult<IssuedApiKey> {
-        let tokens = self.tokens.iter().map(|token| token.issued(&self.id)).collect::<QueryResult<_>>()?;
-        Ok(IssuedApiKey { key: self.key().map_err(corrupt)?, tokens })
-    }
-}
-
-impl TokenRow {
-    /// The digest, unless it is malformed: then no token has it.
-    fn digest(&self) -> Option<ApiKeyDigest> {
-        self.digest.as_slice().try_into().ok().map(ApiKeyDigest)
-    }
-
-    fn issued(&self, id: &str) -> QueryResult<IssuedToken> {
-        let digest = self.digest().ok_or("the digest of a token is malformed");
-        let token = digest.and_then(|digest| {
-            IssuedToken::from_stored(digest, self.last_four.clone(), self.created_at, self.expires_at)
-        });
-        token.map_err(|problem| corrupt(format!("API key {id:?}: {problem}")))
-    }
-}
-
-impl From<KeyRows> for StoredKey {
-    fn from(rows: KeyRows) -> Self {
-        let token = |token: &TokenRow| Some((token.digest()?, token.expires_at.map(from_milliseconds)));
-        Self {
-            id: ApiKeyId::new(&rows.id),
-            key: rows.key().map(Arc::new),
-            tokens: rows.tokens.iter().filter_map(token).collect(),
-        }
-    }
+fn token_row((digest, last_four, created_at, expires_at): Token) -> TokenRow {
+    TokenRow { digest, last_four, created_at, expires_at }
 }
