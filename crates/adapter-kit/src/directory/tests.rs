@@ -156,3 +156,34 @@ async fn an_invalid_key_fails_the_lookups_of_its_tokens_only_and_an_expired_toke
     assert_eq!([test.id(2).await, test.id(3).await], [Some("b".into()), None]);
     assert_eq!(test.metric("keys_lookup_failures_total{reason=\"corrupt\"}"), 1);
 }
+
+/// The clock of this machine shows another year.
+#[tokio::test(start_paused = true)]
+async fn a_token_expires_by_the_clock_of_the_store() {
+    let test = Test::start();
+    let ends = StoredKey { tokens: vec![(digest(1), Some(NOW + INTERVAL))], ..key("a", &[]) };
+    test.check(Ok(Some(changes(1, [ends])))).await;
+    advance(INTERVAL - Duration::from_millis(1)).await;
+    assert_eq!(test.id(1).await.as_deref(), Some("a"));
+    advance(Duration::from_millis(1)).await;
+    assert_eq!(test.id(1).await, None);
+}
+
+/// Without pauses, instances would open connections to a store that restarts as fast as they can.
+#[tokio::test(start_paused = true)]
+async fn pauses_between_failed_checks_grow_and_are_short_again_after_a_success() {
+    let test = Test::start();
+    let checks = || test.known.lock().unwrap().len();
+    for _ in 0..40 {
+        test.checks.send(Err("refused".to_owned())).unwrap();
+    }
+    sleep(Duration::from_secs(10)).await;
+    assert!((14..=28).contains(&checks()), "{} checks in ten seconds", checks());
+    sleep(Duration::from_secs(60)).await;
+    test.check(Ok(None)).await;
+    sleep(INTERVAL).await;
+    let before = checks();
+    test.check(Err("refused".to_owned())).await;
+    sleep(Duration::from_millis(21)).await;
+    assert_eq!(checks(), before + 1);
+}
