@@ -24,14 +24,32 @@ const ROLE: &str = "postgres.role";
 const DURABILITY: &str = "postgres.durability";
 const REPLICATION: &str = "postgres.replication";
 const PERMISSIONS: &str = "postgres.permissions";
+const KEYS: &str = "postgres.keys";
 
 /// What the service needs.
 const NEEDED: &[(&str, &str)] =
     &[("pets", "SELECT, INSERT"), ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"), ("pets_id_seq", "USAGE")];
 
-/// Examines a database for an instance. `direct` leads to the same database for migrations. The number of statements is
+/// What the service needs besides if the API keys are in the database.
+const NEEDED_FOR_KEYS: &[(&str, &str)] = &[
+    ("api_keys", "SELECT"),
+    ("api_key_tokens", "SELECT"),
+    ("api_key_state", "SELECT"),
+    ("api_key_uses", "SELECT, INSERT, UPDATE"),
+    ("api_key_use_record", "SELECT, INSERT"),
+];
+
+const NO_KEYS: &str = "SELECT 'there is no API key' WHERE NOT EXISTS (SELECT FROM api_key_tokens)";
+
+/// Examines a database for an instance. `direct` leads to the same database for migrations, and `has_keys` says whether
+/// the API keys are in it. The number of statements is
 /// fixed, and each ends within the timeouts of the settings.
-pub async fn diagnose(endpoint: &PgEndpoint, direct: &PgEndpoint, settings: &PostgresSettings) -> Vec<Finding> {
+pub async fn diagnose(
+    endpoint: &PgEndpoint,
+    direct: &PgEndpoint,
+    settings: &PostgresSettings,
+    has_keys: bool,
+) -> Vec<Finding> {
     let named = endpoint.clone().named(settings.transaction_pooling);
     let (client, _task) = match named.connect(settings.connect_timeout).await {
         Ok(connected) => connected,
@@ -54,7 +72,11 @@ pub async fn diagnose(endpoint: &PgEndpoint, direct: &PgEndpoint, settings: &Pos
     if is_pending {
         findings.push(Finding::unknown(PERMISSIONS, "tables may be missing", "run the pending migrations first"));
     } else {
-        checks.push((PERMISSIONS, missing_permissions(NEEDED)));
+        let needed = if has_keys { &[NEEDED, NEEDED_FOR_KEYS].concat() } else { NEEDED };
+        checks.push((PERMISSIONS, missing_permissions(needed)));
+        if has_keys {
+            checks.push((KEYS, NO_KEYS.to_owned()));
+        }
     }
     for (subject, query) in checks {
         match within(settings.timeout, problems(&client, &query)).await {
@@ -128,7 +150,12 @@ fn finding(subject: &'static str, problems: &[String]) -> Finding {
             let found = found + ": a fail-over can lose pets that were confirmed with 201, and use their ids again";
             Finding::warning(subject, found, "see \"Fail-over\" in docs/operations/postgresql.md")
         }
-        (_, []) => Finding::ok(subject, "pets can be read and added"),
+        (KEYS, []) => Finding::ok(subject, "there are API keys"),
+        (KEYS, _) => {
+            let advice = "create one with `animal-store keys create --label NAME`";
+            Finding::warning(subject, found + ": every request gets 401", advice)
+        }
+        (_, []) => Finding::ok(subject, "the service has the permissions that it needs"),
         _ => {
             let advice = "run these statements as the owner of the tables; if a table is not found, check the \
                           search_path, and the permission USAGE on the schema of the tables";

@@ -104,7 +104,8 @@ impl PgStorage {
     }
 
     /// Starts a record of the uses of these keys: see [`ApiKeyUseRecord::start`].
-    pub fn start_api_key_uses(&self, interval: Duration, registry: &mut Registry) -> (ApiKeyUseRecord, JoinHandle<()>) {
+    pub fn start_api_key_uses(&self, registry: &mut Registry) -> (ApiKeyUseRecord, JoinHandle<()>) {
+        let interval = self.connections.postgres.uses_interval;
         ApiKeyUseRecord::start(UseWriter::new(&self.connections), MAX_USED_KEYS, interval, registry)
     }
 

@@ -54,9 +54,7 @@ impl KeyReader {
     }
 
     async fn compare(&mut self, client: &Client, known: Option<i64>) -> Result<KeyCheck, ConnectionError> {
-        // A later response would extend no trust.
-        let timeout = Self::TRUST.min(self.connections.postgres.timeout);
-        let row = within(timeout, client.query_typed_one(COMPARE, &[])).await?;
+        let row = within(self.connections.postgres.timeout, client.query_typed_one(COMPARE, &[])).await?;
         let (version, server, now) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         if row.try_get(3)? {
             self.connections.demoted.send_replace(());

@@ -56,7 +56,7 @@ api_key_store_contract!(store);
 async fn uses() -> (Uses, (KeySpace, PgDatabase)) {
     let database = PgDatabase::new();
     let keys = KeySpace::of(&database).await;
-    let instances = [(); 2].map(|()| Arc::new(keys.uses(Duration::from_millis(10)).0) as Arc<_>);
+    let instances = [(); 2].map(|()| Arc::new(keys.uses().0) as Arc<_>);
     (Uses { instances, store: Arc::new(key_store(database.url())) }, (keys, database))
 }
 

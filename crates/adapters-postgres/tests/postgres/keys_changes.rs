@@ -13,7 +13,7 @@ use crate::{
     keys_support::{KeySpace, add, find, key_store, revoke, wait_for},
     outcomes::reason,
     sql_session::SqlSession,
-    store::{cut_when_held, endpoint, proxy_to, settings, short_timeout},
+    store::{cut_when_held, endpoint, proxy_to, short_timeout},
 };
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -107,7 +107,7 @@ async fn a_revocation_deletes_the_tokens_and_uses_of_the_key() {
 
 /// Notes a request of these keys, and waits until the writer has ended.
 async fn note_and_end(keys: &KeySpace, ids: &[&str]) {
-    let (uses, writer_end) = keys.uses(HOUR);
+    let (uses, writer_end) = keys.uses();
     for id in ids {
         uses.note(&ApiKeyId::new(id), ApiKeyUse::Request);
     }

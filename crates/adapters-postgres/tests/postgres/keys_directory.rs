@@ -12,7 +12,7 @@ use crate::{
     outcomes::{reason, wait_until},
     pooler::{Pooled, pooling},
     sql_session::SqlSession,
-    store::{in_both_modes, proxy_to, settings},
+    store::{in_both_modes, proxy_to, settings, short_timeout},
 };
 
 /// The longest time for which a revoked key is accepted.
@@ -41,7 +41,7 @@ async fn a_revocation_takes_effect_on_another_instance_within_250_ms() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_trust_ends_500_ms_after_postgresql_freezes_and_returns_with_it() {
     let server = PostgresServer::start();
-    let keys = KeySpace::at(&server.url("postgres"), &server.url("postgres"), settings()).await;
+    let keys = KeySpace::at(&server.url("postgres"), &server.url("postgres"), short_timeout()).await;
     keys.add("key", "token").await;
     let directory = keys.directory();
     wait_for(&directory, "token", true).await;

@@ -1,6 +1,6 @@
 //! API keys in a database of their own.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord};
 use animal_store_adapters_postgres::{PgApiKeyStore, PgStorage, PostgresSettings};
@@ -39,8 +39,8 @@ impl KeySpace {
         self.storage.start_api_keys(&mut Registry::default()).0
     }
 
-    pub(crate) fn uses(&self, interval: Duration) -> (ApiKeyUseRecord, JoinHandle<()>) {
-        self.storage.start_api_key_uses(interval, &mut Registry::default())
+    pub(crate) fn uses(&self) -> (ApiKeyUseRecord, JoinHandle<()>) {
+        self.storage.start_api_key_uses(&mut Registry::default())
     }
 
     pub(crate) async fn add(&self, id: &str, token: &str) -> ApiKey {

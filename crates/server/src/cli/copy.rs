@@ -12,7 +12,7 @@ use clap::Args;
 
 use super::command::{InvalidConfig, print_result, start};
 use crate::{
-    config::{self, KeysConfig, LogConfig, Sources, StorageConfig, Values},
+    config::{self, KeysConfig, LogConfig, Sources, SqliteConfig, StorageConfig, Values},
     telemetry,
     wiring::{SharedFile, api_key_store, bulk_storage},
 };
@@ -35,7 +35,7 @@ pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
     let ((_, from), (log, to)) = (load_path(&args.from)?, load_path(&args.to)?);
     let _log = telemetry::start_for_command(&log);
     ensure!(
-        location(&from.0) != location(&to.0),
+        location(&from) != location(&to),
         InvalidConfig(format!("{} and {} name the same store", args.from.display(), args.to.display()))
     );
     print_summary(&copy(from, to).await?)
@@ -74,15 +74,14 @@ pub(super) fn read_stores(values: &mut Values) -> Option<Stores> {
     storage.zip(keys)
 }
 
-/// The backend, and where it keeps the pets. Equal for equal stores.
-fn location(storage: &StorageConfig) -> String {
-    match storage {
-        StorageConfig::Sqlite(sqlite) => {
-            let file = sqlite.path.metadata().map(|file| format!("{}:{}", file.dev(), file.ino()));
-            file.unwrap_or_else(|_| sqlite.path.display().to_string())
-        }
-        storage => storage.to_string(),
-    }
+/// The backends, and where they keep the pets and the API keys. Equal for equal stores.
+fn location((storage, keys): &Stores) -> [String; 2] {
+    let file = |sqlite: &SqliteConfig| {
+        let file = sqlite.path.metadata().map(|file| format!("{}:{}", file.dev(), file.ino()));
+        file.unwrap_or_else(|_| sqlite.path.display().to_string())
+    };
+    let pets = if let StorageConfig::Sqlite(sqlite) = storage { file(sqlite) } else { storage.to_string() };
+    [pets, if let KeysConfig::Sqlite(sqlite) = keys { file(sqlite) } else { keys.to_string() }]
 }
 
 /// Copies a store. The files of both sides are closed at the end.

@@ -8,15 +8,19 @@ use secrecy::SecretString;
 
 use super::{
     declaration::{duration, keys, number, one_of, optional, parsed},
-    storage::{SqliteConfig, StorageBackend, read_common},
+    storage::{PostgresConfig, SqliteConfig, StorageBackend, read_common},
     values::Values,
 };
 
 #[derive(Debug)]
 pub(crate) enum KeysConfig {
     Sqlite(SqliteConfig),
-    Memory { tokens: Vec<SecretString> },
+    Memory {
+        tokens: Vec<SecretString>,
+    },
     Redis(Box<RedisKeysConfig>),
+    /// In the database of the pets.
+    Postgres(Box<PostgresConfig>),
 }
 
 #[derive(Debug)]
@@ -30,6 +34,7 @@ enum Backend {
     Sqlite,
     Memory,
     Redis,
+    Postgres,
 }
 
 const LEASE: std::ops::RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_mins(1);
@@ -37,13 +42,14 @@ const LEASE: std::ops::RangeInclusive<Duration> = Duration::from_millis(50)..=Du
 impl KeysConfig {
     /// Returns `None` if a required value is missing, which is an error.
     pub(crate) fn read(values: &mut Values) -> Option<Self> {
+        use Backend::{Memory, Postgres, Redis, Sqlite};
         let (storage, sqlite) = read_common(values);
-        let backends = one_of([("sqlite", Backend::Sqlite), ("memory", Backend::Memory), ("redis", Backend::Redis)]);
+        let backends = one_of([("sqlite", Sqlite), ("memory", Memory), ("redis", Redis), ("postgres", Postgres)]);
         keys! { values,
-            /// Source of the API keys: `sqlite` or `redis`, which `animal-store keys` administers, or `memory`, the
-            /// tokens of `keys.memory.tokens`. Empty: `memory` if there are tokens, otherwise as `storage.backend`.
-            /// With `storage.backend = "postgres"`, `redis` or tokens are required: each instance would have a file of
-            /// its own.
+            /// Source of the API keys: `sqlite`, `postgres` or `redis`, which `animal-store keys` administers, or
+            /// `memory`, the tokens of `keys.memory.tokens`. Empty: `memory` if there are tokens, otherwise as
+            /// `storage.backend`. `postgres` is the database of the pets. `sqlite` is refused with
+            /// `storage.backend = "postgres"`: each instance would have a file of its own.
             backend = value("keys.backend", "", optional(backends));
             /// Tokens of the API keys: a list, or a text with commas. Required by the backend `memory`, unless
             /// `http.listen` is a loopback address: one is then generated, and printed on a terminal or with
@@ -56,25 +62,37 @@ impl KeysConfig {
             values.checked("keys.memory.tokens", parsed);
         }
         let (implied, name, reason) = match storage {
-            _ if !tokens.is_empty() => (Backend::Memory, "memory", "keys.memory.tokens"),
-            StorageBackend::Memory => (Backend::Memory, "memory", "storage.backend"),
-            StorageBackend::Sqlite | StorageBackend::Postgres => (Backend::Sqlite, "sqlite", "storage.backend"),
+            _ if !tokens.is_empty() => (Memory, "memory", "keys.memory.tokens"),
+            StorageBackend::Memory => (Memory, "memory", "storage.backend"),
+            StorageBackend::Sqlite => (Sqlite, "sqlite", "storage.backend"),
+            StorageBackend::Postgres => (Postgres, "postgres", "storage.backend"),
         };
-        values.require(
-            backend.unwrap_or(implied) != Backend::Sqlite || storage != StorageBackend::Postgres,
-            &["keys.backend", "keys.memory.tokens", "storage.backend"],
-            "must be redis, or keys.memory.tokens must be set, if storage.backend is postgres: with sqlite, each \
-             instance would have a file of its own",
-        );
         if backend.is_none() {
             values.imply("keys.backend", name, reason);
         }
         let backend = backend.unwrap_or(implied);
-        let redis = RedisKeysConfig::read(values, backend == Backend::Redis);
+        let is_postgres = storage == StorageBackend::Postgres;
+        let rules = [
+            (
+                is_postgres && backend == Sqlite,
+                "must not be sqlite if storage.backend is postgres: each instance would \
+                have a file of its own",
+            ),
+            (!is_postgres && backend == Postgres, "can be postgres only if storage.backend is postgres"),
+        ];
+        for (is_violated, rule) in rules {
+            values.require(!is_violated, &["keys.backend", "storage.backend"], rule);
+        }
+        let redis = RedisKeysConfig::read(values, backend == Redis);
         Some(match backend {
-            Backend::Sqlite => Self::Sqlite(sqlite),
-            Backend::Memory => Self::Memory { tokens },
-            Backend::Redis => Self::Redis(Box::new(redis?)),
+            Sqlite => Self::Sqlite(sqlite),
+            Memory => Self::Memory { tokens },
+            Redis => Self::Redis(Box::new(redis?)),
+            Postgres if !is_postgres => return None,
+            Postgres => {
+                let idempotency_retention = sqlite.settings.idempotency_retention;
+                Self::Postgres(Box::new(PostgresConfig::read(values, idempotency_retention, true)?))
+            }
         })
     }
 }
@@ -86,6 +104,7 @@ impl fmt::Display for KeysConfig {
             Self::Sqlite(sqlite) => write!(formatter, "sqlite {}", sqlite.path.display()),
             Self::Memory { .. } => formatter.write_str("memory"),
             Self::Redis(redis) => write!(formatter, "redis {}", redis.endpoint),
+            Self::Postgres(postgres) => write!(formatter, "postgres {}", postgres.endpoint),
         }
     }
 }

@@ -1,13 +1,17 @@
-//! The configuration of the application, with the storage that `TEST_STORAGE_BACKEND` names.
+//! The configuration of the application, with the storage that `TEST_STORAGE_BACKEND` names. With PostgreSQL, the API
+//! keys are in the database as well.
 
 use std::{any::Any, env, ffi::OsString, time::Duration};
 
+use animal_store_adapters_postgres::{Migrations, PgApiKeyStore, PgEndpoint, PostgresSettings};
+use animal_store_app::{ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, NewToken, Scopes, ports::ApiKeyStore};
 use animal_store_server::{
     Config,
     config::{Sources, StorageConfig},
 };
 use animal_store_test_servers::PgDatabase;
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
 use crate::test_app::{OTHER_TOKEN, TOKEN};
 
@@ -31,10 +35,10 @@ pub(crate) struct Backend {
 impl Backend {
     pub(crate) fn new() -> Self {
         let name = env::var_os("TEST_STORAGE_BACKEND").unwrap_or_else(|| "memory".into());
-        let mut environment = vec![
-            ("ANIMAL_STORE_KEYS__MEMORY__TOKENS", format!("{TOKEN},{OTHER_TOKEN}").into()),
-            ("ANIMAL_STORE_STORAGE__BACKEND", name.clone()),
-        ];
+        let mut environment = vec![("ANIMAL_STORE_STORAGE__BACKEND", name.clone())];
+        if name != "postgres" {
+            environment.push(("ANIMAL_STORE_KEYS__MEMORY__TOKENS", format!("{TOKEN},{OTHER_TOKEN}").into()));
+        }
         let space: Box<dyn Any + Send + Sync> = match name.to_str() {
             Some("memory") => Box::new(()),
             Some("sqlite") => {
@@ -45,6 +49,7 @@ impl Backend {
             Some("postgres") => {
                 let database = PgDatabase::new();
                 environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__URL", database.url().into()));
+                Runtime::new().expect("a runtime").block_on(add_keys(database.url()));
                 Box::new(database)
             }
             _ => panic!("TEST_STORAGE_BACKEND must be memory, sqlite or postgres, not {}", name.display()),
@@ -68,5 +73,22 @@ impl Backend {
             StorageConfig::Memory { .. } => {}
         }
         config
+    }
+}
+
+/// Adds the API keys to a new database.
+async fn add_keys(url: &str) {
+    let endpoint = PgEndpoint::parse(&url.into()).expect("a URL");
+    Migrations::new(endpoint.clone(), LONG_TIMEOUT).run().await.expect("migrated");
+    let settings = PostgresSettings { connect_timeout: LONG_TIMEOUT, timeout: LONG_TIMEOUT, ..Default::default() };
+    let store = PgApiKeyStore::new(endpoint, settings);
+    for token in [TOKEN, OTHER_TOKEN] {
+        let key = ApiKey {
+            id: ApiKeyId::new(token),
+            label: ApiKeyLabel::parse(token).expect("a label"),
+            scopes: Scopes::ALL,
+        };
+        let token = NewToken::new(&ApiToken::parse(token.into()).expect("a token"), None);
+        store.change(ApiKeyChange::Add(key, token)).await.expect("added");
     }
 }

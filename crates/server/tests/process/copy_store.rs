@@ -13,6 +13,7 @@ use crate::{
 /// API keys that are part of the configuration.
 pub(crate) const MEMORY: &str = "backend = \"memory\"";
 const FILE: &str = "backend = \"sqlite\"";
+const DATABASE: &str = "backend = \"postgres\"";
 
 /// Copies between two stores, with these keys of the configuration files. The environment does not matter.
 pub(crate) fn copy(from: (&Store, &str), to: (&Store, &str)) -> Program {
@@ -76,40 +77,51 @@ fn stores_that_cannot_be_copied_are_refused() {
 }
 
 #[test]
-fn api_keys_move_to_redis_and_back() {
+fn api_keys_move_between_all_backends() {
     let [sqlite, postgres] = Store::each();
     let create = sqlite.with_own_keys().args(&["keys", "create", "--create", "--label", "shop", "--scopes", "read"]);
     let (token, id) = token_and_id(&create.run());
     let space = RedisSpace::new();
     let redis = format!("backend = \"redis\"\nredis.url = \"{}\"\nredis.prefix = \"{}\"", space.url(), space.prefix());
-    let exited = copy((&sqlite, FILE), (&postgres, &redis)).run();
-    assert!(exited.assert_success().stdout.contains(&"tokens of API keys: 1 added".to_owned()), "{exited:?}");
-    let back = Store::sqlite();
-    copy((&postgres, &redis), (&back, FILE)).run().assert_success();
-    assert_eq!(status(back.with_own_keys().start().address(), &token), 200);
+    let [back, again] = [Store::sqlite(), Store::postgres()];
+    for (from, to) in [
+        ((&sqlite, FILE), (&postgres, DATABASE)),
+        // The pets stay where they are.
+        ((&postgres, DATABASE), (&postgres, &*redis)),
+        ((&postgres, &redis), (&back, FILE)),
+        ((&postgres, &redis), (&again, DATABASE)),
+    ] {
+        let exited = copy(from, to).run();
+        assert!(exited.assert_success().stdout.contains(&"tokens of API keys: 1 added".to_owned()), "{exited:?}");
+    }
+    for store in [&back, &again] {
+        assert_eq!(status(store.with_own_keys().start().address(), &token), 200);
+    }
 
     // A copy is repeated after a revocation in the source.
     assert_eq!(sqlite.with_own_keys().args(&["keys", "revoke", &id]).run().code, Some(0));
-    let exited = copy((&sqlite, FILE), (&postgres, &redis)).run();
-    let alone = exited.assert_success().stdout.iter().find(|line| line.starts_with("API keys of the target alone"));
-    assert!(alone.is_some_and(|line| line.contains(&id)), "the target still accepts it: {exited:?}");
+    for target in [(&postgres, &*redis), (&postgres, DATABASE)] {
+        let exited = copy((&sqlite, FILE), target).run();
+        let alone = exited.assert_success().stdout.iter().find(|line| line.starts_with("API keys of the target alone"));
+        assert!(alone.is_some_and(|line| line.contains(&id)), "the target still accepts it: {exited:?}");
+    }
 }
 
 #[test]
 fn a_backup_of_each_backend_starts_as_a_store_and_is_copied_back() {
     let [sqlite, postgres] = Store::each();
-    let create = sqlite.with_own_keys().args(&["keys", "create", "--create", "--label", "shop"]);
-    let (token, _) = token_and_id(&create.run());
-    for (from, program) in [(&sqlite, Store::with_own_keys as fn(&Store) -> Program), (&postgres, Store::program)] {
+    for from in [&sqlite, &postgres] {
+        let create = from.with_own_keys().args(&["keys", "create", "--create", "--label", "shop"]);
+        let (token, _) = token_and_id(&create.run());
         let created = fill(from);
         let folder = TempDir::new().expect("a folder");
         let path = folder.path().join("animal-store.db");
         let path = path.to_str().expect("UTF-8");
         // Beside a running service.
-        let mut running = program(from).start();
+        let mut running = from.with_own_keys().start();
         running.address();
-        program(from).args(&["backup", path]).run().assert_success();
-        program(from).args(&["backup", path]).run().assert_refused(1, &["exists"]);
+        from.with_own_keys().args(&["backup", path]).run().assert_success();
+        from.with_own_keys().args(&["backup", path]).run().assert_refused(1, &["exists"]);
 
         let (to, pages) = (Store::postgres(), from.pages());
         let copy =
@@ -118,8 +130,6 @@ fn a_backup_of_each_backend_starts_as_a_store_and_is_copied_back() {
         assert_eq!(to.pages(), pages);
         let restored = Store::Sqlite(folder);
         assert_has(&restored, &pages, &created);
-        if matches!(from, Store::Sqlite(_)) {
-            assert_eq!(status(restored.with_own_keys().start().address(), &token), 200);
-        }
+        assert_eq!(status(restored.with_own_keys().start().address(), &token), 200);
     }
 }

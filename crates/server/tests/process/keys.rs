@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use animal_store_test_servers::{HttpClient, RedisServer, RedisSpace, wait_until};
+use animal_store_test_servers::{HttpClient, PgDatabase, RedisServer, RedisSpace, wait_until};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -32,9 +32,11 @@ fn event(exited: &Exited) -> Value {
     event.unwrap_or_else(|| panic!("no event of the audit log: {exited:?}"))
 }
 
+/// Returns the entries of a list of keys.
 #[track_caller]
-fn parse(list: &Exited) -> Vec<Value> {
-    serde_json::from_str(&list.assert_success().stdout.join("\n")).expect("a JSON array")
+pub(crate) fn parse(list: &Exited) -> Vec<Value> {
+    assert_eq!(list.code, Some(0), "{list:?}");
+    serde_json::from_str(&list.stdout.join("\n")).expect("a JSON array")
 }
 
 #[track_caller]
@@ -43,35 +45,48 @@ fn list(space: &RedisSpace) -> Vec<Value> {
 }
 
 #[test]
-fn every_instance_follows_a_key_from_its_creation_to_its_revocation() {
+fn every_instance_follows_a_key_in_redis_from_its_creation_to_its_revocation() {
     let space = RedisSpace::new();
-    let mut instances = [(), ()].map(|()| Program::with_redis(&space).start());
+    follow_a_key(|| Program::with_redis(&space));
+}
+
+#[test]
+fn every_instance_follows_a_key_in_postgresql_from_its_creation_to_its_revocation() {
+    let database = PgDatabase::new();
+    assert_eq!(Program::with_postgres_alone(database.url()).args(&["migrate"]).run().code, Some(0));
+    follow_a_key(|| Program::with_postgres_alone(database.url()));
+}
+
+fn follow_a_key(program: impl Fn() -> Program) {
+    let keys = |args: &[&str]| program().args(&["keys"]).args(args);
+    let list = || parse(&keys(&["list", "--json"]).run());
+    let mut instances = [(), ()].map(|()| program().start());
     let addresses = instances.each_mut().map(|running| running.address());
     let wait_for =
         |token: &str, expected| wait_until(|| addresses.iter().all(|address| status(*address, token) == expected));
 
     // A change is logged whatever the filter.
     let args = ["create", "--label", "web shop", "--scopes", "read", "--expires-in", "90d"];
-    let created = keys(&space, &args).env("ANIMAL_STORE_LOG__FILTER", "off").run();
+    let created = keys(&args).env("ANIMAL_STORE_LOG__FILTER", "off").run();
     let (old, id) = token_and_id(&created);
     assert_eq!((&*event(&created)["message"].to_string(), created.stderr.len()), ("\"API key created\"", 1));
     assert_eq!((&event(&created)["api_key_label"], &event(&created)["scopes"]), (&"web shop".into(), &"read".into()));
-    let [entry] = &list(&space)[..] else { panic!("one token") };
+    let [entry] = &list()[..] else { panic!("one token") };
     assert!(entry["id"] == *id && entry["expires"].is_string(), "{entry}");
     wait_for(&old, 200);
 
-    let rotated = keys(&space, &["rotate", &id]).run();
+    let rotated = keys(&["rotate", &id]).run();
     let (new, same) = token_and_id(&rotated);
     assert!(same == id && new != old && event(&rotated)["old_token_ends"].is_string(), "{rotated:?}");
-    assert_eq!(list(&space).len(), 2);
+    assert_eq!(list().len(), 2);
     wait_for(&new, 200);
     wait_for(&old, 200);
-    let (newest, _) = token_and_id(&keys(&space, &["rotate", &id, "--grace", "0s", "--expires-in", "1h"]).run());
-    assert_eq!(list(&space).len(), 1);
+    let (newest, _) = token_and_id(&keys(&["rotate", &id, "--grace", "0s", "--expires-in", "1h"]).run());
+    assert_eq!(list().len(), 1);
     wait_for(&new, 401);
     wait_for(&newest, 200);
 
-    let revoked = keys(&space, &["revoke", &id]).run();
+    let revoked = keys(&["revoke", &id]).run();
     assert_eq!((revoked.code, &revoked.stdout), (Some(0), &vec![]), "{revoked:?}");
     let event = event(&revoked);
     assert_eq!((&event["message"], &event["api_key"]), (&"API key revoked".into(), &id.into()));
