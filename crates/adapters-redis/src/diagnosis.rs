@@ -3,13 +3,14 @@
 //! It executes the commands of a session and of a lookup, and changes nothing. Each response has a timeout. A subject
 //! that cannot be examined hides no other, unless the connection is lost. Proof: `tests/redis/diagnosis.rs`.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, error::Error};
 
-use animal_store_app::{ApiKeyDigest, Finding};
+use animal_store_app::{ApiKeyDigest, Finding, ports::ApiKeyStore};
 use futures_util::future::BoxFuture;
 use redis::{InfoDict, RedisResult, Value, cmd, from_redis_value};
 
 use crate::{
+    admin::RedisApiKeyStore,
     connection::{Connection, RedisEndpoint},
     keyspace::{self, Keyspace, RedisFailure},
     lookup::tracking_command,
@@ -18,6 +19,18 @@ use crate::{
 };
 
 type Inspected = keyspace::Result<Finding>;
+
+/// Checks the commands of a change, without applying one.
+pub async fn diagnose_administration(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Finding {
+    let store = RedisApiKeyStore::new(endpoint.clone(), &settings.prefix, settings.timeout, 0);
+    match store.check_writable().await {
+        Ok(()) => Finding::ok("redis.admin", format!("{endpoint}: API keys can be changed")),
+        Err(error) => {
+            let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            Finding::error("redis.admin", reason, "check keys.redis.admin_url, and the permissions of its user")
+        }
+    }
+}
 
 /// Examines a Redis server. The number of commands is fixed, and each has the timeout of the settings.
 pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec<Finding> {
@@ -55,7 +68,7 @@ async fn inspect_mode(mut connection: Connection) -> Inspected {
     let mode: String = hello.remove("mode").and_then(|mode| from_redis_value(mode).ok()).unwrap_or_default();
     Ok(match &*mode {
         "standalone" => Finding::ok("redis.mode", "standalone, master"),
-        _ => Finding::error("redis.mode", mode, "use one Redis server: Cluster and Sentinel are not supported"),
+        _ => Finding::error("redis.mode", mode, "use one Redis server, or Sentinel: Cluster is not supported"),
     })
 }
 
