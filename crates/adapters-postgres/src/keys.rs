@@ -11,7 +11,7 @@
 //! noted in memory, and written once a minute (`uses`).
 //!
 //! **Proof.** The contract suites `api_key_directory`, `api_key_store` and `api_key_uses`; in `tests/postgres`:
-//! `keys_changes.rs`, `keys_directory.rs` and `keys_faults.rs`.
+//! `keys_changes.rs` and `keys_directory.rs`.
 
 mod directory;
 mod rows;
