@@ -14,6 +14,15 @@ pub(crate) const NOT_DURABLE: &str = "
     SELECT name FROM pg_settings
     WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off'";
 
+/// Returns what keeps the current user from changing the schema.
+pub(crate) const NOT_OWNED: &str = "
+    SELECT format('%I belongs to %I', relname, pg_get_userbyid(relowner)) FROM pg_class
+    WHERE oid IN (to_regclass('pets'), to_regclass('idempotency_keys'), to_regclass('__diesel_schema_migrations'))
+        AND NOT pg_has_role(relowner, 'USAGE')
+    UNION ALL
+    SELECT format('GRANT CREATE ON SCHEMA %I TO %I', current_schema(), current_user)
+    WHERE NOT has_schema_privilege(current_schema(), 'CREATE')";
+
 /// Returns a query for the statements that grant what the current user lacks. `needed` has tables and sequences, and
 /// the permissions on them.
 pub(crate) fn missing_permissions(needed: [(&str, &str); 3]) -> String {

@@ -84,7 +84,14 @@ async fn schema_finding(migrations: &Migrations, mode: SchemaMode) -> (Finding, 
     };
     let SchemaComparison { pending, newer, .. } = comparison;
     let found = format!("these migrations are pending: {}", pending.join(", "));
+    let obstacles = if pending.is_empty() { Vec::new() } else { migrations.obstacles().await.unwrap_or_default() };
     let finding = match (&*pending, &*newer, mode) {
+        _ if !obstacles.is_empty() => {
+            let found = format!("{found}; this user cannot run them: {}", obstacles.join("; "));
+            let advice = "set storage.postgres.migrate_url to a URL of the owner of the tables, and run \
+                          `animal-store migrate`";
+            Finding::error(MIGRATIONS, found, advice)
+        }
         ([], [], _) => Finding::ok(MIGRATIONS, "none is pending"),
         ([], newer, _) => {
             let found = format!("a newer program has expanded the schema: {}", newer.join(", "));

@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 
-use animal_store_app::{ApiKeyDigest, Finding};
+use animal_store_app::{ApiKeyDigest, Finding, ports::ApiKeyStore};
 use futures_util::future::BoxFuture;
 use redis::{InfoDict, RedisResult, Value, cmd, from_redis_value};
 
 use crate::{
+    RedisApiKeyStore,
     connection::{Connection, RedisEndpoint},
     keyspace::{self, Keyspace, RedisFailure},
     lookup::tracking_command,
@@ -28,10 +29,11 @@ pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec
         Err(failure) => return vec![Finding::error("redis.connection", keyspace.describe(&failure), advice)],
     };
     let mut findings = vec![Finding::ok("redis.connection", endpoint.to_string())];
+    let store = RedisApiKeyStore::new(endpoint.clone(), &settings.prefix, settings.timeout);
     let inspections: [(&'static str, BoxFuture<'_, Inspected>); 5] = [
         ("redis.mode", Box::pin(inspect_mode(connection.clone()))),
         ("redis.permissions", Box::pin(inspect_permissions(connection.clone(), &keyspace))),
-        ("redis.index", Box::pin(inspect_index(connection.clone(), &keyspace))),
+        ("redis.index", Box::pin(inspect_index(connection.clone(), &keyspace, &store))),
         ("redis.persistence", Box::pin(inspect_persistence(connection.clone()))),
         ("redis.eviction", Box::pin(inspect_eviction(connection))),
     ];
@@ -65,12 +67,18 @@ async fn inspect_permissions(mut connection: Connection, keyspace: &Keyspace) ->
     Ok(Finding::ok("redis.permissions", "API keys can be looked up, and revoked keys are reported at once"))
 }
 
-async fn inspect_index(mut connection: Connection, keyspace: &Keyspace) -> Inspected {
+async fn inspect_index(mut connection: Connection, keyspace: &Keyspace, store: &RedisApiKeyStore) -> Inspected {
     if cmd("EXISTS").arg(&keyspace.index).query_async(&mut connection).await? {
         return Ok(Finding::ok("redis.index", keyspace.index.as_str()));
     }
-    let advice = "create a key with `animal-store keys create`; if there were keys, check keys.redis.prefix, the \
-                  database in keys.redis.url, and whether Redis has lost its data";
+    let user = match store.check_writable().await {
+        Ok(()) => "",
+        Err(_) => " as the user of Redis who may (see \"Users of Redis\" in docs/operations/redis.md)",
+    };
+    let advice = format!(
+        "create a key with `animal-store keys create`{user}; if there were keys, check keys.redis.prefix, the \
+         database in keys.redis.url, and whether Redis has lost its data"
+    );
     Ok(Finding::warning("redis.index", format!("{} does not exist: every request gets 401", keyspace.index), advice))
 }
 

@@ -2,12 +2,13 @@
 //!
 //! The diagnosis changes no byte of the file, and works beside a running server.
 
-use std::{io, os::unix::fs::MetadataExt, path::Path, time::Duration};
+use std::{os::unix::fs::MetadataExt, path::Path, time::Duration};
 
 use animal_store_app::Finding;
+use nix::sys::statvfs::statvfs;
 use tokio::time::timeout;
 
-use crate::{FileUse, SqliteFile, error::Problem, session::Session, values::text};
+use crate::{FileUse, SqliteFile, error::Problem, session::Session, users::command_of_owner, values::text};
 
 /// The permissions of others than the owner.
 const OTHERS: u32 = 0o077;
@@ -52,7 +53,7 @@ fn permissions(path: &Path) -> Finding {
         Ok(metadata) if metadata.mode() & OTHERS == 0 => Finding::ok(subject, "only the owner can read the file"),
         Ok(metadata) => {
             let found = format!("mode {:03o}: other users can use the file", metadata.mode() & 0o777);
-            Finding::warning(subject, found, format!("chmod 600 {}", path.display()))
+            Finding::warning(subject, found, command_of_owner(path, &format!("chmod 600 {}", path.display())))
         }
         Err(error) => Finding::unknown(subject, error.to_string(), "check the permissions of the folder"),
     }
@@ -60,9 +61,9 @@ fn permissions(path: &Path) -> Finding {
 
 fn disk(path: &Path) -> Finding {
     let subject = "sqlite.disk";
-    match rustix::fs::statvfs(path).map_err(io::Error::from) {
+    match statvfs(path) {
         Ok(disk) => {
-            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let free = disk.blocks_available().saturating_mul(disk.fragment_size());
             let found = format!("{} MiB are free", free >> 20);
             if free >= LEAST_FREE {
                 Finding::ok(subject, found)

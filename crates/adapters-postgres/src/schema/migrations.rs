@@ -10,7 +10,10 @@ use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
-use crate::{MigrationError, PgEndpoint};
+use crate::{
+    MigrationError, PgEndpoint,
+    checks::{NOT_OWNED, problems},
+};
 
 const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
 
@@ -62,6 +65,12 @@ impl Migrations {
     pub(crate) async fn comparison(&self) -> Result<SchemaComparison, MigrationError> {
         let (client, _task) = self.endpoint.connect(self.timeout).await?;
         self.compare(&client).await
+    }
+
+    /// Returns why this user cannot run migrations.
+    pub(crate) async fn obstacles(&self) -> Result<Vec<String>, MigrationError> {
+        let (client, _task) = self.endpoint.connect(self.timeout).await?;
+        Ok(self.endpoint.within(self.timeout, problems(&client, NOT_OWNED)).await?)
     }
 
     /// Runs the pending migrations, one process at a time, and returns their versions.

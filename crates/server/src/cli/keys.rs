@@ -99,7 +99,7 @@ async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result
         scopes: args.scopes.into_iter().collect(),
     };
     let token = if args.token_stdin { read_token(io::stdin().lock())? } else { ApiToken::from_random(&random_bits()?) };
-    let added = IssueApiKey::new(store).execute(key.clone(), &token, args.expires_in).await;
+    let added = IssueApiKey::new(Arc::clone(&store)).execute(key.clone(), &token, args.expires_in).await;
     let added = added.map_err(|error| change_error(error, &key.id, "created"))?;
     match added {
         None if args.token_stdin => audit(&key, "API key registered", None),
@@ -107,9 +107,24 @@ async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result
             audit(&key, "API key created", None);
             print(&key, &token)?;
         }
-        Some(key) => audit(&key, "API key unchanged: the token was registered before", None),
+        Some(key) => {
+            audit(&key, "API key unchanged: the token was registered before", None);
+            return Ok(());
+        }
     }
+    warn_of_same_label(&key, &*store).await;
     Ok(())
+}
+
+/// Two keys with one label are a rotation that was done by hand, or a mistake. If the keys cannot be listed, the key
+/// that was created is valid nevertheless.
+async fn warn_of_same_label(created: &ApiKey, store: &dyn ApiKeyStore) {
+    let keys = store.list().await.unwrap_or_default().into_iter().map(|key| key.key);
+    let others: Vec<_> = keys.filter(|key| key.label == created.label && key.id != created.id).collect();
+    if !others.is_empty() {
+        let keys = others.iter().map(|key| key.id.as_str()).collect::<Vec<_>>().join(",");
+        tracing::warn!(api_key_label = created.label.as_str(), keys, "other API keys have the same label");
+    }
 }
 
 async fn revoke(id: &str, store: &dyn ApiKeyStore) -> anyhow::Result<()> {

@@ -88,7 +88,10 @@ fn an_invalid_file_changes_nothing() {
     let reason = event["reason"].as_str().expect("a reason");
     assert!(event["level"] == "ERROR" && reason.contains("http.workers") && reason.contains("log.lvl"), "{event}");
     let event = reloaded.reload(&format!("log.filter = 'info'\n{secret}"), INVALID);
-    assert_eq!(event["reason"], "animal-store.toml, line 2: not valid TOML", "{event}");
+    assert_eq!(
+        event["reason"], "animal-store.toml, line 2, column 11: not valid TOML: key with no value, expected `=`",
+        "{event}"
+    );
     reloaded.request("hidden", 200);
 
     reloaded.reload("log.filter = 'info'", RELOADED);

@@ -39,10 +39,12 @@ fn an_error_names_the_source_that_wins_and_the_line_of_a_file() {
 #[test]
 fn a_file_that_cannot_be_read_is_reported_without_its_text_and_makes_no_value_missing() {
     let mut sources = keys(&[("http.listen", "0.0.0.0:0"), ("storage.backend", "postgres"), ("http.workers", "0")]);
-    let (_, invalid) = file("[keys.memory]\n\ntokens = ['top-secret\n");
+    let (_, open) = file("[keys.memory]\n\ntokens = ['top-secret\n");
+    let (_, double) = file("[keys]\nmemory = {\"é\" = 'top-secret', \"é\" = 1}\n");
     for (path, error) in [
         (Path::new("/nowhere"), ": cannot be read: No such file or directory (os error 2)"),
-        (invalid.path(), ", line 3: not valid TOML"),
+        (open.path(), ", line 3, column 22: not valid TOML: unclosed array, expected `]`"),
+        (double.path(), ", line 2, column 31: not valid TOML: duplicate key"),
     ] {
         sources.file = Some(path.to_owned());
         let error = format!("{}{error}", path.display());
