@@ -24,6 +24,7 @@ mod middleware;
 mod openapi;
 mod pets;
 mod rate_limits;
+mod reloaded;
 mod routes;
 mod serve;
 mod traces;
@@ -39,6 +40,8 @@ pub use middleware::{
 };
 pub use openapi::OPENAPI_DOCUMENT;
 pub use pets::{line, parse_line};
+pub use rate_limits::{AuthFailureLimiter, KeyRateLimiter};
+pub use reloaded::Reloaded;
 pub use routes::UseCases;
 pub use serve::{ApiSettings, serve_api, serve_management};
 pub use traces::TraceSettings;

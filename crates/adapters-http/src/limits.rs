@@ -1,5 +1,10 @@
 use std::{num::NonZeroU32, time::Duration};
 
+use crate::{
+    rate_limits::{AuthFailureLimiter, KeyRateLimiter},
+    reloaded::Reloaded,
+};
+
 /// Limits and timeouts of a server.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -17,9 +22,9 @@ pub struct Limits {
     /// share, at least 1. Others are rejected with 503.
     pub max_in_flight_per_key: usize,
     /// Maximum rate of the requests of one API key, over all workers. Others are rejected with 429.
-    pub rate_limit: Option<RateLimit>,
+    pub rate_limit: Reloaded<KeyRateLimiter>,
     /// Maximum number of failed authentications of one client address. Further requests are rejected with 429.
-    pub max_auth_failures_per_minute: Option<NonZeroU32>,
+    pub auth_failures: Reloaded<AuthFailureLimiter>,
     /// Maximum size of a request body.
     pub max_body_bytes: usize,
     /// Timeout of a TLS handshake.
@@ -60,8 +65,8 @@ impl Default for Limits {
             max_unsent_bytes: 64 * 1024 * 1024,
             max_in_flight: 2000,
             max_in_flight_per_key: 1000,
-            rate_limit: None,
-            max_auth_failures_per_minute: None,
+            rate_limit: Reloaded::default(),
+            auth_failures: Reloaded::default(),
             max_body_bytes: 16 * 1024,
             handshake_timeout: Duration::from_secs(5),
             head_timeout: Duration::from_secs(5),

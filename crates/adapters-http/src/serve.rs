@@ -1,12 +1,8 @@
 //! Serves the routes on a listener, with their settings.
 
-use std::{io, sync::Arc};
+use std::{io, rc::Rc, sync::Arc};
 
-use actix_web::{
-    App,
-    middleware::{Condition, from_fn},
-    web::Data,
-};
+use actix_web::{App, web::Data};
 use animal_store_app::CheckReadiness;
 use prometheus_client::{metrics::gauge::ConstGauge, registry::Registry};
 
@@ -21,7 +17,7 @@ use crate::{
         request_log::{self, RequestLog, RequestLogFilter},
         trusted_proxies::TrustedProxies,
     },
-    rate_limits::{AuthFailureLimiter, KeyRateLimiter},
+    reloaded::Reloaded,
     routes::{self, UseCases},
     traces::TraceSettings,
     transport::{listener::HttpListener, tls::CurrentTlsIdentity},
@@ -34,14 +30,25 @@ pub struct ApiSettings {
     pub limits: Limits,
     /// Serves HTTPS with this identity. `None`: serves HTTP.
     pub tls: Option<CurrentTlsIdentity>,
-    /// Origins whose pages may use the interface, too.
-    pub origins: AllowedOrigins,
+    /// Origins whose pages may use the interface, too. `None`: responses contain no CORS headers.
+    pub origins: Reloaded<AllowedOrigins>,
     /// Proxies that may report the addresses of their clients.
     pub proxies: TrustedProxies,
     /// Which requests have spans.
     pub traces: TraceSettings,
     /// Which requests have a line in the log.
     pub logged: RequestLogFilter,
+}
+
+impl ApiSettings {
+    /// Takes over what can be replaced while requests are served: limits of rates, origins, and which requests are
+    /// logged.
+    pub fn change_to(&self, other: &Self) {
+        self.limits.rate_limit.change_to(&other.limits.rate_limit);
+        self.limits.auth_failures.change_to(&other.limits.auth_failures);
+        self.origins.change_to(&other.origins);
+        self.logged.change_to(&other.logged);
+    }
 }
 
 /// Serves the interface. `use_cases` is called once in each worker. The metrics are added to `registry`.
@@ -73,15 +80,14 @@ where
         registry.register("tls_certificate_expiry_timestamp_seconds", help, tls.expiry.clone());
     }
     let log = RequestLog { is_quiet: false, logged, metrics };
-    let key_rates = limits.rate_limit.map(|rate| Arc::new(KeyRateLimiter::new(rate)));
-    let auth_failures = limits.max_auth_failures_per_minute.map(|max| Arc::new(AuthFailureLimiter::new(max)));
-    let shared = (limits.clone(), in_flight.clone(), key_rates, auth_failures, proxies);
+    let shared = (limits.clone(), in_flight.clone(), proxies);
     let server = HttpServer::start(listener, &limits, tls.as_ref(), &log, move |log| {
-        let (limits, in_flight, key_rates, auth_failures, proxies) = shared.clone();
+        let (limits, in_flight, proxies) = shared.clone();
+        let origins = Rc::new(origins.latest());
         let limits = RequestLimits {
             key_shares: KeyShares::new(limits.max_in_flight_per_key, limits.running_workers()),
-            key_rates,
-            auth_failures,
+            rate_limit: limits.rate_limit.latest(),
+            auth_failures: limits.auth_failures.latest(),
             in_flight: in_flight.clone(),
             max_body_bytes: limits.max_body_bytes,
         };
@@ -92,8 +98,7 @@ where
             .app_data(proxies)
             .configure(routes::api)
             .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
-            .wrap(Condition::new(!origins.is_empty(), origins.cors()))
-            .wrap(Condition::new(!origins.is_empty(), from_fn(cors::respond_to_refused_preflight)))
+            .wrap_fn(move |request, service| cors::apply(origins.get(), request, service))
             .wrap_fn(move |request, service| request_log::record(&log, traces, request, service))
     })?;
     Ok((server, in_flight))

@@ -6,8 +6,8 @@ use std::{
 };
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, HttpListener, Limits, RequestLogFilter, TraceSettings, TrustedProxies, UseCases,
-    serve_api,
+    AllowedOrigins, ApiSettings, HttpListener, Limits, Reloaded, RequestLogFilter, TraceSettings, TrustedProxies,
+    UseCases, serve_api,
 };
 use animal_store_app::{
     ApiKey, Authenticate, CreatePet, GetPet, ListPets, Scope,
@@ -61,7 +61,7 @@ impl Service {
         let client = HttpClient::new(address).with_token("x");
         let mut limits = Limits { max_body_bytes: 1024, ..Limits::default() };
         change(&mut limits, &mut use_cases);
-        let origins = AllowedOrigins::These(vec![SHOP.parse().expect("an origin")]);
+        let origins = Reloaded::new(Some(AllowedOrigins::These(vec![SHOP.parse().expect("an origin")])));
         let proxies = TrustedProxies::parse(&["127.0.0.1".to_owned()]).expect("an address");
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let mut registry = Registry::default();
