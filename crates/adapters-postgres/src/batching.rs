@@ -26,7 +26,7 @@ use animal_store_adapter_kit::{
 };
 use tokio::task::JoinHandle;
 
-pub(crate) use self::session::{Executed, Extent, Failure, READ_ONLY, Session};
+pub(crate) use self::session::{Executed, Extent, Failure, Session};
 use crate::{connection::ConnectionSettings, metrics::ConnectionMetrics};
 
 /// Creates a queue of this capacity for each kind, and starts dispatchers for all of them on the current runtime, with

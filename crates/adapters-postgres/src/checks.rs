@@ -23,6 +23,12 @@ pub(crate) const NOT_OWNED: &str = "
     SELECT format('GRANT CREATE ON SCHEMA %I TO %I', current_schema(), current_user)
     WHERE NOT has_schema_privilege(current_schema(), 'CREATE')";
 
+/// Returns whether commits do not wait for the standbys that are connected.
+pub(crate) const ASYNCHRONOUS: &str = "
+    SELECT 'asynchronous' WHERE EXISTS (SELECT FROM pg_stat_replication)
+        AND (current_setting('synchronous_standby_names') = ''
+            OR current_setting('synchronous_commit') IN ('off', 'local'))";
+
 /// Returns a query for the statements that grant what the current user lacks. `needed` has tables and sequences, and
 /// the permissions on them.
 pub(crate) fn missing_permissions(needed: [(&str, &str); 3]) -> String {

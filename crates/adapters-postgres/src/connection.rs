@@ -9,16 +9,20 @@
 //! `endpoint/tests.rs` needs no server.
 
 mod endpoint;
+mod task;
 mod tls;
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use animal_store_adapter_kit::Outage;
 use tokio::sync::watch;
 use tokio_postgres::Client;
 
-pub(crate) use endpoint::ConnectionTask;
 pub use endpoint::{PgEndpoint, PgEndpointError};
+pub(crate) use task::ConnectionTask;
 
 use crate::{PostgresSettings, error::ConnectionError, metrics::Metrics};
 
@@ -32,6 +36,10 @@ pub(crate) struct ConnectionSettings {
     pub(crate) metrics: Arc<Metrics>,
     /// Whether the schema can be used. No dispatcher connects before it can.
     pub(crate) schema_ready: watch::Receiver<bool>,
+    /// Changes when a connection finds its server read-only: a fail-over may have left others on that server.
+    pub(crate) demoted: watch::Sender<()>,
+    /// Whether a connection does not report that its server has become read-only.
+    pub(crate) must_probe: Arc<AtomicBool>,
 }
 
 impl ConnectionSettings {
@@ -43,6 +51,9 @@ impl ConnectionSettings {
         if !postgres.transaction_pooling {
             let set = postgres.set_statements("SET");
             endpoint.within(postgres.connect_timeout, client.batch_execute(&set)).await?;
+        }
+        if postgres.transaction_pooling || !task.reports_role {
+            self.must_probe.store(true, Ordering::Relaxed);
         }
         Ok((client, task))
     }

@@ -14,7 +14,7 @@ use animal_store_app::Finding;
 
 use crate::{
     MigrationError, Migrations, PgEndpoint, PostgresSettings, SchemaMode,
-    checks::{NOT_DURABLE, READ_ONLY, missing_permissions, problems},
+    checks::{ASYNCHRONOUS, NOT_DURABLE, READ_ONLY, missing_permissions, problems},
     error::{ConnectionError, within},
 };
 
@@ -22,6 +22,7 @@ const CONNECTION: &str = "postgres.connection";
 const MIGRATIONS: &str = "postgres.migrations";
 const ROLE: &str = "postgres.role";
 const DURABILITY: &str = "postgres.durability";
+const REPLICATION: &str = "postgres.replication";
 const PERMISSIONS: &str = "postgres.permissions";
 
 /// What the service needs.
@@ -47,7 +48,9 @@ pub async fn diagnose(endpoint: &PgEndpoint, direct: &PgEndpoint, settings: &Pos
     let migrations = Migrations::new(direct.clone(), settings.connect_timeout);
     let (schema, is_pending) = schema_finding(&migrations, settings.schema).await;
     findings.push(schema);
-    let mut checks = vec![(ROLE, READ_ONLY.to_owned()), (DURABILITY, NOT_DURABLE.to_owned())];
+    let mut checks = [(ROLE, READ_ONLY), (DURABILITY, NOT_DURABLE), (REPLICATION, ASYNCHRONOUS)]
+        .map(|(subject, query)| (subject, query.to_owned()))
+        .to_vec();
     if is_pending {
         findings.push(Finding::unknown(PERMISSIONS, "tables may be missing", "run the pending migrations first"));
     } else {
@@ -112,7 +115,7 @@ fn finding(subject: &'static str, problems: &[String]) -> Finding {
     match (subject, problems) {
         (ROLE, []) => Finding::ok(subject, "primary"),
         (ROLE, _) => {
-            let advice = "connect to the primary, for example with target_session_attrs=read-write in the URL; \
+            let advice = "connect to the primary, for example with all hosts in the URL; \
                           default_transaction_read_only must be off";
             Finding::error(subject, found + ": creates get 503", advice)
         }
@@ -126,6 +129,11 @@ fn finding(subject: &'static str, problems: &[String]) -> Finding {
                 let found = format!("off: {found}; a crash of the machine can destroy the database");
                 Finding::error(subject, found, advice)
             }
+        }
+        (REPLICATION, []) => Finding::ok(subject, "no commit is confirmed before a connected standby has it"),
+        (REPLICATION, _) => {
+            let found = found + ": a fail-over can lose pets that were confirmed with 201, and use their ids again";
+            Finding::warning(subject, found, "see \"Fail-over\" in docs/operations/postgresql.md")
         }
         (_, []) => Finding::ok(subject, "pets can be read and added"),
         _ => {

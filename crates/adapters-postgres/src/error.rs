@@ -7,6 +7,9 @@ use thiserror::Error;
 use tokio::time::timeout;
 use tokio_postgres::error::{Severity, SqlState};
 
+/// Reason to replace a connection to a read-only server: after a fail-over, another server accepts writes.
+pub(crate) const READ_ONLY: &str = "PostgreSQL is read-only";
+
 /// A connection cannot be opened or was lost.
 #[derive(Debug, Error)]
 pub(crate) enum ConnectionError {
@@ -20,6 +23,11 @@ pub(crate) enum ConnectionError {
     NoResponse,
     #[error("the server closed the connection")]
     Closed,
+    #[error("{READ_ONLY}")]
+    ReadOnly,
+    /// An administrator has cancelled the wait for a standby.
+    #[error("the pets are committed, and may not be replicated")]
+    Unreplicated,
     #[error("the encoding of the database is {0}, and has to be UTF8")]
     NotUtf8(String),
     /// Each error with its login: user, host, port and database.

@@ -1,15 +1,14 @@
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Weak, atomic::Ordering};
 
 use animal_store_app::ports::{Cause, Readiness};
 use async_trait::async_trait;
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::sleep};
 use tokio_postgres::Client;
 
 use crate::{
-    batching::READ_ONLY,
     connection::{ConnectionSettings, ConnectionTask},
     creates::Creates,
-    error::{ConnectionError, within},
+    error::{ConnectionError, READ_ONLY, within},
 };
 
 /// Reads the table, and checks that it can be written. The statement is not prepared, so it works through any pooler.
@@ -37,8 +36,24 @@ impl PgReadiness {
         };
         let is_read_only: bool = connection.0.query_typed_one(PROBE, &[]).await?.try_get(0)?;
         // After a fail-over, another server accepts writes.
-        *kept = Some(connection).filter(|_| !is_read_only);
+        if is_read_only {
+            self.settings.demoted.send_replace(());
+        } else {
+            *kept = Some(connection);
+        }
         Ok(is_read_only)
+    }
+
+    /// Probes the server in each interval if no connection reports that it has become read-only: behind a pooler, and
+    /// before PostgreSQL 14.
+    pub(crate) async fn watch(self: Arc<Self>) {
+        loop {
+            sleep(self.settings.postgres.probe_interval).await;
+            if self.settings.must_probe.load(Ordering::Relaxed) {
+                // A failure is reported by the connections of requests.
+                let _ = within(self.settings.postgres.timeout, self.probe()).await;
+            }
+        }
     }
 }
 

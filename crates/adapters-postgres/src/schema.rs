@@ -10,6 +10,7 @@
 //! **Proof.** `tests/postgres/migrations.rs` (concurrent starts, newer and older programs, locks, failures, names of
 //! migrations).
 
+mod engine;
 mod migrations;
 
 use std::time::Duration;

@@ -11,6 +11,8 @@ pub struct PostgresSettings {
     pub connections_per_worker: usize,
     /// Whether a pooler assigns a server connection to each transaction. Then no state stays on a connection.
     pub transaction_pooling: bool,
+    /// Time between two questions whether the server is still the primary, if no connection reports it.
+    pub probe_interval: Duration,
     /// Timeout for opening a connection, and again for preparing it.
     pub connect_timeout: Duration,
     /// Timeout for each response of PostgreSQL.
@@ -30,6 +32,7 @@ impl Default for PostgresSettings {
             required_at_start: false,
             connections_per_worker: 2,
             transaction_pooling: false,
+            probe_interval: Duration::from_secs(1),
             connect_timeout: Duration::from_secs(2),
             timeout: Duration::from_secs(2),
             max_waiting_reads: 2000,
@@ -78,6 +81,7 @@ pub(crate) mod tests {
         required_at_start: true,
         connections_per_worker: 4,
         transaction_pooling: false,
+        probe_interval: Duration::from_secs(1),
         connect_timeout: Duration::from_secs(1),
         timeout: Duration::from_secs(2),
         max_waiting_reads: 1,

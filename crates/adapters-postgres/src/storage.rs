@@ -46,7 +46,7 @@ impl PgStorage {
         registry: &mut Registry,
     ) -> Result<(Self, JoinHandle<()>), MigrationError> {
         let metrics = Arc::new(Metrics::new(registry));
-        let endpoint = endpoint.named(settings.transaction_pooling).of_primary();
+        let endpoint = endpoint.named(settings.transaction_pooling).of_primary(settings.transaction_pooling);
         let migrations = Migrations::new(direct, settings.connect_timeout);
         let (ready, schema_ready) = watch::channel(false);
         let (error_sender, mut start_error) = oneshot::channel();
@@ -64,11 +64,19 @@ impl PgStorage {
         if let Some(error) = error {
             return Err(error);
         }
-        let outage = Outage::default();
-        let connections = ConnectionSettings { endpoint, postgres: settings, outage, metrics, schema_ready };
+        let connections = ConnectionSettings {
+            endpoint,
+            postgres: settings,
+            outage: Outage::default(),
+            metrics,
+            schema_ready,
+            demoted: watch::Sender::default(),
+            must_probe: Arc::default(),
+        };
         let (creates, writers) = Creates::start(&connections);
         let creates = Arc::new(creates);
         let readiness = Arc::new(PgReadiness::new(&connections, &creates));
+        background_tasks.spawn(Arc::clone(&readiness).watch());
         background_tasks.spawn(sweep_periodically(connections.clone()));
         Ok((Self { connections, creates, readiness, _background_tasks: background_tasks }, writers))
     }

@@ -121,7 +121,7 @@ SHARED = INSTANCE + (
     Kind("PostgreSQL: connections black-holed", "some", STORAGE, disturb("storage", *HOLD), early=True),
     Kind("PostgreSQL: connections slow", "some", STORAGE, disturb("storage", *SLOW_DOWN)),
     Kind("PostgreSQL: table `pets` locked", "all", STORAGE, LOCK),
-    Kind("PostgreSQL: read-only", "all", CREATES, during(read_only("on"), read_only("off"))),
+    Kind("PostgreSQL: read-only", "all", STORAGE, during(read_only("on"), read_only("off"))),
     Kind("Redis: SIGKILL, restart", "all", KEYS, kill("redis"), early=True),
     Kind("Redis: SIGSTOP, SIGCONT", "all", KEYS, freeze("redis")),
     Kind("Redis: connections cut and refused", "some", KEYS, disturb("keys", *REFUSE)),

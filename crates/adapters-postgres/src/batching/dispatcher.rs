@@ -4,7 +4,7 @@ use animal_store_adapter_kit::queue::{Request, Taker, Takers};
 use futures_util::{FutureExt, future::select_all};
 use tokio::{
     select,
-    sync::{Mutex, OwnedMutexGuard},
+    sync::{Mutex, OwnedMutexGuard, watch},
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
@@ -12,7 +12,7 @@ use tokio::{
 use super::{execution::execute, session::Session};
 use crate::{
     connection::{ConnectionSettings, ConnectionTask},
-    error::ConnectionError,
+    error::{ConnectionError, READ_ONLY},
     metrics::{ConnectionMetrics, Count},
 };
 
@@ -63,13 +63,14 @@ impl<S: Session> Dispatcher<S> {
     async fn run(mut self) {
         let queues = Arc::clone(&self.queues);
         loop {
+            let demoted = self.settings.demoted.subscribe();
             let connected = select! {
                 connected = self.connect() => connected,
                 () = queues[0].closed() => return,
             };
             let Some((session, task)) = connected else { return };
             self.state = InState::new(&self.metrics.connected, &queues);
-            let Some(reason) = self.serve(session, task).await else { return };
+            let Some(reason) = self.serve(session, task, demoted).await else { return };
             let address = &self.settings.endpoint;
             tracing::warn!(%address, purpose = S::PURPOSE, reason, "a connection to PostgreSQL was lost");
         }
@@ -109,15 +110,23 @@ impl<S: Session> Dispatcher<S> {
 
     /// Executes batches until the connection has to be replaced, and returns the reason. `None`: the senders are
     /// dropped.
-    async fn serve(&mut self, mut session: S, mut task: ConnectionTask) -> Option<String> {
+    async fn serve(
+        &mut self,
+        mut session: S,
+        mut task: ConnectionTask,
+        mut demoted: watch::Receiver<()>,
+    ) -> Option<String> {
         let mut turn = None;
         loop {
             let index = select! {
                 biased;
-                ended = task.join_next() => {
-                    let error = ended.and_then(Result::ok).and_then(Result::err);
-                    return Some(error.map_or(ConnectionError::Closed, ConnectionError::from).to_string());
+                error = task.ended() => {
+                    if matches!(error, ConnectionError::ReadOnly) {
+                        self.settings.demoted.send_replace(());
+                    }
+                    return Some(error.to_string());
                 }
+                Ok(()) = demoted.changed() => return Some(READ_ONLY.to_owned()),
                 next = self.next_kind(&mut turn) => next?,
             };
             // Other kinds are served first the next time.
@@ -131,6 +140,9 @@ impl<S: Session> Dispatcher<S> {
                 execution.await
             };
             if let Err(reason) = executed {
+                if reason == READ_ONLY {
+                    self.settings.demoted.send_replace(());
+                }
                 return Some(reason.to_owned());
             }
         }

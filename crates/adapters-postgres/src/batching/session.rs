@@ -8,9 +8,6 @@ use crate::{
     error::ConnectionError,
 };
 
-/// Reason to replace a connection to a read-only server: after a fail-over, another server accepts writes.
-pub(crate) const READ_ONLY: &str = "PostgreSQL is read-only";
-
 /// A connection that is prepared for batches of requests.
 pub(crate) trait Session: Sized + Send + 'static {
     type Request: Request + Sync;
@@ -31,12 +28,13 @@ pub(crate) trait Session: Sized + Send + 'static {
         async {
             let ConnectionSettings { endpoint, postgres, .. } = settings;
             let (client, task) = settings.connect().await?;
-            Ok((endpoint.within(postgres.connect_timeout, Self::prepare(client, postgres)).await?, task))
+            Ok((endpoint.within(postgres.connect_timeout, Self::prepare(client, &task, postgres)).await?, task))
         }
     }
 
     fn prepare(
         client: Client,
+        task: &ConnectionTask,
         settings: &PostgresSettings,
     ) -> impl Future<Output = Result<Self, ConnectionError>> + Send;
 

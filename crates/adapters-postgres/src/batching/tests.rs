@@ -14,7 +14,7 @@ use futures_util::FutureExt;
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use tokio::{
     sync::watch,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 use tokio_postgres::Client;
 
@@ -33,6 +33,7 @@ thread_local! {
     // Each test has a thread, on which all of its tasks run.
     static ATTEMPTS: RefCell<VecDeque<Attempt>> = const { RefCell::new(VecDeque::new()) };
     static ATTEMPTS_MADE: Cell<usize> = const { Cell::new(0) };
+    static BATCHES: RefCell<Vec<Vec<Ask>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// An attempt to connect.
@@ -44,14 +45,16 @@ enum Attempt {
 }
 
 /// A request, by the end of its batch.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Ask {
     Answer,
     Hang,
     Panic,
+    /// The batch fails after a moment because of one request.
+    Spoil,
 }
 
-use Ask::{Answer, Hang, Panic};
+use Ask::{Answer, Hang, Panic, Spoil};
 use Attempt::{Fails, Hangs, Succeeds};
 
 impl Request for Ask {
@@ -72,24 +75,26 @@ impl<const CHANGES_PETS: bool> Session for Fake<CHANGES_PETS> {
         match ATTEMPTS.with_borrow_mut(VecDeque::pop_front) {
             Some(Fails) => Err(ConnectionError::Closed),
             Some(Hangs) => pending().await,
-            Some(Succeeds) | None => {
-                let mut task = ConnectionTask::new();
-                task.spawn(pending());
-                Ok((Self, task))
-            }
+            Some(Succeeds) | None => Ok((Self, ConnectionTask::new(pending(), Arc::default()))),
         }
     }
 
-    async fn prepare(_: Client, _: &PostgresSettings) -> Result<Self, ConnectionError> {
+    async fn prepare(_: Client, _: &ConnectionTask, _: &PostgresSettings) -> Result<Self, ConnectionError> {
         unreachable!("there is no server")
     }
 
     async fn execute(&mut self, batch: &[&Ask], _: &ConnectionSettings) -> Executed<Ask> {
+        BATCHES.with_borrow_mut(|batches| batches.push(batch.iter().map(|ask| **ask).collect()));
         for ask in batch {
             match ask {
                 Answer => {}
                 Hang => pending().await,
                 Panic => panic!("the test wants it"),
+                Spoil => {
+                    sleep(A_MOMENT).await;
+                    let (error, reason) = (StoreFailure::Unavailable, "the test wants it".to_owned());
+                    return Err(Failure { error, reason, extent: Extent::Request });
+                }
             }
         }
         Ok(batch.iter().map(|_| Ok(())).collect())
@@ -114,6 +119,8 @@ impl World {
             outage: Outage::default(),
             metrics: Arc::new(Metrics::new(&mut registry)),
             schema_ready,
+            demoted: watch::Sender::default(),
+            must_probe: Arc::default(),
         };
         let metrics = Arc::clone(&settings.metrics);
         let connection_metrics = &metrics.read_connections;
@@ -205,6 +212,21 @@ async fn the_next_batch_leaves_on_another_connection_only_if_a_batch_is_slow() {
     };
     let (slow, ()) = tokio::join!(slow, behind);
     assert!(matches!(slow, Err(StoreFailure::Timeout)), "{slow:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_whose_client_left_is_not_in_the_smaller_batches() {
+    let world = World::start::<false>(1, &[]);
+    let mut asks = [Answer, Spoil, Answer].map(|ask| Box::pin(world.send(ask)));
+    assert!(asks.iter_mut().all(|ask| ask.now_or_never().is_none()));
+    let [left, spoiling, other] = asks;
+    timeout(A_MOMENT / 2, pending::<()>()).await.unwrap_err();
+    drop(left);
+
+    let (spoiling, other) = tokio::join!(spoiling, other);
+    assert!(is_unavailable(&spoiling));
+    other.unwrap();
+    assert_eq!(BATCHES.take(), [&[Answer, Spoil, Answer][..], &[Spoil], &[Answer]]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,3 +1,5 @@
+use std::sync::atomic::Ordering;
+
 use animal_store_app::ports::StoreFailure;
 use tokio_postgres::{
     Client, Row,
@@ -20,7 +22,7 @@ pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 /// setting outlives the transaction, so it works through any pooler.
 pub(super) struct BulkConnection {
     client: Client,
-    _task: ConnectionTask,
+    task: ConnectionTask,
     endpoint: PgEndpoint,
     settings: PostgresSettings,
 }
@@ -28,7 +30,7 @@ pub(super) struct BulkConnection {
 impl BulkConnection {
     pub(super) async fn open(endpoint: PgEndpoint, settings: PostgresSettings) -> Result<Self, StoreFailure> {
         let (client, task) = endpoint.connect(settings.connect_timeout).await?;
-        Ok(Self { client, _task: task, endpoint, settings })
+        Ok(Self { client, task, endpoint, settings })
     }
 
     /// Begins a transaction with these statements. At a higher isolation level, PostgreSQL refuses a write that waited
@@ -73,6 +75,9 @@ impl BulkConnection {
     /// Ends the transaction. Only an error that PostgreSQL sends before the commit means that nothing was written.
     pub(super) async fn commit(&self) -> Result<(), StoreFailure> {
         let ended = within(self.settings.timeout, self.client.batch_execute("COMMIT")).await;
+        if ended.is_ok() && self.task.unreplicated().load(Ordering::Relaxed) {
+            return Err(StoreFailure::OutcomeUnknown(self.endpoint.locate(ConnectionError::Unreplicated).into()));
+        }
         ended.map_err(|error| {
             let failure =
                 if error.refusal().is_some() { StoreFailure::Unavailable } else { StoreFailure::OutcomeUnknown };

@@ -3,7 +3,7 @@ mod url;
 use std::{fmt, fs, process, slice, time::Duration};
 
 use secrecy::{ExposeSecret, SecretString};
-use tokio::{task::JoinSet, time::timeout};
+use tokio::time::timeout;
 use tokio_postgres::{
     CancelToken, Client, Config,
     config::{Host, SslMode, TargetSessionAttrs},
@@ -11,7 +11,7 @@ use tokio_postgres::{
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub use self::url::PgEndpointError;
-use super::tls;
+use super::{ConnectionTask, tls};
 use crate::error::{ConnectionError, within};
 
 /// Name of a connection that does not name its instance.
@@ -23,10 +23,9 @@ pub struct PgEndpoint {
     /// One per host, in the order in which they are tried.
     configs: Vec<Config>,
     tls: MakeRustlsConnect,
+    /// Whether a connection ends when its server reports that it is read-only.
+    follows_primary: bool,
 }
-
-/// The task that reads and writes a connection. Dropping it closes the connection.
-pub(crate) type ConnectionTask = JoinSet<Result<(), tokio_postgres::Error>>;
 
 impl PgEndpoint {
     /// Parses a URL: `postgres://user:password@host:port/database?option=value`. The options are those of
@@ -38,7 +37,7 @@ impl PgEndpoint {
         let (configs, certificate_check) = url::parse(url.expose_secret())?;
         let tls = tls::connector(&certificate_check);
         let tls = tls.map_err(|error| PgEndpointError(format!("has an sslrootcert that cannot be used: {error}")))?;
-        Ok(Self { configs, tls })
+        Ok(Self { configs, tls, follows_primary: false })
     }
 
     /// Parses a URL without reading certificates, and returns every text that is shown of it, for the fuzz targets.
@@ -58,12 +57,13 @@ impl PgEndpoint {
         self
     }
 
-    /// Asks each server that is connected to whether it accepts writes, and refuses it otherwise: after a fail-over, the
-    /// pets of a standby are out of date.
-    pub(crate) fn of_primary(mut self) -> Self {
+    /// Refuses servers that are read-only: their pets may be out of date. A statement asks each server that is
+    /// connected to, because a standby may have the address of the primary during a fail-over.
+    pub(crate) fn of_primary(mut self, transaction_pooling: bool) -> Self {
         for config in &mut self.configs {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
+        self.follows_primary = !transaction_pooling;
         self
     }
 
@@ -115,8 +115,7 @@ impl PgEndpoint {
     async fn open(&self, config: &Config) -> Result<(Client, ConnectionTask), ConnectionError> {
         let (client, connection) = config.connect(self.tls.clone()).await?;
         let encoding = connection.parameter("server_encoding").unwrap_or_default().to_owned();
-        let mut task = JoinSet::new();
-        task.spawn(connection);
+        let task = ConnectionTask::of(connection, self.follows_primary);
         if encoding == "UTF8" { Ok((client, task)) } else { Err(ConnectionError::NotUtf8(encoding)) }
     }
 

@@ -1,4 +1,10 @@
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use animal_store_app::ports::StoreFailure;
 use tokio_postgres::{
@@ -10,16 +16,17 @@ use tokio_postgres::{
 use super::create::{self, Create, MAX_BATCH, Response};
 use crate::{
     PostgresSettings,
-    batching::{Executed, Extent, Failure, READ_ONLY, Session},
+    batching::{Executed, Extent, Failure, Session},
     checks::{NOT_DURABLE, problems},
-    connection::ConnectionSettings,
-    error::{ConnectionError, within},
+    connection::{ConnectionSettings, ConnectionTask},
+    error::{ConnectionError, READ_ONLY, within},
 };
 
 /// A connection that adds batches, with or without idempotency keys. It does not use Diesel, which hides the SQLSTATEs
 /// that decide about the outcome.
 pub(super) struct CreateSession<const KEYED: bool> {
     client: Client,
+    unreplicated: Arc<AtomicBool>,
     execution: Execution,
 }
 
@@ -37,7 +44,11 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
     const MAX_ROWS: usize = MAX_BATCH;
     const CHANGES_PETS: bool = true;
 
-    async fn prepare(client: Client, settings: &PostgresSettings) -> Result<Self, ConnectionError> {
+    async fn prepare(
+        client: Client,
+        task: &ConnectionTask,
+        settings: &PostgresSettings,
+    ) -> Result<Self, ConnectionError> {
         let (statement, types) = if KEYED { create::keyed_statement(settings) } else { create::plain_statement() };
         let is_pooling = settings.transaction_pooling;
         let (set, isolation) =
@@ -59,7 +70,7 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
             let purpose = Self::PURPOSE;
             tracing::warn!(setting, purpose, "this setting of PostgreSQL is off: pets confirmed with 201 can be lost");
         }
-        Ok(Self { client, execution })
+        Ok(Self { client, unreplicated: task.unreplicated(), execution })
     }
 
     /// Retries once after a conflict with another transaction. The timeout applies to each response of the server.
@@ -106,7 +117,7 @@ impl<const KEYED: bool> CreateSession<KEYED> {
         match &self.execution {
             Execution::Prepared(statement) => {
                 let values: Vec<_> = values.collect();
-                within(limit, self.client.query(statement, &values)).await.map_err(|error| (error, true))
+                self.commit(limit, self.client.query(statement, &values)).await
             }
             Execution::InTransaction { begin, statement, types } => {
                 let typed: Vec<_> = values.zip(types.iter().cloned()).collect();
@@ -115,10 +126,7 @@ impl<const KEYED: bool> CreateSession<KEYED> {
                     within(limit, self.client.query_typed(statement, &typed)).await
                 };
                 match inserted.await {
-                    Ok(rows) => {
-                        let committed = within(limit, self.client.batch_execute("COMMIT")).await;
-                        committed.map(|()| rows).map_err(|error| (error, true))
-                    }
+                    Ok(rows) => self.commit(limit, self.client.batch_execute("COMMIT")).await.map(|()| rows),
                     Err(error) => {
                         if error.refusal().is_some() {
                             // If it fails, so does the next transaction.
@@ -128,6 +136,19 @@ impl<const KEYED: bool> CreateSession<KEYED> {
                     }
                 }
             }
+        }
+    }
+
+    /// Waits for the response to a commit.
+    async fn commit<T>(
+        &self,
+        limit: Duration,
+        response: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, (ConnectionError, bool)> {
+        self.unreplicated.store(false, Ordering::Relaxed);
+        match within(limit, response).await {
+            Ok(_) if self.unreplicated.load(Ordering::Relaxed) => Err((ConnectionError::Unreplicated, true)),
+            response => response.map_err(|error| (error, true)),
         }
     }
 

@@ -11,7 +11,7 @@ use super::query::{self, Lists};
 use crate::{
     PostgresSettings,
     batching::{Executed, Extent, Failure, Session},
-    connection::ConnectionSettings,
+    connection::{ConnectionSettings, ConnectionTask},
     error::{ConnectionError, within},
     pet_row::{PetArrays, PetRow, rows_of},
 };
@@ -59,7 +59,7 @@ impl Session for ReadSession {
     const MAX_ROWS: usize = 500;
     const CHANGES_PETS: bool = false;
 
-    async fn prepare(client: Client, settings: &PostgresSettings) -> Result<Self, ConnectionError> {
+    async fn prepare(client: Client, _: &ConnectionTask, settings: &PostgresSettings) -> Result<Self, ConnectionError> {
         if !settings.transaction_pooling {
             return Ok(Self { connection: AsyncPgConnection::try_from(client).await?, begin: None });
         }

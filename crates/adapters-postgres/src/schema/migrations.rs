@@ -10,6 +10,7 @@ use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
+use super::engine;
 use crate::{
     MigrationError, PgEndpoint,
     checks::{NOT_OWNED, problems},
@@ -103,7 +104,7 @@ impl Migrations {
             let mut harness = AsyncMigrationHarness::new(connection);
             // This creates the table of records.
             let ran = harness.applied_migrations().and_then(|_| harness.run_migration(&*migrations()[version]));
-            ran.map_err(|error| self.failure(version, &*error, task.try_join_next().is_some()))?;
+            ran.map_err(|error| self.failure(version, &*error, task.has_ended()))?;
             connection = harness.into_inner();
         }
         Ok(pending)
@@ -123,6 +124,12 @@ impl Migrations {
     }
 
     async fn compare(&self, client: &Client) -> Result<SchemaComparison, MigrationError> {
+        if let Some(engine) = self.endpoint.within(self.timeout, engine::unsupported(client)).await? {
+            let login = self.endpoint.login();
+            let reason =
+                format!("{login}: {engine} is not supported: see \"Engines\" in docs/operations/postgresql.md");
+            return Err(MigrationError::Unusable(reason));
+        }
         let recorded = self.endpoint.within(self.timeout, recorded_versions(client)).await?;
         SchemaComparison::from_versions(migrations().into_keys().collect(), &recorded).map_err(MigrationError::Unusable)
     }

@@ -1,5 +1,7 @@
 //! Each finding about PostgreSQL, with a server or a database that has this one problem.
 
+use std::process::{Command, Stdio};
+
 use animal_store_adapters_postgres::{PostgresSettings, SchemaMode, diagnose};
 use animal_store_app::{
     Finding,
@@ -12,7 +14,7 @@ use crate::{
     explain::empty_tables,
     outcomes::{adds_and_finds, wait_until},
     pooler::{Pooled, pooling},
-    store::{Store, endpoint, migrations, proxy_to, settings, short_timeout},
+    store::{Store, endpoint, migrations, proxy_to, settings, short_timeout, with_option},
 };
 
 async fn findings(url: &str, settings: &PostgresSettings) -> Vec<Finding> {
@@ -40,7 +42,7 @@ async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     let before = contents(&server);
     let found = findings(&url, &settings()).await;
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
-    assert_eq!(found.len(), 5, "{found:#?}");
+    assert_eq!(found.len(), 6, "{found:#?}");
     assert_eq!(contents(&server), before);
 }
 
@@ -54,6 +56,24 @@ async fn settings_with_which_a_crash_loses_pets_are_found() {
     server.sql("postgres", "SELECT pg_reload_conf()");
     wait_until("the server has the setting", async || server.sql("postgres", "SHOW full_page_writes") == "off").await;
     assert_finding(&findings(&url, &settings()).await, "postgres.durability", Error, "set full_page_writes = on");
+}
+
+/// Each connection of the replication protocol counts as a standby.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn standbys_for_which_no_commit_waits_are_found() {
+    let server = PostgresServer::start();
+    let url = server.url("postgres");
+    let mut standby = Command::new("psql").arg(with_option(&url, "replication=database")).stdin(Stdio::piped()).spawn();
+    let is_connected = "SELECT count(*) = 1 FROM pg_stat_replication";
+    wait_until("a standby", async || server.sql("postgres", is_connected) == "t").await;
+    assert_finding(&findings(&url, &settings()).await, "postgres.replication", Warning, "use their ids again");
+    let local = with_option(&url, "options=-c%20synchronous_commit%3Dlocal");
+    server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'psql'");
+    server.sql("postgres", "SELECT pg_reload_conf()");
+    wait_until("the setting", async || server.sql("postgres", "SHOW synchronous_standby_names") == "psql").await;
+    assert_finding(&findings(&url, &settings()).await, "postgres.replication", Ok, "connected standby");
+    assert_finding(&findings(&local, &settings()).await, "postgres.replication", Warning, "use their ids again");
+    standby.as_mut().expect("psql").kill().expect("it runs");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

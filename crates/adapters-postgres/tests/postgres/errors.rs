@@ -9,7 +9,7 @@ use crate::{
         Success, TEST_TIMEOUT, Unavailable, add, find, list_find_add, not_ready, reason, wait_for_outcome,
         wait_until_ready,
     },
-    store::{ServedStore, Store, endpoint, in_both_modes, settings},
+    store::{Store, endpoint, settings},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -57,22 +57,4 @@ async fn without_a_privilege_the_storage_is_unavailable_until_it_is_granted() {
     sql("GRANT INSERT ON pets TO keeper; GRANT USAGE ON pets_id_seq TO keeper");
     assert_eq!(list_find_add(&store.repository).await, [Success; 3]);
     wait_until_ready(&store.storage).await;
-}
-
-/// After a fail-over, for example.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_that_restarts_as_a_standby_is_used_again_after_its_promotion() {
-    in_both_modes(&settings(), async |settings| {
-        let ServedStore { store, mut server } = ServedStore::new(settings).await;
-        server.stop();
-        server.start_as_standby();
-        for _ in 0..10 {
-            wait_for_outcome(&store.repository, Unavailable).await;
-            assert!(not_ready(&store.storage).await.is_some());
-        }
-        server.sql("postgres", "SELECT pg_promote()");
-        wait_for_outcome(&store.repository, Success).await;
-        wait_until_ready(&store.storage).await;
-    })
-    .await;
 }

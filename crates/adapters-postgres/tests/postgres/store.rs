@@ -32,6 +32,7 @@ pub(crate) fn settings() -> PostgresSettings {
         required_at_start: true,
         connections_per_worker: 2,
         transaction_pooling: false,
+        probe_interval: Duration::from_hours(1),
         connect_timeout: Duration::from_secs(30),
         timeout: Duration::from_secs(30),
         max_waiting_reads: 1000,

@@ -1,0 +1,88 @@
+//! A server that has become read-only, such as a primary that was demoted: its pets may be out of date.
+
+use std::time::Duration;
+
+use animal_store_adapters_postgres::PostgresSettings;
+use animal_store_test_servers::PostgresServer;
+
+use crate::{
+    fixture::Fixture,
+    outcomes::{
+        Success, Unavailable, find, list_find_add, not_ready, read_outcome, wait_for_outcome, wait_until,
+        wait_until_ready,
+    },
+    store::{ServedStore, Store, in_both_modes, settings},
+};
+
+/// Everything fails from some moment on, and then stays so.
+async fn fails(store: &Store) {
+    wait_for_outcome(&store.repository, Unavailable).await;
+    for _ in 0..10 {
+        assert_eq!(list_find_add(&store.repository).await, [Unavailable; 3]);
+        assert!(not_ready(&store.storage).await.is_some());
+    }
+}
+
+async fn works(store: &Store) {
+    wait_for_outcome(&store.repository, Success).await;
+    wait_until_ready(&store.storage).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_connections_that_cannot_write_are_refused() {
+    let Fixture { store, observer, database } = Fixture::new().await;
+    works(&store).await;
+    let set = format!("ALTER DATABASE {} SET default_transaction_read_only", database.name());
+    observer.run(&format!("{set} = on")).await;
+    assert_eq!(list_find_add(&store.repository).await, [Success; 3]);
+    assert_eq!(not_ready(&store.storage).await, None, "they can still write");
+
+    observer.wait_until_ended(&observer.terminate_backends().await).await;
+    fails(&store).await;
+    observer.run(&format!("{set} = off")).await;
+    works(&store).await;
+}
+
+/// Reads alone find out. Behind a pooler, the probe does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_become_read_only_are_replaced() {
+    let settings = PostgresSettings { probe_interval: Duration::from_millis(100), ..settings() };
+    in_both_modes(&settings, async |settings| {
+        let ServedStore { store, server } = ServedStore::new(settings).await;
+        let set = |value: &str| {
+            server.sql("postgres", &format!("ALTER SYSTEM SET default_transaction_read_only = {value}"));
+            server.sql("postgres", "SELECT pg_reload_conf()");
+        };
+        set("on");
+        let read = async || read_outcome(&find(&store.repository, 1).await);
+        wait_until("reads fail", async || read().await == Unavailable).await;
+        fails(&store).await;
+        set("off");
+        works(&store).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_restarts_as_a_standby_is_used_again_after_its_promotion() {
+    in_both_modes(&settings(), async |settings| {
+        let ServedStore { store, mut server } = ServedStore::new(settings).await;
+        server.stop();
+        server.start_as_standby();
+        fails(&store).await;
+        server.sql("postgres", "SELECT pg_promote()");
+        works(&store).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_several_hosts_the_primary_is_used() {
+    let mut standby = PostgresServer::start();
+    standby.stop();
+    standby.start_as_standby();
+    let primary = PostgresServer::start();
+    let hosts = [&standby, &primary].map(|server| format!("127.0.0.1:{}", server.port())).join(",");
+    let url = format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write");
+    works(&Store::at(&url, settings()).await).await;
+}

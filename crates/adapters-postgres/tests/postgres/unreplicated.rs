@@ -1,0 +1,53 @@
+//! Commits whose wait for a standby is cancelled: PostgreSQL warns, and commits.
+
+use animal_store_adapters_postgres::PostgresSettings;
+use animal_store_test_servers::PostgresServer;
+
+use crate::{
+    outcomes::{Success, Unknown, add, add_outcome, wait_until},
+    store::{Store, in_both_modes, settings},
+};
+
+const WAITING: &str = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+
+/// A store that adds a pet, on a server that then waits for a standby that does not exist.
+async fn waiting_for_a_standby(settings: PostgresSettings) -> (Store, PostgresServer) {
+    let server = PostgresServer::start();
+    let store = Store::at(&server.url("postgres"), settings).await;
+    assert_eq!(add_outcome(&add(&store.repository, "before").await), Success);
+    server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'missing'");
+    server.sql("postgres", "SELECT pg_reload_conf()");
+    wait_until("the setting", async || server.sql("postgres", "SHOW synchronous_standby_names") == "missing").await;
+    (store, server)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_create_whose_wait_an_administrator_cancels_has_an_unknown_outcome() {
+    in_both_modes(&settings(), async |settings| {
+        let (store, server) = waiting_for_a_standby(settings).await;
+        let repository = store.repository.clone();
+        let added = tokio::spawn(async move { add_outcome(&add(&repository, "waiting").await) });
+        let count = format!("SELECT count(*) {WAITING}");
+        wait_until("the commit waits", async || server.sql("postgres", &count) == "1").await;
+        server.sql("postgres", &format!("SELECT pg_cancel_backend(pid) {WAITING}"));
+        assert_eq!(added.await.expect("no panic"), Unknown);
+        assert_eq!(server.sql("postgres", "SELECT count(*) FROM pets"), "2", "it is committed");
+    })
+    .await;
+}
+
+/// The warning of a trigger is none of the commit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trigger_that_warns_changes_no_outcome() {
+    in_both_modes(&settings(), async |settings| {
+        let server = PostgresServer::start();
+        let store = Store::at(&server.url("postgres"), settings).await;
+        let warn = "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS \
+                    'BEGIN RAISE WARNING ''look''; RETURN NULL; END';
+                    CREATE CONSTRAINT TRIGGER warn AFTER INSERT ON pets DEFERRABLE INITIALLY DEFERRED \
+                    FOR EACH ROW EXECUTE FUNCTION warn()";
+        server.sql("postgres", warn);
+        assert_eq!(add_outcome(&add(&store.repository, "Rex").await), Success);
+    })
+    .await;
+}
