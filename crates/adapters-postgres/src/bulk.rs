@@ -25,7 +25,7 @@ use self::{
 };
 use crate::{
     PgEndpoint, PostgresSettings,
-    checks::{READ_ONLY, missing_permissions},
+    checks::{CANNOT_CREATE, READ_ONLY, missing_permissions},
     pet_row::{Array, COLUMNS, RECORD_COLUMNS, arrays, column_names, unnest},
 };
 
@@ -52,6 +52,13 @@ impl PgBulkStorage {
     async fn connect(&self) -> Result<BulkConnection, StoreFailure> {
         BulkConnection::open(self.endpoint.clone(), self.settings.clone()).await
     }
+
+    /// Executes statements in a transaction of their own.
+    async fn execute(&self, statements: &str) -> Result<(), StoreFailure> {
+        let connection = self.connect().await?;
+        connection.begin(statements).await?;
+        connection.commit().await
+    }
 }
 
 #[async_trait]
@@ -59,7 +66,16 @@ impl BulkStorage for PgBulkStorage {
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         let connection = self.connect().await?;
         connection.check(READ_ONLY, "").await?;
-        connection.check(&missing_permissions(NEEDED), "the user lacks permissions: ").await
+        let needed = format!("({}) UNION ALL {CANNOT_CREATE}", missing_permissions(NEEDED));
+        connection.check(&needed, "the user lacks permissions: ").await
+    }
+
+    async fn begin_copy(&self) -> Result<(), StoreFailure> {
+        self.execute("CREATE TABLE IF NOT EXISTS unfinished_copy ()").await
+    }
+
+    async fn end_copy(&self) -> Result<(), StoreFailure> {
+        self.execute("DROP TABLE IF EXISTS unfinished_copy").await
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {

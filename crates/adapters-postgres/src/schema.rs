@@ -74,4 +74,5 @@ pub(crate) async fn prepare_schema(
     }
     tracing::info!(address = %endpoint, "pets are kept in PostgreSQL");
     ready.send_replace(true);
+    migrations.report_unfinished_copy().await;
 }

@@ -8,7 +8,10 @@ use animal_store_app::Finding;
 use nix::sys::statvfs::statvfs;
 use tokio::time::timeout;
 
-use crate::{FileUse, SqliteFile, error::Problem, session::Session, users::command_of_owner, values::text};
+use crate::{
+    FileUse, SqliteFile, bulk::has_unfinished_copy, error::Problem, session::Session, users::command_of_owner,
+    values::text,
+};
 
 /// The permissions of others than the owner.
 const OTHERS: u32 = 0o077;
@@ -42,6 +45,8 @@ pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
         findings.extend([permissions(path), disk(path)]);
     }
     if let Ok(file) = opened {
+        let copy = Session::new(&file).read(has_unfinished_copy).await;
+        findings.extend(copy.map(|is_unfinished| Finding::copy("sqlite.copy", is_unfinished)));
         findings.push(pages(&file).await);
     }
     findings

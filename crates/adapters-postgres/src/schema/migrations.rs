@@ -1,6 +1,7 @@
 use std::{collections::BTreeMap, error::Error, time::Duration};
 
 use animal_store_adapter_kit::SchemaComparison;
+use animal_store_app::ports::UNFINISHED_COPY;
 use diesel::{
     migration::{Migration, MigrationSource},
     pg::Pg,
@@ -13,7 +14,7 @@ use tokio_postgres::Client;
 use super::engine;
 use crate::{
     MigrationError, PgEndpoint,
-    checks::{NOT_OWNED, problems},
+    checks::{CANNOT_CREATE, NOT_OWNED, UNFINISHED, problems},
 };
 
 const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
@@ -71,7 +72,18 @@ impl Migrations {
     /// Returns why this user cannot run migrations.
     pub(crate) async fn obstacles(&self) -> Result<Vec<String>, MigrationError> {
         let (client, _task) = self.endpoint.connect(self.timeout).await?;
-        Ok(self.endpoint.within(self.timeout, problems(&client, NOT_OWNED)).await?)
+        Ok(self
+            .endpoint
+            .within(self.timeout, problems(&client, &format!("{NOT_OWNED} UNION ALL {CANNOT_CREATE}")))
+            .await?)
+    }
+
+    /// Logs that a copy into the database has begun and not ended. A failure is that of every other connection.
+    pub(crate) async fn report_unfinished_copy(&self) {
+        let Ok((client, _task)) = self.endpoint.connect(self.timeout).await else { return };
+        if self.endpoint.within(self.timeout, problems(&client, UNFINISHED)).await.is_ok_and(|mark| !mark.is_empty()) {
+            tracing::warn!(address = %self.endpoint, "{UNFINISHED_COPY}");
+        }
     }
 
     /// Runs the pending migrations, one process at a time, and returns their versions.

@@ -42,7 +42,7 @@ async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     let before = contents(&server);
     let found = findings(&url, &settings()).await;
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
-    assert_eq!(found.len(), 6, "{found:#?}");
+    assert_eq!(found.len(), 7, "{found:#?}");
     assert_eq!(contents(&server), before);
 }
 

@@ -6,18 +6,33 @@ use async_trait::async_trait;
 use super::StoreFailure;
 use crate::{IdempotencyKey, PetDigest};
 
+/// What a start of the service and `animal-store doctor` say about the mark of [`begin_copy`](BulkStorage::begin_copy).
+pub const UNFINISHED_COPY: &str = "a copy into this store has not been completed: pets or API keys can be missing";
+
 /// The target of a copy: a storage that takes pets with their ids, while the service may use it.
 ///
 /// - Every call that adds something is one transaction: it adds all of it or nothing.
 /// - After pets were added, every later [`PetRepository::add`](super::PetRepository::add) assigns a greater id.
 #[async_trait]
 pub trait BulkStorage: Send + Sync {
-    /// Checks the permissions that [`add_pets`](Self::add_pets) and
-    /// [`add_idempotency_records`](Self::add_idempotency_records) need. Writes nothing.
+    /// Checks the permissions that the other calls need. Writes nothing.
     ///
     /// # Errors
     /// [`StoreFailure::Unavailable`] names the missing permissions.
     async fn check_writable(&self) -> Result<(), StoreFailure>;
+
+    /// Marks the storage as one whose copy has begun, until [`end_copy`](Self::end_copy). The mark, a table, outlives the
+    /// process: a start of the service and `animal-store doctor` report it. May be repeated.
+    ///
+    /// # Errors
+    /// See [`StoreFailure`].
+    async fn begin_copy(&self) -> Result<(), StoreFailure>;
+
+    /// Removes the mark, if there is one.
+    ///
+    /// # Errors
+    /// See [`StoreFailure`].
+    async fn end_copy(&self) -> Result<(), StoreFailure>;
 
     /// Opens a consistent view of everything that is committed now.
     ///
