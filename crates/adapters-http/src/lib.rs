@@ -30,12 +30,11 @@ mod serve;
 mod traces;
 mod transport;
 
-pub use cors::{AllowedOrigins, Origin, OriginError};
-pub use http_server::{HttpServer, HttpServerHandle};
+pub use cors::{AllowedOrigins, AllowedOriginsError};
+pub use http_server::HttpServer;
 pub use limits::{Limits, RateLimit};
 pub use middleware::{
     in_flight::InFlight,
-    request_log::RequestLogFilter,
     trusted_proxies::{TrustedProxies, TrustedProxiesError},
 };
 pub use openapi::OPENAPI_DOCUMENT;
@@ -44,7 +43,6 @@ pub use rate_limits::{AuthFailureLimiter, KeyRateLimiter};
 pub use reloaded::Reloaded;
 pub use routes::UseCases;
 pub use serve::{ApiSettings, serve_api, serve_management};
-pub use traces::TraceSettings;
 pub use transport::{
     listener::HttpListener,
     tls::{CurrentTlsIdentity, TlsFiles, TlsFilesError, TlsIdentity},

@@ -1,10 +1,18 @@
 //! Serves the routes on a listener, with their settings.
 
-use std::{io, rc::Rc, sync::Arc};
+use std::{
+    io,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use actix_web::{App, web::Data};
 use animal_store_app::CheckReadiness;
 use prometheus_client::{metrics::gauge::ConstGauge, registry::Registry};
+use tokio::task::JoinHandle;
 
 use crate::{
     auth::RequestLimits,
@@ -14,12 +22,11 @@ use crate::{
     metrics::HttpMetrics,
     middleware::{
         in_flight::{self, InFlight, KeyShares},
-        request_log::{self, RequestLog, RequestLogFilter},
+        request_log::{self, RequestLog},
         trusted_proxies::TrustedProxies,
     },
     reloaded::Reloaded,
     routes::{self, UseCases},
-    traces::TraceSettings,
     transport::{listener::HttpListener, tls::CurrentTlsIdentity},
 };
 
@@ -34,10 +41,10 @@ pub struct ApiSettings {
     pub origins: Reloaded<AllowedOrigins>,
     /// Proxies that may report the addresses of their clients.
     pub proxies: TrustedProxies,
-    /// Which requests have spans.
-    pub traces: TraceSettings,
-    /// Which requests have a line in the log.
-    pub logged: RequestLogFilter,
+    /// Share of the requests that are traced, from 0 to 1. `None` if traces are off.
+    pub sample_ratio: Option<f64>,
+    /// Whether a request has a line in the log only if its status is 400 or above. It can change meanwhile.
+    pub errors_only: Arc<AtomicBool>,
 }
 
 impl ApiSettings {
@@ -47,11 +54,12 @@ impl ApiSettings {
         self.limits.rate_limit.change_to(&other.limits.rate_limit);
         self.limits.auth_failures.change_to(&other.limits.auth_failures);
         self.origins.change_to(&other.origins);
-        self.logged.change_to(&other.logged);
+        self.errors_only.store(other.errors_only.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
-/// Serves the interface. `use_cases` is called once in each worker. The metrics are added to `registry`.
+/// Serves the interface. `use_cases` is called once in each worker. The metrics are added to `registry`. The task ends
+/// with the server.
 ///
 /// # Errors
 /// If the listener cannot be used.
@@ -63,11 +71,11 @@ pub fn serve_api<F>(
     settings: ApiSettings,
     registry: &mut Registry,
     use_cases: F,
-) -> io::Result<(HttpServer, InFlight)>
+) -> io::Result<(HttpServer, JoinHandle<io::Result<()>>, InFlight)>
 where
     F: Fn() -> UseCases + Clone + Send + 'static,
 {
-    let ApiSettings { limits, tls, origins, proxies, traces, logged } = settings;
+    let ApiSettings { limits, tls, origins, proxies, sample_ratio, errors_only } = settings;
     let in_flight = InFlight::new(limits.max_in_flight);
     let registry = registry.sub_registry_with_prefix("http");
     let metrics = Arc::new(HttpMetrics::register(registry));
@@ -79,9 +87,9 @@ where
         let help = "End of the TLS certificate in use, in seconds since 1970";
         registry.register("tls_certificate_expiry_timestamp_seconds", help, tls.expiry.clone());
     }
-    let log = RequestLog { is_quiet: false, logged, metrics };
+    let log = RequestLog { is_quiet: false, errors_only, metrics };
     let shared = (limits.clone(), in_flight.clone(), proxies);
-    let server = HttpServer::start(listener, &limits, tls.as_ref(), &log, move |log| {
+    let (server, task) = HttpServer::start(listener, &limits, tls.as_ref(), &log, move |log| {
         let (limits, in_flight, proxies) = shared.clone();
         let origins = Rc::new(origins.latest());
         let limits = RequestLimits {
@@ -99,12 +107,12 @@ where
             .configure(routes::api)
             .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
             .wrap_fn(move |request, service| cors::apply(origins.get(), request, service))
-            .wrap_fn(move |request, service| request_log::record(&log, traces, request, service))
+            .wrap_fn(move |request, service| request_log::record(&log, sample_ratio, request, service))
     })?;
-    Ok((server, in_flight))
+    Ok((server, task, in_flight))
 }
 
-/// Serves `/live`, `/ready` and `/metrics` with one worker.
+/// Serves `/live`, `/ready` and `/metrics` with one worker. The task ends with the server.
 ///
 /// # Errors
 /// If the listener cannot be used.
@@ -112,7 +120,7 @@ pub fn serve_management(
     listener: HttpListener,
     readiness: &CheckReadiness,
     registry: Arc<Registry>,
-) -> io::Result<HttpServer> {
+) -> io::Result<(HttpServer, JoinHandle<io::Result<()>>)> {
     let (readiness, registry) = (readiness.clone(), Data::from(registry));
     // Its metrics are in no registry: they describe the API listener.
     let log = RequestLog { is_quiet: true, ..RequestLog::default() };
@@ -121,6 +129,6 @@ pub fn serve_management(
             .app_data(Data::new(readiness.clone()))
             .app_data(registry.clone())
             .configure(routes::management)
-            .wrap_fn(move |request, service| request_log::record(&log, TraceSettings::default(), request, service))
+            .wrap_fn(move |request, service| request_log::record(&log, None, request, service))
     })
 }

@@ -3,14 +3,14 @@
 //! It executes the commands of a session and of a lookup, and changes nothing. Each response has a timeout. A subject
 //! that cannot be examined hides no other, unless the connection is lost. Proof: `tests/redis/diagnosis.rs`.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, error::Error};
 
 use animal_store_app::{ApiKeyDigest, Finding, ports::ApiKeyStore};
 use futures_util::future::BoxFuture;
 use redis::{InfoDict, RedisResult, Value, cmd, from_redis_value};
 
 use crate::{
-    RedisApiKeyStore,
+    admin::RedisApiKeyStore,
     connection::{Connection, RedisEndpoint},
     keyspace::{self, Keyspace, RedisFailure},
     lookup::tracking_command,
@@ -19,6 +19,18 @@ use crate::{
 };
 
 type Inspected = keyspace::Result<Finding>;
+
+/// Checks the commands of a change, without applying one.
+pub async fn diagnose_administration(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Finding {
+    let store = RedisApiKeyStore::new(endpoint.clone(), &settings.prefix, settings.timeout, 0);
+    match store.check_writable().await {
+        Ok(()) => Finding::ok("redis.admin", format!("{endpoint}: API keys can be changed")),
+        Err(error) => {
+            let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            Finding::error("redis.admin", reason, "check keys.redis.admin_url, and the permissions of its user")
+        }
+    }
+}
 
 /// Examines a Redis server. The number of commands is fixed, and each has the timeout of the settings.
 pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec<Finding> {
@@ -29,11 +41,10 @@ pub async fn diagnose(endpoint: &RedisEndpoint, settings: &RedisSettings) -> Vec
         Err(failure) => return vec![Finding::error("redis.connection", keyspace.describe(&failure), advice)],
     };
     let mut findings = vec![Finding::ok("redis.connection", endpoint.to_string())];
-    let store = RedisApiKeyStore::new(endpoint.clone(), &settings.prefix, settings.timeout);
     let inspections: [(&'static str, BoxFuture<'_, Inspected>); 5] = [
         ("redis.mode", Box::pin(inspect_mode(connection.clone()))),
         ("redis.permissions", Box::pin(inspect_permissions(connection.clone(), &keyspace))),
-        ("redis.index", Box::pin(inspect_index(connection.clone(), &keyspace, &store))),
+        ("redis.index", Box::pin(inspect_index(connection.clone(), &keyspace))),
         ("redis.persistence", Box::pin(inspect_persistence(connection.clone()))),
         ("redis.eviction", Box::pin(inspect_eviction(connection))),
     ];
@@ -57,7 +68,7 @@ async fn inspect_mode(mut connection: Connection) -> Inspected {
     let mode: String = hello.remove("mode").and_then(|mode| from_redis_value(mode).ok()).unwrap_or_default();
     Ok(match &*mode {
         "standalone" => Finding::ok("redis.mode", "standalone, master"),
-        _ => Finding::error("redis.mode", mode, "use one Redis server: Cluster and Sentinel are not supported"),
+        _ => Finding::error("redis.mode", mode, "use one Redis server, or Sentinel: Cluster is not supported"),
     })
 }
 
@@ -67,18 +78,13 @@ async fn inspect_permissions(mut connection: Connection, keyspace: &Keyspace) ->
     Ok(Finding::ok("redis.permissions", "API keys can be looked up, and revoked keys are reported at once"))
 }
 
-async fn inspect_index(mut connection: Connection, keyspace: &Keyspace, store: &RedisApiKeyStore) -> Inspected {
+async fn inspect_index(mut connection: Connection, keyspace: &Keyspace) -> Inspected {
     if cmd("EXISTS").arg(&keyspace.index).query_async(&mut connection).await? {
         return Ok(Finding::ok("redis.index", keyspace.index.as_str()));
     }
-    let user = match store.check_writable().await {
-        Ok(()) => "",
-        Err(_) => " as the user of Redis who may (see \"Users of Redis\" in docs/operations/redis.md)",
-    };
-    let advice = format!(
-        "create a key with `animal-store keys create`{user}; if there were keys, check keys.redis.prefix, the \
-         database in keys.redis.url, and whether Redis has lost its data"
-    );
+    let advice = "create a key with `animal-store keys create` as a user of Redis who may (keys.redis.admin_url); if \
+                  there were keys, check keys.redis.prefix, the database in keys.redis.url, and whether Redis has lost \
+                  its data";
     Ok(Finding::warning("redis.index", format!("{} does not exist: every request gets 401", keyspace.index), advice))
 }
 

@@ -5,12 +5,11 @@
 use std::{os::unix::fs::MetadataExt, path::Path, time::Duration};
 
 use animal_store_app::Finding;
-use nix::sys::statvfs::statvfs;
 use tokio::time::timeout;
 
 use crate::{
-    FileUse, SqliteFile, bulk::has_unfinished_copy, error::Problem, session::Session, users::command_of_owner,
-    values::text,
+    FileUse, SqliteFile, bulk::has_unfinished_copy, error::Problem, file::free_bytes, session::Session,
+    users::command_of_owner, values::text,
 };
 
 /// The permissions of others than the owner.
@@ -66,9 +65,8 @@ fn permissions(path: &Path) -> Finding {
 
 fn disk(path: &Path) -> Finding {
     let subject = "sqlite.disk";
-    match statvfs(path) {
-        Ok(disk) => {
-            let free = disk.blocks_available().saturating_mul(disk.fragment_size());
+    match free_bytes(path) {
+        Ok(free) => {
             let found = format!("{} MiB are free", free >> 20);
             if free >= LEAST_FREE {
                 Finding::ok(subject, found)

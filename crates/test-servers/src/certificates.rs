@@ -7,7 +7,7 @@ use std::{
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 
 /// Files with an authority and with certificates that it signed: for a server named `localhost`, and for a client.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the names of the files describe their contents")]
 pub struct Certificates {
     pub authority: PathBuf,

@@ -3,7 +3,7 @@ use std::{
     process::Command,
 };
 
-use crate::{Certificates, home::Home, server::Server, watched::Watched};
+use crate::{Certificates, home::Home, server::Server, wait::wait_until, watched::Watched};
 
 /// A Redis server without persistence.
 pub type RedisServer = Server<Redis>;
@@ -20,6 +20,14 @@ impl RedisServer {
     /// Starts a server with options as on its command line: `["--maxmemory", "1mb"]`.
     pub fn with(options: &[&str]) -> Self {
         Self::start_in(Home::for_this_user(), options, None)
+    }
+
+    /// Starts a replica of this server, and waits until it has its data.
+    pub fn replica_of(master: &Self) -> Self {
+        master.command(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"]);
+        let replica = Self::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]);
+        wait_until(|| replica.command(&["INFO", "replication"]).contains("master_link_status:up"));
+        replica
     }
 
     /// Starts a server that accepts only TLS, and requires client certificates.

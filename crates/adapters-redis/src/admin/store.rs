@@ -1,14 +1,15 @@
 use std::{
     collections::HashSet,
+    sync::{Mutex, PoisonError},
     time::{Duration, UNIX_EPOCH},
 };
 
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, IssuedApiKey, NewToken, Scopes,
-    ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
+    ports::{ApiKeyChangeError, ApiKeyStore, Cause, ChangedApiKey, RecordedUses, StoreFailure},
 };
 use async_trait::async_trait;
-use redis::{cmd, pipe};
+use redis::{RedisError, cmd, pipe};
 
 use super::{stored_key::Index, transaction::Decision};
 use crate::{
@@ -18,13 +19,18 @@ use crate::{
 };
 
 /// Adds, lists, rotates and revokes API keys in Redis.
-#[derive(Debug)]
-pub struct RedisApiKeyStore(Keyspace);
+pub struct RedisApiKeyStore {
+    keyspace: Keyspace,
+    /// Number of replicas that must confirm a change.
+    replicas: u8,
+    /// The connection of the last change, to wait for its replicas.
+    last_change: Mutex<Option<Connection>>,
+}
 
 #[async_trait]
 impl ApiKeyStore for RedisApiKeyStore {
     async fn change(&self, change: ApiKeyChange) -> Result<ChangedApiKey, ApiKeyChangeError> {
-        let changed = self.0.transact(|connection| async {
+        let changed = self.keyspace.transact(|connection| async {
             let (mut commands, changed) = self.decide(connection, &change).await?;
             // A full Redis refuses commands in a transaction, and the one of a revocation is a step by itself.
             if !matches!(change, ApiKeyChange::Revoke(_)) {
@@ -32,35 +38,56 @@ impl ApiKeyStore for RedisApiKeyStore {
             }
             Ok((commands, changed))
         });
-        Ok(changed.await.map_err(|failure| self.0.store_failure(&failure))??)
+        let (changed, connection) = changed.await.map_err(|failure| self.keyspace.store_failure(&failure))?;
+        let changed = changed?;
+        if changed.before != changed.after {
+            *self.last_change.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
+        }
+        Ok(changed)
     }
 
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
-        let keys = self.0.transact(|connection| self.read_all(connection)).await;
-        keys.map_err(|failure| self.0.store_failure(&failure))
+        let keys = self.keyspace.transact(|connection| self.read_all(connection)).await;
+        keys.map(|(keys, _)| keys).map_err(|failure| self.keyspace.store_failure(&failure))
     }
 
     async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
-        use_record::read(&self.0).await.map_err(|failure| self.0.store_failure(&failure))
+        use_record::read(&self.keyspace).await.map_err(|failure| self.keyspace.store_failure(&failure))
     }
 
     /// Queues the commands of an import without `EXEC`: Redis checks the permissions and its memory when a command is
     /// queued. The end of the connection discards them; `DISCARD` would need a permission of its own.
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         let queued = async {
-            let mut connection = self.0.watch().await?;
+            let mut connection = self.keyspace.watch().await?;
             let (commands, _) = self.decide(connection.clone(), &sample()).await?;
             cmd("MULTI").exec_async(&mut connection).await?;
             Ok(commands.exec_async(&mut connection).await?)
         };
-        queued.await.map_err(|failure| self.0.store_failure(&failure))
+        queued.await.map_err(|failure| self.keyspace.store_failure(&failure))
+    }
+
+    /// Waits for replicas. Each of them has all changes before the last one as well.
+    async fn confirm_changes(&self) -> Result<(), Cause> {
+        let last_change = self.last_change.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut connection) = last_change.filter(|_| self.replicas > 0) else { return Ok(()) };
+        // Redis responds before the timeout of the connection.
+        let wait = (self.keyspace.timeout / 2).as_millis();
+        let confirmed = cmd("WAIT").arg(self.replicas).arg(wait).query_async(&mut connection).await;
+        let confirmed: u64 = confirmed.map_err(|error: RedisError| self.keyspace.describe(&error.into()))?;
+        if confirmed < self.replicas.into() {
+            let (required, endpoint) = (self.replicas, &self.keyspace.endpoint);
+            return Err(format!("Redis at {endpoint}: {confirmed} of {required} replicas confirmed it in time").into());
+        }
+        Ok(())
     }
 }
 
 impl RedisApiKeyStore {
     /// Creates a store. Names in Redis begin with `prefix`. The timeout bounds opening a connection, and each response.
-    pub fn new(endpoint: RedisEndpoint, prefix: &str, timeout: Duration) -> Self {
-        Self(Keyspace::new(endpoint, prefix, timeout))
+    /// `replicas`: number of those that must confirm a change.
+    pub fn new(endpoint: RedisEndpoint, prefix: &str, timeout: Duration, replicas: u8) -> Self {
+        Self { keyspace: Keyspace::new(endpoint, prefix, timeout), replicas, last_change: Mutex::default() }
     }
 
     /// Applies the rules to what Redis holds, and returns the commands that write the result.
@@ -69,7 +96,7 @@ impl RedisApiKeyStore {
         mut connection: Connection,
         change: &ApiKeyChange,
     ) -> Decision<Result<ChangedApiKey, ApiKeyRefusal>> {
-        let (keyspace, id, revokes) = (&self.0, change.id(), matches!(change, ApiKeyChange::Revoke(_)));
+        let (keyspace, id, revokes) = (&self.keyspace, change.id(), matches!(change, ApiKeyChange::Revoke(_)));
         let entry: Option<String> =
             cmd("HGET").arg(&keyspace.index).arg(id.as_str()).query_async(&mut connection).await?;
         let entry = entry.unwrap_or_default();
@@ -97,12 +124,12 @@ impl RedisApiKeyStore {
 
     /// Reads all keys, and removes the ids of expired keys from the index.
     async fn read_all(&self, mut connection: Connection) -> Decision<Vec<IssuedApiKey>> {
-        let index: Index = cmd("HGETALL").arg(&self.0.index).query_async(&mut connection).await?;
-        let keys = self.0.read_keys(&mut connection, &index).await?;
+        let index: Index = cmd("HGETALL").arg(&self.keyspace.index).query_async(&mut connection).await?;
+        let keys = self.keyspace.read_keys(&mut connection, &index).await?;
         let ids: HashSet<_> = keys.iter().map(|key| key.key.id.as_str()).collect();
         for (id, entry) in index.iter().filter(|(id, _)| !ids.contains(id.as_str())) {
             // If that fails, for example without a permission, the next list does it.
-            let _ = self.0.delete(id, entry, "expired").exec_async(&mut connection).await;
+            let _ = self.keyspace.delete(id, entry, "expired").exec_async(&mut connection).await;
         }
         Ok((pipe(), keys))
     }

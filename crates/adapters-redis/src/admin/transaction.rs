@@ -30,8 +30,11 @@ impl Keyspace {
     }
 
     /// Runs a transaction: `decide` reads, and decides what to write. Retries if another change came first, even if
-    /// there is nothing to write, so that all reads show the same state.
-    pub(super) async fn transact<T, F>(&self, decide: impl Fn(Connection) -> F + Send + Sync) -> keyspace::Result<T>
+    /// there is nothing to write, so that all reads show the same state. Returns the connection as well.
+    pub(super) async fn transact<T, F>(
+        &self,
+        decide: impl Fn(Connection) -> F + Send + Sync,
+    ) -> keyspace::Result<(T, Connection)>
     where
         T: Send,
         F: Future<Output = Decision<T>> + Send,
@@ -47,7 +50,7 @@ impl Keyspace {
                 executed.map_err(|error| RedisFailure::of_change(error, commands.is_transaction()))?
             };
             if executed != Value::Nil && executed != Value::Array(vec![Value::Nil]) {
-                return Ok(result);
+                return Ok((result, connection));
             }
             sleep(pause).await;
         }

@@ -5,18 +5,37 @@ use redis::{
     from_redis_value,
 };
 
+use tokio::time;
+
 use super::endpoint::{CLIENT_NAME, RedisEndpoint};
 
 const SEE_USERS: &str = "docs/operations/redis.md lists the permissions that it needs";
 
 impl RedisEndpoint {
-    /// Opens a connection to a master, or returns why it could not be opened. `timeout` bounds opening it, and each response.
-    /// `on_push` is called for each push message, in the order in which pushes and responses arrive.
+    /// Returns the server, or why it is not known: with Sentinels, they are asked which one is the master now.
+    pub(crate) async fn master(&self, timeout: Duration) -> Result<Self, String> {
+        let Some(sentinels) = &self.sentinels else { return Ok(self.clone()) };
+        let found = time::timeout(timeout, sentinels.find_master(self.client.get_connection_info())).await;
+        let reason = match found.map(|found| found.and_then(|address| self.at(address))) {
+            Ok(Ok(master)) => return Ok(master),
+            Ok(Err(error)) if error.kind() == ErrorKind::MasterNameNotFoundBySentinel => {
+                "a Sentinel knows no master of this name that is up".to_owned()
+            }
+            Ok(Err(error)) => text(&error),
+            Err(_) => "too few Sentinels, or not the master itself, responded in time".to_owned(),
+        };
+        Err(format!("the master {self} is not known: {reason}; see \"Sentinel\" in docs/operations/redis.md"))
+    }
+
+    /// Opens a connection to a master, or returns why it could not be opened. `timeout` bounds finding the master,
+    /// opening the connection, and each response. `on_push` is called for each push message, in the order in which
+    /// pushes and responses arrive.
     pub(crate) async fn connect(
         &self,
         timeout: Duration,
         on_push: impl Fn(PushInfo) + Send + Sync + 'static,
     ) -> Result<MultiplexedConnection, String> {
+        let server = self.master(timeout).await?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(timeout))
             .set_response_timeout(Some(timeout))
@@ -25,11 +44,11 @@ impl RedisEndpoint {
                 Ok::<_, Infallible>(())
             });
         let opened = async {
-            let mut connection = self.client().get_multiplexed_async_connection_with_config(&config).await?;
+            let mut connection = server.client.get_multiplexed_async_connection_with_config(&config).await?;
             check_role(&mut connection).await?;
             Ok(connection)
         };
-        opened.await.map_err(|error| describe_connect(self, &error))
+        opened.await.map_err(|error| describe_connect(&server, &error))
     }
 }
 
@@ -38,12 +57,12 @@ impl RedisEndpoint {
 pub(crate) async fn check_role(connection: &mut MultiplexedConnection) -> RedisResult<()> {
     let hello = cmd("HELLO").arg(3).arg("SETNAME").arg(CLIENT_NAME).query_async(connection).await;
     let role = hello.map(|mut hello: HashMap<String, Value>| hello.remove("role"))?;
-    match role.map(from_redis_value::<String>).transpose()?.as_deref() {
-        Some("master") => Ok(()),
-        _ => {
-            Err((ErrorKind::Client, "not a master", "the server is a replica; connect to the master".to_owned()).into())
-        }
-    }
+    let problem = match role.map(from_redis_value::<String>).transpose()?.as_deref() {
+        Some("master") => return Ok(()),
+        None => "the server is a Sentinel: the URL must begin with redis+sentinel://",
+        Some(_) => "the server is a replica; connect to the master",
+    };
+    Err((ErrorKind::Client, "not a master", problem.to_owned()).into())
 }
 
 /// Describes why a command failed. `names` is the pattern of the names to which the user needs access.

@@ -1,8 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use redis::{
-    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, TlsCertificates,
-    io::tcp::TcpSettings, parse_redis_url,
+    Client, ClientTlsConfig, ConnectionAddr, ProtocolVersion, RedisResult, TlsCertificates, io::tcp::TcpSettings,
 };
 use rustls::{
     Error as TlsError, RootCertStore,
@@ -14,6 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 
 use self::RedisEndpointError::{Authority, Certificate, NoTls, PrivateKey, Url};
+use super::{sentinels::Sentinels, url::parse_url};
 
 /// Name of each connection and of its library in `CLIENT LIST`.
 pub(super) const CLIENT_NAME: &str = "animal-store";
@@ -23,10 +23,14 @@ const INVALID_CERTIFICATE: &str = "contains a certificate that is not valid";
 
 /// A Redis server and how to connect to it.
 #[derive(Clone)]
-pub struct RedisEndpoint(Arc<Client>);
+pub struct RedisEndpoint {
+    pub(super) client: Arc<Client>,
+    /// They know the address of the server. The client has the rest.
+    pub(super) sentinels: Option<Arc<Sentinels>>,
+}
 
 /// Certificates for TLS, in PEM.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct RedisTls {
     /// Authorities that may have signed the server's certificate. `None`: the authorities of the system.
     pub authority: Option<String>,
@@ -39,7 +43,8 @@ pub struct RedisTls {
 pub enum RedisEndpointError {
     /// This part of the URL is wrong.
     #[error(
-        "{0}; it must be redis://[user:password@]host[:port][/database], rediss://… for TLS, or \
+        "{0}; it must be redis://[user:password@]host[:port][/database], rediss://… for TLS, \
+         redis+sentinel://[user:password@]host[:port],…/service[/database], or \
          unix:///path[?db=number&user=name&pass=password]"
     )]
     Url(&'static str),
@@ -63,7 +68,7 @@ impl RedisEndpoint {
     /// # Errors
     /// See [`RedisEndpointError`].
     pub fn parse(url: &SecretString, tls: RedisTls) -> Result<Self, RedisEndpointError> {
-        let info = parse_url(url.expose_secret()).map_err(Url)?;
+        let (info, mut sentinels) = parse_url(url.expose_secret()).map_err(Url)?;
         let login = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let login = login.set_lib_name(CLIENT_NAME, env!("CARGO_PKG_VERSION"));
         // With Nagle's algorithm, a lookup may wait 40 ms for the acknowledgement of the lookup before it.
@@ -72,32 +77,41 @@ impl RedisEndpoint {
         let client = if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
             // If another part of the process installed a provider first, that one is used.
             let _ = default_provider().install_default();
-            Client::build_with_tls(info, tls.certificates()?)
+            let certificates = tls.certificates()?;
+            if let Some(sentinels) = &mut sentinels {
+                sentinels.certificates = Some(certificates.clone());
+            }
+            Client::build_with_tls(info, certificates)
         } else if tls.authority.is_none() && tls.client.is_none() {
             Client::open(info)
         } else {
             return Err(NoTls);
         };
-        Ok(Self(Arc::new(client.map_err(|_| UNSUPPORTED)?)))
+        Ok(Self { client: Arc::new(client.map_err(|_| UNSUPPORTED)?), sentinels: sentinels.map(Arc::new) })
     }
 
-    pub(super) fn client(&self) -> &Client {
-        &self.0
+    /// Returns the server at this address.
+    pub(super) fn at(&self, address: ConnectionAddr) -> RedisResult<Self> {
+        let info = self.client.get_connection_info().clone().set_addr(address);
+        Ok(Self { client: Arc::new(Client::open(info)?), sentinels: None })
     }
 
     pub(super) fn user(&self) -> &str {
-        self.0.get_connection_info().redis_settings().username().unwrap_or("default")
+        self.client.get_connection_info().redis_settings().username().unwrap_or("default")
     }
 
     pub(super) fn uses_tls(&self) -> bool {
-        matches!(self.0.get_connection_info().addr(), ConnectionAddr::TcpTls { .. })
+        matches!(self.client.get_connection_info().addr(), ConnectionAddr::TcpTls { .. })
     }
 }
 
-/// Prints only the address: the rest of the URL may be secret.
+/// Prints only the address, or the service and its Sentinels: the rest of the URL may be secret.
 impl fmt::Display for RedisEndpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.get_connection_info().addr().fmt(formatter)
+        match &self.sentinels {
+            Some(sentinels) => sentinels.fmt(formatter),
+            None => self.client.get_connection_info().addr().fmt(formatter),
+        }
     }
 }
 
@@ -134,43 +148,6 @@ impl RedisTls {
         });
         Ok(TlsCertificates { root_cert: self.authority.map(String::into_bytes), client_tls })
     }
-}
-
-/// Parses a URL. The driver ignores options that it does not support: they are refused here. The messages of errors do
-/// not repeat any part of the URL: a password with a special character may be in each.
-fn parse_url(text: &str) -> Result<ConnectionInfo, &'static str> {
-    let url = parse_redis_url(text).ok_or("is not a URL of Redis (a / in a password is written %2F)")?;
-    match url.fragment() {
-        None => {}
-        Some("insecure") => return Err("ends in #insecure: the server's certificate would not be verified"),
-        Some(_) => return Err("has a part after # (a # in a password is written %23)"),
-    }
-    let is_socket = url.scheme().ends_with("unix");
-    if is_socket && (!url.username().is_empty() || url.password().is_some()) {
-        return Err("has a user or a password that is not an option");
-    }
-    let mut names = Vec::new();
-    for (name, value) in url.query_pairs() {
-        let is_supported = match &*name {
-            "db" | "user" | "pass" => is_socket,
-            // The only protocol that the adapter uses.
-            name => name == "protocol" && ["3", "resp3"].contains(&&*value),
-        };
-        if !is_supported || names.contains(&name) {
-            return Err("has an unknown or repeated option (a ? or & in a password is written %3F or %26)");
-        }
-        names.push(name);
-    }
-    let info = url.clone().into_connection_info();
-    let info = info.map_err(|_| "has an invalid host, path, database, user or password")?;
-    let login = info.redis_settings();
-    if login.db() < 0 {
-        return Err("has a negative database");
-    }
-    if login.username().is_some() && login.password().is_none() {
-        return Err("has a user without a password");
-    }
-    Ok(info)
 }
 
 fn check_client(certificate: &str, key: &SecretString) -> Result<(), RedisEndpointError> {

@@ -18,12 +18,17 @@ use tokio::{
 use super::state::LookupState;
 use crate::{
     concurrency::Instant,
-    connection::{Connection, check_role},
+    connection::{Connection, RedisEndpoint, check_role},
     keyspace::{self, Keyspace, RedisFailure},
     token,
 };
 
+/// Time between two questions to the Sentinels during a session.
+const MASTER_INTERVAL: Duration = Duration::from_secs(1);
+
 struct Session {
+    /// The server of both connections.
+    server: RedisEndpoint,
     invalidations: Connection,
     lookups: Connection,
     /// Notified when either connection is closed.
@@ -39,8 +44,8 @@ pub(crate) async fn supervise(lease: Duration, state: Arc<LookupState>) {
     loop {
         let start = Instant::now();
         let opened = Session::open(Arc::clone(&state)).await;
-        if opened.is_ok() {
-            tracing::info!(address = %state.keyspace.endpoint, "connected to Redis: API keys can be looked up");
+        if let Ok(Session { server, .. }) = &opened {
+            tracing::info!(address = %server, "connected to Redis: API keys can be looked up");
             outage.succeeded();
             state.metrics.connected.set(1);
         }
@@ -68,6 +73,19 @@ pub(crate) fn tracking_command(keyspace: &Keyspace) -> Cmd {
     tracking
 }
 
+/// Returns the master that Sentinels name when it is another one than this server, which may respond all the same.
+async fn other_master(keyspace: &Keyspace, server: &RedisEndpoint) -> RedisEndpoint {
+    loop {
+        sleep(MASTER_INTERVAL).await;
+        // Without their answer, the session continues: a fail-over needs more than half of the Sentinels as well.
+        if let Ok(master) = keyspace.endpoint.master(keyspace.timeout).await
+            && master.to_string() != server.to_string()
+        {
+            return master;
+        }
+    }
+}
+
 impl Session {
     async fn open(state: Arc<LookupState>) -> keyspace::Result<Self> {
         let closed = Arc::new(Notify::new());
@@ -80,13 +98,15 @@ impl Session {
                 _ => {}
             }
         };
-        let mut session = Self {
-            invalidations: state.keyspace.connect(on_push.clone()).await?,
-            lookups: state.keyspace.connect(on_push).await?,
-            closed,
-            state,
-            beat: Instant::now(),
+        let timeout = state.keyspace.timeout;
+        let opened = async {
+            // One server for both connections, also while Sentinels replace the master.
+            let server = state.keyspace.endpoint.master(timeout).await?;
+            let invalidations = server.connect(timeout, on_push.clone()).await?;
+            Ok((invalidations, server.connect(timeout, on_push).await?, server))
         };
+        let (invalidations, lookups, server) = opened.await.map_err(RedisFailure::Unavailable)?;
+        let mut session = Self { server, invalidations, lookups, closed, state, beat: Instant::now() };
         tracking_command(&session.state.keyspace).exec_async(&mut session.invalidations).await?;
         // Tests the commands of a lookup, with a token that does not exist.
         let unknown = session.state.keyspace.token(&ApiKeyDigest([0; 32]));
@@ -99,10 +119,12 @@ impl Session {
 
     /// Renews the lease until a connection fails.
     async fn run(mut self, lease: Duration) -> RedisFailure {
-        let closed = Arc::clone(&self.closed);
-        let reason = format!("Redis at {} closed the connection", self.state.keyspace.endpoint);
+        let (closed, state, server) = (Arc::clone(&self.closed), Arc::clone(&self.state), self.server.clone());
         tokio::select! {
-            () = closed.notified() => RedisFailure::Unavailable(reason),
+            () = closed.notified() => RedisFailure::Unavailable(format!("Redis at {server} closed the connection")),
+            other = other_master(&state.keyspace, &server) => {
+                RedisFailure::Unavailable(format!("the Sentinels have replaced the master {server} by {other}"))
+            }
             Err(error) = self.keep_lease(lease) => error,
         }
     }

@@ -24,7 +24,7 @@ const WRONG_PASSWORD: &str =
     "refused the login of the user \"app\" (WRONGPASS); check the user and the password in the URL";
 
 /// Adds, uses and revokes a key.
-async fn works(endpoint: RedisEndpoint) {
+pub(crate) async fn works(endpoint: RedisEndpoint) {
     let keys = Keys::over(endpoint, long_timeouts());
     let directory = keys.directory().await;
     assert!(is_ready(&directory).await, "{:?}", keys.store.list().await);
@@ -35,14 +35,14 @@ async fn works(endpoint: RedisEndpoint) {
     changes_to(&directory, "token", Refused).await;
 }
 
-async fn fails(endpoint: RedisEndpoint, reason: &str) {
+pub(crate) async fn fails(endpoint: RedisEndpoint, reason: &str) {
     fails_with(endpoint, long_timeouts(), reason).await;
 }
 
 /// No request gets a key. The reason names the server and contains no password: here, each is `hunter2`.
-async fn fails_with(endpoint: RedisEndpoint, settings: RedisSettings, reason: &str) {
+pub(crate) async fn fails_with(endpoint: RedisEndpoint, settings: RedisSettings, reason: &str) {
     let address = endpoint.to_string();
-    let store = RedisApiKeyStore::new(endpoint.clone(), "shop:", settings.timeout);
+    let store = RedisApiKeyStore::new(endpoint.clone(), "shop:", settings.timeout, 0);
     let error = store.list().await.expect_err(reason);
     let StoreFailure::Unavailable(cause) = &error else { panic!("{error:?}") };
     let cause = cause.to_string();
@@ -118,7 +118,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).expect("a certificate")
 }
 
-fn tls(authority: Option<&Certificates>, client: Option<&Certificates>) -> RedisTls {
+pub(crate) fn tls(authority: Option<&Certificates>, client: Option<&Certificates>) -> RedisTls {
     RedisTls {
         authority: authority.map(|certificates| read(&certificates.authority)),
         client: client.map(|certificates| (read(&certificates.client), read(&certificates.client_key).into())),

@@ -12,5 +12,6 @@ mod permissions;
 mod refusals;
 mod requests;
 mod revocations;
+mod sentinels;
 mod setup;
 mod uses;

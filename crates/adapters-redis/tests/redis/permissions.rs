@@ -20,7 +20,8 @@ pub(crate) const READER: &str = "+client|tracking +exists +hmget +pttl";
 /// Further permissions of this user, for the record of uses. Without them, nothing else fails.
 const USES: &str = "~shop:v1:uses:* +zadd";
 /// Permissions of the user for the administration.
-const WRITER: &str = "+watch +multi +exec +time +hget +hgetall +hmget +hset +hdel +del +pexpireat +zrange +zrem +eval";
+pub(crate) const WRITER: &str =
+    "+watch +multi +exec +time +hget +hgetall +hmget +hset +hdel +del +pexpireat +zrange +zrem +eval";
 const CALLS: [&str; 7] = ["add", "rotate", "revoke", "import", "check", "list", "uses"];
 /// The calls that need a permission.
 const NEEDED: [(&str, &str); 14] = [

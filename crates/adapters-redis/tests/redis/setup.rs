@@ -59,7 +59,7 @@ impl Keys {
     }
 
     pub(crate) fn over(endpoint: RedisEndpoint, settings: RedisSettings) -> Self {
-        let store = RedisApiKeyStore::new(endpoint.clone(), &settings.prefix, TEST_TIMEOUT);
+        let store = RedisApiKeyStore::new(endpoint.clone(), &settings.prefix, TEST_TIMEOUT, 0);
         Self { store, endpoint, settings }
     }
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::SystemTime};
 use async_trait::async_trait;
 use thiserror::Error;
 
-use super::StoreFailure;
+use super::{Cause, StoreFailure};
 use crate::{ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiKeyRefusal, IssuedApiKey};
 
 /// Lookup of API keys.
@@ -54,6 +54,14 @@ pub trait ApiKeyStore: Send + Sync {
     /// # Errors
     /// [`StoreFailure::Unavailable`] names what is missing.
     async fn check_writable(&self) -> Result<(), StoreFailure>;
+
+    /// Waits until the changes of this store survive a fail-over, as far as it is configured to demand that.
+    ///
+    /// # Errors
+    /// The reason why a fail-over can lose them. They are applied all the same.
+    async fn confirm_changes(&self) -> Result<(), Cause> {
+        Ok(())
+    }
 }
 
 /// An API key before and after a change.

@@ -3,15 +3,19 @@
 use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Instant,
 };
 
 use animal_store_adapters_sqlite::{FileUse, NewBackup};
-use animal_store_app::{ApiKeyId, CopyStore, CopySummary};
+use animal_store_app::{ApiKeyId, CopyStore, CopySummary, ports::ApiKeyStore};
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use super::command::{InvalidConfig, print_result, start};
+use super::{
+    command::{InvalidConfig, print_result, start},
+    keys::confirm_changes,
+};
 use crate::{
     config::{self, KeysConfig, LogConfig, Sources, StorageConfig, Values},
     telemetry,
@@ -40,7 +44,12 @@ pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
         location(&from.0) != location(&to.0),
         InvalidConfig(format!("{} and {} name the same store", args.from.display(), args.to.display()))
     );
-    print_summary(&copy(from, to).await?, started)
+    let (summary, keys) = copy(from, to).await?;
+    print_summary(&summary, started)?;
+    match keys {
+        Some(keys) => confirm_changes(&*keys).await,
+        None => Ok(()),
+    }
 }
 
 pub(super) async fn back_up(file: &Path, sources: &Sources) -> anyhow::Result<()> {
@@ -49,12 +58,12 @@ pub(super) async fn back_up(file: &Path, sources: &Sources) -> anyhow::Result<()
     if let (StorageConfig::Sqlite(sqlite), KeysConfig::Sqlite(_)) = &stores {
         let source = SharedFile::new(FileUse::Read).open(sqlite).await?;
         let backup = NewBackup::create(file)?;
-        backup.vacuum_from(source).await?;
+        let pets = backup.vacuum_from(source).await?;
         backup.finish()?;
-        return print_result(&[("backup", file.display().to_string())], started);
+        return print_result(&[("backup", file.display().to_string()), ("pets", pets.to_string())], started);
     }
     let backup = NewBackup::create(file)?;
-    let summary = copy(stores, load_path(&backup.path())?.1).await?;
+    let (summary, _) = copy(stores, load_path(&backup.path())?.1).await?;
     backup.finish()?;
     print_summary(&summary, started)
 }
@@ -69,7 +78,7 @@ fn load_path(path: &Path) -> anyhow::Result<(LogConfig, Stores)> {
         Sources { flags, ..Sources::default() }
     };
     let loaded = config::load(&sources, |values| Some((LogConfig::read(values), read_stores(values)?)));
-    Ok(loaded.with_context(|| path.display().to_string())?.0)
+    loaded.with_context(|| path.display().to_string())
 }
 
 pub(super) fn read_stores(values: &mut Values) -> Option<Stores> {
@@ -88,13 +97,16 @@ fn location(storage: &StorageConfig) -> String {
     }
 }
 
-/// Copies a store. The files of both sides are closed at the end.
-async fn copy((from, from_keys): Stores, (to, to_keys): Stores) -> anyhow::Result<CopySummary> {
+/// Copies a store. Returns the API keys of the target as well, if there are some.
+async fn copy(
+    (from, from_keys): Stores,
+    (to, to_keys): Stores,
+) -> anyhow::Result<(CopySummary, Option<Arc<dyn ApiKeyStore>>)> {
     let (mut source, mut target) = (SharedFile::new(FileUse::Read), SharedFile::new(FileUse::WriteOrCreate));
     let (from, to) = (bulk_storage(from, &mut source).await?, bulk_storage(to, &mut target).await?);
     let from_keys = api_key_store(&from_keys, &mut source).await?;
     let to_keys = api_key_store(&to_keys, &mut target).await?;
-    Ok(CopyStore::new(from, to, from_keys.zip(to_keys)).execute().await?)
+    Ok((CopyStore::new(from, to, from_keys.zip(to_keys.clone())).execute().await?, to_keys))
 }
 
 fn print_summary(summary: &CopySummary, started: Instant) -> anyhow::Result<()> {

@@ -4,6 +4,7 @@
 use std::{iter, time::Duration};
 
 use animal_store_adapters_http::TlsIdentity;
+use animal_store_adapters_redis::{diagnose, diagnose_administration};
 use animal_store_app::{Finding, Verdict};
 use anyhow::ensure;
 use humantime::format_rfc3339_seconds;
@@ -21,7 +22,8 @@ const RENEWAL_TIME: Duration = Duration::from_hours(14 * 24);
 const VERDICTS: [&str; 4] = ["ok", "unknown", "warning", "error"];
 
 pub(super) async fn run(json: bool, sources: &Sources) -> anyhow::Result<()> {
-    let ((storage, keys), warnings) = config::load(sources, read_stores)?;
+    let ((storage, keys), warnings) =
+        config::load(sources, |values| Some((read_stores(values)?, values.warnings.clone())))?;
     // No dependency waits for the timeouts of the other one.
     let (in_storage, in_keys) = tokio::join!(examine_storage(&storage), examine_keys(&keys, &storage));
     let warnings =
@@ -62,7 +64,13 @@ async fn examine_keys(keys: &KeysConfig, storage: &StorageConfig) -> Vec<Finding
             let found = format!("memory: {} tokens, which only a restart can revoke", tokens.len());
             vec![Finding::ok("keys.backend", found)]
         }
-        KeysConfig::Redis(redis) => animal_store_adapters_redis::diagnose(&redis.endpoint, &redis.directory).await,
+        KeysConfig::Redis(redis) => {
+            let mut findings = diagnose(&redis.endpoint, &redis.directory).await;
+            if let Some(endpoint) = &redis.admin_endpoint {
+                findings.push(diagnose_administration(endpoint, &redis.directory).await);
+            }
+            findings
+        }
     }
 }
 
@@ -73,7 +81,7 @@ async fn examine_file(sqlite: &SqliteConfig) -> Vec<Finding> {
 /// Examines the certificate, if there is one. It does not keep the stores from being examined.
 fn examine_tls(sources: &Sources) -> Option<Finding> {
     match config::load(sources, |values| Some(read_tls(values))) {
-        Ok((tls, _)) => tls.map(|tls| examine_certificate(&tls.get())),
+        Ok(tls) => tls.map(|tls| examine_certificate(&tls.get())),
         Err(error) => Some(Finding::error("http.tls", error.one_line(), "correct the files or the keys")),
     }
 }

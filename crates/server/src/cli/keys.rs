@@ -3,16 +3,15 @@
 use std::{
     io::{self, Read, Write},
     ops::RangeInclusive,
-    sync::Arc,
     time::Duration,
 };
 
 use animal_store_adapters_sqlite::FileUse;
 use animal_store_app::{
-    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, NewToken, Scope,
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, NewToken, Scope,
     ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
 };
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -84,33 +83,44 @@ pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<(
     let store = api_key_store(&keys, &mut SharedFile::new(usage)).await?;
     let store = store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
     match command {
-        Command::Create(args) => create(args, store).await,
+        Command::Create(args) => create(args, &*store).await,
         Command::List { json } => key_list::run(json, &*store).await,
         Command::Revoke { id } => revoke(&id, &*store).await,
         Command::Rotate { id, grace, expires_in } => rotate(&id, grace, expires_in, &*store).await,
     }?;
+    confirm_changes(&*store).await?;
     log.check()
 }
 
-async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
+/// Waits until the changes of a command survive a fail-over.
+pub(super) async fn confirm_changes(store: &dyn ApiKeyStore) -> anyhow::Result<()> {
+    store
+        .confirm_changes()
+        .await
+        .map_err(|cause| anyhow!(cause))
+        .context("the change is kept, but a fail-over can lose it")
+}
+
+async fn create(args: CreateArgs, store: &dyn ApiKeyStore) -> anyhow::Result<()> {
     let key = ApiKey {
         id: ApiKeyId::from_random(&random_bits()?),
         label: args.label,
         scopes: args.scopes.into_iter().collect(),
     };
     let token = if args.token_stdin { read_token(io::stdin().lock())? } else { ApiToken::from_random(&random_bits()?) };
-    let added = IssueApiKey::new(Arc::clone(&store)).execute(key.clone(), &token, args.expires_in).await;
-    let added = added.map_err(|error| change_error(error, &key.id, "created"))?;
-    match added {
-        None if args.token_stdin => audit(&key, "API key registered", None),
-        None => {
+    match store.change(ApiKeyChange::Add(key.clone(), NewToken::new(&token, args.expires_in))).await {
+        Ok(_) if args.token_stdin => audit(&key, "API key registered", None),
+        Ok(_) => {
             audit(&key, "API key created", None);
             print(&key, &token)?;
         }
-        Some(key) => {
-            audit(&key, "API key unchanged: the token was registered before", None);
+        Err(ApiKeyChangeError::Refused(ApiKeyRefusal::TokenTaken(owner)))
+            if owner.label == key.label && owner.scopes == key.scopes =>
+        {
+            audit(&owner, "API key unchanged: the token was registered before", None);
             return Ok(());
         }
+        Err(error) => return Err(change_error(error, &key.id, "created")),
     }
     warn_of_same_label(&key, &*store).await;
     Ok(())

@@ -22,6 +22,10 @@ pub(crate) enum KeysConfig {
 #[derive(Debug)]
 pub(crate) struct RedisKeysConfig {
     pub(crate) endpoint: RedisEndpoint,
+    /// How `keys`, `copy` and `backup` connect, if it differs.
+    pub(crate) admin_endpoint: Option<RedisEndpoint>,
+    /// Number of replicas that must confirm a change of a command.
+    pub(crate) wait_replicas: u8,
     pub(crate) directory: RedisSettings,
 }
 
@@ -97,10 +101,16 @@ impl RedisKeysConfig {
             |prefix: &String| (1..=100).contains(&prefix.len()) && prefix.bytes().all(|byte| byte.is_ascii_graphic());
         let prefix = parsed("1 to 100 visible ASCII characters", is_visible);
         keys! { values,
-            /// `redis://[user:password@]host[:port][/database]`, `rediss://…` for TLS, or
+            /// `redis://[user:password@]host[:port][/database]`, `rediss://…` for TLS,
+            /// `redis+sentinel://[user:password@]host[:port],…/service[/database]`, or
             /// `unix:///path[?db=number&user=name&pass=password]`. Required by the backend `redis`.
             url = secret("keys.redis.url");
-            /// PEM file with the certificate authorities of Redis. Empty: those of the system.
+            /// URL for `keys`, `copy` and `backup`, if it differs: one of a user that may change keys.
+            admin_url = secret("keys.redis.admin_url");
+            /// Number of replicas that must confirm a change of a command. With fewer, the change is kept and the exit
+            /// code is 1: a fail-over can lose it.
+            wait_replicas = value("keys.redis.wait_replicas", "0", number(0..=16));
+            /// PEM file with the certificate authorities of Redis and its Sentinels. Empty: those of the system.
             authority = file("keys.redis.tls_ca_file");
             /// PEM file with the client certificate, if Redis requires one.
             certificate = file("keys.redis.tls_cert_file");
@@ -121,18 +131,29 @@ impl RedisKeysConfig {
             "and keys.redis.tls_key_file must be set together",
         );
         let tls = RedisTls { authority, client: certificate.zip(private_key.map(SecretString::from)) };
-        let endpoint = match url {
-            Some(url) => RedisEndpoint::parse(&url, tls).map(Some),
-            None => tls.check().map(|()| None),
-        };
-        let name = match endpoint {
-            Err(RedisEndpointError::Authority(_)) => "keys.redis.tls_ca_file",
-            Err(RedisEndpointError::Certificate(_)) => "keys.redis.tls_cert_file",
-            Err(RedisEndpointError::PrivateKey(_)) => "keys.redis.tls_key_file",
-            _ => "keys.redis.url",
-        };
-        let endpoint = values.checked(name, endpoint)??;
+        let endpoint = read_endpoint(values, "keys.redis.url", url, &tls);
+        let admin_endpoint = read_endpoint(values, "keys.redis.admin_url", admin_url, &tls);
         let directory = RedisSettings { prefix, lease, max_known, ..RedisSettings::default() };
-        Some(Self { endpoint, directory })
+        Some(Self { endpoint: endpoint?, admin_endpoint, wait_replicas, directory })
     }
+}
+
+/// Reads an endpoint, whose certificates are checked also without a URL. `None`: there is no URL, or an error.
+fn read_endpoint(
+    values: &mut Values,
+    url_key: &'static str,
+    url: Option<SecretString>,
+    tls: &RedisTls,
+) -> Option<RedisEndpoint> {
+    let endpoint = match url {
+        Some(url) => RedisEndpoint::parse(&url, tls.clone()).map(Some),
+        None => tls.check().map(|()| None),
+    };
+    let name = match endpoint {
+        Err(RedisEndpointError::Authority(_)) => "keys.redis.tls_ca_file",
+        Err(RedisEndpointError::Certificate(_)) => "keys.redis.tls_cert_file",
+        Err(RedisEndpointError::PrivateKey(_)) => "keys.redis.tls_key_file",
+        _ => url_key,
+    };
+    values.checked(name, endpoint)?
 }

@@ -75,7 +75,7 @@ fn the_defaults_are_valid_and_those_of_the_adapters() {
     assert_eq!(config.management.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:8081"));
     assert_eq!((config.http.origins.get(), config.serves_get_pet), (None, true));
     assert_eq!(config.http.proxies, TrustedProxies::default());
-    assert_eq!(config.http.traces.sample_ratio, None);
+    assert_eq!(config.http.sample_ratio, None);
     let StorageConfig::Sqlite(sqlite) = config.storage else { panic!("{:?}", config.storage) };
     assert_eq!(sqlite.path, current_dir().unwrap().join("animal-store.db"));
     assert!(matches!(config.keys, KeysConfig::Sqlite(_)), "{:?}", config.keys);
@@ -120,6 +120,7 @@ fn every_key_sets_its_field() {
         ("keys.redis.prefix", "shop:", "prefix: \"shop:\""),
         ("keys.redis.lease", "1s", "lease: 1s"),
         ("keys.redis.max_known", "8", "max_known: 8"),
+        ("keys.redis.wait_replicas", "16", "wait_replicas: 16"),
         ("log.filter", "off,actix_http=off", "max_level: LevelFilter::OFF"),
         ("log.requests", "errors", "errors_only: true"),
         ("log.format", "json", "json: Some(true)"),
@@ -145,6 +146,12 @@ fn every_key_sets_its_field() {
     let StorageConfig::Postgres(postgres) = storage else { panic!("{storage:?}") };
     let endpoints = [postgres.endpoint, postgres.migrate_endpoint].map(|endpoint| endpoint.to_string());
     assert_eq!(endpoints, ["db:5432/animals", "direct:7/b"]);
+    let KeysConfig::Redis(redis) = config(&[&REDIS[..], &[("keys.redis.admin_url", "redis://direct")]].concat()).keys
+    else {
+        panic!("not Redis")
+    };
+    let endpoints = [Some(redis.endpoint), redis.admin_endpoint].map(|endpoint| endpoint.expect("set").to_string());
+    assert_eq!(endpoints, ["cache:6379", "direct:6379"]);
 }
 
 #[test]

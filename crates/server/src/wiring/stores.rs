@@ -118,7 +118,9 @@ pub(crate) async fn api_key_store(
     Ok(match keys {
         KeysConfig::Sqlite(sqlite) => Some(Arc::new(SqliteApiKeyStore::new(file.open(sqlite).await?))),
         KeysConfig::Redis(redis) => {
-            Some(Arc::new(RedisApiKeyStore::new(redis.endpoint.clone(), &redis.directory.prefix, COMMAND_TIMEOUT)))
+            let endpoint = redis.admin_endpoint.as_ref().unwrap_or(&redis.endpoint).clone();
+            let (prefix, replicas) = (&redis.directory.prefix, redis.wait_replicas);
+            Some(Arc::new(RedisApiKeyStore::new(endpoint, prefix, COMMAND_TIMEOUT, replicas)))
         }
         KeysConfig::Memory { .. } => None,
     })

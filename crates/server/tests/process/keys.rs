@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::{
     pets::status,
-    program::{Exited, Program, paste},
+    program::{Exited, Program, Running, paste},
 };
 
 /// Program that runs `animal-store keys` with these arguments.
@@ -81,18 +81,22 @@ fn every_instance_follows_a_key_from_its_creation_to_its_revocation() {
 #[test]
 fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
     let space = RedisSpace::new();
-    let create =
-        |token: &str, label: &str| keys(&space, &["create", "--label", label, "--token-stdin"]).stdin(token).run();
-    let exited = create("from-elsewhere\r\n", "shop");
+    let create = |token: &str, label: &str, scopes: &str| {
+        keys(&space, &["create", "--label", label, "--scopes", scopes, "--token-stdin"]).stdin(token).run()
+    };
+    let exited = create("from-elsewhere\r\n", "shop", "read,write");
     assert_eq!((exited.code, &exited.stdout), (Some(0), &vec![]), "{exited:?}");
     assert_eq!(event(&exited)["message"], "API key registered");
-    let again = create("from-elsewhere", "shop");
+    let again = create("from-elsewhere", "shop", "read,write");
     assert_eq!(event(&again)["api_key"], event(&exited)["api_key"]);
-    create("from-elsewhere", "other").assert_refused(1, &[event(&exited)["api_key"].as_str().expect("an id")]);
+    for (label, scopes) in [("other", "read,write"), ("shop", "read")] {
+        create("from-elsewhere", label, scopes)
+            .assert_refused(1, &[event(&exited)["api_key"].as_str().expect("an id")]);
+    }
     assert_eq!(status(Program::with_redis(&space).start().address(), "from-elsewhere"), 200);
 
     for (input, reason) in [("secret-1\nsecret-2", "does not contain a valid token"), ("animalstore_x", "checksum")] {
-        assert!(!create(input, "x").assert_refused(1, &[reason]).output().contains(input), "{input}");
+        assert!(!create(input, "x", "read").assert_refused(1, &[reason]).output().contains(input), "{input}");
     }
     assert_eq!(list(&space).len(), 1);
 }
@@ -206,6 +210,39 @@ fn a_command_that_cannot_be_executed_is_refused() {
     let url = format!("redis://:top-secret@localhost:{}", server.port());
     let exited = Program::with_redis_url(&url).args(&["keys", "list"]).run();
     assert!(!exited.assert_refused(1, &["WRONGPASS"]).output().contains("top-secret"), "{exited:?}");
+}
+
+/// The token of the new key is printed: it could not be used otherwise.
+#[test]
+fn a_change_that_no_replica_confirms_is_kept_and_is_not_a_success() {
+    let space = RedisSpace::new();
+    let (_, id) = token_and_id(&keys(&space, &["create", "--label", "old"]).run());
+    let replicated = |args: &[&str]| keys(&space, args).env("ANIMAL_STORE_KEYS__REDIS__WAIT_REPLICAS", "1").start();
+    let running = [replicated(&["create", "--label", "new"]), replicated(&["revoke", &id])];
+    let [created, revoked] = running.map(Running::wait);
+    for exited in [&created, &revoked] {
+        let reason = "the change is kept, but a fail-over can lose it";
+        assert_eq!(exited.code, Some(1), "{exited:?}");
+        assert!(exited.stderr.last().is_some_and(|line| line.contains(reason)), "{exited:?}");
+    }
+    assert_eq!(event(&revoked)["message"], "API key revoked");
+    let [entry] = &list(&space)[..] else { panic!("one token") };
+    assert_eq!((&entry["id"], created.stdout.len()), (&event(&created)["api_key"], 1));
+}
+
+/// The user of the service may not change keys.
+#[test]
+fn a_url_of_its_own_is_used_for_the_administration() {
+    let server = RedisServer::start();
+    server.command(&["ACL", "SETUSER", "reader", "on", ">secret", "%R~*", "+client|tracking", "+exists", "+hmget"]);
+    server.command(&["ACL", "SETUSER", "reader", "+pttl"]);
+    let url = format!("redis://reader:secret@localhost:{}", server.port());
+    let program = || Program::with_redis_url(&url).env("ANIMAL_STORE_KEYS__REDIS__ADMIN_URL", &server.url());
+    Program::with_redis_url(&url).args(&["keys", "create", "--label", "x"]).run().assert_refused(1, &["NOPERM"]);
+    let (token, _) = token_and_id(&program().args(&["keys", "create", "--label", "x"]).run());
+    assert_eq!(status(program().start().address(), &token), 200);
+    let found = program().args(&["doctor", "--json"]).run();
+    assert!(found.stdout.iter().any(|line| line.contains("API keys can be changed")), "{found:?}");
 }
 
 #[test]

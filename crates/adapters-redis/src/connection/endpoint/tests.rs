@@ -31,6 +31,18 @@ fn an_invalid_url_is_refused_with_its_wrong_part_and_without_its_password() {
         ("unix:///path?pass=hunter2&db=one", "has an invalid"),
         ("unix:///path?pass=hunter2&pass=hunter2", "has an unknown or repeated option"),
         ("unix:///path?user=hunter2", "has a user without a password"),
+        ("redis+sentinel://app:hunter2@a,b", "has no valid name of a service"),
+        ("redis+sentinel://app:hunter2@a,b/two%20words", "has no valid name of a service"),
+        ("redis+sentinel://app:hunter2@a,/shop", "is not a URL"),
+        ("redis+sentinel://app:hunter2@a:one,b/shop", "is not a URL"),
+        ("redis+sentinel://app:hun/ter2@a,b/shop", "is not a URL"),
+        ("redis+sentinel://app:hunter2@a,b/shop/one", "has an invalid"),
+        ("redis+sentinel://app:hunter2@a,b/shop/0/1", "has an invalid"),
+        ("redis+sentinel://app:hunter2@a,b/shop#insecure", "ends in #insecure"),
+        ("redis+sentinel://a/shop?password=hunter2", "has an unknown or repeated option"),
+        ("redis+sentinel://a/shop?sentinel_password=hunter2&sentinel_password=a", "has an unknown or repeated option"),
+        ("redis+sentinel://a/shop?sentinel_user=hunter2", "has a user without a password"),
+        ("unix+sentinel://a/shop?pass=hunter2", "is not a URL"),
     ] {
         let error = RedisEndpoint::parse(&url.into(), RedisTls::default()).expect_err(url);
         assert!(matches!(error, RedisEndpointError::Url(_)), "{url}: {error:?}");
@@ -55,4 +67,7 @@ fn an_endpoint_prints_its_address_and_no_password() {
     assert_eq!(shown("redis://app:hunter2@localhost:1234/3"), "localhost:1234 RedisEndpoint(localhost:1234)");
     let socket = shown("unix:///run/redis.sock?user=app&pass=hunter2");
     assert_eq!(socket, "/run/redis.sock RedisEndpoint(/run/redis.sock)");
+    let sentinels = shown("rediss+sentinel://app:hunter2@a,[::1]:7,[::2]/shop/3?sentinel_password=hunter2");
+    let addresses = "shop of a:26379,::1:7,::2:26379";
+    assert_eq!(sentinels, format!("{addresses} RedisEndpoint({addresses})"));
 }

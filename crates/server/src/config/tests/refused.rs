@@ -62,6 +62,8 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
         ("keys.backend", &["file"], "must be sqlite or memory or redis, not \"file\""),
         ("keys.memory.tokens", &["good,top secret"], "contains an invalid token, number 2"),
         ("keys.redis.url", &["https://:top-secret@localhost"], ""),
+        ("keys.redis.admin_url", &["https://:top-secret@localhost"], ""),
+        ("keys.redis.wait_replicas", &["17", "-1", ""], "must be a whole number from 0 to 16"),
         ("keys.redis.prefix", &["", "two words", "é"], "must be 1 to 100 visible ASCII"),
         ("keys.redis.lease", &["soon", "49ms", "61s"], "must be a duration from 50ms to 1m"),
         ("keys.redis.tls_ca_file", &["/nowhere"], "names /nowhere, which cannot be read: No such file"),
