@@ -58,21 +58,20 @@ pub enum AllowedOrigins {
 pub struct AllowedOriginsError(Vec<String>);
 
 impl AllowedOrigins {
-    /// Parses origins (RFC 6454), or a `*` alone: every origin.
+    /// Parses origins (RFC 6454), or a `*` alone: every origin. `None`: there are none.
     ///
     /// # Errors
     /// [`AllowedOriginsError`] with what is expected instead of each other text.
-    pub fn parse(texts: &[String]) -> Result<Self, AllowedOriginsError> {
+    pub fn parse(texts: &[String]) -> Result<Option<Self>, AllowedOriginsError> {
         if texts == ["*"] {
-            return Ok(Self::Any);
+            return Ok(Some(Self::Any));
         }
         let problems: Vec<_> = texts.iter().filter_map(|text| problem(text)).collect();
-        if problems.is_empty() { Ok(Self::These(texts.to_vec())) } else { Err(AllowedOriginsError(problems)) }
-    }
-
-    /// Whether no origin is allowed.
-    pub fn is_empty(&self) -> bool {
-        matches!(self, Self::These(origins) if origins.is_empty())
+        if problems.is_empty() {
+            Ok((!texts.is_empty()).then(|| Self::These(texts.to_vec())))
+        } else {
+            Err(AllowedOriginsError(problems))
+        }
     }
 
     /// Returns the value of `Access-Control-Allow-Origin`. `None`: the origin may not read the response.

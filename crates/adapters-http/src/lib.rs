@@ -24,7 +24,6 @@ mod middleware;
 mod openapi;
 mod pets;
 mod rate_limits;
-mod reloaded;
 mod routes;
 mod serve;
 mod traces;
@@ -32,7 +31,7 @@ mod transport;
 
 pub use cors::{AllowedOrigins, AllowedOriginsError};
 pub use http_server::HttpServer;
-pub use limits::{Limits, RateLimit};
+pub use limits::{Limits, RateLimit, Reloaded, reloaded};
 pub use middleware::{
     in_flight::InFlight,
     trusted_proxies::{TrustedProxies, TrustedProxiesError},
@@ -40,7 +39,6 @@ pub use middleware::{
 pub use openapi::OPENAPI_DOCUMENT;
 pub use pets::{line, parse_line};
 pub use rate_limits::{AuthFailureLimiter, KeyRateLimiter};
-pub use reloaded::Reloaded;
 pub use routes::UseCases;
 pub use serve::{ApiSettings, serve_api, serve_management};
 pub use transport::{

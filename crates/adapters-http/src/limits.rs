@@ -1,9 +1,16 @@
-use std::{num::NonZeroU32, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use crate::{
-    rate_limits::{AuthFailureLimiter, KeyRateLimiter},
-    reloaded::Reloaded,
-};
+use arc_swap::ArcSwapOption;
+
+use crate::rate_limits::{AuthFailureLimiter, KeyRateLimiter};
+
+/// A setting that can be replaced while requests are served, with its state. Clones share it.
+pub type Reloaded<T> = Arc<ArcSwapOption<T>>;
+
+/// Creates a setting. `None`: it is not set.
+pub fn reloaded<T>(value: Option<T>) -> Reloaded<T> {
+    Arc::new(ArcSwapOption::from_pointee(value))
+}
 
 /// Limits and timeouts of a server.
 #[derive(Debug, Clone)]

@@ -13,7 +13,6 @@
 mod tests;
 
 use std::{
-    fmt::{self, Debug, Formatter},
     hash::Hash,
     net::IpAddr,
     num::NonZeroU32,
@@ -38,6 +37,7 @@ const MAX_KEYS: usize = 100_000;
 const MAX_NETWORKS: usize = 10_000;
 
 /// Token buckets, one for each client, without timers (GCRA).
+#[derive(Debug)]
 struct Buckets<K> {
     /// Time in which one token returns.
     interval: Duration,
@@ -77,12 +77,6 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
 impl<K> PartialEq for Buckets<K> {
     fn eq(&self, other: &Self) -> bool {
         (self.interval, self.fill_time) == (other.interval, other.fill_time)
-    }
-}
-
-impl<K> Debug for Buckets<K> {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:?} of {:?}", self.interval, self.fill_time)
     }
 }
 

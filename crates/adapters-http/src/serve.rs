@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -18,14 +17,13 @@ use crate::{
     auth::RequestLimits,
     cors::{self, AllowedOrigins},
     http_server::HttpServer,
-    limits::Limits,
+    limits::{Limits, Reloaded},
     metrics::HttpMetrics,
     middleware::{
         in_flight::{self, InFlight, KeyShares},
         request_log::{self, RequestLog},
         trusted_proxies::TrustedProxies,
     },
-    reloaded::Reloaded,
     routes::{self, UseCases},
     transport::{listener::HttpListener, tls::CurrentTlsIdentity},
 };
@@ -51,10 +49,18 @@ impl ApiSettings {
     /// Takes over what can be replaced while requests are served: limits of rates, origins, and which requests are
     /// logged.
     pub fn change_to(&self, other: &Self) {
-        self.limits.rate_limit.change_to(&other.limits.rate_limit);
-        self.limits.auth_failures.change_to(&other.limits.auth_failures);
-        self.origins.change_to(&other.origins);
+        replace(&self.limits.rate_limit, &other.limits.rate_limit);
+        replace(&self.limits.auth_failures, &other.limits.auth_failures);
+        replace(&self.origins, &other.origins);
         self.errors_only.store(other.errors_only.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// An equal value stays, with its state.
+fn replace<T: PartialEq>(setting: &Reloaded<T>, other: &Reloaded<T>) {
+    let new = other.load_full();
+    if *setting.load() != new {
+        setting.store(new);
     }
 }
 
@@ -91,11 +97,11 @@ where
     let shared = (limits.clone(), in_flight.clone(), proxies);
     let (server, task) = HttpServer::start(listener, &limits, tls.as_ref(), &log, move |log| {
         let (limits, in_flight, proxies) = shared.clone();
-        let origins = Rc::new(origins.latest());
+        let origins = Arc::clone(&origins);
         let limits = RequestLimits {
             key_shares: KeyShares::new(limits.max_in_flight_per_key, limits.running_workers()),
-            rate_limit: limits.rate_limit.latest(),
-            auth_failures: limits.auth_failures.latest(),
+            rate_limit: limits.rate_limit,
+            auth_failures: limits.auth_failures,
             in_flight: in_flight.clone(),
             max_body_bytes: limits.max_body_bytes,
         };
@@ -106,7 +112,7 @@ where
             .app_data(proxies)
             .configure(routes::api)
             .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
-            .wrap_fn(move |request, service| cors::apply(origins.get(), request, service))
+            .wrap_fn(move |request, service| cors::apply(origins.load_full(), request, service))
             .wrap_fn(move |request, service| request_log::record(&log, sample_ratio, request, service))
     })?;
     Ok((server, task, in_flight))

@@ -52,13 +52,6 @@ impl PgBulkStorage {
     async fn connect(&self) -> Result<BulkConnection, StoreFailure> {
         BulkConnection::open(self.endpoint.clone(), self.settings.clone()).await
     }
-
-    /// Executes statements in a transaction of their own.
-    async fn execute(&self, statements: &str) -> Result<(), StoreFailure> {
-        let connection = self.connect().await?;
-        connection.begin(statements).await?;
-        connection.commit().await
-    }
 }
 
 #[async_trait]
@@ -70,12 +63,11 @@ impl BulkStorage for PgBulkStorage {
         connection.check(&needed, "the user lacks permissions: ").await
     }
 
-    async fn begin_copy(&self) -> Result<(), StoreFailure> {
-        self.execute("CREATE TABLE IF NOT EXISTS unfinished_copy ()").await
-    }
-
-    async fn end_copy(&self) -> Result<(), StoreFailure> {
-        self.execute("DROP TABLE IF EXISTS unfinished_copy").await
+    async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure> {
+        let create = "CREATE TABLE IF NOT EXISTS unfinished_copy ()";
+        let connection = self.connect().await?;
+        connection.begin(if is_unfinished { create } else { "DROP TABLE IF EXISTS unfinished_copy" }).await?;
+        connection.commit().await
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {

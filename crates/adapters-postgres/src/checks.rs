@@ -14,12 +14,6 @@ pub(crate) const NOT_DURABLE: &str = "
     SELECT name FROM pg_settings
     WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off'";
 
-/// Returns the tables that the current user cannot change.
-pub(crate) const NOT_OWNED: &str = "
-    SELECT format('%I belongs to %I', relname, pg_get_userbyid(relowner)) FROM pg_class
-    WHERE oid IN (to_regclass('pets'), to_regclass('idempotency_keys'), to_regclass('__diesel_schema_migrations'))
-        AND NOT pg_has_role(relowner, 'USAGE')";
-
 /// Returns a text if the mark of a copy exists.
 pub(crate) const UNFINISHED: &str = "SELECT 'unfinished' WHERE to_regclass('unfinished_copy') IS NOT NULL";
 

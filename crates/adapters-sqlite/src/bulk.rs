@@ -55,13 +55,10 @@ impl BulkStorage for SqliteBulkStorage {
         Ok(self.0.change(|_| Ok(())).await?)
     }
 
-    async fn begin_copy(&self) -> Result<(), StoreFailure> {
-        let mark = "CREATE TABLE IF NOT EXISTS unfinished_copy (id INTEGER)";
+    async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure> {
+        let create = "CREATE TABLE IF NOT EXISTS unfinished_copy (id INTEGER)";
+        let mark = if is_unfinished { create } else { "DROP TABLE IF EXISTS unfinished_copy" };
         Ok(self.0.change(|connection| connection.batch_execute(mark)).await?)
-    }
-
-    async fn end_copy(&self) -> Result<(), StoreFailure> {
-        Ok(self.0.change(|connection| connection.batch_execute("DROP TABLE IF EXISTS unfinished_copy")).await?)
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {

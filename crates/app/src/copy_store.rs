@@ -94,7 +94,7 @@ impl CopyStore {
         let from = self.from.snapshot().await.map_err(CopyError::Source)?;
         let mut source = Pets::new(&*from, self.page_size);
         let last_copied = self.check(&mut source).await?;
-        self.to.begin_copy().await.map_err(target)?;
+        self.to.mark_copy(true).await.map_err(target)?;
         let added = self.add_pets(&*from, last_copied).await?;
         let idempotency_records = self.add_idempotency_records(&*from).await?;
         let api_keys = match &self.api_keys {
@@ -108,7 +108,7 @@ impl CopyStore {
         if digest != copied.digest() {
             return Err(CopyError::Changed);
         }
-        self.to.end_copy().await.map_err(target)?;
+        self.to.mark_copy(false).await.map_err(target)?;
         Ok(CopySummary { pets, added, digest, idempotency_records, api_keys })
     }
 

@@ -42,7 +42,7 @@ impl Finding {
         Self { subject, verdict: Verdict::Warning, found: found.into(), advice: Some(advice.into()) }
     }
 
-    /// Creates the finding about the mark of [`begin_copy`](crate::ports::BulkStorage::begin_copy).
+    /// Creates the finding about the mark of [`mark_copy`](crate::ports::BulkStorage::mark_copy).
     pub fn copy(subject: &'static str, is_unfinished: bool) -> Self {
         if is_unfinished {
             Self::warning(subject, UNFINISHED_COPY, "wait for the copy, or run the same `animal-store copy` again")

@@ -1,7 +1,6 @@
 use std::{collections::BTreeMap, error::Error, time::Duration};
 
 use animal_store_adapter_kit::SchemaComparison;
-use animal_store_app::ports::UNFINISHED_COPY;
 use diesel::{
     migration::{Migration, MigrationSource},
     pg::Pg,
@@ -14,7 +13,7 @@ use tokio_postgres::Client;
 use super::engine;
 use crate::{
     MigrationError, PgEndpoint,
-    checks::{CANNOT_CREATE, NOT_OWNED, UNFINISHED, problems},
+    checks::{UNFINISHED, problems},
 };
 
 const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
@@ -69,21 +68,10 @@ impl Migrations {
         self.compare(&client).await
     }
 
-    /// Returns why this user cannot run migrations.
-    pub(crate) async fn obstacles(&self) -> Result<Vec<String>, MigrationError> {
+    /// Whether a copy into the database has begun and not ended.
+    pub(crate) async fn is_unfinished_copy(&self) -> Result<bool, MigrationError> {
         let (client, _task) = self.endpoint.connect(self.timeout).await?;
-        Ok(self
-            .endpoint
-            .within(self.timeout, problems(&client, &format!("{NOT_OWNED} UNION ALL {CANNOT_CREATE}")))
-            .await?)
-    }
-
-    /// Logs that a copy into the database has begun and not ended. A failure is that of every other connection.
-    pub(crate) async fn report_unfinished_copy(&self) {
-        let Ok((client, _task)) = self.endpoint.connect(self.timeout).await else { return };
-        if self.endpoint.within(self.timeout, problems(&client, UNFINISHED)).await.is_ok_and(|mark| !mark.is_empty()) {
-            tracing::warn!(address = %self.endpoint, "{UNFINISHED_COPY}");
-        }
+        Ok(!self.endpoint.within(self.timeout, problems(&client, UNFINISHED)).await?.is_empty())
     }
 
     /// Runs the pending migrations, one process at a time, and returns their versions.

@@ -116,9 +116,9 @@ async fn a_check_names_every_missing_permission() {
     database.sql(&all);
     bulk.check_writable().await.expect("nothing is missing");
     assert_eq!(database.sql("SELECT pg_sequence_last_value('pets_id_seq') IS NULL, count(*) FROM pets"), "t|0");
-    bulk.begin_copy().await.expect("begun");
+    bulk.mark_copy(true).await.expect("begun");
     bulk.add_pets(stored_pets([5])).await.expect("added");
-    bulk.end_copy().await.expect("ended");
+    bulk.mark_copy(false).await.expect("ended");
     bulk.add_idempotency_records(vec![record("1", 5, Duration::from_hours(1))]).await.expect("added");
 
     database.sql(&format!("REVOKE UPDATE ON SEQUENCE pets_id_seq FROM {role}"));

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use super::StoreFailure;
 use crate::{IdempotencyKey, PetDigest};
 
-/// What a start of the service and `animal-store doctor` say about the mark of [`begin_copy`](BulkStorage::begin_copy).
+/// What a start of the service and `animal-store doctor` say about the mark of [`mark_copy`](BulkStorage::mark_copy).
 pub const UNFINISHED_COPY: &str = "a copy into this store has not been completed: pets or API keys can be missing";
 
 /// The target of a copy: a storage that takes pets with their ids, while the service may use it.
@@ -21,18 +21,12 @@ pub trait BulkStorage: Send + Sync {
     /// [`StoreFailure::Unavailable`] names the missing permissions.
     async fn check_writable(&self) -> Result<(), StoreFailure>;
 
-    /// Marks the storage as one whose copy has begun, until [`end_copy`](Self::end_copy). The mark, a table, outlives the
-    /// process: a start of the service and `animal-store doctor` report it. May be repeated.
+    /// Marks the storage as one whose copy has begun, or removes the mark, a table. It outlives the process: a start of
+    /// the service and `animal-store doctor` report it.
     ///
     /// # Errors
     /// See [`StoreFailure`].
-    async fn begin_copy(&self) -> Result<(), StoreFailure>;
-
-    /// Removes the mark, if there is one.
-    ///
-    /// # Errors
-    /// See [`StoreFailure`].
-    async fn end_copy(&self) -> Result<(), StoreFailure>;
+    async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure>;
 
     /// Opens a consistent view of everything that is committed now.
     ///

@@ -122,7 +122,7 @@ async fn create(args: CreateArgs, store: &dyn ApiKeyStore) -> anyhow::Result<()>
         }
         Err(error) => return Err(change_error(error, &key.id, "created")),
     }
-    warn_of_same_label(&key, &*store).await;
+    warn_of_same_label(&key, store).await;
     Ok(())
 }
 

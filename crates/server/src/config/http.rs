@@ -5,8 +5,8 @@
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, sync::Arc, thread::available_parallelism, time::Duration};
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, AuthFailureLimiter, CurrentTlsIdentity, KeyRateLimiter, Limits, RateLimit, Reloaded,
-    TlsFiles, TlsFilesError, TrustedProxies,
+    AllowedOrigins, ApiSettings, AuthFailureLimiter, CurrentTlsIdentity, KeyRateLimiter, Limits, RateLimit, TlsFiles,
+    TlsFilesError, TrustedProxies, reloaded,
 };
 
 use super::{
@@ -72,15 +72,14 @@ pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
         max_connections,
         max_in_flight,
         max_in_flight_per_key: (max_in_flight / 2).max(1),
-        rate_limit: Reloaded::new(rate_limit.map(KeyRateLimiter::new)),
-        auth_failures: Reloaded::new(max_auth_failures_per_minute.map(AuthFailureLimiter::new)),
+        rate_limit: reloaded(rate_limit.map(KeyRateLimiter::new)),
+        auth_failures: reloaded(max_auth_failures_per_minute.map(AuthFailureLimiter::new)),
         max_body_bytes,
         keep_alive,
         answer_timeout: defaults.answer_timeout.max(keep_alive + OTHER_TIMEOUTS),
         ..defaults
     };
-    let origins = Reloaded::new(Some(origins).filter(|origins| !origins.is_empty()));
-    let errors_only = Arc::default();
+    let (origins, errors_only) = (reloaded(origins), Arc::default());
     (listen, ApiSettings { limits, tls, origins, proxies, sample_ratio: None, errors_only }, serves_get_pet)
 }
 

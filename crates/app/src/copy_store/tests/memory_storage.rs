@@ -75,13 +75,8 @@ impl BulkStorage for MemoryStorage {
         Ok(())
     }
 
-    async fn begin_copy(&self) -> Result<(), StoreFailure> {
-        self.is_marked.store(true, Relaxed);
-        Ok(())
-    }
-
-    async fn end_copy(&self) -> Result<(), StoreFailure> {
-        self.is_marked.store(false, Relaxed);
+    async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure> {
+        self.is_marked.store(is_unfinished, Relaxed);
         Ok(())
     }
 

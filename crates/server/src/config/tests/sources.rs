@@ -16,7 +16,8 @@ fn values_are_texts_numbers_or_lists() {
     }
     let (sources, _file) = file("[keys.memory]\ntokens = [2026-01-01, 7, 2.5, true, '', 'a']\n");
     assert_eq!(tokens(&Config::load(&sources).unwrap()), ["2026-01-01", "7", "2.5", "true", "a"]);
-    let origins = config(&[("http.cors_origins", "https://a.example, https://b.example:8443 ,,")]).http.origins.get();
+    let origins =
+        config(&[("http.cors_origins", "https://a.example, https://b.example:8443 ,,")]).http.origins.load_full();
     let expected = ["https://a.example", "https://b.example:8443"].map(str::to_owned);
     assert_eq!(origins.as_deref(), Some(&AllowedOrigins::These(expected.to_vec())));
 }
