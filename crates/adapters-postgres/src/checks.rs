@@ -30,8 +30,9 @@ pub(crate) const ASYNCHRONOUS: &str = "
 
 /// Returns a query for the statements that grant what the current user lacks. `needed` has tables and sequences, and
 /// the permissions on them.
-pub(crate) fn missing_permissions(needed: [(&str, &str); 3]) -> String {
-    let needed = needed.map(|(name, permissions)| format!("('{name}', '{permissions}')")).join(", ");
+pub(crate) fn missing_permissions(needed: &[(&str, &str)]) -> String {
+    let values: Vec<_> = needed.iter().map(|(name, permissions)| format!("('{name}', '{permissions}')")).collect();
+    let needed = values.join(", ");
     format!(
         "SELECT CASE WHEN relation.oid IS NULL THEN format('%I is not found', name)
             ELSE format('GRANT %s ON %s%I TO %I', string_agg(permission, ', ' ORDER BY permission),

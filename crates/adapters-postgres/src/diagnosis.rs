@@ -26,13 +26,25 @@ const REPLICATION: &str = "postgres.replication";
 const COPY: &str = "postgres.copy";
 const PERMISSIONS: &str = "postgres.permissions";
 
-/// What the service needs.
-const NEEDED: [(&str, &str); 3] =
-    [("pets", "SELECT, INSERT"), ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"), ("pets_id_seq", "USAGE")];
+/// What the service needs; of the last ones, if its API keys are in the database.
+const NEEDED: [(&str, &str); 7] = [
+    ("pets", "SELECT, INSERT"),
+    ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"),
+    ("pets_id_seq", "USAGE"),
+    ("api_keys", "SELECT"),
+    ("api_key_tokens", "SELECT"),
+    ("api_key_state", "SELECT, UPDATE"),
+    ("api_key_uses", "SELECT, INSERT, UPDATE"),
+];
 
 /// Examines a database for an instance. `direct` leads to the same database for migrations. The number of statements is
 /// fixed, and each ends within the timeouts of the settings.
-pub async fn diagnose(endpoint: &PgEndpoint, direct: &PgEndpoint, settings: &PostgresSettings) -> Vec<Finding> {
+pub async fn diagnose(
+    endpoint: &PgEndpoint,
+    direct: &PgEndpoint,
+    settings: &PostgresSettings,
+    has_api_keys: bool,
+) -> Vec<Finding> {
     let named = endpoint.clone().named(settings.transaction_pooling);
     let (client, _task) = match named.connect(settings.connect_timeout).await {
         Ok(connected) => connected,
@@ -55,7 +67,8 @@ pub async fn diagnose(endpoint: &PgEndpoint, direct: &PgEndpoint, settings: &Pos
     if is_pending {
         findings.push(Finding::unknown(PERMISSIONS, "tables may be missing", "run the pending migrations first"));
     } else {
-        checks.push((PERMISSIONS, missing_permissions(NEEDED)));
+        let needed = if has_api_keys { &NEEDED[..] } else { &NEEDED[..3] };
+        checks.push((PERMISSIONS, missing_permissions(needed)));
     }
     for (subject, query) in checks {
         match within(settings.timeout, problems(&client, &query)).await {

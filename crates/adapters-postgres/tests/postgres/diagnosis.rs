@@ -18,7 +18,7 @@ use crate::{
 };
 
 async fn findings(url: &str, settings: &PostgresSettings) -> Vec<Finding> {
-    diagnose(&endpoint(url), &endpoint(url), settings).await
+    diagnose(&endpoint(url), &endpoint(url), settings, true).await
 }
 
 /// Tables, rows and positions of sequences.
@@ -156,7 +156,7 @@ async fn a_server_that_stops_responding_ends_the_diagnosis_with_what_was_found_b
 async fn through_a_pooler_the_diagnosis_leaves_nothing_behind() {
     let pooled = Pooled::with(2, pooling()).await;
     let (through, direct) = (endpoint(&pooled.url()), endpoint(&pooled.server.url("postgres")));
-    let found = diagnose(&through, &direct, &pooling()).await;
+    let found = diagnose(&through, &direct, &pooling(), true).await;
     // The test server is not durable.
     assert_eq!(conspicuous(&found), ["postgres.durability"], "{found:#?}");
     assert_finding(&found, "postgres.durability", Error, "set fsync = on");

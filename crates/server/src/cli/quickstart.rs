@@ -63,8 +63,8 @@ pub(super) async fn run(
             }
             return Ok(());
         }
-        // The start does not wait for Redis: each connection that finds no key in it logs how to create one.
-        KeysConfig::Redis(_) => return Ok(()),
+        // The start does not wait for them: a connection that finds no key logs how to create one.
+        KeysConfig::Postgres(_) | KeysConfig::Redis(_) => return Ok(()),
     };
     let path = sqlite.path.display();
     let program = if is_managed { as_service_user() } else { String::new() } + &options.program(&sqlite.path);

@@ -13,6 +13,7 @@ use crate::{
 /// API keys that are part of the configuration.
 pub(crate) const MEMORY: &str = "backend = \"memory\"";
 const FILE: &str = "backend = \"sqlite\"";
+const DATABASE: &str = "backend = \"postgres\"";
 
 /// Triggers that refuse each further pet.
 const REFUSE_IN_SQLITE: &str = "CREATE TRIGGER refuse BEFORE INSERT ON pets BEGIN SELECT RAISE(ABORT, 'refused'); END";
@@ -113,7 +114,7 @@ fn stores_that_cannot_be_copied_are_refused() {
 }
 
 #[test]
-fn api_keys_move_to_redis_and_back() {
+fn api_keys_move_to_redis_to_postgresql_and_back() {
     let [sqlite, postgres] = Store::each();
     let create = sqlite.with_own_keys().args(&["keys", "create", "--create", "--label", "shop", "--scopes", "read"]);
     let (token, id) = token_and_id(&create.run());
@@ -121,8 +122,10 @@ fn api_keys_move_to_redis_and_back() {
     let redis = format!("backend = \"redis\"\nredis.url = \"{}\"\nredis.prefix = \"{}\"", space.url(), space.prefix());
     let exited = copy((&sqlite, FILE), (&postgres, &redis)).run();
     assert!(exited.assert_success().stdout.contains(&"tokens of API keys: 1 added".to_owned()), "{exited:?}");
-    let back = Store::sqlite();
-    copy((&postgres, &redis), (&back, FILE)).run().assert_success();
+    let (other, back) = (Store::postgres(), Store::sqlite());
+    copy((&postgres, &redis), (&other, DATABASE)).run().assert_success();
+    assert_eq!(status(other.with_own_keys().start().address(), &token), 200);
+    copy((&other, DATABASE), (&back, FILE)).run().assert_success();
     assert_eq!(status(back.with_own_keys().start().address(), &token), 200);
 
     // A copy is repeated after a revocation in the source.

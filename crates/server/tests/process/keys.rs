@@ -8,7 +8,8 @@ use tempfile::TempDir;
 
 use crate::{
     pets::status,
-    program::{Exited, Program, Running, paste},
+    program::{Exited, Program, Running},
+    store::Store,
 };
 
 /// Program that runs `animal-store keys` with these arguments.
@@ -44,34 +45,41 @@ fn list(space: &RedisSpace) -> Vec<Value> {
 
 #[test]
 fn every_instance_follows_a_key_from_its_creation_to_its_revocation() {
-    let space = RedisSpace::new();
-    let mut instances = [(), ()].map(|()| Program::with_redis(&space).start());
+    let (space, postgres) = (RedisSpace::new(), Store::postgres());
+    follow(|| Program::with_redis(&space));
+    follow(|| postgres.with_own_keys());
+}
+
+fn follow(program: impl Fn() -> Program) {
+    let keys = |args: &[&str]| program().args(&["keys"]).args(args);
+    let list = || parse(&keys(&["list", "--json"]).run());
+    let mut instances = [(), ()].map(|()| program().start());
     let addresses = instances.each_mut().map(|running| running.address());
     let wait_for =
         |token: &str, expected| wait_until(|| addresses.iter().all(|address| status(*address, token) == expected));
 
     // A change is logged whatever the filter.
     let args = ["create", "--label", "web shop", "--scopes", "read", "--expires-in", "90d"];
-    let created = keys(&space, &args).env("ANIMAL_STORE_LOG__FILTER", "off").run();
+    let created = keys(&args).env("ANIMAL_STORE_LOG__FILTER", "off").run();
     let (old, id) = token_and_id(&created);
     assert_eq!((&*event(&created)["message"].to_string(), created.stderr.len()), ("\"API key created\"", 1));
     assert_eq!((&event(&created)["api_key_label"], &event(&created)["scopes"]), (&"web shop".into(), &"read".into()));
-    let [entry] = &list(&space)[..] else { panic!("one token") };
+    let [entry] = &list()[..] else { panic!("one token") };
     assert!(entry["id"] == *id && entry["expires"].is_string(), "{entry}");
     wait_for(&old, 200);
 
-    let rotated = keys(&space, &["rotate", &id]).run();
+    let rotated = keys(&["rotate", &id]).run();
     let (new, same) = token_and_id(&rotated);
     assert!(same == id && new != old && event(&rotated)["old_token_ends"].is_string(), "{rotated:?}");
-    assert_eq!(list(&space).len(), 2);
+    assert_eq!(list().len(), 2);
     wait_for(&new, 200);
     wait_for(&old, 200);
-    let (newest, _) = token_and_id(&keys(&space, &["rotate", &id, "--grace", "0s", "--expires-in", "1h"]).run());
-    assert_eq!(list(&space).len(), 1);
+    let (newest, _) = token_and_id(&keys(&["rotate", &id, "--grace", "0s", "--expires-in", "1h"]).run());
+    assert_eq!(list().len(), 1);
     wait_for(&new, 401);
     wait_for(&newest, 200);
 
-    let revoked = keys(&space, &["revoke", &id]).run();
+    let revoked = keys(&["revoke", &id]).run();
     assert_eq!((revoked.code, &revoked.stdout), (Some(0), &vec![]), "{revoked:?}");
     let event = event(&revoked);
     assert_eq!((&event["message"], &event["api_key"]), (&"API key revoked".into(), &id.into()));
@@ -154,36 +162,6 @@ fn the_last_uses_of_each_key_are_listed() {
     let exited = keys(&["list"]);
     assert_eq!((exited.code, exited.stdout.len()), (Some(0), 3), "{exited:?}");
     assert!(exited.stderr.join("\n").contains("the uses of the API keys cannot be read"), "{exited:?}");
-}
-
-/// The recipe of `docs/operations/redis.md`.
-#[test]
-fn the_documented_users_of_redis_are_enough_and_survive_its_restart() {
-    let documentation = include_str!("../../../../docs/operations/redis.md");
-    let recipe = documentation.lines().skip_while(|line| !line.contains("umask")).take_while(|line| !line.is_empty());
-    let recipe: Vec<_> = recipe.map(|line| &line[4..]).filter(|line| !line.starts_with("chown")).collect();
-    let folder = TempDir::new().unwrap();
-    paste(&recipe.join("\n").replace("/etc/redis/", ""), folder.path());
-
-    let file = folder.path().join("users.acl");
-    let mut server = RedisServer::with(&["--requirepass", "ignored", "--aclfile", file.to_str().expect("UTF-8")]);
-    for _ in 0..2 {
-        let url = |user: &str| format!("redis://{user}@localhost:{}", server.port());
-        let keys = |args: &[&str]| {
-            Program::with_redis_url(&url("animal-store-keys:KEYS_PASSWORD")).args(&["keys"]).args(args).run()
-        };
-        let (old, id) = token_and_id(&keys(&["create", "--label", "shop", "--expires-in", "90d"]));
-        let (token, _) = token_and_id(&keys(&["rotate", &id, "--grace", "0s"]));
-        let mut running = Program::with_redis_url(&url("animal-store:PASSWORD")).start();
-        assert_eq!([&token, &old].map(|token| status(running.address(), token)), [200, 401]);
-        running.terminate().assert_success();
-        assert!(keys(&["list", "--json"]).output().contains(r#""last_used": "20"#));
-        assert_eq!(keys(&["revoke", &id]).code, Some(0));
-        let administrator = ["--user", "default", "--pass", "ADMIN_PASSWORD", "--no-auth-warning", "ACL", "LOAD"];
-        assert_eq!(server.command(&administrator), "OK");
-        server.stop();
-        server.start_again();
-    }
 }
 
 #[test]
