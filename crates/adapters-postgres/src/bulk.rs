@@ -21,7 +21,7 @@ use tokio_postgres::types::Type;
 use self::snapshot::{PgSnapshot, SNAPSHOT};
 use crate::{
     PgEndpoint, PostgresSettings,
-    checks::{READ_ONLY, missing_permissions},
+    checks::{CANNOT_CREATE, READ_ONLY, missing_permissions},
     pet_row::{Array, COLUMNS, RECORD_COLUMNS, arrays, column_names, unnest},
     transaction::TransactionConnection,
 };
@@ -56,7 +56,15 @@ impl BulkStorage for PgBulkStorage {
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         let connection = self.connect().await?;
         connection.check(READ_ONLY, "").await?;
-        connection.check(&missing_permissions(&NEEDED), "the user lacks permissions: ").await
+        let needed = format!("({}) UNION ALL {CANNOT_CREATE}", missing_permissions(&NEEDED));
+        connection.check(&needed, "the user lacks permissions: ").await
+    }
+
+    async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure> {
+        let create = "CREATE TABLE IF NOT EXISTS unfinished_copy ()";
+        let connection = self.connect().await?;
+        connection.begin(if is_unfinished { create } else { "DROP TABLE IF EXISTS unfinished_copy" }).await?;
+        connection.commit().await
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {

@@ -12,13 +12,12 @@ use std::{
 };
 
 use animal_store_adapters_http::ApiSettings;
-use animal_store_adapters_sqlite::SqliteApiKeyStore;
+use animal_store_adapters_sqlite::{SqliteApiKeyStore, this_user};
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, NewToken, Scopes,
     ports::{ApiKeyStore, StoreFailure},
 };
 use anyhow::{Context, ensure};
-use nix::unistd::{User, geteuid};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::task::spawn_blocking;
 
@@ -132,10 +131,8 @@ async fn print(text: String) -> anyhow::Result<()> {
 
 /// The start of a command of root that runs as the user of this process, who owns the file.
 fn as_service_user() -> String {
-    let user = geteuid();
-    if user.is_root() {
-        return String::new();
+    match this_user() {
+        root if root == "root" => String::new(),
+        user => format!("runuser -u {} -- ", shell_words::quote(&user)),
     }
-    let name = User::from_uid(user).ok().flatten().map_or_else(|| user.to_string(), |user| user.name);
-    format!("runuser -u {} -- ", shell_words::quote(&name))
 }
