@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.servers import CommandError, Server, accepts, free_port, run
@@ -11,11 +12,12 @@ from harness.servers import CommandError, Server, accepts, free_port, run
 BACKUP = Path(__file__).resolve().parents[2] / "deploy/backup"
 
 
-def shared_storage(postgres_url: str, redis_port: int | None) -> dict[str, str]:
-    """The settings of an instance that shares its pets and keys with others. Without Redis, all are in PostgreSQL."""
-    storage = {"storage.backend": "postgres", "storage.postgres.url": postgres_url}
-    keys = {"keys.backend": "redis", "keys.redis.url": f"redis://127.0.0.1:{redis_port}"}
-    return storage | keys if redis_port else storage
+def shared_storage(postgres_url: str, redis_port: int) -> dict[str, str]:
+    """The settings of an instance that shares its pets and keys with others."""
+    return {
+        "storage.backend": "postgres", "storage.postgres.url": postgres_url,
+        "keys.backend": "redis", "keys.redis.url": f"redis://127.0.0.1:{redis_port}",
+    }
 
 
 def environment(settings: dict[str, object]) -> dict[str, str]:
@@ -36,29 +38,29 @@ class Instance(Server):
         return await accepts(self.port) and await accepts(self.management_port)
 
 
-async def back_up(program: Path, folder: Path, *options: str, env: dict[str, str], cwd: Path = Path("/")) -> str:
-    """Makes a backup in the folder by the script of the packages, and rehearses its restore into a file. Returns the
-    output of the rehearsal."""
+async def back_up(
+    program: Path, folder: Path, *options: object, env: dict[str, str], cwd: Path = Path("/"), targets: Sequence = ()
+) -> str:
+    """Makes a backup in the folder by the script of the packages, and rehearses its restore into a file, or into the
+    stores of a configuration. Returns the output of the rehearsal."""
     link = folder / "animal-store"  # the program may have another name
     if not link.exists():
         link.symlink_to(program)
     env = env | {"PATH": f"{folder}:{os.environ['PATH']}"}
     await run(BACKUP / "animal-store-backup", folder, "7", *options, env=env, cwd=cwd)
-    return await run(BACKUP / "animal-store-rehearse-restore", folder, env=env, cwd=cwd)
+    return await run(BACKUP / "animal-store-rehearse-restore", folder, *targets, env=env, cwd=cwd)
 
 
 class KeyCommands:
     """`animal-store keys` with the settings of the keys."""
 
     def __init__(self, program: Path, folder: Path, settings: dict[str, object] = {}):
+        settings = {key: value for key, value in settings.items() if key.startswith("keys.")}
         self.program, self.folder, self.variables = program, folder, environment(settings)
         self.create_options = [] if settings else ["--create"]  # the file
 
     async def run(self, *arguments: str) -> str:
         return await run(self.program, "keys", *arguments, env=self.variables, cwd=self.folder)
-
-    async def migrate(self) -> None:
-        await run(self.program, "migrate", env=self.variables, cwd=self.folder)
 
     async def create(self, label: str, *options: str) -> str:
         """Returns the token of a new key."""

@@ -14,7 +14,7 @@ use animal_store_app::Finding;
 
 use crate::{
     MigrationError, Migrations, PgEndpoint, PostgresSettings, SchemaMode,
-    checks::{ASYNCHRONOUS, NOT_DURABLE, READ_ONLY, missing_permissions, problems},
+    checks::{ASYNCHRONOUS, NOT_DURABLE, READ_ONLY, UNFINISHED, missing_permissions, problems},
     error::{ConnectionError, within},
 };
 
@@ -23,32 +23,27 @@ const MIGRATIONS: &str = "postgres.migrations";
 const ROLE: &str = "postgres.role";
 const DURABILITY: &str = "postgres.durability";
 const REPLICATION: &str = "postgres.replication";
+const COPY: &str = "postgres.copy";
 const PERMISSIONS: &str = "postgres.permissions";
-const KEYS: &str = "postgres.keys";
 
-/// What the service needs.
-const NEEDED: &[(&str, &str)] =
-    &[("pets", "SELECT, INSERT"), ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"), ("pets_id_seq", "USAGE")];
-
-/// What the service needs besides if the API keys are in the database.
-const NEEDED_FOR_KEYS: &[(&str, &str)] = &[
+/// What the service needs; of the last ones, if its API keys are in the database.
+const NEEDED: [(&str, &str); 7] = [
+    ("pets", "SELECT, INSERT"),
+    ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"),
+    ("pets_id_seq", "USAGE"),
     ("api_keys", "SELECT"),
     ("api_key_tokens", "SELECT"),
-    ("api_key_state", "SELECT"),
+    ("api_key_state", "SELECT, UPDATE"),
     ("api_key_uses", "SELECT, INSERT, UPDATE"),
-    ("api_key_use_record", "SELECT, INSERT"),
 ];
 
-const NO_KEYS: &str = "SELECT 'there is no API key' WHERE NOT EXISTS (SELECT FROM api_key_tokens)";
-
-/// Examines a database for an instance. `direct` leads to the same database for migrations, and `has_keys` says whether
-/// the API keys are in it. The number of statements is
+/// Examines a database for an instance. `direct` leads to the same database for migrations. The number of statements is
 /// fixed, and each ends within the timeouts of the settings.
 pub async fn diagnose(
     endpoint: &PgEndpoint,
     direct: &PgEndpoint,
     settings: &PostgresSettings,
-    has_keys: bool,
+    has_api_keys: bool,
 ) -> Vec<Finding> {
     let named = endpoint.clone().named(settings.transaction_pooling);
     let (client, _task) = match named.connect(settings.connect_timeout).await {
@@ -66,17 +61,14 @@ pub async fn diagnose(
     let migrations = Migrations::new(direct.clone(), settings.connect_timeout);
     let (schema, is_pending) = schema_finding(&migrations, settings.schema).await;
     findings.push(schema);
-    let mut checks = [(ROLE, READ_ONLY), (DURABILITY, NOT_DURABLE), (REPLICATION, ASYNCHRONOUS)]
+    let mut checks = [(ROLE, READ_ONLY), (DURABILITY, NOT_DURABLE), (REPLICATION, ASYNCHRONOUS), (COPY, UNFINISHED)]
         .map(|(subject, query)| (subject, query.to_owned()))
         .to_vec();
     if is_pending {
         findings.push(Finding::unknown(PERMISSIONS, "tables may be missing", "run the pending migrations first"));
     } else {
-        let needed = if has_keys { &[NEEDED, NEEDED_FOR_KEYS].concat() } else { NEEDED };
+        let needed = if has_api_keys { &NEEDED[..] } else { &NEEDED[..3] };
         checks.push((PERMISSIONS, missing_permissions(needed)));
-        if has_keys {
-            checks.push((KEYS, NO_KEYS.to_owned()));
-        }
     }
     for (subject, query) in checks {
         match within(settings.timeout, problems(&client, &query)).await {
@@ -116,10 +108,13 @@ async fn schema_finding(migrations: &Migrations, mode: SchemaMode) -> (Finding, 
             Finding::warning(MIGRATIONS, found, "upgrade this program when the rolling restart allows it")
         }
         (_, _, SchemaMode::Migrate) => {
-            Finding::warning(MIGRATIONS, found, "the next start runs them; so does `animal-store migrate`")
+            let advice = "the next start runs them, or `animal-store migrate`, as the owner of the tables \
+                          (storage.postgres.migrate_url)";
+            Finding::warning(MIGRATIONS, found, advice)
         }
         (_, _, SchemaMode::Check) => {
-            Finding::error(MIGRATIONS, found + "; the service does not start", "run `animal-store migrate`")
+            let advice = "run `animal-store migrate` as the owner of the tables (storage.postgres.migrate_url)";
+            Finding::error(MIGRATIONS, found + "; the service does not start", advice)
         }
     };
     (finding, !pending.is_empty())
@@ -150,12 +145,8 @@ fn finding(subject: &'static str, problems: &[String]) -> Finding {
             let found = found + ": a fail-over can lose pets that were confirmed with 201, and use their ids again";
             Finding::warning(subject, found, "see \"Fail-over\" in docs/operations/postgresql.md")
         }
-        (KEYS, []) => Finding::ok(subject, "there are API keys"),
-        (KEYS, _) => {
-            let advice = "create one with `animal-store keys create --label NAME`";
-            Finding::warning(subject, found + ": every request gets 401", advice)
-        }
-        (_, []) => Finding::ok(subject, "the service has the permissions that it needs"),
+        (COPY, problems) => Finding::copy(subject, !problems.is_empty()),
+        (_, []) => Finding::ok(subject, "pets can be read and added"),
         _ => {
             let advice = "run these statements as the owner of the tables; if a table is not found, check the \
                           search_path, and the permission USAGE on the schema of the tables";

@@ -1,148 +1,165 @@
 //! API keys in the database: their changes, their directory, and the record of their uses.
 //!
-//! **Problem.** Other processes change keys while this one serves requests. Of two changes, the one with the greater
-//! number may commit first, and a reader that has seen that number would never read the other one. After a fail-over,
-//! the new server may lack changes that the old one has shown.
+//! **Problem.** Every instance looks keys up for each request, and a command or another instance changes them.
 //!
-//! **Invariant.** A change is one transaction. It increases the version of all keys, whose row it locks until the
-//! commit, and records it in the row of the key: a reader that sees a version sees every change up to it. The row of a
-//! revoked key stays, without tokens; a key without valid tokens exists for no reader (`rows`). A directory compares the
-//! version on a connection to the primary, and reads all keys again if another server answers (`directory`). A use is
-//! noted in memory, and written once a minute (`uses`).
+//! **Invariant.** A change is one transaction, which locks the row of the version and increases it, so that versions
+//! become visible in their order: a directory that has read a version has seen all changes up to it. The row of a
+//! revoked key stays for directories, without tokens; a key without valid tokens exists for no reader.
 //!
-//! **Proof.** The contract suites `api_key_directory`, `api_key_store` and `api_key_uses`; in `tests/postgres`:
-//! `keys_changes.rs` and `keys_directory.rs`.
+//! **Proof.** The contract suites `api_key_directory`, `api_key_store` and `api_key_uses`; `tests/postgres/keys.rs`.
 
 mod directory;
 mod rows;
-mod uses;
 
-use std::time::SystemTime;
+use std::time::Duration;
 
-use animal_store_adapter_kit::{KeyRow, apply_key_change};
+use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyRows, PendingUses, UseStore, recorded_uses};
 use animal_store_app::{
     ApiKeyChange, IssuedApiKey,
     ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
 };
 use async_trait::async_trait;
-use tokio::sync::Mutex;
+use prometheus_client::registry::Registry;
+use tokio::task::JoinHandle;
 use tokio_postgres::types::Type;
 
-pub(crate) use self::{directory::KeyReader, uses::UseWriter};
+use self::{
+    directory::Source,
+    rows::{Select, corrupt, parse},
+};
 use crate::{
     PgEndpoint, PostgresSettings,
-    bulk::{BulkConnection, SNAPSHOT},
+    checks::{READ_ONLY, missing_permissions},
+    transaction::TransactionConnection,
 };
 
+/// Time between two writes of uses.
+const USES_INTERVAL: Duration = Duration::from_mins(1);
+/// Maximum number of keys of each kind in a record of uses. It bounds the memory if writes fail.
+const MAX_USED_KEYS: usize = 100_000;
+
 /// What a change needs.
-const NEEDED: &[(&str, &str)] = &[
+const NEEDED: [(&str, &str); 4] = [
     ("api_keys", "SELECT, INSERT, UPDATE"),
     ("api_key_tokens", "SELECT, INSERT, DELETE"),
     ("api_key_state", "SELECT, UPDATE"),
     ("api_key_uses", "SELECT, DELETE"),
 ];
 
-/// Number of keys in a statement that reads many.
-const PAGE_SIZE: usize = 5_000;
-
-/// Changes and lists API keys in a database. The schema has to be up to date. Other processes may do so, and serve
-/// requests, at the same time.
+/// Changes and lists API keys in a database. Its instances serve requests at the same time. Each call has a connection
+/// of its own.
+#[derive(Debug, Clone)]
 pub struct PgApiKeyStore {
     endpoint: PgEndpoint,
     settings: PostgresSettings,
-    /// The connection of the last change, unless it failed. Changes take turns.
-    connection: Mutex<Option<BulkConnection>>,
 }
 
 impl PgApiKeyStore {
-    /// Creates the store. Of the settings, it uses the timeouts and `transaction_pooling`.
+    /// Creates the store. Of the settings, it uses the timeouts and `transaction_pooling`. The schema has to be up to
+    /// date.
     pub fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
-        let endpoint = endpoint.named(settings.transaction_pooling).of_primary(settings.transaction_pooling);
-        Self { endpoint, settings, connection: Mutex::default() }
+        let is_pooling = settings.transaction_pooling;
+        Self { endpoint: endpoint.named(is_pooling).of_primary(is_pooling), settings }
     }
 
-    async fn connect(&self) -> Result<BulkConnection, StoreFailure> {
-        BulkConnection::open(self.endpoint.clone(), self.settings.clone()).await
+    /// Starts a directory of the keys, with a connection of its own: see [`ApiKeySnapshot::new`]. Its task ends after
+    /// the directory is dropped.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start_directory(&self, registry: &mut Registry) -> ApiKeySnapshot {
+        let source = Source::new(self.endpoint.clone(), self.settings.clone());
+        let (directory, task) = ApiKeySnapshot::new(source, self.settings.timeout, registry);
+        tokio::spawn(task);
+        directory
+    }
+
+    /// Starts a record of uses: see [`ApiKeyUseRecord::start`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start_uses(&self, registry: &mut Registry) -> (ApiKeyUseRecord, JoinHandle<()>) {
+        ApiKeyUseRecord::start(self.clone(), MAX_USED_KEYS, USES_INTERVAL, registry)
+    }
+
+    async fn begin(&self) -> Result<TransactionConnection, StoreFailure> {
+        let connection = TransactionConnection::open(self.endpoint.clone(), self.settings.clone()).await?;
+        connection.begin("").await?;
+        Ok(connection)
     }
 }
 
 #[async_trait]
 impl ApiKeyStore for PgApiKeyStore {
     async fn change(&self, change: ApiKeyChange) -> Result<ChangedApiKey, ApiKeyChangeError> {
-        let mut kept = self.connection.lock().await;
-        let connection = match kept.take() {
-            Some(connection) => connection,
-            None => self.connect().await?,
-        };
-        // After a failure or a refusal, the end of the connection ends the transaction.
-        let changed = apply(&connection, &change).await?;
+        let connection = self.begin().await?;
+        let (version, now) = rows::lock(&connection).await?;
+        let stored = rows::read(&connection, Select::Id(change.id().as_str()), now).await?.pop();
+        let mut owners = Vec::new();
+        for digest in change.digests() {
+            owners.extend(rows::read(&connection, Select::Digest(&digest.0), now).await?);
+        }
+        let (before, after) = KeyRows::apply(&change, stored, &owners, now).map_err(corrupt)??;
+        let forgets_uses = before.is_none() || after.is_none();
+        rows::write(&connection, change.id(), after.as_ref(), version + 1, now, forgets_uses).await?;
         connection.commit().await?;
-        *kept = Some(connection);
-        Ok(changed)
+        Ok(ChangedApiKey { before, after, at: now })
     }
 
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
-        let connection = self.connect().await?;
-        connection.begin(SNAPSHOT).await?;
-        let (select, mut keys) = (rows::select("id > $2 ORDER BY id LIMIT $3"), Vec::new());
-        let (now, limit, mut after) = (None::<SystemTime>, i64::try_from(PAGE_SIZE).unwrap_or(i64::MAX), String::new());
-        loop {
-            let parameters = [(&now as _, Type::TIMESTAMPTZ), (&after as _, Type::TEXT), (&limit as _, Type::INT8)];
-            let page = rows::decode(&connection.query(&select, &parameters).await?)?;
-            let is_last = page.len() < PAGE_SIZE;
-            if let Some(last) = page.last() {
-                after.clone_from(&last.id);
-            }
-            for key in page.iter().filter(|key| key.exists()) {
-                keys.push(key.issued().map_err(corrupt)?);
-            }
-            if is_last {
-                return Ok(keys);
-            }
-        }
+        let connection = self.begin().await?;
+        let now = rows::now(&connection).await?;
+        KeyRows::existing(&rows::read(&connection, Select::ChangedSince(i64::MIN), now).await?).map_err(corrupt)
     }
 
     async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
-        uses::read(&self.connect().await?).await
+        let connection = self.begin().await?;
+        let since = connection.query("SELECT uses_since FROM api_key_state", &[]).await?;
+        let since = since.first().map(|row| parse(row, 0)).transpose()?.flatten();
+        let valid = "SELECT api_key_id, kind, last_used_at FROM api_key_uses JOIN api_keys ON id = api_key_id
+            WHERE EXISTS (SELECT FROM api_key_tokens AS token WHERE token.api_key_id = id
+                AND (expires_at IS NULL OR expires_at > floor(extract(epoch FROM now()) * 1000)))";
+        let rows = connection.query(valid, &[]).await?;
+        let rows = rows.iter().map(|row| Ok((parse(row, 0)?, parse(row, 1)?, parse(row, 2)?)));
+        Ok(recorded_uses(since, rows.collect::<Result<Vec<_>, StoreFailure>>()?))
     }
 
     async fn check_writable(&self) -> Result<(), StoreFailure> {
-        self.connect().await?.check_writable(NEEDED).await
+        let connection = self.begin().await?;
+        connection.check(READ_ONLY, "").await?;
+        connection.check(&missing_permissions(&NEEDED), "the user lacks permissions: ").await
     }
 }
 
-/// Begins a transaction and applies a change in it, at the time at which no other change can precede its commit.
-async fn apply(connection: &BulkConnection, change: &ApiKeyChange) -> Result<ChangedApiKey, ApiKeyChangeError> {
-    connection.begin("").await?;
-    let lock = "UPDATE api_key_state SET version = version + 1 RETURNING version, clock_timestamp()";
-    let locked = connection.query(lock, &[]).await?;
-    let state = locked.first().ok_or_else(|| corrupt("table api_key_state has no row".to_owned()))?;
-    let (version, now): (i64, SystemTime) = (column(state.try_get(0))?, column(state.try_get(1))?);
-    let found = find(connection, change, now).await?;
-    let changed = apply_key_change(change, &found, now).map_err(corrupt)??;
-    rows::write(connection, change.id(), &changed, version).await?;
-    Ok(changed)
+impl UseStore for PgApiKeyStore {
+    fn address(&self) -> String {
+        self.endpoint.to_string()
+    }
+
+    async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
+        self.write_uses(uses, now).await.map_err(|failure| failure.to_string())
+    }
 }
 
-/// Reads the key with the id of a change, and the keys that have its tokens.
-async fn find(
-    connection: &BulkConnection,
-    change: &ApiKeyChange,
-    now: SystemTime,
-) -> Result<Vec<KeyRow>, StoreFailure> {
-    let owners = "SELECT api_key_id FROM api_key_tokens WHERE digest = ANY ($3)";
-    let select = rows::select(&format!("id = ANY (ARRAY ({owners}) || $2)"));
-    let (id, digests) = (change.id().as_str(), change.digests());
-    let digests: Vec<&[u8]> = digests.iter().map(|digest| &digest.0[..]).collect();
-    let parameters = [(&now as _, Type::TIMESTAMPTZ), (&id as _, Type::TEXT), (&digests as _, Type::BYTEA_ARRAY)];
-    rows::decode(&connection.query(&select, &parameters).await?)
-}
-
-fn corrupt(reason: String) -> StoreFailure {
-    StoreFailure::Corrupt(reason.into())
-}
-
-/// A column that cannot be decoded has another type than this program expects.
-fn column<T>(decoded: Result<T, tokio_postgres::Error>) -> Result<T, StoreFailure> {
-    decoded.map_err(|error| StoreFailure::Corrupt(error.into()))
+impl PgApiKeyStore {
+    /// Records uses of the keys that exist. No time moves backwards, and the beginning of the record does not change.
+    /// All instances lock the rows in the same order.
+    async fn write_uses(&self, uses: &PendingUses, now: i64) -> Result<(), StoreFailure> {
+        let connection = self.begin().await?;
+        let beginning = "UPDATE api_key_state SET uses_since = $1 WHERE uses_since IS NULL";
+        connection.query(beginning, &[(&now, Type::INT8)]).await?;
+        let insertion = "INSERT INTO api_key_uses (api_key_id, kind, last_used_at)
+            SELECT id, $1, last_used_at FROM unnest($2, $3) AS given (id, last_used_at)
+            WHERE EXISTS (SELECT FROM api_key_tokens WHERE api_key_id = id) ORDER BY id COLLATE \"C\"
+            ON CONFLICT (api_key_id, kind) DO UPDATE
+                SET last_used_at = greatest(api_key_uses.last_used_at, excluded.last_used_at)";
+        for (kind, times) in uses.iter() {
+            let ids: Vec<_> = times.keys().map(|id| id.as_str()).collect();
+            let times: Vec<_> = times.values().collect();
+            let values =
+                [(&(kind as i16) as _, Type::INT2), (&ids as _, Type::TEXT_ARRAY), (&times as _, Type::INT8_ARRAY)];
+            connection.query(insertion, &values).await?;
+        }
+        connection.commit().await
+    }
 }

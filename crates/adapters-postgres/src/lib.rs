@@ -2,13 +2,13 @@
 //!
 //! [`PgStorage`] exists once per process: it prepares the schema and owns the connections that write.
 //! [`PgPetRepository`] exists once per HTTP worker: it reads on connections of the worker's own runtime.
-//! [`PgBulkStorage`] reads and writes the content of a database for `animal-store copy`, beside the running service, and
-//! [`PgApiKeyStore`] changes API keys for `animal-store keys`.
+//! [`PgBulkStorage`] reads and writes the content of a database for `animal-store copy`, beside the running service.
+//! [`PgApiKeyStore`] changes API keys, and starts their directory and the record of their uses.
 //!
 //! `pet_repository` shows every request. Each module with a folder solves one problem and says at its top which
 //! invariant it holds and which test proves that: `reads` (alone and in batches), `creates` (with and without an
 //! idempotency key), `batching` (dispatchers, which own the connections), `bulk` (snapshots and batches of a copy),
-//! `keys` (changes, directory, uses), `connection` (endpoint, TLS) and `schema` (migrations). `diagnosis` has the findings of `animal-store doctor`. A new
+//! `keys` (API keys), `connection` (endpoint, TLS) and `schema` (migrations). `diagnosis` has the findings of `animal-store doctor`. A new
 //! member of a pet touches a migration and `pet_row.rs`.
 
 #![warn(clippy::future_not_send)]
@@ -30,6 +30,7 @@ mod schema;
 mod settings;
 mod storage;
 mod sweep;
+mod transaction;
 
 pub use bulk::PgBulkStorage;
 pub use connection::{PgEndpoint, PgEndpointError};

@@ -23,8 +23,6 @@ pub struct PostgresSettings {
     pub max_waiting_creates: usize,
     /// How long an idempotency key is kept, in whole milliseconds.
     pub idempotency_retention: Duration,
-    /// Time between two writes of the uses of API keys.
-    pub uses_interval: Duration,
 }
 
 impl Default for PostgresSettings {
@@ -40,7 +38,6 @@ impl Default for PostgresSettings {
             max_waiting_reads: 2000,
             max_waiting_creates: 1000,
             idempotency_retention: Duration::from_hours(24),
-            uses_interval: Duration::from_mins(1),
         }
     }
 }
@@ -90,7 +87,6 @@ pub(crate) mod tests {
         max_waiting_reads: 1,
         max_waiting_creates: 1,
         idempotency_retention: Duration::from_secs(1),
-        uses_interval: Duration::from_secs(1),
     };
 
     #[test]

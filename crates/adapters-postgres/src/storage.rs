@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, Outage};
+use animal_store_adapter_kit::Outage;
 use animal_store_app::ports::Readiness;
 use prometheus_client::registry::Registry;
 use tokio::{
@@ -10,21 +10,12 @@ use tokio::{
 };
 
 use crate::{
-    MigrationError, Migrations, PgEndpoint, PgPetRepository, PostgresSettings,
-    connection::ConnectionSettings,
-    creates::Creates,
-    keys::{KeyReader, UseWriter},
-    metrics::Metrics,
-    readiness::PgReadiness,
-    schema::prepare_schema,
-    sweep::sweep_periodically,
+    MigrationError, Migrations, PgEndpoint, PgPetRepository, PostgresSettings, connection::ConnectionSettings,
+    creates::Creates, metrics::Metrics, readiness::PgReadiness, schema::prepare_schema, sweep::sweep_periodically,
 };
 
 /// How long the start waits for the schema if PostgreSQL is not required.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Maximum number of API keys of each kind whose uses are not written yet. It bounds the memory if writes fail.
-const MAX_USED_KEYS: usize = 100_000;
 
 /// Storage of a process: the schema, the connections that write, and the sweep of idempotency keys.
 ///
@@ -93,20 +84,6 @@ impl PgStorage {
     /// Returns a repository for one worker.
     pub fn repository(&self) -> PgPetRepository {
         PgPetRepository::new(self.connections.clone(), Arc::clone(&self.creates))
-    }
-
-    /// Starts a directory of the API keys in the database: see [`ApiKeySnapshot::new`]. The handle resolves after it is
-    /// dropped, and its connection is closed.
-    pub fn start_api_keys(&self, registry: &mut Registry) -> (ApiKeySnapshot, JoinHandle<()>) {
-        let source = KeyReader::new(&self.connections);
-        let (directory, task) = ApiKeySnapshot::new(source, self.connections.postgres.timeout, registry);
-        (directory, tokio::spawn(task))
-    }
-
-    /// Starts a record of the uses of these keys: see [`ApiKeyUseRecord::start`].
-    pub fn start_api_key_uses(&self, registry: &mut Registry) -> (ApiKeyUseRecord, JoinHandle<()>) {
-        let interval = self.connections.postgres.uses_interval;
-        ApiKeyUseRecord::start(UseWriter::new(&self.connections), MAX_USED_KEYS, interval, registry)
     }
 
     /// Returns the probe of reads and creates.

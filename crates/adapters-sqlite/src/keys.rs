@@ -15,9 +15,7 @@ mod uses;
 
 use std::time::{Duration, SystemTime};
 
-use animal_store_adapter_kit::{
-    ApiKeySnapshot, ApiKeyUseRecord, KeyChanges, KeyCheck, KeySource, StoredKey, apply_key_change,
-};
+use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyChanges, KeyRows, KeySource, StoredKey};
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyRefusal, IssuedApiKey, NewToken,
     ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
@@ -98,7 +96,7 @@ impl ApiKeyStore for SqliteApiKeyStore {
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
         let list = |connection: &mut SqliteConnection| {
             let keys = rows::read(connection, Select::ChangedSince(i64::MIN), SystemTime::now())?;
-            keys.iter().filter(|key| key.exists()).map(|key| key.issued().map_err(corrupt)).collect()
+            KeyRows::existing(&keys).map_err(corrupt)
         };
         Ok(self.session().read(list).await?)
     }
@@ -118,24 +116,25 @@ fn apply(
     change: &ApiKeyChange,
 ) -> QueryResult<Result<ChangedApiKey, ApiKeyRefusal>> {
     let (id, now) = (change.id(), SystemTime::now());
-    let mut found = rows::read(connection, Select::Id(id.as_str()), now)?;
+    let stored = rows::read(connection, Select::Id(id.as_str()), now)?.pop();
+    let mut owners = Vec::new();
     for digest in change.digests() {
-        found.extend(rows::read(connection, Select::Digest(&digest.0), now)?);
+        owners.extend(rows::read(connection, Select::Digest(&digest.0), now)?);
     }
-    let changed = match apply_key_change(change, &found, now).map_err(corrupt)? {
-        Ok(changed) => changed,
-        refused => return Ok(refused),
+    let (before, after) = match KeyRows::apply(change, stored, &owners, now).map_err(corrupt)? {
+        Ok(applied) => applied,
+        Err(refusal) => return Ok(Err(refusal)),
     };
     let version = rows::version(connection)? + 1;
     diesel::update(api_key_state::table).set(api_key_state::version.eq(version)).execute(connection)?;
     // A token of the change may have been that of another key.
     diesel::delete(api_key_tokens::table.filter(api_key_tokens::expires_at.le(milliseconds(now))))
         .execute(connection)?;
-    rows::write(connection, id, changed.after.as_ref(), version)?;
-    if changed.before.is_none() || changed.after.is_none() {
+    rows::write(connection, id, after.as_ref(), version)?;
+    if before.is_none() || after.is_none() {
         diesel::delete(api_key_uses::table.filter(api_key_uses::api_key_id.eq(id.as_str()))).execute(connection)?;
     }
-    Ok(Ok(changed))
+    Ok(Ok(ChangedApiKey { before, after, at: now }))
 }
 
 /// Reads the keys for a directory.
@@ -147,10 +146,9 @@ impl KeySource for Session {
         self.file.path().display().to_string()
     }
 
-    async fn check(&mut self, known: Option<i64>) -> Result<KeyCheck, String> {
+    async fn changes(&mut self, known: Option<i64>) -> Result<Option<KeyChanges>, String> {
         let changes = self.read(move |connection| read_changes(connection, known)).await;
-        let changes = changes.map_err(|error| error.to_string())?;
-        Ok(KeyCheck { now: SystemTime::now(), changes })
+        changes.map_err(|error| error.to_string())
     }
 }
 
@@ -160,8 +158,7 @@ fn read_changes(connection: &mut SqliteConnection, known: Option<i64>) -> QueryR
         return Ok(None);
     }
     // A backup may have been restored into the file.
-    let known = known.filter(|known| *known < version);
-    let keys = rows::read(connection, Select::ChangedSince(known.unwrap_or(i64::MIN)), SystemTime::now())?;
-    let keys = keys.into_iter().map(StoredKey::from).collect();
-    Ok(Some(KeyChanges { version, keys, is_complete: known.is_none() }))
+    let known = known.filter(|known| *known < version).unwrap_or(i64::MIN);
+    let keys = rows::read(connection, Select::ChangedSince(known), SystemTime::now())?;
+    Ok(Some(KeyChanges { version, keys: keys.into_iter().map(StoredKey::from).collect() }))
 }

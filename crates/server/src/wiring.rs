@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use animal_store_adapters_http::UseCases;
 use animal_store_adapters_memory::MemoryApiKeyDirectory;
-use animal_store_adapters_postgres::PgStorage;
+use animal_store_adapters_postgres::PgApiKeyStore;
 use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyUses};
 use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
     Authenticate, CheckReadiness, CreatePet, GetPet, ListPets,
     ports::{ApiKeyDirectory, ApiKeyUses, Readiness},
 };
-use anyhow::Context;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
@@ -52,10 +51,10 @@ pub(crate) async fn start(
     serves_get_pet: bool,
 ) -> anyhow::Result<(impl Fn() -> UseCases + Clone + Send + 'static, Adapters)> {
     let (pets, api_keys) = (storage.to_string(), keys.to_string());
-    let Storage { new_repository, readiness: storage_probe, writer, postgres } =
+    let Storage { new_repository, readiness: storage_probe, writer } =
         Storage::start(storage, &mut file, registry).await?;
     let Keys { directory, uses, readiness: keys_probe, writer: uses_writer } =
-        Keys::start(keys, postgres.as_deref(), &mut file, registry).await?;
+        Keys::start(keys, &mut file, registry).await?;
     file.register_metrics(registry);
     tracing::info!(pets, api_keys, "storage selected");
     let adapters = Adapters { readiness: CheckReadiness::new(storage_probe, keys_probe), writer, uses_writer };
@@ -73,27 +72,30 @@ pub(crate) async fn start(
 }
 
 impl Keys {
-    /// `postgres`: the storage of the pets, if that is PostgreSQL.
-    async fn start(
-        keys: KeysConfig,
-        postgres: Option<&PgStorage>,
-        file: &mut SharedFile,
-        registry: &mut Registry,
-    ) -> anyhow::Result<Self> {
+    async fn start(keys: KeysConfig, file: &mut SharedFile, registry: &mut Registry) -> anyhow::Result<Self> {
         Ok(match keys {
             KeysConfig::Sqlite(sqlite) => {
                 let store = SqliteApiKeyStore::new(file.open(&sqlite).await?);
-                let uses = store.start_uses(registry);
-                Self::of_snapshot(store.start_directory(registry), uses)
-            }
-            KeysConfig::Postgres(_) => {
-                let storage = postgres.context("keys.backend is postgres, and storage.backend is not")?;
-                let uses = storage.start_api_key_uses(registry);
-                Self::of_snapshot(storage.start_api_keys(registry), uses)
+                let (uses, writer_end) = store.start_uses(registry);
+                let (directory, follower_end) = store.start_directory(registry);
+                let directory = Arc::new(directory);
+                Self {
+                    // The probe outlives the workers.
+                    readiness: Some(Arc::new(Arc::downgrade(&directory))),
+                    directory,
+                    uses: Arc::new(uses),
+                    writer: Some(tokio::spawn(async { _ = tokio::join!(writer_end, follower_end) })),
+                }
             }
             KeysConfig::Memory { tokens } => {
                 let directory = Arc::new(MemoryApiKeyDirectory::new(&tokens));
                 Self { uses: directory.clone(), directory, readiness: None, writer: None }
+            }
+            KeysConfig::Postgres(postgres) => {
+                let store = PgApiKeyStore::new(postgres.endpoint, postgres.settings);
+                let (uses, writer) = store.start_uses(registry);
+                let directory = Arc::new(store.start_directory(registry));
+                Self { readiness: Some(directory.clone()), directory, uses: Arc::new(uses), writer: Some(writer) }
             }
             KeysConfig::Redis(redis) => {
                 let (uses, writer) = RedisApiKeyUses::start(redis.endpoint.clone(), &redis.directory, registry);
@@ -102,20 +104,5 @@ impl Keys {
                 Self { readiness: Some(directory.clone()), directory, uses: Arc::new(uses), writer: Some(writer) }
             }
         })
-    }
-
-    /// A directory and a record of uses, each with the task that resolves after it is closed.
-    fn of_snapshot(
-        (directory, follower_end): (impl ApiKeyDirectory + Readiness + 'static, JoinHandle<()>),
-        (uses, writer_end): (impl ApiKeyUses + 'static, JoinHandle<()>),
-    ) -> Self {
-        let directory = Arc::new(directory);
-        Self {
-            // The probe outlives the workers.
-            readiness: Some(Arc::new(Arc::downgrade(&directory))),
-            directory,
-            uses: Arc::new(uses),
-            writer: Some(tokio::spawn(async { _ = tokio::join!(writer_end, follower_end) })),
-        }
     }
 }

@@ -1,100 +1,111 @@
-//! Reads the API keys for the directory of an instance.
+//! The connection by which the directory of API keys follows the database.
 
 use std::time::{Duration, SystemTime};
 
-use animal_store_adapter_kit::{KeyChanges, KeyCheck, KeySource, StoredKey};
-use tokio_postgres::{Client, types::Type};
+use animal_store_adapter_kit::{KeyChanges, KeySource, StoredKey, backoff};
+use animal_store_app::from_milliseconds;
+use tokio::time::sleep;
+use tokio_postgres::Client;
 
-use super::{PAGE_SIZE, rows};
+use super::rows::{self, Select};
 use crate::{
-    connection::{ConnectionSettings, ConnectionTask},
+    PgEndpoint, PostgresSettings,
+    connection::ConnectionTask,
     error::{ConnectionError, within},
 };
 
-/// Reads the version, which server that is, its time, and whether it may be a standby.
-const COMPARE: &str = "
-    SELECT version, pg_postmaster_start_time(), clock_timestamp(), current_setting('transaction_read_only') = 'on'
-    FROM api_key_state";
+/// Pauses between attempts to connect.
+const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
 
-/// Reads the keys on a connection of its own, which it replaces after each failure.
-pub(crate) struct KeyReader {
-    connections: ConnectionSettings,
+/// Timeout for reading the changed keys: all keys at the start.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The version, whether the server is read-only, and its time in milliseconds since 1970.
+const STATE: &str = "SELECT version, current_setting('transaction_read_only') = 'on',
+    floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM api_key_state";
+
+/// Compares versions on one connection, which is opened when it is needed and replaced after a failure.
+pub(super) struct Source {
+    endpoint: PgEndpoint,
+    settings: PostgresSettings,
     connection: Option<(Client, ConnectionTask)>,
-    /// When the server whose keys are known was started. After a fail-over, another one may lack some changes and have
-    /// others with the same versions.
-    server: Option<SystemTime>,
+    pauses: Box<dyn Iterator<Item = Duration> + Send>,
+    /// Whether the last check failed.
+    failed: bool,
 }
 
-impl KeySource for KeyReader {
+impl Source {
+    pub(super) fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
+        Self { endpoint, settings, connection: None, pauses: pauses(), failed: false }
+    }
+
+    async fn compare(&mut self, known: Option<i64>) -> Result<Option<KeyChanges>, ConnectionError> {
+        let limit = self.settings.timeout;
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.endpoint.connect(self.settings.connect_timeout).await?,
+        };
+        let client = &connection.0;
+        // A standby, to which a proxy may lead during a fail-over, has old keys.
+        let row = within(limit, client.query_typed_one(STATE, &[])).await?;
+        if row.try_get(1)? {
+            return Err(ConnectionError::ReadOnly);
+        }
+        let mut changes = None;
+        if known != Some(row.try_get(0)?) {
+            within(limit, client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")).await?;
+            changes = Some(read_changes(client, known, limit).await?);
+            within(limit, client.batch_execute("COMMIT")).await?;
+        }
+        self.connection = Some(connection);
+        Ok(changes)
+    }
+}
+
+/// Reads the changed keys of the state that the transaction sees.
+async fn read_changes(client: &Client, known: Option<i64>, limit: Duration) -> Result<KeyChanges, ConnectionError> {
+    let row = within(limit, client.query_typed_one(STATE, &[])).await?;
+    let (version, there) = (row.try_get(0)?, from_milliseconds(row.try_get(2)?));
+    // Tokens expire by the clock of the server.
+    let here = SystemTime::now();
+    let expiry = |expires: SystemTime| here + expires.duration_since(there).unwrap_or_default();
+    // A backup may have been restored into the database.
+    let select = Select::ChangedSince(known.filter(|known| *known < version).unwrap_or(i64::MIN));
+    let (statement, parameter) = select.statement();
+    let rows = within(READ_TIMEOUT, client.query_typed(&statement, &[parameter])).await?;
+    if known.is_none() && rows.is_empty() {
+        tracing::warn!(
+            "the database has no API key: unknown keys get 401; to create one: animal-store keys create --label NAME"
+        );
+    }
+    let mut keys: Vec<StoredKey> = rows::keys(&rows, there)?.into_iter().map(StoredKey::from).collect();
+    for (_, expires) in keys.iter_mut().flat_map(|key| &mut key.tokens) {
+        *expires = expires.map(expiry);
+    }
+    Ok(KeyChanges { version, keys })
+}
+
+impl KeySource for Source {
     const INTERVAL: Duration = Duration::from_millis(100);
     const TRUST: Duration = Duration::from_millis(500);
 
     fn address(&self) -> String {
-        self.connections.endpoint.to_string()
+        self.endpoint.to_string()
     }
 
-    async fn check(&mut self, known: Option<i64>) -> Result<KeyCheck, String> {
-        if !*self.connections.schema_ready.borrow() {
-            return Err("the schema cannot be used".to_owned());
+    async fn changes(&mut self, known: Option<i64>) -> Result<Option<KeyChanges>, String> {
+        if self.failed {
+            sleep(self.pauses.next().unwrap_or(PAUSES[1])).await;
         }
-        let connection = match self.connection.take() {
-            Some(connection) if !connection.0.is_closed() => connection,
-            _ => self.connections.connect().await.map_err(|error| error.to_string())?,
-        };
-        let checked = self.compare(&connection.0, known).await;
-        let checked = checked.map_err(|error| self.connections.endpoint.locate(error).to_string())?;
-        self.connection = Some(connection);
-        Ok(checked)
+        let compared = self.compare(known).await;
+        self.failed = compared.is_err();
+        if !self.failed {
+            self.pauses = pauses();
+        }
+        compared.map_err(|error| self.endpoint.locate(error).to_string())
     }
 }
 
-impl KeyReader {
-    pub(crate) fn new(connections: &ConnectionSettings) -> Self {
-        Self { connections: connections.clone(), connection: None, server: None }
-    }
-
-    async fn compare(&mut self, client: &Client, known: Option<i64>) -> Result<KeyCheck, ConnectionError> {
-        let row = within(self.connections.postgres.timeout, client.query_typed_one(COMPARE, &[])).await?;
-        let (version, server, now) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-        if row.try_get(3)? {
-            self.connections.demoted.send_replace(());
-            return Err(ConnectionError::ReadOnly);
-        }
-        let known = known.filter(|_| self.server == Some(server));
-        if known == Some(version) {
-            return Ok(KeyCheck { now, changes: None });
-        }
-        // A backup may have been restored into the database.
-        let changes = self.read(client, known.filter(|known| *known < version), version).await?;
-        self.server = Some(server);
-        Ok(KeyCheck { now, changes: Some(changes) })
-    }
-
-    /// Reads the keys that have changed since the version `known`, at least up to `version`. A key that changes meanwhile
-    /// gets a greater version than those of the pages before: it is read again.
-    async fn read(&self, client: &Client, known: Option<i64>, version: i64) -> Result<KeyChanges, ConnectionError> {
-        let select = rows::select("version > $2 ORDER BY version LIMIT $3");
-        let (now, limit) = (None::<SystemTime>, i64::try_from(PAGE_SIZE).unwrap_or(i64::MAX));
-        let (mut read, mut keys) = (known.unwrap_or(i64::MIN), Vec::new());
-        loop {
-            let parameters = [(&now as _, Type::TIMESTAMPTZ), (&read as _, Type::INT8), (&limit as _, Type::INT8)];
-            let page = within(self.connections.postgres.timeout, client.query_typed(&select, &parameters)).await?;
-            for row in &page {
-                read = row.try_get("version")?;
-                keys.push(StoredKey::from(rows::key_row(row)?));
-            }
-            if page.len() < PAGE_SIZE {
-                break;
-            }
-        }
-        if known.is_none() && keys.iter().all(|key| key.tokens.is_empty()) {
-            let (address, command) = (self.address(), "animal-store keys create --label NAME");
-            tracing::warn!(
-                address,
-                command,
-                "there is no API key: every request gets 401 until this command creates one"
-            );
-        }
-        Ok(KeyChanges { version: version.max(read), keys, is_complete: known.is_none() })
-    }
+fn pauses() -> Box<dyn Iterator<Item = Duration> + Send> {
+    Box::new(backoff(PAUSES[0], PAUSES[1]))
 }

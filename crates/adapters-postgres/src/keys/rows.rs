@@ -1,96 +1,128 @@
-//! The rows of API keys and of their tokens.
+//! The statements on the rows of API keys and of their tokens.
 
 use std::time::SystemTime;
 
-use animal_store_adapter_kit::{KeyRow, TokenRow};
-use animal_store_app::{
-    ApiKeyId, IssuedApiKey, milliseconds,
-    ports::{ChangedApiKey, StoreFailure},
+use animal_store_adapter_kit::KeyRows;
+use animal_store_app::{ApiKeyId, IssuedApiKey, from_milliseconds, milliseconds, ports::StoreFailure};
+use tokio_postgres::{
+    Error, Row,
+    types::{FromSql, Type},
 };
-use tokio_postgres::{Row, types::Type};
 
-use super::column;
-use crate::bulk::BulkConnection;
+use crate::transaction::{Parameter, TransactionConnection};
 
-/// Returns a query for the keys of a condition, with the tokens that are valid at the time `$1`, or now if that is NULL.
-/// The subquery is an index scan for each key, whatever the number of keys.
-pub(super) fn select(condition: &str) -> String {
-    let order = "ORDER BY created_at, digest";
-    format!(
-        "SELECT id, label, scopes, version, digests, last_fours, creations, expiries FROM api_keys
-        CROSS JOIN LATERAL (
-            SELECT array_agg(digest {order}) AS digests, array_agg(last_four {order}) AS last_fours,
-                array_agg(created_at {order}) AS creations, array_agg(expires_at {order}) AS expiries
-            FROM api_key_tokens
-            WHERE api_key_id = id AND (expires_at IS NULL OR expires_at > coalesce($1, now()))
-        ) AS tokens
-        WHERE {condition}"
-    )
+/// Selects keys.
+#[derive(Clone, Copy)]
+pub(super) enum Select<'a> {
+    /// The keys that have changed since this version.
+    ChangedSince(i64),
+    /// The key with this id.
+    Id(&'a str),
+    /// The key of the token with this digest.
+    Digest(&'a [u8]),
 }
 
-pub(super) fn decode(rows: &[Row]) -> Result<Vec<KeyRow>, StoreFailure> {
-    rows.iter().map(|row| column(key_row(row))).collect()
-}
-
-pub(super) fn key_row(row: &Row) -> Result<KeyRow, tokio_postgres::Error> {
-    let digests: Option<Vec<Vec<u8>>> = row.try_get("digests")?;
-    let last_fours: Option<Vec<String>> = row.try_get("last_fours")?;
-    let creations: Option<Vec<SystemTime>> = row.try_get("creations")?;
-    let expiries: Option<Vec<Option<SystemTime>>> = row.try_get("expiries")?;
-    let columns = digests.unwrap_or_default().into_iter().zip(last_fours.unwrap_or_default());
-    let times = creations.unwrap_or_default().into_iter().zip(expiries.unwrap_or_default());
-    let token = |((digest, last_four), (created, expires)): (_, (_, Option<_>))| TokenRow {
-        digest,
-        last_four,
-        created_at: milliseconds(created),
-        expires_at: expires.map(milliseconds),
-    };
-    Ok(KeyRow {
-        id: row.try_get("id")?,
-        label: row.try_get("label")?,
-        scopes: row.try_get("scopes")?,
-        tokens: columns.zip(times).map(token).collect(),
-    })
-}
-
-/// Writes a changed key with its tokens in place of what the database has of it.
-pub(super) async fn write(
-    connection: &BulkConnection,
-    id: &ApiKeyId,
-    changed: &ChangedApiKey,
-    version: i64,
-) -> Result<(), StoreFailure> {
-    let (id, now) = (id.as_str(), changed.at);
-    // A token of the change may have been that of another key.
-    let expired = "DELETE FROM api_key_tokens WHERE expires_at <= $1";
-    connection.query(expired, &[(&now, Type::TIMESTAMPTZ)]).await?;
-    connection.query("DELETE FROM api_key_tokens WHERE api_key_id = $1", &[(&id, Type::TEXT)]).await?;
-    if changed.before.is_none() || changed.after.is_none() {
-        connection.query("DELETE FROM api_key_uses WHERE api_key_id = $1", &[(&id, Type::TEXT)]).await?;
+impl Select<'_> {
+    /// The statement, and its parameter.
+    pub(super) fn statement(&self) -> (String, Parameter<'_>) {
+        let (condition, parameter): (_, Parameter<'_>) = match self {
+            Self::ChangedSince(version) => ("version > $1", (version, Type::INT8)),
+            Self::Id(id) => ("id = $1", (id, Type::TEXT)),
+            Self::Digest(digest) => ("digest = $1", (digest, Type::BYTEA)),
+        };
+        let statement = format!(
+            "SELECT id, label, scopes, digest, last_four, created_at, expires_at
+            FROM api_keys LEFT JOIN api_key_tokens ON api_key_id = id
+            WHERE {condition} ORDER BY id, created_at, digest"
+        );
+        (statement, parameter)
     }
-    let Some(IssuedApiKey { key, tokens }) = &changed.after else {
-        let row = "UPDATE api_keys SET version = $2 WHERE id = $1";
-        return connection.query(row, &[(&id, Type::TEXT), (&version, Type::INT8)]).await.map(drop);
+}
+
+pub(super) fn corrupt(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreFailure {
+    StoreFailure::Corrupt(reason.into())
+}
+
+pub(super) fn parse<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreFailure> {
+    row.try_get(column).map_err(corrupt)
+}
+
+/// Locks the version until the end of the transaction. Returns it with the time of the server, which is read after the
+/// changes before this one.
+pub(super) async fn lock(connection: &TransactionConnection) -> Result<(i64, SystemTime), StoreFailure> {
+    let locked = connection.query("SELECT version FROM api_key_state FOR UPDATE", &[]).await?;
+    let version = locked.first().ok_or_else(|| corrupt("table api_key_state has no row"))?;
+    Ok((parse(version, 0)?, now(connection).await?))
+}
+
+/// Returns the time of the server.
+pub(super) async fn now(connection: &TransactionConnection) -> Result<SystemTime, StoreFailure> {
+    let rows = connection.query("SELECT clock_timestamp()", &[]).await?;
+    let now = rows.first().ok_or_else(|| corrupt("the server returned no time"))?;
+    parse::<SystemTime>(now, 0).map(|now| from_milliseconds(milliseconds(now)))
+}
+
+/// Reads keys with the tokens that are valid at this time, in the order of their ids. Keys without tokens are included.
+pub(super) async fn read(
+    connection: &TransactionConnection,
+    select: Select<'_>,
+    now: SystemTime,
+) -> Result<Vec<KeyRows>, StoreFailure> {
+    let (statement, parameter) = select.statement();
+    keys(&connection.query(&statement, &[parameter]).await?, now).map_err(corrupt)
+}
+
+/// Collects the rows of [`Select::statement`].
+pub(super) fn keys(rows: &[Row], now: SystemTime) -> Result<Vec<KeyRows>, Error> {
+    let columns = |row: &Row| {
+        let digest: Option<Vec<u8>> = row.try_get(3)?;
+        let token = |digest| Ok((digest, row.try_get(4)?, row.try_get(5)?, row.try_get(6)?));
+        Ok(((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?), digest.map(token).transpose()?))
     };
-    let row = "INSERT INTO api_keys (id, label, scopes, version) VALUES ($1, $2, $3, $4) ON CONFLICT (id)
-        DO UPDATE SET label = excluded.label, scopes = excluded.scopes, version = excluded.version";
+    KeyRows::collect(rows.iter().map(columns), milliseconds(now))
+}
+
+/// Writes a key with its tokens in place of what the database has of it. `None`: it does not exist. Other keys lose the
+/// tokens that have expired, one of which may be that of the change.
+pub(super) async fn write(
+    connection: &TransactionConnection,
+    id: &ApiKeyId,
+    key: Option<&IssuedApiKey>,
+    version: i64,
+    now: SystemTime,
+    forgets_uses: bool,
+) -> Result<(), StoreFailure> {
+    let (id, now) = (id.as_str(), milliseconds(now));
+    let (id, version): (Parameter<'_>, Parameter<'_>) = ((&id, Type::TEXT), (&version, Type::INT8));
+    connection.query("UPDATE api_key_state SET version = $1", &[version.clone()]).await?;
+    let delete = "DELETE FROM api_key_tokens WHERE api_key_id = $1 OR expires_at <= $2";
+    connection.query(delete, &[id.clone(), (&now, Type::INT8)]).await?;
+    if forgets_uses {
+        connection.query("DELETE FROM api_key_uses WHERE api_key_id = $1", &[id.clone()]).await?;
+    }
+    let Some(IssuedApiKey { key, tokens }) = key else {
+        connection.query("UPDATE api_keys SET version = $2 WHERE id = $1", &[id, version]).await?;
+        return Ok(());
+    };
     let (label, scopes) = (key.label.as_str(), key.scopes.to_string());
-    let columns =
-        [(&id as _, Type::TEXT), (&label as _, Type::TEXT), (&scopes as _, Type::TEXT), (&version as _, Type::INT8)];
-    connection.query(row, &columns).await?;
-    let rows = "INSERT INTO api_key_tokens (digest, api_key_id, last_four, created_at, expires_at)
-        SELECT digest, $1, last_four, created_at, expires_at
-        FROM unnest($2, $3, $4, $5) AS given (digest, last_four, created_at, expires_at)";
-    let digests: Vec<&[u8]> = tokens.iter().map(|token| &token.digest.0[..]).collect();
-    let last_fours: Vec<&str> = tokens.iter().map(|token| &*token.last_four).collect();
-    let creations: Vec<SystemTime> = tokens.iter().map(|token| token.created).collect();
-    let expiries: Vec<Option<SystemTime>> = tokens.iter().map(|token| token.expires).collect();
-    let columns = [
-        (&id as _, Type::TEXT),
-        (&digests as _, Type::BYTEA_ARRAY),
-        (&last_fours as _, Type::TEXT_ARRAY),
-        (&creations as _, Type::TIMESTAMPTZ_ARRAY),
-        (&expiries as _, Type::TIMESTAMPTZ_ARRAY),
-    ];
-    connection.query(rows, &columns).await.map(drop)
+    let insert = "INSERT INTO api_keys (id, version, label, scopes) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (id) DO UPDATE
+            SET (version, label, scopes) = ROW (excluded.version, excluded.label, excluded.scopes)";
+    let values = [id.clone(), version, (&label as _, Type::TEXT), (&scopes as _, Type::TEXT)];
+    connection.query(insert, &values).await?;
+    for token in tokens {
+        let (digest, created) = (&token.digest.0[..], milliseconds(token.created));
+        let expires = token.expires.map(milliseconds);
+        let insert = "INSERT INTO api_key_tokens (api_key_id, digest, last_four, created_at, expires_at)
+            VALUES ($1, $2, $3, $4, $5)";
+        let values = [
+            id.clone(),
+            (&digest as _, Type::BYTEA),
+            (&token.last_four as _, Type::TEXT),
+            (&created as _, Type::INT8),
+            (&expires as _, Type::INT8),
+        ];
+        connection.query(insert, &values).await?;
+    }
+    Ok(())
 }

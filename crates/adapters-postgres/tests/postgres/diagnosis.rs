@@ -6,14 +6,12 @@ use animal_store_adapters_postgres::{PostgresSettings, SchemaMode, diagnose};
 use animal_store_app::{
     Finding,
     Verdict::{Error, Ok, Unknown, Warning},
-    ports::ApiKeyStore,
     test_support::{assert_finding, conspicuous},
 };
 use animal_store_test_servers::{PgDatabase, PostgresServer};
 
 use crate::{
     explain::empty_tables,
-    keys_support::{self, key_store},
     outcomes::{adds_and_finds, wait_until},
     pooler::{Pooled, pooling},
     store::{Store, endpoint, migrations, proxy_to, settings, short_timeout, with_option},
@@ -41,14 +39,10 @@ async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
 
     migrations(&url).run().await.expect("migrated");
     server.sql("postgres", "INSERT INTO pets (name, category_id) VALUES ('Rex', 1)");
-    assert_finding(&findings(&url, &settings()).await, "postgres.keys", Warning, "every request gets 401");
-    key_store(&url).change(keys_support::add("key", "token")).await.expect("added");
     let before = contents(&server);
     let found = findings(&url, &settings()).await;
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
     assert_eq!(found.len(), 7, "{found:#?}");
-    let without_keys = diagnose(&endpoint(&url), &endpoint(&url), &settings(), false).await;
-    assert_eq!(without_keys.len(), 6, "{without_keys:#?}");
     assert_eq!(contents(&server), before);
 }
 
@@ -89,7 +83,12 @@ async fn pending_newer_and_older_migrations_are_found() {
     assert_finding(&found, "postgres.migrations", Warning, "these migrations are pending: 0001expand");
     assert_finding(&found, "postgres.permissions", Unknown, "run the pending migrations first");
     let check = PostgresSettings { schema: SchemaMode::Check, ..settings() };
-    assert_finding(&findings(database.url(), &check).await, "postgres.migrations", Error, "animal-store migrate");
+    assert_finding(
+        &findings(database.url(), &check).await,
+        "postgres.migrations",
+        Error,
+        "run `animal-store migrate` as the owner",
+    );
 
     migrations(database.url()).run().await.expect("migrated");
     for (version, verdict, text) in [
@@ -114,14 +113,11 @@ async fn the_advice_about_missing_permissions_grants_them() {
     let finding = assert_finding(&found, "postgres.permissions", Error, "as the owner of the tables");
 
     let grants = finding.found.split_once(": ").expect("statements").1;
-    for grant in ["GRANT INSERT ON pets TO ", "ON SEQUENCE pets_id_seq", "GRANT SELECT ON api_key_tokens TO "] {
-        assert!(grants.contains(grant), "{grants}");
-    }
+    assert!(grants.contains("GRANT INSERT ON pets TO ") && grants.contains("ON SEQUENCE pets_id_seq"), "{grants}");
     database.sql(&format!("{grants}; GRANT SELECT ON __diesel_schema_migrations TO {role}"));
     let found = findings(&url, &settings()).await;
-    // The test server is not durable, and there is no API key.
-    let expected = ["postgres.durability", "postgres.keys"];
-    assert!(conspicuous(&found).iter().all(|subject| expected.contains(subject)), "{found:#?}");
+    // The test server is not durable.
+    assert!(conspicuous(&found).iter().all(|&subject| subject == "postgres.durability"), "{found:#?}");
     let store = Store::at(&url, PostgresSettings { schema: SchemaMode::Check, ..settings() }).await;
     adds_and_finds(&store.repository).await;
     drop(store);
@@ -161,8 +157,8 @@ async fn through_a_pooler_the_diagnosis_leaves_nothing_behind() {
     let pooled = Pooled::with(2, pooling()).await;
     let (through, direct) = (endpoint(&pooled.url()), endpoint(&pooled.server.url("postgres")));
     let found = diagnose(&through, &direct, &pooling(), true).await;
-    // The test server is not durable, and there is no API key.
-    assert_eq!(conspicuous(&found), ["postgres.durability", "postgres.keys"], "{found:#?}");
+    // The test server is not durable.
+    assert_eq!(conspicuous(&found), ["postgres.durability"], "{found:#?}");
     assert_finding(&found, "postgres.durability", Error, "set fsync = on");
     pooled.leaves_nothing_behind().await;
 }

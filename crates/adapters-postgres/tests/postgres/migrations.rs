@@ -43,8 +43,10 @@ async fn migrations_are_pending_until_they_run_once_and_are_recorded_by_their_ve
     let database = PgDatabase::new();
     assert_eq!(migrations(database.url()).pending().await.expect("the names"), ALL);
     let reason = start(&database, SchemaMode::Check).await.expect_err("there is no table");
-    let pending = format!("these migrations are pending: {}; run `animal-store migrate`", ALL.join(", "));
-    assert!(reason.contains(&pending), "{reason}");
+    assert!(
+        reason.contains("these migrations are pending: 0001expand, 0002expand; run `animal-store migrate`"),
+        "{reason}"
+    );
     assert_eq!(tables(&database), "", "reading them changes nothing");
     assert_eq!(migrations(database.url()).run().await.expect("the migrations run"), ALL);
     assert_eq!(history(&database), ALL.join("\n"));

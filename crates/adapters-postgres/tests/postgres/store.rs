@@ -38,7 +38,6 @@ pub(crate) fn settings() -> PostgresSettings {
         max_waiting_reads: 1000,
         max_waiting_creates: 1000,
         idempotency_retention: Duration::from_hours(24),
-        uses_interval: Duration::from_millis(10),
     }
 }
 
@@ -63,7 +62,7 @@ pub(crate) fn both_modes(settings: &PostgresSettings) -> [PostgresSettings; 2] {
 /// Runs a test in [`both_modes`], at the same time.
 pub(crate) async fn in_both_modes(settings: &PostgresSettings, test: impl AsyncFn(PostgresSettings)) {
     let [plain, pooling] = both_modes(settings);
-    join(Box::pin(test(plain)), Box::pin(test(pooling))).await;
+    join(test(plain), test(pooling)).await;
 }
 
 pub(crate) fn endpoint(url: &str) -> PgEndpoint {

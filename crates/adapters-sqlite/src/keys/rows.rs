@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use animal_store_adapter_kit::{KeyRow, TokenRow};
+use animal_store_adapter_kit::{KeyColumns, KeyRows, TokenColumns};
 use animal_store_app::{ApiKeyId, IssuedApiKey};
 use diesel::prelude::*;
 
@@ -11,11 +11,6 @@ use crate::{
     tables::{api_key_state, api_key_tokens, api_keys},
     values::milliseconds,
 };
-
-/// Id, label and scopes of a key.
-type Key = (String, String, String);
-/// The columns of a [`TokenRow`].
-type Token = (Vec<u8>, String, i64, Option<i64>);
 
 /// Selects keys.
 #[derive(Clone, Copy)]
@@ -34,7 +29,11 @@ pub(super) fn version(connection: &mut SqliteConnection) -> QueryResult<i64> {
 }
 
 /// Reads keys with the tokens that are valid at this time, in the order of their ids. Keys without tokens are included.
-pub(super) fn read(connection: &mut SqliteConnection, select: Select<'_>, now: SystemTime) -> QueryResult<Vec<KeyRow>> {
+pub(super) fn read(
+    connection: &mut SqliteConnection,
+    select: Select<'_>,
+    now: SystemTime,
+) -> QueryResult<Vec<KeyRows>> {
     use api_key_tokens::{created_at, digest, expires_at, last_four};
     let keys = api_keys::table.left_join(api_key_tokens::table).order((api_keys::id, created_at, digest)).into_boxed();
     let keys = match select {
@@ -44,18 +43,8 @@ pub(super) fn read(connection: &mut SqliteConnection, select: Select<'_>, now: S
     };
     let columns =
         ((api_keys::id, api_keys::label, api_keys::scopes), (digest, last_four, created_at, expires_at).nullable());
-    let now = milliseconds(now);
-    let mut read: Vec<KeyRow> = Vec::new();
-    for row in keys.select(columns).load_iter::<(Key, Option<Token>), _>(connection)? {
-        let ((id, label, scopes), token) = row?;
-        let token = token.map(token_row);
-        let token = token.filter(|token| token.expires_at.is_none_or(|expires| expires > now));
-        match read.last_mut() {
-            Some(last) if last.id == id => last.tokens.extend(token),
-            _ => read.push(KeyRow { id, label, scopes, tokens: token.into_iter().collect() }),
-        }
-    }
-    Ok(read)
+    let rows = keys.select(columns).load_iter::<(KeyColumns, Option<TokenColumns>), _>(connection)?;
+    KeyRows::collect(rows, milliseconds(now))
 }
 
 /// Writes a key with its tokens in place of what the file has of it. `None`: it does not exist.
@@ -87,8 +76,4 @@ pub(super) fn write(
         diesel::insert_into(api_key_tokens::table).values(row).execute(connection)?;
     }
     Ok(())
-}
-
-fn token_row((digest, last_four, created_at, expires_at): Token) -> TokenRow {
-    TokenRow { digest, last_four, created_at, expires_at }
 }

@@ -45,8 +45,8 @@ async fn examine_storage(storage: &StorageConfig, keys: &KeysConfig) -> Vec<Find
         )],
         StorageConfig::Postgres(postgres) => {
             let (endpoint, direct) = (&postgres.endpoint, &postgres.migrate_endpoint);
-            let has_keys = matches!(keys, KeysConfig::Postgres(_));
-            animal_store_adapters_postgres::diagnose(endpoint, direct, &postgres.settings, has_keys).await
+            let has_api_keys = matches!(keys, KeysConfig::Postgres(_));
+            animal_store_adapters_postgres::diagnose(endpoint, direct, &postgres.settings, has_api_keys).await
         }
     }
 }
@@ -54,8 +54,8 @@ async fn examine_storage(storage: &StorageConfig, keys: &KeysConfig) -> Vec<Find
 async fn examine_keys(keys: &KeysConfig, storage: &StorageConfig) -> Vec<Finding> {
     match keys {
         // Examined as the storage.
-        KeysConfig::Sqlite(_) if matches!(storage, StorageConfig::Sqlite(_)) => Vec::new(),
         KeysConfig::Postgres(_) => Vec::new(),
+        KeysConfig::Sqlite(_) if matches!(storage, StorageConfig::Sqlite(_)) => Vec::new(),
         KeysConfig::Sqlite(sqlite) => examine_file(sqlite).await,
         KeysConfig::Memory { tokens } if tokens.is_empty() => vec![Finding::warning(
             "keys.backend",

@@ -15,12 +15,9 @@ use super::{
 #[derive(Debug)]
 pub(crate) enum KeysConfig {
     Sqlite(SqliteConfig),
-    Memory {
-        tokens: Vec<SecretString>,
-    },
-    Redis(Box<RedisKeysConfig>),
-    /// In the database of the pets.
+    Memory { tokens: Vec<SecretString> },
     Postgres(Box<PostgresConfig>),
+    Redis(Box<RedisKeysConfig>),
 }
 
 #[derive(Debug)]
@@ -37,8 +34,8 @@ pub(crate) struct RedisKeysConfig {
 enum Backend {
     Sqlite,
     Memory,
-    Redis,
     Postgres,
+    Redis,
 }
 
 const LEASE: std::ops::RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_mins(1);
@@ -46,14 +43,18 @@ const LEASE: std::ops::RangeInclusive<Duration> = Duration::from_millis(50)..=Du
 impl KeysConfig {
     /// Returns `None` if a required value is missing, which is an error.
     pub(crate) fn read(values: &mut Values) -> Option<Self> {
-        use Backend::{Memory, Postgres, Redis, Sqlite};
         let (storage, sqlite) = read_common(values);
-        let backends = one_of([("sqlite", Sqlite), ("memory", Memory), ("redis", Redis), ("postgres", Postgres)]);
+        let backends = one_of([
+            ("sqlite", Backend::Sqlite),
+            ("memory", Backend::Memory),
+            ("postgres", Backend::Postgres),
+            ("redis", Backend::Redis),
+        ]);
         keys! { values,
             /// Source of the API keys: `sqlite`, `postgres` or `redis`, which `animal-store keys` administers, or
             /// `memory`, the tokens of `keys.memory.tokens`. Empty: `memory` if there are tokens, otherwise as
-            /// `storage.backend`. `postgres` is the database of the pets. `sqlite` is refused with
-            /// `storage.backend = "postgres"`: each instance would have a file of its own.
+            /// `storage.backend`. `postgres` is the database of the pets; with pets in it, `sqlite` is refused, because
+            /// each instance would have a file of its own.
             backend = value("keys.backend", "", optional(backends));
             /// Tokens of the API keys: a list, or a text with commas. Required by the backend `memory`, unless
             /// `http.listen` is a loopback address: one is then generated, and printed on a terminal or with
@@ -66,34 +67,35 @@ impl KeysConfig {
             values.checked("keys.memory.tokens", parsed);
         }
         let (implied, name, reason) = match storage {
-            _ if !tokens.is_empty() => (Memory, "memory", "keys.memory.tokens"),
-            StorageBackend::Memory => (Memory, "memory", "storage.backend"),
-            StorageBackend::Sqlite => (Sqlite, "sqlite", "storage.backend"),
-            StorageBackend::Postgres => (Postgres, "postgres", "storage.backend"),
+            _ if !tokens.is_empty() => (Backend::Memory, "memory", "keys.memory.tokens"),
+            StorageBackend::Memory => (Backend::Memory, "memory", "storage.backend"),
+            StorageBackend::Sqlite => (Backend::Sqlite, "sqlite", "storage.backend"),
+            StorageBackend::Postgres => (Backend::Postgres, "postgres", "storage.backend"),
         };
         if backend.is_none() {
             values.imply("keys.backend", name, reason);
         }
         let backend = backend.unwrap_or(implied);
-        let is_postgres = storage == StorageBackend::Postgres;
-        let names = ["keys.backend", "storage.backend"];
+        let stores = ["keys.backend", "storage.backend"];
         values.require(
-            !is_postgres || backend != Sqlite,
-            &names,
-            "must not be sqlite if storage.backend is postgres: each instance would have a file of its own",
+            backend != Backend::Sqlite || storage != StorageBackend::Postgres,
+            &stores,
+            "cannot be sqlite if storage.backend is postgres: each instance would have a file of its own",
         );
-        let rule = "can be postgres only if storage.backend is postgres";
-        values.require(is_postgres || backend != Postgres, &names, rule);
-        let redis = RedisKeysConfig::read(values, backend == Redis);
+        values.require(
+            backend != Backend::Postgres || storage == StorageBackend::Postgres,
+            &stores,
+            "cannot be postgres unless storage.backend is postgres: API keys are in the database of the pets",
+        );
+        let retention = sqlite.settings.idempotency_retention;
+        let is_database = backend == Backend::Postgres && storage == StorageBackend::Postgres;
+        let postgres = is_database.then(|| PostgresConfig::read(values, retention, true));
+        let redis = RedisKeysConfig::read(values, backend == Backend::Redis);
         Some(match backend {
-            Sqlite => Self::Sqlite(sqlite),
-            Memory => Self::Memory { tokens },
-            Redis => Self::Redis(Box::new(redis?)),
-            Postgres if !is_postgres => return None,
-            Postgres => {
-                let idempotency_retention = sqlite.settings.idempotency_retention;
-                Self::Postgres(Box::new(PostgresConfig::read(values, idempotency_retention, true)?))
-            }
+            Backend::Sqlite => Self::Sqlite(sqlite),
+            Backend::Memory => Self::Memory { tokens },
+            Backend::Postgres => Self::Postgres(Box::new(postgres??)),
+            Backend::Redis => Self::Redis(Box::new(redis?)),
         })
     }
 }
@@ -104,8 +106,8 @@ impl fmt::Display for KeysConfig {
         match self {
             Self::Sqlite(sqlite) => write!(formatter, "sqlite {}", sqlite.path.display()),
             Self::Memory { .. } => formatter.write_str("memory"),
-            Self::Redis(redis) => write!(formatter, "redis {}", redis.endpoint),
             Self::Postgres(postgres) => write!(formatter, "postgres {}", postgres.endpoint),
+            Self::Redis(redis) => write!(formatter, "redis {}", redis.endpoint),
         }
     }
 }

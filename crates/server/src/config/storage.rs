@@ -1,4 +1,4 @@
-//! The keys of the storage of pets, and of the SQLite file or the database that API keys can be in as well.
+//! The keys of the storage of pets, and of the SQLite file that API keys can be in as well.
 
 use std::{
     fmt,
@@ -37,7 +37,7 @@ pub struct SqliteConfig {
     pub settings: SqliteSettings,
 }
 
-/// The database of pets, and of API keys if they are not elsewhere, and how it is used.
+/// The database of pets and API keys, and how it is used.
 #[derive(Debug)]
 pub struct PostgresConfig {
     pub(crate) endpoint: PgEndpoint,

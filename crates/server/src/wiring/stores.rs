@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use animal_store_adapters_memory::MemoryPetRepository;
 use animal_store_adapters_postgres::{
-    Migrations, PgApiKeyStore, PgBulkStorage, PgEndpoint, PgStorage, PostgresSettings, SchemaMode,
+    Migrations, PgApiKeyStore, PgBulkStorage, PgStorage, PostgresSettings, SchemaMode,
 };
 use animal_store_adapters_redis::RedisApiKeyStore;
 use animal_store_adapters_sqlite::{FileUse, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteStorage};
@@ -16,7 +16,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::{
     cli::InvalidConfig,
-    config::{KeysConfig, PostgresConfig, SqliteConfig, StorageConfig},
+    config::{KeysConfig, SqliteConfig, StorageConfig},
 };
 
 /// A command waits for Redis for longer than a request does.
@@ -32,8 +32,6 @@ pub(crate) struct Storage {
     pub(crate) readiness: Option<Arc<dyn Readiness>>,
     /// Resolves after the last repository is dropped and all queued creates have their response.
     pub(crate) writer: Option<JoinHandle<()>>,
-    /// Starts the directory of API keys in the same database.
-    pub(crate) postgres: Option<Arc<PgStorage>>,
 }
 
 impl Storage {
@@ -48,22 +46,20 @@ impl Storage {
                 let (storage, writer) = started;
                 let readiness = Some(storage.readiness());
                 let new_repository: NewRepository = Arc::new(move || Arc::new(storage.repository()));
-                Self { new_repository, readiness, writer: Some(writer), postgres: None }
+                Self { new_repository, readiness, writer: Some(writer) }
             }
             StorageConfig::Memory { idempotency_retention } => {
                 tracing::warn!("pets are kept in memory and are lost when the process ends");
                 let repository = Arc::new(MemoryPetRepository::new(idempotency_retention));
-                let new_repository: NewRepository = Arc::new(move || repository.clone());
-                Self { new_repository, readiness: None, writer: None, postgres: None }
+                Self { new_repository: Arc::new(move || repository.clone()), readiness: None, writer: None }
             }
             StorageConfig::Postgres(postgres) => {
                 let (endpoint, migrate_endpoint) = (postgres.endpoint, postgres.migrate_endpoint);
                 let started = PgStorage::start(endpoint, migrate_endpoint, postgres.settings, registry).await;
                 let (storage, writer) = started.context("the storage cannot be used")?;
-                let (readiness, storage) = (Some(storage.readiness()), Arc::new(storage));
-                let postgres = Some(Arc::clone(&storage));
+                let readiness = Some(storage.readiness());
                 let new_repository: NewRepository = Arc::new(move || Arc::new(storage.repository()));
-                Self { new_repository, readiness, writer: Some(writer), postgres }
+                Self { new_repository, readiness, writer: Some(writer) }
             }
         })
     }
@@ -86,7 +82,7 @@ impl Storage {
 
     /// Waits until everything is written and the storage is closed. The caller has dropped its repositories.
     pub(crate) async fn close(self) {
-        drop((self.new_repository, self.postgres));
+        drop(self.new_repository);
         if let Some(writer) = self.writer {
             // A panic was logged.
             let _ = writer.await;
@@ -94,7 +90,8 @@ impl Storage {
     }
 }
 
-/// Returns one side of a copy.
+/// Returns one side of a copy. A source is read with the rights of the service, and a target is written with those of
+/// migrations.
 ///
 /// # Errors
 /// If the pets are in memory, or the storage cannot be used.
@@ -106,26 +103,13 @@ pub(crate) async fn bulk_storage(
         StorageConfig::Memory { .. } => return Err(in_memory()),
         StorageConfig::Sqlite(sqlite) => Arc::new(SqliteBulkStorage::new(&file.open(&sqlite).await?)),
         StorageConfig::Postgres(postgres) => {
-            let (endpoint, settings) = migrated(&postgres, file.usage).await?;
-            Arc::new(PgBulkStorage::new(endpoint, settings))
+            let migrations = Migrations::new(postgres.migrate_endpoint.clone(), postgres.settings.connect_timeout);
+            migrations.check().await.context("the storage cannot be used")?;
+            let is_source = file.usage == FileUse::Read;
+            let endpoint = if is_source { postgres.endpoint } else { postgres.migrate_endpoint };
+            Arc::new(PgBulkStorage::new(endpoint, postgres.settings))
         }
     })
-}
-
-/// Returns the endpoint of a command and its settings. Who reads has the rights of the service, and who writes those of
-/// migrations, past a pooler.
-///
-/// # Errors
-/// If migrations are pending.
-async fn migrated(postgres: &PostgresConfig, usage: FileUse) -> anyhow::Result<(PgEndpoint, PostgresSettings)> {
-    let PostgresConfig { endpoint, migrate_endpoint, settings } = postgres;
-    let migrations = Migrations::new(migrate_endpoint.clone(), settings.connect_timeout);
-    migrations.check().await.context("the storage cannot be used")?;
-    let (endpoint, transaction_pooling) = match usage {
-        FileUse::Read => (endpoint, settings.transaction_pooling),
-        _ => (migrate_endpoint, false),
-    };
-    Ok((endpoint.clone(), PostgresSettings { transaction_pooling, ..settings.clone() }))
 }
 
 /// Returns the store that issues API keys. `None` if the API keys are part of the configuration.
@@ -135,14 +119,15 @@ pub(crate) async fn api_key_store(
 ) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>> {
     Ok(match keys {
         KeysConfig::Sqlite(sqlite) => Some(Arc::new(SqliteApiKeyStore::new(file.open(sqlite).await?))),
+        KeysConfig::Postgres(postgres) => {
+            // Past a pooler, and with the rights of migrations.
+            let settings = PostgresSettings { transaction_pooling: false, ..postgres.settings.clone() };
+            Some(Arc::new(PgApiKeyStore::new(postgres.migrate_endpoint.clone(), settings)))
+        }
         KeysConfig::Redis(redis) => {
             let endpoint = redis.admin_endpoint.as_ref().unwrap_or(&redis.endpoint).clone();
             let (prefix, replicas) = (&redis.directory.prefix, redis.wait_replicas);
             Some(Arc::new(RedisApiKeyStore::new(endpoint, prefix, COMMAND_TIMEOUT, replicas)))
-        }
-        KeysConfig::Postgres(postgres) => {
-            let (endpoint, settings) = migrated(postgres, file.usage).await?;
-            Some(Arc::new(PgApiKeyStore::new(endpoint, settings)))
         }
         KeysConfig::Memory { .. } => None,
     })

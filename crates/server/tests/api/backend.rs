@@ -1,5 +1,4 @@
-//! The configuration of the application, with the storage that `TEST_STORAGE_BACKEND` names. With PostgreSQL, the API
-//! keys are in the database as well.
+//! The configuration of the application, with the storage that `TEST_STORAGE_BACKEND` names.
 
 use std::{any::Any, env, ffi::OsString, time::Duration};
 
@@ -36,20 +35,22 @@ impl Backend {
     pub(crate) fn new() -> Self {
         let name = env::var_os("TEST_STORAGE_BACKEND").unwrap_or_else(|| "memory".into());
         let mut environment = vec![("ANIMAL_STORE_STORAGE__BACKEND", name.clone())];
-        if name != "postgres" {
-            environment.push(("ANIMAL_STORE_KEYS__MEMORY__TOKENS", format!("{TOKEN},{OTHER_TOKEN}").into()));
-        }
+        let tokens = ("ANIMAL_STORE_KEYS__MEMORY__TOKENS", format!("{TOKEN},{OTHER_TOKEN}").into());
         let space: Box<dyn Any + Send + Sync> = match name.to_str() {
-            Some("memory") => Box::new(()),
+            Some("memory") => {
+                environment.push(tokens);
+                Box::new(())
+            }
             Some("sqlite") => {
                 let folder = TempDir::new().expect("a folder");
+                environment.push(tokens);
                 environment.push(("ANIMAL_STORE_STORAGE__SQLITE__PATH", folder.path().join("store.db").into()));
                 Box::new(folder)
             }
             Some("postgres") => {
                 let database = PgDatabase::new();
+                add_keys(database.url());
                 environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__URL", database.url().into()));
-                Runtime::new().expect("a runtime").block_on(add_keys(database.url()));
                 Box::new(database)
             }
             _ => panic!("TEST_STORAGE_BACKEND must be memory, sqlite or postgres, not {}", name.display()),
@@ -57,7 +58,7 @@ impl Backend {
         Self { environment, _space: space }
     }
 
-    /// The configuration with this storage and these keys.
+    /// The configuration with this storage and these keys of it.
     pub(crate) fn config(&self, keys: &[(&str, &str)]) -> Config {
         let sources = Sources {
             file: None,
@@ -76,19 +77,19 @@ impl Backend {
     }
 }
 
-/// Adds the API keys to a new database.
-async fn add_keys(url: &str) {
+/// Adds the API keys of the tests to a new database.
+fn add_keys(url: &str) {
     let endpoint = PgEndpoint::parse(&url.into()).expect("a URL");
-    Migrations::new(endpoint.clone(), LONG_TIMEOUT).run().await.expect("migrated");
-    let settings = PostgresSettings { connect_timeout: LONG_TIMEOUT, timeout: LONG_TIMEOUT, ..Default::default() };
-    let store = PgApiKeyStore::new(endpoint, settings);
-    for token in [TOKEN, OTHER_TOKEN] {
-        let key = ApiKey {
-            id: ApiKeyId::new(token),
-            label: ApiKeyLabel::parse(token).expect("a label"),
-            scopes: Scopes::ALL,
-        };
-        let token = NewToken::new(&ApiToken::parse(token.into()).expect("a token"), None);
-        store.change(ApiKeyChange::Add(key, token)).await.expect("added");
-    }
+    let add = async {
+        Migrations::new(endpoint.clone(), LONG_TIMEOUT).run().await.expect("the tables");
+        let settings = PostgresSettings { timeout: LONG_TIMEOUT, ..PostgresSettings::default() };
+        let store = PgApiKeyStore::new(endpoint, settings);
+        for (id, token) in [("key-1", TOKEN), ("key-2", OTHER_TOKEN)] {
+            let token = NewToken::new(&ApiToken::parse(token.into()).expect("a token"), None);
+            let label = ApiKeyLabel::parse("test").expect("a label");
+            let key = ApiKey { id: ApiKeyId::parse(id).expect("an id"), label, scopes: Scopes::ALL };
+            store.change(ApiKeyChange::Add(key, token)).await.expect("added");
+        }
+    };
+    Runtime::new().expect("a runtime").block_on(add);
 }

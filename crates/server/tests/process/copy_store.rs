@@ -15,6 +15,12 @@ pub(crate) const MEMORY: &str = "backend = \"memory\"";
 const FILE: &str = "backend = \"sqlite\"";
 const DATABASE: &str = "backend = \"postgres\"";
 
+/// Triggers that refuse each further pet.
+const REFUSE_IN_SQLITE: &str = "CREATE TRIGGER refuse BEFORE INSERT ON pets BEGIN SELECT RAISE(ABORT, 'refused'); END";
+const REFUSE_IN_POSTGRES: &str = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+    $$BEGIN RAISE 'refused' USING ERRCODE = '23514'; END$$;
+    CREATE TRIGGER refuse BEFORE INSERT ON pets FOR EACH ROW EXECUTE FUNCTION refuse()";
+
 /// Copies between two stores, with these keys of the configuration files. The environment does not matter.
 pub(crate) fn copy(from: (&Store, &str), to: (&Store, &str)) -> Program {
     let files = Program::bare().file("from.toml", &from.0.config(from.1)).file("to.toml", &to.0.config(to.1));
@@ -57,6 +63,37 @@ fn a_copy_there_and_back_has_the_same_pages_and_replays_the_same_keys() {
 }
 
 #[test]
+fn a_store_whose_copy_was_interrupted_says_so_until_the_copy_is_repeated() {
+    let (source, empty) = (Store::sqlite(), Store::sqlite());
+    source.import(&odd_pets(3).join("\n"));
+    empty.import("");
+    let event = "a copy into this store has not been completed: pets or API keys can be missing";
+    for (target, subject, file) in [(Store::sqlite(), "sqlite.copy", true), (Store::postgres(), "postgres.copy", false)]
+    {
+        let verdict = || {
+            let lines = target.run(&["doctor"]).stdout;
+            lines
+                .into_iter()
+                .find(|line| line.contains(subject))
+                .expect("a finding")
+                .split(' ')
+                .next()
+                .map(str::to_owned)
+        };
+        copy((&empty, MEMORY), (&target, MEMORY)).run().assert_success();
+        assert_eq!(verdict().as_deref(), Some("ok"));
+        target.execute(if file { REFUSE_IN_SQLITE } else { REFUSE_IN_POSTGRES });
+        assert_eq!(copy((&source, MEMORY), (&target, MEMORY)).run().code, Some(1));
+        assert_eq!(verdict().as_deref(), Some("warning"));
+        target.program().start().wait_for_event(event);
+
+        target.execute(if file { "DROP TRIGGER refuse" } else { "DROP TRIGGER refuse ON pets" });
+        copy((&source, MEMORY), (&target, MEMORY)).run().assert_success();
+        assert_eq!(verdict().as_deref(), Some("ok"));
+    }
+}
+
+#[test]
 fn stores_that_cannot_be_copied_are_refused() {
     let store = Store::sqlite();
     copy((&store, MEMORY), (&store, MEMORY)).run().assert_refused(2, &["same store"]);
@@ -77,51 +114,42 @@ fn stores_that_cannot_be_copied_are_refused() {
 }
 
 #[test]
-fn api_keys_move_between_all_backends() {
+fn api_keys_move_to_redis_to_postgresql_and_back() {
     let [sqlite, postgres] = Store::each();
     let create = sqlite.with_own_keys().args(&["keys", "create", "--create", "--label", "shop", "--scopes", "read"]);
     let (token, id) = token_and_id(&create.run());
     let space = RedisSpace::new();
     let redis = format!("backend = \"redis\"\nredis.url = \"{}\"\nredis.prefix = \"{}\"", space.url(), space.prefix());
-    let [back, again] = [Store::sqlite(), Store::postgres()];
-    for (from, to) in [
-        ((&sqlite, FILE), (&postgres, DATABASE)),
-        // The pets stay where they are.
-        ((&postgres, DATABASE), (&postgres, &*redis)),
-        ((&postgres, &redis), (&back, FILE)),
-        ((&postgres, &redis), (&again, DATABASE)),
-    ] {
-        let exited = copy(from, to).run();
-        assert!(exited.assert_success().stdout.contains(&"tokens of API keys: 1 added".to_owned()), "{exited:?}");
-    }
-    for store in [&back, &again] {
-        assert_eq!(status(store.with_own_keys().start().address(), &token), 200);
-    }
+    let exited = copy((&sqlite, FILE), (&postgres, &redis)).run();
+    assert!(exited.assert_success().stdout.contains(&"tokens of API keys: 1 added".to_owned()), "{exited:?}");
+    let (other, back) = (Store::postgres(), Store::sqlite());
+    copy((&postgres, &redis), (&other, DATABASE)).run().assert_success();
+    assert_eq!(status(other.with_own_keys().start().address(), &token), 200);
+    copy((&other, DATABASE), (&back, FILE)).run().assert_success();
+    assert_eq!(status(back.with_own_keys().start().address(), &token), 200);
 
     // A copy is repeated after a revocation in the source.
     assert_eq!(sqlite.with_own_keys().args(&["keys", "revoke", &id]).run().code, Some(0));
-    for target in [(&postgres, &*redis), (&postgres, DATABASE)] {
-        let exited = copy((&sqlite, FILE), target).run();
-        let alone = exited.assert_success().stdout.iter().find(|line| line.starts_with("API keys of the target alone"));
-        assert!(alone.is_some_and(|line| line.contains(&id)), "the target still accepts it: {exited:?}");
-    }
+    let exited = copy((&sqlite, FILE), (&postgres, &redis)).run();
+    let alone = exited.assert_success().stdout.iter().find(|line| line.starts_with("API keys of the target alone"));
+    assert!(alone.is_some_and(|line| line.contains(&id)), "the target still accepts it: {exited:?}");
 }
 
 #[test]
 fn a_backup_of_each_backend_starts_as_a_store_and_is_copied_back() {
     let [sqlite, postgres] = Store::each();
-    for from in [&sqlite, &postgres] {
-        let create = from.with_own_keys().args(&["keys", "create", "--create", "--label", "shop"]);
-        let (token, _) = token_and_id(&create.run());
+    let create = sqlite.with_own_keys().args(&["keys", "create", "--create", "--label", "shop"]);
+    let (token, _) = token_and_id(&create.run());
+    for (from, program) in [(&sqlite, Store::with_own_keys as fn(&Store) -> Program), (&postgres, Store::program)] {
         let created = fill(from);
         let folder = TempDir::new().expect("a folder");
         let path = folder.path().join("animal-store.db");
         let path = path.to_str().expect("UTF-8");
         // Beside a running service.
-        let mut running = from.with_own_keys().start();
+        let mut running = program(from).start();
         running.address();
-        from.with_own_keys().args(&["backup", path]).run().assert_success();
-        from.with_own_keys().args(&["backup", path]).run().assert_refused(1, &["exists"]);
+        program(from).args(&["backup", path]).run().assert_success();
+        program(from).args(&["backup", path]).run().assert_refused(1, &["exists"]);
 
         let (to, pages) = (Store::postgres(), from.pages());
         let copy =
@@ -130,6 +158,8 @@ fn a_backup_of_each_backend_starts_as_a_store_and_is_copied_back() {
         assert_eq!(to.pages(), pages);
         let restored = Store::Sqlite(folder);
         assert_has(&restored, &pages, &created);
-        assert_eq!(status(restored.with_own_keys().start().address(), &token), 200);
+        if matches!(from, Store::Sqlite(_)) {
+            assert_eq!(status(restored.with_own_keys().start().address(), &token), 200);
+        }
     }
 }

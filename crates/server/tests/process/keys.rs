@@ -2,13 +2,14 @@
 
 use std::{fs, path::Path};
 
-use animal_store_test_servers::{HttpClient, PgDatabase, RedisServer, RedisSpace, wait_until};
+use animal_store_test_servers::{HttpClient, RedisServer, RedisSpace, wait_until};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
     pets::status,
     program::{Exited, Program, Running},
+    store::Store,
 };
 
 /// Program that runs `animal-store keys` with these arguments.
@@ -32,11 +33,9 @@ fn event(exited: &Exited) -> Value {
     event.unwrap_or_else(|| panic!("no event of the audit log: {exited:?}"))
 }
 
-/// Returns the entries of a list of keys.
 #[track_caller]
-pub(crate) fn parse(list: &Exited) -> Vec<Value> {
-    assert_eq!(list.code, Some(0), "{list:?}");
-    serde_json::from_str(&list.stdout.join("\n")).expect("a JSON array")
+fn parse(list: &Exited) -> Vec<Value> {
+    serde_json::from_str(&list.assert_success().stdout.join("\n")).expect("a JSON array")
 }
 
 #[track_caller]
@@ -45,19 +44,13 @@ fn list(space: &RedisSpace) -> Vec<Value> {
 }
 
 #[test]
-fn every_instance_follows_a_key_in_redis_from_its_creation_to_its_revocation() {
-    let space = RedisSpace::new();
-    follow_a_key(|| Program::with_redis(&space));
+fn every_instance_follows_a_key_from_its_creation_to_its_revocation() {
+    let (space, postgres) = (RedisSpace::new(), Store::postgres());
+    follow(|| Program::with_redis(&space));
+    follow(|| postgres.with_own_keys());
 }
 
-#[test]
-fn every_instance_follows_a_key_in_postgresql_from_its_creation_to_its_revocation() {
-    let database = PgDatabase::new();
-    assert_eq!(Program::with_postgres_alone(database.url()).args(&["migrate"]).run().code, Some(0));
-    follow_a_key(|| Program::with_postgres_alone(database.url()));
-}
-
-fn follow_a_key(program: impl Fn() -> Program) {
+fn follow(program: impl Fn() -> Program) {
     let keys = |args: &[&str]| program().args(&["keys"]).args(args);
     let list = || parse(&keys(&["list", "--json"]).run());
     let mut instances = [(), ()].map(|()| program().start());
@@ -114,6 +107,23 @@ fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
         assert!(!create(input, "x", "read").assert_refused(1, &[reason]).output().contains(input), "{input}");
     }
     assert_eq!(list(&space).len(), 1);
+}
+
+#[test]
+fn a_label_that_other_keys_have_is_a_warning_with_their_ids() {
+    let space = RedisSpace::new();
+    let create = |label| keys(&space, &["create", "--label", label]).run();
+    let warnings = |exited: &Exited| {
+        let events = exited.stderr.iter().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        events.filter(|event| event["level"] == "WARN").collect::<Vec<_>>()
+    };
+    let first = create("shop");
+    assert!(warnings(&first).is_empty() && warnings(&create("Shop")).is_empty(), "{first:?}");
+    let second = create("shop");
+    token_and_id(&second);
+    let [warning] = &warnings(&second)[..] else { panic!("{second:?}") };
+    assert_eq!(warning["message"], "other API keys have the same label");
+    assert_eq!((&warning["api_key_label"], &warning["keys"]), (&"shop".into(), &token_and_id(&first).1.into()));
 }
 
 #[test]

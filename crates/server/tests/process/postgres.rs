@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use animal_store_test_servers::{HttpClient, PgDatabase, PostgresServer, Response, wait_until};
 
 use crate::{
-    keys::{parse, token_and_id},
-    pets::{create_request, keyed_create_request, status},
+    pets::{create_request, keyed_create_request},
     program::{Program, TOKEN},
 };
 
@@ -98,52 +97,25 @@ fn the_documented_permissions_are_enough() {
     let role = format!("store_{}", database.name());
     database.sql(&format!("CREATE ROLE {role} LOGIN"));
     assert_eq!(Program::with_postgres(database.url()).args(&["migrate"]).run().code, Some(0));
-    let keys = |args| Program::with_postgres_alone(database.url()).args(&["keys"]).args(args).run();
-    let (token, id) = token_and_id(&keys(&["create", "--label", "shop"]));
     let documentation = include_str!("../../../../docs/operations/postgresql.md");
     let lines = documentation.lines().map(str::trim_start);
     let is_grant = |line: &&str| line.starts_with("GRANT ") && line.ends_with(" TO store;");
     // The first block is that of the instances. The later ones are for commands.
     let grants: Vec<_> = lines.skip_while(|line| !is_grant(line)).take_while(is_grant).collect();
-    assert_eq!(grants.len(), 7);
+    assert_eq!(grants.len(), 4);
     database.sql(&grants.join("\n").replace("TO store;", &format!("TO {role};")));
 
-    let url = database.url().replace("postgres@", &format!("{role}@"));
-    let program = || Program::with_postgres_alone(&url).env("ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION", "1s");
-    let mut running = program().start();
+    let mut running = Program::with_postgres(&database.url().replace("postgres@", &format!("{role}@")))
+        .env("ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION", "1s")
+        .start();
     let (address, management) = (running.address(), running.management_address());
-    create_request(address, &token, "Rex").send().assert_status(201);
+    assert_eq!(create(address).status, 201);
     for _ in 0..2 {
-        assert_eq!(keyed_create_request(address, &token, "1", "Rex").send().status, 201);
+        assert_eq!(keyed_create_request(address, TOKEN, "1", "Rex").send().status, 201);
     }
-    assert_eq!(status(address, &token), 200);
+    assert_eq!(list(address).status, 200);
     wait_until(|| database.sql("SELECT count(*) FROM idempotency_keys") == "0");
     assert_eq!(HttpClient::new(management).get("/ready").status, 200);
-    running.terminate().assert_success();
-    let listed = program().args(&["keys", "list", "--json"]).run();
-    assert!(parse(&listed)[0]["last_used"].is_string(), "{listed:?}");
-    program().args(&["keys", "revoke", &id]).run().assert_refused(1, &["permission denied for table api_key_state"]);
+    drop(running);
     database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
-}
-
-/// One line of configuration and a URL, as in README.md.
-#[test]
-fn postgresql_alone_keeps_pets_and_api_keys() {
-    let database = PgDatabase::new();
-    let program = || Program::with_postgres_alone(database.url());
-    let mut running = program().start();
-    let (address, management) = (running.address(), running.management_address());
-    let notice =
-        running.wait_for_log(|event| event["message"].as_str().is_some_and(|text| text.contains("no API key")));
-    assert_eq!(notice["command"], "animal-store keys create --label NAME");
-    let (token, _) = token_and_id(&program().args(&["keys", "create", "--label", "shop"]).run());
-    wait_until(|| status(address, &token) == 200);
-    create_request(address, &token, "Rex").send().assert_status(201);
-    let ready = HttpClient::new(management).get("/ready");
-    assert_eq!(ready.assert_status(200).json()["checks"]["keys"], "ready");
-    running.terminate().assert_success();
-
-    let unmigrated = PgDatabase::new();
-    let keys = Program::with_postgres_alone(unmigrated.url()).args(&["keys", "list"]).run();
-    keys.assert_refused(1, &["these migrations are pending", "animal-store migrate"]);
 }

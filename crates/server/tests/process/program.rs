@@ -62,17 +62,12 @@ impl Program {
         Self::new().env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", TOKEN)
     }
 
-    /// A program on free ports, with pets and API keys in PostgreSQL.
-    pub(crate) fn with_postgres_alone(url: &str) -> Self {
-        Self::new()
+    /// The same as [`Program::with_key`], with pets in PostgreSQL.
+    pub(crate) fn with_postgres(url: &str) -> Self {
+        Self::with_key()
             .env("ANIMAL_STORE_STORAGE__BACKEND", "postgres")
             .env("ANIMAL_STORE_STORAGE__POSTGRES__URL", url)
             .env("ANIMAL_STORE_STORAGE__POSTGRES__TIMEOUT", LONG_TIMEOUT)
-    }
-
-    /// A program on free ports, with pets in PostgreSQL and the API key [`TOKEN`].
-    pub(crate) fn with_postgres(url: &str) -> Self {
-        Self::with_postgres_alone(url).env("ANIMAL_STORE_KEYS__MEMORY__TOKENS", TOKEN)
     }
 
     /// A program on free ports, with API keys in Redis.

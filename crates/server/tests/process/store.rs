@@ -54,9 +54,9 @@ impl Store {
         }
     }
 
-    /// A program over the store with its own API keys.
+    /// A program over the store with API keys of its own.
     pub(crate) fn with_own_keys(&self) -> Program {
-        let backend = if matches!(self, Self::Sqlite(_)) { "sqlite" } else { "postgres" };
+        let backend = if let Self::Sqlite(_) = self { "sqlite" } else { "postgres" };
         self.program().env("ANIMAL_STORE_KEYS__BACKEND", backend)
     }
 

@@ -16,8 +16,8 @@ fn tokens_or_the_storage_imply_the_backend_of_keys() {
         (&[backend("")], "sqlite"),
         (&[storage("memory")], "memory"),
         (&[TOKENS], "memory"),
-        (&[TOKENS, storage("postgres")], "memory"),
         (&[storage("postgres")], "postgres"),
+        (&[TOKENS, storage("postgres")], "memory"),
         (&[TOKENS, storage("postgres"), backend("postgres")], "postgres"),
         (&[TOKENS, backend("sqlite")], "sqlite"),
         (&[TOKENS, backend("redis")], "redis"),
@@ -50,7 +50,6 @@ fn a_command_reads_only_the_part_that_it_uses() {
         (&[("storage.backend", "disk")], [false, true, true, false]),
         (&[("storage.backend", "postgres"), TOKENS], [false, true, false, false]),
         (&[("storage.backend", "postgres")], [false, true, true, false]),
-        (&[("storage.backend", "postgres"), ("keys.backend", "sqlite"), POSTGRES[1]], [false, false, true, false]),
         (&[("keys.redis.url_file", "/nowhere")], [false, false, true, false]),
         (&[("storage.backend", "memory"), ("http.listen", "0.0.0.0:80")], [false; 4]),
         // It can be a misspelt section of any command.

@@ -1,3 +1,5 @@
+//! Transactions of commands and of background tasks, each on a connection of its own.
+
 use std::sync::atomic::Ordering;
 
 use animal_store_app::ports::StoreFailure;
@@ -9,7 +11,7 @@ use tokio_postgres::{
 
 use crate::{
     PgEndpoint, PostgresSettings,
-    checks::{READ_ONLY, missing_permissions, problems},
+    checks::problems,
     connection::ConnectionTask,
     error::{ConnectionError, within},
     pet_row::Array,
@@ -18,16 +20,16 @@ use crate::{
 /// A parameter of a statement.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// A connection for one transaction at a time, which ends without a commit when this is dropped. Nothing is prepared, and no
+/// A connection for one transaction, which ends without a commit when this is dropped. Nothing is prepared, and no
 /// setting outlives the transaction, so it works through any pooler.
-pub(crate) struct BulkConnection {
+pub(crate) struct TransactionConnection {
     client: Client,
     task: ConnectionTask,
     endpoint: PgEndpoint,
     settings: PostgresSettings,
 }
 
-impl BulkConnection {
+impl TransactionConnection {
     pub(crate) async fn open(endpoint: PgEndpoint, settings: PostgresSettings) -> Result<Self, StoreFailure> {
         let (client, task) = endpoint.connect(settings.connect_timeout).await?;
         Ok(Self { client, task, endpoint, settings })
@@ -45,14 +47,8 @@ impl BulkConnection {
         self.within_timeout(self.client.query_typed(sql, parameters)).await
     }
 
-    /// Checks that the server accepts writes, and that the user has these permissions.
-    pub(crate) async fn check_writable(&self, needed: &[(&str, &str)]) -> Result<(), StoreFailure> {
-        self.check(READ_ONLY, "").await?;
-        self.check(&missing_permissions(needed), "the user lacks permissions: ").await
-    }
-
     /// Fails with this description if a query of [`checks`](crate::checks) finds problems.
-    async fn check(&self, query: &str, description: &str) -> Result<(), StoreFailure> {
+    pub(crate) async fn check(&self, query: &str, description: &str) -> Result<(), StoreFailure> {
         match &*self.within_timeout(problems(&self.client, query)).await? {
             [] => Ok(()),
             problems => Err(self.refused(&format!("{description}{}", problems.join("; ")))),
