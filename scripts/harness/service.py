@@ -5,7 +5,7 @@ import json
 import time
 from pathlib import Path
 
-from harness.servers import CommandError, Server, accepts, free_port, run
+from harness.servers import HERE, CommandError, Machine, Server, accepts, free_port, run
 
 
 def shared_storage(postgres_url: str, redis_port: int) -> dict[str, str]:
@@ -24,14 +24,17 @@ def environment(settings: dict[str, object]) -> dict[str, str]:
 class Instance(Server):
     """A running `animal-store serve`, by default with pets and keys in a file in the folder."""
 
-    def __init__(self, folder: Path, name: str, program: Path, settings: dict[str, object] = {}):
+    def __init__(
+        self, folder: Path, name: str, program: Path, settings: dict[str, object] = {}, machine: Machine = HERE
+    ):
         self.port, self.management_port = free_port(), free_port()
-        addresses = {"http.listen": f"127.0.0.1:{self.port}", "management.listen": f"127.0.0.1:{self.management_port}"}
+        addresses = {"http.listen": self.port, "management.listen": self.management_port}
+        addresses = {key: f"{machine.host}:{port}" for key, port in addresses.items()}
         variables = environment(addresses | {"log.format": "json"} | settings)
-        super().__init__(folder, name, [program, "serve"], env=variables)
+        super().__init__(folder, name, [program, "serve"], machine, env=variables)
 
     async def is_ready(self) -> bool:
-        return await accepts(self.port) and await accepts(self.management_port)
+        return await super().is_ready() and await accepts(self.management_port, self.machine.host)
 
 
 class KeyCommands:
