@@ -21,6 +21,22 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     ANIMAL_STORE_COMMIT="$COMMIT" cargo auditable build --release --locked --package animal-store-server && \
     deploy/image/assemble target/release/animal-store /image
 
+# For the backups of each night and for commands: with a shell and sqlite3. The libraries are those of the builder.
+#
+#     docker build --target tools --tag animal-store-tools:0.1.0 .
+FROM debian:bookworm-slim AS tools
+# hadolint ignore=DL3008
+RUN apt-get update && \
+    apt-get install --yes --no-install-recommends ca-certificates sqlite3 && \
+    rm -rf /var/lib/apt/lists/* && \
+    install -d -o 65532 -g 65532 /backup
+COPY --from=builder /image/usr/bin/animal-store /usr/bin/
+COPY --from=builder /image/etc/animal-store/ /etc/animal-store/
+COPY deploy/backup/animal-store-backup deploy/backup/animal-store-rehearse-restore /usr/bin/
+USER 65532:65532
+VOLUME /backup
+CMD ["animal-store-backup", "/backup", "7"]
+
 # No shell, no package manager: only what deploy/image/assemble lists.
 FROM scratch
 ARG VERSION=0.1.0

@@ -27,16 +27,11 @@ fn commit_of_working_tree() -> Option<String> {
     if !Path::new(ROOT).join(".git").exists() {
         return None;
     }
-    let commit = git(&["rev-parse", "--short=9", "HEAD"])?;
-    // Git appends a line to the log of HEAD at each commit and each checkout. Without a log, a checkout writes HEAD,
-    // and a commit a file of this folder, even if the branch was packed. Cargo runs this script at each build if one
-    // of the paths does not exist.
-    let path = |name| git(&["rev-parse", "--git-path", name]).map(|path| Path::new(ROOT).join(path));
-    let log = path("logs/HEAD").filter(|log| log.exists());
-    for path in [path("HEAD"), log.or_else(|| path("refs/heads"))].into_iter().flatten() {
-        println!("cargo::rerun-if-changed={}", path.display());
-    }
-    Some(commit)
+    // Git appends a line to the log of HEAD at each commit and each checkout. Without a log, Cargo runs this script at
+    // each build.
+    let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
+    println!("cargo::rerun-if-changed={}", Path::new(ROOT).join(log).display());
+    git(&["rev-parse", "--short=9", "HEAD"])
 }
 
 fn git(arguments: &[&str]) -> Option<String> {

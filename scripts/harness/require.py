@@ -21,6 +21,7 @@ PACKAGES = {
     "postgresql": ("postgresql", "command -v psql && (command -v postgres || ls /usr/lib/postgresql/*/bin/postgres)"),
     "procps": ("procps", "command -v pkill"),
     "prometheus": ("prometheus", "command -v prometheus promtool"),
+    "prometheus-alertmanager": ("prometheus-alertmanager", "command -v amtool"),
     "python3-venv": ("python3-venv", "python3 -c 'import ensurepip'"),
     "systemd-container": ("systemd-container", "command -v systemd-nspawn"),
     "xz-utils": ("xz-utils", "command -v xz"),
@@ -35,7 +36,7 @@ RUST = {
     "nightly": ("rustup toolchain install --profile minimal nightly", "cargo +nightly --version"),
 }
 # Their packages start servers on well-known ports if systemd is running.
-SERVERS = {"prometheus", "haproxy", "nginx", "caddy"}
+SERVERS = {"prometheus", "prometheus-alertmanager", "haproxy", "nginx", "caddy"}
 
 
 def is_there(check: str) -> bool:

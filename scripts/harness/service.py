@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import os
 import time
 from pathlib import Path
 
 from harness.servers import HERE, CommandError, Machine, Server, accepts, free_port, run
+
+BACKUP = Path(__file__).resolve().parents[2] / "deploy/backup"
 
 
 def shared_storage(postgres_url: str, redis_port: int) -> dict[str, str]:
@@ -35,6 +38,17 @@ class Instance(Server):
 
     async def is_ready(self) -> bool:
         return await super().is_ready() and await accepts(self.management_port, self.machine.host)
+
+
+async def back_up(program: Path, folder: Path, *options: str, env: dict[str, str], cwd: Path = Path("/")) -> str:
+    """Makes a backup in the folder by the script of the packages, and rehearses its restore into a file. Returns the
+    output of the rehearsal."""
+    link = folder / "animal-store"  # the program may have another name
+    if not link.exists():
+        link.symlink_to(program)
+    env = env | {"PATH": f"{folder}:{os.environ['PATH']}"}
+    await run(BACKUP / "animal-store-backup", folder, "7", *options, env=env, cwd=cwd)
+    return await run(BACKUP / "animal-store-rehearse-restore", folder, env=env, cwd=cwd)
 
 
 class KeyCommands:

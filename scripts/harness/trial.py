@@ -16,6 +16,7 @@ from pathlib import Path
 from signal import SIGTERM
 
 from harness.servers import CommandError, Server, postgres_programs, run, succeeds
+from harness.service import back_up
 from harness.tool import REPOSITORY, call, say
 
 program, folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
@@ -151,6 +152,13 @@ async def try_compose() -> None:
     lines = [line for log in logs for line in log.splitlines() if '"request_id":"forged"' in line]
     if len(lines) != 1 or f'"client":"{GATEWAY}"' not in lines[0]:
         raise CommandError(f"a client forged its address: {lines}")
+    say("compose.yaml: a backup, and a rehearsal of its restore")
+    backups = folder / "backups"
+    backups.mkdir()
+    said = await back_up(program, backups, "--config", COMPOSE / "animal-store.toml", env=VARIABLES["backup"])
+    metrics = (backups / "animal-store-backup.prom").read_text()
+    if ": 1 pets, restored in " not in said or "backup_success 1" not in metrics:
+        raise CommandError(f"not a backup of one pet: {said}")
     for each in instances:
         await each.end()
 

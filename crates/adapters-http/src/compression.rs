@@ -2,9 +2,9 @@
 //!
 //! **Problem.** A page of a list is much smaller when compressed, but compression costs CPU for each response.
 //!
-//! **Invariant.** A body is compressed if the client prefers gzip and the body is larger than the threshold. Its
-//! content is the same, and every response that may be compressed says so in `Vary`. Files of the program are
-//! compressed once.
+//! **Invariant.** A list is compressed if the client prefers gzip and the body is larger than the threshold. A file of
+//! the program is compressed once, whatever its size. The content is the same, and every response that may be
+//! compressed says so in `Vary`.
 //!
 //! **Proof.** `every_body_is_the_same_after_decompression` and the other tests below; `server/tests/api/compression.rs`
 //! over sockets.
@@ -30,7 +30,8 @@ const VARY_ON_ENCODING: (HeaderName, HeaderValue) = (VARY, HeaderValue::from_sta
 /// Compresses the response if the client prefers that.
 pub(crate) fn negotiate(request: &HttpRequest, mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().insert(VARY_ON_ENCODING.0, VARY_ON_ENCODING.1);
-    if !exceeds_threshold(response.body().size()) || !prefers_gzip(request) {
+    let is_large = matches!(response.body().size(), BodySize::Sized(bytes) if bytes > COMPRESSION_THRESHOLD);
+    if !is_large || !prefers_gzip(request) {
         return response;
     }
     response.headers_mut().insert(GZIP.0, GZIP.1);
@@ -38,10 +39,6 @@ pub(crate) fn negotiate(request: &HttpRequest, mut response: HttpResponse) -> Ht
         let bytes = body.try_into_bytes().unwrap_or_else(|_| unreachable!("a body with a size is in memory"));
         BoxBody::new(gzip(&bytes))
     })
-}
-
-fn exceeds_threshold(size: BodySize) -> bool {
-    matches!(size, BodySize::Sized(bytes) if bytes > COMPRESSION_THRESHOLD)
 }
 
 /// Returns whether the client prefers gzip (RFC 9110, section 12.5.3). An invalid header has no effect. A client that
@@ -75,37 +72,33 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 /// A file that is part of the program.
 pub(crate) struct StaticFile {
     content_type: &'static str,
-    /// Absent if the file is not larger than the threshold.
-    gzipped: Option<Bytes>,
+    gzipped: Bytes,
     /// Decompressed by the first request that does not accept gzip. Browsers accept it.
     plain: OnceLock<Bytes>,
 }
 
 impl StaticFile {
-    pub(crate) fn new(content_type: &'static str, text: impl Into<Bytes>) -> Self {
-        let plain = text.into();
-        let gzipped = exceeds_threshold(plain.size()).then(|| gzip(&plain).into());
-        Self { content_type, gzipped, plain: plain.into() }
+    pub(crate) fn new(content_type: &'static str, text: &str) -> Self {
+        Self::from_gzip(content_type, gzip(text.as_bytes()))
     }
 
     pub(crate) fn from_gzip(content_type: &'static str, gzipped: impl Into<Bytes>) -> Self {
-        Self { content_type, gzipped: Some(gzipped.into()), plain: OnceLock::new() }
+        Self { content_type, gzipped: gzipped.into(), plain: OnceLock::new() }
     }
 
     /// Responds with 200 and the file in the encoding that the client prefers.
     pub(crate) fn respond(&self, request: &HttpRequest) -> HttpResponse {
         let mut response = HttpResponse::Ok();
         response.content_type(self.content_type).insert_header(VARY_ON_ENCODING);
-        match &self.gzipped {
-            Some(gzipped) if prefers_gzip(request) => response.insert_header(GZIP).body(gzipped.clone()),
-            _ => response.body(self.plain.get_or_init(|| self.decompress()).clone()),
+        if prefers_gzip(request) {
+            return response.insert_header(GZIP).body(self.gzipped.clone());
         }
+        response.body(self.plain.get_or_init(|| self.decompress()).clone())
     }
 
     fn decompress(&self) -> Bytes {
-        let gzipped = self.gzipped.as_deref().unwrap_or_default();
-        let mut plain = Vec::with_capacity(gzipped.len() * 4);
-        GzDecoder::new(gzipped).read_to_end(&mut plain).expect("a file of the program is valid gzip");
+        let mut plain = Vec::with_capacity(self.gzipped.len() * 4);
+        GzDecoder::new(&*self.gzipped).read_to_end(&mut plain).expect("a file of the program is valid gzip");
         plain.into()
     }
 }

@@ -8,8 +8,6 @@
 //!
 //! **Proof.** The unit tests; `tests/http/cors.rs`; `server/tests/api/cors.rs` for every response and path.
 
-use std::str::FromStr;
-
 use actix_cors::{Cors, CorsError};
 use actix_web::{
     HttpResponse,
@@ -53,10 +51,27 @@ pub enum AllowedOrigins {
     /// Every origin.
     Any,
     /// These origins. If the list is empty, responses contain no CORS headers.
-    These(Vec<Origin>),
+    These(Vec<String>),
 }
 
+/// These texts are not origins.
+#[derive(Debug, PartialEq, Eq, Error)]
+#[error("must contain {}", .0.join("; must contain "))]
+pub struct AllowedOriginsError(Vec<String>);
+
 impl AllowedOrigins {
+    /// Parses origins (RFC 6454), or a `*` alone: every origin.
+    ///
+    /// # Errors
+    /// [`AllowedOriginsError`] with what is expected instead of each other text.
+    pub fn parse(texts: &[String]) -> Result<Self, AllowedOriginsError> {
+        if texts == ["*"] {
+            return Ok(Self::Any);
+        }
+        let problems: Vec<_> = texts.iter().filter_map(|text| problem(text)).collect();
+        if problems.is_empty() { Ok(Self::These(texts.to_vec())) } else { Err(AllowedOriginsError(problems)) }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Self::These(origins) if origins.is_empty())
     }
@@ -69,7 +84,7 @@ impl AllowedOrigins {
             .max_age(MAX_AGE);
         match self {
             Self::Any => cors.allow_any_origin().send_wildcard(),
-            Self::These(origins) => origins.iter().fold(cors, |cors, origin| cors.allowed_origin(&origin.0)),
+            Self::These(origins) => origins.iter().fold(cors, |cors, origin| cors.allowed_origin(origin)),
         }
     }
 }
@@ -91,31 +106,13 @@ pub(crate) async fn respond_to_refused_preflight<B: MessageBody>(
     Ok(response.into_response(refusal).map_into_right_body())
 }
 
-/// Origin of a page: scheme, host and port, as browsers write them (RFC 6454).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin(String);
-
-/// The text is not an [`Origin`].
-#[derive(Debug, PartialEq, Eq, Error)]
-pub enum OriginError {
-    /// The text is not an `http` or `https` URL with a valid host.
-    #[error("the text is not an origin")]
-    NotAnOrigin,
-    /// Browsers write the origin in this form.
-    #[error("browsers write the origin as {0}")]
-    WrittenAs(String),
-}
-
-impl FromStr for Origin {
-    type Err = OriginError;
-
-    fn from_str(text: &str) -> Result<Self, OriginError> {
-        let url = Url::parse(text).map_err(|_| OriginError::NotAnOrigin)?;
-        match url.origin().ascii_serialization() {
-            _ if !is_web_origin(&url) => Err(OriginError::NotAnOrigin),
-            written if written == text => Ok(Self(written)),
-            written => Err(OriginError::WrittenAs(written)),
-        }
+/// Returns what is expected instead of a text, unless it is an origin as browsers write it: scheme, host and port.
+fn problem(text: &str) -> Option<String> {
+    let origin = Url::parse(text).ok().filter(is_web_origin).map(|url| url.origin().ascii_serialization());
+    match origin {
+        Some(written) if written == text => None,
+        Some(written) => Some(format!("{written:?}, as browsers send it, not {text:?}")),
+        None => Some(format!("origins such as https://shop.example, not {text:?}")),
     }
 }
 
@@ -142,7 +139,7 @@ mod tests {
             "https://a-b.c_d.example",
             "https://shop.example.",
         ] {
-            assert_eq!(text.parse(), Ok(Origin(text.to_owned())));
+            assert_eq!(problem(text), None, "{text:?}");
         }
     }
 
@@ -158,7 +155,8 @@ mod tests {
             ("http://[0:0::1]", "http://[::1]"),
             (" https://shop.example", "https://shop.example"),
         ] {
-            assert_eq!(text.parse::<Origin>(), Err(OriginError::WrittenAs(written.to_owned())), "{text:?}");
+            let expected = format!("{written:?}, as browsers send it, not {text:?}");
+            assert_eq!(problem(text), Some(expected));
         }
     }
 
@@ -177,7 +175,7 @@ mod tests {
             "https://${host}",
             "https://\"shop\"",
         ] {
-            assert_eq!(text.parse::<Origin>(), Err(OriginError::NotAnOrigin), "{text:?}");
+            assert_eq!(problem(text), Some(format!("origins such as https://shop.example, not {text:?}")));
         }
     }
 }

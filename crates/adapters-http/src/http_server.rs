@@ -1,11 +1,10 @@
-//! A server: its workers, each a thread with one runtime in which every connection has a task, and the handle that
-//! stops it.
+//! A server: its workers, each a thread with one runtime in which every connection has a task.
 
 use std::{
     fmt::Debug,
     future::poll_fn,
     io,
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     rc::Rc,
     sync::{Arc, atomic::AtomicUsize},
     thread,
@@ -35,28 +34,25 @@ use crate::{
     },
 };
 
-/// A server. It accepts connections as soon as it is created.
+/// A server, which accepts connections as soon as it is created. If it is dropped, it stops.
 pub struct HttpServer {
-    acceptor: JoinHandle<io::Result<()>>,
-    handle: HttpServerHandle,
-}
-
-/// Stops an [`HttpServer`].
-#[derive(Clone)]
-pub struct HttpServerHandle {
+    /// Address of its listener.
+    pub address: SocketAddr,
     /// The acceptor and each worker have a receiver until they end.
     stage: watch::Sender<Stage>,
 }
 
 impl HttpServer {
-    /// Starts the workers that serve `app` on a listener, and waits until they can.
+    /// Starts the workers that serve `app` on a listener, and waits until they can. Returns the task that accepts
+    /// connections as well: it ends when the server is stopped, or with an error if a worker ends before, or if the
+    /// listener cannot be used.
     pub(crate) fn start<I, S, B>(
         listener: HttpListener,
         limits: &Limits,
         tls: Option<&CurrentTlsIdentity>,
         log: &RequestLog,
         app: impl Fn(Rc<RequestLog>) -> I + Clone + Send + 'static,
-    ) -> io::Result<Self>
+    ) -> io::Result<(Self, JoinHandle<io::Result<()>>)>
     where
         I: IntoServiceFactory<S, Request>,
         S: ServiceFactory<Request, Config = AppConfig, Response: Into<Response<B>>, Error = Error> + 'static,
@@ -88,27 +84,11 @@ impl HttpServer {
             })?;
             start.recv().map_err(|_| io::Error::other("a worker thread has ended"))?;
         }
+        let address = listener.address;
         let acceptor = tokio::spawn(listener.accept(inboxes, stages));
-        Ok(Self { acceptor, handle: HttpServerHandle { stage } })
+        Ok((Self { address, stage }, acceptor))
     }
 
-    /// Returns a handle that stops the server.
-    pub fn handle(&self) -> HttpServerHandle {
-        self.handle.clone()
-    }
-
-    /// Serves until the server is stopped.
-    ///
-    /// # Errors
-    /// If a worker ends before the server is stopped, or the listener cannot be used.
-    pub async fn run(self) -> io::Result<()> {
-        self.acceptor.await??;
-        self.handle.stage.closed().await;
-        Ok(())
-    }
-}
-
-impl HttpServerHandle {
     /// From now on, every response says `Connection: close`.
     pub fn announce_close(&self) {
         self.stage.send_replace(Stage::Draining);
@@ -164,7 +144,6 @@ async fn serve<S, B>(
 mod tests {
     use std::{
         future::{Ready, ready},
-        net::TcpListener,
         task::{Context, Poll},
         time::Duration,
     };
@@ -194,13 +173,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_worker_thread_that_panics_is_an_error_of_its_server() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let listener = HttpListener::bind(([127, 0, 0, 1], 0).into()).expect("a free port");
         let app = |_| fn_factory_with_config(|_: AppConfig| ready(Ok::<_, ()>(Panicking)));
-        let listener = HttpListener::new(listener);
         let server = HttpServer::start(listener, &Limits::default(), None, &RequestLog::default(), app);
 
-        let end =
-            timeout(Duration::from_secs(20), server.expect("a server").run()).await.expect("the end of the server");
-        assert_eq!(end.expect_err("a panic").to_string(), "a worker thread has ended");
+        let (_server, acceptor) = server.expect("a server");
+        let end = timeout(Duration::from_secs(20), acceptor).await.expect("the end of the server");
+        assert_eq!(end.expect("no panic").expect_err("a worker ends").to_string(), "a worker thread has ended");
     }
 }

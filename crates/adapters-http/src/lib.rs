@@ -29,19 +29,17 @@ mod serve;
 mod traces;
 mod transport;
 
-pub use cors::{AllowedOrigins, Origin, OriginError};
-pub use http_server::{HttpServer, HttpServerHandle};
+pub use cors::{AllowedOrigins, AllowedOriginsError};
+pub use http_server::HttpServer;
 pub use limits::{Limits, RateLimit};
 pub use middleware::{
     in_flight::InFlight,
-    request_log::RequestLogFilter,
     trusted_proxies::{TrustedProxies, TrustedProxiesError},
 };
 pub use openapi::OPENAPI_DOCUMENT;
 pub use pets::{line, parse_line};
 pub use routes::UseCases;
 pub use serve::{ApiSettings, serve_api, serve_management};
-pub use traces::TraceSettings;
 pub use transport::{
     listener::HttpListener,
     tls::{CurrentTlsIdentity, TlsFiles, TlsFilesError, TlsIdentity},

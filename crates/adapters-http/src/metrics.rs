@@ -10,7 +10,6 @@
 //! **Proof.** `server/tests/api/metrics.rs` makes each metric move and counts series after odd paths, methods and keys;
 //! `server/tests/process/metrics_documentation.rs` compares the response with the document.
 
-pub(crate) mod exposition;
 mod labels;
 
 use std::{
@@ -20,10 +19,10 @@ use std::{
     time::Duration,
 };
 
-use actix_web::{HttpResponse, http::StatusCode};
+use actix_web::{HttpResponse, http::StatusCode, web::Data};
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric},
+    encoding::{DescriptorEncoder, EncodeMetric, text::encode},
     metrics::{
         MetricType,
         counter::{ConstCounter, Counter},
@@ -149,6 +148,13 @@ impl HttpMetrics {
             self.responses.get_or_create_owned(&(texts, [("status", status)]))
         })
     }
+}
+
+/// 200 with every metric of the registry.
+pub(crate) async fn serve(registry: Data<Registry>) -> Result<HttpResponse, ApiError> {
+    let mut text = String::new();
+    encode(&mut text, &registry).map_err(|error| ApiError::Internal(error.into()))?;
+    Ok(HttpResponse::Ok().content_type("application/openmetrics-text; version=1.0.0; charset=utf-8").body(text))
 }
 
 /// Metrics in no registry.

@@ -13,8 +13,7 @@ use animal_store_app::{Authenticate, CreatePet, GetPet, ListPets, ports::ApiKeyU
 use crate::{
     auth::authenticate,
     error::ApiError,
-    explorer, health,
-    metrics::exposition,
+    explorer, health, metrics,
     middleware::Caught,
     openapi,
     pets::{create_pet, get::deprecation_headers, get_pet, list_pets},
@@ -64,7 +63,7 @@ pub(crate) fn management(config: &mut ServiceConfig) {
     config
         .service(read_only("/live", health::live))
         .service(read_only("/ready", health::ready))
-        .service(read_only("/metrics", exposition::metrics))
+        .service(read_only("/metrics", metrics::serve))
         .default_service(reject(|| ApiError::RouteNotFound));
 }
 

@@ -1,6 +1,9 @@
 //! Serves the routes on a listener, with their settings.
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use actix_web::{
     App,
@@ -9,6 +12,7 @@ use actix_web::{
 };
 use animal_store_app::CheckReadiness;
 use prometheus_client::{metrics::gauge::ConstGauge, registry::Registry};
+use tokio::task::JoinHandle;
 
 use crate::{
     auth::RequestLimits,
@@ -18,12 +22,11 @@ use crate::{
     metrics::HttpMetrics,
     middleware::{
         in_flight::{self, InFlight, KeyShares},
-        request_log::{self, RequestLog, RequestLogFilter},
+        request_log::{self, RequestLog},
         trusted_proxies::TrustedProxies,
     },
     rate_limits::{AuthFailureLimiter, KeyRateLimiter},
     routes::{self, UseCases},
-    traces::TraceSettings,
     transport::{listener::HttpListener, tls::CurrentTlsIdentity},
 };
 
@@ -38,13 +41,14 @@ pub struct ApiSettings {
     pub origins: AllowedOrigins,
     /// Proxies that may report the addresses of their clients.
     pub proxies: TrustedProxies,
-    /// Which requests have spans.
-    pub traces: TraceSettings,
-    /// Which requests have a line in the log.
-    pub logged: RequestLogFilter,
+    /// Share of the requests that are traced, from 0 to 1. `None` if traces are off.
+    pub sample_ratio: Option<f64>,
+    /// Whether a request has a line in the log only if its status is 400 or above. It can change meanwhile.
+    pub errors_only: Arc<AtomicBool>,
 }
 
-/// Serves the interface. `use_cases` is called once in each worker. The metrics are added to `registry`.
+/// Serves the interface. `use_cases` is called once in each worker. The metrics are added to `registry`. The task ends
+/// with the server.
 ///
 /// # Errors
 /// If the listener cannot be used.
@@ -56,11 +60,11 @@ pub fn serve_api<F>(
     settings: ApiSettings,
     registry: &mut Registry,
     use_cases: F,
-) -> io::Result<(HttpServer, InFlight)>
+) -> io::Result<(HttpServer, JoinHandle<io::Result<()>>, InFlight)>
 where
     F: Fn() -> UseCases + Clone + Send + 'static,
 {
-    let ApiSettings { limits, tls, origins, proxies, traces, logged } = settings;
+    let ApiSettings { limits, tls, origins, proxies, sample_ratio, errors_only } = settings;
     let in_flight = InFlight::new(limits.max_in_flight);
     let registry = registry.sub_registry_with_prefix("http");
     let metrics = Arc::new(HttpMetrics::register(registry));
@@ -72,11 +76,11 @@ where
         let help = "End of the TLS certificate in use, in seconds since 1970";
         registry.register("tls_certificate_expiry_timestamp_seconds", help, tls.expiry.clone());
     }
-    let log = RequestLog { is_quiet: false, logged, metrics };
+    let log = RequestLog { is_quiet: false, errors_only, metrics };
     let key_rates = limits.rate_limit.map(|rate| Arc::new(KeyRateLimiter::new(rate)));
     let auth_failures = limits.max_auth_failures_per_minute.map(|max| Arc::new(AuthFailureLimiter::new(max)));
     let shared = (limits.clone(), in_flight.clone(), key_rates, auth_failures, proxies);
-    let server = HttpServer::start(listener, &limits, tls.as_ref(), &log, move |log| {
+    let (server, task) = HttpServer::start(listener, &limits, tls.as_ref(), &log, move |log| {
         let (limits, in_flight, key_rates, auth_failures, proxies) = shared.clone();
         let limits = RequestLimits {
             key_shares: KeyShares::new(limits.max_in_flight_per_key, limits.running_workers()),
@@ -94,12 +98,12 @@ where
             .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
             .wrap(Condition::new(!origins.is_empty(), origins.cors()))
             .wrap(Condition::new(!origins.is_empty(), from_fn(cors::respond_to_refused_preflight)))
-            .wrap_fn(move |request, service| request_log::record(&log, traces, request, service))
+            .wrap_fn(move |request, service| request_log::record(&log, sample_ratio, request, service))
     })?;
-    Ok((server, in_flight))
+    Ok((server, task, in_flight))
 }
 
-/// Serves `/live`, `/ready` and `/metrics` with one worker.
+/// Serves `/live`, `/ready` and `/metrics` with one worker. The task ends with the server.
 ///
 /// # Errors
 /// If the listener cannot be used.
@@ -107,7 +111,7 @@ pub fn serve_management(
     listener: HttpListener,
     readiness: &CheckReadiness,
     registry: Arc<Registry>,
-) -> io::Result<HttpServer> {
+) -> io::Result<(HttpServer, JoinHandle<io::Result<()>>)> {
     let (readiness, registry) = (readiness.clone(), Data::from(registry));
     // Its metrics are in no registry: they describe the API listener.
     let log = RequestLog { is_quiet: true, ..RequestLog::default() };
@@ -116,6 +120,6 @@ pub fn serve_management(
             .app_data(Data::new(readiness.clone()))
             .app_data(registry.clone())
             .configure(routes::management)
-            .wrap_fn(move |request, service| request_log::record(&log, TraceSettings::default(), request, service))
+            .wrap_fn(move |request, service| request_log::record(&log, None, request, service))
     })
 }

@@ -31,21 +31,6 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 const TRACEPARENT: &str = "traceparent";
 
-/// Which requests have spans. The default is none.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct TraceSettings {
-    /// Share of the requests that are traced, from 0 to 1. `None` if traces are off.
-    pub sample_ratio: Option<f64>,
-}
-
-impl TraceSettings {
-    /// Returns whether a request is traced. A client that does not trace its request prevents it; no client can
-    /// cause it.
-    fn samples(self, client_samples: Option<bool>) -> bool {
-        client_samples != Some(false) && self.sample_ratio.is_some_and(|ratio| fastrand::f64() < ratio)
-    }
-}
-
 /// The trace of one request.
 pub(crate) struct Trace {
     /// The span of the request, disabled if it has none.
@@ -55,14 +40,13 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Decides whether the request has spans, and begins the first.
-    pub(crate) fn start(settings: TraceSettings, request: &ServiceRequest) -> Self {
-        if settings.sample_ratio.is_none() {
-            return Self { span: Span::none(), id: None };
-        }
+    /// Decides whether the request has spans, and begins the first. `sample_ratio`: see
+    /// [`ApiSettings`](crate::ApiSettings).
+    pub(crate) fn start(sample_ratio: Option<f64>, request: &ServiceRequest) -> Self {
+        let Some(sample_ratio) = sample_ratio else { return Self { span: Span::none(), id: None } };
         let client = client_context(request.headers());
         let client_samples = client.has_active_span().then(|| client.span().span_context().is_sampled());
-        if !settings.samples(client_samples) {
+        if !samples(sample_ratio, client_samples) {
             return Self { span: Span::none(), id: trace_id(&client) };
         }
         let span = request_span(request.method(), client);
@@ -85,6 +69,11 @@ impl Trace {
         }
         span.record("request_id", request_id.to_str().unwrap_or_default());
     }
+}
+
+/// Returns whether a request is traced. A client that does not trace its request prevents it; no client can cause it.
+fn samples(ratio: f64, client_samples: Option<bool>) -> bool {
+    client_samples != Some(false) && fastrand::f64() < ratio
 }
 
 /// The context of the client: its span, if the header `traceparent` (W3C Trace Context) names one and is not given
@@ -152,20 +141,18 @@ mod tests {
 
     use super::*;
 
-    fn sampled(ratio: Option<f64>, client: Option<bool>) -> usize {
-        let settings = TraceSettings { sample_ratio: ratio };
-        (0..1000).filter(|_| settings.samples(client)).count()
+    fn sampled(ratio: f64, client: Option<bool>) -> usize {
+        (0..1000).filter(|_| samples(ratio, client)).count()
     }
 
     #[test]
     fn the_ratio_bounds_the_share_of_traced_requests_whatever_clients_send() {
         for client in [None, Some(true)] {
-            assert_eq!(sampled(None, client), 0);
-            assert_eq!(sampled(Some(0.0), client), 0);
-            assert!((400..600).contains(&sampled(Some(0.5), client)));
-            assert_eq!(sampled(Some(1.0), client), 1000);
+            assert_eq!(sampled(0.0, client), 0);
+            assert!((400..600).contains(&sampled(0.5, client)));
+            assert_eq!(sampled(1.0, client), 1000);
         }
-        assert_eq!(sampled(Some(1.0), Some(false)), 0, "the client does not trace its request");
+        assert_eq!(sampled(1.0, Some(false)), 0, "the client does not trace its request");
     }
 
     #[test]

@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use diesel::{RunQueryDsl, connection::SimpleConnection, sql_query, sql_types::Text};
+use diesel::{QueryDsl, RunQueryDsl, SqliteConnection, connection::SimpleConnection, sql_query, sql_types::Text};
 use tempfile::{Builder, TempDir};
 use tokio::task::spawn_blocking;
 
-use crate::{FileUse, SqliteFile, SqliteFileError, error::Problem, file};
+use crate::{FileUse, SqliteFile, SqliteFileError, error::Problem, file, pet_row::pets};
 
 /// A backup that is not complete. It is in a temporary folder beside its target, which is removed if this is dropped.
 pub struct NewBackup {
@@ -41,17 +41,24 @@ impl NewBackup {
         self.folder.path().join("store.db")
     }
 
-    /// Writes the committed content of a file, API keys included. Creates go on meanwhile.
+    /// Writes the committed content of a file, API keys included, and returns its number of pets. Creates go on
+    /// meanwhile.
     ///
     /// # Errors
-    /// If the file cannot be read, or the backup cannot be written.
-    pub async fn vacuum_from(&self, file: SqliteFile) -> Result<(), SqliteFileError> {
+    /// If the file cannot be read, the backup cannot be written, or it has fewer pets than the file had.
+    pub async fn vacuum_from(&self, file: SqliteFile) -> Result<i64, SqliteFileError> {
         let path = self.path();
         let write = move || {
             file::create(&path)?;
             let path = path.to_str().ok_or_else(|| Problem::Unavailable("the path is not UTF-8".to_owned()))?;
-            sql_query("VACUUM INTO ?").bind::<Text, _>(path).execute(&mut file.connect()?)?;
-            Ok(())
+            let mut source = file.connect()?;
+            let before = count(&mut source)?;
+            sql_query("VACUUM INTO ?").bind::<Text, _>(path).execute(&mut source)?;
+            let written = count(&mut file::connect(Path::new(path), FileUse::Write, Duration::ZERO)?)?;
+            if written < before {
+                return Err(Problem::Corrupt(format!("{written} pets were written, and {before} read")));
+            }
+            Ok(written)
         };
         let written = spawn_blocking(write).await.unwrap_or_else(|panic| Err(Problem::Unavailable(panic.to_string())));
         written.map_err(|problem| problem.at(&self.target))
@@ -75,4 +82,8 @@ impl NewBackup {
         };
         write().map_err(|problem: Problem| problem.at(&self.target))
     }
+}
+
+fn count(connection: &mut SqliteConnection) -> Result<i64, Problem> {
+    Ok(pets::table.count().get_result(connection)?)
 }

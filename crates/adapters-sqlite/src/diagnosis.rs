@@ -2,12 +2,12 @@
 //!
 //! The diagnosis changes no byte of the file, and works beside a running server.
 
-use std::{io, os::unix::fs::MetadataExt, path::Path, time::Duration};
+use std::{os::unix::fs::MetadataExt, path::Path, time::Duration};
 
 use animal_store_app::Finding;
 use tokio::time::timeout;
 
-use crate::{FileUse, SqliteFile, error::Problem, session::Session, values::text};
+use crate::{FileUse, SqliteFile, error::Problem, file::free_bytes, session::Session, values::text};
 
 /// The permissions of others than the owner.
 const OTHERS: u32 = 0o077;
@@ -60,9 +60,8 @@ fn permissions(path: &Path) -> Finding {
 
 fn disk(path: &Path) -> Finding {
     let subject = "sqlite.disk";
-    match rustix::fs::statvfs(path).map_err(io::Error::from) {
-        Ok(disk) => {
-            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    match free_bytes(path) {
+        Ok(free) => {
             let found = format!("{} MiB are free", free >> 20);
             if free >= LEAST_FREE {
                 Finding::ok(subject, found)

@@ -15,6 +15,7 @@
 mod checks;
 mod connection;
 mod identity;
+mod space;
 
 use std::{
     fmt,
@@ -27,11 +28,12 @@ use animal_store_adapter_kit::{SchemaComparison, metrics::Count};
 use diesel::SqliteConnection;
 use prometheus_client::registry::Registry;
 
-pub(crate) use self::{checks::create, connection::connect, identity::log_path};
+pub(crate) use self::{checks::create, connection::connect, identity::log_path, space::free_bytes};
 use self::{
     checks::{check_exists, connect_checked, connect_to_write},
     connection::{configure, establish},
     identity::Identity,
+    space::Space,
 };
 use crate::{
     error::{Problem, SqliteFileError},
@@ -102,10 +104,12 @@ impl SqliteFile {
         checked.map(|(_, compared)| compared.pending).map_err(|problem| problem.at(path))
     }
 
-    /// Registers the metric of the file, with the prefix `sqlite`.
+    /// Registers the metrics of the file, with the prefix `sqlite`.
     pub fn register_metrics(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("sqlite");
         let help = "1 while storage.sqlite.path names the file that was opened; 0: creates and lookups get 503";
-        registry.sub_registry_with_prefix("sqlite").register("file_in_place", help, self.0.in_place.clone());
+        registry.register("file_in_place", help, self.0.in_place.clone());
+        registry.register_collector(Box::new(Space(self.path().to_owned())));
     }
 
     /// The path, as it was given.

@@ -1,7 +1,7 @@
 //! The storage of pets: every request of the service, its settings, its start and its probe.
 
 use std::{
-    sync::{Arc, OnceLock, Weak},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -55,10 +55,6 @@ pub struct SqlitePetRepository {
     reads: OnceLock<Sender<Read>>,
 }
 
-/// Ready if a pet can be read, a transaction of a create can begin, and the path still names the file. The probe does
-/// not keep the storage from ending.
-struct SqliteReadiness(Weak<Shared>);
-
 /// What the repositories have in common. After it is dropped, the writer ends; before, all connections for reads are
 /// closed.
 pub(crate) struct Shared {
@@ -95,9 +91,9 @@ impl SqliteStorage {
         SqlitePetRepository { shared: Arc::clone(&self.0), reads: OnceLock::new() }
     }
 
-    /// Returns the probe of reads and creates.
+    /// Returns the probe of reads and creates. It does not keep the storage from ending.
     pub fn readiness(&self) -> Arc<dyn Readiness> {
-        Arc::new(SqliteReadiness(Arc::downgrade(&self.0)))
+        Arc::new(Arc::downgrade(&self.0))
     }
 }
 
@@ -123,11 +119,11 @@ impl SqlitePetRepository {
     }
 }
 
+/// Ready if a pet can be read, a transaction of a create can begin, and the path still names the file.
 #[async_trait]
-impl Readiness for SqliteReadiness {
+impl Readiness for Shared {
     async fn check(&self) -> Result<(), Cause> {
-        let shared = self.0.upgrade().ok_or("the storage has ended")?;
-        let (session, wait) = (Session::new(&shared.file), shared.settings.timeout);
+        let (session, wait) = (Session::new(&self.file), self.settings.timeout);
         let check = session.run_on_connection(move |file, connection| {
             number(connection, "SELECT count(*) FROM (SELECT * FROM pets LIMIT 1)")?;
             begin(connection, wait)?;

@@ -8,6 +8,8 @@ mod api_keys;
 mod bulk_storage;
 mod pet_repository;
 
+use std::sync::Weak;
+
 use async_trait::async_trait;
 use thiserror::Error;
 
@@ -57,4 +59,12 @@ pub trait Readiness: Send + Sync {
     /// # Errors
     /// The reason why it is not ready.
     async fn check(&self) -> Result<(), Cause>;
+}
+
+/// A probe that does not keep its dependency open.
+#[async_trait]
+impl<T: Readiness> Readiness for Weak<T> {
+    async fn check(&self) -> Result<(), Cause> {
+        self.upgrade().ok_or("it has ended")?.check().await
+    }
 }

@@ -9,15 +9,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    io,
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use animal_store_adapters_http::{HttpListener, HttpServer, InFlight, serve_api, serve_management};
 use animal_store_adapters_sqlite::FileUse;
+use animal_store_app::CheckReadiness;
 use anyhow::{anyhow, ensure};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use tokio::{
@@ -39,8 +35,7 @@ const ABORT_TIMEOUT: Duration = Duration::from_millis(100);
 /// The listeners of the service. Connections are accepted; they are served once the application runs.
 pub(crate) struct Listeners {
     pub(crate) api: HttpListener,
-    pub(crate) address: SocketAddr,
-    pub(crate) management: Option<(SocketAddr, HttpListener)>,
+    management: Option<HttpListener>,
 }
 
 impl Listeners {
@@ -48,17 +43,16 @@ impl Listeners {
     ///
     /// # Errors
     /// If an address cannot be bound. The message names its key.
-    pub(crate) fn bind(config: &Config, inherited: Option<(SocketAddr, HttpListener)>) -> anyhow::Result<Self> {
-        let (address, api) = inherited.map_or_else(|| bind(config.listen, "http.listen"), Ok)?;
+    pub(crate) fn bind(config: &Config, inherited: Option<HttpListener>) -> anyhow::Result<Self> {
+        let api = inherited.map_or_else(|| bind(config.listen, "http.listen"), Ok)?;
         let management = config.management.map(|address| bind(address, "management.listen")).transpose()?;
-        Ok(Self { api, address, management })
+        Ok(Self { api, management })
     }
 }
 
 /// Binds the address that a configuration key sets.
-fn bind(address: SocketAddr, key: &str) -> anyhow::Result<(SocketAddr, HttpListener)> {
-    let bound = TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
-    let (bound, listener) = bound.map_err(|error| {
+fn bind(address: SocketAddr, key: &str) -> anyhow::Result<HttpListener> {
+    HttpListener::bind(address).map_err(|error| {
         let reason = match error.kind() {
             io::ErrorKind::AddrInUse => "address already in use: stop the process that uses it, or set another address",
             io::ErrorKind::AddrNotAvailable => "no network interface of this machine has this address",
@@ -66,17 +60,16 @@ fn bind(address: SocketAddr, key: &str) -> anyhow::Result<(SocketAddr, HttpListe
             _ => &error.to_string(),
         };
         anyhow!("cannot listen on {address} ({key}): {reason}")
-    })?;
-    Ok((bound, HttpListener::new(listener)))
+    })
 }
 
-/// The service, bound to its addresses. Connections are accepted; they are served once it runs.
+/// The service, which accepts connections.
 pub struct Application {
-    address: SocketAddr,
     api: HttpServer,
-    management: Option<(SocketAddr, HttpServer)>,
+    management: Option<HttpServer>,
+    tasks: Tasks,
     in_flight: InFlight,
-    adapters: Adapters,
+    readiness: CheckReadiness,
     shutdown: ShutdownConfig,
     drain_delay: Duration,
 }
@@ -95,32 +88,32 @@ impl Application {
     /// Starts the adapters behind listeners that are bound.
     pub(crate) async fn start(
         config: Config,
-        Listeners { api: listener, address, management }: Listeners,
+        Listeners { api: listener, management }: Listeners,
         file: SharedFile,
         dropped_log_lines: Counter,
     ) -> anyhow::Result<Self> {
         let Config { http, serves_get_pet, storage, keys, shutdown, .. } = config;
-        let drain_delay = shutdown.drain_delay(listener.is_inherited());
+        let drain_delay = shutdown.drain_delay(listener.is_inherited);
         let mut registry = Registry::default();
         let prefixed = process_metrics::register(&mut registry, dropped_log_lines);
         let (use_cases, adapters) = wiring::start(storage, keys, file, prefixed, serves_get_pet).await?;
-        let (api, in_flight) = serve_api(listener, http.clone(), prefixed, use_cases)?;
-        let management = management.map(|(address, listener)| {
-            let server = serve_management(listener, &adapters.readiness, Arc::new(registry))?;
-            anyhow::Ok((address, server))
-        });
-        let management = management.transpose()?;
-        Ok(Self { address, api, management, in_flight, adapters, shutdown, drain_delay })
+        let Adapters { readiness, writer, uses_writer } = adapters;
+        let (api, api_task, in_flight) = serve_api(listener, http, prefixed, use_cases)?;
+        let registry = Arc::new(registry);
+        let management = management.map(|listener| serve_management(listener, &readiness, registry));
+        let (management, management_task) = management.transpose()?.unzip();
+        let tasks = Tasks { api: api_task, management: management_task, writer, uses_writer };
+        Ok(Self { api, management, tasks, in_flight, readiness, shutdown, drain_delay })
     }
 
     /// Address of the API.
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.api.address
     }
 
     /// Address of the management listener.
     pub fn management_address(&self) -> Option<SocketAddr> {
-        self.management.as_ref().map(|(address, _)| *address)
+        self.management.as_ref().map(|server| server.address)
     }
 
     /// Serves until the first signal, then shuts down gracefully. The second one ends the shutdown early.
@@ -128,30 +121,22 @@ impl Application {
     /// # Errors
     /// If a server or the writer stops unexpectedly, or requests are cut off.
     pub async fn run_until(self, signals: &Signals) -> anyhow::Result<()> {
-        let (api, management) = (self.api, self.management.map(|(_, server)| server));
-        let api_handle = api.handle();
-        let handles: Vec<_> = [&api].into_iter().chain(&management).map(HttpServer::handle).collect();
-        let mut tasks = Tasks {
-            api: tokio::spawn(api.run()),
-            management: management.map(|server| tokio::spawn(server.run())),
-            writer: self.adapters.writer,
-            uses_writer: self.adapters.uses_writer,
-        };
+        let Self { api, management, mut tasks, .. } = self;
         let request = tokio::select! {
             biased;
             request = signals.first() => request,
             error = tasks.stopped_unexpectedly() => return Err(error),
         };
 
-        self.adapters.readiness.start_draining();
-        api_handle.announce_close();
+        self.readiness.start_draining();
+        api.announce_close();
         tracing::info!(in_flight = self.in_flight.count(), "shutting down");
         let drain_delay = if request.drain { self.drain_delay } else { Duration::ZERO };
         let complete = async {
             if let Ok(error) = timeout(drain_delay, tasks.stopped_unexpectedly()).await {
                 return Err(error);
             }
-            api_handle.stop(self.shutdown.idle_grace).await;
+            api.stop(self.shutdown.idle_grace).await;
             tasks.complete().await
         };
         let result = tokio::select! {
@@ -161,8 +146,8 @@ impl Application {
             () = signals.second() => cut_off("a second signal arrived", self.in_flight.count()),
         };
         let close = async {
-            for handle in handles {
-                handle.abort().await;
+            for server in [&api].into_iter().chain(&management) {
+                server.abort().await;
             }
             tasks.finish_writers().await
         };

@@ -21,7 +21,7 @@ mod storage;
 mod tests;
 mod values;
 
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
 use animal_store_adapters_http::ApiSettings;
 use secrecy::SecretString;
@@ -91,14 +91,13 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] with all errors.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
-        let (config, warnings) = load(sources, Self::read)?;
-        Ok(Self { warnings, ..config })
+        load(sources, Self::read)
     }
 
     /// Reads and checks the configuration. Returns each key with its value and the source of that, as a line of TOML
     /// that shows of a secret only whether it is set, and the warnings.
     pub(crate) fn lines(sources: &Sources) -> Result<(Vec<String>, Vec<String>), ConfigError> {
-        load(sources, |values| Self::read(values).map(|_| values.lines()))
+        load(sources, |values| Self::read(values).map(|config| (values.lines(), config.warnings)))
     }
 
     fn read(values: &mut Values) -> Option<Self> {
@@ -114,12 +113,12 @@ impl Config {
             );
         }
         let log = LogConfig::read(values);
-        http.logged.change_to(&log.requests);
+        http.errors_only = Arc::new(log.errors_only.into());
         let traces;
-        (traces, http.traces) = service::read_traces(values);
+        (traces, http.sample_ratio) = service::read_traces(values);
         let shutdown = ShutdownConfig::read(values);
         let (storage, keys) = (storage?, keys?);
-        let (values, warnings) = (values.texts(), Vec::new());
+        let (values, warnings) = (values.texts(), values.warnings.clone());
         Some(Self { listen, http, serves_get_pet, management, storage, keys, log, traces, shutdown, values, warnings })
     }
 
@@ -130,15 +129,11 @@ impl Config {
     }
 }
 
-/// Reads a part of the configuration: `read` returns `None` if it added an error. Returns it with the warnings that it
-/// left.
+/// Reads a part of the configuration: `read` returns `None` if it added an error.
 ///
 /// # Errors
 /// [`ConfigError`] with all errors of this part, and of the sources themselves.
-pub(crate) fn load<T>(
-    sources: &Sources,
-    read: impl FnOnce(&mut Values) -> Option<T>,
-) -> Result<(T, Vec<String>), ConfigError> {
+pub(crate) fn load<T>(sources: &Sources, read: impl FnOnce(&mut Values) -> Option<T>) -> Result<T, ConfigError> {
     let mut values = sources.collect();
     let read = read(&mut values);
     values.finish(read)

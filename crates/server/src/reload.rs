@@ -4,9 +4,17 @@
 //! invalid, nothing changes. A change of any other key is reported, because it needs a restart. The log says what a
 //! reload did, with the names of keys and without their values.
 
-use std::{collections::BTreeMap, future::pending, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use animal_store_adapters_http::{CurrentTlsIdentity, RequestLogFilter, TlsIdentity};
+use animal_store_adapters_http::{CurrentTlsIdentity, TlsIdentity};
 use humantime::format_rfc3339_seconds;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{
@@ -29,7 +37,7 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// Settings that a reload replaces, and the values in use, by key.
 pub(crate) struct Reload {
     filter: LogFilter,
-    requests: RequestLogFilter,
+    errors_only: Arc<AtomicBool>,
     certificates: Option<Certificates>,
     values: BTreeMap<&'static str, SecretString>,
 }
@@ -37,7 +45,7 @@ pub(crate) struct Reload {
 impl Reload {
     pub(crate) fn new(config: &Config, filter: LogFilter) -> Self {
         let certificates = config.http.tls.clone().map(Certificates::new);
-        Self { filter, requests: config.http.logged.clone(), certificates, values: config.values.clone() }
+        Self { filter, errors_only: config.http.errors_only.clone(), certificates, values: config.values.clone() }
     }
 
     /// Reloads at each request, and watches the files of `http.tls`, until the runtime shuts down. Requests that arrive
@@ -81,7 +89,7 @@ impl Reload {
         let (reloaded, others): (Vec<_>, Vec<_>) = changed.partition(|key| LogConfig::RELOADED.contains(key));
         if !reloaded.is_empty() {
             self.filter.reload(filter(&config.log.filter)).expect("the log is never dropped");
-            self.requests.change_to(&config.log.requests);
+            self.errors_only.store(config.log.errors_only, Ordering::Relaxed);
             self.values.extend(reloaded.iter().map(|&key| (key, config.values[key].clone())));
             let keys = reloaded.join(",");
             tracing::info!(target: RELOAD_TARGET, keys, "SIGHUP: the log settings were reloaded");

@@ -46,12 +46,12 @@ fn notify(message: String) {
     });
 }
 
-/// Takes the socket that `LISTEN_FDS` and `LISTEN_PID` announce, and its address, and removes both variables. Must be
-/// called before the process has a second thread.
+/// Takes the socket that `LISTEN_FDS` and `LISTEN_PID` announce, and removes both variables. Must be called before the
+/// process has a second thread.
 ///
 /// # Errors
 /// Unless it is exactly one listening TCP socket: the clients of a socket that is not served would wait for ever.
-pub(crate) fn take_socket() -> anyhow::Result<Option<(SocketAddr, HttpListener)>> {
+pub(crate) fn take_socket() -> anyhow::Result<Option<HttpListener>> {
     let mut sockets = ListenFd::from_env();
     let count = sockets.len();
     if count == 0 {
@@ -61,7 +61,5 @@ pub(crate) fn take_socket() -> anyhow::Result<Option<(SocketAddr, HttpListener)>
     let socket = sockets.take_tcp_listener(0).ok().flatten().context(
         "the service manager passed no listening TCP socket (LISTEN_FDS): set ListenStream to an address with a port",
     )?;
-    let address = socket.local_addr()?;
-    let listener = HttpListener::inherited(socket).context("the service manager passed a socket (LISTEN_FDS)")?;
-    Ok(Some((address, listener)))
+    HttpListener::inherited(socket).map(Some).context("the service manager passed a socket (LISTEN_FDS)")
 }

@@ -2,7 +2,7 @@
 
 mod stores;
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use animal_store_adapters_http::UseCases;
 use animal_store_adapters_memory::MemoryApiKeyDirectory;
@@ -10,9 +10,8 @@ use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyUses};
 use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
     Authenticate, CheckReadiness, CreatePet, GetPet, ListPets,
-    ports::{ApiKeyDirectory, ApiKeyUses, Cause, Readiness},
+    ports::{ApiKeyDirectory, ApiKeyUses, Readiness},
 };
-use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
@@ -80,7 +79,8 @@ impl Keys {
                 let (directory, follower_end) = store.start_directory(registry);
                 let directory = Arc::new(directory);
                 Self {
-                    readiness: Some(Arc::new(WeakProbe(Arc::downgrade(&directory)))),
+                    // The probe outlives the workers.
+                    readiness: Some(Arc::new(Arc::downgrade(&directory))),
                     directory,
                     uses: Arc::new(uses),
                     writer: Some(tokio::spawn(async { _ = tokio::join!(writer_end, follower_end) })),
@@ -97,18 +97,5 @@ impl Keys {
                 Self { readiness: Some(directory.clone()), directory, uses: Arc::new(uses), writer: Some(writer) }
             }
         })
-    }
-}
-
-/// A probe that does not keep its adapter open: it outlives the workers.
-struct WeakProbe<T>(Weak<T>);
-
-#[async_trait]
-impl<T: Readiness> Readiness for WeakProbe<T> {
-    async fn check(&self) -> Result<(), Cause> {
-        match self.0.upgrade() {
-            Some(adapter) => adapter.check().await,
-            None => Err("it has ended".into()),
-        }
     }
 }

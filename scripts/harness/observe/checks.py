@@ -1,4 +1,4 @@
-"""The checks of the dashboard, the alerts, the exposition and the counts. Each yields its problems as sentences."""
+"""The checks of the dashboard, the alerts, the scrapes and the counts. Each yields its problems as sentences."""
 
 import json
 import re
@@ -12,6 +12,7 @@ from pathlib import Path
 from harness.observe.prometheus import Prometheus
 
 RATE_INTERVAL = "5s"  # Grafana: at least four scrape intervals
+RUNBOOK = "{{ $externalLabels.animal_store_runbook }}"
 METRIC = re.compile(r"\b(up|process_\w+|animal_store_\w+)(\{[^}]*\})?")
 ALTERNATIVES = re.compile(r'=~"([^"]*\|[^"]*)"')
 # Metrics that instances do not have without TLS, with PostgreSQL and Redis, and with a file.
@@ -21,21 +22,12 @@ ABSENT_WITH_FILE = re.compile(r"animal_store_(http_tls|postgres|keys_cache|keys_
 COMPARISON = re.compile(r'"(?:\\.|[^"\\])*"|\{[^}]*\}|(?P<operator>[=!]=|[<>]=?)(?!\s*bool)')
 
 
-def promtool(*arguments: object, text: str | None = None) -> Iterator[str]:
+def promtool(*arguments: object) -> Iterator[str]:
     """A check of promtool fails."""
     command = ["promtool", *map(str, arguments)]
-    result = subprocess.run(command, input=text, capture_output=True, text=True)
+    result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
         yield f"{' '.join(command)}: {result.stdout}{result.stderr}"
-
-
-def exposition(port: int) -> Iterator[str]:
-    """The text format is invalid."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as response:
-            yield from promtool("check", "metrics", text=response.read().decode())
-    except OSError as error:
-        yield f"/metrics on port {port}: {error}"
 
 
 def scrapes(prometheus: Prometheus, at: float) -> Iterator[str]:
@@ -105,7 +97,7 @@ def alert(prometheus: Prometheus, rule: dict, at: float, anchors: set[str], abse
         if not annotations.get(part):
             yield f"alert {name}: no {part}"
     document, _, anchor = annotations.get("runbook_url", "").partition("#")
-    if document != "docs/operations/alerts.md" or anchor not in anchors:
+    if document != RUNBOOK or anchor not in anchors:
         yield f"alert {name}: docs/operations/alerts.md has no heading for its runbook_url"
     values = prometheus.values(as_value(rule["query"]), at)
     if is_present(rule["query"], absent) and not values:
@@ -114,7 +106,9 @@ def alert(prometheus: Prometheus, rule: dict, at: float, anchors: set[str], abse
 
 
 def as_value(expression: str) -> str:
-    """The expression with `bool` after each comparison: it has data whether the condition holds or not."""
+    """The expression with `bool` after each comparison, without `absent` and what `unless` excludes: it has data whether
+    the condition holds or not."""
+    expression = re.sub(r"\babsent\(([^()]*)\)", r"(\1)", expression.partition(" unless ")[0])
     return COMPARISON.sub(lambda part: f"{part[0]} bool" if part["operator"] else part[0], expression)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 import urllib.parse
 import urllib.request
 from pathlib import Path
@@ -12,8 +13,17 @@ SCRAPE_INTERVAL = "1s"
 Labels = dict[str, str]
 
 
+class Textfile(Server):
+    """Serves the metrics that animal-store-backup has written, as the textfile collector of node_exporter does."""
+
+    def __init__(self, folder: Path):
+        self.port = free_port()
+        server = [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory", folder, self.port]
+        super().__init__(folder, "textfile", server)
+
+
 class Prometheus(Server):
-    def __init__(self, folder: Path, rules: Path, targets: dict[str, int]):
+    def __init__(self, folder: Path, rules: Path, targets: dict[str, int], textfile: int):
         """`targets` has the management port of each instance by its name."""
         self.port = free_port()
         self.config = folder / "prometheus.yml"
@@ -21,7 +31,11 @@ class Prometheus(Server):
         self.config.write_text(json.dumps({
             "global": {"scrape_interval": SCRAPE_INTERVAL, "evaluation_interval": SCRAPE_INTERVAL},
             "rule_files": [str(rules)],
-            "scrape_configs": [{"job_name": "animal-store", "static_configs": jobs}],
+            "scrape_configs": [
+                {"job_name": "animal-store", "static_configs": jobs},
+                {"job_name": "node", "metrics_path": "/animal-store-backup.prom",
+                 "static_configs": [{"targets": [f"127.0.0.1:{textfile}"]}]},
+            ],
         }))
         command = ["prometheus", f"--config.file={self.config}", f"--storage.tsdb.path={folder / 'tsdb'}"]
         super().__init__(folder, "prometheus", [*command, f"--web.listen-address=127.0.0.1:{self.port}"])

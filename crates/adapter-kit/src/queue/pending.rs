@@ -42,8 +42,7 @@ impl<R: Request> Pending<R> {
             metrics.wait.observe((Instant::now() - queued_at).as_secs_f64());
         }
         if !self.parent.is_disabled() {
-            // The filter of traces considers the current span, not an explicit parent.
-            self.span = self.parent.in_scope(|| trace_span!(target: "trace", "statement", batch_size));
+            self.span = trace_span!(target: "trace", parent: &self.parent, "statement", batch_size);
         }
     }
 

@@ -38,7 +38,7 @@ use crate::{
     error::ApiError,
     metrics::{HttpMetrics, RequestLabels},
     pets::{DEPRECATION, IDEMPOTENCY_REPLAYED},
-    traces::{Trace, TraceSettings},
+    traces::Trace,
 };
 
 const MAX_TEXT_BYTES: usize = 256;
@@ -55,36 +55,13 @@ macro_rules! at_level {
     };
 }
 
-/// Selects the requests that have a line in the log: all, or those whose status is 400 or above. Clones share it, and
-/// it can change while requests are served: a request without a line costs an atomic load.
-#[derive(Debug, Clone, Default)]
-pub struct RequestLogFilter {
-    errors_only: Arc<AtomicBool>,
-}
-
-impl RequestLogFilter {
-    /// Selects all requests, or errors only.
-    pub fn new(errors_only: bool) -> Self {
-        Self { errors_only: Arc::new(errors_only.into()) }
-    }
-
-    /// Changes the selection to that of another filter.
-    pub fn change_to(&self, other: &Self) {
-        self.errors_only.store(other.errors_only.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-
-    fn contains(&self, status: StatusCode) -> bool {
-        status.as_u16() >= 400 || !self.errors_only.load(Ordering::Relaxed)
-    }
-}
-
 /// Records the requests of a server.
 #[derive(Clone, Default)]
 pub(crate) struct RequestLog {
     /// Lines about requests that did not fail in the server have the level DEBUG instead of INFO.
     pub(crate) is_quiet: bool,
-    /// Requests that have a line.
-    pub(crate) logged: RequestLogFilter,
+    /// Whether a request has a line only if its status is 400 or above.
+    pub(crate) errors_only: Arc<AtomicBool>,
     pub(crate) metrics: Arc<HttpMetrics>,
 }
 
@@ -96,6 +73,10 @@ impl RequestLog {
         at_level!(self.level(), tracing::event!(status, client = client.map(display), "request refused"));
     }
 
+    fn has_line(&self, status: StatusCode) -> bool {
+        status.as_u16() >= 400 || !self.errors_only.load(Ordering::Relaxed)
+    }
+
     fn level(&self) -> Level {
         if self.is_quiet { Level::DEBUG } else { Level::INFO }
     }
@@ -104,7 +85,7 @@ impl RequestLog {
 /// Logs, counts and traces a request.
 pub(crate) fn record<S, B>(
     log: &Rc<RequestLog>,
-    traces: TraceSettings,
+    sample_ratio: Option<f64>,
     request: ServiceRequest,
     service: &S,
 ) -> impl Future<Output = Result<ServiceResponse<B>, Error>> + use<S, B>
@@ -116,12 +97,12 @@ where
     let (log, labels) = (Rc::clone(log), RequestLabels::find(request.method(), request.match_info().as_str()));
     let id = request_id::get_or_create(request.headers());
     let client = client_address(&request);
-    let trace = Trace::start(traces, &request);
+    let trace = Trace::start(sample_ratio, &request);
     let call = service.call(request).instrument(trace.span.clone());
     call.map_ok(move |mut response| {
         let level = if response.status().is_server_error() { Level::ERROR } else { log.level() };
         let duration = start.elapsed();
-        if log.logged.contains(response.status()) {
+        if log.has_line(response.status()) {
             write_line(&response, &id, trace.id, client, duration, level);
         }
         log.metrics.count_response(labels, response.response(), duration);
@@ -198,11 +179,11 @@ mod tests {
 
     #[test]
     fn an_error_always_has_a_line_and_a_success_unless_only_errors_are_logged() {
-        let filter = RequestLogFilter::default();
-        let is_logged = |status| filter.clone().contains(StatusCode::from_u16(status).unwrap());
+        let log = RequestLog::default();
+        let is_logged = |status| log.has_line(StatusCode::from_u16(status).unwrap());
         let statuses = [101, 200, 308, 400, 404, 503];
         assert_eq!(statuses.map(is_logged), [true; 6]);
-        filter.change_to(&RequestLogFilter::new(true));
+        log.errors_only.store(true, Ordering::Relaxed);
         assert_eq!(statuses.map(is_logged), [false, false, false, true, true, true]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{TcpListener, TcpStream},
+    net::{SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -43,13 +43,20 @@ pub(crate) struct Inbox {
 #[derive(Debug)]
 pub struct HttpListener {
     socket: TcpListener,
-    is_inherited: bool,
+    /// The address, with the port that the system chose.
+    pub address: SocketAddr,
+    /// Whether the process that started this one keeps the socket.
+    pub is_inherited: bool,
 }
 
 impl HttpListener {
-    /// A socket of this process.
-    pub const fn new(socket: TcpListener) -> Self {
-        Self { socket, is_inherited: false }
+    /// A new socket at this address.
+    ///
+    /// # Errors
+    /// If it cannot be bound.
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = TcpListener::bind(address)?;
+        Ok(Self { address: socket.local_addr()?, socket, is_inherited: false })
     }
 
     /// A socket that the process that started this one keeps: connections wait in it for the next process.
@@ -61,12 +68,7 @@ impl HttpListener {
         if !SockRef::from(&socket).is_listener()? {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket does not listen"));
         }
-        Ok(Self { socket, is_inherited: true })
-    }
-
-    /// Whether the process that started this one keeps the socket.
-    pub const fn is_inherited(&self) -> bool {
-        self.is_inherited
+        Ok(Self { address: socket.local_addr()?, socket, is_inherited: true })
     }
 
     /// Sets the options of the socket. An inherited one keeps the length of its queue.
@@ -153,10 +155,12 @@ mod tests {
 
     #[test]
     fn a_listener_bounds_the_bytes_that_are_not_sent_whether_it_is_inherited_or_not() {
-        let socket = || TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let inherited = HttpListener::inherited(socket()).expect("it listens");
-        for (listener, is_inherited) in [(HttpListener::new(socket()), false), (inherited, true)] {
-            assert_eq!(listener.is_inherited(), is_inherited);
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let bound = HttpListener::bind(address).expect("a free port");
+        let socket = TcpListener::bind(address).expect("a free port");
+        let inherited = HttpListener::inherited(socket).expect("it listens");
+        for (listener, is_inherited) in [(bound, false), (inherited, true)] {
+            assert_eq!(listener.is_inherited, is_inherited);
             listener.prepare().expect("a socket that listens");
             #[cfg(target_os = "linux")]
             assert_eq!(SockRef::from(&listener.socket).tcp_notsent_lowat().expect("an option"), 16_384);

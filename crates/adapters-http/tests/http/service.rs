@@ -1,13 +1,9 @@
 //! The HTTP interface over mocks of the ports, on a real socket.
 
-use std::{
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, HttpListener, Limits, RequestLogFilter, TraceSettings, TrustedProxies, UseCases,
-    serve_api,
+    AllowedOrigins, ApiSettings, HttpListener, HttpServer, Limits, TrustedProxies, UseCases, serve_api,
 };
 use animal_store_app::{
     ApiKey, Authenticate, CreatePet, GetPet, ListPets, Scope,
@@ -25,6 +21,7 @@ pub(crate) struct Service {
     address: SocketAddr,
     client: HttpClient,
     registry: Registry,
+    _server: HttpServer,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -56,23 +53,22 @@ impl Service {
             get_pet: Some(GetPet::new(repository)),
             uses: unrecorded_uses(),
         };
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("an address");
+        let listener = HttpListener::bind(([127, 0, 0, 1], 0).into()).expect("a free port");
+        let address = listener.address;
         let client = HttpClient::new(address).with_token("x");
         let mut limits = Limits { max_body_bytes: 1024, ..Limits::default() };
         change(&mut limits, &mut use_cases);
-        let origins = AllowedOrigins::These(vec![SHOP.parse().expect("an origin")]);
+        let origins = AllowedOrigins::These(vec![SHOP.to_owned()]);
         let proxies = TrustedProxies::parse(&["127.0.0.1".to_owned()]).expect("an address");
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let mut registry = Registry::default();
-        let logged = RequestLogFilter::default();
-        let settings = ApiSettings { limits, tls: None, origins, proxies, traces: TraceSettings::default(), logged };
+        let errors_only = Arc::default();
+        let settings = ApiSettings { limits, tls: None, origins, proxies, sample_ratio: None, errors_only };
         let guard = runtime.enter();
-        let started = serve_api(HttpListener::new(listener), settings, &mut registry, move || use_cases.clone());
-        let (server, _) = started.expect("a server");
-        runtime.spawn(server.run());
+        let started = serve_api(listener, settings, &mut registry, move || use_cases.clone());
+        let (server, ..) = started.expect("a server");
         drop(guard);
-        Self { address, client, registry, _runtime: runtime }
+        Self { address, client, registry, _server: server, _runtime: runtime }
     }
 
     /// A request to a path below `/v1/pets`, with an API key.

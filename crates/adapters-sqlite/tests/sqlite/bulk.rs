@@ -58,7 +58,7 @@ async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
         let folder = TempDir::new().expect("a folder");
         let path = folder.path().join("backup.db");
         let backup = NewBackup::create(&path).expect("a backup");
-        backup.vacuum_from(file).await.expect("written");
+        assert_eq!(backup.vacuum_from(file).await.expect("written"), 2);
         backup.finish().expect("finished");
         assert_is_backup(&path);
         let copy = SqliteFile::open(&path, FileUse::Write, TIMEOUT).expect("no migration is pending");

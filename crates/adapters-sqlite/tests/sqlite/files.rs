@@ -26,6 +26,14 @@ async fn closed_file() -> (TempDir, PathBuf) {
     (store.close().await, path)
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_metrics_have_the_size_of_the_file_and_the_free_space_of_its_disk() {
+    let store = Store::new();
+    let size = u32::try_from(store.path().metadata().expect("a file").len()).expect("a small file");
+    assert!((store.metric("sqlite_file_bytes") - f64::from(size)).abs() < f64::EPSILON);
+    assert!(store.metric("sqlite_disk_free_bytes") >= 1.0);
+}
+
 pub(crate) fn create(path: &Path) {
     let _file = open(path);
     let index = PathBuf::from(format!("{}-shm", path.display()));

@@ -37,7 +37,7 @@ pub(super) fn start<T>(
     sources: &Sources,
     read: impl FnOnce(&mut Values) -> Option<T>,
 ) -> Result<(T, CommandLog), ConfigError> {
-    let ((log, part), _) = config::load(sources, |values| Some((LogConfig::read(values), read(values)?)))?;
+    let (log, part) = config::load(sources, |values| Some((LogConfig::read(values), read(values)?)))?;
     Ok((part, telemetry::start_for_command(&log)))
 }
 

@@ -55,9 +55,9 @@ pub(super) async fn back_up(file: &Path, sources: &Sources) -> anyhow::Result<()
     if let (StorageConfig::Sqlite(sqlite), KeysConfig::Sqlite(_)) = &stores {
         let source = SharedFile::new(FileUse::Read).open(sqlite).await?;
         let backup = NewBackup::create(file)?;
-        backup.vacuum_from(source).await?;
+        let pets = backup.vacuum_from(source).await?;
         backup.finish()?;
-        return print_result(&[("backup", file.display().to_string())]);
+        return print_result(&[("backup", file.display().to_string()), ("pets", pets.to_string())]);
     }
     let backup = NewBackup::create(file)?;
     let (summary, _) = copy(stores, load_path(&backup.path())?.1).await?;
@@ -75,7 +75,7 @@ fn load_path(path: &Path) -> anyhow::Result<(LogConfig, Stores)> {
         Sources { flags, ..Sources::default() }
     };
     let loaded = config::load(&sources, |values| Some((LogConfig::read(values), read_stores(values)?)));
-    Ok(loaded.with_context(|| path.display().to_string())?.0)
+    loaded.with_context(|| path.display().to_string())
 }
 
 pub(super) fn read_stores(values: &mut Values) -> Option<Stores> {

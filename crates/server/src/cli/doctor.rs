@@ -22,7 +22,8 @@ const RENEWAL_TIME: Duration = Duration::from_hours(14 * 24);
 const VERDICTS: [&str; 4] = ["ok", "unknown", "warning", "error"];
 
 pub(super) async fn run(json: bool, sources: &Sources) -> anyhow::Result<()> {
-    let ((storage, keys), warnings) = config::load(sources, read_stores)?;
+    let ((storage, keys), warnings) =
+        config::load(sources, |values| Some((read_stores(values)?, values.warnings.clone())))?;
     // No dependency waits for the timeouts of the other one.
     let (in_storage, in_keys) = tokio::join!(examine_storage(&storage), examine_keys(&keys, &storage));
     let warnings =
@@ -80,7 +81,7 @@ async fn examine_file(sqlite: &SqliteConfig) -> Vec<Finding> {
 /// Examines the certificate, if there is one. It does not keep the stores from being examined.
 fn examine_tls(sources: &Sources) -> Option<Finding> {
     match config::load(sources, |values| Some(read_tls(values))) {
-        Ok((tls, _)) => tls.map(|tls| examine_certificate(&tls.get())),
+        Ok(tls) => tls.map(|tls| examine_certificate(&tls.get())),
         Err(error) => Some(Finding::error("http.tls", error.one_line(), "correct the files or the keys")),
     }
 }

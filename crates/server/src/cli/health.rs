@@ -20,7 +20,7 @@ use crate::config::{self, Sources, read_management};
 pub(super) const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_mins(1);
 
 pub(super) async fn run(time: Duration, sources: &Sources) -> anyhow::Result<()> {
-    let (listen, _) = config::load(sources, |values| Some(read_management(values)))?;
+    let listen = config::load(sources, |values| Some(read_management(values)))?;
     let listen = listen
         .filter(|listen| listen.port() != 0)
         .ok_or_else(|| InvalidConfig("management.listen has no fixed port: /ready has no known address".to_owned()))?;

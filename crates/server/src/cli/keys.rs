@@ -3,13 +3,12 @@
 use std::{
     io::{self, Read, Write},
     ops::RangeInclusive,
-    sync::Arc,
     time::Duration,
 };
 
 use animal_store_adapters_sqlite::FileUse;
 use animal_store_app::{
-    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, IssueApiKey, NewToken, Scope,
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, NewToken, Scope,
     ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
 };
 use anyhow::{Context, anyhow, ensure};
@@ -84,7 +83,7 @@ pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<(
     let store = api_key_store(&keys, &mut SharedFile::new(usage)).await?;
     let store = store.context("keys.backend is memory: the API keys are set by keys.memory.tokens")?;
     match command {
-        Command::Create(args) => create(args, Arc::clone(&store)).await,
+        Command::Create(args) => create(args, &*store).await,
         Command::List { json } => key_list::run(json, &*store).await,
         Command::Revoke { id } => revoke(&id, &*store).await,
         Command::Rotate { id, grace, expires_in } => rotate(&id, grace, expires_in, &*store).await,
@@ -102,22 +101,25 @@ pub(super) async fn confirm_changes(store: &dyn ApiKeyStore) -> anyhow::Result<(
         .context("the change is kept, but a fail-over can lose it")
 }
 
-async fn create(args: CreateArgs, store: Arc<dyn ApiKeyStore>) -> anyhow::Result<()> {
+async fn create(args: CreateArgs, store: &dyn ApiKeyStore) -> anyhow::Result<()> {
     let key = ApiKey {
         id: ApiKeyId::from_random(&random_bits()?),
         label: args.label,
         scopes: args.scopes.into_iter().collect(),
     };
     let token = if args.token_stdin { read_token(io::stdin().lock())? } else { ApiToken::from_random(&random_bits()?) };
-    let added = IssueApiKey::new(store).execute(key.clone(), &token, args.expires_in).await;
-    let added = added.map_err(|error| change_error(error, &key.id, "created"))?;
-    match added {
-        None if args.token_stdin => audit(&key, "API key registered", None),
-        None => {
+    match store.change(ApiKeyChange::Add(key.clone(), NewToken::new(&token, args.expires_in))).await {
+        Ok(_) if args.token_stdin => audit(&key, "API key registered", None),
+        Ok(_) => {
             audit(&key, "API key created", None);
             print(&key, &token)?;
         }
-        Some(key) => audit(&key, "API key unchanged: the token was registered before", None),
+        Err(ApiKeyChangeError::Refused(ApiKeyRefusal::TokenTaken(owner)))
+            if owner.label == key.label && owner.scopes == key.scopes =>
+        {
+            audit(&owner, "API key unchanged: the token was registered before", None);
+        }
+        Err(error) => return Err(change_error(error, &key.id, "created")),
     }
     Ok(())
 }

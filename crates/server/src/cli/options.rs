@@ -12,8 +12,9 @@ use clap::Args;
 use super::InvalidConfig;
 use crate::config::Sources;
 
-/// The configuration file that is read if it exists and no other is named.
-const DEFAULT_FILE: &str = "animal-store.toml";
+/// The configuration files of which the first that exists is read if no other is named: that of the working directory,
+/// and that of an installation.
+const DEFAULT_FILES: [&str; 2] = ["animal-store.toml", "/etc/animal-store/animal-store.toml"];
 
 /// Keys that `--memory` sets.
 const BACKENDS: [&str; 2] = ["storage.backend", "keys.backend"];
@@ -21,7 +22,7 @@ const BACKENDS: [&str; 2] = ["storage.backend", "keys.backend"];
 /// Options of every command, accepted before and after it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
 pub(super) struct Options {
-    /// TOML configuration file; default: animal-store.toml, if it exists.
+    /// TOML configuration file; default: animal-store.toml, or /etc/animal-store/animal-store.toml, if one exists.
     #[arg(long, global = true, value_name = "PATH")]
     config: Option<PathBuf>,
     /// Sets a configuration key, see docs/configuration.md; not allowed for secrets.
@@ -52,13 +53,11 @@ impl Options {
     /// Returns the sources of the configuration, with these options as the last one. `--set` wins over `--memory`, and
     /// `--listen` over both.
     pub(super) fn sources(&self) -> Sources {
-        // A symbolic link to a missing file exists: reading it is an error.
-        let is_absent = fs::symlink_metadata(DEFAULT_FILE).is_err_and(|error| error.kind() == ErrorKind::NotFound);
-        let default = (!is_absent).then(|| DEFAULT_FILE.into());
         let memory = BACKENDS.iter().filter(|_| self.memory).map(|&name| (name.to_owned(), "memory".to_owned()));
         let listen = self.listen.iter().map(|address| ("http.listen".to_owned(), address.clone()));
         let flags = memory.chain(self.set.iter().cloned()).chain(listen).collect();
-        Sources { file: self.config.clone().or(default), environment: env::vars_os().collect(), flags }
+        let file = self.config.clone().or_else(|| first_file(&DEFAULT_FILES.map(Path::new)));
+        Sources { file, environment: env::vars_os().collect(), flags }
     }
 
     /// Returns the program with the options that select its configuration, as a shell reads them. They name the SQLite
@@ -73,6 +72,14 @@ impl Options {
     }
 }
 
+/// Returns the first of these files that exists. A symbolic link to a missing file does: reading it is an error. In a
+/// folder that this user may not enter, such as the home folder of root after `runuser`, no file exists for it.
+fn first_file(files: &[&Path]) -> Option<PathBuf> {
+    let absent = [ErrorKind::NotFound, ErrorKind::PermissionDenied];
+    let exists = |file: &&&Path| !fs::symlink_metadata(file).is_err_and(|error| absent.contains(&error.kind()));
+    files.iter().find(exists).map(|file| file.to_path_buf())
+}
+
 fn key_and_value(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("it has no =")?;
     Ok((name.to_owned(), value.to_owned()))
@@ -80,6 +87,8 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use clap::FromArgMatches;
 
     use super::*;
@@ -117,10 +126,17 @@ mod tests {
     }
 
     #[test]
-    fn without_the_default_file_only_a_file_that_is_named_is_read() {
-        for (args, file) in [("--listen x", None), ("--config f", Some("f".into()))] {
-            assert_eq!(parse(args).sources().file, file, "{args}");
-        }
+    fn a_file_that_is_named_is_read_and_otherwise_the_first_default_file_that_exists() {
+        assert_eq!(parse("--config f").sources().file, Some("f".into()));
+        let folder = tempfile::tempdir().unwrap();
+        let [local, dangling, installed] = ["local", "dangling", "installed"].map(|name| folder.path().join(name));
+        fs::write(&installed, "").unwrap();
+        symlink("missing", &dangling).unwrap();
+        assert_eq!(first_file(&[&local, &installed]), Some(installed.clone()));
+        assert_eq!(first_file(&[&local, &dangling, &installed]), Some(dangling));
+        fs::write(&local, "").unwrap();
+        assert_eq!(first_file(&[&local, &installed]), Some(local));
+        assert_eq!(first_file(&[&folder.path().join("missing")]), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{
     net::SocketAddr,
 };
 
-use animal_store_adapters_http::{ApiSettings, CurrentTlsIdentity};
+use animal_store_adapters_http::ApiSettings;
 use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, NewToken, Scopes,
@@ -32,7 +32,8 @@ use crate::{
 };
 
 /// How the printed requests trust a certificate.
-const TLS_NOTICE: &str = "\n  If your own authority signed the certificate, curl needs: --cacert FILE";
+const TLS_NOTICE: &str =
+    "\n  The URL needs a name of the certificate. If your own authority signed it, curl needs: --cacert FILE";
 
 /// Creates an API key if none was ever added, or logs how to create one. `options` are those of the program in commands
 /// to paste, and `is_managed` says whether a service manager has started it. Waits until standard error is read.
@@ -110,17 +111,13 @@ pub(super) async fn run(
 
 /// Returns the notice, with the token in two requests to paste and the address of the API explorer.
 fn text(http: &ApiSettings, address: SocketAddr, notice: &str, token: Option<&SecretString>) -> String {
-    let tls = http.tls.as_ref().map(CurrentTlsIdentity::get);
-    let (scheme, tls_notice) = if tls.is_some() { ("https", TLS_NOTICE) } else { ("http", "") };
+    let (scheme, tls_notice) = if http.tls.is_some() { ("https", TLS_NOTICE) } else { ("http", "") };
     let listens = format!("{scheme}://{address}");
     let text = format!("\n  The animal store listens on {listens}.\n  {notice}{tls_notice}\n\n");
     let Some(token) = token else { return text };
-    // curl compares the certificate with the name in the URL.
-    let (options, url) = match tls.as_ref().and_then(|tls| tls.dns_name()) {
-        None => (String::new(), listens.clone()),
-        Some(name) => (format!(" --connect-to '::{address}'"), format!("{scheme}://{name}:{}", address.port())),
-    };
-    let curl = format!("curl -i{options} -H 'Authorization: Bearer {}'", token.expose_secret());
+    let is_local = http.tls.is_some() && address.ip().is_loopback();
+    let url = if is_local { format!("https://localhost:{}", address.port()) } else { listens.clone() };
+    let curl = format!("curl -i -H 'Authorization: Bearer {}'", token.expose_secret());
     let pet = r#"{"name":"Rex","categoryId":1,"status":"available"}"#;
     format!(
         "{text}  {curl} -d '{pet}' -H 'Content-Type: application/json' '{url}/v1/pets'\n  \

@@ -1,5 +1,3 @@
-use std::net::SocketAddr;
-
 use animal_store_adapters_http::{HttpListener, Limits};
 use animal_store_adapters_sqlite::FileUse;
 use anyhow::bail;
@@ -35,7 +33,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     block_on(serve(options, socket))
 }
 
-async fn serve(options: &Options, socket: Option<(SocketAddr, HttpListener)>) -> anyhow::Result<()> {
+async fn serve(options: &Options, socket: Option<HttpListener>) -> anyhow::Result<()> {
     // Before anything is read or started. Earlier, in the first milliseconds, a signal kills the process.
     let signals = Signals::listen()?;
     signals.listen_for_reloads()?;
@@ -80,7 +78,7 @@ async fn serve(options: &Options, socket: Option<(SocketAddr, HttpListener)>) ->
 async fn start(
     mut config: Config,
     options: &Options,
-    socket: Option<(SocketAddr, HttpListener)>,
+    socket: Option<HttpListener>,
     dropped_log_lines: Counter,
 ) -> anyhow::Result<Application> {
     let limits = &mut config.http.limits;
@@ -88,20 +86,19 @@ async fn start(
     let is_managed = socket.is_some() || is_notified();
     // Before the adapters, which can take seconds to start: an address in use is reported at once.
     let listeners = Listeners::bind(&config, socket)?;
-    let inherited = listeners.api.is_inherited().then_some(true);
-    if config.is_unencrypted(listeners.address) {
+    let (address, inherited) = (listeners.api.address, listeners.api.is_inherited.then_some(true));
+    if config.is_unencrypted(address) {
         tracing::warn!(
-            address = %listeners.address,
+            %address,
             "other machines can connect without TLS: set http.tls.cert_file, or put a proxy in front and name it in \
              http.trusted_proxies"
         );
     }
     let mut file = SharedFile::new(FileUse::Create);
-    quickstart::run(&mut config, listeners.address, &mut file, options, is_managed).await?;
+    quickstart::run(&mut config, address, &mut file, options, is_managed).await?;
     let application = Application::start(config, listeners, file, dropped_log_lines).await?;
     let management = application.management_address().map(|address| address.to_string());
-    let (address, version) = (application.address(), version::BUILD);
-    tracing::info!(%address, management, inherited, version, "listening");
+    tracing::info!(%address, management, inherited, version = version::BUILD, "listening");
     notify_ready(address);
     Ok(application)
 }

@@ -2,11 +2,10 @@
 //! report a file that cannot be used as an error of its key. A certificate that has expired is a warning, so that a
 //! renewal is possible while the service runs.
 
-use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, thread::available_parallelism, time::Duration};
+use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, sync::Arc, thread::available_parallelism, time::Duration};
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, CurrentTlsIdentity, Limits, OriginError, RateLimit, RequestLogFilter, TlsFiles,
-    TlsFilesError, TraceSettings, TrustedProxies,
+    AllowedOrigins, ApiSettings, CurrentTlsIdentity, Limits, RateLimit, TlsFiles, TlsFilesError, TrustedProxies,
 };
 
 use super::{
@@ -43,7 +42,7 @@ pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
         keep_alive = value("http.keep_alive", "75s", duration(KEEP_ALIVE));
         /// Origins of web pages that may use the API, such as `https://shop.example`: a list, or a text with
         /// commas. `*`: every origin.
-        origins = list("http.cors_origins", origins);
+        origins = list("http.cors_origins", AllowedOrigins::parse);
         /// IP addresses and networks, such as `10.0.0.0/8`, of proxies: a list, or a text with commas. The client
         /// of their requests is the rightmost untrusted address in `X-Forwarded-For`.
         proxies = list("http.trusted_proxies", TrustedProxies::parse);
@@ -76,8 +75,8 @@ pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
         answer_timeout: defaults.answer_timeout.max(keep_alive + OTHER_TIMEOUTS),
         ..defaults
     };
-    let (traces, logged) = (TraceSettings::default(), RequestLogFilter::default());
-    (listen, ApiSettings { limits, tls, origins, proxies, traces, logged }, serves_get_pet)
+    let errors_only = Arc::default();
+    (listen, ApiSettings { limits, tls, origins, proxies, sample_ratio: None, errors_only }, serves_get_pet)
 }
 
 /// Reads the files, if they are set. Adds an error if one of them cannot be used.
@@ -110,25 +109,6 @@ pub(crate) fn read_tls(values: &mut Values) -> Option<CurrentTlsIdentity> {
         values.warnings.push(format!("{} has expired: clients refuse it", values.label(cert)));
     }
     Some(CurrentTlsIdentity::new(identity))
-}
-
-fn origins(items: &[String]) -> Result<AllowedOrigins, String> {
-    if items == ["*"] {
-        return Ok(AllowedOrigins::Any);
-    }
-    let (mut origins, mut errors) = (Vec::new(), Vec::new());
-    for item in items {
-        let expected = match item.parse() {
-            Ok(origin) => {
-                origins.push(origin);
-                continue;
-            }
-            Err(OriginError::NotAnOrigin) => "origins such as https://shop.example".to_owned(),
-            Err(OriginError::WrittenAs(written)) => format!("{written:?}, as browsers send it"),
-        };
-        errors.push(format!("must contain {expected}, not {item:?}"));
-    }
-    if errors.is_empty() { Ok(AllowedOrigins::These(origins)) } else { Err(errors.join("; ")) }
 }
 
 fn workers(text: &str) -> Result<usize, String> {

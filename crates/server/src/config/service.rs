@@ -2,7 +2,6 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use animal_store_adapters_http::{RequestLogFilter, TraceSettings};
 use tracing_subscriber::filter::Targets;
 use url::Url;
 
@@ -23,7 +22,7 @@ pub(crate) fn read_management(values: &mut Values) -> Option<SocketAddr> {
 #[derive(Debug)]
 pub(crate) struct LogConfig {
     pub(crate) filter: Targets,
-    pub(crate) requests: RequestLogFilter,
+    pub(crate) errors_only: bool,
     /// `None`: JSON unless the log is on a terminal.
     pub(crate) json: Option<bool>,
 }
@@ -43,7 +42,7 @@ impl LogConfig {
             /// `text`, `json`, or `auto`: text on a terminal, JSON otherwise.
             json = value("log.format", "auto", one_of([("auto", None), ("text", Some(false)), ("json", Some(true))]));
         }
-        Self { filter, requests: RequestLogFilter::new(errors_only), json }
+        Self { filter, errors_only, json }
     }
 }
 
@@ -55,8 +54,8 @@ fn filter(text: &str) -> Result<Targets, String> {
     parsed(expected, |filter: &Targets| is_complete && filter.default_level().is_some())(text)
 }
 
-/// Returns the URL of the collector of traces, if there is one, and which requests are traced.
-pub(super) fn read_traces(values: &mut Values) -> (Option<Url>, TraceSettings) {
+/// Returns the URL of the collector of traces, and the share of the requests that are traced, if there is one.
+pub(super) fn read_traces(values: &mut Values) -> (Option<Url>, Option<f64>) {
     let ratio = parsed("a number from 0 to 1, such as 0.01", |ratio| (0.0..=1.0).contains(ratio));
     keys! { values,
         /// URL of a collector of traces by OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`.
@@ -65,7 +64,7 @@ pub(super) fn read_traces(values: &mut Values) -> (Option<Url>, TraceSettings) {
         sample_ratio = value("traces.sample_ratio", "0.01", ratio);
     }
     let sample_ratio = endpoint.as_ref().map(|_| sample_ratio);
-    (endpoint, TraceSettings { sample_ratio })
+    (endpoint, sample_ratio)
 }
 
 /// Refuses everything that can contain a secret: the URL is shown.

@@ -34,8 +34,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Merges the sources by precedence. Adds an error for each that cannot be read, for a key that is set by two
-    /// variables, and for a secret in a flag. No error contains a value.
+    /// Merges the sources by precedence. Adds an error for each that cannot be read, and for a secret in a flag. No
+    /// error contains a value.
     pub(super) fn collect(&self) -> Values {
         let keys = Config::all_keys();
         let is_secret = |name: &str| keys.iter().any(|key| key.is_secret && key.name == name);
@@ -85,17 +85,20 @@ fn read_file(path: &Path, values: &mut Values) -> Result<(), String> {
 fn add_table(prefix: &str, table: &DeTable<'_>, source: &impl Fn(usize) -> String, values: &mut Values) {
     for (key, value) in table {
         let name = format!("{prefix}{}", key.get_ref());
-        let (items, is_array) = match value.get_ref() {
+        let text = match value.get_ref() {
             DeValue::Table(table) => {
                 add_table(&format!("{name}."), table, source, values);
                 continue;
             }
-            DeValue::Array(items) => (items.iter().map(|item| scalar(item.get_ref())).collect(), true),
-            value => (scalar(value).map(|text| vec![text]), false),
+            DeValue::Array(items) => {
+                let items: Option<Vec<_>> = items.iter().map(|item| scalar(item.get_ref())).collect();
+                items.map(|items| items.join(","))
+            }
+            value => scalar(value),
         };
         let source = source(key.span().start);
-        match items {
-            Some(items) => _ = values.settings.insert(name, Setting { text: items.join(","), is_array, source }),
+        match text {
+            Some(text) => _ = values.settings.insert(name, Setting { text, source }),
             None => values.add_incomplete(format!("{name} ({source}) must be a list of texts")),
         }
     }
@@ -115,19 +118,13 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-/// Adds the values of the variables with our prefix, in any case after it.
+/// Adds the values of the variables with our prefix. One that is not in upper case is that of no key.
 fn read_environment(environment: &[(OsString, OsString)], values: &mut Values) {
-    let ours = environment.iter().filter_map(|(variable, text)| {
-        let variable = variable.to_str()?;
-        let suffix = variable.strip_prefix(PREFIX)?.strip_prefix('_')?;
-        Some((suffix.to_lowercase().replace("__", "."), variable, text))
-    });
-    let mut ours: Vec<_> = ours.collect();
-    ours.sort_unstable(); // the environment has no order
-    for [(name, one, _), (_, other, _)] in ours.array_windows().filter(|[one, other]| one.0 == other.0) {
-        values.errors.push(format!("{name} ({one} and {other}) must be set by one variable, not by two"));
-    }
-    for (name, variable, text) in ours {
+    for (variable, text) in environment {
+        let Some(variable) = variable.to_str() else { continue };
+        let Some(suffix) = variable.strip_prefix(PREFIX).and_then(|suffix| suffix.strip_prefix('_')) else { continue };
+        let is_upper = suffix == suffix.to_uppercase();
+        let name = if is_upper { suffix.to_lowercase().replace("__", ".") } else { suffix.to_owned() };
         match text.to_str() {
             Some(text) => _ = values.settings.insert(name, Setting::new(text, variable)),
             None => values.errors.push(format!("{variable} is not UTF-8")),

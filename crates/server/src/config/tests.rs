@@ -75,7 +75,7 @@ fn the_defaults_are_valid_and_those_of_the_adapters() {
     assert_eq!(config.management.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:8081"));
     assert_eq!((config.http.origins, config.serves_get_pet), (AllowedOrigins::These(Vec::new()), true));
     assert_eq!(config.http.proxies, TrustedProxies::default());
-    assert_eq!(config.http.traces.sample_ratio, None);
+    assert_eq!(config.http.sample_ratio, None);
     let StorageConfig::Sqlite(sqlite) = config.storage else { panic!("{:?}", config.storage) };
     assert_eq!(sqlite.path, current_dir().unwrap().join("animal-store.db"));
     assert!(matches!(config.keys, KeysConfig::Sqlite(_)), "{:?}", config.keys);

@@ -19,14 +19,13 @@ const DEFAULT: &str = "default";
 pub(super) struct Setting {
     /// The text, or the items of an array with commas between them. For a secret in a file, the content of the file.
     pub(super) text: String,
-    pub(super) is_array: bool,
     /// As errors name it: the file and the line, the variable, the flag, or the key that implies the value.
     pub(super) source: String,
 }
 
 impl Setting {
     pub(super) fn new(text: &str, source: &str) -> Self {
-        Self { text: text.to_owned(), is_array: false, source: source.to_owned() }
+        Self { text: text.to_owned(), source: source.to_owned() }
     }
 
     /// Whether it is empty, or has only empty items.
@@ -42,7 +41,7 @@ pub(crate) struct Values {
     pub(super) settings: BTreeMap<String, Setting>,
     /// The keys that were read.
     pub(super) keys: Vec<Key>,
-    pub(super) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     pub(super) errors: Vec<String>,
     /// Names of the keys that have an error.
     invalid: BTreeSet<&'static str>,
@@ -61,11 +60,8 @@ impl Values {
     /// Parses the value of a key. If it is invalid, adds an error and returns the default.
     pub(super) fn value<T>(&mut self, key: Key, default: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> T {
         self.declare(Key { default, ..key });
-        let Setting { text, is_array, .. } = &self.settings[key.name];
-        let parsed = match parse(text.trim()) {
-            _ if *is_array => Err("must be one value".to_owned()),
-            parsed => parsed.map_err(|expected| format!("must be {expected}, not {text:?}")),
-        };
+        let text = &self.settings[key.name].text;
+        let parsed = parse(text.trim()).map_err(|expected| format!("must be {expected}, not {text:?}"));
         self.checked(key.name, parsed).unwrap_or_else(|| parse(default).expect("the default is valid"))
     }
 
@@ -177,10 +173,10 @@ impl Values {
         self.keys.iter().map(|key| (key.name, self.settings[key.name].text.as_str().into())).collect()
     }
 
-    /// Returns what was read and the warnings, or all errors. `None` is an error that was added.
+    /// Returns what was read, or all errors. `None` is an error that was added.
     ///
     /// An unknown key is an error unless it is in a section that was not read: a command does not depend on the rest.
-    pub(super) fn finish<T>(mut self, read: Option<T>) -> Result<(T, Vec<String>), ConfigError> {
+    pub(super) fn finish<T>(mut self, read: Option<T>) -> Result<T, ConfigError> {
         let known = Config::all_keys();
         let names: BTreeSet<_> = known.iter().flat_map(Key::names).collect();
         let is_read = |name: &str| {
@@ -192,7 +188,7 @@ impl Values {
         let mut errors: Vec<_> = strange.map(|(name, setting)| unknown(name, &setting.source, &known)).collect();
         errors.append(&mut self.errors);
         match read {
-            Some(read) if errors.is_empty() => Ok((read, self.warnings)),
+            Some(read) if errors.is_empty() => Ok(read),
             _ => Err(ConfigError(errors)),
         }
     }

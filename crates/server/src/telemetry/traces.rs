@@ -23,17 +23,16 @@ use opentelemetry_sdk::{
     trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider},
 };
 use tokio::{runtime::Handle, task::spawn_blocking};
-use tracing::{Metadata, level_filters::LevelFilter, subscriber::Interest};
-use tracing_subscriber::{Layer, Registry, filter::dynamic_filter_fn};
+use tracing_subscriber::{
+    Layer, Registry,
+    filter::{LevelFilter, Targets},
+};
 use url::Url;
 
 use crate::version;
 
 /// Target of all spans. The log never contains them.
 pub(super) const TARGET: &str = "trace";
-
-/// Name of the span of a request. Without it, its children are not traced.
-const REQUEST: &str = "request";
 
 /// Capacity of the queue in spans, of about 600 bytes each. Spans beyond it are dropped.
 const QUEUE_SPANS: usize = 8192;
@@ -64,7 +63,7 @@ impl Traces {
         Ok(Self(provider.context("traces cannot be sent (traces.endpoint)")?))
     }
 
-    /// Returns the layer that receives the spans. A span of a request that is not sampled has no parent in this layer.
+    /// Returns the layer that receives the spans. A request that is not sampled begins none.
     pub(crate) fn layer(&self) -> Option<SpanLayer> {
         let layer = tracing_opentelemetry::layer()
             .with_tracer(self.0.as_ref()?.tracer("animal-store"))
@@ -73,14 +72,7 @@ impl Traces {
             .with_target(false)
             .with_threads(false)
             .with_tracked_inactivity(false);
-        let is_span = |metadata: &Metadata<'_>| metadata.is_span() && metadata.target() == TARGET;
-        let filter = dynamic_filter_fn(move |metadata, context| {
-            is_span(metadata) && (metadata.name() == REQUEST || context.lookup_current().is_some())
-        });
-        let filter = filter
-            .with_callsite_filter(move |call| if is_span(call) { Interest::sometimes() } else { Interest::never() })
-            .with_max_level_hint(LevelFilter::TRACE);
-        Some(layer.with_filter(filter).boxed())
+        Some(layer.with_filter(Targets::new().with_target(TARGET, LevelFilter::TRACE)).boxed())
     }
 
     /// Sends the last spans, within two seconds. It can be cancelled: the thread that waits is left behind.

@@ -81,18 +81,22 @@ fn every_instance_follows_a_key_from_its_creation_to_its_revocation() {
 #[test]
 fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
     let space = RedisSpace::new();
-    let create =
-        |token: &str, label: &str| keys(&space, &["create", "--label", label, "--token-stdin"]).stdin(token).run();
-    let exited = create("from-elsewhere\r\n", "shop");
+    let create = |token: &str, label: &str, scopes: &str| {
+        keys(&space, &["create", "--label", label, "--scopes", scopes, "--token-stdin"]).stdin(token).run()
+    };
+    let exited = create("from-elsewhere\r\n", "shop", "read,write");
     assert_eq!((exited.code, &exited.stdout), (Some(0), &vec![]), "{exited:?}");
     assert_eq!(event(&exited)["message"], "API key registered");
-    let again = create("from-elsewhere", "shop");
+    let again = create("from-elsewhere", "shop", "read,write");
     assert_eq!(event(&again)["api_key"], event(&exited)["api_key"]);
-    create("from-elsewhere", "other").assert_refused(1, &[event(&exited)["api_key"].as_str().expect("an id")]);
+    for (label, scopes) in [("other", "read,write"), ("shop", "read")] {
+        create("from-elsewhere", label, scopes)
+            .assert_refused(1, &[event(&exited)["api_key"].as_str().expect("an id")]);
+    }
     assert_eq!(status(Program::with_redis(&space).start().address(), "from-elsewhere"), 200);
 
     for (input, reason) in [("secret-1\nsecret-2", "does not contain a valid token"), ("animalstore_x", "checksum")] {
-        assert!(!create(input, "x").assert_refused(1, &[reason]).output().contains(input), "{input}");
+        assert!(!create(input, "x", "read").assert_refused(1, &[reason]).output().contains(input), "{input}");
     }
     assert_eq!(list(&space).len(), 1);
 }

@@ -8,7 +8,7 @@ use crate::{program::Program, tls};
 
 const DOCUMENTATION: &str = include_str!("../../../../docs/metrics.md");
 
-/// The row of a family of metrics, from its lines in the text format of Prometheus behind `# HELP`.
+/// The row of a family of metrics, from its lines behind `# HELP`. Only the samples of a counter have its suffix.
 fn row(family: &str) -> String {
     let (help, samples) = family.split_once("\n# TYPE ").expect("a help and a type");
     let (name, help) = help.split_once(' ').expect("a name and a help");
@@ -17,7 +17,8 @@ fn row(family: &str) -> String {
     let labels = samples.lines().find_map(|line| line.split_once('{')).map_or("", |(_, labels)| labels);
     let labels = labels.split("\",").filter_map(|label| label.split_once('=')).map(|(label, _)| label);
     let labels: Vec<_> = labels.filter(|label| *label != "le").map(|label| format!(" `{label}`")).collect();
-    format!("| `{name}` |{kind} |{} | {} |", labels.join(","), help.trim_end_matches('.'))
+    let suffix = if kind == " counter" { "_total" } else { "" };
+    format!("| `{name}{suffix}` |{kind} |{} | {} |", labels.join(","), help.trim_end_matches('.'))
 }
 
 /// A metric has several rows if its meaning depends on the backend.

@@ -19,11 +19,7 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 use thiserror::Error;
-use x509_cert::{
-    Certificate,
-    der::Decode,
-    ext::pkix::{SubjectAltName, name::GeneralName},
-};
+use x509_cert::{Certificate, der::Decode};
 
 /// The only protocol that clients can negotiate. The transport decides which bytes of HTTP/1 actix receives.
 const HTTP_1: &[u8] = b"http/1.1";
@@ -63,7 +59,6 @@ pub struct TlsIdentity {
     client_authorities: Vec<CertificateDer<'static>>,
     /// Since 1970.
     pub(super) expires: Duration,
-    dns_name: Option<String>,
 }
 
 impl TlsFiles {
@@ -102,9 +97,8 @@ impl TlsFiles {
         }
         config.alpn_protocols = vec![HTTP_1.to_vec()];
         let expires = certificate.tbs_certificate.validity.not_after.to_unix_duration();
-        let dns_name = dns_name(&certificate);
         let (files, config) = (self.clone(), Arc::new(config));
-        Ok(TlsIdentity { files, config, chain, client_authorities, expires, dns_name })
+        Ok(TlsIdentity { files, config, chain, client_authorities, expires })
     }
 }
 
@@ -121,17 +115,6 @@ fn client_verifier(
     }
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
     Ok((authorities, verifier.map_err(|error| unusable(&error))?))
-}
-
-/// Returns the first name without a wildcard.
-fn dns_name(certificate: &Certificate) -> Option<String> {
-    let (_, names) = certificate.tbs_certificate.get::<SubjectAltName>().ok()??;
-    let is_plain = |name: &&str| name.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c));
-    let mut names = names.0.iter().filter_map(|name| match name {
-        GeneralName::DnsName(name) => Some(name.as_str()),
-        _ => None,
-    });
-    names.find(is_plain).map(str::to_owned)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
@@ -165,11 +148,6 @@ impl TlsIdentity {
     /// Time until the end of the certificate. `None` if it has expired.
     pub fn remaining(&self) -> Option<Duration> {
         self.expires().duration_since(SystemTime::now()).ok()
-    }
-
-    /// A DNS name of the certificate, without a wildcard.
-    pub fn dns_name(&self) -> Option<&str> {
-        self.dns_name.as_deref()
     }
 }
 
