@@ -54,6 +54,8 @@ async def back_up(program: Path, folder: Path, *options: str, env: dict[str, str
 class KeyCommands:
     """`animal-store keys` with the settings of the keys."""
 
+    settled = staticmethod(lambda: True)  # whether what the storage says now will last
+
     def __init__(self, program: Path, folder: Path, settings: dict[str, object] = {}):
         settings = {key: value for key, value in settings.items() if key.startswith("keys.")}
         self.program, self.folder, self.variables = program, folder, environment(settings)
@@ -77,6 +79,7 @@ class KeyCommands:
                 await self.run("revoke", key)
                 return time.monotonic()
             except CommandError as error:
-                if "no API key has the id" in str(error):  # an earlier attempt succeeded unconfirmed
+                # An earlier attempt succeeded unconfirmed.
+                if "no API key has the id" in str(error) and self.settled():
                     return time.monotonic()
             await asyncio.sleep(0.05)

@@ -73,7 +73,7 @@ class Networks:
             await ip("link", "set", self.links[name, network], "master", f"{PREFIX}-{network}")
 
     async def delete(self) -> None:
+        for link in (*self.links.values(), *self.bridges):
+            await succeeds(ip("link", "del", link))
         for namespace in self.namespaces:
             await succeeds(ip("netns", "del", namespace))
-        for bridge in self.bridges:
-            await succeeds(ip("link", "del", bridge))

@@ -39,14 +39,19 @@ class Patroni(Server):
         command = as_postgres(home, ["/usr/bin/patroni", self.file])
         super().__init__(home, name, command, machine, env={"HOME": str(home), "PATH": os.defpath})
 
-    @property
-    def pid(self) -> int:
-        """Of PostgreSQL: 0 if there is none."""
+    def signal_postgres(self, number: signal.Signals) -> None:
+        """Sends a signal to PostgreSQL and its children, if it runs."""
         with suppress(OSError, ValueError, IndexError):
             pid = int((self.data / "postmaster.pid").read_text().split()[0])
             if str(self.data) in Path(f"/proc/{pid}/cmdline").read_text():
-                return pid
-        return 0
+                for process in (pid, *children(pid)):
+                    os.kill(process, number)
+
+    async def freeze(self) -> None:
+        self.signal_postgres(signal.SIGSTOP)
+
+    async def thaw(self) -> None:
+        self.signal_postgres(signal.SIGCONT)
 
     def configure(self, others: list["Patroni"]) -> None:
         host, trust = self.machine.host, ["local all all trust", "host all all all trust"]
@@ -72,14 +77,13 @@ class Patroni(Server):
 
     async def kill(self) -> None:
         """Ends all processes at once, as a crash of the machine does."""
-        postgres = self.pid
-        for process in filter(None, (self.process.pid, postgres, *children(postgres))):
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            self.process.kill()
+        self.signal_postgres(signal.SIGKILL)
         await self.process.wait()
 
     async def discard(self) -> None:
-        if self.process and self.process.returncode is None:
+        if self.process:
             await self.kill()
 
     async def members(self) -> list[dict]:
@@ -112,29 +116,27 @@ class Cluster:
         for node in self.nodes:
             await node.spawn()
 
-    async def members(self, without: Patroni | None = None) -> list[dict]:
-        for node in self.nodes:
-            if node is not without:
-                with suppress(OSError, ValueError, KeyError):
-                    return await node.members()
-        return []
+    async def views(self) -> list[dict[str, dict]]:
+        """The members by their roles, as each node that responds knows them."""
+        views = await asyncio.gather(*(node.members() for node in self.nodes), return_exceptions=True)
+        return [{member["role"]: member for member in view} for view in views if isinstance(view, list)]
 
-    async def leader(self, without: Patroni | None = None) -> Patroni | None:
-        """The node that leads, as the others than `without` know."""
-        for member in await self.members(without):
-            if member["role"] == "leader" and member["state"] == "running":
-                return next(node for node in self.nodes if node.name == member["name"])
-        return None
+    async def leader(self) -> Patroni | None:
+        """The primary, if more than half of the nodes know it."""
+        leaders = [view["leader"]["name"] for view in await self.views() if "leader" in view]
+        return next((node for node in self.nodes if 2 * leaders.count(node.name) > len(self.nodes)), None)
 
     async def is_healthy(self) -> bool:
-        """Returns true if there are a primary, a synchronous standby, and another standby that follows."""
-        members = await self.members()
-        roles = sorted(member["role"] for member in members if member["state"] in ("running", "streaming"))
-        return roles == ["leader", "replica", "sync_standby"] and len({member["timeline"] for member in members}) == 1
+        """Returns true if all nodes know a primary, a synchronous standby and another one, on one timeline."""
+        views = await self.views()
+        states = {(member.get("state"), member.get("timeline")) for view in views for member in view.values()}
+        roles = {tuple(sorted(view)) for view in views}
+        alike = len({view["leader"]["name"] for view in views if "leader" in view}) == 1
+        return len(views) == 3 and alike and roles == {("leader", "replica", "sync_standby")} and len(states) == 1
 
     async def switch_over(self) -> None:
-        standby = next(member["name"] for member in await self.members() if member["role"] == "sync_standby")
-        leader = (await self.leader()).name
+        view = (await self.views())[0]
+        leader, standby = view["leader"]["name"], view["sync_standby"]["name"]
         command = ["/usr/bin/patronictl", "-c", self.nodes[0].file, "switchover", "store", "--force"]
         await run(*command, "--master", leader, "--candidate", standby)
 
