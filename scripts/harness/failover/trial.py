@@ -85,13 +85,16 @@ class Trial:
         self.impairs = STORAGE if engine == "postgres" else KEYS
         self.probes = [Probe(ability, name) for name in stage.instances for ability in ABILITIES]
         self.wrong: list[str] = []
-        load.journal, load.end = SplitJournal(), float("inf")
         stage.commands.settled = lambda: not load.journal.impaired("keys")
 
     async def run(self) -> dict[str, object]:
         first = len(self.load.ledger.acknowledged)
+        for instance in self.stage.instances.values():
+            instance.ready = False
         readiness = [asyncio.create_task(watch_readiness(each, self.load)) for each in self.stage.instances.values()]
         try:
+            await until(self.are_ready)
+            self.load.journal, self.load.end = SplitJournal(), float("inf")
             async with clients(self.load, BEHAVIOURS | {probe.run: 1 for probe in self.probes}):
                 await asyncio.sleep(LEAD)
                 seconds = await self.fail_over()
@@ -150,6 +153,9 @@ class Trial:
             failing = [f"{probe.ability} on {probe.instance}" for probe in self.probes if probe.failing_since]
             self.wrong.append(f"did not return within {RETURN_TIMEOUT:g} s: {', '.join(failing)}")
         return seconds
+
+    async def are_ready(self) -> bool:
+        return all(instance.ready for instance in self.stage.instances.values())
 
     async def has_other_leader(self, old) -> bool:
         return await self.engine.leader() not in (None, old)
