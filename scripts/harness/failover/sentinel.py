@@ -1,65 +1,38 @@
 """Two Redis servers, one of which replicates the other, and three Sentinels that appoint a master."""
 
 import asyncio
-from contextlib import suppress
 from pathlib import Path
 
-from harness.failover.network import REDIS
 from harness.servers import CommandError, Machine, Redis, Server, free_port
 
 SERVICE = "shop"
-# Milliseconds after which a master that does not respond is replaced.
-DOWN_AFTER = 2000
-FAILOVER_TIMEOUT = 6000
+DOWN_AFTER = 2000  # milliseconds after which a master that does not respond is replaced
 
 
-class ReplicatedRedis(Redis):
-    """A durable Redis whose role is in its configuration file, which Sentinel has rewritten."""
+class Replicated(Redis):
+    """A durable Redis, or a Sentinel. Its role is in its configuration file, which Sentinel rewrites."""
 
-    network = REDIS
-
-    def __init__(self, folder: Path, name: str, machine: Machine, master: "ReplicatedRedis | None"):
-        home = folder / name
+    def __init__(self, folder: Path, name: str, machine: Machine, *lines: str, options: tuple[str, ...] = ()):
+        self.port, home = free_port(), folder / name
         home.mkdir()
-        self.port = free_port()
-        lines = ["appendonly yes", "appendfsync always", 'save ""', "protected-mode no", f"dir {home}"]
-        lines += [f"port {self.port}", f"bind {machine.host}"]
-        lines += [f"replicaof {master.machine.host} {master.port}"] if master else []
+        lines = (f"port {self.port}", f"bind {machine.host}", "protected-mode no", f"dir {home}", *lines)
         (home / "redis.conf").write_text("\n".join(lines) + "\n")
-        Server.__init__(self, home, name, ["/usr/bin/redis-server", home / "redis.conf"], machine)
-
-    async def kill(self) -> None:
-        self.process.kill()
-        await self.process.wait()
-
-
-class Sentinel(ReplicatedRedis):
-    def __init__(self, folder: Path, name: str, machine: Machine, master: ReplicatedRedis):
-        super().__init__(folder, name, machine, None)
-        lines = [f"port {self.port}", f"bind {machine.host}", "protected-mode no", f"dir {self.folder}"]
-        lines += [f"sentinel monitor {SERVICE} {master.machine.host} {master.port} 2"]
-        lines += [f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER}"]
-        lines += [f"sentinel failover-timeout {SERVICE} {FAILOVER_TIMEOUT}"]
-        (self.folder / "redis.conf").write_text("\n".join(lines) + "\n")
-        self.command.append("--sentinel")
-
-    async def master(self) -> list[str]:
-        """The address and the port of the master, as this Sentinel knows it."""
-        with suppress(CommandError):
-            return (await self.cli("SENTINEL", "get-master-addr-by-name", SERVICE)).split()
-        return []
+        Server.__init__(self, home, name, ["/usr/bin/redis-server", home / "redis.conf", *options], machine)
 
 
 class Sentinels:
-    """Like `Cluster`. Each of the first two machines has a Redis and a Sentinel, and the third one has a Sentinel."""
-
-    name, network = "redis", REDIS
+    """An engine that fails over. Two machines have a Redis and a Sentinel, the third one has a Sentinel."""
 
     def __init__(self, folder: Path, machines: list[Machine]):
-        master = ReplicatedRedis(folder, "r1", machines[0], None)
-        self.nodes = [master, ReplicatedRedis(folder, "r2", machines[1], master)]
+        durable = 'save ""', "appendonly yes", "appendfsync always"
+        master = Replicated(folder, "r1", machines[0], *durable)
+        address = f"{master.machine.host} {master.port}"
+        self.nodes = [master, Replicated(folder, "r2", machines[1], *durable, f"replicaof {address}")]
+        lines = f"sentinel monitor {SERVICE} {address} 2", f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER}"
+        lines += (f"sentinel failover-timeout {SERVICE} {3 * DOWN_AFTER}",)
         self.sentinels = [
-            Sentinel(folder, f"s{number}", machine, master) for number, machine in enumerate(machines, 1)
+            Replicated(folder, f"s{number}", machine, *lines, options=("--sentinel",))
+            for number, machine in enumerate(machines, 1)
         ]
 
     @property
@@ -71,26 +44,27 @@ class Sentinels:
         for server in (*self.nodes, *self.sentinels):
             await server.start()
 
-    async def leader(self) -> ReplicatedRedis | None:
+    async def ask(self, command: str) -> list[str]:
+        """The responses of the Sentinels."""
+        responses = (sentinel.cli("SENTINEL", command, SERVICE) for sentinel in self.sentinels)
+        return [str(response) for response in await asyncio.gather(*responses, return_exceptions=True)]
+
+    async def leader(self) -> Replicated | None:
         """The master, if more than half of the Sentinels name it."""
-        named = await asyncio.gather(*(sentinel.master() for sentinel in self.sentinels))
-        for node in self.nodes:
-            if 2 * named.count([node.machine.host, str(node.port)]) > len(self.sentinels):
-                return node
-        return None
+        named = [response.split() for response in await self.ask("get-master-addr-by-name")]
+        votes = {node: named.count([node.machine.host, str(node.port)]) for node in self.nodes}
+        return next((node for node in self.nodes if 2 * votes[node] > len(self.sentinels)), None)
 
     async def is_healthy(self) -> bool:
-        """Returns true if the master has a replica that follows, and all Sentinels can agree."""
-        if not (leader := await self.leader()):
+        """Returns true if all Sentinels can agree, and the master that they name has a replica that follows."""
+        if not all(response.startswith("OK 3 usable") for response in await self.ask("ckquorum")):
             return False
         try:
-            states = [await sentinel.cli("SENTINEL", "ckquorum", SERVICE) for sentinel in self.sentinels]
-            named = [await sentinel.master() for sentinel in self.sentinels]
-            information = await leader.cli("INFO", "replication")
+            leader = await self.leader()
+            state = await leader.cli("INFO", "replication") if leader else ""
         except CommandError:
             return False
-        agreed = all(state.startswith("OK 3 usable") for state in states) and named.count(named[0]) == 3
-        return agreed and "role:master" in information and "state=online" in information
+        return "role:master" in state and "state=online" in state
 
     async def switch_over(self) -> None:
         await self.sentinels[-1].cli("SENTINEL", "failover", SERVICE)
