@@ -2,10 +2,10 @@
 //!
 //! **Problem.** A query for each request would cost more than the request, and other processes change keys.
 //!
-//! **Invariant.** A task compares the version of the keys with that of the store every 50 ms, and reads the changed
-//! ones. A lookup trusts the keys until 100 ms after the beginning of the last successful check, and otherwise waits
-//! for the next one. It compares the deadline itself, so a revoked key is accepted for 100 ms at most, whatever delays
-//! the task.
+//! **Invariant.** A task compares the version of the keys with that of the store in each [`INTERVAL`](KeySource), and
+//! reads the changed ones. A lookup trusts the keys until [`TRUST`](KeySource) after the beginning of the last
+//! successful check, and otherwise waits for the next one. It compares the deadline itself, so a revoked key is accepted
+//! for that time at most, whatever delays the task.
 //!
 //! **Proof.** `schedules.rs` (orders of steps), `tests.rs`; the contract suites of the adapters.
 
@@ -34,13 +34,15 @@ use crate::{
     metrics::FailureCounters,
 };
 
-/// Time between two checks. A check that is late by less than the difference to [`TRUST`] delays no lookup.
-const INTERVAL: Duration = Duration::from_millis(50);
-/// How long the keys are trusted after the beginning of a check: the longest time for which a revoked key is accepted.
-const TRUST: Duration = Duration::from_millis(100);
-
 /// A store whose keys have a version, which each change increases.
 pub trait KeySource: Send + 'static {
+    /// Time between two checks. A check that is late by less than the difference to [`TRUST`](Self::TRUST) delays no
+    /// lookup.
+    const INTERVAL: Duration;
+    /// How long the keys are trusted after the beginning of a check: the longest time for which a revoked key is
+    /// accepted.
+    const TRUST: Duration;
+
     /// Returns the address of the store, for the log.
     fn address(&self) -> String;
 
@@ -137,7 +139,7 @@ impl Readiness for ApiKeySnapshot {
 }
 
 /// Checks the store until the directory is dropped.
-async fn follow(mut source: impl KeySource, snapshot: watch::Sender<Snapshot>) {
+async fn follow<S: KeySource>(mut source: S, snapshot: watch::Sender<Snapshot>) {
     let (mut known, mut outage) = (None, Outage::default());
     while snapshot.receiver_count() > 0 {
         let began = Instant::now();
@@ -148,7 +150,7 @@ async fn follow(mut source: impl KeySource, snapshot: watch::Sender<Snapshot>) {
                         snapshot.apply(keys, known.is_none_or(|known| version <= known));
                         known = Some(version);
                     }
-                    (snapshot.trusted_until, snapshot.failure) = (began + TRUST, None);
+                    (snapshot.trusted_until, snapshot.failure) = (began + S::TRUST, None);
                 });
                 if outage.succeeded() {
                     tracing::info!(address = source.address(), "API keys can be looked up again");
@@ -164,7 +166,7 @@ async fn follow(mut source: impl KeySource, snapshot: watch::Sender<Snapshot>) {
         }
         select! {
             () = snapshot.closed() => {}
-            () = sleep(INTERVAL.saturating_sub(began.elapsed())) => {}
+            () = sleep(S::INTERVAL.saturating_sub(began.elapsed())) => {}
         }
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! [`queue`] has requests that wait for a batch. [`ApiKeySnapshot`] looks API keys up in memory, and
 //! [`ApiKeyUseRecord`] writes their uses. [`Outage`] is a backoff that logs each reason once. [`SchemaComparison`]
-//! compares migrations, and [`pet_from_row`] checks a row of a table of pets. [`metrics`] registers families of
-//! metrics.
+//! compares migrations, [`pet_from_row`] checks a row of a table of pets, and [`KeyRows`] are those of an API key.
+//! [`metrics`] registers families of metrics.
 
 #![warn(clippy::future_not_send)]
 
 mod concurrency;
 mod directory;
+mod key_rows;
 pub mod metrics;
 mod outage;
 mod pet_row;
@@ -17,7 +18,8 @@ mod schema_comparison;
 mod uses;
 
 pub use directory::{ApiKeySnapshot, KeyChanges, KeySource, StoredKey};
+pub use key_rows::{BeforeAndAfter, KeyColumns, KeyRows, TokenColumns};
 pub use outage::{Outage, backoff};
 pub use pet_row::{CorruptRow, pet_from_row};
 pub use schema_comparison::SchemaComparison;
-pub use uses::{ApiKeyUseRecord, PendingUses, UseStore};
+pub use uses::{ApiKeyUseRecord, PendingUses, UseStore, recorded_uses};

@@ -10,7 +10,6 @@
 //! **Proof.** The contract suite `bulk_storage`, and in `tests/postgres`: `bulk.rs` (concurrent creates, invalid rows),
 //! `bulk_faults.rs` (lost connections, a restricted user).
 
-mod connection;
 mod snapshot;
 
 use std::time::{Duration, UNIX_EPOCH};
@@ -19,14 +18,12 @@ use animal_store_app::ports::{BulkStorage, IdempotencyRecord, StorageSnapshot, S
 use async_trait::async_trait;
 use tokio_postgres::types::Type;
 
-use self::{
-    connection::BulkConnection,
-    snapshot::{PgSnapshot, SNAPSHOT},
-};
+use self::snapshot::{PgSnapshot, SNAPSHOT};
 use crate::{
     PgEndpoint, PostgresSettings,
-    checks::{READ_ONLY, missing_permissions},
+    checks::{CANNOT_CREATE, READ_ONLY, missing_permissions},
     pet_row::{Array, COLUMNS, RECORD_COLUMNS, arrays, column_names, unnest},
+    transaction::TransactionConnection,
 };
 
 /// The lock of [`PgBulkStorage::add_pets`] needs UPDATE on the table.
@@ -49,8 +46,8 @@ impl PgBulkStorage {
         Self { endpoint: endpoint.named(settings.transaction_pooling), settings }
     }
 
-    async fn connect(&self) -> Result<BulkConnection, StoreFailure> {
-        BulkConnection::open(self.endpoint.clone(), self.settings.clone()).await
+    async fn connect(&self) -> Result<TransactionConnection, StoreFailure> {
+        TransactionConnection::open(self.endpoint.clone(), self.settings.clone()).await
     }
 }
 
@@ -59,7 +56,15 @@ impl BulkStorage for PgBulkStorage {
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         let connection = self.connect().await?;
         connection.check(READ_ONLY, "").await?;
-        connection.check(&missing_permissions(NEEDED), "the user lacks permissions: ").await
+        let needed = format!("({}) UNION ALL {CANNOT_CREATE}", missing_permissions(&NEEDED));
+        connection.check(&needed, "the user lacks permissions: ").await
+    }
+
+    async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure> {
+        let create = "CREATE TABLE IF NOT EXISTS unfinished_copy ()";
+        let connection = self.connect().await?;
+        connection.begin(if is_unfinished { create } else { "DROP TABLE IF EXISTS unfinished_copy" }).await?;
+        connection.commit().await
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {

@@ -14,6 +14,14 @@ pub(crate) const NOT_DURABLE: &str = "
     SELECT name FROM pg_settings
     WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off'";
 
+/// Returns a text if the mark of a copy exists.
+pub(crate) const UNFINISHED: &str = "SELECT 'unfinished' WHERE to_regclass('unfinished_copy') IS NOT NULL";
+
+/// Returns the statement that permits the current user to create tables, if it lacks that.
+pub(crate) const CANNOT_CREATE: &str = "
+    SELECT format('GRANT CREATE ON SCHEMA %I TO %I', current_schema(), current_user)
+    WHERE NOT has_schema_privilege(current_schema(), 'CREATE')";
+
 /// Returns whether commits do not wait for the standbys that are connected.
 pub(crate) const ASYNCHRONOUS: &str = "
     SELECT 'asynchronous' WHERE EXISTS (SELECT FROM pg_stat_replication)
@@ -22,8 +30,9 @@ pub(crate) const ASYNCHRONOUS: &str = "
 
 /// Returns a query for the statements that grant what the current user lacks. `needed` has tables and sequences, and
 /// the permissions on them.
-pub(crate) fn missing_permissions(needed: [(&str, &str); 3]) -> String {
-    let needed = needed.map(|(name, permissions)| format!("('{name}', '{permissions}')")).join(", ");
+pub(crate) fn missing_permissions(needed: &[(&str, &str)]) -> String {
+    let values: Vec<_> = needed.iter().map(|(name, permissions)| format!("('{name}', '{permissions}')")).collect();
+    let needed = values.join(", ");
     format!(
         "SELECT CASE WHEN relation.oid IS NULL THEN format('%I is not found', name)
             ELSE format('GRANT %s ON %s%I TO %I', string_agg(permission, ', ' ORDER BY permission),

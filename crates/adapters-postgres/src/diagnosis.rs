@@ -14,7 +14,7 @@ use animal_store_app::Finding;
 
 use crate::{
     MigrationError, Migrations, PgEndpoint, PostgresSettings, SchemaMode,
-    checks::{ASYNCHRONOUS, NOT_DURABLE, READ_ONLY, missing_permissions, problems},
+    checks::{ASYNCHRONOUS, NOT_DURABLE, READ_ONLY, UNFINISHED, missing_permissions, problems},
     error::{ConnectionError, within},
 };
 
@@ -23,15 +23,28 @@ const MIGRATIONS: &str = "postgres.migrations";
 const ROLE: &str = "postgres.role";
 const DURABILITY: &str = "postgres.durability";
 const REPLICATION: &str = "postgres.replication";
+const COPY: &str = "postgres.copy";
 const PERMISSIONS: &str = "postgres.permissions";
 
-/// What the service needs.
-const NEEDED: [(&str, &str); 3] =
-    [("pets", "SELECT, INSERT"), ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"), ("pets_id_seq", "USAGE")];
+/// What the service needs; of the last ones, if its API keys are in the database.
+const NEEDED: [(&str, &str); 7] = [
+    ("pets", "SELECT, INSERT"),
+    ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"),
+    ("pets_id_seq", "USAGE"),
+    ("api_keys", "SELECT"),
+    ("api_key_tokens", "SELECT"),
+    ("api_key_state", "SELECT, UPDATE"),
+    ("api_key_uses", "SELECT, INSERT, UPDATE"),
+];
 
 /// Examines a database for an instance. `direct` leads to the same database for migrations. The number of statements is
 /// fixed, and each ends within the timeouts of the settings.
-pub async fn diagnose(endpoint: &PgEndpoint, direct: &PgEndpoint, settings: &PostgresSettings) -> Vec<Finding> {
+pub async fn diagnose(
+    endpoint: &PgEndpoint,
+    direct: &PgEndpoint,
+    settings: &PostgresSettings,
+    has_api_keys: bool,
+) -> Vec<Finding> {
     let named = endpoint.clone().named(settings.transaction_pooling);
     let (client, _task) = match named.connect(settings.connect_timeout).await {
         Ok(connected) => connected,
@@ -48,13 +61,14 @@ pub async fn diagnose(endpoint: &PgEndpoint, direct: &PgEndpoint, settings: &Pos
     let migrations = Migrations::new(direct.clone(), settings.connect_timeout);
     let (schema, is_pending) = schema_finding(&migrations, settings.schema).await;
     findings.push(schema);
-    let mut checks = [(ROLE, READ_ONLY), (DURABILITY, NOT_DURABLE), (REPLICATION, ASYNCHRONOUS)]
+    let mut checks = [(ROLE, READ_ONLY), (DURABILITY, NOT_DURABLE), (REPLICATION, ASYNCHRONOUS), (COPY, UNFINISHED)]
         .map(|(subject, query)| (subject, query.to_owned()))
         .to_vec();
     if is_pending {
         findings.push(Finding::unknown(PERMISSIONS, "tables may be missing", "run the pending migrations first"));
     } else {
-        checks.push((PERMISSIONS, missing_permissions(NEEDED)));
+        let needed = if has_api_keys { &NEEDED[..] } else { &NEEDED[..3] };
+        checks.push((PERMISSIONS, missing_permissions(needed)));
     }
     for (subject, query) in checks {
         match within(settings.timeout, problems(&client, &query)).await {
@@ -94,10 +108,13 @@ async fn schema_finding(migrations: &Migrations, mode: SchemaMode) -> (Finding, 
             Finding::warning(MIGRATIONS, found, "upgrade this program when the rolling restart allows it")
         }
         (_, _, SchemaMode::Migrate) => {
-            Finding::warning(MIGRATIONS, found, "the next start runs them; so does `animal-store migrate`")
+            let advice = "the next start runs them, or `animal-store migrate`, as the owner of the tables \
+                          (storage.postgres.migrate_url)";
+            Finding::warning(MIGRATIONS, found, advice)
         }
         (_, _, SchemaMode::Check) => {
-            Finding::error(MIGRATIONS, found + "; the service does not start", "run `animal-store migrate`")
+            let advice = "run `animal-store migrate` as the owner of the tables (storage.postgres.migrate_url)";
+            Finding::error(MIGRATIONS, found + "; the service does not start", advice)
         }
     };
     (finding, !pending.is_empty())
@@ -128,6 +145,7 @@ fn finding(subject: &'static str, problems: &[String]) -> Finding {
             let found = found + ": a fail-over can lose pets that were confirmed with 201, and use their ids again";
             Finding::warning(subject, found, "see \"Fail-over\" in docs/operations/postgresql.md")
         }
+        (COPY, problems) => Finding::copy(subject, !problems.is_empty()),
         (_, []) => Finding::ok(subject, "pets can be read and added"),
         _ => {
             let advice = "run these statements as the owner of the tables; if a table is not found, check the \

@@ -15,7 +15,7 @@ mod uses;
 
 use std::time::{Duration, SystemTime};
 
-use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyChanges, KeySource, StoredKey};
+use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyChanges, KeyRows, KeySource, StoredKey};
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyRefusal, IssuedApiKey, NewToken,
     ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
@@ -96,7 +96,7 @@ impl ApiKeyStore for SqliteApiKeyStore {
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
         let list = |connection: &mut SqliteConnection| {
             let keys = rows::read(connection, Select::ChangedSince(i64::MIN), SystemTime::now())?;
-            keys.iter().filter(|key| key.exists()).map(rows::KeyRows::issued).collect()
+            KeyRows::existing(&keys).map_err(corrupt)
         };
         Ok(self.session().read(list).await?)
     }
@@ -116,24 +116,13 @@ fn apply(
     change: &ApiKeyChange,
 ) -> QueryResult<Result<ChangedApiKey, ApiKeyRefusal>> {
     let (id, now) = (change.id(), SystemTime::now());
-    let stored = rows::read(connection, Select::Id(id.as_str()), now)?.pop().filter(rows::KeyRows::exists);
-    let before = match (stored, change) {
-        (None, _) => None,
-        // So that an invalid key can be revoked.
-        (Some(key), ApiKeyChange::Revoke(_)) => {
-            Some(key.issued().unwrap_or_else(|_| IssuedApiKey::unreadable(id.clone())))
-        }
-        (Some(key), _) => Some(key.issued()?),
-    };
-    let mut owner = None;
+    let stored = rows::read(connection, Select::Id(id.as_str()), now)?.pop();
+    let mut owners = Vec::new();
     for digest in change.digests() {
-        let owners = rows::read(connection, Select::Digest(&digest.0), now)?;
-        if let Some(other) = owners.iter().find(|key| key.exists() && key.id != id.as_str()) {
-            owner = Some(other.key().map_err(corrupt)?);
-        }
+        owners.extend(rows::read(connection, Select::Digest(&digest.0), now)?);
     }
-    let after = match change.apply(before.as_ref(), owner.as_ref(), now) {
-        Ok(after) => after,
+    let (before, after) = match KeyRows::apply(change, stored, &owners, now).map_err(corrupt)? {
+        Ok(applied) => applied,
         Err(refusal) => return Ok(Err(refusal)),
     };
     let version = rows::version(connection)? + 1;
@@ -150,6 +139,9 @@ fn apply(
 
 /// Reads the keys for a directory.
 impl KeySource for Session {
+    const INTERVAL: Duration = Duration::from_millis(50);
+    const TRUST: Duration = Duration::from_millis(100);
+
     fn address(&self) -> String {
         self.file.path().display().to_string()
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use animal_store_adapters_http::UseCases;
 use animal_store_adapters_memory::MemoryApiKeyDirectory;
+use animal_store_adapters_postgres::PgApiKeyStore;
 use animal_store_adapters_redis::{RedisApiKeyDirectory, RedisApiKeyUses};
 use animal_store_adapters_sqlite::SqliteApiKeyStore;
 use animal_store_app::{
@@ -89,6 +90,12 @@ impl Keys {
             KeysConfig::Memory { tokens } => {
                 let directory = Arc::new(MemoryApiKeyDirectory::new(&tokens));
                 Self { uses: directory.clone(), directory, readiness: None, writer: None }
+            }
+            KeysConfig::Postgres(postgres) => {
+                let store = PgApiKeyStore::new(postgres.endpoint, postgres.settings);
+                let (uses, writer) = store.start_uses(registry);
+                let directory = Arc::new(store.start_directory(registry));
+                Self { readiness: Some(directory.clone()), directory, uses: Arc::new(uses), writer: Some(writer) }
             }
             KeysConfig::Redis(redis) => {
                 let (uses, writer) = RedisApiKeyUses::start(redis.endpoint.clone(), &redis.directory, registry);

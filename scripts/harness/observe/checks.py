@@ -106,8 +106,8 @@ def alert(prometheus: Prometheus, rule: dict, at: float, anchors: set[str], abse
 
 
 def as_value(expression: str) -> str:
-    """The expression with `bool` after each comparison, without `absent` and what `unless` excludes: it has data whether
-    the condition holds or not."""
+    """The expression with `bool` after each comparison, without `absent` and what `unless` excludes: it has data
+    whether the condition holds or not."""
     expression = re.sub(r"\babsent\(([^()]*)\)", r"(\1)", expression.partition(" unless ")[0])
     return COMPARISON.sub(lambda part: f"{part[0]} bool" if part["operator"] else part[0], expression)
 

@@ -7,6 +7,8 @@ use animal_store_schedules::{chance, check, future, scheduling_point};
 
 use super::*;
 
+const INTERVAL: Duration = Duration::from_millis(50);
+const TRUST: Duration = Duration::from_millis(100);
 const TIMEOUT: Duration = Duration::from_millis(300);
 const KEYS: u8 = 2;
 
@@ -23,6 +25,9 @@ struct Store {
 struct Source(Arc<Mutex<Store>>);
 
 impl KeySource for Source {
+    const INTERVAL: Duration = INTERVAL;
+    const TRUST: Duration = TRUST;
+
     fn address(&self) -> String {
         "store".to_owned()
     }

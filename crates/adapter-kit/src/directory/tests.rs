@@ -9,6 +9,8 @@ use tokio::{
 
 use super::*;
 
+const INTERVAL: Duration = Duration::from_millis(50);
+
 type Check = Result<Option<KeyChanges>, String>;
 
 /// A store whose checks have the results that a test sends.
@@ -18,6 +20,9 @@ struct Source {
 }
 
 impl KeySource for Source {
+    const INTERVAL: Duration = INTERVAL;
+    const TRUST: Duration = Duration::from_millis(100);
+
     fn address(&self) -> String {
         "store".to_owned()
     }

@@ -6,8 +6,8 @@ use animal_store_domain::PetId;
 use async_trait::async_trait;
 use tokio_postgres::{Row, types::Type};
 
-use super::connection::BulkConnection;
 use crate::pet_row::{COLUMNS, RECORD_COLUMNS, column_names, stored_pet};
+use crate::transaction::TransactionConnection;
 
 /// The beginning of a transaction that sees what is committed now, and that no timeout of PostgreSQL ends between two
 /// statements. The last statement takes the snapshot; `transaction_timeout` exists since PostgreSQL 17.
@@ -17,7 +17,7 @@ pub(super) const SNAPSHOT: &str = "
     SELECT set_config(name, '0', true) FROM pg_settings WHERE name = 'transaction_timeout'";
 
 /// A transaction that sees one state of the database.
-pub(super) struct PgSnapshot(pub(super) BulkConnection);
+pub(super) struct PgSnapshot(pub(super) TransactionConnection);
 
 #[async_trait]
 impl StorageSnapshot for PgSnapshot {

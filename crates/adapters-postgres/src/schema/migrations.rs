@@ -11,7 +11,10 @@ use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
 use super::engine;
-use crate::{MigrationError, PgEndpoint};
+use crate::{
+    MigrationError, PgEndpoint,
+    checks::{UNFINISHED, problems},
+};
 
 const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
 
@@ -63,6 +66,12 @@ impl Migrations {
     pub(crate) async fn comparison(&self) -> Result<SchemaComparison, MigrationError> {
         let (client, _task) = self.endpoint.connect(self.timeout).await?;
         self.compare(&client).await
+    }
+
+    /// Whether a copy into the database has begun and not ended.
+    pub(crate) async fn is_unfinished_copy(&self) -> Result<bool, MigrationError> {
+        let (client, _task) = self.endpoint.connect(self.timeout).await?;
+        Ok(!self.endpoint.within(self.timeout, problems(&client, UNFINISHED)).await?.is_empty())
     }
 
     /// Runs the pending migrations, one process at a time, and returns their versions.

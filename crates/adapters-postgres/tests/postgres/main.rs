@@ -17,6 +17,7 @@ mod keyed;
 mod keyed_busy;
 mod keyed_locks;
 mod keyed_records;
+mod keys;
 mod metrics;
 mod migrations;
 mod outcome;

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The versions of all migrations.
-const ALL: [&str; 1] = ["0001expand"];
+const ALL: [&str; 2] = ["0001expand", "0002expand"];
 
 /// The key of the lock, which all releases have in common.
 const LOCK: i64 = 4_715_830_265_918_527_103;
@@ -43,7 +43,10 @@ async fn migrations_are_pending_until_they_run_once_and_are_recorded_by_their_ve
     let database = PgDatabase::new();
     assert_eq!(migrations(database.url()).pending().await.expect("the names"), ALL);
     let reason = start(&database, SchemaMode::Check).await.expect_err("there is no table");
-    assert!(reason.contains("these migrations are pending: 0001expand; run `animal-store migrate`"), "{reason}");
+    assert!(
+        reason.contains("these migrations are pending: 0001expand, 0002expand; run `animal-store migrate`"),
+        "{reason}"
+    );
     assert_eq!(tables(&database), "", "reading them changes nothing");
     assert_eq!(migrations(database.url()).run().await.expect("the migrations run"), ALL);
     assert_eq!(history(&database), ALL.join("\n"));

@@ -1,33 +1,16 @@
 //! The rows of API keys and of their tokens.
 
-use std::{sync::Arc, time::SystemTime};
+use std::time::SystemTime;
 
-use animal_store_adapter_kit::StoredKey;
-use animal_store_app::{ApiKey, ApiKeyDigest, ApiKeyId, IssuedApiKey, IssuedToken};
+use animal_store_adapter_kit::{KeyColumns, KeyRows, TokenColumns};
+use animal_store_app::{ApiKeyId, IssuedApiKey};
 use diesel::prelude::*;
 
 use crate::{
     error::corrupt,
     tables::{api_key_state, api_key_tokens, api_keys},
-    values::{from_milliseconds, milliseconds},
+    values::milliseconds,
 };
-
-/// A key as the file has it, with its valid tokens, oldest first.
-pub(super) struct KeyRows {
-    pub(super) id: String,
-    label: String,
-    scopes: String,
-    tokens: Vec<TokenRow>,
-}
-
-/// The columns of a token. Times are in milliseconds since 1970.
-#[derive(Queryable)]
-struct TokenRow {
-    digest: Vec<u8>,
-    last_four: String,
-    created_at: i64,
-    expires_at: Option<i64>,
-}
 
 /// Selects keys.
 #[derive(Clone, Copy)]
@@ -60,17 +43,8 @@ pub(super) fn read(
     };
     let columns =
         ((api_keys::id, api_keys::label, api_keys::scopes), (digest, last_four, created_at, expires_at).nullable());
-    let now = milliseconds(now);
-    let mut read: Vec<KeyRows> = Vec::new();
-    for row in keys.select(columns).load_iter::<((String, String, String), Option<TokenRow>), _>(connection)? {
-        let ((id, label, scopes), token) = row?;
-        let token = token.filter(|token| token.expires_at.is_none_or(|expires| expires > now));
-        match read.last_mut() {
-            Some(last) if last.id == id => last.tokens.extend(token),
-            _ => read.push(KeyRows { id, label, scopes, tokens: token.into_iter().collect() }),
-        }
-    }
-    Ok(read)
+    let rows = keys.select(columns).load_iter::<(KeyColumns, Option<TokenColumns>), _>(connection)?;
+    KeyRows::collect(rows, milliseconds(now))
 }
 
 /// Writes a key with its tokens in place of what the file has of it. `None`: it does not exist.
@@ -102,47 +76,4 @@ pub(super) fn write(
         diesel::insert_into(api_key_tokens::table).values(row).execute(connection)?;
     }
     Ok(())
-}
-
-impl KeyRows {
-    pub(super) fn exists(&self) -> bool {
-        !self.tokens.is_empty()
-    }
-
-    /// Returns the key, or the reason why it is not valid.
-    pub(super) fn key(&self) -> Result<ApiKey, String> {
-        let key = ApiKey::from_stored(&self.id, &self.label, &self.scopes);
-        key.map_err(|problem| format!("API key {:?}: {problem}", self.id))
-    }
-
-    pub(super) fn issued(&self) -> QueryResult<IssuedApiKey> {
-        let tokens = self.tokens.iter().map(|token| token.issued(&self.id)).collect::<QueryResult<_>>()?;
-        Ok(IssuedApiKey { key: self.key().map_err(corrupt)?, tokens })
-    }
-}
-
-impl TokenRow {
-    /// The digest, unless it is malformed: then no token has it.
-    fn digest(&self) -> Option<ApiKeyDigest> {
-        self.digest.as_slice().try_into().ok().map(ApiKeyDigest)
-    }
-
-    fn issued(&self, id: &str) -> QueryResult<IssuedToken> {
-        let digest = self.digest().ok_or("the digest of a token is malformed");
-        let token = digest.and_then(|digest| {
-            IssuedToken::from_stored(digest, self.last_four.clone(), self.created_at, self.expires_at)
-        });
-        token.map_err(|problem| corrupt(format!("API key {id:?}: {problem}")))
-    }
-}
-
-impl From<KeyRows> for StoredKey {
-    fn from(rows: KeyRows) -> Self {
-        let token = |token: &TokenRow| Some((token.digest()?, token.expires_at.map(from_milliseconds)));
-        Self {
-            id: ApiKeyId::new(&rows.id),
-            key: rows.key().map(Arc::new),
-            tokens: rows.tokens.iter().filter_map(token).collect(),
-        }
-    }
 }

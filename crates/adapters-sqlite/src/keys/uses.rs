@@ -2,11 +2,8 @@
 
 use std::time::SystemTime;
 
-use animal_store_adapter_kit::{PendingUses, UseStore};
-use animal_store_app::{
-    ApiKeyId,
-    ports::{ApiKeyUse, RecordedUses},
-};
+use animal_store_adapter_kit::{PendingUses, UseStore, recorded_uses};
+use animal_store_app::ports::RecordedUses;
 use diesel::{
     prelude::*,
     sql_query,
@@ -16,7 +13,7 @@ use diesel::{
 use super::SqliteApiKeyStore;
 use crate::{
     tables::{api_key_state, api_key_tokens, api_key_uses},
-    values::{from_milliseconds, milliseconds},
+    values::milliseconds,
 };
 
 impl UseStore for SqliteApiKeyStore {
@@ -56,17 +53,5 @@ pub(super) fn read(connection: &mut SqliteConnection, now: SystemTime) -> QueryR
     let valid = api_key_tokens::table.filter(expires_at.is_null().or(expires_at.gt(milliseconds(now))));
     let valid = api_key_uses::api_key_id.eq_any(valid.select(api_key_id));
     let rows: Vec<(String, i16, i64)> = api_key_uses::table.filter(valid).load(connection)?;
-    let mut uses = RecordedUses { since: since.map(time), ..RecordedUses::default() };
-    for (id, kind, last_used_at) in rows {
-        let Ok(id) = ApiKeyId::parse(&id) else { continue };
-        // Another release may have written another kind.
-        if let Some(kind) = ApiKeyUse::ALL.into_iter().find(|one| *one as i16 == kind) {
-            uses.last.insert((id, kind), time(last_used_at));
-        }
-    }
-    Ok(uses)
-}
-
-fn time(seconds: i64) -> SystemTime {
-    from_milliseconds(seconds.saturating_mul(1000))
+    Ok(recorded_uses(since, rows))
 }

@@ -25,7 +25,7 @@ pub(super) async fn run(json: bool, sources: &Sources) -> anyhow::Result<()> {
     let ((storage, keys), warnings) =
         config::load(sources, |values| Some((read_stores(values)?, values.warnings.clone())))?;
     // No dependency waits for the timeouts of the other one.
-    let (in_storage, in_keys) = tokio::join!(examine_storage(&storage), examine_keys(&keys, &storage));
+    let (in_storage, in_keys) = tokio::join!(examine_storage(&storage, &keys), examine_keys(&keys, &storage));
     let warnings =
         warnings.iter().map(|text| Finding::warning("configuration", text.as_str(), "see docs/configuration.md"));
     let findings: Vec<_> = warnings.chain(examine_tls(sources)).chain(in_storage).chain(in_keys).collect();
@@ -35,7 +35,7 @@ pub(super) async fn run(json: bool, sources: &Sources) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn examine_storage(storage: &StorageConfig) -> Vec<Finding> {
+async fn examine_storage(storage: &StorageConfig, keys: &KeysConfig) -> Vec<Finding> {
     match storage {
         StorageConfig::Sqlite(sqlite) => examine_file(sqlite).await,
         StorageConfig::Memory { .. } => vec![Finding::warning(
@@ -45,7 +45,8 @@ async fn examine_storage(storage: &StorageConfig) -> Vec<Finding> {
         )],
         StorageConfig::Postgres(postgres) => {
             let (endpoint, direct) = (&postgres.endpoint, &postgres.migrate_endpoint);
-            animal_store_adapters_postgres::diagnose(endpoint, direct, &postgres.settings).await
+            let has_api_keys = matches!(keys, KeysConfig::Postgres(_));
+            animal_store_adapters_postgres::diagnose(endpoint, direct, &postgres.settings, has_api_keys).await
         }
     }
 }
@@ -53,6 +54,7 @@ async fn examine_storage(storage: &StorageConfig) -> Vec<Finding> {
 async fn examine_keys(keys: &KeysConfig, storage: &StorageConfig) -> Vec<Finding> {
     match keys {
         // Examined as the storage.
+        KeysConfig::Postgres(_) => Vec::new(),
         KeysConfig::Sqlite(_) if matches!(storage, StorageConfig::Sqlite(_)) => Vec::new(),
         KeysConfig::Sqlite(sqlite) => examine_file(sqlite).await,
         KeysConfig::Memory { tokens } if tokens.is_empty() => vec![Finding::warning(

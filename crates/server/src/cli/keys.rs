@@ -118,10 +118,23 @@ async fn create(args: CreateArgs, store: &dyn ApiKeyStore) -> anyhow::Result<()>
             if owner.label == key.label && owner.scopes == key.scopes =>
         {
             audit(&owner, "API key unchanged: the token was registered before", None);
+            return Ok(());
         }
         Err(error) => return Err(change_error(error, &key.id, "created")),
     }
+    warn_of_same_label(&key, store).await;
     Ok(())
+}
+
+/// Two keys with one label are a rotation that was done by hand, or a mistake. If the keys cannot be listed, the key
+/// that was created is valid nevertheless.
+async fn warn_of_same_label(created: &ApiKey, store: &dyn ApiKeyStore) {
+    let keys = store.list().await.unwrap_or_default().into_iter().map(|key| key.key);
+    let others: Vec<_> = keys.filter(|key| key.label == created.label && key.id != created.id).collect();
+    if !others.is_empty() {
+        let keys = others.iter().map(|key| key.id.as_str()).collect::<Vec<_>>().join(",");
+        tracing::warn!(api_key_label = created.label.as_str(), keys, "other API keys have the same label");
+    }
 }
 
 async fn revoke(id: &str, store: &dyn ApiKeyStore) -> anyhow::Result<()> {

@@ -12,13 +12,12 @@ use std::{
 };
 
 use animal_store_adapters_http::ApiSettings;
-use animal_store_adapters_sqlite::SqliteApiKeyStore;
+use animal_store_adapters_sqlite::{SqliteApiKeyStore, this_user};
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, NewToken, Scopes,
     ports::{ApiKeyStore, StoreFailure},
 };
 use anyhow::{Context, ensure};
-use nix::unistd::{User, geteuid};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::task::spawn_blocking;
 
@@ -64,8 +63,8 @@ pub(super) async fn run(
             }
             return Ok(());
         }
-        // The start does not wait for Redis: each connection that finds no key in it logs how to create one.
-        KeysConfig::Redis(_) => return Ok(()),
+        // The start does not wait for them: a connection that finds no key logs how to create one.
+        KeysConfig::Postgres(_) | KeysConfig::Redis(_) => return Ok(()),
     };
     let path = sqlite.path.display();
     let program = if is_managed { as_service_user() } else { String::new() } + &options.program(&sqlite.path);
@@ -132,10 +131,8 @@ async fn print(text: String) -> anyhow::Result<()> {
 
 /// The start of a command of root that runs as the user of this process, who owns the file.
 fn as_service_user() -> String {
-    let user = geteuid();
-    if user.is_root() {
-        return String::new();
+    match this_user() {
+        root if root == "root" => String::new(),
+        user => format!("runuser -u {} -- ", shell_words::quote(&user)),
     }
-    let name = User::from_uid(user).ok().flatten().map_or_else(|| user.to_string(), |user| user.name);
-    format!("runuser -u {} -- ", shell_words::quote(&name))
 }

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 
 use super::{
     declaration::{duration, keys, number, one_of, optional, parsed},
-    storage::{SqliteConfig, StorageBackend, read_common},
+    storage::{PostgresConfig, SqliteConfig, StorageBackend, read_common},
     values::Values,
 };
 
@@ -16,6 +16,7 @@ use super::{
 pub(crate) enum KeysConfig {
     Sqlite(SqliteConfig),
     Memory { tokens: Vec<SecretString> },
+    Postgres(Box<PostgresConfig>),
     Redis(Box<RedisKeysConfig>),
 }
 
@@ -33,6 +34,7 @@ pub(crate) struct RedisKeysConfig {
 enum Backend {
     Sqlite,
     Memory,
+    Postgres,
     Redis,
 }
 
@@ -42,12 +44,17 @@ impl KeysConfig {
     /// Returns `None` if a required value is missing, which is an error.
     pub(crate) fn read(values: &mut Values) -> Option<Self> {
         let (storage, sqlite) = read_common(values);
-        let backends = one_of([("sqlite", Backend::Sqlite), ("memory", Backend::Memory), ("redis", Backend::Redis)]);
+        let backends = one_of([
+            ("sqlite", Backend::Sqlite),
+            ("memory", Backend::Memory),
+            ("postgres", Backend::Postgres),
+            ("redis", Backend::Redis),
+        ]);
         keys! { values,
-            /// Source of the API keys: `sqlite` or `redis`, which `animal-store keys` administers, or `memory`, the
-            /// tokens of `keys.memory.tokens`. Empty: `memory` if there are tokens, otherwise as `storage.backend`.
-            /// With `storage.backend = "postgres"`, `redis` or tokens are required: each instance would have a file of
-            /// its own.
+            /// Source of the API keys: `sqlite`, `postgres` or `redis`, which `animal-store keys` administers, or
+            /// `memory`, the tokens of `keys.memory.tokens`. Empty: `memory` if there are tokens, otherwise as
+            /// `storage.backend`. `postgres` is the database of the pets; with pets in it, `sqlite` is refused, because
+            /// each instance would have a file of its own.
             backend = value("keys.backend", "", optional(backends));
             /// Tokens of the API keys: a list, or a text with commas. Required by the backend `memory`, unless
             /// `http.listen` is a loopback address: one is then generated, and printed on a terminal or with
@@ -62,22 +69,32 @@ impl KeysConfig {
         let (implied, name, reason) = match storage {
             _ if !tokens.is_empty() => (Backend::Memory, "memory", "keys.memory.tokens"),
             StorageBackend::Memory => (Backend::Memory, "memory", "storage.backend"),
-            StorageBackend::Sqlite | StorageBackend::Postgres => (Backend::Sqlite, "sqlite", "storage.backend"),
+            StorageBackend::Sqlite => (Backend::Sqlite, "sqlite", "storage.backend"),
+            StorageBackend::Postgres => (Backend::Postgres, "postgres", "storage.backend"),
         };
-        values.require(
-            backend.unwrap_or(implied) != Backend::Sqlite || storage != StorageBackend::Postgres,
-            &["keys.backend", "keys.memory.tokens", "storage.backend"],
-            "must be redis, or keys.memory.tokens must be set, if storage.backend is postgres: with sqlite, each \
-             instance would have a file of its own",
-        );
         if backend.is_none() {
             values.imply("keys.backend", name, reason);
         }
         let backend = backend.unwrap_or(implied);
+        let stores = ["keys.backend", "storage.backend"];
+        values.require(
+            backend != Backend::Sqlite || storage != StorageBackend::Postgres,
+            &stores,
+            "cannot be sqlite if storage.backend is postgres: each instance would have a file of its own",
+        );
+        values.require(
+            backend != Backend::Postgres || storage == StorageBackend::Postgres,
+            &stores,
+            "cannot be postgres unless storage.backend is postgres: API keys are in the database of the pets",
+        );
+        let retention = sqlite.settings.idempotency_retention;
+        let is_database = backend == Backend::Postgres && storage == StorageBackend::Postgres;
+        let postgres = is_database.then(|| PostgresConfig::read(values, retention, true));
         let redis = RedisKeysConfig::read(values, backend == Backend::Redis);
         Some(match backend {
             Backend::Sqlite => Self::Sqlite(sqlite),
             Backend::Memory => Self::Memory { tokens },
+            Backend::Postgres => Self::Postgres(Box::new(postgres??)),
             Backend::Redis => Self::Redis(Box::new(redis?)),
         })
     }
@@ -89,6 +106,7 @@ impl fmt::Display for KeysConfig {
         match self {
             Self::Sqlite(sqlite) => write!(formatter, "sqlite {}", sqlite.path.display()),
             Self::Memory { .. } => formatter.write_str("memory"),
+            Self::Postgres(postgres) => write!(formatter, "postgres {}", postgres.endpoint),
             Self::Redis(redis) => write!(formatter, "redis {}", redis.endpoint),
         }
     }

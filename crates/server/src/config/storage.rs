@@ -37,7 +37,7 @@ pub struct SqliteConfig {
     pub settings: SqliteSettings,
 }
 
-/// The database of pets, and how it is used.
+/// The database of pets and API keys, and how it is used.
 #[derive(Debug)]
 pub struct PostgresConfig {
     pub(crate) endpoint: PgEndpoint,
@@ -109,7 +109,7 @@ impl fmt::Display for StorageConfig {
 
 impl PostgresConfig {
     /// `selected`: whether the values that the backend requires must be set.
-    fn read(values: &mut Values, idempotency_retention: Duration, selected: bool) -> Option<Self> {
+    pub(super) fn read(values: &mut Values, idempotency_retention: Duration, selected: bool) -> Option<Self> {
         let boolean = one_of([("true", true), ("false", false)]);
         let modes = one_of([("on-start", SchemaMode::Migrate), ("check", SchemaMode::Check)]);
         keys! { values,

@@ -90,7 +90,9 @@ impl Values {
     /// Returns a secret from its key or from the file of the key `…_file`.
     pub(super) fn secret(&mut self, key: Key) -> Option<SecretString> {
         let name = key.name;
+        let is_read = self.keys.iter().any(|known| known.name == name);
         let read = match (self.settings.get(name), self.settings.get(&file_key(name))) {
+            _ if is_read => Ok(()),
             (Some(_), Some(file)) => Err(format!("and {name}_file ({}) must not both be set", file.source)),
             (None, Some(Setting { text: path, source, .. })) => {
                 let content = fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"));

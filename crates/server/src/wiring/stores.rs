@@ -4,7 +4,9 @@
 use std::{sync::Arc, time::Duration};
 
 use animal_store_adapters_memory::MemoryPetRepository;
-use animal_store_adapters_postgres::{Migrations, PgBulkStorage, PgStorage, SchemaMode};
+use animal_store_adapters_postgres::{
+    Migrations, PgApiKeyStore, PgBulkStorage, PgStorage, PostgresSettings, SchemaMode,
+};
 use animal_store_adapters_redis::RedisApiKeyStore;
 use animal_store_adapters_sqlite::{FileUse, SqliteApiKeyStore, SqliteBulkStorage, SqliteFile, SqliteStorage};
 use animal_store_app::ports::{ApiKeyStore, BulkStorage, PetRepository, Readiness};
@@ -117,6 +119,11 @@ pub(crate) async fn api_key_store(
 ) -> anyhow::Result<Option<Arc<dyn ApiKeyStore>>> {
     Ok(match keys {
         KeysConfig::Sqlite(sqlite) => Some(Arc::new(SqliteApiKeyStore::new(file.open(sqlite).await?))),
+        KeysConfig::Postgres(postgres) => {
+            // Past a pooler, and with the rights of migrations.
+            let settings = PostgresSettings { transaction_pooling: false, ..postgres.settings.clone() };
+            Some(Arc::new(PgApiKeyStore::new(postgres.migrate_endpoint.clone(), settings)))
+        }
         KeysConfig::Redis(redis) => {
             let endpoint = redis.admin_endpoint.as_ref().unwrap_or(&redis.endpoint).clone();
             let (prefix, replicas) = (&redis.directory.prefix, redis.wait_replicas);

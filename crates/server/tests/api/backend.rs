@@ -2,12 +2,15 @@
 
 use std::{any::Any, env, ffi::OsString, time::Duration};
 
+use animal_store_adapters_postgres::{Migrations, PgApiKeyStore, PgEndpoint, PostgresSettings};
+use animal_store_app::{ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, NewToken, Scopes, ports::ApiKeyStore};
 use animal_store_server::{
     Config,
     config::{Sources, StorageConfig},
 };
 use animal_store_test_servers::PgDatabase;
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
 use crate::test_app::{OTHER_TOKEN, TOKEN};
 
@@ -31,19 +34,22 @@ pub(crate) struct Backend {
 impl Backend {
     pub(crate) fn new() -> Self {
         let name = env::var_os("TEST_STORAGE_BACKEND").unwrap_or_else(|| "memory".into());
-        let mut environment = vec![
-            ("ANIMAL_STORE_KEYS__MEMORY__TOKENS", format!("{TOKEN},{OTHER_TOKEN}").into()),
-            ("ANIMAL_STORE_STORAGE__BACKEND", name.clone()),
-        ];
+        let mut environment = vec![("ANIMAL_STORE_STORAGE__BACKEND", name.clone())];
+        let tokens = ("ANIMAL_STORE_KEYS__MEMORY__TOKENS", format!("{TOKEN},{OTHER_TOKEN}").into());
         let space: Box<dyn Any + Send + Sync> = match name.to_str() {
-            Some("memory") => Box::new(()),
+            Some("memory") => {
+                environment.push(tokens);
+                Box::new(())
+            }
             Some("sqlite") => {
                 let folder = TempDir::new().expect("a folder");
+                environment.push(tokens);
                 environment.push(("ANIMAL_STORE_STORAGE__SQLITE__PATH", folder.path().join("store.db").into()));
                 Box::new(folder)
             }
             Some("postgres") => {
                 let database = PgDatabase::new();
+                add_keys(database.url());
                 environment.push(("ANIMAL_STORE_STORAGE__POSTGRES__URL", database.url().into()));
                 Box::new(database)
             }
@@ -52,7 +58,7 @@ impl Backend {
         Self { environment, _space: space }
     }
 
-    /// The configuration with this storage and these keys.
+    /// The configuration with this storage and these keys of it.
     pub(crate) fn config(&self, keys: &[(&str, &str)]) -> Config {
         let sources = Sources {
             file: None,
@@ -69,4 +75,21 @@ impl Backend {
         }
         config
     }
+}
+
+/// Adds the API keys of the tests to a new database.
+fn add_keys(url: &str) {
+    let endpoint = PgEndpoint::parse(&url.into()).expect("a URL");
+    let add = async {
+        Migrations::new(endpoint.clone(), LONG_TIMEOUT).run().await.expect("the tables");
+        let settings = PostgresSettings { timeout: LONG_TIMEOUT, ..PostgresSettings::default() };
+        let store = PgApiKeyStore::new(endpoint, settings);
+        for (id, token) in [("key-1", TOKEN), ("key-2", OTHER_TOKEN)] {
+            let token = NewToken::new(&ApiToken::parse(token.into()).expect("a token"), None);
+            let label = ApiKeyLabel::parse("test").expect("a label");
+            let key = ApiKey { id: ApiKeyId::parse(id).expect("an id"), label, scopes: Scopes::ALL };
+            store.change(ApiKeyChange::Add(key, token)).await.expect("added");
+        }
+    };
+    Runtime::new().expect("a runtime").block_on(add);
 }

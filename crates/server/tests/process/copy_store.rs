@@ -13,6 +13,13 @@ use crate::{
 /// API keys that are part of the configuration.
 pub(crate) const MEMORY: &str = "backend = \"memory\"";
 const FILE: &str = "backend = \"sqlite\"";
+const DATABASE: &str = "backend = \"postgres\"";
+
+/// Triggers that refuse each further pet.
+const REFUSE_IN_SQLITE: &str = "CREATE TRIGGER refuse BEFORE INSERT ON pets BEGIN SELECT RAISE(ABORT, 'refused'); END";
+const REFUSE_IN_POSTGRES: &str = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+    $$BEGIN RAISE 'refused' USING ERRCODE = '23514'; END$$;
+    CREATE TRIGGER refuse BEFORE INSERT ON pets FOR EACH ROW EXECUTE FUNCTION refuse()";
 
 /// Copies between two stores, with these keys of the configuration files. The environment does not matter.
 pub(crate) fn copy(from: (&Store, &str), to: (&Store, &str)) -> Program {
@@ -56,6 +63,37 @@ fn a_copy_there_and_back_has_the_same_pages_and_replays_the_same_keys() {
 }
 
 #[test]
+fn a_store_whose_copy_was_interrupted_says_so_until_the_copy_is_repeated() {
+    let (source, empty) = (Store::sqlite(), Store::sqlite());
+    source.import(&odd_pets(3).join("\n"));
+    empty.import("");
+    let event = "a copy into this store has not been completed: pets or API keys can be missing";
+    for (target, subject, file) in [(Store::sqlite(), "sqlite.copy", true), (Store::postgres(), "postgres.copy", false)]
+    {
+        let verdict = || {
+            let lines = target.run(&["doctor"]).stdout;
+            lines
+                .into_iter()
+                .find(|line| line.contains(subject))
+                .expect("a finding")
+                .split(' ')
+                .next()
+                .map(str::to_owned)
+        };
+        copy((&empty, MEMORY), (&target, MEMORY)).run().assert_success();
+        assert_eq!(verdict().as_deref(), Some("ok"));
+        target.execute(if file { REFUSE_IN_SQLITE } else { REFUSE_IN_POSTGRES });
+        assert_eq!(copy((&source, MEMORY), (&target, MEMORY)).run().code, Some(1));
+        assert_eq!(verdict().as_deref(), Some("warning"));
+        target.program().start().wait_for_event(event);
+
+        target.execute(if file { "DROP TRIGGER refuse" } else { "DROP TRIGGER refuse ON pets" });
+        copy((&source, MEMORY), (&target, MEMORY)).run().assert_success();
+        assert_eq!(verdict().as_deref(), Some("ok"));
+    }
+}
+
+#[test]
 fn stores_that_cannot_be_copied_are_refused() {
     let store = Store::sqlite();
     copy((&store, MEMORY), (&store, MEMORY)).run().assert_refused(2, &["same store"]);
@@ -76,7 +114,7 @@ fn stores_that_cannot_be_copied_are_refused() {
 }
 
 #[test]
-fn api_keys_move_to_redis_and_back() {
+fn api_keys_move_to_redis_to_postgresql_and_back() {
     let [sqlite, postgres] = Store::each();
     let create = sqlite.with_own_keys().args(&["keys", "create", "--create", "--label", "shop", "--scopes", "read"]);
     let (token, id) = token_and_id(&create.run());
@@ -84,8 +122,10 @@ fn api_keys_move_to_redis_and_back() {
     let redis = format!("backend = \"redis\"\nredis.url = \"{}\"\nredis.prefix = \"{}\"", space.url(), space.prefix());
     let exited = copy((&sqlite, FILE), (&postgres, &redis)).run();
     assert!(exited.assert_success().stdout.contains(&"tokens of API keys: 1 added".to_owned()), "{exited:?}");
-    let back = Store::sqlite();
-    copy((&postgres, &redis), (&back, FILE)).run().assert_success();
+    let (other, back) = (Store::postgres(), Store::sqlite());
+    copy((&postgres, &redis), (&other, DATABASE)).run().assert_success();
+    assert_eq!(status(other.with_own_keys().start().address(), &token), 200);
+    copy((&other, DATABASE), (&back, FILE)).run().assert_success();
     assert_eq!(status(back.with_own_keys().start().address(), &token), 200);
 
     // A copy is repeated after a revocation in the source.

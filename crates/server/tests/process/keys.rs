@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use crate::{
     pets::status,
     program::{Exited, Program, Running},
+    store::Store,
 };
 
 /// Program that runs `animal-store keys` with these arguments.
@@ -44,34 +45,41 @@ fn list(space: &RedisSpace) -> Vec<Value> {
 
 #[test]
 fn every_instance_follows_a_key_from_its_creation_to_its_revocation() {
-    let space = RedisSpace::new();
-    let mut instances = [(), ()].map(|()| Program::with_redis(&space).start());
+    let (space, postgres) = (RedisSpace::new(), Store::postgres());
+    follow(|| Program::with_redis(&space));
+    follow(|| postgres.with_own_keys());
+}
+
+fn follow(program: impl Fn() -> Program) {
+    let keys = |args: &[&str]| program().args(&["keys"]).args(args);
+    let list = || parse(&keys(&["list", "--json"]).run());
+    let mut instances = [(), ()].map(|()| program().start());
     let addresses = instances.each_mut().map(|running| running.address());
     let wait_for =
         |token: &str, expected| wait_until(|| addresses.iter().all(|address| status(*address, token) == expected));
 
     // A change is logged whatever the filter.
     let args = ["create", "--label", "web shop", "--scopes", "read", "--expires-in", "90d"];
-    let created = keys(&space, &args).env("ANIMAL_STORE_LOG__FILTER", "off").run();
+    let created = keys(&args).env("ANIMAL_STORE_LOG__FILTER", "off").run();
     let (old, id) = token_and_id(&created);
     assert_eq!((&*event(&created)["message"].to_string(), created.stderr.len()), ("\"API key created\"", 1));
     assert_eq!((&event(&created)["api_key_label"], &event(&created)["scopes"]), (&"web shop".into(), &"read".into()));
-    let [entry] = &list(&space)[..] else { panic!("one token") };
+    let [entry] = &list()[..] else { panic!("one token") };
     assert!(entry["id"] == *id && entry["expires"].is_string(), "{entry}");
     wait_for(&old, 200);
 
-    let rotated = keys(&space, &["rotate", &id]).run();
+    let rotated = keys(&["rotate", &id]).run();
     let (new, same) = token_and_id(&rotated);
     assert!(same == id && new != old && event(&rotated)["old_token_ends"].is_string(), "{rotated:?}");
-    assert_eq!(list(&space).len(), 2);
+    assert_eq!(list().len(), 2);
     wait_for(&new, 200);
     wait_for(&old, 200);
-    let (newest, _) = token_and_id(&keys(&space, &["rotate", &id, "--grace", "0s", "--expires-in", "1h"]).run());
-    assert_eq!(list(&space).len(), 1);
+    let (newest, _) = token_and_id(&keys(&["rotate", &id, "--grace", "0s", "--expires-in", "1h"]).run());
+    assert_eq!(list().len(), 1);
     wait_for(&new, 401);
     wait_for(&newest, 200);
 
-    let revoked = keys(&space, &["revoke", &id]).run();
+    let revoked = keys(&["revoke", &id]).run();
     assert_eq!((revoked.code, &revoked.stdout), (Some(0), &vec![]), "{revoked:?}");
     let event = event(&revoked);
     assert_eq!((&event["message"], &event["api_key"]), (&"API key revoked".into(), &id.into()));
@@ -99,6 +107,23 @@ fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
         assert!(!create(input, "x", "read").assert_refused(1, &[reason]).output().contains(input), "{input}");
     }
     assert_eq!(list(&space).len(), 1);
+}
+
+#[test]
+fn a_label_that_other_keys_have_is_a_warning_with_their_ids() {
+    let space = RedisSpace::new();
+    let create = |label| keys(&space, &["create", "--label", label]).run();
+    let warnings = |exited: &Exited| {
+        let events = exited.stderr.iter().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        events.filter(|event| event["level"] == "WARN").collect::<Vec<_>>()
+    };
+    let first = create("shop");
+    assert!(warnings(&first).is_empty() && warnings(&create("Shop")).is_empty(), "{first:?}");
+    let second = create("shop");
+    token_and_id(&second);
+    let [warning] = &warnings(&second)[..] else { panic!("{second:?}") };
+    assert_eq!(warning["message"], "other API keys have the same label");
+    assert_eq!((&warning["api_key_label"], &warning["keys"]), (&"shop".into(), &token_and_id(&first).1.into()));
 }
 
 #[test]

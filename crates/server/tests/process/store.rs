@@ -54,9 +54,10 @@ impl Store {
         }
     }
 
-    /// A program over an SQLite file with its own API keys.
+    /// A program over the store with API keys of its own.
     pub(crate) fn with_own_keys(&self) -> Program {
-        self.program().env("ANIMAL_STORE_KEYS__BACKEND", "sqlite")
+        let backend = if let Self::Sqlite(_) = self { "sqlite" } else { "postgres" };
+        self.program().env("ANIMAL_STORE_KEYS__BACKEND", backend)
     }
 
     /// A configuration file of the store, with API keys as these lines of TOML say.

@@ -41,13 +41,12 @@ fn only_migrate_runs_pending_migrations_and_prints_those_that_it_ran_or_would_ru
         let exited = sqlite.with_own_keys().args(args).run();
         exited.assert_error(1, &["migrations are pending: 0001expand; run animal-store migrate"]);
     }
-    for store in [sqlite, postgres] {
-        for (args, expected) in
-            [(&["migrate", "--dry-run"][..], 1), (&["migrate"], 1), (&["migrate"], 0), (&["migrate", "--dry-run"], 0)]
-        {
+    for (store, all) in [(sqlite, &["0001expand"][..]), (postgres, &["0001expand", "0002expand"])] {
+        let dry_run = &["migrate", "--dry-run"][..];
+        for (args, expected) in [(dry_run, all), (&["migrate"], all), (&["migrate"], &[]), (dry_run, &[])] {
             let exited = store.run(args);
-            assert_eq!((exited.code, &exited.stdout), (Some(0), &vec!["0001expand".to_owned(); expected]));
-            assert_eq!(exited.output().contains("no migration is pending"), expected == 0, "{exited:?}");
+            assert!(exited.code == Some(0) && exited.stdout == expected, "{exited:?}");
+            assert_eq!(exited.output().contains("no migration is pending"), expected.is_empty(), "{exited:?}");
         }
     }
 }

@@ -16,7 +16,9 @@ fn tokens_or_the_storage_imply_the_backend_of_keys() {
         (&[backend("")], "sqlite"),
         (&[storage("memory")], "memory"),
         (&[TOKENS], "memory"),
+        (&[storage("postgres")], "postgres"),
         (&[TOKENS, storage("postgres")], "memory"),
+        (&[TOKENS, storage("postgres"), backend("postgres")], "postgres"),
         (&[TOKENS, backend("sqlite")], "sqlite"),
         (&[TOKENS, backend("redis")], "redis"),
         (&[storage("memory"), backend("sqlite")], "sqlite"),
@@ -47,7 +49,7 @@ fn a_command_reads_only_the_part_that_it_uses() {
         (&[("storage.postgres.url_file", "/nowhere")], [false, true, false, false]),
         (&[("storage.backend", "disk")], [false, true, true, false]),
         (&[("storage.backend", "postgres"), TOKENS], [false, true, false, false]),
-        (&[("storage.backend", "postgres"), POSTGRES[1]], [false, false, true, false]),
+        (&[("storage.backend", "postgres")], [false, true, true, false]),
         (&[("keys.redis.url_file", "/nowhere")], [false, false, true, false]),
         (&[("storage.backend", "memory"), ("http.listen", "0.0.0.0:80")], [false; 4]),
         // It can be a misspelt section of any command.

@@ -59,7 +59,7 @@ fn an_invalid_value_is_one_error_whatever_the_backend_is() {
         ("storage.postgres.timeout", &["9ms", "61s", "5", "0s", "soon"], "must be a duration from 10ms to 1m"),
         ("storage.postgres.url", &["mysql://shop:top-secret@db"], ""),
         ("storage.postgres.migrate_url", &["mysql://shop:top-secret@db", "top-secret"], ""),
-        ("keys.backend", &["file"], "must be sqlite or memory or redis, not \"file\""),
+        ("keys.backend", &["file"], "must be sqlite or memory or postgres or redis, not \"file\""),
         ("keys.memory.tokens", &["good,top secret"], "contains an invalid token, number 2"),
         ("keys.redis.url", &["https://:top-secret@localhost"], ""),
         ("keys.redis.admin_url", &["https://:top-secret@localhost"], ""),
@@ -89,8 +89,9 @@ fn a_rule_about_several_keys_is_one_error_about_the_first_of_them() {
     let memory = ("storage.backend", "memory");
     let pooling = ("storage.postgres.transaction_pooling", "true");
     let half = [("shutdown.timeout", "1s"), ("shutdown.drain_delay", "501ms")];
-    let own_file = "must be redis, or keys.memory.tokens must be set, if storage.backend is postgres: with sqlite, \
-                    each instance would have a file of its own";
+    let own_file = "cannot be sqlite if storage.backend is postgres: each instance would have a file of its own";
+    let one_database =
+        "cannot be postgres unless storage.backend is postgres: API keys are in the database of the pets";
     for (settings, key, rule) in [
         (&[("http.rate_limit.burst", "10")][..], "http.rate_limit.burst", "requires http.rate_limit.per_second"),
         (&half, "shutdown.drain_delay", "must be at most half of shutdown.timeout"),
@@ -103,10 +104,14 @@ fn a_rule_about_several_keys_is_one_error_about_the_first_of_them() {
             "is required if storage.postgres.transaction_pooling is true",
         ),
         (&[REDIS[0]], REDIS[1].0, "is required if keys.backend is redis"),
-        (&POSTGRES, "keys.backend", own_file),
+        (&[("keys.backend", "postgres")], "keys.backend", one_database),
         (&[POSTGRES[0], POSTGRES[1], ("keys.backend", "sqlite")], "keys.backend", own_file),
         // Another error is the reason for these violations.
-        (&[memory, everywhere, ("keys.backend", "rediss")], "keys.backend", "must be sqlite or memory or redis,"),
+        (
+            &[memory, everywhere, ("keys.backend", "rediss")],
+            "keys.backend",
+            "must be sqlite or memory or postgres or redis,",
+        ),
     ] {
         assert_refused(settings, key, rule);
     }

@@ -1,3 +1,5 @@
+//! Transactions of commands and of background tasks, each on a connection of its own.
+
 use std::sync::atomic::Ordering;
 
 use animal_store_app::ports::StoreFailure;
@@ -16,37 +18,37 @@ use crate::{
 };
 
 /// A parameter of a statement.
-pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// A connection for one transaction, which ends without a commit when this is dropped. Nothing is prepared, and no
 /// setting outlives the transaction, so it works through any pooler.
-pub(super) struct BulkConnection {
+pub(crate) struct TransactionConnection {
     client: Client,
     task: ConnectionTask,
     endpoint: PgEndpoint,
     settings: PostgresSettings,
 }
 
-impl BulkConnection {
-    pub(super) async fn open(endpoint: PgEndpoint, settings: PostgresSettings) -> Result<Self, StoreFailure> {
+impl TransactionConnection {
+    pub(crate) async fn open(endpoint: PgEndpoint, settings: PostgresSettings) -> Result<Self, StoreFailure> {
         let (client, task) = endpoint.connect(settings.connect_timeout).await?;
         Ok(Self { client, task, endpoint, settings })
     }
 
     /// Begins a transaction with these statements. At a higher isolation level, PostgreSQL refuses a write that waited
     /// for another transaction.
-    pub(super) async fn begin(&self, statements: &str) -> Result<(), StoreFailure> {
+    pub(crate) async fn begin(&self, statements: &str) -> Result<(), StoreFailure> {
         let settings = self.settings.set_statements("SET LOCAL");
         let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; {statements}");
         self.within_timeout(self.client.batch_execute(&begin)).await
     }
 
-    pub(super) async fn query(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, StoreFailure> {
+    pub(crate) async fn query(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, StoreFailure> {
         self.within_timeout(self.client.query_typed(sql, parameters)).await
     }
 
     /// Fails with this description if a query of [`checks`](crate::checks) finds problems.
-    pub(super) async fn check(&self, query: &str, description: &str) -> Result<(), StoreFailure> {
+    pub(crate) async fn check(&self, query: &str, description: &str) -> Result<(), StoreFailure> {
         match &*self.within_timeout(problems(&self.client, query)).await? {
             [] => Ok(()),
             problems => Err(self.refused(&format!("{description}{}", problems.join("; ")))),
@@ -55,7 +57,7 @@ impl BulkConnection {
 
     /// Runs a statement on the values of these columns. Returns the number of rows that it wrote, or `None` if a unique
     /// index has one of them already.
-    pub(super) async fn write(
+    pub(crate) async fn write(
         &self,
         sql: &str,
         columns: &[(&str, Type)],
@@ -73,7 +75,7 @@ impl BulkConnection {
     }
 
     /// Ends the transaction. Only an error that PostgreSQL sends before the commit means that nothing was written.
-    pub(super) async fn commit(&self) -> Result<(), StoreFailure> {
+    pub(crate) async fn commit(&self) -> Result<(), StoreFailure> {
         let ended = within(self.settings.timeout, self.client.batch_execute("COMMIT")).await;
         if ended.is_ok() && self.task.unreplicated().load(Ordering::Relaxed) {
             return Err(StoreFailure::OutcomeUnknown(self.endpoint.locate(ConnectionError::Unreplicated).into()));
@@ -86,7 +88,7 @@ impl BulkConnection {
     }
 
     /// The error of a call that this adapter refuses.
-    pub(super) fn refused(&self, reason: &str) -> StoreFailure {
+    pub(crate) fn refused(&self, reason: &str) -> StoreFailure {
         StoreFailure::Unavailable(format!("{}: {reason}", self.endpoint.login()).into())
     }
 

@@ -1,0 +1,135 @@
+//! The rows of API keys and of their tokens, as adapters store them in tables `api_keys` and `api_key_tokens`.
+
+use std::{sync::Arc, time::SystemTime};
+
+use animal_store_app::{
+    ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiKeyRefusal, IssuedApiKey, IssuedToken, from_milliseconds,
+};
+
+use crate::StoredKey;
+
+/// A key as it is stored, with its valid tokens, oldest first.
+pub struct KeyRows {
+    id: String,
+    label: String,
+    scopes: String,
+    tokens: Vec<TokenRow>,
+}
+
+/// The columns of a key.
+pub type KeyColumns = (String, String, String);
+
+/// The columns of a token: digest, last four characters, creation and expiry. Times are in milliseconds since 1970.
+pub type TokenColumns = (Vec<u8>, String, i64, Option<i64>);
+
+struct TokenRow {
+    digest: Vec<u8>,
+    last_four: String,
+    created_at: i64,
+    expires_at: Option<i64>,
+}
+
+/// A key before and after a change. `None`: it does not exist.
+pub type BeforeAndAfter = (Option<IssuedApiKey>, Option<IssuedApiKey>);
+
+impl KeyRows {
+    /// Collects the rows of a join, which are in the order of the ids, with the tokens that are valid at this time. Keys
+    /// without tokens are included.
+    ///
+    /// # Errors
+    /// The first error of a row.
+    pub fn collect<E>(
+        rows: impl IntoIterator<Item = Result<(KeyColumns, Option<TokenColumns>), E>>,
+        now: i64,
+    ) -> Result<Vec<Self>, E> {
+        let mut collected: Vec<Self> = Vec::new();
+        for row in rows {
+            let ((id, label, scopes), token) = row?;
+            let token = token.map(|(digest, last_four, created_at, expires_at)| TokenRow {
+                digest,
+                last_four,
+                created_at,
+                expires_at,
+            });
+            let token = token.filter(|token| token.expires_at.is_none_or(|expires| expires > now));
+            match collected.last_mut() {
+                Some(last) if last.id == id => last.tokens.extend(token),
+                _ => collected.push(Self { id, label, scopes, tokens: token.into_iter().collect() }),
+            }
+        }
+        Ok(collected)
+    }
+
+    /// Applies a change to the key with its id, by the rules of [`ApiKeyChange::apply`]. `owners`: the keys that have
+    /// one of its digests.
+    ///
+    /// # Errors
+    /// The reason why a stored key is not valid. The inner error is a refusal of the change.
+    pub fn apply(
+        change: &ApiKeyChange,
+        stored: Option<Self>,
+        owners: &[Self],
+        now: SystemTime,
+    ) -> Result<Result<BeforeAndAfter, ApiKeyRefusal>, String> {
+        let id = change.id();
+        let before = match (stored.filter(Self::exists), change) {
+            (None, _) => None,
+            // So that an invalid key can be revoked.
+            (Some(key), ApiKeyChange::Revoke(_)) => {
+                Some(key.issued().unwrap_or_else(|_| IssuedApiKey::unreadable(id.clone())))
+            }
+            (Some(key), _) => Some(key.issued()?),
+        };
+        let owner = owners.iter().find(|key| key.exists() && key.id != id.as_str()).map(Self::key).transpose()?;
+        let after = change.apply(before.as_ref(), owner.as_ref(), now);
+        Ok(after.map(|after| (before, after)))
+    }
+
+    /// Returns the keys that exist.
+    ///
+    /// # Errors
+    /// The reason why the first invalid key is not valid.
+    pub fn existing(keys: &[Self]) -> Result<Vec<IssuedApiKey>, String> {
+        keys.iter().filter(|key| key.exists()).map(Self::issued).collect()
+    }
+
+    fn exists(&self) -> bool {
+        !self.tokens.is_empty()
+    }
+
+    fn key(&self) -> Result<ApiKey, String> {
+        let key = ApiKey::from_stored(&self.id, &self.label, &self.scopes);
+        key.map_err(|problem| format!("API key {:?}: {problem}", self.id))
+    }
+
+    fn issued(&self) -> Result<IssuedApiKey, String> {
+        let tokens = self.tokens.iter().map(|token| token.issued(&self.id)).collect::<Result<_, _>>()?;
+        Ok(IssuedApiKey { key: self.key()?, tokens })
+    }
+}
+
+impl TokenRow {
+    /// The digest, unless it is malformed: then no token has it.
+    fn digest(&self) -> Option<ApiKeyDigest> {
+        self.digest.as_slice().try_into().ok().map(ApiKeyDigest)
+    }
+
+    fn issued(&self, id: &str) -> Result<IssuedToken, String> {
+        let digest = self.digest().ok_or("the digest of a token is malformed");
+        let token = digest.and_then(|digest| {
+            IssuedToken::from_stored(digest, self.last_four.clone(), self.created_at, self.expires_at)
+        });
+        token.map_err(|problem| format!("API key {id:?}: {problem}"))
+    }
+}
+
+impl From<KeyRows> for StoredKey {
+    fn from(rows: KeyRows) -> Self {
+        let token = |token: &TokenRow| Some((token.digest()?, token.expires_at.map(from_milliseconds)));
+        Self {
+            id: ApiKeyId::new(&rows.id),
+            key: rows.key().map(Arc::new),
+            tokens: rows.tokens.iter().filter_map(token).collect(),
+        }
+    }
+}

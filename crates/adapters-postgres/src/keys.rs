@@ -1,0 +1,165 @@
+//! API keys in the database: their changes, their directory, and the record of their uses.
+//!
+//! **Problem.** Every instance looks keys up for each request, and a command or another instance changes them.
+//!
+//! **Invariant.** A change is one transaction, which locks the row of the version and increases it, so that versions
+//! become visible in their order: a directory that has read a version has seen all changes up to it. The row of a
+//! revoked key stays for directories, without tokens; a key without valid tokens exists for no reader.
+//!
+//! **Proof.** The contract suites `api_key_directory`, `api_key_store` and `api_key_uses`; `tests/postgres/keys.rs`.
+
+mod directory;
+mod rows;
+
+use std::time::Duration;
+
+use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyRows, PendingUses, UseStore, recorded_uses};
+use animal_store_app::{
+    ApiKeyChange, IssuedApiKey,
+    ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
+};
+use async_trait::async_trait;
+use prometheus_client::registry::Registry;
+use tokio::task::JoinHandle;
+use tokio_postgres::types::Type;
+
+use self::{
+    directory::Source,
+    rows::{Select, corrupt, parse},
+};
+use crate::{
+    PgEndpoint, PostgresSettings,
+    checks::{READ_ONLY, missing_permissions},
+    transaction::TransactionConnection,
+};
+
+/// Time between two writes of uses.
+const USES_INTERVAL: Duration = Duration::from_mins(1);
+/// Maximum number of keys of each kind in a record of uses. It bounds the memory if writes fail.
+const MAX_USED_KEYS: usize = 100_000;
+
+/// What a change needs.
+const NEEDED: [(&str, &str); 4] = [
+    ("api_keys", "SELECT, INSERT, UPDATE"),
+    ("api_key_tokens", "SELECT, INSERT, DELETE"),
+    ("api_key_state", "SELECT, UPDATE"),
+    ("api_key_uses", "SELECT, DELETE"),
+];
+
+/// Changes and lists API keys in a database. Its instances serve requests at the same time. Each call has a connection
+/// of its own.
+#[derive(Debug, Clone)]
+pub struct PgApiKeyStore {
+    endpoint: PgEndpoint,
+    settings: PostgresSettings,
+}
+
+impl PgApiKeyStore {
+    /// Creates the store. Of the settings, it uses the timeouts and `transaction_pooling`. The schema has to be up to
+    /// date.
+    pub fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
+        let is_pooling = settings.transaction_pooling;
+        Self { endpoint: endpoint.named(is_pooling).of_primary(is_pooling), settings }
+    }
+
+    /// Starts a directory of the keys, with a connection of its own: see [`ApiKeySnapshot::new`]. Its task ends after
+    /// the directory is dropped.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start_directory(&self, registry: &mut Registry) -> ApiKeySnapshot {
+        let source = Source::new(self.endpoint.clone(), self.settings.clone());
+        let (directory, task) = ApiKeySnapshot::new(source, self.settings.timeout, registry);
+        tokio::spawn(task);
+        directory
+    }
+
+    /// Starts a record of uses: see [`ApiKeyUseRecord::start`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start_uses(&self, registry: &mut Registry) -> (ApiKeyUseRecord, JoinHandle<()>) {
+        ApiKeyUseRecord::start(self.clone(), MAX_USED_KEYS, USES_INTERVAL, registry)
+    }
+
+    async fn begin(&self) -> Result<TransactionConnection, StoreFailure> {
+        let connection = TransactionConnection::open(self.endpoint.clone(), self.settings.clone()).await?;
+        connection.begin("").await?;
+        Ok(connection)
+    }
+}
+
+#[async_trait]
+impl ApiKeyStore for PgApiKeyStore {
+    async fn change(&self, change: ApiKeyChange) -> Result<ChangedApiKey, ApiKeyChangeError> {
+        let connection = self.begin().await?;
+        let (version, now) = rows::lock(&connection).await?;
+        let stored = rows::read(&connection, Select::Id(change.id().as_str()), now).await?.pop();
+        let mut owners = Vec::new();
+        for digest in change.digests() {
+            owners.extend(rows::read(&connection, Select::Digest(&digest.0), now).await?);
+        }
+        let (before, after) = KeyRows::apply(&change, stored, &owners, now).map_err(corrupt)??;
+        let forgets_uses = before.is_none() || after.is_none();
+        rows::write(&connection, change.id(), after.as_ref(), version + 1, now, forgets_uses).await?;
+        connection.commit().await?;
+        Ok(ChangedApiKey { before, after, at: now })
+    }
+
+    async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
+        let connection = self.begin().await?;
+        let now = rows::now(&connection).await?;
+        KeyRows::existing(&rows::read(&connection, Select::ChangedSince(i64::MIN), now).await?).map_err(corrupt)
+    }
+
+    async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
+        let connection = self.begin().await?;
+        let since = connection.query("SELECT uses_since FROM api_key_state", &[]).await?;
+        let since = since.first().map(|row| parse(row, 0)).transpose()?.flatten();
+        let valid = "SELECT api_key_id, kind, last_used_at FROM api_key_uses JOIN api_keys ON id = api_key_id
+            WHERE EXISTS (SELECT FROM api_key_tokens AS token WHERE token.api_key_id = id
+                AND (expires_at IS NULL OR expires_at > floor(extract(epoch FROM now()) * 1000)))";
+        let rows = connection.query(valid, &[]).await?;
+        let rows = rows.iter().map(|row| Ok((parse(row, 0)?, parse(row, 1)?, parse(row, 2)?)));
+        Ok(recorded_uses(since, rows.collect::<Result<Vec<_>, StoreFailure>>()?))
+    }
+
+    async fn check_writable(&self) -> Result<(), StoreFailure> {
+        let connection = self.begin().await?;
+        connection.check(READ_ONLY, "").await?;
+        connection.check(&missing_permissions(&NEEDED), "the user lacks permissions: ").await
+    }
+}
+
+impl UseStore for PgApiKeyStore {
+    fn address(&self) -> String {
+        self.endpoint.to_string()
+    }
+
+    async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
+        self.write_uses(uses, now).await.map_err(|failure| failure.to_string())
+    }
+}
+
+impl PgApiKeyStore {
+    /// Records uses of the keys that exist. No time moves backwards, and the beginning of the record does not change.
+    /// All instances lock the rows in the same order.
+    async fn write_uses(&self, uses: &PendingUses, now: i64) -> Result<(), StoreFailure> {
+        let connection = self.begin().await?;
+        let beginning = "UPDATE api_key_state SET uses_since = $1 WHERE uses_since IS NULL";
+        connection.query(beginning, &[(&now, Type::INT8)]).await?;
+        let insertion = "INSERT INTO api_key_uses (api_key_id, kind, last_used_at)
+            SELECT id, $1, last_used_at FROM unnest($2, $3) AS given (id, last_used_at)
+            WHERE EXISTS (SELECT FROM api_key_tokens WHERE api_key_id = id) ORDER BY id COLLATE \"C\"
+            ON CONFLICT (api_key_id, kind) DO UPDATE
+                SET last_used_at = greatest(api_key_uses.last_used_at, excluded.last_used_at)";
+        for (kind, times) in uses.iter() {
+            let ids: Vec<_> = times.keys().map(|id| id.as_str()).collect();
+            let times: Vec<_> = times.values().collect();
+            let values =
+                [(&(kind as i16) as _, Type::INT2), (&ids as _, Type::TEXT_ARRAY), (&times as _, Type::INT8_ARRAY)];
+            connection.query(insertion, &values).await?;
+        }
+        connection.commit().await
+    }
+}

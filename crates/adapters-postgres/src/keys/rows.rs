@@ -1,0 +1,128 @@
+//! The statements on the rows of API keys and of their tokens.
+
+use std::time::SystemTime;
+
+use animal_store_adapter_kit::KeyRows;
+use animal_store_app::{ApiKeyId, IssuedApiKey, from_milliseconds, milliseconds, ports::StoreFailure};
+use tokio_postgres::{
+    Error, Row,
+    types::{FromSql, Type},
+};
+
+use crate::transaction::{Parameter, TransactionConnection};
+
+/// Selects keys.
+#[derive(Clone, Copy)]
+pub(super) enum Select<'a> {
+    /// The keys that have changed since this version.
+    ChangedSince(i64),
+    /// The key with this id.
+    Id(&'a str),
+    /// The key of the token with this digest.
+    Digest(&'a [u8]),
+}
+
+impl Select<'_> {
+    /// The statement, and its parameter.
+    pub(super) fn statement(&self) -> (String, Parameter<'_>) {
+        let (condition, parameter): (_, Parameter<'_>) = match self {
+            Self::ChangedSince(version) => ("version > $1", (version, Type::INT8)),
+            Self::Id(id) => ("id = $1", (id, Type::TEXT)),
+            Self::Digest(digest) => ("digest = $1", (digest, Type::BYTEA)),
+        };
+        let statement = format!(
+            "SELECT id, label, scopes, digest, last_four, created_at, expires_at
+            FROM api_keys LEFT JOIN api_key_tokens ON api_key_id = id
+            WHERE {condition} ORDER BY id, created_at, digest"
+        );
+        (statement, parameter)
+    }
+}
+
+pub(super) fn corrupt(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreFailure {
+    StoreFailure::Corrupt(reason.into())
+}
+
+pub(super) fn parse<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreFailure> {
+    row.try_get(column).map_err(corrupt)
+}
+
+/// Locks the version until the end of the transaction. Returns it with the time of the server, which is read after the
+/// changes before this one.
+pub(super) async fn lock(connection: &TransactionConnection) -> Result<(i64, SystemTime), StoreFailure> {
+    let locked = connection.query("SELECT version FROM api_key_state FOR UPDATE", &[]).await?;
+    let version = locked.first().ok_or_else(|| corrupt("table api_key_state has no row"))?;
+    Ok((parse(version, 0)?, now(connection).await?))
+}
+
+/// Returns the time of the server.
+pub(super) async fn now(connection: &TransactionConnection) -> Result<SystemTime, StoreFailure> {
+    let rows = connection.query("SELECT clock_timestamp()", &[]).await?;
+    let now = rows.first().ok_or_else(|| corrupt("the server returned no time"))?;
+    parse::<SystemTime>(now, 0).map(|now| from_milliseconds(milliseconds(now)))
+}
+
+/// Reads keys with the tokens that are valid at this time, in the order of their ids. Keys without tokens are included.
+pub(super) async fn read(
+    connection: &TransactionConnection,
+    select: Select<'_>,
+    now: SystemTime,
+) -> Result<Vec<KeyRows>, StoreFailure> {
+    let (statement, parameter) = select.statement();
+    keys(&connection.query(&statement, &[parameter]).await?, now).map_err(corrupt)
+}
+
+/// Collects the rows of [`Select::statement`].
+pub(super) fn keys(rows: &[Row], now: SystemTime) -> Result<Vec<KeyRows>, Error> {
+    let columns = |row: &Row| {
+        let digest: Option<Vec<u8>> = row.try_get(3)?;
+        let token = |digest| Ok((digest, row.try_get(4)?, row.try_get(5)?, row.try_get(6)?));
+        Ok(((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?), digest.map(token).transpose()?))
+    };
+    KeyRows::collect(rows.iter().map(columns), milliseconds(now))
+}
+
+/// Writes a key with its tokens in place of what the database has of it. `None`: it does not exist. Other keys lose the
+/// tokens that have expired, one of which may be that of the change.
+pub(super) async fn write(
+    connection: &TransactionConnection,
+    id: &ApiKeyId,
+    key: Option<&IssuedApiKey>,
+    version: i64,
+    now: SystemTime,
+    forgets_uses: bool,
+) -> Result<(), StoreFailure> {
+    let (id, now) = (id.as_str(), milliseconds(now));
+    let (id, version): (Parameter<'_>, Parameter<'_>) = ((&id, Type::TEXT), (&version, Type::INT8));
+    connection.query("UPDATE api_key_state SET version = $1", &[version.clone()]).await?;
+    let delete = "DELETE FROM api_key_tokens WHERE api_key_id = $1 OR expires_at <= $2";
+    connection.query(delete, &[id.clone(), (&now, Type::INT8)]).await?;
+    if forgets_uses {
+        connection.query("DELETE FROM api_key_uses WHERE api_key_id = $1", &[id.clone()]).await?;
+    }
+    let Some(IssuedApiKey { key, tokens }) = key else {
+        connection.query("UPDATE api_keys SET version = $2 WHERE id = $1", &[id, version]).await?;
+        return Ok(());
+    };
+    let (label, scopes) = (key.label.as_str(), key.scopes.to_string());
+    let insert = "INSERT INTO api_keys (id, version, label, scopes) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (id) DO UPDATE
+            SET (version, label, scopes) = ROW (excluded.version, excluded.label, excluded.scopes)";
+    let values = [id.clone(), version, (&label as _, Type::TEXT), (&scopes as _, Type::TEXT)];
+    connection.query(insert, &values).await?;
+    for token in tokens {
+        let (digest, created) = (&token.digest.0[..], milliseconds(token.created));
+        let expires = token.expires.map(milliseconds);
+        let insert = "INSERT INTO api_key_tokens (api_key_id, digest, last_four, created_at, expires_at)
+            VALUES ($1, $2, $3, $4, $5)";
+        let values = [
+            id.clone(),
+            (&digest as _, Type::BYTEA),
+            (&token.last_four as _, Type::TEXT),
+            (&created as _, Type::INT8),
+            (&expires as _, Type::INT8),
+        ];
+        connection.query(insert, &values).await?;
+    }
+    Ok(())
+}

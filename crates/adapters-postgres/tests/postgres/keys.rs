@@ -1,0 +1,216 @@
+//! API keys in a database: the contracts of their ports, and what other processes and lost connections do to them.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord};
+use animal_store_adapters_postgres::{PgApiKeyStore, PostgresSettings};
+use animal_store_app::{
+    ApiKeyChange, ApiKeyDigest, ApiToken, NewToken,
+    ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, StoreFailure},
+    test_support::{
+        api_key,
+        contract::{api_key_store::Keys as StoreAccess, api_key_uses::Uses},
+        join_tasks,
+    },
+};
+use animal_store_test_servers::{PgDatabase, PostgresServer};
+use prometheus_client::registry::Registry;
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::{
+    outcomes::wait_until,
+    sql_session::SqlSession,
+    store::{endpoint, in_both_modes, migrations, proxy_to, settings, short_timeout},
+};
+
+/// Longest time for which a revoked key is accepted while PostgreSQL responds.
+const EFFECTIVE: Duration = Duration::from_millis(250);
+/// Longest time for which keys are trusted without PostgreSQL.
+const TRUST: Duration = Duration::from_millis(500);
+
+async fn keys_of(url: &str, settings: PostgresSettings) -> PgApiKeyStore {
+    migrations(url).run().await.expect("the tables");
+    PgApiKeyStore::new(endpoint(url), settings)
+}
+
+async fn new_keys() -> (PgApiKeyStore, PgDatabase) {
+    let database = PgDatabase::new();
+    (keys_of(database.url(), settings()).await, database)
+}
+
+fn directory_of(keys: &PgApiKeyStore) -> ApiKeySnapshot {
+    keys.start_directory(&mut Registry::default())
+}
+
+fn add(id: &str, token: &str) -> ApiKeyChange {
+    ApiKeyChange::Add(api_key(id), NewToken::new(&ApiToken::parse(token.into()).expect("a token"), None))
+}
+
+fn revoke(id: &str) -> ApiKeyChange {
+    ApiKeyChange::Revoke(api_key(id).id)
+}
+
+async fn is_accepted(directory: &ApiKeySnapshot, token: &str) -> Result<bool, StoreFailure> {
+    Ok(directory.find(ApiKeyDigest::of(&token.into())).await?.is_some())
+}
+
+async fn directory(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, PgDatabase) {
+    let (keys, database) = new_keys().await;
+    for (token, number) in tokens.iter().zip(1..) {
+        keys.change(add(&format!("key-{number}"), token.expose_secret())).await.expect("added");
+    }
+    (Arc::new(directory_of(&keys)), database)
+}
+
+animal_store_app::api_key_directory_contract!(directory);
+
+async fn store() -> (StoreAccess, PgDatabase) {
+    let (keys, database) = new_keys().await;
+    (StoreAccess { directory: Arc::new(directory_of(&keys)), store: Arc::new(keys) }, database)
+}
+
+animal_store_app::api_key_store_contract!(store);
+
+async fn uses() -> (Uses, PgDatabase) {
+    let (keys, database) = new_keys().await;
+    let start = || ApiKeyUseRecord::start(keys.clone(), 100, Duration::from_millis(10), &mut Registry::default()).0;
+    let instances = [(); 2].map(|()| Arc::new(start()) as Arc<_>);
+    (Uses { instances, store: Arc::new(keys) }, database)
+}
+
+animal_store_app::api_key_uses_contract!(uses);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_is_revoked_elsewhere_is_refused_in_time() {
+    in_both_modes(&settings(), async |settings| {
+        let database = PgDatabase::new();
+        let [here, elsewhere] = [settings.clone(), settings].map(|settings| keys_of(database.url(), settings));
+        let (here, elsewhere) = (here.await, elsewhere.await);
+        let directory = directory_of(&here);
+        for round in 0..3 {
+            let token = format!("token-{round}");
+            elsewhere.change(add("key", &token)).await.expect("added");
+            wait_until("it is accepted", async || is_accepted(&directory, &token).await.expect("found")).await;
+            elsewhere.change(revoke("key")).await.expect("revoked");
+            let revoked = Instant::now();
+            let mut used = revoked;
+            while is_accepted(&directory, &token).await.expect("found") {
+                assert!(used - revoked < EFFECTIVE, "it is accepted for too long");
+                tokio::task::yield_now().await;
+                used = Instant::now();
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_at_the_same_time_are_all_seen() {
+    let (keys, _database) = new_keys().await;
+    let directory = Arc::new(directory_of(&keys));
+    let names: Vec<_> = (0..20).map(|number| format!("key-{number}")).collect();
+    let changes = names.iter().map(|name| (keys.clone(), name.clone())).map(async |(keys, name)| {
+        keys.change(add(&name, &name)).await.expect("added");
+    });
+    join_tasks(changes.collect::<Vec<_>>()).await;
+    for name in &names {
+        wait_until(name, async || is_accepted(&directory, name).await.expect("found")).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_responses_the_keys_are_trusted_for_a_moment_only() {
+    let server = PostgresServer::start();
+    let keys = keys_of(&server.url("postgres"), short_timeout()).await;
+    keys.change(add("key", "token")).await.expect("added");
+    let directory = directory_of(&keys);
+    assert!(is_accepted(&directory, "token").await.expect("found"));
+    server.pause();
+    let paused = Instant::now();
+    let mut used = paused;
+    while is_accepted(&directory, "token").await.is_ok() {
+        assert!(used - paused < TRUST, "it is accepted for too long");
+        tokio::task::yield_now().await;
+        used = Instant::now();
+    }
+    server.resume();
+    wait_until("it is accepted again", async || is_accepted(&directory, "token").await.is_ok_and(|found| found)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_that_a_directory_missed_is_seen_when_it_is_connected_again() {
+    in_both_modes(&settings(), async |settings| {
+        let database = PgDatabase::new();
+        let direct = keys_of(database.url(), settings.clone()).await;
+        let (mut proxy, url) = proxy_to(database.url());
+        let directory = directory_of(&keys_of(&url, settings).await);
+        for (id, token) in [("kept", "kept-token"), ("revoked", "revoked-token")] {
+            direct.change(add(id, token)).await.expect("added");
+            wait_until(id, async || is_accepted(&directory, token).await.expect("found")).await;
+        }
+        proxy.refuse();
+        wait_until("lookups fail", async || is_accepted(&directory, "kept-token").await.is_err()).await;
+        direct.change(revoke("revoked")).await.expect("revoked");
+        proxy.heal();
+        wait_until("lookups succeed", async || is_accepted(&directory, "kept-token").await.is_ok()).await;
+        assert!(!is_accepted(&directory, "revoked-token").await.expect("found"));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_state_that_was_restored_replaces_all_keys() {
+    let (keys, database) = new_keys().await;
+    let directory = directory_of(&keys);
+    keys.change(add("key", "token")).await.expect("added");
+    wait_until("it is accepted", async || is_accepted(&directory, "token").await.expect("found")).await;
+    let restore = "DELETE FROM api_key_tokens; DELETE FROM api_keys; UPDATE api_key_state SET version = 0";
+    SqlSession::of(&database).await.run(&format!("BEGIN; {restore}; COMMIT")).await;
+    wait_until("it is refused", async || !is_accepted(&directory, "token").await.expect("found")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_invalid_key_is_an_error_for_its_token_only_and_can_be_revoked() {
+    let (keys, database) = new_keys().await;
+    for id in ["good", "bad"] {
+        keys.change(add(id, id)).await.expect("added");
+    }
+    SqlSession::of(&database).await.run("UPDATE api_keys SET label = '' WHERE id = 'bad'").await;
+    let directory = directory_of(&keys);
+    assert!(matches!(is_accepted(&directory, "bad").await, Err(StoreFailure::Corrupt(_))));
+    assert!(is_accepted(&directory, "good").await.expect("found"));
+    let Err(StoreFailure::Corrupt(cause)) = keys.list().await else { panic!("it is named") };
+    assert!(cause.to_string().contains("API key \"bad\""), "{cause}");
+    keys.change(revoke("bad")).await.expect("revoked");
+    assert_eq!(keys.list().await.expect("listed").len(), 1);
+}
+
+/// A directory would not see the change.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_the_version_no_key_is_changed() {
+    let (keys, database) = new_keys().await;
+    keys.change(add("key", "token")).await.expect("added");
+    SqlSession::of(&database).await.run("DELETE FROM api_key_state").await;
+    let changed = keys.change(revoke("key")).await;
+    assert!(matches!(changed, Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_)))), "{changed:?}");
+    assert_eq!(keys.list().await.expect("listed").len(), 1);
+}
+
+/// Another test of the commit is that of a copy, which uses the same connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_who_may_only_read_is_told_what_is_missing() {
+    let (keys, database) = new_keys().await;
+    let user = format!("reader_{}", database.name());
+    let session = SqlSession::of(&database).await;
+    session.run(&format!("CREATE ROLE {user} LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO {user}")).await;
+    let url = database.url().replacen("postgres@", &format!("{user}@"), 1);
+    let reader = PgApiKeyStore::new(endpoint(&url), settings());
+    let Err(StoreFailure::Unavailable(cause)) = reader.check_writable().await else { panic!("it may not write") };
+    assert!(cause.to_string().contains(&format!("GRANT DELETE, INSERT ON api_key_tokens TO {user}")), "{cause}");
+    assert!(reader.change(add("key", "token")).await.is_err());
+    keys.check_writable().await.expect("the owner may write");
+    session.run(&format!("DROP OWNED BY {user}; DROP ROLE {user}")).await;
+}
