@@ -13,7 +13,6 @@ from harness.servers import Machine, Server, children, free_port, postgres_progr
 
 # The smallest values that Patroni permits, in seconds. A primary that does not respond is replaced after the TTL.
 TIMES = {"ttl": 20, "loop_wait": 1, "retry_timeout": 3}
-REPLICATED = ("leader", "replica", "sync_standby")
 
 
 def as_postgres(folder: Path, *command: object) -> list:
@@ -28,7 +27,8 @@ class Patroni(Server):
     """A Patroni, whose API has `port`, and its PostgreSQL. They start and are killed together, as their machine."""
 
     def __init__(self, folder: Path, name: str, machine: Machine):
-        self.port, self.raft_port, self.postgres_port = free_port(), free_port(), free_port()
+        self.port = free_port()
+        self.raft, self.postgres = (f"{machine.host}:{free_port()}" for _ in range(2))
         home = folder / name
         home.mkdir()
         self.file, self.data = home / "patroni.json", home / "data"
@@ -36,21 +36,21 @@ class Patroni(Server):
         super().__init__(home, name, command, machine, env={"HOME": str(home), "PATH": os.defpath})
 
     def configure(self, others: list["Patroni"]) -> None:
-        ports = self.port, self.raft_port, self.postgres_port
-        api, raft, postgres = (f"{self.machine.host}:{port}" for port in ports)
-        partners = [f"{other.machine.host}:{other.raft_port}" for other in others]
+        api = f"{self.machine.host}:{self.port}"
+        postgres = {"use_pg_rewind": True, "parameters": {"unix_socket_directories": ""}}
         self.file.write_text(json.dumps({
             "scope": "store", "name": self.name, "restapi": {"listen": api, "connect_address": api},
-            "raft": {"data_dir": str(self.folder), "self_addr": raft, "partner_addrs": partners},
+            "raft": {
+                "data_dir": str(self.folder), "self_addr": self.raft, "partner_addrs": [other.raft for other in others],
+            },
             "bootstrap": {
-                "dcs": TIMES | {"synchronous_mode": True, "postgresql": {"use_pg_rewind": True}},
+                "dcs": TIMES | {"synchronous_mode": True, "postgresql": postgres},
                 "initdb": [{"encoding": "UTF8"}, {"locale": "C.UTF-8"}],
             },
             "postgresql": {
-                "listen": postgres, "connect_address": postgres, "data_dir": str(self.data),
-                "bin_dir": str(postgres_programs()), "parameters": {"unix_socket_directories": str(self.folder)},
+                "listen": self.postgres, "connect_address": self.postgres, "data_dir": str(self.data),
+                "bin_dir": str(postgres_programs()), "pg_hba": ["host all,replication all all trust"],
                 "authentication": {"superuser": {"username": "postgres"}, "replication": {"username": "postgres"}},
-                "pg_hba": ["local all all trust", "host all,replication all all trust"],
             },
         }))
 
@@ -90,12 +90,8 @@ class Cluster:
         self.nodes = [Patroni(folder, f"db{number}", machine) for number, machine in enumerate(machines, 1)]
         for node in self.nodes:
             node.configure([other for other in self.nodes if other is not node])
-
-    @property
-    def url(self) -> str:
-        """Of all servers: the client looks for the primary."""
-        hosts = ",".join(f"{node.machine.host}:{node.postgres_port}" for node in self.nodes)
-        return f"postgres://postgres@{hosts}/postgres"
+        # Of all servers: the client looks for the primary.
+        self.url = f"postgres://postgres@{','.join(node.postgres for node in self.nodes)}/postgres"
 
     async def start(self) -> None:
         for node in self.nodes:
@@ -112,7 +108,7 @@ class Cluster:
     async def is_healthy(self) -> bool:
         """Returns true if all nodes know the same primary, synchronous standby and other standby, on one timeline."""
         views = await self.views()
-        if any(tuple(sorted(view)) != REPLICATED for view in views):
+        if any({*view} != {"leader", "replica", "sync_standby"} for view in views):
             return False
         leaders = {view["leader"]["name"] for view in views}
         states = {(member["state"], member.get("timeline")) for view in views for member in view.values()}
@@ -120,6 +116,5 @@ class Cluster:
 
     async def switch_over(self) -> None:
         view = await self.nodes[0].view()
-        leader, standby = view["leader"]["name"], view["sync_standby"]["name"]
         command = ["/usr/bin/patronictl", "-c", self.nodes[0].file, "switchover", "store", "--force"]
-        await run(*command, "--master", leader, "--candidate", standby)
+        await run(*command, "--master", view["leader"]["name"], "--candidate", view["sync_standby"]["name"])

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from harness.servers import CommandError, Machine, Redis, Server, free_port
 
-SERVICE = "shop"
 DOWN_AFTER = 2000  # milliseconds after which a master that does not respond is replaced
 
 
@@ -28,17 +27,14 @@ class Sentinels:
         master = Replicated(folder, "r1", machines[0], *durable)
         address = f"{master.machine.host} {master.port}"
         self.nodes = [master, Replicated(folder, "r2", machines[1], *durable, f"replicaof {address}")]
-        lines = f"sentinel monitor {SERVICE} {address} 2", f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER}"
-        lines += (f"sentinel failover-timeout {SERVICE} {3 * DOWN_AFTER}",)
+        lines = f"sentinel monitor shop {address} 2", f"sentinel down-after-milliseconds shop {DOWN_AFTER}"
+        lines += (f"sentinel failover-timeout shop {3 * DOWN_AFTER}",)
         self.sentinels = [
             Replicated(folder, f"s{number}", machine, *lines, options=("--sentinel",))
             for number, machine in enumerate(machines, 1)
         ]
-
-    @property
-    def url(self) -> str:
         hosts = ",".join(f"{each.machine.host}:{each.port}" for each in self.sentinels)
-        return f"redis+sentinel://{hosts}/{SERVICE}"
+        self.url = f"redis+sentinel://{hosts}/shop"
 
     async def start(self) -> None:
         for server in (*self.nodes, *self.sentinels):
@@ -46,7 +42,7 @@ class Sentinels:
 
     async def ask(self, command: str) -> list[str]:
         """The responses of the Sentinels."""
-        responses = (sentinel.cli("SENTINEL", command, SERVICE) for sentinel in self.sentinels)
+        responses = (sentinel.cli("SENTINEL", command, "shop") for sentinel in self.sentinels)
         return [str(response) for response in await asyncio.gather(*responses, return_exceptions=True)]
 
     async def leader(self) -> Replicated | None:
@@ -67,4 +63,4 @@ class Sentinels:
         return "role:master" in state and "state=online" in state
 
     async def switch_over(self) -> None:
-        await self.sentinels[-1].cli("SENTINEL", "failover", SERVICE)
+        await self.sentinels[-1].cli("SENTINEL", "failover", "shop")

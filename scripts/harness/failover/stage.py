@@ -1,18 +1,19 @@
-"""Two instances over Patroni and Sentinel, on a route to PostgreSQL: a URL with all hosts, HAProxy, or PgBouncer."""
+"""Two instances over Patroni and Sentinel. The routes to PostgreSQL are a URL with all hosts, HAProxy, and PgBouncer in
+front of it; `sentinel` and `keys` have the URL, and `keys` has the API keys in PostgreSQL."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 from harness.failover.patroni import Cluster, as_postgres
 from harness.failover.sentinel import Sentinels
 from harness.proxies import Proxies
-from harness.servers import HERE, Machine, Server, free_port
-from harness.service import Instance, KeyCommands
+from harness.servers import HERE, Machine, Server, free_port, run
+from harness.service import Instance, KeyCommands, environment
 from harness.stages import Stage
 
-URL, HAPROXY, PGBOUNCER = "url", "haproxy", "pgbouncer"
-HEALTH_TIMEOUT = 120.0
+URL, HAPROXY, PGBOUNCER, SENTINEL, KEYS = ROUTES = "url", "haproxy", "pgbouncer", "sentinel", "keys"
 
 # HAProxy asks Patroni which server is the primary.
 HAPROXY_FILE = """
@@ -60,27 +61,28 @@ class FailoverStage(Stage):
         self.postgres = Cluster(folder, [machines.get(f"db{number}", HERE) for number in (1, 2, 3)])
         self.redis = Sentinels(folder, [machines.get(f"r{number}", HERE) for number in (1, 2, 3)])
         keys = {"keys.backend": "redis", "keys.redis.url": self.redis.url, "keys.redis.wait_replicas": 1}
-        self.commands = KeyCommands(program, folder, keys)
-        self.instances, self.intermediaries = {}, []
+        self.commands, self.instances, self.intermediaries = KeyCommands(program, folder, keys), {}, []
         for name, machine in {"A": machines.get("A", HERE), "B": HERE}.items():
-            self.instances[name] = Instance(folder, name, program, keys | self.storage(name, machine), machine)
+            settings = self.storage(name, machine) | ({} if route == KEYS else keys)
+            self.instances[name] = Instance(folder, name, program, settings, machine)
+        if route == KEYS:
+            self.commands.variables = environment(settings)
         engines = (*self.postgres.nodes, *self.redis.nodes, *self.redis.sentinels)
         self.servers = (*self.intermediaries, *engines)
 
     def storage(self, name: str, machine: Machine) -> dict[str, object]:
         settings = {"storage.backend": "postgres", "storage.postgres.url": self.postgres.url}
-        if self.route == URL:
+        if self.route not in (HAPROXY, PGBOUNCER):
             return settings
         servers = "\n".join(
-            f"    server {node.name} {node.machine.host}:{node.postgres_port} check port {node.port}"
-            for node in self.postgres.nodes
+            f"    server {node.name} {node.postgres} check port {node.port}" for node in self.postgres.nodes
         )
         program = ["/usr/sbin/haproxy", "-db", "-f"]
         last = Intermediary(self.folder, f"haproxy-{name}", machine, program, HAPROXY_FILE, servers=servers)
         self.intermediaries.append(last)
         if self.route == PGBOUNCER:
-            values = {"onward": last.port}
-            last = Intermediary(self.folder, f"pgb-{name}", machine, ["/usr/sbin/pgbouncer"], PGBOUNCER_FILE, **values)
+            program, port = ["/usr/sbin/pgbouncer"], last.port
+            last = Intermediary(self.folder, f"pgbouncer-{name}", machine, program, PGBOUNCER_FILE, onward=port)
             self.intermediaries.append(last)
             settings["storage.postgres.transaction_pooling"] = True
             settings["storage.postgres.migrate_url"] = self.postgres.url
@@ -89,20 +91,19 @@ class FailoverStage(Stage):
     async def start_servers(self) -> None:
         for engine in (self.postgres, self.redis):
             await engine.start()
-        for engine in (self.postgres, self.redis):
             await until(engine.is_healthy)
         for server in self.intermediaries:
             await server.start()
+        if self.route == KEYS:
+            await run(self.commands.program, "migrate", env=self.commands.variables)
 
 
-async def until(condition: Callable[[], Awaitable[object]], timeout: float = HEALTH_TIMEOUT) -> None:
+async def until(condition: Callable[[], Awaitable[object]], timeout: float = 120.0) -> None:
     """Waits for a condition. A question without an answer counts as false."""
     async with asyncio.timeout(timeout):
         while True:
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(3):
                     if await condition():
                         return
-            except TimeoutError:
-                pass
             await asyncio.sleep(0.1)

@@ -35,6 +35,7 @@ async def revoke_keys(client: Client) -> None:
         revocation = asyncio.create_task(commands.revoke(key))
         try:
             await probe(client, token, revocation)
+            client.load.revocations += revocation.done()
         finally:
             revocation.cancel()
         await client.pause(2)
