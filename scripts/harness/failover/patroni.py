@@ -35,14 +35,12 @@ class Patroni(Server):
         command = as_postgres(home, "/usr/bin/patroni", self.file)
         super().__init__(home, name, command, machine, env={"HOME": str(home), "PATH": os.defpath})
 
-    def configure(self, others: list["Patroni"]) -> None:
-        api = f"{self.machine.host}:{self.port}"
+    def configure(self, nodes: list["Patroni"]) -> None:
+        api, partners = f"{self.machine.host}:{self.port}", [node.raft for node in nodes if node is not self]
         postgres = {"use_pg_rewind": True, "parameters": {"unix_socket_directories": ""}}
         self.file.write_text(json.dumps({
             "scope": "store", "name": self.name, "restapi": {"listen": api, "connect_address": api},
-            "raft": {
-                "data_dir": str(self.folder), "self_addr": self.raft, "partner_addrs": [other.raft for other in others],
-            },
+            "raft": {"data_dir": str(self.folder), "self_addr": self.raft, "partner_addrs": partners},
             "bootstrap": {
                 "dcs": TIMES | {"synchronous_mode": True, "postgresql": postgres},
                 "initdb": [{"encoding": "UTF8"}, {"locale": "C.UTF-8"}],
@@ -56,16 +54,15 @@ class Patroni(Server):
 
     @property
     def pid(self) -> int:
-        """Of PostgreSQL, which alone is frozen. Raises OSError if it does not run."""
-        pid = int((self.data / "postmaster.pid").read_text().split()[0])
-        if str(self.data) in Path(f"/proc/{pid}/cmdline").read_text():
-            return pid
-        raise ProcessLookupError
+        """Of PostgreSQL, which alone is frozen. Raises OSError or ValueError if it does not run."""
+        pid, data = (self.data / "postmaster.pid").read_text().split()[:2]
+        Path(f"/proc/{pid}/cmdline").read_text().index(data)
+        return int(pid)
 
     async def discard(self) -> None:
         if self.process and self.process.returncode is None:
             self.process.kill()
-            with suppress(OSError, ValueError, IndexError):
+            with suppress(OSError, ValueError):
                 for process in (pid := self.pid, *children(pid)):
                     os.kill(process, signal.SIGKILL)
             await self.process.wait()
@@ -89,7 +86,7 @@ class Cluster:
     def __init__(self, folder: Path, machines: list[Machine]):
         self.nodes = [Patroni(folder, f"db{number}", machine) for number, machine in enumerate(machines, 1)]
         for node in self.nodes:
-            node.configure([other for other in self.nodes if other is not node])
+            node.configure(self.nodes)
         # Of all servers: the client looks for the primary.
         self.url = f"postgres://postgres@{','.join(node.postgres for node in self.nodes)}/postgres"
 

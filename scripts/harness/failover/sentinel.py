@@ -1,6 +1,7 @@
 """Two Redis servers, one of which replicates the other, and three Sentinels that appoint a master."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 from harness.servers import CommandError, Machine, Redis, Server, free_port
@@ -11,12 +12,18 @@ DOWN_AFTER = 2000  # milliseconds after which a master that does not respond is 
 class Replicated(Redis):
     """A durable Redis, or a Sentinel. Its role is in its configuration file, which Sentinel rewrites."""
 
-    def __init__(self, folder: Path, name: str, machine: Machine, *lines: str, options: tuple[str, ...] = ()):
+    def __init__(self, folder: Path, name: str, machine: Machine, *lines: str):
         self.port, home = free_port(), folder / name
         home.mkdir()
         lines = (f"port {self.port}", f"bind {machine.host}", "protected-mode no", f"dir {home}", *lines)
         (home / "redis.conf").write_text("\n".join(lines) + "\n")
-        Server.__init__(self, home, name, ["/usr/bin/redis-server", home / "redis.conf", *options], machine)
+        Server.__init__(self, home, name, ["/usr/bin/redis-server", home / "redis.conf"], machine)
+
+    async def ask(self, *command: str) -> str:
+        """The response to a command; empty without one."""
+        with suppress(CommandError):
+            return await self.cli(*command)
+        return ""
 
 
 class Sentinels:
@@ -28,11 +35,11 @@ class Sentinels:
         address = f"{master.machine.host} {master.port}"
         self.nodes = [master, Replicated(folder, "r2", machines[1], *durable, f"replicaof {address}")]
         lines = f"sentinel monitor shop {address} 2", f"sentinel down-after-milliseconds shop {DOWN_AFTER}"
-        lines += (f"sentinel failover-timeout shop {3 * DOWN_AFTER}",)
-        self.sentinels = [
-            Replicated(folder, f"s{number}", machine, *lines, options=("--sentinel",))
-            for number, machine in enumerate(machines, 1)
-        ]
+        self.sentinels = []
+        for number, machine in enumerate(machines, 1):
+            sentinel = Replicated(folder, f"s{number}", machine, *lines, "sentinel failover-timeout shop 6000")
+            sentinel.command.append("--sentinel")
+            self.sentinels.append(sentinel)
         hosts = ",".join(f"{each.machine.host}:{each.port}" for each in self.sentinels)
         self.url = f"redis+sentinel://{hosts}/shop"
 
@@ -41,9 +48,7 @@ class Sentinels:
             await server.start()
 
     async def ask(self, command: str) -> list[str]:
-        """The responses of the Sentinels."""
-        responses = (sentinel.cli("SENTINEL", command, "shop") for sentinel in self.sentinels)
-        return [str(response) for response in await asyncio.gather(*responses, return_exceptions=True)]
+        return await asyncio.gather(*(sentinel.ask("SENTINEL", command, "shop") for sentinel in self.sentinels))
 
     async def leader(self) -> Replicated | None:
         """The master, if more than half of the Sentinels name it."""
@@ -53,14 +58,10 @@ class Sentinels:
 
     async def is_healthy(self) -> bool:
         """Returns true if all Sentinels can agree, and the master that they name has a replica that follows."""
-        if not all(response.startswith("OK 3 usable") for response in await self.ask("ckquorum")):
-            return False
-        try:
-            leader = await self.leader()
-            state = await leader.cli("INFO", "replication") if leader else ""
-        except CommandError:
-            return False
-        return "role:master" in state and "state=online" in state
+        leader, quorum = await self.leader(), await self.ask("ckquorum")
+        state = await leader.ask("INFO", "replication") if leader else ""
+        agree = all(response.startswith("OK 3 usable") for response in quorum)
+        return agree and "role:master" in state and "state=online" in state
 
     async def switch_over(self) -> None:
         await self.sentinels[-1].cli("SENTINEL", "failover", "shop")

@@ -9,47 +9,12 @@ from pathlib import Path
 from harness.failover.patroni import Cluster, as_postgres
 from harness.failover.sentinel import Sentinels
 from harness.proxies import Proxies
+from harness.restarts.proxies import configuration
 from harness.servers import HERE, Machine, Server, free_port, run
 from harness.service import Instance, KeyCommands, environment
 from harness.stages import Stage
 
 URL, HAPROXY, PGBOUNCER, SENTINEL, KEYS = ROUTES = "url", "haproxy", "pgbouncer", "sentinel", "keys"
-
-# HAProxy asks Patroni which server is the primary.
-HAPROXY_FILE = """
-defaults
-    mode tcp
-    timeout connect 1s
-    timeout client 1d
-    timeout server 1d
-listen primary
-    bind {host}:{port}
-    option httpchk GET /primary
-    default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions
-{servers}
-"""
-PGBOUNCER_FILE = """
-[databases]
-postgres = host={host} port={onward} user=postgres
-[pgbouncer]
-listen_addr = {host}
-listen_port = {port}
-unix_socket_dir =
-auth_type = any
-pool_mode = transaction
-server_login_retry = 1
-"""
-
-
-class Intermediary(Server):
-    """A program with a port and one configuration file, next to an instance."""
-
-    def __init__(self, folder: Path, name: str, machine: Machine, program: list, template: str, **values: object):
-        self.port, home = free_port(), folder / name
-        home.mkdir()
-        file = home / "configuration"
-        file.write_text(template.format(host=machine.host, port=self.port, **values))
-        super().__init__(home, name, as_postgres(home, *program, file), machine)
 
 
 class FailoverStage(Stage):
@@ -74,19 +39,27 @@ class FailoverStage(Stage):
         settings = {"storage.backend": "postgres", "storage.postgres.url": self.postgres.url}
         if self.route not in (HAPROXY, PGBOUNCER):
             return settings
-        servers = "\n".join(
-            f"    server {node.name} {node.postgres} check port {node.port}" for node in self.postgres.nodes
-        )
-        program = ["/usr/sbin/haproxy", "-db", "-f"]
-        last = Intermediary(self.folder, f"haproxy-{name}", machine, program, HAPROXY_FILE, servers=servers)
-        self.intermediaries.append(last)
+        host, port = machine.host, free_port()
+        values = {f"{node.name}.example:5432": f"{node.postgres} port {node.port}" for node in self.postgres.nodes}
+        values["127.0.0.1:5432"] = f"{host}:{port}"
+        self.add(name, machine, port, "postgresql.cfg", values, "/usr/sbin/haproxy", "-db", "-f")
         if self.route == PGBOUNCER:
-            program, port = ["/usr/sbin/pgbouncer"], last.port
-            last = Intermediary(self.folder, f"pgbouncer-{name}", machine, program, PGBOUNCER_FILE, onward=port)
-            self.intermediaries.append(last)
+            values = {"store = host=127.0.0.1 port=5432": f"postgres = host={host} port={port} user=postgres"}
+            port = free_port()
+            values |= {"127.0.0.1\nlisten_port = 6432": f"{host}\nlisten_port = {port}"}
+            values |= {"scram-sha-256\nauth_file = /etc/pgbouncer/userlist.txt": "any"}
+            self.add(name, machine, port, "pgbouncer.ini", values, "/usr/sbin/pgbouncer")
             settings["storage.postgres.transaction_pooling"] = True
             settings["storage.postgres.migrate_url"] = self.postgres.url
-        return settings | {"storage.postgres.url": f"postgres://postgres@{machine.host}:{last.port}/postgres"}
+        return settings | {"storage.postgres.url": f"postgres://postgres@{host}:{port}/postgres"}
+
+    def add(self, name: str, machine: Machine, port: int, file: str, values: dict[str, object], *program: str) -> None:
+        """Adds a program next to an instance, with a file of deploy/proxies."""
+        home = self.folder / f"{name}-{file}"
+        home.mkdir()
+        (home / file).write_text(configuration(file, values))
+        self.intermediaries.append(Server(home, file, as_postgres(home, *program, home / file), machine))
+        self.intermediaries[-1].port = port
 
     async def start_servers(self) -> None:
         for engine in (self.postgres, self.redis):

@@ -83,7 +83,7 @@ class Trial:
 
     async def run(self) -> dict[str, object]:
         """Returns what the report needs, as JSON."""
-        load, broken, apart = self.load, self.journal.broken, self.journal.apart
+        load, broken = self.load, self.journal.broken
         first = len(load.ledger.acknowledged)
         async with clients(load, BEHAVIOURS | {probe.run: 1 for probe in self.probes}):
             seconds = await self.fail_over()
@@ -103,22 +103,23 @@ class Trial:
         counts["other"] = broken.total() - sum(broken[rule] for rule in (STALE, DOUBLED, SHARED, MISSED, ACCEPTED))
         wrong = [f"{rule}: {count}" for rule, count in broken.items() if count]
         return counts | {
-            "seconds": round(seconds, 1), "outages": outages, "apart": apart, "stale apart": apart[MISSED],
-            "accepted apart": apart[ACCEPTED], "examples": [*self.journal.examples.values()],
+            "seconds": round(seconds, 1), "outages": outages, "examples": [*self.journal.examples.values()],
+            "apart": {"stale": self.journal.apart[MISSED], "accepted": self.journal.apart[ACCEPTED]},
             "wrong": wrong if load.revocations else [*wrong, "no revocation was judged"],
         }
 
     async def fail_over(self) -> float:
         """Returns the seconds until the engine has another leader."""
-        everyone, route, journal = frozenset(self.stage.instances), self.stage.route, self.journal
+        load, route, journal = self.load, self.stage.route, self.journal
         engine, network, impairs = self.stage.postgres, POSTGRES, EVERYTHING if route == KEYS else faults.STORAGE
         if route == SENTINEL:
             engine, network, impairs = self.stage.redis, REDIS, faults.KEYS
+        everyone = frozenset(self.stage.instances)
         start = journal.begin(Fault("start", everyone, EVERYTHING))
         await until(self.all_succeed)
         start.end = time.monotonic()
         # What PostgreSQL has not replicated is shown on the isolated side, once the wait for replicas is cancelled.
-        self.load.avoided = frozenset("A" if self.fault == PARTITION else "")
+        load.avoided = frozenset("A" if self.fault == PARTITION else "")
         await asyncio.sleep(RECOVERY)
         for probe in self.probes:
             probe.seconds = 0.0
@@ -148,7 +149,7 @@ class Trial:
             part.end = time.monotonic()
         await until(engine.is_healthy)
         fault.end = time.monotonic()
-        self.load.avoided = frozenset()
+        load.avoided = frozenset()
         await until(self.all_succeed, RETURN_TIMEOUT)
         return seconds
 
