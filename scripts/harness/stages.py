@@ -35,8 +35,8 @@ class Stage:
                 await server.start()
             yield Load({entry.name: entry} if entry else self.instances, self.commands, tokens, reader, seed)
         finally:
-            for server in (*front, *self.instances.values(), *self.servers):
-                await server.discard()
+            servers = (*front, *self.instances.values(), *self.servers)
+            await asyncio.gather(*(server.discard() for server in servers), return_exceptions=True)
 
 
 class SharedStage(Stage):
