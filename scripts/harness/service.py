@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.servers import CommandError, Server, accepts, free_port, run
@@ -37,15 +38,17 @@ class Instance(Server):
         return await accepts(self.port) and await accepts(self.management_port)
 
 
-async def back_up(program: Path, folder: Path, *options: str, env: dict[str, str], cwd: Path = Path("/")) -> str:
-    """Makes a backup in the folder by the script of the packages, and rehearses its restore into a file. Returns the
-    output of the rehearsal."""
+async def back_up(
+    program: Path, folder: Path, *options: object, env: dict[str, str], cwd: Path = Path("/"), targets: Sequence = ()
+) -> str:
+    """Makes a backup in the folder by the script of the packages, and rehearses its restore into a file, or into the
+    stores of a configuration. Returns the output of the rehearsal."""
     link = folder / "animal-store"  # the program may have another name
     if not link.exists():
         link.symlink_to(program)
     env = env | {"PATH": f"{folder}:{os.environ['PATH']}"}
     await run(BACKUP / "animal-store-backup", folder, "7", *options, env=env, cwd=cwd)
-    return await run(BACKUP / "animal-store-rehearse-restore", folder, env=env, cwd=cwd)
+    return await run(BACKUP / "animal-store-rehearse-restore", folder, *targets, env=env, cwd=cwd)
 
 
 class KeyCommands:
