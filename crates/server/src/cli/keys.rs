@@ -129,10 +129,10 @@ async fn create(args: CreateArgs, store: &dyn ApiKeyStore) -> anyhow::Result<()>
 /// Two keys with one label are a rotation that was done by hand, or a mistake. If the keys cannot be listed, the key
 /// that was created is valid nevertheless.
 async fn warn_of_same_label(created: &ApiKey, store: &dyn ApiKeyStore) {
-    let keys = store.list().await.unwrap_or_default().into_iter().map(|key| key.key);
-    let others: Vec<_> = keys.filter(|key| key.label == created.label && key.id != created.id).collect();
-    if !others.is_empty() {
-        let keys = others.iter().map(|key| key.id.as_str()).collect::<Vec<_>>().join(",");
+    let keys = store.list().await.unwrap_or_default();
+    let others = keys.iter().map(|key| &key.key).filter(|key| key.label == created.label && key.id != created.id);
+    let keys = others.map(|key| key.id.as_str()).collect::<Vec<_>>().join(",");
+    if !keys.is_empty() {
         tracing::warn!(api_key_label = created.label.as_str(), keys, "other API keys have the same label");
     }
 }
