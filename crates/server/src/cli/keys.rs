@@ -122,7 +122,9 @@ async fn create(args: CreateArgs, store: &dyn ApiKeyStore) -> anyhow::Result<()>
         }
         Err(error) => return Err(change_error(error, &key.id, "created")),
     }
-    warn_of_same_label(&key, store).await;
+    if !args.token_stdin {
+        warn_of_same_label(&key, store).await;
+    }
     Ok(())
 }
 
