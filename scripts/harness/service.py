@@ -12,12 +12,11 @@ from harness.servers import HERE, CommandError, Machine, Server, accepts, free_p
 BACKUP = Path(__file__).resolve().parents[2] / "deploy/backup"
 
 
-def shared_storage(postgres_url: str, redis_port: int) -> dict[str, str]:
-    """The settings of an instance that shares its pets and keys with others."""
-    return {
-        "storage.backend": "postgres", "storage.postgres.url": postgres_url,
-        "keys.backend": "redis", "keys.redis.url": f"redis://127.0.0.1:{redis_port}",
-    }
+def shared_storage(postgres_url: str, redis_port: int | None) -> dict[str, str]:
+    """The settings of an instance that shares its pets and keys with others. Without Redis, all are in PostgreSQL."""
+    storage = {"storage.backend": "postgres", "storage.postgres.url": postgres_url}
+    keys = {"keys.backend": "redis", "keys.redis.url": f"redis://127.0.0.1:{redis_port}"}
+    return storage | keys if redis_port else storage
 
 
 def environment(settings: dict[str, object]) -> dict[str, str]:
@@ -60,12 +59,14 @@ class KeyCommands:
     settled = staticmethod(lambda: True)  # whether what the storage says now will last
 
     def __init__(self, program: Path, folder: Path, settings: dict[str, object] = {}):
-        settings = {key: value for key, value in settings.items() if key.startswith("keys.")}
         self.program, self.folder, self.variables = program, folder, environment(settings)
         self.create_options = [] if settings else ["--create"]  # the file
 
     async def run(self, *arguments: str) -> str:
         return await run(self.program, "keys", *arguments, env=self.variables, cwd=self.folder)
+
+    async def migrate(self) -> None:
+        await run(self.program, "migrate", env=self.variables, cwd=self.folder)
 
     async def create(self, label: str, *options: str) -> str:
         """Returns the token of a new key."""

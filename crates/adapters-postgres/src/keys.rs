@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyRows, PendingUses, UseStore, recorded_uses};
 use animal_store_app::{
-    ApiKeyChange, IssuedApiKey,
+    ApiKeyChange, ApiKeyId, IssuedApiKey,
     ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
 };
 use async_trait::async_trait;
@@ -154,7 +154,7 @@ impl PgApiKeyStore {
             ON CONFLICT (api_key_id, kind) DO UPDATE
                 SET last_used_at = greatest(api_key_uses.last_used_at, excluded.last_used_at)";
         for (kind, times) in uses.iter() {
-            let ids: Vec<_> = times.keys().map(|id| id.as_str()).collect();
+            let ids: Vec<_> = times.keys().map(ApiKeyId::as_str).collect();
             let times: Vec<_> = times.values().collect();
             let values =
                 [(&(kind as i16) as _, Type::INT2), (&ids as _, Type::TEXT_ARRAY), (&times as _, Type::INT8_ARRAY)];
