@@ -17,7 +17,7 @@ pub mod queue;
 mod schema_comparison;
 mod uses;
 
-pub use directory::{ApiKeySnapshot, KeyChanges, KeySource, StoredKey};
+pub use directory::{ApiKeySnapshot, KeyChanges, KeyCheck, KeySource, StoredKey};
 pub use key_rows::{BeforeAndAfter, KeyColumns, KeyRows, TokenColumns};
 pub use outage::{Outage, backoff};
 pub use pet_row::{CorruptRow, pet_from_row};

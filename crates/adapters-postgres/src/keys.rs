@@ -11,7 +11,7 @@
 mod directory;
 mod rows;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyRows, PendingUses, UseStore, recorded_uses};
 use animal_store_app::{
@@ -20,7 +20,7 @@ use animal_store_app::{
 };
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
-use tokio::task::JoinHandle;
+use tokio::{sync::Mutex, task::JoinHandle};
 use tokio_postgres::types::Type;
 
 use self::{
@@ -46,12 +46,17 @@ const NEEDED: [(&str, &str); 4] = [
     ("api_key_uses", "SELECT, DELETE"),
 ];
 
-/// Changes and lists API keys in a database. Its instances serve requests at the same time. Each call has a connection
-/// of its own.
-#[derive(Debug, Clone)]
+/// Index scans for a few keys, whatever the number of keys.
+const FEW_KEYS: &str =
+    "SET LOCAL enable_nestloop = on; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
+
+/// Changes and lists API keys in a database. Its instances serve requests at the same time.
+#[derive(Clone)]
 pub struct PgApiKeyStore {
     endpoint: PgEndpoint,
     settings: PostgresSettings,
+    /// The connection of the last change, unless it failed or was refused: a copy makes many. Changes take turns.
+    connection: Arc<Mutex<Option<TransactionConnection>>>,
 }
 
 impl PgApiKeyStore {
@@ -59,7 +64,8 @@ impl PgApiKeyStore {
     /// date.
     pub fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
         let is_pooling = settings.transaction_pooling;
-        Self { endpoint: endpoint.named(is_pooling).of_primary(is_pooling), settings }
+        let endpoint = endpoint.named(is_pooling).of_primary(is_pooling);
+        Self { endpoint, settings, connection: Arc::default() }
     }
 
     /// Starts a directory of the keys, with a connection of its own: see [`ApiKeySnapshot::new`]. Its task ends after
@@ -82,8 +88,12 @@ impl PgApiKeyStore {
         ApiKeyUseRecord::start(self.clone(), MAX_USED_KEYS, USES_INTERVAL, registry)
     }
 
+    async fn connect(&self) -> Result<TransactionConnection, StoreFailure> {
+        TransactionConnection::open(self.endpoint.clone(), self.settings.clone()).await
+    }
+
     async fn begin(&self) -> Result<TransactionConnection, StoreFailure> {
-        let connection = TransactionConnection::open(self.endpoint.clone(), self.settings.clone()).await?;
+        let connection = self.connect().await?;
         connection.begin("").await?;
         Ok(connection)
     }
@@ -92,7 +102,13 @@ impl PgApiKeyStore {
 #[async_trait]
 impl ApiKeyStore for PgApiKeyStore {
     async fn change(&self, change: ApiKeyChange) -> Result<ChangedApiKey, ApiKeyChangeError> {
-        let connection = self.begin().await?;
+        let mut kept = self.connection.lock().await;
+        // The end of a connection ends its transaction.
+        let connection = match kept.take() {
+            Some(connection) => connection,
+            None => self.connect().await?,
+        };
+        connection.begin(FEW_KEYS).await?;
         let (version, now) = rows::lock(&connection).await?;
         let stored = rows::read(&connection, Select::Id(change.id().as_str()), now).await?.pop();
         let mut owners = Vec::new();
@@ -103,6 +119,7 @@ impl ApiKeyStore for PgApiKeyStore {
         let forgets_uses = before.is_none() || after.is_none();
         rows::write(&connection, change.id(), after.as_ref(), version + 1, now, forgets_uses).await?;
         connection.commit().await?;
+        *kept = Some(connection);
         Ok(ChangedApiKey { before, after, at: now })
     }
 

@@ -20,7 +20,7 @@ use crate::{
 /// A parameter of a statement.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// A connection for one transaction, which ends without a commit when this is dropped. Nothing is prepared, and no
+/// A connection for one transaction at a time, which ends without a commit when this is dropped. Nothing is prepared, and no
 /// setting outlives the transaction, so it works through any pooler.
 pub(crate) struct TransactionConnection {
     client: Client,

@@ -95,8 +95,8 @@ pub(super) async fn write(
     let (id, now) = (id.as_str(), milliseconds(now));
     let (id, version): (Parameter<'_>, Parameter<'_>) = ((&id, Type::TEXT), (&version, Type::INT8));
     connection.query("UPDATE api_key_state SET version = $1", slice::from_ref(&version)).await?;
-    let delete = "DELETE FROM api_key_tokens WHERE api_key_id = $1 OR expires_at <= $2";
-    connection.query(delete, &[id.clone(), (&now, Type::INT8)]).await?;
+    connection.query("DELETE FROM api_key_tokens WHERE api_key_id = $1", slice::from_ref(&id)).await?;
+    connection.query("DELETE FROM api_key_tokens WHERE expires_at <= $1", &[(&now, Type::INT8)]).await?;
     if forgets_uses {
         connection.query("DELETE FROM api_key_uses WHERE api_key_id = $1", slice::from_ref(&id)).await?;
     }
