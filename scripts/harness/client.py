@@ -23,6 +23,8 @@ class Load:
     max_idle = math.inf  # seconds after which a client does not use an idle connection again
     end = math.inf  # monotonic time at which clients stop
     longest_acceptance = 0.0  # seconds for which a revoked key was accepted
+    revocations = 0  # that were judged
+    avoided = frozenset()  # instances that clients do not choose
 
     def __init__(
         self, instances: dict[str, Server], commands: KeyCommands, tokens: list[str], reader_token: str, seed: int
@@ -50,7 +52,7 @@ class Client:
 
     def choose(self) -> str:
         """An instance to send to. A new connection goes to an instance that is ready, if there is one."""
-        name = self.rng.choice(list(self.load.instances))
+        name = self.rng.choice([name for name in self.load.instances if name not in self.load.avoided])
         connection = self.connections.get(name)
         if connection and not connection.has_ended():
             return name

@@ -97,8 +97,8 @@ class Connection:
         self.last_used: float | None = None
 
     @classmethod
-    async def open(cls, port: int, **options) -> "Connection":
-        return cls(*await asyncio.open_connection("127.0.0.1", port, **options))
+    async def open(cls, port: int, host: str = "127.0.0.1", **options) -> "Connection":
+        return cls(*await asyncio.open_connection(host, port, **options))
 
     def has_ended(self) -> bool:
         return self.reader.at_eof() or self.writer.is_closing()

@@ -22,6 +22,7 @@ PACKAGES = {
     "procps": ("procps", "command -v pkill"),
     "prometheus": ("prometheus", "command -v prometheus promtool"),
     "prometheus-alertmanager": ("prometheus-alertmanager", "command -v amtool"),
+    "python3-pysyncobj": ("python3-pysyncobj", "/usr/bin/python3 -c 'import pysyncobj'"),
     "python3-venv": ("python3-venv", "python3 -c 'import ensurepip'"),
     "systemd-container": ("systemd-container", "command -v systemd-nspawn"),
     "xz-utils": ("xz-utils", "command -v xz"),

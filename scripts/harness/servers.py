@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.http_client import Connection
@@ -19,6 +20,17 @@ class CommandError(Exception):
     """A command ended with an exit code other than 0."""
 
 
+@dataclass(frozen=True)
+class Machine:
+    """Where a server runs: this machine, or a network namespace with an address and a command that enters it."""
+
+    host: str = "127.0.0.1"
+    enter: tuple[str, ...] = ()
+
+
+HERE = Machine()
+
+
 class Server:
     """A process with a fixed port. Its log is a file in the folder; every start appends to it."""
 
@@ -26,8 +38,9 @@ class Server:
     ready = True  # whether a load balancer would open connections to it
     last_signal = signal.SIGKILL
 
-    def __init__(self, folder: Path, name: str, command: list, **options):
-        self.folder, self.name, self.command, self.options = folder, name, command, options
+    def __init__(self, folder: Path, name: str, command: list, machine: Machine = HERE, **options):
+        self.folder, self.name, self.machine, self.options = folder, name, machine, options
+        self.command = [*machine.enter, *command]
         self.log = folder / f"{name}.log"
         self.process: asyncio.subprocess.Process | None = None
 
@@ -55,10 +68,10 @@ class Server:
             )
 
     async def is_ready(self) -> bool:
-        return await accepts(self.port)
+        return await accepts(self.port, self.machine.host)
 
     async def connect(self, **options) -> Connection:
-        return await Connection.open(self.port, **options)
+        return await Connection.open(self.port, self.machine.host, **options)
 
     async def stop(self, number: signal.Signals, timeout: float = 60) -> int:
         """Sends a signal and returns the exit code."""
@@ -133,7 +146,7 @@ class Redis(Server):
         super().__init__(folder, "redis", [*command, *durability])
 
     async def cli(self, *arguments: str) -> str:
-        return await run("redis-cli", "-e", "-p", self.port, *arguments)
+        return await run("redis-cli", "-e", "-h", self.machine.host, "-p", self.port, *arguments)
 
     async def kill_clients(self) -> None:
         await self.cli("CLIENT", "KILL", "TYPE", "normal")
@@ -177,10 +190,10 @@ async def succeeds(command) -> bool:
     return True
 
 
-async def accepts(port: int) -> bool:
+async def accepts(port: int, host: str = "127.0.0.1") -> bool:
     """Returns true if a connection to the port can be opened."""
     try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        _, writer = await asyncio.open_connection(host, port)
     except OSError:
         return False
     writer.close()

@@ -1,4 +1,4 @@
-"""What a load needs: two instances over PostgreSQL and Redis, or one instance over a file, and API keys."""
+"""What a load needs: two instances over PostgreSQL, and Redis or not, or one instance over a file, and API keys."""
 
 import asyncio
 import contextlib
@@ -35,30 +35,37 @@ class Stage:
                 await server.start()
             yield Load({entry.name: entry} if entry else self.instances, self.commands, tokens, reader, seed)
         finally:
-            for server in (*front, *self.instances.values(), *self.servers):
-                await server.discard()
+            servers = (*front, *self.instances.values(), *self.servers)
+            await asyncio.gather(*(server.discard() for server in servers), return_exceptions=True)
 
 
 class SharedStage(Stage):
-    """Instances A and B. With `faults`, each has its own proxies in front of PostgreSQL and Redis."""
+    """Instances A and B. With `faults`, each has its own proxies in front of PostgreSQL and Redis. Without Redis, keys are
+    in PostgreSQL."""
+
+    has_redis = True
 
     def __init__(self, folder: Path, program: Path, settings: dict[str, object] = {}, faults: bool = True):
-        self.postgres, self.redis = Postgres(folder), Redis(folder)
-        self.servers = [self.redis, self.postgres]
+        self.postgres, self.redis = Postgres(folder), Redis(folder) if self.has_redis else None
+        self.servers = [self.redis, self.postgres] if self.redis else [self.postgres]
         self.proxies = Proxies() if faults else None
         self.stalls = self.proxies.stalls if faults else ()
         self.storage = {name: Proxy(self.postgres.port) for name in "AB"}
-        self.keys = {name: Proxy(self.redis.port) for name in "AB"}
-        self.commands = KeyCommands(program, folder, shared_storage("", self.redis.port))
+        self.keys = {name: Proxy(self.redis.port) for name in "AB"} if self.redis else {}
+        direct = shared_storage(self.postgres.url(), self.redis and self.redis.port)
+        self.commands = KeyCommands(program, folder, direct)
         self.instances = {}
         for name in "AB":
-            storage, keys = (self.storage[name], self.keys[name]) if faults else (self.postgres, self.redis)
-            shared = shared_storage(self.postgres.url(storage.port), keys.port)
+            storage = self.storage[name] if faults else self.postgres
+            keys = self.keys.get(name) if faults else self.redis
+            shared = shared_storage(self.postgres.url(storage.port), keys and keys.port)
             self.instances[name] = Instance(folder, name, program, shared | settings)
 
     async def start_servers(self) -> None:
         await self.postgres.create()
-        await self.redis.start()
+        await self.commands.migrate()
+        if self.redis:
+            await self.redis.start()
         if self.proxies:
             for proxy in (*self.storage.values(), *self.keys.values()):
                 await self.proxies.run(proxy.accept())
@@ -67,6 +74,12 @@ class SharedStage(Stage):
         """Holds a lock of the table of pets. `EXCLUSIVE` allows reads, so that /ready is still 200."""
         statements = f"BEGIN; LOCK TABLE pets IN {mode} MODE", f"SELECT pg_sleep({seconds})", "COMMIT"
         await self.postgres.sql(*statements)
+
+
+class PostgresStage(SharedStage):
+    """Instances A and B, with everything in PostgreSQL."""
+
+    has_redis = False
 
 
 class FileStage(Stage):

@@ -28,6 +28,7 @@ HOSTS = "127.0.0.1 localhost postgres redis\n" + "".join(f"{address} {name}\n" f
 # The proxy, and the gateway of its network, which is the client of a published port.
 PROXY = re.search(r"ipv4_address: ([0-9.]*)", (REPOSITORY / "compose.yaml").read_text())[1]
 GATEWAY = PROXY.rpartition(".")[0] + ".1"
+EMPTY_REDIS = 6390
 REX = ("--json", '{"name":"Rex","categoryId":1}')
 
 
@@ -152,13 +153,23 @@ async def try_compose() -> None:
     lines = [line for log in logs for line in log.splitlines() if '"request_id":"forged"' in line]
     if len(lines) != 1 or f'"client":"{GATEWAY}"' not in lines[0]:
         raise CommandError(f"a client forged its address: {lines}")
-    say("compose.yaml: a backup, and a rehearsal of its restore")
-    backups = folder / "backups"
-    backups.mkdir()
-    said = await back_up(program, backups, "--config", COMPOSE / "animal-store.toml", env=VARIABLES["backup"])
-    metrics = (backups / "animal-store-backup.prom").read_text()
-    if ": 1 pets, restored in " not in said or "backup_success 1" not in metrics:
-        raise CommandError(f"not a backup of one pet: {said}")
+    say("compose.yaml: a backup, and rehearsals of its restore, into a file and into empty servers")
+    owner = (secrets / "postgres_migrate_url").read_text()
+    await run("psql", owner, "--no-psqlrc", "--command=CREATE DATABASE rehearsal")
+    redis = ["redis-server", "--port", EMPTY_REDIS, "--save", ""]
+    await Process("empty-redis", redis, ["redis-cli", "-p", EMPTY_REDIS, "ping"]).start()
+    empty = folder / "rehearsal.toml"
+    empty.write_text(
+        f"storage = {{backend = 'postgres', postgres.url = '{owner.removesuffix('store')}rehearsal'}}\n"
+        f"keys = {{backend = 'redis', redis.url = 'redis://127.0.0.1:{EMPTY_REDIS}'}}\n"
+    )
+    for targets in (), (empty,):
+        (backups := folder / f"backups-{len(targets)}").mkdir()
+        options = ("--config", COMPOSE / "animal-store.toml")
+        said = await back_up(program, backups, *options, env=VARIABLES["backup"], targets=targets)
+        metrics = (backups / "animal-store-backup.prom").read_text()
+        if ": 1 pets, restored in " not in said or "backup_success 1" not in metrics:
+            raise CommandError(f"not a backup of one pet: {said}")
     for each in instances:
         await each.end()
 

@@ -2,10 +2,10 @@
 //!
 //! **Problem.** A query for each request would cost more than the request, and other processes change keys.
 //!
-//! **Invariant.** A task compares the version of the keys with that of the store in each [`INTERVAL`](KeySource), and
-//! reads the changed ones. A lookup trusts the keys until [`TRUST`](KeySource) after the beginning of the last
-//! successful check, and otherwise waits for the next one. It compares the deadline itself, so a revoked key is accepted
-//! for that time at most, whatever delays the task.
+//! **Invariant.** A task compares the version of the keys with that of the store in each interval, and reads the changed
+//! ones. A lookup trusts the keys for a limited time after the beginning of the last successful check, and otherwise
+//! waits for the next one. It compares the deadline itself, so a revoked key is accepted for that time at most, whatever
+//! delays the task. Tokens expire by the clock of the store.
 //!
 //! **Proof.** `schedules.rs` (orders of steps), `tests.rs`; the contract suites of the adapters.
 
@@ -15,7 +15,7 @@ mod schedules;
 mod tests;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, hash_map::Entry},
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -49,18 +49,26 @@ pub trait KeySource: Send + 'static {
     /// Returns the address of the store, for the log.
     fn address(&self) -> String;
 
-    /// Returns the keys that have changed since the version `known`, or all keys without it. `None`: nothing has
-    /// changed.
-    fn changes(&mut self, known: Option<i64>) -> impl Future<Output = Result<Option<KeyChanges>, String>> + Send;
+    /// Compares the version `known` with that of the store.
+    fn check(&mut self, known: Option<i64>) -> impl Future<Output = Result<KeyCheck, String>> + Send;
+}
+
+/// The result of a comparison.
+pub struct KeyCheck {
+    /// The time of the store.
+    pub now: SystemTime,
+    /// `None`: nothing has changed since the version that was known.
+    pub changes: Option<KeyChanges>,
 }
 
 /// Changed keys, of one state of the store.
 pub struct KeyChanges {
     /// The version of that state.
     pub version: i64,
-    /// The keys. One without tokens does not exist. If the version is not greater than `known`, the store was replaced:
-    /// no other key exists.
+    /// The keys. One without tokens does not exist. Of a key that is repeated, the last one counts.
     pub keys: Vec<StoredKey>,
+    /// Whether no other key exists.
+    pub is_complete: bool,
 }
 
 /// An API key, as a store keeps it.
@@ -83,8 +91,11 @@ pub struct ApiKeySnapshot {
 
 /// The keys of the last successful check.
 struct Snapshot {
-    /// With their expiry times.
+    keys: HashMap<ApiKeyId, Arc<StoredKey>>,
+    /// With their expiry times, by the clock of the store.
     tokens: HashMap<ApiKeyDigest, (Arc<StoredKey>, Option<SystemTime>)>,
+    /// The time of the store, and when it was read.
+    clock: (SystemTime, Instant),
     trusted_until: Instant,
     /// Why the last check failed.
     failure: Option<String>,
@@ -100,8 +111,7 @@ impl ApiKeySnapshot {
     ) -> (Self, impl Future<Output = ()> + Send + use<S>) {
         let registry = registry.sub_registry_with_prefix("keys");
         let failures = FailureCounters::register(registry, "lookup_failures", "Lookups of API keys without a result");
-        let trusted_until = Instant::now();
-        let (sender, snapshot) = watch::channel(Snapshot { tokens: HashMap::new(), trusted_until, failure: None });
+        let (sender, snapshot) = watch::channel(Snapshot::new());
         (Self { snapshot, timeout, failures }, follow(source, sender))
     }
 
@@ -143,22 +153,26 @@ impl Readiness for ApiKeySnapshot {
 
 /// Checks the store until the directory is dropped.
 async fn follow<S: KeySource>(mut source: S, snapshot: watch::Sender<Snapshot>) {
-    let (mut known, mut outage) = (None, Outage::default());
+    let (mut known, mut outage, mut recovery_began) = (None, Outage::default(), Instant::now());
     while snapshot.receiver_count() > 0 {
         let began = Instant::now();
-        match source.changes(known).await {
-            Ok(changes) => {
+        let pause = match source.check(known).await {
+            Ok(KeyCheck { now, changes }) => {
                 snapshot.send_modify(|snapshot| {
-                    if let Some(KeyChanges { version, keys }) = changes {
-                        log_changes(&keys, version, known);
-                        snapshot.apply(keys, known.is_none_or(|known| version <= known));
-                        known = Some(version);
+                    if let Some(changes) = changes {
+                        if known.is_some() {
+                            log_changes(&changes);
+                        }
+                        known = Some(changes.version);
+                        snapshot.apply(changes);
                     }
+                    snapshot.clock = (now, Instant::now());
                     (snapshot.trusted_until, snapshot.failure) = (began + S::TRUST, None);
                 });
                 if outage.succeeded() {
                     tracing::info!(address = source.address(), "API keys can be looked up again");
                 }
+                S::INTERVAL.saturating_sub(began.elapsed())
             }
             Err(reason) => {
                 let address = source.address();
@@ -166,51 +180,77 @@ async fn follow<S: KeySource>(mut source: S, snapshot: watch::Sender<Snapshot>) 
                     tracing::error!(address, reason, "API keys cannot be read: requests get 503");
                 });
                 snapshot.send_modify(|snapshot| snapshot.failure = Some(reason));
+                let pause = outage.next_pause(recovery_began.elapsed(), S::TRUST);
+                recovery_began = Instant::now() + pause;
+                pause
             }
-        }
+        };
         select! {
             () = snapshot.closed() => {}
-            () = sleep(S::INTERVAL.saturating_sub(began.elapsed())) => {}
+            () = sleep(pause) => {}
         }
     }
 }
 
-/// Logs the changes since the first read. If the store was replaced, it has keys that have not changed.
-fn log_changes(keys: &[StoredKey], version: i64, known: Option<i64>) {
-    match known {
-        None => {}
-        Some(known) if version <= known => tracing::info!(target: AUDIT_TARGET, "the API keys were replaced"),
-        Some(_) => {
-            for StoredKey { id, key, tokens } in keys {
-                let (label, tokens) = (key.as_ref().map_or("unreadable", |key| key.label.as_str()), tokens.len());
-                let scopes = key.as_ref().map(|key| key.scopes.to_string()).unwrap_or_default();
-                let id = id.as_str();
-                tracing::info!(
-                    target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, tokens, "API key change seen"
-                );
-            }
-        }
+/// Logs changes since the first read. If the store was replaced, it has keys that have not changed.
+fn log_changes(changes: &KeyChanges) {
+    if changes.is_complete {
+        tracing::info!(target: AUDIT_TARGET, "the API keys were replaced");
+        return;
+    }
+    for StoredKey { id, key, tokens } in &changes.keys {
+        let (label, tokens) = (key.as_ref().map_or("unreadable", |key| key.label.as_str()), tokens.len());
+        let scopes = key.as_ref().map(|key| key.scopes.to_string()).unwrap_or_default();
+        let id = id.as_str();
+        tracing::info!(
+            target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, tokens, "API key change seen"
+        );
     }
 }
 
 impl Snapshot {
+    fn new() -> Self {
+        let now = Instant::now();
+        let (keys, tokens, clock) = (HashMap::new(), HashMap::new(), (SystemTime::now(), now));
+        Self { keys, tokens, clock, trusted_until: now, failure: None }
+    }
+
     fn is_trusted(&self) -> bool {
         Instant::now() < self.trusted_until
     }
 
     /// Returns the key of a token that has not expired.
     fn find(&self, digest: &ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
-        let found = self.tokens.get(digest).filter(|(_, expires)| expires.is_none_or(|time| time > SystemTime::now()));
+        let found = self.tokens.get(digest).filter(|(_, expires)| expires.is_none_or(|time| time > self.now()));
         let key = found.map(|(stored, _)| stored.key.clone()).transpose();
         key.map_err(|reason| StoreFailure::Corrupt(reason.into()))
     }
 
+    /// Returns the present time of the store.
+    fn now(&self) -> SystemTime {
+        let (time, read_at) = self.clock;
+        time + read_at.elapsed()
+    }
+
     /// Replaces these keys, or all of them.
-    fn apply(&mut self, keys: Vec<StoredKey>, all: bool) {
-        let changed: HashSet<_> = keys.iter().map(|key| &key.id).collect();
-        self.tokens.retain(|_, (stored, _)| !all && !changed.contains(&stored.id));
-        for key in keys.into_iter().map(Arc::new) {
+    fn apply(&mut self, changes: KeyChanges) {
+        if changes.is_complete {
+            self.keys.clear();
+            self.tokens.clear();
+        }
+        for key in changes.keys.into_iter().map(Arc::new) {
+            for (digest, _) in self.keys.remove(&key.id).iter().flat_map(|old| &old.tokens) {
+                // A token may have moved to another key.
+                if let Entry::Occupied(token) = self.tokens.entry(*digest)
+                    && token.get().0.id == key.id
+                {
+                    token.remove();
+                }
+            }
             self.tokens.extend(key.tokens.iter().map(|(digest, expires)| (*digest, (Arc::clone(&key), *expires))));
+            if !key.tokens.is_empty() {
+                self.keys.insert(key.id.clone(), key);
+            }
         }
     }
 }

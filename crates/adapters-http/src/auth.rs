@@ -20,6 +20,7 @@ use tracing::Instrument;
 
 use crate::{
     error::ApiError,
+    limits::Reloaded,
     metrics::Shed,
     middleware::{
         caught,
@@ -35,8 +36,8 @@ use crate::{
 pub(crate) struct RequestLimits {
     /// Each worker has its own. All workers share the others.
     pub(crate) key_shares: KeyShares,
-    pub(crate) key_rates: Option<Arc<KeyRateLimiter>>,
-    pub(crate) auth_failures: Option<Arc<AuthFailureLimiter>>,
+    pub(crate) rate_limit: Reloaded<KeyRateLimiter>,
+    pub(crate) auth_failures: Reloaded<AuthFailureLimiter>,
     pub(crate) in_flight: InFlight,
     pub(crate) max_body_bytes: usize,
 }
@@ -54,7 +55,7 @@ pub(crate) async fn authenticate(request: ServiceRequest, next: Next<BoxBody>) -
     let Some(_permit) = limits.key_shares.acquire(&key.id) else {
         return Ok(request.error_response(ApiError::Overloaded(Shed::KeyShare)));
     };
-    let Some(limiter) = &limits.key_rates else { return next.call(request).await };
+    let Some(limiter) = limits.rate_limit.load_full() else { return next.call(request).await };
     let left = limiter.take(&key.id);
     let mut response = match left {
         Some(_) => next.call(request).await?,
@@ -67,9 +68,9 @@ pub(crate) async fn authenticate(request: ServiceRequest, next: Next<BoxBody>) -
 /// Finds the API key, unless the address of the client has failed too often. Every 401 counts as a failure of the
 /// address. A failed lookup, which is a 5xx, does not count.
 async fn find_key(request: &ServiceRequest, limits: &RequestLimits) -> Result<Arc<ApiKey>, ApiError> {
-    let limiter = limits.auth_failures.as_ref().and_then(|limiter| Some((limiter, client_address(request)?)));
-    if let Some((limiter, client)) = limiter {
-        limiter.check(client)?;
+    let limiter = limits.auth_failures.load_full().and_then(|limiter| Some((limiter, client_address(request)?)));
+    if let Some((limiter, client)) = &limiter {
+        limiter.check(*client)?;
     }
     let found = match bearer_token(request.headers()) {
         Ok(token) => data::<UseCases>(request).authenticate.execute(&token).await.map_err(ApiError::from),

@@ -8,49 +8,47 @@
 //!
 //! **Proof.** The unit tests; `tests/http/cors.rs`; `server/tests/api/cors.rs` for every response and path.
 
-use actix_cors::{Cors, CorsError};
+use std::{
+    future::{Future, ready},
+    sync::Arc,
+};
+
 use actix_web::{
-    HttpResponse,
-    body::{BoxBody, EitherBody, MessageBody},
-    dev::{ServiceRequest, ServiceResponse},
+    Error, HttpResponse,
+    dev::{Service, ServiceRequest, ServiceResponse},
     http::{
         Method,
-        header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, LINK, LOCATION, RETRY_AFTER, VARY, WWW_AUTHENTICATE},
+        header::{
+            ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+            ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+            ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderValue, ORIGIN, VARY,
+        },
     },
-    middleware::Next,
 };
+use futures_util::{TryFutureExt, future::Either};
 use thiserror::Error;
 use url::Url;
 
-use crate::{
-    middleware::request_id::X_REQUEST_ID,
-    pets::{DEPRECATION, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, get::SUNSET},
-    rate_limits::{RATE_LIMIT, RATE_LIMIT_POLICY},
-};
-
-/// Seconds for which a browser may cache the response to a preflight. Browsers limit it to two hours.
-const MAX_AGE: usize = 60 * 60;
+/// Methods and headers of the interface that a page may send.
+const METHODS: &str = "GET, HEAD, POST";
+const HEADERS: &str = "authorization, content-type, idempotency-key, x-request-id";
 
 /// Headers that a page may read, besides `Content-Type` and the other headers that every page may read.
-const EXPOSED_HEADERS: [HeaderName; 10] = [
-    DEPRECATION,
-    IDEMPOTENCY_REPLAYED,
-    LINK,
-    LOCATION,
-    RATE_LIMIT,
-    RATE_LIMIT_POLICY,
-    RETRY_AFTER,
-    SUNSET,
-    WWW_AUTHENTICATE,
-    X_REQUEST_ID,
-];
+const EXPOSED_HEADERS: &str = "deprecation, idempotency-replayed, link, location, ratelimit, ratelimit-policy, \
+                               retry-after, sunset, www-authenticate, x-request-id";
+
+/// What responses depend on, for caches.
+const VARIES_BY: &str = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
+
+/// Seconds for which a browser may cache the response to a preflight. Browsers limit it to two hours.
+const MAX_AGE: &str = "3600";
 
 /// Origins whose pages may use the interface, besides its own origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowedOrigins {
     /// Every origin.
     Any,
-    /// These origins. If the list is empty, responses contain no CORS headers.
+    /// These origins.
     These(Vec<String>),
 }
 
@@ -60,50 +58,86 @@ pub enum AllowedOrigins {
 pub struct AllowedOriginsError(Vec<String>);
 
 impl AllowedOrigins {
-    /// Parses origins (RFC 6454), or a `*` alone: every origin.
+    /// Parses origins (RFC 6454), or a `*` alone: every origin. `None`: there are none.
     ///
     /// # Errors
     /// [`AllowedOriginsError`] with what is expected instead of each other text.
-    pub fn parse(texts: &[String]) -> Result<Self, AllowedOriginsError> {
+    pub fn parse(texts: &[String]) -> Result<Option<Self>, AllowedOriginsError> {
         if texts == ["*"] {
-            return Ok(Self::Any);
+            return Ok(Some(Self::Any));
         }
         let problems: Vec<_> = texts.iter().filter_map(|text| problem(text)).collect();
-        if problems.is_empty() { Ok(Self::These(texts.to_vec())) } else { Err(AllowedOriginsError(problems)) }
+        if problems.is_empty() {
+            Ok((!texts.is_empty()).then(|| Self::These(texts.to_vec())))
+        } else {
+            Err(AllowedOriginsError(problems))
+        }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        matches!(self, Self::These(origins) if origins.is_empty())
-    }
-
-    pub(crate) fn cors(&self) -> Cors {
-        let cors = Cors::default()
-            .allowed_methods([Method::GET, Method::HEAD, Method::POST])
-            .allowed_headers([AUTHORIZATION, CONTENT_TYPE, IDEMPOTENCY_KEY, X_REQUEST_ID])
-            .expose_headers(EXPOSED_HEADERS)
-            .max_age(MAX_AGE);
+    /// Returns the value of `Access-Control-Allow-Origin`. `None`: the origin may not read the response.
+    fn allow(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let origin = headers.get(ORIGIN)?;
         match self {
-            Self::Any => cors.allow_any_origin().send_wildcard(),
-            Self::These(origins) => origins.iter().fold(cors, |cors, origin| cors.allowed_origin(origin)),
+            Self::Any => Some(HeaderValue::from_static("*")),
+            Self::These(origins) => origins.iter().any(|allowed| origin == allowed).then(|| origin.clone()),
         }
     }
 }
 
-/// Turns the error for a refused preflight into a 200 without the headers that grant permission. Browsers check only
-/// these headers.
-pub(crate) async fn respond_to_refused_preflight<B: MessageBody>(
+/// Responds to a preflight, or adds the headers of the protocol to the response of the service. `None`: does neither.
+pub(crate) fn apply<S>(
+    origins: Option<Arc<AllowedOrigins>>,
     request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<EitherBody<B, BoxBody>>, actix_web::Error> {
-    let response = next.call(request).await?;
-    let refused = response.response().error().is_some_and(|error| error.as_error::<CorsError>().is_some());
-    if !refused {
-        return Ok(response.map_into_left_body());
+    service: &S,
+) -> impl Future<Output = Result<ServiceResponse, Error>> + use<S>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse, Error = Error>,
+{
+    let Some(origins) = origins else { return Either::Left(service.call(request)) };
+    let allowed = origins.allow(request.headers());
+    if is_preflight(&request) {
+        return Either::Right(Either::Left(ready(Ok(respond_to_preflight(request, allowed)))));
     }
-    let refusal = HttpResponse::Ok()
-        .insert_header((VARY, "Origin, Access-Control-Request-Method, Access-Control-Request-Headers"))
-        .finish();
-    Ok(response.into_response(refusal).map_into_right_body())
+    let response = service.call(request).map_ok(|mut response| {
+        let headers = response.headers_mut();
+        if let Some(origin) = allowed {
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        }
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED_HEADERS));
+        let vary = headers.get(VARY).and_then(|vary| vary.to_str().ok());
+        let vary = vary.map_or_else(|| VARIES_BY.to_owned(), |others| format!("{others}, {VARIES_BY}"));
+        headers.insert(VARY, HeaderValue::try_from(vary).expect("ASCII"));
+        response
+    });
+    Either::Right(Either::Right(response))
+}
+
+fn is_preflight(request: &ServiceRequest) -> bool {
+    let method = request.headers().get(ACCESS_CONTROL_REQUEST_METHOD);
+    request.method() == Method::OPTIONS && method.is_some_and(|method| Method::from_bytes(method.as_bytes()).is_ok())
+}
+
+/// Without the headers that grant permission, browsers do not send the request. They check nothing else.
+fn respond_to_preflight(request: ServiceRequest, allowed: Option<HeaderValue>) -> ServiceResponse {
+    let mut response = HttpResponse::Ok();
+    response.insert_header((VARY, VARIES_BY));
+    if let Some(origin) = allowed.filter(|_| is_of_the_interface(request.headers())) {
+        response.insert_header((ACCESS_CONTROL_ALLOW_ORIGIN, origin));
+        response.insert_header((ACCESS_CONTROL_ALLOW_METHODS, METHODS));
+        response.insert_header((ACCESS_CONTROL_ALLOW_HEADERS, HEADERS));
+        response.insert_header((ACCESS_CONTROL_MAX_AGE, MAX_AGE));
+    }
+    request.into_response(response.finish())
+}
+
+/// Whether a page asks for nothing but methods and headers of the interface.
+fn is_of_the_interface(headers: &HeaderMap) -> bool {
+    let method = headers.get(ACCESS_CONTROL_REQUEST_METHOD);
+    method.is_some_and(|method| METHODS.split(", ").any(|known| method == known))
+        && headers.get(ACCESS_CONTROL_REQUEST_HEADERS).is_none_or(|headers| {
+            let is_known = |header: &str| HEADERS.split(", ").any(|known| known.eq_ignore_ascii_case(header.trim()));
+            headers.to_str().is_ok_and(|headers| headers.split(',').all(is_known))
+        })
 }
 
 /// Returns what is expected instead of a text, unless it is an origin as browsers write it: scheme, host and port.

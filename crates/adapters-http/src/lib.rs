@@ -31,13 +31,14 @@ mod transport;
 
 pub use cors::{AllowedOrigins, AllowedOriginsError};
 pub use http_server::HttpServer;
-pub use limits::{Limits, RateLimit};
+pub use limits::{Limits, RateLimit, Reloaded, reloaded};
 pub use middleware::{
     in_flight::InFlight,
     trusted_proxies::{TrustedProxies, TrustedProxiesError},
 };
 pub use openapi::OPENAPI_DOCUMENT;
 pub use pets::{line, parse_line};
+pub use rate_limits::{AuthFailureLimiter, KeyRateLimiter};
 pub use routes::UseCases;
 pub use serve::{ApiSettings, serve_api, serve_management};
 pub use transport::{

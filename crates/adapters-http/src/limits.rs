@@ -1,4 +1,16 @@
-use std::{num::NonZeroU32, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
+use arc_swap::ArcSwapOption;
+
+use crate::rate_limits::{AuthFailureLimiter, KeyRateLimiter};
+
+/// A setting that can be replaced while requests are served, with its state. Clones share it.
+pub type Reloaded<T> = Arc<ArcSwapOption<T>>;
+
+/// Creates a setting. `None`: it is not set.
+pub fn reloaded<T>(value: Option<T>) -> Reloaded<T> {
+    Arc::new(ArcSwapOption::from_pointee(value))
+}
 
 /// Limits and timeouts of a server.
 #[derive(Debug, Clone)]
@@ -17,9 +29,9 @@ pub struct Limits {
     /// share, at least 1. Others are rejected with 503.
     pub max_in_flight_per_key: usize,
     /// Maximum rate of the requests of one API key, over all workers. Others are rejected with 429.
-    pub rate_limit: Option<RateLimit>,
+    pub rate_limit: Reloaded<KeyRateLimiter>,
     /// Maximum number of failed authentications of one client address. Further requests are rejected with 429.
-    pub max_auth_failures_per_minute: Option<NonZeroU32>,
+    pub auth_failures: Reloaded<AuthFailureLimiter>,
     /// Maximum size of a request body.
     pub max_body_bytes: usize,
     /// Timeout of a TLS handshake.
@@ -60,8 +72,8 @@ impl Default for Limits {
             max_unsent_bytes: 64 * 1024 * 1024,
             max_in_flight: 2000,
             max_in_flight_per_key: 1000,
-            rate_limit: None,
-            max_auth_failures_per_minute: None,
+            rate_limit: Reloaded::default(),
+            auth_failures: Reloaded::default(),
             max_body_bytes: 16 * 1024,
             handshake_timeout: Duration::from_secs(5),
             head_timeout: Duration::from_secs(5),

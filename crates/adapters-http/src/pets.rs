@@ -12,7 +12,7 @@ mod pet_response;
 
 pub(crate) use create::create_pet;
 pub(crate) use get::{DEPRECATION, get_pet};
-pub(crate) use idempotency_key::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED};
+pub(crate) use idempotency_key::IDEMPOTENCY_REPLAYED;
 pub(crate) use list::list_pets;
 
 use animal_store_domain::{NewPet, Pet};

@@ -2,14 +2,13 @@
 
 use std::{
     io,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use actix_web::{
-    App,
-    middleware::{Condition, from_fn},
-    web::Data,
-};
+use actix_web::{App, web::Data};
 use animal_store_app::CheckReadiness;
 use prometheus_client::{metrics::gauge::ConstGauge, registry::Registry};
 use tokio::task::JoinHandle;
@@ -18,14 +17,13 @@ use crate::{
     auth::RequestLimits,
     cors::{self, AllowedOrigins},
     http_server::HttpServer,
-    limits::Limits,
+    limits::{Limits, Reloaded},
     metrics::HttpMetrics,
     middleware::{
         in_flight::{self, InFlight, KeyShares},
         request_log::{self, RequestLog},
         trusted_proxies::TrustedProxies,
     },
-    rate_limits::{AuthFailureLimiter, KeyRateLimiter},
     routes::{self, UseCases},
     transport::{listener::HttpListener, tls::CurrentTlsIdentity},
 };
@@ -37,14 +35,33 @@ pub struct ApiSettings {
     pub limits: Limits,
     /// Serves HTTPS with this identity. `None`: serves HTTP.
     pub tls: Option<CurrentTlsIdentity>,
-    /// Origins whose pages may use the interface, too.
-    pub origins: AllowedOrigins,
+    /// Origins whose pages may use the interface, too. `None`: responses contain no CORS headers.
+    pub origins: Reloaded<AllowedOrigins>,
     /// Proxies that may report the addresses of their clients.
     pub proxies: TrustedProxies,
     /// Share of the requests that are traced, from 0 to 1. `None` if traces are off.
     pub sample_ratio: Option<f64>,
     /// Whether a request has a line in the log only if its status is 400 or above. It can change meanwhile.
     pub errors_only: Arc<AtomicBool>,
+}
+
+impl ApiSettings {
+    /// Takes over what can be replaced while requests are served: limits of rates, origins, and which requests are
+    /// logged.
+    pub fn change_to(&self, other: &Self) {
+        replace(&self.limits.rate_limit, &other.limits.rate_limit);
+        replace(&self.limits.auth_failures, &other.limits.auth_failures);
+        replace(&self.origins, &other.origins);
+        self.errors_only.store(other.errors_only.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// An equal value stays, with its state.
+fn replace<T: PartialEq>(setting: &Reloaded<T>, other: &Reloaded<T>) {
+    let new = other.load_full();
+    if *setting.load() != new {
+        setting.store(new);
+    }
 }
 
 /// Serves the interface. `use_cases` is called once in each worker. The metrics are added to `registry`. The task ends
@@ -77,15 +94,14 @@ where
         registry.register("tls_certificate_expiry_timestamp_seconds", help, tls.expiry.clone());
     }
     let log = RequestLog { is_quiet: false, errors_only, metrics };
-    let key_rates = limits.rate_limit.map(|rate| Arc::new(KeyRateLimiter::new(rate)));
-    let auth_failures = limits.max_auth_failures_per_minute.map(|max| Arc::new(AuthFailureLimiter::new(max)));
-    let shared = (limits.clone(), in_flight.clone(), key_rates, auth_failures, proxies);
+    let shared = (limits.clone(), in_flight.clone(), proxies);
     let (server, task) = HttpServer::start(listener, &limits, tls.as_ref(), &log, move |log| {
-        let (limits, in_flight, key_rates, auth_failures, proxies) = shared.clone();
+        let (limits, in_flight, proxies) = shared.clone();
+        let origins = Arc::clone(&origins);
         let limits = RequestLimits {
             key_shares: KeyShares::new(limits.max_in_flight_per_key, limits.running_workers()),
-            key_rates,
-            auth_failures,
+            rate_limit: limits.rate_limit,
+            auth_failures: limits.auth_failures,
             in_flight: in_flight.clone(),
             max_body_bytes: limits.max_body_bytes,
         };
@@ -96,8 +112,7 @@ where
             .app_data(proxies)
             .configure(routes::api)
             .wrap_fn(move |request, service| in_flight::limit(&in_flight, request, service))
-            .wrap(Condition::new(!origins.is_empty(), origins.cors()))
-            .wrap(Condition::new(!origins.is_empty(), from_fn(cors::respond_to_refused_preflight)))
+            .wrap_fn(move |request, service| cors::apply(origins.load_full(), request, service))
             .wrap_fn(move |request, service| request_log::record(&log, sample_ratio, request, service))
     })?;
     Ok((server, task, in_flight))

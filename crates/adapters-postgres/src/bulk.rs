@@ -21,7 +21,7 @@ use tokio_postgres::types::Type;
 use self::snapshot::{PgSnapshot, SNAPSHOT};
 use crate::{
     PgEndpoint, PostgresSettings,
-    checks::{READ_ONLY, missing_permissions},
+    checks::{CANNOT_CREATE, READ_ONLY, missing_permissions},
     pet_row::{Array, COLUMNS, RECORD_COLUMNS, arrays, column_names, unnest},
     transaction::TransactionConnection,
 };
@@ -43,7 +43,8 @@ pub struct PgBulkStorage {
 impl PgBulkStorage {
     /// Creates the storage. Of the settings, it uses the timeouts and `transaction_pooling`.
     pub fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
-        Self { endpoint: endpoint.named(settings.transaction_pooling), settings }
+        let is_pooling = settings.transaction_pooling;
+        Self { endpoint: endpoint.named(is_pooling).of_primary(is_pooling), settings }
     }
 
     async fn connect(&self) -> Result<TransactionConnection, StoreFailure> {
@@ -56,7 +57,15 @@ impl BulkStorage for PgBulkStorage {
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         let connection = self.connect().await?;
         connection.check(READ_ONLY, "").await?;
-        connection.check(&missing_permissions(&NEEDED), "the user lacks permissions: ").await
+        let needed = format!("({}) UNION ALL {CANNOT_CREATE}", missing_permissions(&NEEDED));
+        connection.check(&needed, "the user lacks permissions: ").await
+    }
+
+    async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure> {
+        let create = "CREATE TABLE IF NOT EXISTS unfinished_copy ()";
+        let connection = self.connect().await?;
+        connection.begin(if is_unfinished { create } else { "DROP TABLE IF EXISTS unfinished_copy" }).await?;
+        connection.commit().await
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {

@@ -14,9 +14,20 @@ pub(crate) const NOT_DURABLE: &str = "
     SELECT name FROM pg_settings
     WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off'";
 
-/// Returns whether commits do not wait for the standbys that are connected.
+/// Returns a text if the mark of a copy exists.
+pub(crate) const UNFINISHED: &str = "SELECT 'unfinished' WHERE to_regclass('unfinished_copy') IS NOT NULL";
+
+/// Returns the statement that permits the current user to create tables, if it lacks that.
+pub(crate) const CANNOT_CREATE: &str = "
+    SELECT format('GRANT CREATE ON SCHEMA %I TO %I', current_schema(), current_user)
+    WHERE NOT has_schema_privilege(current_schema(), 'CREATE')";
+
+/// Returns whether commits do not wait for the standbys that are connected. The state of another user's connection is
+/// hidden from some users.
 pub(crate) const ASYNCHRONOUS: &str = "
-    SELECT 'asynchronous' WHERE EXISTS (SELECT FROM pg_stat_replication)
+    SELECT 'asynchronous' WHERE EXISTS (
+            SELECT FROM pg_stat_replication AS standby WHERE coalesce(state, 'streaming') = 'streaming'
+                AND NOT EXISTS (SELECT FROM pg_replication_slots WHERE active_pid = pid AND slot_type = 'logical'))
         AND (current_setting('synchronous_standby_names') = ''
             OR current_setting('synchronous_commit') IN ('off', 'local'))";
 

@@ -12,7 +12,7 @@ mod changes;
 mod directory;
 mod rows;
 
-use std::time::Duration;
+use std::{error::Error, sync::Arc, time::Duration};
 
 use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyRows, PendingUses, UseStore, recorded_uses};
 use animal_store_app::{
@@ -21,23 +21,22 @@ use animal_store_app::{
 };
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
-use tokio::task::JoinHandle;
+use tokio::{sync::Mutex, task::JoinHandle};
 use tokio_postgres::types::Type;
 
 use self::{
     directory::Source,
     rows::{Select, corrupt, parse},
 };
-use crate::{
-    PgEndpoint, PostgresSettings,
-    checks::{READ_ONLY, missing_permissions},
-    transaction::TransactionConnection,
-};
+use crate::{PgEndpoint, PostgresSettings, checks::missing_permissions, transaction::TransactionConnection};
 
 /// Time between two writes of uses.
 const USES_INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum number of keys of each kind in a record of uses. It bounds the memory if writes fail.
 const MAX_USED_KEYS: usize = 100_000;
+
+/// Maximum number of uses that a transaction writes.
+const USES_PER_TRANSACTION: usize = 1000;
 
 /// What a change needs.
 const NEEDED: [(&str, &str); 5] = [
@@ -48,12 +47,17 @@ const NEEDED: [(&str, &str); 5] = [
     ("api_key_changes", "SELECT, INSERT, DELETE"),
 ];
 
-/// Changes and lists API keys in a database. Its instances serve requests at the same time. Each call has a connection
-/// of its own.
-#[derive(Debug, Clone)]
+/// Index scans for a few keys, whatever the number of keys.
+const FEW_KEYS: &str =
+    "SET LOCAL enable_nestloop = on; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
+
+/// Changes and lists API keys in a database. Its instances serve requests at the same time.
+#[derive(Clone)]
 pub struct PgApiKeyStore {
     endpoint: PgEndpoint,
     settings: PostgresSettings,
+    /// The connection of the last change, unless it failed or was refused: a copy makes many. Changes take turns.
+    connection: Arc<Mutex<Option<TransactionConnection>>>,
 }
 
 impl PgApiKeyStore {
@@ -61,7 +65,8 @@ impl PgApiKeyStore {
     /// date.
     pub fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
         let is_pooling = settings.transaction_pooling;
-        Self { endpoint: endpoint.named(is_pooling).of_primary(is_pooling), settings }
+        let endpoint = endpoint.named(is_pooling).of_primary(is_pooling);
+        Self { endpoint, settings, connection: Arc::default() }
     }
 
     /// Starts a directory of the keys, with a connection of its own: see [`ApiKeySnapshot::new`]. Its task ends after
@@ -84,8 +89,12 @@ impl PgApiKeyStore {
         ApiKeyUseRecord::start(self.clone(), MAX_USED_KEYS, USES_INTERVAL, registry)
     }
 
+    async fn connect(&self) -> Result<TransactionConnection, StoreFailure> {
+        TransactionConnection::open(self.endpoint.clone(), self.settings.clone()).await
+    }
+
     async fn begin(&self) -> Result<TransactionConnection, StoreFailure> {
-        let connection = TransactionConnection::open(self.endpoint.clone(), self.settings.clone()).await?;
+        let connection = self.connect().await?;
         connection.begin("").await?;
         Ok(connection)
     }
@@ -94,7 +103,13 @@ impl PgApiKeyStore {
 #[async_trait]
 impl ApiKeyStore for PgApiKeyStore {
     async fn change(&self, change: ApiKeyChange, by: &str) -> Result<ChangedApiKey, ApiKeyChangeError> {
-        let connection = self.begin().await?;
+        let mut kept = self.connection.lock().await;
+        // The end of a connection ends its transaction.
+        let connection = match kept.take() {
+            Some(connection) => connection,
+            None => self.connect().await?,
+        };
+        connection.begin(FEW_KEYS).await?;
         let (version, now) = rows::lock(&connection).await?;
         let stored = rows::read(&connection, Select::Id(change.id().as_str()), now).await?.pop();
         let mut owners = Vec::new();
@@ -107,6 +122,7 @@ impl ApiKeyStore for PgApiKeyStore {
         let changed = ChangedApiKey { before, after, at: now };
         changes::add(&connection, AuditEntry::of(&change, &changed, by), now).await?;
         connection.commit().await?;
+        *kept = Some(connection);
         Ok(changed)
     }
 
@@ -141,7 +157,6 @@ impl ApiKeyStore for PgApiKeyStore {
 
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         let connection = self.begin().await?;
-        connection.check(READ_ONLY, "").await?;
         connection.check(&missing_permissions(&NEEDED), "the user lacks permissions: ").await
     }
 }
@@ -152,29 +167,35 @@ impl UseStore for PgApiKeyStore {
     }
 
     async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
-        self.write_uses(uses, now).await.map_err(|failure| failure.to_string())
+        let written = self.write_uses(uses, now).await;
+        written.map_err(|failure| failure.source().map_or_else(|| failure.to_string(), ToString::to_string))
     }
 }
 
 impl PgApiKeyStore {
-    /// Records uses of the keys that exist. No time moves backwards, and the beginning of the record does not change.
-    /// All instances lock the rows in the same order.
+    /// Records uses of the keys that exist, a part of them in each transaction. No time moves backwards, and the
+    /// beginning of the record does not change. All instances lock the rows in the same order.
     async fn write_uses(&self, uses: &PendingUses, now: i64) -> Result<(), StoreFailure> {
-        let connection = self.begin().await?;
+        let connection = self.connect().await?;
         let beginning = "UPDATE api_key_state SET uses_since = $1 WHERE uses_since IS NULL";
-        connection.query(beginning, &[(&now, Type::INT8)]).await?;
         let insertion = "INSERT INTO api_key_uses (api_key_id, kind, last_used_at)
             SELECT id, $1, last_used_at FROM unnest($2, $3) AS given (id, last_used_at)
             WHERE EXISTS (SELECT FROM api_key_tokens WHERE api_key_id = id) ORDER BY id COLLATE \"C\"
-            ON CONFLICT (api_key_id, kind) DO UPDATE
-                SET last_used_at = greatest(api_key_uses.last_used_at, excluded.last_used_at)";
+            ON CONFLICT (api_key_id, kind) DO UPDATE SET last_used_at = excluded.last_used_at
+                WHERE api_key_uses.last_used_at < excluded.last_used_at";
         for (kind, times) in uses.iter() {
-            let ids: Vec<_> = times.keys().map(|id| id.as_str()).collect();
-            let times: Vec<_> = times.values().collect();
-            let values =
-                [(&(kind as i16) as _, Type::INT2), (&ids as _, Type::TEXT_ARRAY), (&times as _, Type::INT8_ARRAY)];
-            connection.query(insertion, &values).await?;
+            let times: Vec<_> = times.iter().collect();
+            for part in times.chunks(USES_PER_TRANSACTION) {
+                let ids: Vec<_> = part.iter().map(|(id, _)| id.as_str()).collect();
+                let times: Vec<i64> = part.iter().map(|(_, time)| **time).collect();
+                let kind = kind as i16;
+                connection.begin(FEW_KEYS).await?;
+                connection.query(beginning, &[(&now, Type::INT8)]).await?;
+                let values = [(&kind as _, Type::INT2), (&ids as _, Type::TEXT_ARRAY), (&times as _, Type::INT8_ARRAY)];
+                connection.query(insertion, &values).await?;
+                connection.commit().await?;
+            }
         }
-        connection.commit().await
+        Ok(())
     }
 }

@@ -16,6 +16,7 @@ mod migrations;
 use std::time::Duration;
 
 use animal_store_adapter_kit::Outage;
+use animal_store_app::ports::UNFINISHED_COPY;
 use tokio::{
     sync::{oneshot, watch},
     time::{Instant, sleep},
@@ -74,4 +75,7 @@ pub(crate) async fn prepare_schema(
     }
     tracing::info!(address = %endpoint, "pets are kept in PostgreSQL");
     ready.send_replace(true);
+    if let Ok(true) = migrations.is_unfinished_copy().await {
+        tracing::warn!(address = %endpoint, "{UNFINISHED_COPY}");
+    }
 }

@@ -20,7 +20,7 @@ use crate::{
 /// A parameter of a statement.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// A connection for one transaction, which ends without a commit when this is dropped. Nothing is prepared, and no
+/// A connection for one transaction at a time, which ends without a commit when this is dropped. Nothing is prepared, and no
 /// setting outlives the transaction, so it works through any pooler.
 pub(crate) struct TransactionConnection {
     client: Client,
@@ -38,6 +38,7 @@ impl TransactionConnection {
     /// Begins a transaction with these statements. At a higher isolation level, PostgreSQL refuses a write that waited
     /// for another transaction.
     pub(crate) async fn begin(&self, statements: &str) -> Result<(), StoreFailure> {
+        self.task.unreplicated().store(false, Ordering::Relaxed);
         let settings = self.settings.set_statements("SET LOCAL");
         let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; {statements}");
         self.within_timeout(self.client.batch_execute(&begin)).await

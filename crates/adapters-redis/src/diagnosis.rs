@@ -82,8 +82,9 @@ async fn inspect_index(mut connection: Connection, keyspace: &Keyspace) -> Inspe
     if cmd("EXISTS").arg(&keyspace.index).query_async(&mut connection).await? {
         return Ok(Finding::ok("redis.index", keyspace.index.as_str()));
     }
-    let advice = "create a key with `animal-store keys create`; if there were keys, check keys.redis.prefix, the \
-                  database in keys.redis.url, and whether Redis has lost its data";
+    let advice = "create a key with `animal-store keys create` as a user of Redis who may (keys.redis.admin_url); if \
+                  there were keys, check keys.redis.prefix, the database in keys.redis.url, and whether Redis has lost \
+                  its data";
     Ok(Finding::warning("redis.index", format!("{} does not exist: every request gets 401", keyspace.index), advice))
 }
 

@@ -24,6 +24,7 @@ use crate::{
     idempotency,
     pet_row::{NewPetRow, PetRow, pets},
     session::Session,
+    values::number,
 };
 
 /// SQLite allows 32,766 values in a statement, and a pet has five.
@@ -52,6 +53,12 @@ impl SqliteBulkStorage {
 impl BulkStorage for SqliteBulkStorage {
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         Ok(self.0.change(|_| Ok(())).await?)
+    }
+
+    async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure> {
+        let create = "CREATE TABLE IF NOT EXISTS unfinished_copy (id INTEGER)";
+        let mark = if is_unfinished { create } else { "DROP TABLE IF EXISTS unfinished_copy" };
+        Ok(self.0.change(|connection| connection.batch_execute(mark)).await?)
     }
 
     async fn snapshot(&self) -> Result<Box<dyn StorageSnapshot>, StoreFailure> {
@@ -104,6 +111,11 @@ impl Snapshot {
         let read = self.session.run_on_connection(|_, connection| Ok(work(connection))).await?;
         Ok(read.map_err(|error| Problem::from(error).at(self.session.file.path()))?)
     }
+}
+
+/// Whether the file is the target of a copy that has begun and not ended.
+pub(crate) fn has_unfinished_copy(connection: &mut SqliteConnection) -> QueryResult<bool> {
+    Ok(number(connection, "SELECT count(*) FROM sqlite_schema WHERE name = 'unfinished_copy'")? > 0)
 }
 
 /// A statement with many rows takes less than half of the time of one statement for each row.

@@ -7,7 +7,10 @@ use std::{os::unix::fs::MetadataExt, path::Path, time::Duration};
 use animal_store_app::Finding;
 use tokio::time::timeout;
 
-use crate::{FileUse, SqliteFile, error::Problem, file::free_bytes, session::Session, values::text};
+use crate::{
+    FileUse, SqliteFile, bulk::has_unfinished_copy, error::Problem, file::free_bytes, session::Session,
+    users::command_of_owner, values::text,
+};
 
 /// The permissions of others than the owner.
 const OTHERS: u32 = 0o077;
@@ -41,6 +44,8 @@ pub async fn diagnose(path: &Path, wait: Duration) -> Vec<Finding> {
         findings.extend([permissions(path), disk(path)]);
     }
     if let Ok(file) = opened {
+        let copy = Session::new(&file).read(has_unfinished_copy).await;
+        findings.extend(copy.map(|is_unfinished| Finding::copy("sqlite.copy", is_unfinished)));
         findings.push(pages(&file).await);
     }
     findings
@@ -52,7 +57,7 @@ fn permissions(path: &Path) -> Finding {
         Ok(metadata) if metadata.mode() & OTHERS == 0 => Finding::ok(subject, "only the owner can read the file"),
         Ok(metadata) => {
             let found = format!("mode {:03o}: other users can use the file", metadata.mode() & 0o777);
-            Finding::warning(subject, found, format!("chmod 600 {}", path.display()))
+            Finding::warning(subject, found, command_of_owner(path, &format!("chmod 600 {}", path.display())))
         }
         Err(error) => Finding::unknown(subject, error.to_string(), "check the permissions of the folder"),
     }

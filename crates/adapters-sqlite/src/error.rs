@@ -9,9 +9,11 @@ use animal_store_app::ports::{Cause, StoreFailure};
 use diesel::result::{DatabaseErrorKind, Error};
 use thiserror::Error;
 
+use crate::users::{command_of_owner, way_to_write};
+
 /// The file cannot be used. The message names it, and says what to do.
 #[derive(Debug, Error)]
-#[error("{path}: {problem}")]
+#[error("{path}: {problem}{}", .problem.advice(.path))]
 pub struct SqliteFileError {
     path: PathBuf,
     pub(crate) problem: Problem,
@@ -33,10 +35,7 @@ pub(crate) enum Problem {
     Lost(PathBuf),
     #[error("the folder does not exist: create it, or change storage.sqlite.path")]
     NoFolder,
-    #[error(
-        "this user cannot read and write the file and its folder ({0}): run as the owner of the file, and allow this \
-         user to write to the folder, because SQLite keeps its log beside the file"
-    )]
+    #[error("this user cannot read and write the file and its folder, where SQLite keeps the log ({0})")]
     NotWritable(String),
     #[error("this is a folder: add the name of a file to storage.sqlite.path")]
     IsFolder,
@@ -45,7 +44,7 @@ pub(crate) enum Problem {
     #[error("the file is an SQLite database of another program: change storage.sqlite.path")]
     OtherProgram,
     /// This command does not run migrations.
-    #[error("these migrations are pending: {names}; run animal-store migrate", names = .0.join(", "))]
+    #[error("these migrations are pending: {names}", names = .0.join(", "))]
     Pending(Vec<String>),
     /// This program does not work with the schema.
     #[error("{0}")]
@@ -84,6 +83,15 @@ pub(crate) enum Problem {
 impl Problem {
     pub(crate) fn at(self, path: &Path) -> SqliteFileError {
         SqliteFileError { path: path.to_owned(), problem: self }
+    }
+
+    /// Returns the end of the message about a path: what to do, and which user can do it.
+    fn advice(&self, path: &Path) -> String {
+        match self {
+            Self::Pending(_) => format!("; run {}", command_of_owner(path, "animal-store migrate")),
+            Self::NotWritable(_) => format!(": {}", way_to_write(path)),
+            _ => String::new(),
+        }
     }
 
     /// Classifies an error by the message of `sqlite3_errstr` that it contains.

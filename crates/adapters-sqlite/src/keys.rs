@@ -16,7 +16,7 @@ mod uses;
 
 use std::time::{Duration, SystemTime};
 
-use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyChanges, KeyRows, KeySource, StoredKey};
+use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyChanges, KeyCheck, KeyRows, KeySource, StoredKey};
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyRefusal, AuditEntry, IssuedApiKey, NewToken,
     ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
@@ -161,9 +161,10 @@ impl KeySource for Session {
         self.file.path().display().to_string()
     }
 
-    async fn changes(&mut self, known: Option<i64>) -> Result<Option<KeyChanges>, String> {
+    async fn check(&mut self, known: Option<i64>) -> Result<KeyCheck, String> {
         let changes = self.read(move |connection| read_changes(connection, known)).await;
-        changes.map_err(|error| error.to_string())
+        let changes = changes.map_err(|error| error.to_string())?;
+        Ok(KeyCheck { now: SystemTime::now(), changes })
     }
 }
 
@@ -173,7 +174,8 @@ fn read_changes(connection: &mut SqliteConnection, known: Option<i64>) -> QueryR
         return Ok(None);
     }
     // A backup may have been restored into the file.
-    let known = known.filter(|known| *known < version).unwrap_or(i64::MIN);
-    let keys = rows::read(connection, Select::ChangedSince(known), SystemTime::now())?;
-    Ok(Some(KeyChanges { version, keys: keys.into_iter().map(StoredKey::from).collect() }))
+    let known = known.filter(|known| *known < version);
+    let keys = rows::read(connection, Select::ChangedSince(known.unwrap_or(i64::MIN)), SystemTime::now())?;
+    let keys = keys.into_iter().map(StoredKey::from).collect();
+    Ok(Some(KeyChanges { version, keys, is_complete: known.is_none() }))
 }

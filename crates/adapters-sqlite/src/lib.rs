@@ -7,7 +7,8 @@
 //! `storage` shows every request. `session` is the way from asynchronous code to the file. Each other module solves one
 //! problem and says at its top which invariant it holds and which test proves that: `file` (opening, checks, identity),
 //! `schema` (migrations), `reads`, `creates`, `bulk` (copies), `backup` and `keys`. `diagnosis` is for `animal-store
-//! doctor`. A new member of a pet touches a migration and `pet_row.rs`.
+//! doctor`, and `users` names the users of the machine in messages. A new member of a
+//! pet touches a migration and `pet_row.rs`.
 
 #![warn(clippy::future_not_send)]
 
@@ -26,6 +27,7 @@ mod schema;
 mod session;
 mod storage;
 mod tables;
+mod users;
 mod values;
 
 pub use backup::NewBackup;
@@ -35,3 +37,4 @@ pub use error::SqliteFileError;
 pub use file::{FileUse, SqliteFile};
 pub use keys::SqliteApiKeyStore;
 pub use storage::{SqlitePetRepository, SqliteSettings, SqliteStorage};
+pub use users::{command_of_owner, this_user};

@@ -6,7 +6,9 @@ use std::{
 };
 
 use animal_store_adapter_kit::{metrics::QueueMetrics, queue::Sender};
-use animal_store_app::ports::{AddPet, AddPetError, AddedPet, Cause, PetRepository, Readiness, StoreResult};
+use animal_store_app::ports::{
+    AddPet, AddPetError, AddedPet, Cause, PetRepository, Readiness, StoreResult, UNFINISHED_COPY,
+};
 use animal_store_domain::{Pet, PetId, PetStatus};
 use async_trait::async_trait;
 use diesel::connection::SimpleConnection;
@@ -15,6 +17,7 @@ use tokio::{task::JoinHandle, time::timeout};
 
 use crate::{
     SqliteFile, SqliteFileError,
+    bulk::has_unfinished_copy,
     creates::{self, Create},
     reads::{self, Read},
     session::{Session, begin},
@@ -80,7 +83,9 @@ impl SqliteStorage {
         settings: SqliteSettings,
         registry: &mut Registry,
     ) -> Result<(Self, JoinHandle<()>), SqliteFileError> {
-        Session::new(file).execute(|_| Ok(()))?;
+        if Session::new(file).execute(|connection| Ok(has_unfinished_copy(connection)?))? {
+            tracing::warn!(file = %file.path().display(), "{UNFINISHED_COPY}");
+        }
         let [read_metrics, create_metrics] = QueueMetrics::register(registry, ["read", "create"]);
         let (creates, writer) = creates::start(file, &settings, create_metrics);
         Ok((Self(Arc::new(Shared { file: file.clone(), settings, read_metrics, creates })), writer))

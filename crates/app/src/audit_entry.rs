@@ -21,7 +21,7 @@ pub struct AuditEntry {
 
 impl AuditEntry {
     /// Maximum number of entries in a store.
-    pub const LIMIT: usize = 10_000;
+    pub const LIMIT: u16 = 10_000;
     /// Time for which an entry is kept.
     pub const KEPT: Duration = Duration::from_hours(365 * 24);
 

@@ -2,8 +2,8 @@
 //!
 //! The copy keeps no record of its progress. It compares both sides from the beginning, and adds what the target lacks:
 //! after an interruption, or after a first pass beside a running service, the same call continues. A target with other
-//! pets, or without a permission that is needed, is refused before anything is written. At the end the number and the
-//! digest of the pets in the target are compared with those of the source.
+//! pets, or without a permission that is needed, is refused before anything is written. From the first write until both
+//! sides were compared at the end, by the number and the digest of their pets, the target has a mark.
 
 mod pets;
 #[cfg(test)]
@@ -94,6 +94,7 @@ impl CopyStore {
         let from = self.from.snapshot().await.map_err(CopyError::Source)?;
         let mut source = Pets::new(&*from, self.page_size);
         let last_copied = self.check(&mut source).await?;
+        self.to.mark_copy(true).await.map_err(target)?;
         let added = self.add_pets(&*from, last_copied).await?;
         let idempotency_records = self.add_idempotency_records(&*from).await?;
         let api_keys = match &self.api_keys {
@@ -107,6 +108,7 @@ impl CopyStore {
         if digest != copied.digest() {
             return Err(CopyError::Changed);
         }
+        self.to.mark_copy(false).await.map_err(target)?;
         Ok(CopySummary { pets, added, digest, idempotency_records, api_keys })
     }
 

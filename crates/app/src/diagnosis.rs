@@ -1,3 +1,5 @@
+use crate::ports::UNFINISHED_COPY;
+
 /// A result of `animal-store doctor` about one subject. It contains no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -38,6 +40,15 @@ impl Finding {
     /// Creates a finding about a subject that works and can lead to a failure or to a loss.
     pub fn warning(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { subject, verdict: Verdict::Warning, found: found.into(), advice: Some(advice.into()) }
+    }
+
+    /// Creates the finding about the mark of [`mark_copy`](crate::ports::BulkStorage::mark_copy).
+    pub fn copy(subject: &'static str, is_unfinished: bool) -> Self {
+        if is_unfinished {
+            Self::warning(subject, UNFINISHED_COPY, "wait for the copy, or run the same `animal-store copy` again")
+        } else {
+            Self::ok(subject, "every copy into this store was completed")
+        }
     }
 
     /// Creates a finding about a subject with which the service fails, or loses data in a crash.

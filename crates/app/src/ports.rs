@@ -21,7 +21,7 @@ pub use self::{
 pub use api_keys::{
     ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ApiKeyUse, ApiKeyUses, ChangedApiKey, RecordedUses,
 };
-pub use bulk_storage::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoredPet};
+pub use bulk_storage::{BulkStorage, IdempotencyRecord, StorageSnapshot, StoredPet, UNFINISHED_COPY};
 pub use pet_repository::{AddPet, AddPetError, AddedPet, PetRepository};
 
 /// The cause of a failure, as an adapter describes it. It is written to the log and never sent to a client.

@@ -21,7 +21,12 @@ mod pets;
 mod quickstart;
 mod serve;
 
-use std::{env, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    env,
+    path::PathBuf,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use animal_store_adapters_postgres::Migrations;
 use animal_store_adapters_sqlite::SqliteFile;
@@ -31,7 +36,7 @@ use clap_complete::Shell;
 
 pub(crate) use self::command::InvalidConfig;
 use self::{
-    command::{ClosedOutput, block_on, move_pets, print, start},
+    command::{ClosedOutput, block_on, duration_since, move_pets, print, start},
     options::Options,
 };
 use crate::{
@@ -67,7 +72,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Queries /ready of the configured management listener: exit code 0 if the instance is ready.
+    /// Queries /ready of the configured management listener and prints its body: exit code 0 if the instance is ready.
     Health {
         /// Time for the whole request, such as 500ms.
         #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration(health::TIMEOUTS))]
@@ -157,6 +162,7 @@ fn execute(command: Command, options: &Options) -> anyhow::Result<()> {
 
 /// Prints the versions of the migrations that it runs, one per line.
 async fn migrate(dry_run: bool, sources: &Sources) -> anyhow::Result<()> {
+    let started = Instant::now();
     let (storage, _log) = start(sources, StorageConfig::read)?;
     let versions = match storage {
         StorageConfig::Postgres(postgres) => {
@@ -169,6 +175,8 @@ async fn migrate(dry_run: bool, sources: &Sources) -> anyhow::Result<()> {
     };
     if versions.is_empty() {
         tracing::info!("no migration is pending");
+    } else if !dry_run {
+        tracing::info!(duration = duration_since(started), "the migrations were run");
     }
     print(versions.iter().flat_map(|version| [version, "\n"]).collect::<String>())
 }

@@ -1,20 +1,12 @@
-//! SIGHUP reloads `log.filter`, `log.requests`, and the files of `http.tls`, which are watched as well.
+//! SIGHUP reloads the keys of [`RELOADED`], and the files of `http.tls`, which are watched as well.
 //!
 //! The whole configuration is read again, from the same sources and with the same checks as at the start. If it is
 //! invalid, nothing changes. A change of any other key is reported, because it needs a restart. The log says what a
 //! reload did, with the names of keys and without their values.
 
-use std::{
-    collections::BTreeMap,
-    future::pending,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeMap, future::pending, sync::Arc, time::Duration};
 
-use animal_store_adapters_http::{CurrentTlsIdentity, TlsIdentity};
+use animal_store_adapters_http::{ApiSettings, CurrentTlsIdentity, TlsIdentity};
 use humantime::format_rfc3339_seconds;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{
@@ -23,10 +15,20 @@ use tokio::{
 };
 
 use crate::{
-    config::{Config, ConfigError, LogConfig},
+    config::{Config, ConfigError},
     shutdown::Signals,
     telemetry::{LogFilter, RELOAD_TARGET, filter},
 };
+
+/// Names of the keys that can change without a restart.
+const RELOADED: [&str; 6] = [
+    "http.auth_failures.per_minute",
+    "http.cors_origins",
+    "http.rate_limit.burst",
+    "http.rate_limit.per_second",
+    "log.filter",
+    "log.requests",
+];
 
 /// Timeout for reading the configuration. What is read later has no effect.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,7 +39,7 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// Settings that a reload replaces, and the values in use, by key.
 pub(crate) struct Reload {
     filter: LogFilter,
-    errors_only: Arc<AtomicBool>,
+    http: ApiSettings,
     certificates: Option<Certificates>,
     values: BTreeMap<&'static str, SecretString>,
 }
@@ -45,7 +47,7 @@ pub(crate) struct Reload {
 impl Reload {
     pub(crate) fn new(config: &Config, filter: LogFilter) -> Self {
         let certificates = config.http.tls.clone().map(Certificates::new);
-        Self { filter, errors_only: config.http.errors_only.clone(), certificates, values: config.values.clone() }
+        Self { filter, http: config.http.clone(), certificates, values: config.values.clone() }
     }
 
     /// Reloads at each request, and watches the files of `http.tls`, until the runtime shuts down. Requests that arrive
@@ -86,13 +88,13 @@ impl Reload {
         };
         let changed = |key: &&str| self.values[key].expose_secret() != config.values[key].expose_secret();
         let changed = config.values.keys().copied().filter(changed);
-        let (reloaded, others): (Vec<_>, Vec<_>) = changed.partition(|key| LogConfig::RELOADED.contains(key));
+        let (reloaded, others): (Vec<_>, Vec<_>) = changed.partition(|key| RELOADED.contains(key));
         if !reloaded.is_empty() {
             self.filter.reload(filter(&config.log.filter)).expect("the log is never dropped");
-            self.errors_only.store(config.log.errors_only, Ordering::Relaxed);
+            self.http.change_to(&config.http);
             self.values.extend(reloaded.iter().map(|&key| (key, config.values[key].clone())));
             let keys = reloaded.join(",");
-            tracing::info!(target: RELOAD_TARGET, keys, "SIGHUP: the log settings were reloaded");
+            tracing::info!(target: RELOAD_TARGET, keys, "SIGHUP: these keys were reloaded");
         }
         if !others.is_empty() {
             let keys = others.join(",");

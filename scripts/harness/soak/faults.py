@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from signal import SIGINT, SIGKILL, SIGQUIT, SIGTERM, Signals
 from typing import Any
 
@@ -111,7 +111,7 @@ INSTANCE = (
     Kind("instance: SIGSTOP, SIGCONT", "one", STORAGE | KEYS, freeze("instance"), early=True),
 )
 SQLITE = INSTANCE + (Kind("SQLite: locked by another program", "all", CREATES, LOCK, early=True),)
-SHARED = INSTANCE + (
+POSTGRES = (
     Kind("PostgreSQL: SIGKILL, restart", "all", STORAGE, kill("postgres"), early=True),
     Kind("PostgreSQL: immediate stop, restart", "all", STORAGE, kill("postgres", SIGQUIT)),
     Kind("PostgreSQL: fast restart", "all", STORAGE, restart_postgres),
@@ -122,6 +122,10 @@ SHARED = INSTANCE + (
     Kind("PostgreSQL: connections slow", "some", STORAGE, disturb("storage", *SLOW_DOWN)),
     Kind("PostgreSQL: table `pets` locked", "all", STORAGE, LOCK),
     Kind("PostgreSQL: read-only", "all", STORAGE, during(read_only("on"), read_only("off"))),
+)
+# With keys in PostgreSQL.
+ALONE = INSTANCE + tuple(replace(kind, impairs=STORAGE | KEYS) for kind in POSTGRES)
+SHARED = INSTANCE + POSTGRES + (
     Kind("Redis: SIGKILL, restart", "all", KEYS, kill("redis"), early=True),
     Kind("Redis: SIGSTOP, SIGCONT", "all", KEYS, freeze("redis")),
     Kind("Redis: connections cut and refused", "some", KEYS, disturb("keys", *REFUSE)),

@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-import itertools
 import time
+import uuid
 
 from harness.client import Client
 from harness.creators import create_request
@@ -22,12 +22,11 @@ AFTERWARDS = 2.0
 async def revoke_keys(client: Client) -> None:
     """Issues a key, uses it on all instances, revokes it, and measures how long it is accepted."""
     commands = client.load.commands
-    for number in itertools.count():
-        if not client.load.running:
-            return
+    while client.load.running:
+        label = f"revoked-{uuid.uuid4()}"
         try:
-            token = await commands.create(f"revoked-{number}")
-            key = await commands.find(f"revoked-{number}")
+            token = await commands.create(label)
+            key = await commands.find(label)
             await asyncio.sleep(ACCEPTANCE)
         except CommandError:  # the storage of the keys is unavailable
             await client.pause(1)
@@ -36,6 +35,7 @@ async def revoke_keys(client: Client) -> None:
         revocation = asyncio.create_task(commands.revoke(key))
         try:
             await probe(client, token, revocation)
+            client.load.revocations += revocation.done()
         finally:
             revocation.cancel()
         await client.pause(2)

@@ -77,7 +77,7 @@ async def watch_readiness(instance: Instance, load: Load) -> None:
         exchange = Exchange(READY, instance.name)
         try:
             async with asyncio.timeout(2):
-                connection = await Connection.open(instance.management_port)
+                connection = await Connection.open(instance.management_port, instance.machine.host)
                 with contextlib.closing(connection):
                     exchange.response = await connection.exchange(READY)
         except (OSError, Lost, TimeoutError):

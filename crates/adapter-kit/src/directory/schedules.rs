@@ -7,10 +7,10 @@ use animal_store_schedules::{chance, check, future, scheduling_point};
 
 use super::*;
 
-const INTERVAL: Duration = Duration::from_millis(50);
-const TRUST: Duration = Duration::from_millis(100);
 const TIMEOUT: Duration = Duration::from_millis(300);
 const KEYS: u8 = 2;
+const INTERVAL: Duration = Source::INTERVAL;
+const TRUST: Duration = Source::TRUST;
 
 /// A store in which each key has one token, which is replaced by changes.
 #[derive(Default)]
@@ -25,14 +25,14 @@ struct Store {
 struct Source(Arc<Mutex<Store>>);
 
 impl KeySource for Source {
-    const INTERVAL: Duration = INTERVAL;
-    const TRUST: Duration = TRUST;
+    const INTERVAL: Duration = Duration::from_millis(50);
+    const TRUST: Duration = Duration::from_millis(100);
 
     fn address(&self) -> String {
         "store".to_owned()
     }
 
-    async fn changes(&mut self, known: Option<i64>) -> Result<Option<KeyChanges>, String> {
+    async fn check(&mut self, known: Option<i64>) -> Result<KeyCheck, String> {
         // Some checks take longer than the keys are trusted, before or after they read.
         let slow = |chosen| chosen && chance(4);
         let before = chance(2);
@@ -40,11 +40,11 @@ impl KeySource for Source {
             sleep(TRUST).await;
         }
         scheduling_point();
-        let read = self.0.lock().unwrap().changes(known);
+        let changes = self.0.lock().unwrap().changes(known);
         if slow(!before) {
             sleep(TRUST).await;
         }
-        if chance(6) { Err("a failed check".to_owned()) } else { Ok(read) }
+        if chance(6) { Err("a failed check".to_owned()) } else { Ok(KeyCheck { now: SystemTime::UNIX_EPOCH, changes }) }
     }
 }
 
@@ -56,7 +56,11 @@ impl Store {
             StoredKey { id: key.id.clone(), key: Ok(Arc::new(key)), tokens: vec![(digest(*token), None)] }
         };
         let keys = self.keys.iter().enumerate().filter(changed).map(key).collect();
-        (known != Some(self.version)).then_some(KeyChanges { version: self.version, keys })
+        (known != Some(self.version)).then_some(KeyChanges {
+            version: self.version,
+            keys,
+            is_complete: known.is_none(),
+        })
     }
 
     /// Replaces the token of a key. Returns the new token.

@@ -10,9 +10,12 @@ use tracing::subscriber::set_default;
 
 use super::*;
 
-const INTERVAL: Duration = Duration::from_millis(50);
-
 type Check = Result<Option<KeyChanges>, String>;
+
+const INTERVAL: Duration = Source::INTERVAL;
+
+/// The clock of the store, which always shows the same time.
+const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 
 /// A store whose checks have the results that a test sends.
 struct Source {
@@ -21,16 +24,17 @@ struct Source {
 }
 
 impl KeySource for Source {
-    const INTERVAL: Duration = INTERVAL;
+    const INTERVAL: Duration = Duration::from_millis(50);
     const TRUST: Duration = Duration::from_millis(100);
 
     fn address(&self) -> String {
         "store".to_owned()
     }
 
-    async fn changes(&mut self, known: Option<i64>) -> Check {
+    async fn check(&mut self, known: Option<i64>) -> Result<KeyCheck, String> {
         self.known.lock().unwrap().push(known);
-        self.results.recv().await.expect("the test has the sender")
+        let changes = self.results.recv().await.expect("the test has the sender")?;
+        Ok(KeyCheck { now: NOW, changes })
     }
 }
 
@@ -83,8 +87,9 @@ fn key(id: &str, tokens: &[u8]) -> StoredKey {
     StoredKey { id: ApiKeyId::new(id), key: Ok(Arc::new(api_key(id))), tokens }
 }
 
+/// The first version has all keys.
 fn changes(version: i64, keys: impl Into<Vec<StoredKey>>) -> KeyChanges {
-    KeyChanges { version, keys: keys.into() }
+    KeyChanges { version, keys: keys.into(), is_complete: version == 1 }
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,9 +174,40 @@ async fn after_a_failed_check_lookups_fail_as_soon_as_the_trust_ends_and_until_o
 async fn an_invalid_key_fails_the_lookups_of_its_tokens_only_and_an_expired_token_has_none() {
     let test = Test::start();
     let invalid = StoredKey { key: Err("the label is malformed".to_owned()), ..key("a", &[1]) };
-    let expired = StoredKey { tokens: vec![(digest(3), Some(SystemTime::now()))], ..key("c", &[]) };
+    let expired = StoredKey { tokens: vec![(digest(3), Some(NOW))], ..key("c", &[]) };
     test.check(Ok(Some(changes(1, [invalid, key("b", &[2]), expired])))).await;
     assert!(matches!(test.find(1).await, Err(StoreFailure::Corrupt(_))));
     assert_eq!([test.id(2).await, test.id(3).await], [Some("b".into()), None]);
     assert_eq!(test.metric("keys_lookup_failures_total{reason=\"corrupt\"}"), 1);
+}
+
+/// The clock of this machine shows another year.
+#[tokio::test(start_paused = true)]
+async fn a_token_expires_by_the_clock_of_the_store() {
+    let test = Test::start();
+    let ends = StoredKey { tokens: vec![(digest(1), Some(NOW + INTERVAL))], ..key("a", &[]) };
+    test.check(Ok(Some(changes(1, [ends])))).await;
+    advance(INTERVAL * 9 / 10).await;
+    assert_eq!(test.id(1).await.as_deref(), Some("a"));
+    advance(INTERVAL / 10).await;
+    assert_eq!(test.id(1).await, None);
+}
+
+/// Without pauses, instances would open connections to a store that restarts as fast as they can.
+#[tokio::test(start_paused = true)]
+async fn pauses_between_failed_checks_grow_and_are_short_again_after_a_success() {
+    let test = Test::start();
+    let checks = || test.known.lock().unwrap().len();
+    for _ in 0..40 {
+        test.checks.send(Err("refused".to_owned())).unwrap();
+    }
+    sleep(Duration::from_secs(10)).await;
+    assert!((14..=28).contains(&checks()), "{} checks in ten seconds", checks());
+    sleep(Duration::from_mins(1)).await;
+    test.check(Ok(None)).await;
+    sleep(INTERVAL).await;
+    let before = checks();
+    test.check(Err("refused".to_owned())).await;
+    sleep(Duration::from_millis(21)).await;
+    assert_eq!(checks(), before + 1);
 }

@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use animal_store_adapters_http::{AuthFailureLimiter, reloaded};
 use animal_store_app::{
     ApiKey, ApiKeyDigest, ApiToken,
     ports::{ApiKeyDirectory, MockPetRepository, StoreFailure},
@@ -50,7 +51,7 @@ impl Overload {
         repository.expect_list().returning(|_, _, _| Ok(Vec::new()));
         let service = Service::start_with(repository, directory.clone(), |limits| {
             limits.max_in_flight = 1;
-            limits.max_auth_failures_per_minute = Some(NonZeroU32::MIN);
+            limits.auth_failures = reloaded(Some(AuthFailureLimiter::new(NonZeroU32::MIN)));
         });
         Self { service, directory }
     }

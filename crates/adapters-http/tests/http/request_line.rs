@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, sync::Mutex};
 
-use animal_store_adapters_http::RateLimit;
+use animal_store_adapters_http::{AuthFailureLimiter, KeyRateLimiter, RateLimit, reloaded};
 use animal_store_app::ports::{MockPetRepository, StoreFailure};
 use serde_json::Value;
 use tracing_subscriber::fmt::MakeWriter;
@@ -70,8 +70,8 @@ fn a_log_line_explains_a_failure() {
 
     let one = NonZeroU32::MIN;
     let limited = Service::start_with(MockPetRepository::new(), any_key(), |limits| {
-        limits.rate_limit = Some(RateLimit { per_second: one, burst: one });
-        limits.max_auth_failures_per_minute = Some(one);
+        limits.rate_limit = reloaded(Some(KeyRateLimiter::new(RateLimit { per_second: one, burst: one })));
+        limits.auth_failures = reloaded(Some(AuthFailureLimiter::new(one)));
     });
     let mut ids = (0..100).map(|number| format!("limited-{number}"));
     let refused =

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, HttpListener, HttpServer, Limits, TrustedProxies, UseCases, serve_api,
+    AllowedOrigins, ApiSettings, HttpListener, HttpServer, Limits, TrustedProxies, UseCases, reloaded, serve_api,
 };
 use animal_store_app::{
     ApiKey, Authenticate, CreatePet, GetPet, ListPets, Scope,
@@ -58,7 +58,7 @@ impl Service {
         let client = HttpClient::new(address).with_token("x");
         let mut limits = Limits { max_body_bytes: 1024, ..Limits::default() };
         change(&mut limits, &mut use_cases);
-        let origins = AllowedOrigins::These(vec![SHOP.to_owned()]);
+        let origins = reloaded(Some(AllowedOrigins::These(vec![SHOP.to_owned()])));
         let proxies = TrustedProxies::parse(&["127.0.0.1".to_owned()]).expect("an address");
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let mut registry = Registry::default();

@@ -24,6 +24,9 @@ CREATE TABLE api_key_tokens (
 
 CREATE INDEX api_key_tokens_api_key_id ON api_key_tokens (api_key_id);
 
+-- Each change deletes expired tokens.
+CREATE INDEX api_key_tokens_expires_at ON api_key_tokens (expires_at) WHERE expires_at IS NOT NULL;
+
 -- One row. Each change of an API key locks it, so versions become visible in their order.
 CREATE TABLE api_key_state (
     id         smallint PRIMARY KEY CHECK (id = 1),

@@ -45,6 +45,6 @@ pub(super) async fn add(
     }
     let delete = "DELETE FROM api_key_changes
         WHERE at < $1 OR id IN (SELECT id FROM api_key_changes ORDER BY at DESC, id DESC OFFSET $2)";
-    let limit = AuditEntry::LIMIT as i64;
+    let limit = i64::from(AuditEntry::LIMIT);
     connection.query(delete, &[(&audit_kept_since(now), Type::INT8), (&limit, Type::INT8)]).await.map(drop)
 }

@@ -2,9 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use animal_store_adapter_kit::{KeyChanges, KeySource, StoredKey, backoff};
-use animal_store_app::from_milliseconds;
-use tokio::time::sleep;
+use animal_store_adapter_kit::{KeyChanges, KeyCheck, KeySource, StoredKey};
 use tokio_postgres::Client;
 
 use super::rows::{self, Select};
@@ -14,63 +12,62 @@ use crate::{
     error::{ConnectionError, within},
 };
 
-/// Pauses between attempts to connect.
-const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
-
 /// Timeout for reading the changed keys: all keys at the start.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The version, whether the server is read-only, and its time in milliseconds since 1970.
-const STATE: &str = "SELECT version, current_setting('transaction_read_only') = 'on',
-    floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM api_key_state";
+/// The version, whether the server is read-only, its time, and when it was started.
+const STATE: &str = "
+    SELECT version, current_setting('transaction_read_only') = 'on', clock_timestamp(), pg_postmaster_start_time()
+    FROM api_key_state";
 
 /// Compares versions on one connection, which is opened when it is needed and replaced after a failure.
 pub(super) struct Source {
     endpoint: PgEndpoint,
     settings: PostgresSettings,
     connection: Option<(Client, ConnectionTask)>,
-    pauses: Box<dyn Iterator<Item = Duration> + Send>,
-    /// Whether the last check failed.
-    failed: bool,
+    /// When the server whose keys are known was started. After a fail-over, another one may lack some changes, and have
+    /// others with the same versions.
+    server: Option<SystemTime>,
 }
 
 impl Source {
-    pub(super) fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
-        Self { endpoint, settings, connection: None, pauses: pauses(), failed: false }
+    pub(super) const fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
+        Self { endpoint, settings, connection: None, server: None }
     }
 
-    async fn compare(&mut self, known: Option<i64>) -> Result<Option<KeyChanges>, ConnectionError> {
+    async fn compare(&mut self, known: Option<i64>) -> Result<KeyCheck, ConnectionError> {
         let limit = self.settings.timeout;
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.endpoint.connect(self.settings.connect_timeout).await?,
         };
         let client = &connection.0;
+        let row = self.endpoint.within(limit, client.query_typed_one(STATE, &[])).await?;
+        let (version, is_read_only, now, server) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
         // A standby, to which a proxy may lead during a fail-over, has old keys.
-        let row = within(limit, client.query_typed_one(STATE, &[])).await?;
-        if row.try_get(1)? {
-            return Err(ConnectionError::ReadOnly);
+        if is_read_only {
+            return Err(self.endpoint.locate(ConnectionError::ReadOnly));
         }
+        let known = known.filter(|_| self.server == Some(server));
         let mut changes = None;
-        if known != Some(row.try_get(0)?) {
+        if known != Some(version) {
             within(limit, client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")).await?;
-            changes = Some(read_changes(client, known, limit).await?);
+            changes = Some(read_changes(client, known, limit).await.map_err(|error| self.endpoint.locate(error))?);
             within(limit, client.batch_execute("COMMIT")).await?;
+            self.server = Some(server);
         }
         self.connection = Some(connection);
-        Ok(changes)
+        Ok(KeyCheck { now, changes })
     }
 }
 
 /// Reads the changed keys of the state that the transaction sees.
 async fn read_changes(client: &Client, known: Option<i64>, limit: Duration) -> Result<KeyChanges, ConnectionError> {
     let row = within(limit, client.query_typed_one(STATE, &[])).await?;
-    let (version, there) = (row.try_get(0)?, from_milliseconds(row.try_get(2)?));
-    // Tokens expire by the clock of the server.
-    let here = SystemTime::now();
-    let expiry = |expires: SystemTime| here + expires.duration_since(there).unwrap_or_default();
+    let (version, now) = (row.try_get(0)?, row.try_get(2)?);
     // A backup may have been restored into the database.
-    let select = Select::ChangedSince(known.filter(|known| *known < version).unwrap_or(i64::MIN));
+    let known = known.filter(|known| *known < version);
+    let select = Select::ChangedSince(known.unwrap_or(i64::MIN));
     let (statement, parameter) = select.statement();
     let rows = within(READ_TIMEOUT, client.query_typed(&statement, &[parameter])).await?;
     if known.is_none() && rows.is_empty() {
@@ -78,11 +75,8 @@ async fn read_changes(client: &Client, known: Option<i64>, limit: Duration) -> R
             "the database has no API key: unknown keys get 401; to create one: animal-store keys create --label NAME"
         );
     }
-    let mut keys: Vec<StoredKey> = rows::keys(&rows, there)?.into_iter().map(StoredKey::from).collect();
-    for (_, expires) in keys.iter_mut().flat_map(|key| &mut key.tokens) {
-        *expires = expires.map(expiry);
-    }
-    Ok(KeyChanges { version, keys })
+    let keys = rows::keys(&rows, now)?.into_iter().map(StoredKey::from).collect();
+    Ok(KeyChanges { version, keys, is_complete: known.is_none() })
 }
 
 impl KeySource for Source {
@@ -93,19 +87,7 @@ impl KeySource for Source {
         self.endpoint.to_string()
     }
 
-    async fn changes(&mut self, known: Option<i64>) -> Result<Option<KeyChanges>, String> {
-        if self.failed {
-            sleep(self.pauses.next().unwrap_or(PAUSES[1])).await;
-        }
-        let compared = self.compare(known).await;
-        self.failed = compared.is_err();
-        if !self.failed {
-            self.pauses = pauses();
-        }
-        compared.map_err(|error| self.endpoint.locate(error).to_string())
+    async fn check(&mut self, known: Option<i64>) -> Result<KeyCheck, String> {
+        self.compare(known).await.map_err(|error| error.to_string())
     }
-}
-
-fn pauses() -> Box<dyn Iterator<Item = Duration> + Send> {
-    Box::new(backoff(PAUSES[0], PAUSES[1]))
 }

@@ -1,6 +1,6 @@
 //! The statements on the rows of API keys and of their tokens.
 
-use std::time::SystemTime;
+use std::{slice, time::SystemTime};
 
 use animal_store_adapter_kit::KeyRows;
 use animal_store_app::{ApiKeyId, IssuedApiKey, from_milliseconds, milliseconds, ports::StoreFailure};
@@ -94,11 +94,11 @@ pub(super) async fn write(
 ) -> Result<(), StoreFailure> {
     let (id, now) = (id.as_str(), milliseconds(now));
     let (id, version): (Parameter<'_>, Parameter<'_>) = ((&id, Type::TEXT), (&version, Type::INT8));
-    connection.query("UPDATE api_key_state SET version = $1", &[version.clone()]).await?;
-    let delete = "DELETE FROM api_key_tokens WHERE api_key_id = $1 OR expires_at <= $2";
-    connection.query(delete, &[id.clone(), (&now, Type::INT8)]).await?;
+    connection.query("UPDATE api_key_state SET version = $1", slice::from_ref(&version)).await?;
+    connection.query("DELETE FROM api_key_tokens WHERE api_key_id = $1", slice::from_ref(&id)).await?;
+    connection.query("DELETE FROM api_key_tokens WHERE expires_at <= $1", &[(&now, Type::INT8)]).await?;
     if forgets_uses {
-        connection.query("DELETE FROM api_key_uses WHERE api_key_id = $1", &[id.clone()]).await?;
+        connection.query("DELETE FROM api_key_uses WHERE api_key_id = $1", slice::from_ref(&id)).await?;
     }
     let Some(IssuedApiKey { key, tokens }) = key else {
         connection.query("UPDATE api_keys SET version = $2 WHERE id = $1", &[id, version]).await?;

@@ -11,7 +11,10 @@ use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
 use super::engine;
-use crate::{MigrationError, PgEndpoint};
+use crate::{
+    MigrationError, PgEndpoint,
+    checks::{UNFINISHED, problems},
+};
 
 const EMBEDDED: EmbeddedMigrations = embed_migrations!("migrations");
 
@@ -36,7 +39,7 @@ pub struct Migrations {
 impl Migrations {
     /// The timeout applies to opening a connection and to each response, but not to a migration.
     pub fn new(endpoint: PgEndpoint, timeout: Duration) -> Self {
-        Self { endpoint: endpoint.named(false), timeout }
+        Self { endpoint: endpoint.named(false).of_primary(false), timeout }
     }
 
     /// Returns the versions of the pending migrations, in the order in which they are run.
@@ -65,6 +68,12 @@ impl Migrations {
         self.compare(&client).await
     }
 
+    /// Whether a copy into the database has begun and not ended.
+    pub(crate) async fn is_unfinished_copy(&self) -> Result<bool, MigrationError> {
+        let (client, _task) = self.endpoint.connect(self.timeout).await?;
+        Ok(!self.endpoint.within(self.timeout, problems(&client, UNFINISHED)).await?.is_empty())
+    }
+
     /// Runs the pending migrations, one process at a time, and returns their versions.
     ///
     /// # Errors
@@ -73,7 +82,7 @@ impl Migrations {
     /// # Panics
     /// On a runtime with a single thread: Diesel blocks the thread that runs migrations.
     pub async fn run(&self) -> Result<Vec<String>, MigrationError> {
-        let (client, mut task) = self.endpoint.connect(self.timeout).await?;
+        let (client, mut task) = self.endpoint.clone().of_primary(false).connect(self.timeout).await?;
         let mut comparison = self.compare(&client).await?;
         if !comparison.pending.is_empty() {
             self.lock(&client).await?;

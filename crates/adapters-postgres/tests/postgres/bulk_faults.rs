@@ -94,7 +94,7 @@ async fn every_call_over_a_frozen_connection_ends_in_time() {
 async fn a_check_names_every_missing_permission() {
     let database = empty_tables().await;
     let role = format!("store_{}", database.name());
-    database.sql(&format!("CREATE ROLE {role} LOGIN"));
+    database.sql(&format!("CREATE ROLE {role} LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC"));
     let bulk = bulk(&database.url().replace("postgres@", &format!("{role}@")));
     let missing = async || {
         let error = bulk.check_writable().await.expect_err("a permission is missing");
@@ -110,12 +110,15 @@ async fn a_check_names_every_missing_permission() {
             format!("GRANT INSERT, SELECT, UPDATE ON idempotency_keys TO {role}"),
             format!("GRANT INSERT, SELECT, UPDATE ON pets TO {role}"),
             format!("GRANT UPDATE, USAGE ON SEQUENCE pets_id_seq TO {role}"),
+            format!("GRANT CREATE ON SCHEMA public TO {role}"),
         ]
     );
     database.sql(&all);
     bulk.check_writable().await.expect("nothing is missing");
     assert_eq!(database.sql("SELECT pg_sequence_last_value('pets_id_seq') IS NULL, count(*) FROM pets"), "t|0");
+    bulk.mark_copy(true).await.expect("begun");
     bulk.add_pets(stored_pets([5])).await.expect("added");
+    bulk.mark_copy(false).await.expect("ended");
     bulk.add_idempotency_records(vec![record("1", 5, Duration::from_hours(1))]).await.expect("added");
 
     database.sql(&format!("REVOKE UPDATE ON SEQUENCE pets_id_seq FROM {role}"));

@@ -42,7 +42,7 @@ async fn a_healthy_server_has_no_finding_but_ok_and_is_not_changed() {
     let before = contents(&server);
     let found = findings(&url, &settings()).await;
     assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
-    assert_eq!(found.len(), 6, "{found:#?}");
+    assert_eq!(found.len(), 7, "{found:#?}");
     assert_eq!(contents(&server), before);
 }
 
@@ -83,7 +83,12 @@ async fn pending_newer_and_older_migrations_are_found() {
     assert_finding(&found, "postgres.migrations", Warning, "these migrations are pending: 0001expand");
     assert_finding(&found, "postgres.permissions", Unknown, "run the pending migrations first");
     let check = PostgresSettings { schema: SchemaMode::Check, ..settings() };
-    assert_finding(&findings(database.url(), &check).await, "postgres.migrations", Error, "animal-store migrate");
+    assert_finding(
+        &findings(database.url(), &check).await,
+        "postgres.migrations",
+        Error,
+        "run `animal-store migrate` as the owner",
+    );
 
     migrations(database.url()).run().await.expect("migrated");
     for (version, verdict, text) in [

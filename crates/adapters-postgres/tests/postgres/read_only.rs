@@ -83,6 +83,6 @@ async fn of_several_hosts_the_primary_is_used() {
     standby.start_as_standby();
     let primary = PostgresServer::start();
     let hosts = [&standby, &primary].map(|server| format!("127.0.0.1:{}", server.port())).join(",");
-    let url = format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write");
+    let url = format!("postgres://postgres@{hosts}/postgres");
     works(&Store::at(&url, settings()).await).await;
 }

@@ -62,7 +62,7 @@ pub(crate) fn both_modes(settings: &PostgresSettings) -> [PostgresSettings; 2] {
 /// Runs a test in [`both_modes`], at the same time.
 pub(crate) async fn in_both_modes(settings: &PostgresSettings, test: impl AsyncFn(PostgresSettings)) {
     let [plain, pooling] = both_modes(settings);
-    join(test(plain), test(pooling)).await;
+    join(Box::pin(test(plain)), Box::pin(test(pooling))).await;
 }
 
 pub(crate) fn endpoint(url: &str) -> PgEndpoint {

@@ -34,7 +34,7 @@ impl Keyspace {
         }
         let end = format!("({}", audit_kept_since(now));
         commands.cmd("ZREMRANGEBYSCORE").arg(&self.changes).arg("-inf").arg(end).ignore();
-        let surplus = -1 - AuditEntry::LIMIT as i64;
+        let surplus = -1 - i64::from(AuditEntry::LIMIT);
         commands.cmd("ZREMRANGEBYRANK").arg(&self.changes).arg(0).arg(surplus).ignore();
     }
 }

@@ -58,7 +58,9 @@ async fn each_missing_permission_is_found() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_without_keys_a_replica_and_a_cluster_are_found() {
     let server = RedisServer::start();
-    assert_finding(&admin(&server).diagnose().await, "redis.index", Warning, "shop:v1:index");
+    let found = admin(&server).diagnose().await;
+    assert_finding(&found, "redis.index", Warning, "shop:v1:index");
+    assert_finding(&found, "redis.index", Warning, "as a user of Redis who may (keys.redis.admin_url)");
     run(&server, "REPLICAOF 127.0.0.1 1");
     assert_finding(&admin(&server).diagnose().await, "redis.connection", Error, "replica");
     let cluster = RedisServer::with(&["--cluster-enabled", "yes"]);

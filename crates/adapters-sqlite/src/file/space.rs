@@ -3,6 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use nix::sys::statvfs::statvfs;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
@@ -26,6 +27,6 @@ impl Collector for Space {
 
 /// Returns the space that this user can still use on the disk of a file.
 pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
-    let disk = rustix::fs::statvfs(path)?;
-    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+    let disk = statvfs(path)?;
+    Ok(disk.blocks_available().saturating_mul(disk.fragment_size()))
 }

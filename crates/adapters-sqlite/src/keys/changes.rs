@@ -36,6 +36,6 @@ pub(super) fn add(
         "DELETE FROM api_key_changes WHERE at < ?
          OR id IN (SELECT id FROM api_key_changes ORDER BY at DESC, id DESC LIMIT -1 OFFSET ?)",
     );
-    let delete = delete.bind::<BigInt, _>(audit_kept_since(now)).bind::<BigInt, _>(AuditEntry::LIMIT as i64);
+    let delete = delete.bind::<BigInt, _>(audit_kept_since(now)).bind::<BigInt, _>(i64::from(AuditEntry::LIMIT));
     delete.execute(connection).map(drop)
 }

@@ -24,7 +24,7 @@ async fn a_healthy_file_has_no_finding_but_ok_while_it_is_used_and_after() {
     let store = Store::new();
     store.add("Rex").await;
     let path = store.path();
-    let subjects = ["sqlite.file", "sqlite.permissions", "sqlite.disk", "sqlite.pages"];
+    let subjects = ["sqlite.file", "sqlite.permissions", "sqlite.disk", "sqlite.copy", "sqlite.pages"];
     let assert_healthy = |found: Vec<Finding>| {
         assert_eq!(conspicuous(&found), [""; 0], "{found:#?}");
         assert_eq!(found.iter().map(|finding| finding.subject).collect::<Vec<_>>(), subjects);

@@ -1,6 +1,6 @@
 mod memory_storage;
 
-use std::time::SystemTime;
+use std::{sync::atomic::Ordering::Relaxed, time::SystemTime};
 
 use animal_store_domain::Pet;
 
@@ -99,8 +99,10 @@ async fn a_copy_that_is_interrupted_at_any_batch_and_repeated_is_complete() {
             let CopyError::Target(ApiKeyChangeError::Store(StoreFailure::OutcomeUnknown(_))) = error else {
                 panic!("{error}")
             };
+            assert!(stores.target.is_marked.load(Relaxed));
             let copied = stores.target.pets().len() as u64;
             assert_eq!(stores.complete().await, PETS.unsigned_abs() - copied);
+            assert!(!stores.target.is_marked.load(Relaxed));
         }
     }
 }
@@ -115,6 +117,7 @@ async fn a_target_with_another_pet_than_the_source_is_not_changed() {
         let error = stores.copy().await.unwrap_err();
         assert!(matches!(error, CopyError::OtherPets(other) if other == id), "{error}");
         assert_eq!(stores.target.pets(), before);
+        assert!(!stores.target.is_marked.load(Relaxed));
     }
 }
 

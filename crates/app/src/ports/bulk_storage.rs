@@ -6,18 +6,27 @@ use async_trait::async_trait;
 use super::StoreFailure;
 use crate::{IdempotencyKey, PetDigest};
 
+/// What a start of the service and `animal-store doctor` say about the mark of [`mark_copy`](BulkStorage::mark_copy).
+pub const UNFINISHED_COPY: &str = "a copy into this store has not been completed: pets or API keys can be missing";
+
 /// The target of a copy: a storage that takes pets with their ids, while the service may use it.
 ///
 /// - Every call that adds something is one transaction: it adds all of it or nothing.
 /// - After pets were added, every later [`PetRepository::add`](super::PetRepository::add) assigns a greater id.
 #[async_trait]
 pub trait BulkStorage: Send + Sync {
-    /// Checks the permissions that [`add_pets`](Self::add_pets) and
-    /// [`add_idempotency_records`](Self::add_idempotency_records) need. Writes nothing.
+    /// Checks the permissions that the other calls need. Writes nothing.
     ///
     /// # Errors
     /// [`StoreFailure::Unavailable`] names the missing permissions.
     async fn check_writable(&self) -> Result<(), StoreFailure>;
+
+    /// Marks the storage as one whose copy has begun, or removes the mark, a table. It outlives the process: a start of
+    /// the service and `animal-store doctor` report it.
+    ///
+    /// # Errors
+    /// See [`StoreFailure`].
+    async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure>;
 
     /// Opens a consistent view of everything that is committed now.
     ///

@@ -10,6 +10,7 @@
 use std::{
     env,
     io::{self, Write},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
@@ -72,9 +73,16 @@ pub(super) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     io::stdout().write_all(text.as_ref()).context("the result cannot be written to standard output")
 }
 
-/// Prints the result of a command that moves pets: a name and a value per line.
-pub(super) fn print_result(lines: &[(&str, String)]) -> anyhow::Result<()> {
-    lines.iter().try_for_each(|(name, value)| print(format!("{name}: {value}\n")))
+/// Prints the result of a command that moves pets: a name and a value per line, and how long it took.
+pub(super) fn print_result(lines: &[(&str, String)], started: Instant) -> anyhow::Result<()> {
+    let duration = ("duration", duration_since(started));
+    lines.iter().chain([&duration]).try_for_each(|(name, value)| print(format!("{name}: {value}\n")))
+}
+
+/// Formats the time that has passed, such as `3m 20s 15ms`.
+pub(super) fn duration_since(started: Instant) -> String {
+    let duration = started.elapsed();
+    humantime::format_duration(Duration::new(duration.as_secs(), duration.subsec_millis() * 1_000_000)).to_string()
 }
 
 /// Aligns the cells of each column.

@@ -4,6 +4,7 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Instant,
 };
 
 use animal_store_adapters_sqlite::{FileUse, NewBackup};
@@ -36,6 +37,7 @@ pub(super) struct CopyArgs {
 }
 
 pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
+    let started = Instant::now();
     let ((_, from), (log, to)) = (load_path(&args.from)?, load_path(&args.to)?);
     let _log = telemetry::start_for_command(&log);
     ensure!(
@@ -43,7 +45,7 @@ pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
         InvalidConfig(format!("{} and {} name the same store", args.from.display(), args.to.display()))
     );
     let (summary, keys) = copy(from, to).await?;
-    print_summary(&summary)?;
+    print_summary(&summary, started)?;
     match keys {
         Some(keys) => confirm_changes(&*keys).await,
         None => Ok(()),
@@ -51,18 +53,19 @@ pub(super) async fn run(args: &CopyArgs) -> anyhow::Result<()> {
 }
 
 pub(super) async fn back_up(file: &Path, sources: &Sources) -> anyhow::Result<()> {
+    let started = Instant::now();
     let (stores, _log) = start(sources, read_stores)?;
     if let (StorageConfig::Sqlite(sqlite), KeysConfig::Sqlite(_)) = &stores {
         let source = SharedFile::new(FileUse::Read).open(sqlite).await?;
         let backup = NewBackup::create(file)?;
         let pets = backup.vacuum_from(source).await?;
         backup.finish()?;
-        return print_result(&[("backup", file.display().to_string()), ("pets", pets.to_string())]);
+        return print_result(&[("backup", file.display().to_string()), ("pets", pets.to_string())], started);
     }
     let backup = NewBackup::create(file)?;
     let (summary, _) = copy(stores, load_path(&backup.path())?.1).await?;
     backup.finish()?;
-    print_summary(&summary)
+    print_summary(&summary, started)
 }
 
 /// Reads a configuration file, or makes the configuration of an SQLite file. The environment is ignored: it would
@@ -106,7 +109,7 @@ async fn copy(
     Ok((CopyStore::new(from, to, from_keys.zip(to_keys.clone())).execute().await?, to_keys))
 }
 
-fn print_summary(summary: &CopySummary) -> anyhow::Result<()> {
+fn print_summary(summary: &CopySummary, started: Instant) -> anyhow::Result<()> {
     let api_keys = match &summary.api_keys {
         Some(keys) => format!("{} added", keys.added),
         None => "not copied: they are part of a configuration".to_owned(),
@@ -122,5 +125,5 @@ fn print_summary(summary: &CopySummary) -> anyhow::Result<()> {
         let text = format!("{}; revoke those that were revoked in the source", ids.join(", "));
         lines.push(("API keys of the target alone", text));
     }
-    print_result(&lines)
+    print_result(&lines, started)
 }

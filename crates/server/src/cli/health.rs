@@ -1,4 +1,4 @@
-//! `animal-store health`: queries `/ready`, for containers without an HTTP client.
+//! `animal-store health`: queries `/ready`, for containers without an HTTP client, and prints its body.
 
 use std::{
     io,
@@ -14,7 +14,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::command::InvalidConfig;
+use super::command::{InvalidConfig, print};
 use crate::config::{self, Sources, read_management};
 
 pub(super) const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_mins(1);
@@ -26,7 +26,8 @@ pub(super) async fn run(time: Duration, sources: &Sources) -> anyhow::Result<()>
         .ok_or_else(|| InvalidConfig("management.listen has no fixed port: /ready has no known address".to_owned()))?;
     let response = timeout(time, query(listen)).await;
     let response = response.with_context(|| format!("no response from {listen} within {time:?}"))?;
-    judge(&response.with_context(|| format!("no response from {listen}"))?)
+    let response = response.with_context(|| format!("no response from {listen}"))?;
+    print(format!("{}\n", ready_body(&response)?))
 }
 
 /// Returns the response of `/ready`. A connection to the address of every interface leads to this machine. `[::]`
@@ -41,10 +42,11 @@ async fn query(listen: SocketAddr) -> io::Result<String> {
     Ok(response)
 }
 
-fn judge(response: &str) -> anyhow::Result<()> {
+/// Returns the body of a 200.
+fn ready_body(response: &str) -> anyhow::Result<&str> {
     let (head, body) = response.split_once("\r\n\r\n").unwrap_or_default();
     match head.split(' ').nth(1).unwrap_or("no status") {
-        "200" => Ok(()),
+        "200" => Ok(body),
         "503" => bail!("not ready: {body}"),
         status => {
             bail!("/ready responded with {status}: check whether management.listen is the address of an animal store")
@@ -62,7 +64,7 @@ mod tests {
     }
 
     fn error(response: &str) -> String {
-        judge(response).unwrap_err().to_string()
+        ready_body(response).unwrap_err().to_string()
     }
 
     #[test]
@@ -74,7 +76,7 @@ mod tests {
 
     #[test]
     fn only_a_200_is_a_success() {
-        assert!(judge(&response(200, "")).is_ok());
+        assert_eq!(ready_body(&response(200, "ready")).unwrap(), "ready");
         for body in ["", "{}", "200"] {
             assert!(error(&response(404, body)).contains("/ready responded with 404"), "{body}");
         }

@@ -10,6 +10,7 @@ use std::{
     os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Instant,
 };
 
 use animal_store_adapters_http::parse_line;
@@ -55,6 +56,7 @@ pub(super) struct ImportArgs {
 }
 
 pub(super) async fn run(args: ImportArgs, storage: StorageConfig) -> anyhow::Result<()> {
+    let started = Instant::now();
     let unreadable = || format!("{} cannot be read", args.input.display());
     let path = (args.input.as_os_str() != "-").then_some(&*args.input);
     let name = match (args.name, path) {
@@ -95,12 +97,13 @@ pub(super) async fn run(args: ImportArgs, storage: StorageConfig) -> anyhow::Res
     present += finish(&mut in_flight, 0).await?;
     drop(create);
     storage.close().await;
-    print_result(&[
+    let result = [
         ("added", (valid - present).to_string()),
         ("already present", present.to_string()),
         ("name", name),
         ("refused", refused.to_string()),
-    ])?;
+    ];
+    print_result(&result, started)?;
     ensure!(refused == 0, "refused lines: {refused}");
     Ok(())
 }

@@ -6,14 +6,14 @@ use std::{
     time::Duration,
 };
 
-use animal_store_adapters_sqlite::FileUse;
+use animal_store_adapters_sqlite::{FileUse, this_user};
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, NewToken, Scope,
     ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
 };
 use anyhow::{Context, anyhow, ensure};
 use clap::{Args, Subcommand};
-use nix::unistd::{User, geteuid, gethostname};
+use nix::unistd::gethostname;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{command::start, key_list};
@@ -126,10 +126,25 @@ async fn create(args: CreateArgs, store: &dyn ApiKeyStore) -> anyhow::Result<()>
             if owner.label == key.label && owner.scopes == key.scopes =>
         {
             audit(&owner, "API key unchanged: the token was registered before", None);
+            return Ok(());
         }
         Err(error) => return Err(change_error(error, &key.id, "created")),
     }
+    if !args.token_stdin {
+        warn_of_same_label(&key, store).await;
+    }
     Ok(())
+}
+
+/// Two keys with one label are a rotation that was done by hand, or a mistake. If the keys cannot be listed, the key
+/// that was created is valid nevertheless.
+async fn warn_of_same_label(created: &ApiKey, store: &dyn ApiKeyStore) {
+    let keys = store.list().await.unwrap_or_default().into_iter().map(|key| key.key);
+    let others: Vec<_> = keys.filter(|key| key.label == created.label && key.id != created.id).collect();
+    if !others.is_empty() {
+        let api_keys = others.iter().map(|key| key.id.as_str()).collect::<Vec<_>>().join(",");
+        tracing::warn!(api_key_label = created.label.as_str(), api_keys, "other API keys have the same label");
+    }
 }
 
 async fn revoke(id: &str, store: &dyn ApiKeyStore) -> anyhow::Result<()> {
@@ -165,13 +180,7 @@ pub(super) fn audit(key: &ApiKey, change: &str, old_token_ends: Option<&str>) {
 /// The user and the machine of this process, for the record of changes.
 pub(super) fn actor() -> String {
     let host = gethostname().unwrap_or_default();
-    format!("{}@{}", user_name(), host.to_string_lossy())
-}
-
-/// The name of the user of this process, or the number of one without a name.
-pub(super) fn user_name() -> String {
-    let user = geteuid();
-    User::from_uid(user).ok().flatten().map_or_else(|| user.to_string(), |user| user.name)
+    format!("{}@{}", this_user(), host.to_string_lossy())
 }
 
 /// Returns 256 random bits for a new API key.

@@ -5,6 +5,7 @@ use std::{
     io::{self, ErrorKind, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf, absolute},
+    time::Instant,
 };
 
 use animal_store_adapters_http::line;
@@ -15,7 +16,7 @@ use clap::Subcommand;
 use tokio::task::spawn_blocking;
 
 use super::{
-    command::{ClosedOutput, print_result, start},
+    command::{ClosedOutput, duration_since, print_result, start},
     import,
 };
 use crate::{
@@ -49,8 +50,11 @@ pub(super) async fn run(command: Command, sources: &Sources) -> anyhow::Result<(
 /// Writes the file under a temporary name in its folder, so that a file with its final name is complete. If the
 /// temporary file is dropped, it is deleted.
 async fn export(output: &Path, storage: StorageConfig) -> anyhow::Result<()> {
+    let started = Instant::now();
     if output.as_os_str() == "-" {
-        return write_pets(storage, io::stdout()).await.map(drop);
+        write_pets(storage, io::stdout()).await?;
+        tracing::info!(duration = duration_since(started), "the pets were exported");
+        return Ok(());
     }
     ensure!(output.symlink_metadata().is_err(), "{} exists: choose another name", output.display());
     let path = absolute(output)?;
@@ -68,7 +72,7 @@ async fn export(output: &Path, storage: StorageConfig) -> anyhow::Result<()> {
         File::open(folder)?.sync_all()
     };
     finish().with_context(|| format!("{} cannot be written", output.display()))?;
-    print_result(&[("pets", pets.to_string())])
+    print_result(&[("pets", pets.to_string())], started)
 }
 
 /// Writes all pets and returns their number.

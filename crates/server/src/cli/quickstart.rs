@@ -12,18 +12,17 @@ use std::{
 };
 
 use animal_store_adapters_http::ApiSettings;
-use animal_store_adapters_sqlite::SqliteApiKeyStore;
+use animal_store_adapters_sqlite::{SqliteApiKeyStore, this_user};
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiToken, NewToken, Scopes,
     ports::{ApiKeyStore, StoreFailure},
 };
 use anyhow::{Context, ensure};
-use nix::unistd::geteuid;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::task::spawn_blocking;
 
 use super::{
-    keys::{actor, audit, random_bits, user_name},
+    keys::{actor, audit, random_bits},
     options::Options,
 };
 use crate::{
@@ -132,8 +131,8 @@ async fn print(text: String) -> anyhow::Result<()> {
 
 /// The start of a command of root that runs as the user of this process, who owns the file.
 fn as_service_user() -> String {
-    if geteuid().is_root() {
-        return String::new();
+    match this_user() {
+        root if root == "root" => String::new(),
+        user => format!("runuser -u {} -- ", shell_words::quote(&user)),
     }
-    format!("runuser -u {} -- ", shell_words::quote(&user_name()))
 }

@@ -5,7 +5,8 @@
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, sync::Arc, thread::available_parallelism, time::Duration};
 
 use animal_store_adapters_http::{
-    AllowedOrigins, ApiSettings, CurrentTlsIdentity, Limits, RateLimit, TlsFiles, TlsFilesError, TrustedProxies,
+    AllowedOrigins, ApiSettings, AuthFailureLimiter, CurrentTlsIdentity, KeyRateLimiter, Limits, RateLimit, TlsFiles,
+    TlsFilesError, TrustedProxies, reloaded,
 };
 
 use super::{
@@ -41,18 +42,20 @@ pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
         /// Time after which an idle connection is closed.
         keep_alive = value("http.keep_alive", "75s", duration(KEEP_ALIVE));
         /// Origins of web pages that may use the API, such as `https://shop.example`: a list, or a text with
-        /// commas. `*`: every origin.
+        /// commas. `*`: every origin. SIGHUP reloads it.
         origins = list("http.cors_origins", AllowedOrigins::parse);
         /// IP addresses and networks, such as `10.0.0.0/8`, of proxies: a list, or a text with commas. The client
         /// of their requests is the rightmost untrusted address in `X-Forwarded-For`.
         proxies = list("http.trusted_proxies", TrustedProxies::parse);
-        /// Maximum number of requests of one API key per second. Further ones get 429 `rate_limited`.
+        /// Maximum number of requests of one API key per second. Further ones get 429 `rate_limited`. SIGHUP reloads
+        /// it.
         per_second = value("http.rate_limit.per_second", "", limit());
         /// Maximum number of requests of an API key at once after a pause. Empty: as `http.rate_limit.per_second`,
-        /// which it requires.
+        /// which it requires. SIGHUP reloads it.
         burst = value("http.rate_limit.burst", "", limit());
         /// Maximum number of 401 responses to one client address, or IPv6 network of 64 bits, per minute. Its
-        /// further requests get 429 `rate_limited`. Behind a proxy, set `http.trusted_proxies` first.
+        /// further requests get 429 `rate_limited`. Behind a proxy, set `http.trusted_proxies` first. SIGHUP reloads
+        /// it.
         max_auth_failures_per_minute = value("http.auth_failures.per_minute", "", limit());
         /// `serve` the deprecated operation `getPet`, or respond to it with 410 `gone`.
         serves_get_pet = value("http.deprecated_get", "serve", one_of([("serve", true), ("gone", false)]));
@@ -63,19 +66,20 @@ pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
         "requires http.rate_limit.per_second",
     );
     let tls = read_tls(values);
+    let rate_limit = per_second.map(|per_second| RateLimit { per_second, burst: burst.unwrap_or(per_second) });
     let limits = Limits {
         workers,
         max_connections,
         max_in_flight,
         max_in_flight_per_key: (max_in_flight / 2).max(1),
-        rate_limit: per_second.map(|per_second| RateLimit { per_second, burst: burst.unwrap_or(per_second) }),
-        max_auth_failures_per_minute,
+        rate_limit: reloaded(rate_limit.map(KeyRateLimiter::new)),
+        auth_failures: reloaded(max_auth_failures_per_minute.map(AuthFailureLimiter::new)),
         max_body_bytes,
         keep_alive,
         answer_timeout: defaults.answer_timeout.max(keep_alive + OTHER_TIMEOUTS),
         ..defaults
     };
-    let errors_only = Arc::default();
+    let (origins, errors_only) = (reloaded(origins), Arc::default());
     (listen, ApiSettings { limits, tls, origins, proxies, sample_ratio: None, errors_only }, serves_get_pet)
 }
 

@@ -28,9 +28,6 @@ pub(crate) struct LogConfig {
 }
 
 impl LogConfig {
-    /// Names of the keys that can change without a restart.
-    pub(crate) const RELOADED: [&str; 2] = ["log.filter", "log.requests"];
-
     pub(crate) fn read(values: &mut Values) -> Self {
         keys! { values,
             /// Log level (`error`, `warn`, `info`, `debug`, `trace`, `off`) and, after commas, levels of modules.

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use animal_store_adapters_sqlite::command_of_owner;
 use toml::de::{DeTable, DeValue};
 
 use super::{
@@ -47,8 +48,9 @@ impl Sources {
             }
             let mode = fs::metadata(path).map_or(0, |metadata| metadata.mode() & 0o777);
             if mode & OTHERS_MAY_WRITE != 0 && values.settings.keys().any(|key| is_secret(key)) {
+                let command = command_of_owner(path, &format!("chmod go-w {name}"));
                 values.warnings.push(format!(
-                    "{name} contains secrets, and other users can write to it (mode {mode:03o}): run chmod go-w {name}"
+                    "{name} contains secrets, and other users can write to it (mode {mode:03o}): run {command}"
                 ));
             }
         }
@@ -68,13 +70,15 @@ impl Sources {
     }
 }
 
-/// Adds the values of a TOML file. An error names the line without its text, which can be a secret.
+/// Adds the values of a TOML file. An error has its place and its reason, without any text of the file, which can be a
+/// secret.
 fn read_file(path: &Path, values: &mut Values) -> Result<(), String> {
     let text = fs::read_to_string(path).map_err(|error| format!(": cannot be read: {error}"))?;
     let line = |offset: usize| 1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count();
     let table = DeTable::parse(&text).map_err(|error| {
-        let line = line(error.span().map_or(0, |span| span.start));
-        format!(", line {line}: not valid TOML")
+        let before = text.get(..error.span().map_or(0, |span| span.start)).unwrap_or(&text);
+        let column = 1 + before.chars().rev().take_while(|&character| character != '\n').count();
+        format!(", line {}, column {column}: not valid TOML: {}", line(before.len()), error.message())
     })?;
     let source = |offset| format!("{}, line {}", path.display(), line(offset));
     add_table("", table.get_ref(), &source, values);
@@ -123,8 +127,8 @@ fn read_environment(environment: &[(OsString, OsString)], values: &mut Values) {
     for (variable, text) in environment {
         let Some(variable) = variable.to_str() else { continue };
         let Some(suffix) = variable.strip_prefix(PREFIX).and_then(|suffix| suffix.strip_prefix('_')) else { continue };
-        let is_upper = suffix == suffix.to_uppercase();
-        let name = if is_upper { suffix.to_lowercase().replace("__", ".") } else { suffix.to_owned() };
+        let is_upper = suffix == suffix.to_uppercase() && !suffix.contains('.');
+        let name = if is_upper { suffix.to_lowercase().replace("__", ".") } else { variable.to_owned() };
         match text.to_str() {
             Some(text) => _ = values.settings.insert(name, Setting::new(text, variable)),
             None => values.errors.push(format!("{variable} is not UTF-8")),

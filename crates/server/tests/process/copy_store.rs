@@ -15,6 +15,12 @@ pub(crate) const MEMORY: &str = "backend = \"memory\"";
 const FILE: &str = "backend = \"sqlite\"";
 const DATABASE: &str = "backend = \"postgres\"";
 
+/// Triggers that refuse each further pet.
+const REFUSE_IN_SQLITE: &str = "CREATE TRIGGER refuse BEFORE INSERT ON pets BEGIN SELECT RAISE(ABORT, 'refused'); END";
+const REFUSE_IN_POSTGRES: &str = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+    $$BEGIN RAISE 'refused' USING ERRCODE = '23514'; END$$;
+    CREATE TRIGGER refuse BEFORE INSERT ON pets FOR EACH ROW EXECUTE FUNCTION refuse()";
+
 /// Copies between two stores, with these keys of the configuration files. The environment does not matter.
 pub(crate) fn copy(from: (&Store, &str), to: (&Store, &str)) -> Program {
     let files = Program::bare().file("from.toml", &from.0.config(from.1)).file("to.toml", &to.0.config(to.1));
@@ -54,6 +60,37 @@ fn a_copy_there_and_back_has_the_same_pages_and_replays_the_same_keys() {
     }
     let id = create_request(back.program().start().address(), TOKEN, "next").send().json()["id"].as_i64();
     assert!(id > Some(1201), "the next create has a greater id: {id:?}");
+}
+
+#[test]
+fn a_store_whose_copy_was_interrupted_says_so_until_the_copy_is_repeated() {
+    let (source, empty) = (Store::sqlite(), Store::sqlite());
+    source.import(&odd_pets(3).join("\n"));
+    empty.import("");
+    let event = "a copy into this store has not been completed: pets or API keys can be missing";
+    for (target, subject, file) in [(Store::sqlite(), "sqlite.copy", true), (Store::postgres(), "postgres.copy", false)]
+    {
+        let verdict = || {
+            let lines = target.run(&["doctor"]).stdout;
+            lines
+                .into_iter()
+                .find(|line| line.contains(subject))
+                .expect("a finding")
+                .split(' ')
+                .next()
+                .map(str::to_owned)
+        };
+        copy((&empty, MEMORY), (&target, MEMORY)).run().assert_success();
+        assert_eq!(verdict().as_deref(), Some("ok"));
+        target.execute(if file { REFUSE_IN_SQLITE } else { REFUSE_IN_POSTGRES });
+        assert_eq!(copy((&source, MEMORY), (&target, MEMORY)).run().code, Some(1));
+        assert_eq!(verdict().as_deref(), Some("warning"));
+        target.program().start().wait_for_event(event);
+
+        target.execute(if file { "DROP TRIGGER refuse" } else { "DROP TRIGGER refuse ON pets" });
+        copy((&source, MEMORY), (&target, MEMORY)).run().assert_success();
+        assert_eq!(verdict().as_deref(), Some("ok"));
+    }
 }
 
 #[test]

@@ -117,6 +117,23 @@ fn a_token_from_elsewhere_is_registered_once_and_not_printed() {
 }
 
 #[test]
+fn a_label_that_other_keys_have_is_a_warning_with_their_ids() {
+    let space = RedisSpace::new();
+    let create = |label| keys(&space, &["create", "--label", label]).run();
+    let warnings = |exited: &Exited| {
+        let events = exited.stderr.iter().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        events.filter(|event| event["level"] == "WARN").collect::<Vec<_>>()
+    };
+    let first = create("shop");
+    assert!(warnings(&first).is_empty() && warnings(&create("Shop")).is_empty(), "{first:?}");
+    let second = create("shop");
+    token_and_id(&second);
+    let [warning] = &warnings(&second)[..] else { panic!("{second:?}") };
+    assert_eq!(warning["message"], "other API keys have the same label");
+    assert_eq!((&warning["api_key_label"], &warning["keys"]), (&"shop".into(), &token_and_id(&first).1.into()));
+}
+
+#[test]
 fn a_key_is_added_to_a_missing_file_only_with_create() {
     let folder = TempDir::new().unwrap();
     let keys = |args: &[&str]| Program::in_folder(folder.path()).args(&["keys"]).args(args).run();

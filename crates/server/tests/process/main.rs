@@ -20,6 +20,7 @@ mod pets_import;
 mod postgres;
 mod program;
 mod quickstart;
+mod redis;
 mod reload;
 mod service_manager;
 mod signals;

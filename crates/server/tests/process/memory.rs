@@ -87,7 +87,7 @@ fn an_export_holds_a_page_of_pets() {
     assert_same_peak([6_000, 33_000], |pets| {
         let store = store_of(pets);
         let null = File::create("/dev/null").expect("a device");
-        store.program().args(&["pets", "export"]).stdout(null).run().assert_success();
+        assert_eq!(store.program().args(&["pets", "export"]).stdout(null).run().code, Some(0));
     });
 }
 

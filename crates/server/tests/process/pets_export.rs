@@ -35,7 +35,10 @@ fn a_file_gets_its_name_when_it_is_complete_and_is_never_overwritten() {
     assert!(!path.exists());
 
     let exited = export().run();
-    assert_eq!(exited.assert_success().stdout, ["pets: 3000"]);
+    let [pets, duration] = &exited.assert_success().stdout[..] else { panic!("{exited:?}") };
+    assert!(pets == "pets: 3000" && duration.starts_with("duration: ") && duration.ends_with('s'), "{exited:?}");
+    let printed = store.program().args(&["pets", "export"]).run();
+    assert!(printed.stdout.len() == 3000 && printed.stderr[0].contains("duration"), "{:?}", printed.stderr);
     assert_eq!(fs::read_to_string(&path).expect("a file").lines().count(), 3000);
     fs::write(&path, "precious").expect("a file");
     export().run().assert_refused(1, &["pets.ndjson exists"]);

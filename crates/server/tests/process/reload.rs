@@ -1,4 +1,4 @@
-//! SIGHUP reloads the settings of the log.
+//! SIGHUP reloads the settings of the log, the limits of rates, and the origins of pages.
 
 use std::{fs, path::PathBuf};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::program::{Exited, Program, Running, TOKEN};
 
 const INVALID: &str = "SIGHUP: the configuration is invalid, nothing changes";
-const RELOADED: &str = "SIGHUP: the log settings were reloaded";
+const RELOADED: &str = "SIGHUP: these keys were reloaded";
 const RESTART: &str = "SIGHUP: these keys have changed, which needs a restart";
 const UNCHANGED: &str = "SIGHUP: the configuration has not changed";
 
@@ -81,6 +81,35 @@ fn a_reload_changes_the_settings_that_no_other_source_outranks() {
 }
 
 #[test]
+fn limits_of_rates_and_origins_are_reloaded_and_an_equal_limit_keeps_its_state() {
+    let mut reloaded = Reloaded::start(Program::with_key(), "");
+    let origin = "https://shop.example";
+    let list = |reloaded: &Reloaded| reloaded.client.request("GET", "/v1/pets").header("Origin", origin).send();
+    let assert_unlimited = |reloaded: &Reloaded| {
+        let response = list(reloaded);
+        response.assert_status(200).assert_header("RateLimit", None).assert_header("Access-Control-Allow-Origin", None);
+    };
+    assert_unlimited(&reloaded);
+
+    let others = format!("http.cors_origins = '{origin}'\nhttp.rate_limit.per_second = 1000000\n");
+    let event = reloaded.reload(&others, RELOADED);
+    assert_eq!(event["keys"], "http.cors_origins,http.rate_limit.per_second", "{event}");
+    let response = list(&reloaded);
+    response.assert_status(200).assert_header("Access-Control-Allow-Origin", Some(origin));
+    response.assert_header("RateLimit-Policy", Some(r#""default";q=1000000;w=1"#));
+
+    reloaded.reload(&format!("{others}http.auth_failures.per_minute = 1"), RELOADED);
+    let unknown = HttpClient::new(reloaded.running.address());
+    unknown.get("/v1/pets").assert_status(401);
+    unknown.get("/v1/pets").assert_status(429);
+    reloaded.reload("http.auth_failures.per_minute = 1", RELOADED);
+    unknown.get("/v1/pets").assert_status(429);
+
+    reloaded.reload("", RELOADED);
+    assert_unlimited(&reloaded);
+}
+
+#[test]
 fn an_invalid_file_changes_nothing() {
     let mut reloaded = Reloaded::start(Program::with_key(), "log.filter = 'warn,animal_store_server=info'");
     let secret = "top-secret";
@@ -88,7 +117,10 @@ fn an_invalid_file_changes_nothing() {
     let reason = event["reason"].as_str().expect("a reason");
     assert!(event["level"] == "ERROR" && reason.contains("http.workers") && reason.contains("log.lvl"), "{event}");
     let event = reloaded.reload(&format!("log.filter = 'info'\n{secret}"), INVALID);
-    assert_eq!(event["reason"], "animal-store.toml, line 2: not valid TOML", "{event}");
+    assert_eq!(
+        event["reason"], "animal-store.toml, line 2, column 11: not valid TOML: key with no value, expected `=`",
+        "{event}"
+    );
     reloaded.request("hidden", 200);
 
     reloaded.reload("log.filter = 'info'", RELOADED);

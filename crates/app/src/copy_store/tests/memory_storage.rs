@@ -1,7 +1,10 @@
 use std::{
     collections::BTreeMap,
     ops::Bound::{Excluded, Unbounded},
-    sync::{Mutex, MutexGuard},
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use animal_store_domain::PetId;
@@ -17,6 +20,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct MemoryStorage {
     content: Mutex<Content>,
+    /// Whether a copy has begun and not ended.
+    pub(super) is_marked: AtomicBool,
     /// The next batch but this many is interrupted after it was written (`true`), or before.
     pub(super) interruption: Mutex<Option<(usize, bool)>>,
     /// The next addition of another process.
@@ -67,6 +72,11 @@ impl MemoryStorage {
 #[async_trait]
 impl BulkStorage for MemoryStorage {
     async fn check_writable(&self) -> Result<(), StoreFailure> {
+        Ok(())
+    }
+
+    async fn mark_copy(&self, is_unfinished: bool) -> Result<(), StoreFailure> {
+        self.is_marked.store(is_unfinished, Relaxed);
         Ok(())
     }
 

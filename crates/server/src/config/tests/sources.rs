@@ -2,6 +2,8 @@
 
 use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::Path};
 
+use animal_store_adapters_http::AllowedOrigins;
+
 use super::*;
 
 const RULE: &str = "must be auto or a whole number from 1 to 512, not \"0\"";
@@ -14,9 +16,10 @@ fn values_are_texts_numbers_or_lists() {
     }
     let (sources, _file) = file("[keys.memory]\ntokens = [2026-01-01, 7, 2.5, true, '', 'a']\n");
     assert_eq!(tokens(&Config::load(&sources).unwrap()), ["2026-01-01", "7", "2.5", "true", "a"]);
-    let origins = config(&[("http.cors_origins", "https://a.example, https://b.example:8443 ,,")]).http.origins;
+    let origins =
+        config(&[("http.cors_origins", "https://a.example, https://b.example:8443 ,,")]).http.origins.load_full();
     let expected = ["https://a.example", "https://b.example:8443"].map(str::to_owned);
-    assert_eq!(origins, AllowedOrigins::These(expected.to_vec()));
+    assert_eq!(origins.as_deref(), Some(&AllowedOrigins::These(expected.to_vec())));
 }
 
 #[test]
@@ -39,10 +42,12 @@ fn an_error_names_the_source_that_wins_and_the_line_of_a_file() {
 #[test]
 fn a_file_that_cannot_be_read_is_reported_without_its_text_and_makes_no_value_missing() {
     let mut sources = keys(&[("http.listen", "0.0.0.0:0"), ("storage.backend", "postgres"), ("http.workers", "0")]);
-    let (_, invalid) = file("[keys.memory]\n\ntokens = ['top-secret\n");
+    let (_, open) = file("[keys.memory]\n\ntokens = ['top-secret\n");
+    let (_, double) = file("[keys]\nmemory = {\"é\" = 'top-secret', \"é\" = 1}\n");
     for (path, error) in [
         (Path::new("/nowhere"), ": cannot be read: No such file or directory (os error 2)"),
-        (invalid.path(), ", line 3: not valid TOML"),
+        (open.path(), ", line 3, column 22: not valid TOML: unclosed array, expected `]`"),
+        (double.path(), ", line 2, column 31: not valid TOML: duplicate key"),
     ] {
         sources.file = Some(path.to_owned());
         let error = format!("{}{error}", path.display());

@@ -54,11 +54,12 @@ pub async fn the_last_ten_thousand_changes_of_a_year_are_kept(keys: Keys) {
     assert_eq!(entries.iter().map(|entry| entry.key.id.as_str()).collect::<Vec<_>>(), ["old"]);
 
     let age = |number: usize| DAY + Duration::from_secs(number as u64);
-    let many = (0..AuditEntry::LIMIT - 1).map(|number| created("many", age(number)));
+    let limit = usize::from(AuditEntry::LIMIT);
+    let many = (0..limit - 1).map(|number| created("many", age(number)));
     keys.store.add_changes(many.collect()).await.expect("add");
     assert_eq!(keys.entries().await[0].key, api_key("old"));
     keys.add("new", "token", None).await;
     let entries = keys.entries().await;
-    assert_eq!(entries.len(), AuditEntry::LIMIT);
-    assert_eq!([&entries[0].key, &entries[AuditEntry::LIMIT - 1].key], [&api_key("many"), &api_key("new")]);
+    assert_eq!(entries.len(), limit);
+    assert_eq!([&entries[0].key, &entries[limit - 1].key], [&api_key("many"), &api_key("new")]);
 }

@@ -1,0 +1,82 @@
+"""Two instances over Patroni and Sentinel. The routes to PostgreSQL are a URL with all hosts, HAProxy, and PgBouncer in
+front of it; `sentinel` and `keys` have the URL, and `keys` has the API keys in PostgreSQL."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+from harness.failover.patroni import Cluster, as_postgres
+from harness.failover.sentinel import Sentinels
+from harness.proxies import Proxies
+from harness.restarts.proxies import configuration
+from harness.servers import HERE, Machine, Server, free_port, run
+from harness.service import Instance, KeyCommands, environment
+from harness.stages import Stage
+
+URL, HAPROXY, PGBOUNCER, SENTINEL, KEYS = ROUTES = "url", "haproxy", "pgbouncer", "sentinel", "keys"
+
+
+class FailoverStage(Stage):
+    """Instance A has a machine of its own, if there are any, and B runs on this one."""
+
+    def __init__(self, folder: Path, program: Path, route: str, machines: dict[str, Machine]):
+        folder.mkdir()
+        self.route, self.folder, self.stalls = route, folder, Proxies().stalls
+        self.postgres = Cluster(folder, [machines.get(f"db{number}", HERE) for number in (1, 2, 3)])
+        self.redis = Sentinels(folder, [machines.get(f"r{number}", HERE) for number in (1, 2, 3)])
+        keys = {"keys.backend": "redis", "keys.redis.url": self.redis.url, "keys.redis.wait_replicas": 1}
+        self.commands, self.instances, self.intermediaries = KeyCommands(program, folder, keys), {}, []
+        for name, machine in {"A": machines.get("A", HERE), "B": HERE}.items():
+            settings = self.storage(name, machine) | ({} if route == KEYS else keys)
+            self.instances[name] = Instance(folder, name, program, settings, machine)
+        if route == KEYS:
+            self.commands.variables = environment(settings)
+        engines = (*self.postgres.nodes, *self.redis.nodes, *self.redis.sentinels)
+        self.servers = (*self.intermediaries, *engines)
+
+    def storage(self, name: str, machine: Machine) -> dict[str, object]:
+        settings = {"storage.backend": "postgres", "storage.postgres.url": self.postgres.url}
+        if self.route not in (HAPROXY, PGBOUNCER):
+            return settings
+        host, port = machine.host, free_port()
+        values = {f"{node.name}.example:5432": f"{node.postgres} port {node.port}" for node in self.postgres.nodes}
+        values["127.0.0.1:5432"] = f"{host}:{port}"
+        self.add(name, machine, port, "postgresql.cfg", values, "/usr/sbin/haproxy", "-db", "-f")
+        if self.route == PGBOUNCER:
+            values = {"store = host=127.0.0.1 port=5432": f"postgres = host={host} port={port} user=postgres"}
+            port = free_port()
+            values |= {"127.0.0.1\nlisten_port = 6432": f"{host}\nlisten_port = {port}"}
+            values |= {"scram-sha-256\nauth_file = /etc/pgbouncer/userlist.txt": "any"}
+            self.add(name, machine, port, "pgbouncer.ini", values, "/usr/sbin/pgbouncer")
+            settings["storage.postgres.transaction_pooling"] = "true"
+            settings["storage.postgres.migrate_url"] = self.postgres.url
+        return settings | {"storage.postgres.url": f"postgres://postgres@{host}:{port}/postgres"}
+
+    def add(self, name: str, machine: Machine, port: int, file: str, values: dict[str, object], *program: str) -> None:
+        """Adds a program next to an instance, with a file of deploy/proxies."""
+        home = self.folder / f"{name}-{file}"
+        home.mkdir()
+        (home / file).write_text(configuration(file, values))
+        self.intermediaries.append(Server(home, file, as_postgres(home, *program, home / file), machine))
+        self.intermediaries[-1].port = port
+
+    async def start_servers(self) -> None:
+        for engine in (self.postgres, self.redis):
+            await engine.start()
+            await until(engine.is_healthy)
+        for server in self.intermediaries:
+            await server.start()
+        if self.route == KEYS:
+            await run(self.commands.program, "migrate", env=self.commands.variables)
+
+
+async def until(condition: Callable[[], Awaitable[object]], timeout: float = 120.0) -> None:
+    """Waits for a condition. A question without an answer counts as false."""
+    async with asyncio.timeout(timeout):
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(3):
+                    if await condition():
+                        return
+            await asyncio.sleep(0.1)

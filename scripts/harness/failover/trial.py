@@ -1,0 +1,157 @@
+"""One fail-over under load: the fault, what clients saw of it, and what they must not see."""
+
+import asyncio
+import time
+from collections import Counter
+from signal import SIGKILL
+
+from harness import creators, readers
+from harness.client import Client, Load, clients
+from harness.failover.network import POSTGRES, REDIS, SIDE, Networks
+from harness.failover.stage import KEYS, SENTINEL, FailoverStage, until
+from harness.history import DOUBLED, SHARED, STALE
+from harness.http_client import Exchange, Request
+from harness.journal import RECOVERY, Fault, Journal
+from harness.soak import faults, strangers
+
+SWITCH, KILL, FREEZE, PARTITION, INSTANCE = FAULTS = "switch-over", "kill", "freeze", "partition", "kill-instance"
+ABILITIES = "reads", "creates", "keys"
+NOTHING, EVERYTHING = faults.NOTHING, faults.STORAGE | faults.KEYS
+BEHAVIOURS = {
+    creators.create_without_key: 2, creators.create_with_key: 3, creators.be_refused: 1, readers.get_pets: 3,
+    readers.list_pets: 1, readers.walk: 1, strangers.revoke_keys: 2,
+}
+ISOLATED = "isolated with the old leader"
+MISSED, ACCEPTED = "status 404 instead of 200", "status 200 instead of 401"
+OUTDATED = MISSED, ACCEPTED, "status 401 instead of 200"  # what follows from an old leader
+HOLD = 10.0  # seconds after a fail-over, so that the old leader returns to a changed world
+RETURN_TIMEOUT = 30.0  # of all abilities, after the engine is healthy
+
+
+class SplitJournal(Journal):
+    """Counts apart that an instance which is isolated with the old leader does not know of changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.apart: Counter = Counter()
+
+    def violate(self, rule: str, exchange: Exchange | None = None, detail: str = "") -> None:
+        isolated = exchange and any(fault.kind == ISOLATED for fault in self.concerning(exchange))
+        if isolated and rule in OUTDATED:
+            self.apart[rule] += 1
+        else:
+            super().violate(rule, exchange, detail)
+
+
+class Probe:
+    """A client that uses one ability of one instance, and measures for how long it fails."""
+
+    def __init__(self, ability: str, instance: str):
+        self.ability, self.instance, self.seconds = ability, instance, 0.0
+        self.failed, self.last = False, 0.0  # the time of the last success
+
+    async def run(self, client: Client) -> None:
+        while client.load.running:
+            succeeds, now = await self.succeeds(client), time.monotonic()
+            if succeeds:
+                self.seconds += now - self.last if self.failed else 0
+                self.last = now
+            self.failed = not succeeds
+            await asyncio.sleep(0.05)
+
+    async def succeeds(self, client: Client) -> bool:
+        operation, ledger = f"probe of {self.ability}", client.load.ledger
+        if self.ability == "creates":
+            create = ledger.new()
+            request = creators.create_request(create, client.token, operation=operation)
+            return await creators.attempt(client, create, request, self.instance) is not None
+        target, status, uses = "/v1/dogs", 404, faults.KEYS
+        if self.ability == "reads":
+            target, status, uses = "/v1/pets", 200, readers.USES
+            target += f"/{ledger.acknowledged[-1].id}" if ledger.acknowledged else ""
+        request = Request(operation, "GET", target, frozenset({status}), uses, client.token)
+        return (await client.send(request, self.instance)).status in (200, 404)
+
+
+class Trial:
+    def __init__(self, stage: FailoverStage, load: Load, networks: Networks, fault: str):
+        self.stage, self.load, self.networks, self.fault = stage, load, networks, fault
+        self.probes = [Probe(ability, name) for name in stage.instances for ability in ABILITIES]
+        self.journal = load.journal = SplitJournal()
+        load.end, load.revocations = float("inf"), 0
+        stage.commands.settled = lambda: not self.journal.impaired("keys")
+
+    async def run(self) -> dict[str, object]:
+        """Returns what the report needs, as JSON."""
+        load, broken = self.load, self.journal.broken
+        first = len(load.ledger.acknowledged)
+        async with clients(load, BEHAVIOURS | {probe.run: 1 for probe in self.probes}):
+            seconds = await self.fail_over()
+            await asyncio.sleep(RECOVERY)
+        self.journal.settle(self.stage.stalls, frozenset(self.stage.instances))
+        stale = broken[STALE]
+        await readers.read_all(load)
+        self.journal.settle()
+        outages = {name: {} for name in self.stage.instances}
+        for probe in self.probes:
+            outages[probe.instance][probe.ability] = round(probe.seconds, 1)
+        counts = {
+            "acknowledged": len(load.ledger.acknowledged) - first, "lost": broken[STALE] - stale,
+            "doubled": broken[DOUBLED] + broken[SHARED], "stale": stale + broken[MISSED],
+            "revocations": load.revocations, "accepted": broken[ACCEPTED],
+        }
+        counts["other"] = broken.total() - sum(broken[rule] for rule in (STALE, DOUBLED, SHARED, MISSED, ACCEPTED))
+        wrong = [f"{rule}: {count}" for rule, count in broken.items() if count]
+        return counts | {
+            "seconds": round(seconds, 1), "outages": outages, "examples": [*self.journal.examples.values()],
+            "apart": {"stale": self.journal.apart[MISSED], "accepted": self.journal.apart[ACCEPTED]},
+            "wrong": wrong if load.revocations else [*wrong, "no revocation was judged"],
+        }
+
+    async def fail_over(self) -> float:
+        """Returns the seconds until the engine has another leader."""
+        load, route, journal = self.load, self.stage.route, self.journal
+        engine, network, impairs = self.stage.postgres, POSTGRES, EVERYTHING if route == KEYS else faults.STORAGE
+        if route == SENTINEL:
+            engine, network, impairs = self.stage.redis, REDIS, faults.KEYS
+        everyone = frozenset(self.stage.instances)
+        start = journal.begin(Fault("start", everyone, EVERYTHING))
+        await until(self.all_succeed)
+        start.end = time.monotonic()
+        # What PostgreSQL has not replicated is shown on the isolated side, once the wait for replicas is cancelled.
+        load.avoided = frozenset("A" if self.fault == PARTITION else "")
+        await asyncio.sleep(RECOVERY)
+        for probe in self.probes:
+            probe.seconds = 0.0
+        old, killed = await engine.leader(), self.stage.instances["B"] if self.fault == INSTANCE else None
+        begin, end = {
+            SWITCH: (engine.switch_over, lambda: asyncio.sleep(0)), FREEZE: (old.freeze, old.thaw),
+            PARTITION: [lambda to=to: self.networks.move(network, to, old.name, "A") for to in (SIDE, network)],
+        }.get(self.fault, (old.discard, old.spawn))
+
+        async def has_other_leader() -> bool:
+            return await engine.leader() not in (None, old)
+
+        began = time.monotonic()
+        parts = [Fault(ISOLATED, frozenset("A"), impairs)] if self.fault == PARTITION else []
+        parts += [Fault("killed", frozenset("B"), NOTHING, "kill")] if killed else []
+        *parts, fault = map(journal.begin, (*parts, Fault(self.fault, everyone, impairs)))
+        await begin()
+        if killed:
+            await killed.stop(SIGKILL)
+        await until(has_other_leader)
+        seconds = time.monotonic() - began
+        await asyncio.sleep(HOLD)
+        await end()
+        if killed:
+            await killed.start()
+        for part in parts:
+            part.end = time.monotonic()
+        await until(engine.is_healthy)
+        fault.end = time.monotonic()
+        load.avoided = frozenset()
+        await until(self.all_succeed, RETURN_TIMEOUT)
+        return seconds
+
+    async def all_succeed(self) -> bool:
+        return all(not probe.failed and time.monotonic() - probe.last < 1 for probe in self.probes)
