@@ -12,7 +12,8 @@ POSTGRES, REDIS, CLIENTS, SIDE = NETWORKS = "1", "2", "3", "4"  # the third part
 MACHINES = {f"db{number}": [POSTGRES] for number in (1, 2, 3)} | {f"r{number}": [REDIS] for number in (1, 2, 3)}
 MACHINES |= {"A": [POSTGRES, REDIS, CLIENTS]}
 IP = "/bin/ip"
-PREFIX = f"as{os.getpid()}"
+# Several runs do not disturb each other.
+PREFIX, SUBNET = f"as{os.getpid()}", f"10.{100 + os.getpid() % 100}"
 
 
 async def ip(*arguments: str) -> None:
@@ -28,7 +29,7 @@ class Networks:
         """Returns the machines by their names. The address of A is the one for clients."""
         for network in NETWORKS:
             await ip("link", "add", f"{PREFIX}-{network}", "type", "bridge")
-            await ip("address", "add", f"10.213.{network}.254/24", "dev", f"{PREFIX}-{network}")
+            await ip("address", "add", f"{SUBNET}.{network}.254/24", "dev", f"{PREFIX}-{network}")
             await ip("link", "set", f"{PREFIX}-{network}", "up")
         return {name: await self.add(name, networks) for name, networks in MACHINES.items()}
 
@@ -39,7 +40,7 @@ class Networks:
         await ip("-n", namespace, "link", "set", "lo", "up")
         for network in networks:
             link = self.links[name, network] = f"{PREFIX}-{network}{number}"
-            address, inner = f"10.213.{network}.{number}", f"net{network}"
+            address, inner = f"{SUBNET}.{network}.{number}", f"net{network}"
             await ip("link", "add", link, "type", "veth", "peer", "name", inner, "netns", namespace)
             await ip("-n", namespace, "address", "add", f"{address}/24", "dev", inner)
             await ip("-n", namespace, "link", "set", inner, "up")

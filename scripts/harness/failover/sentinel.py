@@ -20,9 +20,10 @@ class Replicated(Redis):
         Server.__init__(self, home, name, ["/usr/bin/redis-server", home / "redis.conf"], machine)
 
     async def ask(self, *command: str) -> str:
-        """The response to a command; empty without one."""
-        with suppress(CommandError):
-            return await self.cli(*command)
+        """The response to a command; empty without one in time."""
+        with suppress(CommandError, TimeoutError):
+            async with asyncio.timeout(1):
+                return await self.cli(*command)
         return ""
 
 

@@ -49,7 +49,7 @@ class FailoverStage(Stage):
             values |= {"127.0.0.1\nlisten_port = 6432": f"{host}\nlisten_port = {port}"}
             values |= {"scram-sha-256\nauth_file = /etc/pgbouncer/userlist.txt": "any"}
             self.add(name, machine, port, "pgbouncer.ini", values, "/usr/sbin/pgbouncer")
-            settings["storage.postgres.transaction_pooling"] = True
+            settings["storage.postgres.transaction_pooling"] = "true"
             settings["storage.postgres.migrate_url"] = self.postgres.url
         return settings | {"storage.postgres.url": f"postgres://postgres@{host}:{port}/postgres"}
 
