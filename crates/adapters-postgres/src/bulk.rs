@@ -43,7 +43,8 @@ pub struct PgBulkStorage {
 impl PgBulkStorage {
     /// Creates the storage. Of the settings, it uses the timeouts and `transaction_pooling`.
     pub fn new(endpoint: PgEndpoint, settings: PostgresSettings) -> Self {
-        Self { endpoint: endpoint.named(settings.transaction_pooling), settings }
+        let is_pooling = settings.transaction_pooling;
+        Self { endpoint: endpoint.named(is_pooling).of_primary(is_pooling), settings }
     }
 
     async fn connect(&self) -> Result<TransactionConnection, StoreFailure> {

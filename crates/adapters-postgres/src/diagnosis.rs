@@ -25,12 +25,16 @@ const DURABILITY: &str = "postgres.durability";
 const REPLICATION: &str = "postgres.replication";
 const COPY: &str = "postgres.copy";
 const PERMISSIONS: &str = "postgres.permissions";
+const API_KEYS: &str = "postgres.api_keys";
 
-/// What the service needs; of the last ones, if its API keys are in the database.
-const NEEDED: [(&str, &str); 7] = [
-    ("pets", "SELECT, INSERT"),
-    ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"),
-    ("pets_id_seq", "USAGE"),
+const NO_API_KEY: &str = "SELECT 'there is none' WHERE NOT EXISTS (SELECT FROM api_key_tokens)";
+
+/// What the service needs for pets.
+const FOR_PETS: [(&str, &str); 3] =
+    [("pets", "SELECT, INSERT"), ("idempotency_keys", "SELECT, INSERT, UPDATE, DELETE"), ("pets_id_seq", "USAGE")];
+
+/// What the service needs for API keys, if they are in the database.
+const FOR_API_KEYS: [(&str, &str); 4] = [
     ("api_keys", "SELECT"),
     ("api_key_tokens", "SELECT"),
     ("api_key_state", "SELECT, UPDATE"),
@@ -46,7 +50,13 @@ pub async fn diagnose(
     has_api_keys: bool,
 ) -> Vec<Finding> {
     let named = endpoint.clone().named(settings.transaction_pooling);
-    let (client, _task) = match named.connect(settings.connect_timeout).await {
+    let primary = named.clone().of_primary(settings.transaction_pooling).connect(settings.connect_timeout).await;
+    let connected = match primary {
+        Ok(primary) => Ok(primary),
+        // A standby can be examined as well.
+        Err(_) => named.connect(settings.connect_timeout).await,
+    };
+    let (client, _task) = match connected {
         Ok(connected) => connected,
         Err(error) => {
             let advice = if error.is_about_the_encoding() {
@@ -67,8 +77,12 @@ pub async fn diagnose(
     if is_pending {
         findings.push(Finding::unknown(PERMISSIONS, "tables may be missing", "run the pending migrations first"));
     } else {
-        let needed = if has_api_keys { &NEEDED[..] } else { &NEEDED[..3] };
-        checks.push((PERMISSIONS, missing_permissions(needed)));
+        let mut needed = FOR_PETS.to_vec();
+        if has_api_keys {
+            needed.extend(FOR_API_KEYS);
+            checks.push((API_KEYS, NO_API_KEY.to_owned()));
+        }
+        checks.push((PERMISSIONS, missing_permissions(&needed)));
     }
     for (subject, query) in checks {
         match within(settings.timeout, problems(&client, &query)).await {
@@ -140,10 +154,14 @@ fn finding(subject: &'static str, problems: &[String]) -> Finding {
                 Finding::error(subject, found, advice)
             }
         }
-        (REPLICATION, []) => Finding::ok(subject, "no commit is confirmed before a connected standby has it"),
+        (REPLICATION, []) => Finding::ok(subject, "commits wait for a standby, or none is connected"),
         (REPLICATION, _) => {
             let found = found + ": a fail-over can lose pets that were confirmed with 201, and use their ids again";
             Finding::warning(subject, found, "see \"Fail-over\" in docs/operations/postgresql.md")
+        }
+        (API_KEYS, []) => Finding::ok(subject, "there are API keys"),
+        (API_KEYS, _) => {
+            Finding::warning(subject, found + ": every request gets 401", "run `animal-store keys create --label NAME`")
         }
         (COPY, problems) => Finding::copy(subject, !problems.is_empty()),
         (_, []) => Finding::ok(subject, "pets can be read and added"),

@@ -26,7 +26,7 @@ pub(crate) enum ConnectionError {
     #[error("{READ_ONLY}")]
     ReadOnly,
     /// An administrator has cancelled the wait for a standby.
-    #[error("the pets are committed, and may not be replicated")]
+    #[error("the change is committed, and may not be replicated")]
     Unreplicated,
     #[error("the encoding of the database is {0}, and has to be UTF8")]
     NotUtf8(String),

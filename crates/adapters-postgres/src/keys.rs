@@ -11,11 +11,11 @@
 mod directory;
 mod rows;
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyRows, PendingUses, UseStore, recorded_uses};
 use animal_store_app::{
-    ApiKeyChange, ApiKeyId, IssuedApiKey,
+    ApiKeyChange, IssuedApiKey,
     ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
 };
 use async_trait::async_trait;
@@ -27,16 +27,15 @@ use self::{
     directory::Source,
     rows::{Select, corrupt, parse},
 };
-use crate::{
-    PgEndpoint, PostgresSettings,
-    checks::{READ_ONLY, missing_permissions},
-    transaction::TransactionConnection,
-};
+use crate::{PgEndpoint, PostgresSettings, checks::missing_permissions, transaction::TransactionConnection};
 
 /// Time between two writes of uses.
 const USES_INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum number of keys of each kind in a record of uses. It bounds the memory if writes fail.
 const MAX_USED_KEYS: usize = 100_000;
+
+/// Maximum number of uses that a transaction writes.
+const USES_PER_TRANSACTION: usize = 1000;
 
 /// What a change needs.
 const NEEDED: [(&str, &str); 4] = [
@@ -143,7 +142,6 @@ impl ApiKeyStore for PgApiKeyStore {
 
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         let connection = self.begin().await?;
-        connection.check(READ_ONLY, "").await?;
         connection.check(&missing_permissions(&NEEDED), "the user lacks permissions: ").await
     }
 }
@@ -154,29 +152,35 @@ impl UseStore for PgApiKeyStore {
     }
 
     async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
-        self.write_uses(uses, now).await.map_err(|failure| failure.to_string())
+        let written = self.write_uses(uses, now).await;
+        written.map_err(|failure| failure.source().map_or_else(|| failure.to_string(), ToString::to_string))
     }
 }
 
 impl PgApiKeyStore {
-    /// Records uses of the keys that exist. No time moves backwards, and the beginning of the record does not change.
-    /// All instances lock the rows in the same order.
+    /// Records uses of the keys that exist, a part of them in each transaction. No time moves backwards, and the
+    /// beginning of the record does not change. All instances lock the rows in the same order.
     async fn write_uses(&self, uses: &PendingUses, now: i64) -> Result<(), StoreFailure> {
-        let connection = self.begin().await?;
+        let connection = self.connect().await?;
         let beginning = "UPDATE api_key_state SET uses_since = $1 WHERE uses_since IS NULL";
-        connection.query(beginning, &[(&now, Type::INT8)]).await?;
         let insertion = "INSERT INTO api_key_uses (api_key_id, kind, last_used_at)
             SELECT id, $1, last_used_at FROM unnest($2, $3) AS given (id, last_used_at)
             WHERE EXISTS (SELECT FROM api_key_tokens WHERE api_key_id = id) ORDER BY id COLLATE \"C\"
-            ON CONFLICT (api_key_id, kind) DO UPDATE
-                SET last_used_at = greatest(api_key_uses.last_used_at, excluded.last_used_at)";
+            ON CONFLICT (api_key_id, kind) DO UPDATE SET last_used_at = excluded.last_used_at
+                WHERE api_key_uses.last_used_at < excluded.last_used_at";
         for (kind, times) in uses.iter() {
-            let ids: Vec<_> = times.keys().map(ApiKeyId::as_str).collect();
-            let times: Vec<_> = times.values().collect();
-            let values =
-                [(&(kind as i16) as _, Type::INT2), (&ids as _, Type::TEXT_ARRAY), (&times as _, Type::INT8_ARRAY)];
-            connection.query(insertion, &values).await?;
+            let times: Vec<_> = times.iter().collect();
+            for part in times.chunks(USES_PER_TRANSACTION) {
+                let ids: Vec<_> = part.iter().map(|(id, _)| id.as_str()).collect();
+                let times: Vec<i64> = part.iter().map(|(_, time)| **time).collect();
+                let kind = kind as i16;
+                connection.begin(FEW_KEYS).await?;
+                connection.query(beginning, &[(&now, Type::INT8)]).await?;
+                let values = [(&kind as _, Type::INT2), (&ids as _, Type::TEXT_ARRAY), (&times as _, Type::INT8_ARRAY)];
+                connection.query(insertion, &values).await?;
+                connection.commit().await?;
+            }
         }
-        connection.commit().await
+        Ok(())
     }
 }

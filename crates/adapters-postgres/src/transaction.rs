@@ -38,6 +38,7 @@ impl TransactionConnection {
     /// Begins a transaction with these statements. At a higher isolation level, PostgreSQL refuses a write that waited
     /// for another transaction.
     pub(crate) async fn begin(&self, statements: &str) -> Result<(), StoreFailure> {
+        self.task.unreplicated().store(false, Ordering::Relaxed);
         let settings = self.settings.set_statements("SET LOCAL");
         let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; {statements}");
         self.within_timeout(self.client.batch_execute(&begin)).await

@@ -4,8 +4,6 @@ use std::{os::unix::fs::MetadataExt, path::Path};
 
 use nix::unistd::{Uid, User, geteuid};
 
-const ROOT: &str = "root";
-
 /// Returns the name of the user of this process.
 pub fn this_user() -> String {
     name(geteuid())
@@ -17,7 +15,7 @@ pub fn command_of_owner(path: &Path, command: &str) -> String {
 }
 
 fn as_owner(command: &str, user: &str, owner: &str) -> String {
-    if [ROOT, owner].contains(&user) { command.to_owned() } else { format!("as {owner}: {command}") }
+    if ["root", owner].contains(&user) { command.to_owned() } else { format!("as {owner}: {command}") }
 }
 
 /// Returns what lets this user, or another one, write a file and its folder.
@@ -29,7 +27,7 @@ fn way_of(user: &str, owner: &str) -> String {
     match owner {
         _ if owner == user => format!("they belong to {user}, who runs this process: check their modes and the disk"),
         // The service should not run as root.
-        ROOT => format!(
+        "root" => format!(
             "they belong to root, and {user} runs this process: as root, make {user} the owner of the file and let it \
              write to the folder, or change storage.sqlite.path"
         ),

@@ -34,7 +34,7 @@ impl PgDatabase {
     pub fn encoded(encoding: &str) -> Self {
         let options = match encoding {
             "UTF8" => "ENCODING 'UTF8'".to_owned(),
-            encoding => format!("ENCODING '{encoding}' LOCALE 'C'"),
+            encoding => format!("ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"),
         };
         match env::var_os("TEST_POSTGRES_URL") {
             Some(url) => Self::make(&with_database(url.to_str().expect("UTF-8"), "postgres"), false, &options),

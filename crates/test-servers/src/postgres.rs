@@ -35,7 +35,8 @@ impl PostgresServer {
     /// Starts a server that requires this password over TCP.
     pub fn with_password(password: &str) -> Self {
         let server = Self::start_in(Home::new(), "host all all 127.0.0.1/32 scram-sha-256", &[], None);
-        server.sql("postgres", &format!("ALTER ROLE postgres PASSWORD '{password}'"));
+        let set = "SET password_encryption = 'scram-sha-256'";
+        server.sql("postgres", &format!("{set}; ALTER ROLE postgres PASSWORD '{password}'"));
         server
     }
 

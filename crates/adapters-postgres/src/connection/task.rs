@@ -23,7 +23,7 @@ pub(crate) struct ConnectionTask {
     task: JoinSet<Result<(), ConnectionError>>,
     /// Whether the server warned of a commit that it did not wait to replicate.
     unreplicated: Arc<AtomicBool>,
-    /// Whether the server reports when it becomes a standby, as PostgreSQL 14 and later do.
+    /// Whether the server reports with each response whether it can write, as PostgreSQL 14 and later do.
     pub(super) reports_role: bool,
 }
 

@@ -42,17 +42,17 @@ impl Source {
             None => self.endpoint.connect(self.settings.connect_timeout).await?,
         };
         let client = &connection.0;
-        let row = within(limit, client.query_typed_one(STATE, &[])).await?;
+        let row = self.endpoint.within(limit, client.query_typed_one(STATE, &[])).await?;
         let (version, is_read_only, now, server) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
         // A standby, to which a proxy may lead during a fail-over, has old keys.
         if is_read_only {
-            return Err(ConnectionError::ReadOnly);
+            return Err(self.endpoint.locate(ConnectionError::ReadOnly));
         }
         let known = known.filter(|_| self.server == Some(server));
         let mut changes = None;
         if known != Some(version) {
             within(limit, client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")).await?;
-            changes = Some(read_changes(client, known, limit).await?);
+            changes = Some(read_changes(client, known, limit).await.map_err(|error| self.endpoint.locate(error))?);
             within(limit, client.batch_execute("COMMIT")).await?;
             self.server = Some(server);
         }
@@ -88,6 +88,6 @@ impl KeySource for Source {
     }
 
     async fn check(&mut self, known: Option<i64>) -> Result<KeyCheck, String> {
-        self.compare(known).await.map_err(|error| self.endpoint.locate(error).to_string())
+        self.compare(known).await.map_err(|error| error.to_string())
     }
 }

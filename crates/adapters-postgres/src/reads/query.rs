@@ -4,7 +4,7 @@
 //! LIMIT, PostgreSQL would otherwise plan every execution, at twice the cost. The queries are written so that no such
 //! plan is bad. A status is compared as a range, in the order of the index on (status, id): with `status = $1 … ORDER
 //! BY id`, PostgreSQL may walk along the primary key and read all pets of other statuses. Gets are in the order of the
-//! primary key: without an order, a plan made on a small table may walk along the whole of the other index.
+//! primary key: without an order, a plan made on a small table may use the other index.
 
 use diesel::{
     dsl::AsSelect,

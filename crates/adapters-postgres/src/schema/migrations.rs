@@ -39,7 +39,7 @@ pub struct Migrations {
 impl Migrations {
     /// The timeout applies to opening a connection and to each response, but not to a migration.
     pub fn new(endpoint: PgEndpoint, timeout: Duration) -> Self {
-        Self { endpoint: endpoint.named(false), timeout }
+        Self { endpoint: endpoint.named(false).of_primary(false), timeout }
     }
 
     /// Returns the versions of the pending migrations, in the order in which they are run.

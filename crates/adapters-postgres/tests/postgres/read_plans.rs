@@ -175,10 +175,14 @@ async fn every_read_is_an_index_scan_whatever_the_table_contains() {
     database.sql(ROWS);
     every_read_is_an_index_scan(&of_single_row).await;
 
-    // Without an order, the plan for a table of one row walks along the other index.
+    // Without an order, the plan for a table of one row walks along the other index, or searches it for each status
+    // (from PostgreSQL 18, whose plans have the number of searches).
     let plan = explain(&of_single_row, "EXECUTE naive_gets ('{100000}')").await["Plan"].clone();
     assert_eq!(plan["Index Name"], "pets_status_id", "{plan:#}");
-    assert!(buffers(&plan) > 50 * OTHER_BUFFERS, "{plan:#}");
+    match plan.get("Index Searches") {
+        None => assert!(buffers(&plan) > 50 * OTHER_BUFFERS, "{plan:#}"),
+        Some(searches) => assert!(searches.as_i64() > Some(1), "{plan:#}"),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

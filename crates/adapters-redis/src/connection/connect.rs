@@ -68,7 +68,8 @@ pub(crate) async fn check_role(connection: &mut MultiplexedConnection) -> RedisR
 /// Describes why a command failed. `names` is the pattern of the names to which the user needs access.
 pub(crate) fn describe(endpoint: &RedisEndpoint, error: &RedisError, names: &str) -> String {
     let (text, user) = (text(error), endpoint.user());
-    if text.contains("has no permissions to access") {
+    // "has no permissions to access" of Redis 7.0, "No permissions to access" of later servers and of Valkey.
+    if text.contains("permissions to access") {
         format!("Redis at {endpoint} refused the user {user:?} access to the names {names}: {text}; {SEE_USERS}")
     } else if text.contains("has no permissions") || text.contains("The user executing the script can't") {
         format!("Redis at {endpoint} refused a command of the user {user:?}: {text}; {SEE_USERS}")

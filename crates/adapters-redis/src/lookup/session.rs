@@ -77,7 +77,7 @@ pub(crate) fn tracking_command(keyspace: &Keyspace) -> Cmd {
 async fn other_master(keyspace: &Keyspace, server: &RedisEndpoint) -> RedisEndpoint {
     loop {
         sleep(MASTER_INTERVAL).await;
-        // Without their answer, the session continues: a fail-over needs more than half of the Sentinels as well.
+        // Without their answer, the session continues: docs/operations/redis.md says what that costs in a partition.
         if let Ok(master) = keyspace.endpoint.master(keyspace.timeout).await
             && master.to_string() != server.to_string()
         {

@@ -122,7 +122,9 @@ async fn create(args: CreateArgs, store: &dyn ApiKeyStore) -> anyhow::Result<()>
         }
         Err(error) => return Err(change_error(error, &key.id, "created")),
     }
-    warn_of_same_label(&key, store).await;
+    if !args.token_stdin {
+        warn_of_same_label(&key, store).await;
+    }
     Ok(())
 }
 
@@ -132,8 +134,8 @@ async fn warn_of_same_label(created: &ApiKey, store: &dyn ApiKeyStore) {
     let keys = store.list().await.unwrap_or_default().into_iter().map(|key| key.key);
     let others: Vec<_> = keys.filter(|key| key.label == created.label && key.id != created.id).collect();
     if !others.is_empty() {
-        let keys = others.iter().map(|key| key.id.as_str()).collect::<Vec<_>>().join(",");
-        tracing::warn!(api_key_label = created.label.as_str(), keys, "other API keys have the same label");
+        let api_keys = others.iter().map(|key| key.id.as_str()).collect::<Vec<_>>().join(",");
+        tracing::warn!(api_key_label = created.label.as_str(), api_keys, "other API keys have the same label");
     }
 }
 

@@ -2,7 +2,7 @@ use std::{
     env,
     ffi::OsString,
     fs,
-    io::ErrorKind,
+    io::{self, ErrorKind},
     iter,
     path::{Path, PathBuf},
 };
@@ -73,10 +73,12 @@ impl Options {
 }
 
 /// Returns the first of these files that exists. A symbolic link to a missing file does: reading it is an error. In a
-/// folder that this user may not enter, such as the home folder of root after `runuser`, no file exists for it.
+/// working directory that this user may not enter, such as the home folder of root after `runuser`, no file exists for it.
 fn first_file(files: &[&Path]) -> Option<PathBuf> {
-    let absent = [ErrorKind::NotFound, ErrorKind::PermissionDenied];
-    let exists = |file: &&&Path| !fs::symlink_metadata(file).is_err_and(|error| absent.contains(&error.kind()));
+    let is_absent = |error: &io::Error, file: &Path| {
+        error.kind() == ErrorKind::NotFound || (error.kind() == ErrorKind::PermissionDenied && file.is_relative())
+    };
+    let exists = |file: &&&Path| !fs::symlink_metadata(file).is_err_and(|error| is_absent(&error, file));
     files.iter().find(exists).map(|file| file.to_path_buf())
 }
 
