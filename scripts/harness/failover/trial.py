@@ -24,7 +24,7 @@ BEHAVIOURS = {
 ISOLATED = "isolated with the old leader"
 MISSED, ACCEPTED = "status 404 instead of 200", "status 200 instead of 401"
 OUTDATED = MISSED, ACCEPTED, "status 401 instead of 200"  # what follows from an old leader
-HOLD = 10.0  # seconds after a fail-over, so that the old leader returns to a changed world
+HOLD = 3.0  # seconds after a fail-over, so that the old leader returns to a changed world
 RETURN_TIMEOUT = 30.0  # of all abilities, after the engine is healthy
 
 
