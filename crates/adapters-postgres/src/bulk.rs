@@ -21,7 +21,7 @@ use tokio_postgres::types::Type;
 use self::snapshot::{PgSnapshot, SNAPSHOT};
 use crate::{
     PgEndpoint, PostgresSettings,
-    checks::{CANNOT_CREATE, READ_ONLY, missing_permissions},
+    checks::{CANNOT_CREATE, missing_permissions},
     pet_row::{Array, COLUMNS, RECORD_COLUMNS, arrays, column_names, unnest},
     transaction::TransactionConnection,
 };
@@ -56,7 +56,6 @@ impl PgBulkStorage {
 impl BulkStorage for PgBulkStorage {
     async fn check_writable(&self) -> Result<(), StoreFailure> {
         let connection = self.connect().await?;
-        connection.check(READ_ONLY, "").await?;
         let needed = format!("({}) UNION ALL {CANNOT_CREATE}", missing_permissions(&NEEDED));
         connection.check(&needed, "the user lacks permissions: ").await
     }

@@ -22,12 +22,10 @@ pub(crate) const CANNOT_CREATE: &str = "
     SELECT format('GRANT CREATE ON SCHEMA %I TO %I', current_schema(), current_user)
     WHERE NOT has_schema_privilege(current_schema(), 'CREATE')";
 
-/// Returns whether commits do not wait for the standbys that are connected. The state of another user's connection is
-/// hidden from some users.
+/// Returns whether commits do not wait for the standbys that are connected.
 pub(crate) const ASYNCHRONOUS: &str = "
-    SELECT 'asynchronous' WHERE EXISTS (
-            SELECT FROM pg_stat_replication AS standby WHERE coalesce(state, 'streaming') = 'streaming'
-                AND NOT EXISTS (SELECT FROM pg_replication_slots WHERE active_pid = pid AND slot_type = 'logical'))
+    SELECT 'asynchronous' WHERE EXISTS (SELECT FROM pg_stat_replication WHERE NOT EXISTS
+            (SELECT FROM pg_replication_slots WHERE active_pid = pid AND slot_type = 'logical'))
         AND (current_setting('synchronous_standby_names') = ''
             OR current_setting('synchronous_commit') IN ('off', 'local'))";
 

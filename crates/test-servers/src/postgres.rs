@@ -34,9 +34,9 @@ impl PostgresServer {
 
     /// Starts a server that requires this password over TCP.
     pub fn with_password(password: &str) -> Self {
-        let server = Self::start_in(Home::new(), "host all all 127.0.0.1/32 scram-sha-256", &[], None);
-        let set = "SET password_encryption = 'scram-sha-256'";
-        server.sql("postgres", &format!("{set}; ALTER ROLE postgres PASSWORD '{password}'"));
+        let (access, settings) = ("host all all 127.0.0.1/32 scram-sha-256", ["password_encryption=scram-sha-256"]);
+        let server = Self::start_in(Home::new(), access, &settings, None);
+        server.sql("postgres", &format!("ALTER ROLE postgres PASSWORD '{password}'"));
         server
     }
 

@@ -24,7 +24,7 @@ BEHAVIOURS = {
 ISOLATED = "isolated with the old leader"
 MISSED, ACCEPTED = "status 404 instead of 200", "status 200 instead of 401"
 OUTDATED = MISSED, ACCEPTED, "status 401 instead of 200"  # what follows from an old leader
-HOLD = 10.0  # seconds after a fail-over, so that the old leader returns to a changed world
+HOLD = 3.0  # seconds after a fail-over, so that the old leader returns to a changed world
 RETURN_TIMEOUT = 30.0  # of all abilities, after the engine is healthy
 
 
@@ -33,10 +33,12 @@ class SplitJournal(Journal):
 
     def __init__(self) -> None:
         super().__init__()
-        self.apart: Counter = Counter()
+        self.apart, self.missed = Counter(), set()  # rules; pets that a read did not return
 
     def violate(self, rule: str, exchange: Exchange | None = None, detail: str = "") -> None:
         isolated = exchange and any(fault.kind == ISOLATED for fault in self.concerning(exchange))
+        if rule == STALE:
+            self.missed.add(detail)
         if isolated and rule in OUTDATED:
             self.apart[rule] += 1
         else:
@@ -90,13 +92,14 @@ class Trial:
             await asyncio.sleep(RECOVERY)
         self.journal.settle(self.stage.stalls, frozenset(self.stage.instances))
         stale = broken[STALE]
+        self.journal.missed.clear()
         await readers.read_all(load)
         self.journal.settle()
         outages = {name: {} for name in self.stage.instances}
         for probe in self.probes:
             outages[probe.instance][probe.ability] = round(probe.seconds, 1)
         counts = {
-            "acknowledged": len(load.ledger.acknowledged) - first, "lost": broken[STALE] - stale,
+            "acknowledged": len(load.ledger.acknowledged) - first, "lost": len(self.journal.missed),
             "doubled": broken[DOUBLED] + broken[SHARED], "stale": stale + broken[MISSED],
             "revocations": load.revocations, "accepted": broken[ACCEPTED],
         }

@@ -132,7 +132,7 @@ async fn a_check_names_every_missing_permission() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_check_refuses_a_read_only_server_and_a_missing_table() {
     for (change, expected) in [
-        ("ALTER DATABASE {} SET default_transaction_read_only = on", "transactions are read-only"),
+        ("ALTER DATABASE {} SET default_transaction_read_only = on", "database does not allow writes"),
         ("DROP TABLE idempotency_keys", "idempotency_keys is not found"),
     ] {
         let database = empty_tables().await;

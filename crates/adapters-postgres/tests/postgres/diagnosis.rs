@@ -71,7 +71,7 @@ async fn standbys_for_which_no_commit_waits_are_found() {
     server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'psql'");
     server.sql("postgres", "SELECT pg_reload_conf()");
     wait_until("the setting", async || server.sql("postgres", "SHOW synchronous_standby_names") == "psql").await;
-    assert_finding(&findings(&url, &settings()).await, "postgres.replication", Ok, "connected standby");
+    assert_finding(&findings(&url, &settings()).await, "postgres.replication", Ok, "commits wait for a standby");
     assert_finding(&findings(&local, &settings()).await, "postgres.replication", Warning, "use their ids again");
     standby.as_mut().expect("psql").kill().expect("it runs");
 }

@@ -9,7 +9,7 @@ use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord};
 use animal_store_adapters_postgres::{PgApiKeyStore, PostgresSettings};
 use animal_store_app::{
     ApiKeyChange, ApiKeyDigest, ApiToken, NewToken,
-    ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, StoreFailure},
+    ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ApiKeyUse, ApiKeyUses, StoreFailure},
     test_support::{
         api_key,
         contract::{api_key_store::Keys as StoreAccess, api_key_uses::Uses},
@@ -245,6 +245,22 @@ async fn an_invalid_key_is_an_error_for_its_token_only_and_can_be_revoked() {
     assert!(cause.to_string().contains("API key \"bad\""), "{cause}");
     keys.change(revoke("bad"), "test").await.expect("revoked");
     assert_eq!(keys.list().await.expect("listed").len(), 1);
+}
+
+/// A statement for all of them would take too long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_uses_of_many_keys_are_all_written() {
+    let (keys, database) = new_keys().await;
+    let add = "INSERT INTO api_keys SELECT 'key-' || n, 'x', 'read', 1 FROM generate_series(1, 2500) AS n;
+        INSERT INTO api_key_tokens SELECT sha256(id::bytea), id, 'abcd', 0, NULL FROM api_keys";
+    SqlSession::of(&database).await.run(add).await;
+    let (uses, writer) = ApiKeyUseRecord::start(keys.clone(), 10_000, TRUST, &mut Registry::default());
+    for number in 1..=2500 {
+        uses.note(&api_key(&format!("key-{number}")).id, ApiKeyUse::Request);
+    }
+    drop(uses);
+    writer.await.expect("no panic");
+    assert_eq!(keys.list_uses().await.expect("uses").last.len(), 2500);
 }
 
 /// A directory would not see the change.

@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use animal_store_adapters_postgres::PostgresSettings;
+use animal_store_adapters_postgres::{PostgresSettings, diagnose};
+use animal_store_app::{Verdict, ports::BulkStorage};
 use animal_store_test_servers::PostgresServer;
 
 use crate::{
+    bulk::bulk,
     fixture::Fixture,
     outcomes::{
         Success, Unavailable, find, list_find_add, not_ready, read_outcome, wait_for_outcome, wait_until,
         wait_until_ready,
     },
-    store::{ServedStore, Store, in_both_modes, settings},
+    store::{ServedStore, Store, endpoint, in_both_modes, settings},
 };
 
 /// Everything fails from some moment on, and then stays so.
@@ -85,4 +87,8 @@ async fn of_several_hosts_the_primary_is_used() {
     let hosts = [&standby, &primary].map(|server| format!("127.0.0.1:{}", server.port())).join(",");
     let url = format!("postgres://postgres@{hosts}/postgres");
     works(&Store::at(&url, settings()).await).await;
+    bulk(&url).check_writable().await.expect("a copy follows the primary");
+    let findings = diagnose(&endpoint(&url), &endpoint(&url), &settings(), true).await;
+    let role = findings.iter().find(|finding| finding.subject == "postgres.role").expect("a finding");
+    assert_eq!(role.verdict, Verdict::Ok, "{findings:#?}");
 }
