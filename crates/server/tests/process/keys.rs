@@ -130,7 +130,7 @@ fn a_label_that_other_keys_have_is_a_warning_with_their_ids() {
     token_and_id(&second);
     let [warning] = &warnings(&second)[..] else { panic!("{second:?}") };
     assert_eq!(warning["message"], "other API keys have the same label");
-    assert_eq!((&warning["api_key_label"], &warning["keys"]), (&"shop".into(), &token_and_id(&first).1.into()));
+    assert_eq!((&warning["api_key_label"], &warning["api_keys"]), (&"shop".into(), &token_and_id(&first).1.into()));
 }
 
 #[test]
