@@ -128,7 +128,7 @@ fn read_environment(environment: &[(OsString, OsString)], values: &mut Values) {
         let Some(variable) = variable.to_str() else { continue };
         let Some(suffix) = variable.strip_prefix(PREFIX).and_then(|suffix| suffix.strip_prefix('_')) else { continue };
         let is_upper = suffix == suffix.to_uppercase() && !suffix.contains('.');
-        let name = if is_upper { suffix.to_lowercase().replace("__", ".") } else { variable.to_owned() };
+        let name = if is_upper { suffix.to_lowercase().replace("__", ".") } else { suffix.replace('.', "__") };
         match text.to_str() {
             Some(text) => _ = values.settings.insert(name, Setting::new(text, variable)),
             None => values.errors.push(format!("{variable} is not UTF-8")),

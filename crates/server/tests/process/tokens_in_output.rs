@@ -28,7 +28,10 @@ fn no_token_is_in_a_log_an_error_a_list_a_process_list_or_redis() {
     let rotated = token_and_id(&run(&["rotate", &id], "")).0;
     let lists = [&["list"][..], &["list", "--json"]].map(|args| run(args, "").stdout.join("\n"));
     texts.extend(lists.map(|list| ("a list".to_owned(), list)));
-    let in_redis = space.names().into_iter().map(|name| format!("{name} {}", space.command(&["HGETALL", &name])));
+    let in_redis = space.names().into_iter().map(|name| {
+        let read = if name.ends_with(":changes") { &["ZRANGE", &*name, "0", "-1"][..] } else { &["HGETALL", &name] };
+        format!("{name} {}", space.command(read))
+    });
     texts.extend(in_redis.map(|text| ("Redis".to_owned(), text)));
 
     let mistyped = format!("{}x", &created[..60]);

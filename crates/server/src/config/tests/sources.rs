@@ -58,7 +58,7 @@ fn a_file_that_cannot_be_read_is_reported_without_its_text_and_makes_no_value_mi
 #[test]
 fn an_unknown_key_is_reported_with_the_nearest_key() {
     let (mut sources, toml) = file("colour = 'red'\n[http]\nlisen = ''\n[keys.memory]\ntoken_file = ''\n");
-    let unlike = ["HTTP_LISTEN", "HTTP__workers", "PORT", "STORAGE__POSTGRES__POOL_SIZE"];
+    let unlike = ["HTTP_LISTEN", "HTTP__workers", "PORT", "STORAGE__POSTGRES__POOL_SIZE", "keys.backend"];
     sources.environment = unlike.map(|name| (format!("ANIMAL_STORE_{name}").into(), "".into())).to_vec();
     sources.environment.push(("OTHER_HTTP__LISTEN".into(), "not ours".into()));
     sources.flags =
@@ -74,6 +74,7 @@ fn an_unknown_key_is_reported_with_the_nearest_key() {
             format!("http.lisen ({name}, line 3) is unknown: did you mean http.listen?"),
             "http_listen (ANIMAL_STORE_HTTP_LISTEN) is unknown: did you mean ANIMAL_STORE_HTTP__LISTEN?".to_owned(),
             format!("keys.memory.token_file ({name}, line 5) is unknown: did you mean keys.memory.tokens_file?"),
+            "keys__backend (ANIMAL_STORE_keys.backend) is unknown: did you mean ANIMAL_STORE_KEYS__BACKEND?".to_owned(),
             "log.fomat (--set) is unknown: did you mean log.format?".to_owned(),
             "log.level (--set) is unknown".to_owned(),
             "port (ANIMAL_STORE_PORT) is unknown".to_owned(),
