@@ -21,7 +21,7 @@ use std::{
 };
 
 use animal_store_app::{
-    ApiKey, ApiKeyDigest, ApiKeyId,
+    ApiKey, ApiKeyDigest, ApiKeyId, AuditEntry,
     ports::{ApiKeyDirectory, Cause, Readiness, StoreFailure},
 };
 use async_trait::async_trait;
@@ -33,9 +33,6 @@ use crate::{
     concurrency::{Instant, sleep, timeout_at},
     metrics::FailureCounters,
 };
-
-/// Target of the events about changes of API keys.
-const AUDIT_TARGET: &str = "audit";
 
 /// A store whose keys have a version, which each change increases.
 pub trait KeySource: Send + 'static {
@@ -195,7 +192,7 @@ async fn follow<S: KeySource>(mut source: S, snapshot: watch::Sender<Snapshot>) 
 /// Logs changes since the first read. If the store was replaced, it has keys that have not changed.
 fn log_changes(changes: &KeyChanges) {
     if changes.is_complete {
-        tracing::info!(target: AUDIT_TARGET, "the API keys were replaced");
+        tracing::info!(target: AuditEntry::LOG_TARGET, "the API keys were replaced");
         return;
     }
     for StoredKey { id, key, tokens } in &changes.keys {
@@ -203,7 +200,7 @@ fn log_changes(changes: &KeyChanges) {
         let scopes = key.as_ref().map(|key| key.scopes.to_string()).unwrap_or_default();
         let id = id.as_str();
         tracing::info!(
-            target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, tokens, "API key change seen"
+            target: AuditEntry::LOG_TARGET, api_key = id, api_key_label = label, scopes, tokens, "API key change seen"
         );
     }
 }

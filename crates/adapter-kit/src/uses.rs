@@ -69,6 +69,11 @@ pub struct ApiKeyUseRecord {
 }
 
 impl ApiKeyUseRecord {
+    /// Time between two writes.
+    pub const INTERVAL: Duration = Duration::from_mins(1);
+    /// Maximum number of keys of each kind, which bounds the memory if writes fail.
+    pub const MAX_KEYS: usize = 100_000;
+
     /// Starts the writer, which writes once in an interval, and registers its metrics. `max_keys`: maximum number of
     /// keys of each kind that a thread notes, and that are not written yet. The handle resolves after the last clone of
     /// this value is dropped, and the last uses are written or have failed.

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio_postgres::Client;
 
 pub use endpoint::{PgEndpoint, PgEndpointError};
-pub(crate) use task::ConnectionTask;
+pub(crate) use task::{Commits, ConnectionTask};
 
 use crate::{PostgresSettings, error::ConnectionError, metrics::Metrics};
 

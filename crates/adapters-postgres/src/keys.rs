@@ -12,7 +12,7 @@ mod changes;
 mod directory;
 mod rows;
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc};
 
 use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyRows, PendingUses, UseStore, recorded_uses};
 use animal_store_app::{
@@ -29,11 +29,6 @@ use self::{
     rows::{Select, corrupt, parse},
 };
 use crate::{PgEndpoint, PostgresSettings, checks::missing_permissions, transaction::TransactionConnection};
-
-/// Time between two writes of uses.
-const USES_INTERVAL: Duration = Duration::from_mins(1);
-/// Maximum number of keys of each kind in a record of uses. It bounds the memory if writes fail.
-const MAX_USED_KEYS: usize = 100_000;
 
 /// Maximum number of uses that a transaction writes.
 const USES_PER_TRANSACTION: usize = 1000;
@@ -86,7 +81,7 @@ impl PgApiKeyStore {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start_uses(&self, registry: &mut Registry) -> (ApiKeyUseRecord, JoinHandle<()>) {
-        ApiKeyUseRecord::start(self.clone(), MAX_USED_KEYS, USES_INTERVAL, registry)
+        ApiKeyUseRecord::start(self.clone(), ApiKeyUseRecord::MAX_KEYS, ApiKeyUseRecord::INTERVAL, registry)
     }
 
     async fn connect(&self) -> Result<TransactionConnection, StoreFailure> {

@@ -1,7 +1,5 @@
 //! Transactions of commands and of background tasks, each on a connection of its own.
 
-use std::sync::atomic::Ordering;
-
 use animal_store_app::ports::StoreFailure;
 use tokio_postgres::{
     Client, Row,
@@ -10,18 +8,14 @@ use tokio_postgres::{
 };
 
 use crate::{
-    PgEndpoint, PostgresSettings,
-    checks::problems,
-    connection::ConnectionTask,
-    error::{ConnectionError, within},
-    pet_row::Array,
+    PgEndpoint, PostgresSettings, checks::problems, connection::ConnectionTask, error::ConnectionError, pet_row::Array,
 };
 
 /// A parameter of a statement.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// A connection for one transaction at a time, which ends without a commit when this is dropped. Nothing is prepared, and no
-/// setting outlives the transaction, so it works through any pooler.
+/// A connection for one transaction at a time, which ends without a commit when this is dropped. Nothing is prepared,
+/// and no setting outlives the transaction, so it works through any pooler.
 pub(crate) struct TransactionConnection {
     client: Client,
     task: ConnectionTask,
@@ -38,7 +32,6 @@ impl TransactionConnection {
     /// Begins a transaction with these statements. At a higher isolation level, PostgreSQL refuses a write that waited
     /// for another transaction.
     pub(crate) async fn begin(&self, statements: &str) -> Result<(), StoreFailure> {
-        self.task.unreplicated().store(false, Ordering::Relaxed);
         let settings = self.settings.set_statements("SET LOCAL");
         let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; {statements}");
         self.within_timeout(self.client.batch_execute(&begin)).await
@@ -77,11 +70,8 @@ impl TransactionConnection {
 
     /// Ends the transaction. Only an error that PostgreSQL sends before the commit means that nothing was written.
     pub(crate) async fn commit(&self) -> Result<(), StoreFailure> {
-        let ended = within(self.settings.timeout, self.client.batch_execute("COMMIT")).await;
-        if ended.is_ok() && self.task.unreplicated().load(Ordering::Relaxed) {
-            return Err(StoreFailure::OutcomeUnknown(self.endpoint.locate(ConnectionError::Unreplicated).into()));
-        }
-        ended.map_err(|error| {
+        let commit = self.client.batch_execute("COMMIT");
+        self.task.commits().within(self.settings.timeout, commit).await.map_err(|error| {
             let failure =
                 if error.refusal().is_some() { StoreFailure::Unavailable } else { StoreFailure::OutcomeUnknown };
             failure(self.endpoint.locate(error).into())

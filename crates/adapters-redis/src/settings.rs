@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use animal_store_adapter_kit::ApiKeyUseRecord;
+
 /// Settings of a [`RedisApiKeyDirectory`](crate::RedisApiKeyDirectory) and of
 /// [`RedisApiKeyUses`](crate::RedisApiKeyUses).
 #[derive(Debug, Clone)]
@@ -30,7 +32,7 @@ impl Default for RedisSettings {
             max_known: 10_000,
             max_unknown: 10_000,
             max_lookups: 1000,
-            use_interval: Duration::from_mins(1),
+            use_interval: ApiKeyUseRecord::INTERVAL,
         }
     }
 }

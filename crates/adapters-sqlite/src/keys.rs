@@ -35,11 +35,6 @@ use crate::{
     values::milliseconds,
 };
 
-/// Time between two writes of uses.
-const USES_INTERVAL: Duration = Duration::from_mins(1);
-/// Maximum number of keys of each kind in a record of uses. It bounds the memory if writes fail.
-const MAX_USED_KEYS: usize = 100_000;
-
 /// Changes and lists API keys in a file. Other processes may do so, and serve requests, at the same time.
 #[derive(Debug, Clone)]
 pub struct SqliteApiKeyStore(SqliteFile);
@@ -65,7 +60,7 @@ impl SqliteApiKeyStore {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start_uses(&self, registry: &mut Registry) -> (ApiKeyUseRecord, JoinHandle<()>) {
-        ApiKeyUseRecord::start(self.clone(), MAX_USED_KEYS, USES_INTERVAL, registry)
+        ApiKeyUseRecord::start(self.clone(), ApiKeyUseRecord::MAX_KEYS, ApiKeyUseRecord::INTERVAL, registry)
     }
 
     /// Adds a key with its first token if no API key was ever changed in the file. Returns whether it was added. Of

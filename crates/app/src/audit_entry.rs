@@ -20,6 +20,8 @@ pub struct AuditEntry {
 }
 
 impl AuditEntry {
+    /// Target of every event about a change of an API key. These events pass every filter of the log.
+    pub const LOG_TARGET: &str = "audit";
     /// Maximum number of entries in a store.
     pub const LIMIT: u16 = 10_000;
     /// Time for which an entry is kept.

@@ -26,6 +26,7 @@ use std::{
     },
 };
 
+use animal_store_app::AuditEntry;
 use anyhow::ensure;
 use tracing_subscriber::{
     Layer, Registry,
@@ -46,9 +47,6 @@ use crate::{config::LogConfig, stderr};
 /// Capacity of the queue in lines. Lines beyond it are dropped.
 const QUEUE_LINES: usize = 65_536;
 
-/// Target of the audit events, which record changes of API keys. They pass every filter.
-pub(crate) const AUDIT_TARGET: &str = "audit";
-
 /// Target of the events about reloads. They pass every filter, so that SIGHUP always has a visible outcome.
 pub(crate) const RELOAD_TARGET: &str = "reload";
 
@@ -60,7 +58,7 @@ pub(crate) type LogFilter = reload::Handle<Targets, Registry>;
 
 /// Adds the targets whose level the configuration cannot change. Spans are not part of the log.
 pub(crate) fn filter(configured: &Targets) -> Targets {
-    let [audit, reload] = [AUDIT_TARGET, RELOAD_TARGET].map(|target| (target, LevelFilter::INFO));
+    let [audit, reload] = [AuditEntry::LOG_TARGET, RELOAD_TARGET].map(|target| (target, LevelFilter::INFO));
     configured.clone().with_targets([audit, reload, (traces::TARGET, LevelFilter::OFF)])
 }
 

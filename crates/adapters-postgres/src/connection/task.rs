@@ -5,6 +5,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Poll, ready},
+    time::Duration,
 };
 
 use tokio::{
@@ -16,7 +17,7 @@ use tokio_postgres::{
     error::{DbError, Severity, SqlState},
 };
 
-use crate::error::ConnectionError;
+use crate::error::{ConnectionError, within};
 
 /// The task that reads and writes a connection. Dropping it closes the connection.
 pub(crate) struct ConnectionTask {
@@ -78,9 +79,25 @@ impl ConnectionTask {
         self.task.try_join_next().is_some()
     }
 
-    /// Set when the server warns of a commit whose replication it does not wait for.
-    pub(crate) fn unreplicated(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.unreplicated)
+    pub(crate) fn commits(&self) -> Commits {
+        Commits(Arc::clone(&self.unreplicated))
+    }
+}
+
+/// The commits of a connection.
+pub(crate) struct Commits(Arc<AtomicBool>);
+
+impl Commits {
+    /// Waits for the response to a commit. Fails with [`ConnectionError::Unreplicated`] if the server warns that it did
+    /// not wait for a standby.
+    pub(crate) async fn within<T>(
+        &self,
+        limit: Duration,
+        response: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, ConnectionError> {
+        self.0.store(false, Ordering::Relaxed);
+        let committed = within(limit, response).await?;
+        if self.0.load(Ordering::Relaxed) { Err(ConnectionError::Unreplicated) } else { Ok(committed) }
     }
 }
 

@@ -1,10 +1,4 @@
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use animal_store_app::ports::StoreFailure;
 use tokio_postgres::{
@@ -18,7 +12,7 @@ use crate::{
     PostgresSettings,
     batching::{Executed, Extent, Failure, Session},
     checks::{NOT_DURABLE, problems},
-    connection::{ConnectionSettings, ConnectionTask},
+    connection::{Commits, ConnectionSettings, ConnectionTask},
     error::{ConnectionError, READ_ONLY, within},
 };
 
@@ -26,7 +20,7 @@ use crate::{
 /// that decide about the outcome.
 pub(super) struct CreateSession<const KEYED: bool> {
     client: Client,
-    unreplicated: Arc<AtomicBool>,
+    commits: Commits,
     execution: Execution,
 }
 
@@ -70,7 +64,7 @@ impl<const KEYED: bool> Session for CreateSession<KEYED> {
             let purpose = Self::PURPOSE;
             tracing::warn!(setting, purpose, "this setting of PostgreSQL is off: pets confirmed with 201 can be lost");
         }
-        Ok(Self { client, unreplicated: task.unreplicated(), execution })
+        Ok(Self { client, commits: task.commits(), execution })
     }
 
     /// Retries once after a conflict with another transaction. The timeout applies to each response of the server.
@@ -117,7 +111,7 @@ impl<const KEYED: bool> CreateSession<KEYED> {
         match &self.execution {
             Execution::Prepared(statement) => {
                 let values: Vec<_> = values.collect();
-                self.commit(limit, self.client.query(statement, &values)).await
+                self.commits.within(limit, self.client.query(statement, &values)).await.map_err(|error| (error, true))
             }
             Execution::InTransaction { begin, statement, types } => {
                 let typed: Vec<_> = values.zip(types.iter().cloned()).collect();
@@ -126,7 +120,10 @@ impl<const KEYED: bool> CreateSession<KEYED> {
                     within(limit, self.client.query_typed(statement, &typed)).await
                 };
                 match inserted.await {
-                    Ok(rows) => self.commit(limit, self.client.batch_execute("COMMIT")).await.map(|()| rows),
+                    Ok(rows) => {
+                        let committed = self.commits.within(limit, self.client.batch_execute("COMMIT")).await;
+                        committed.map(|()| rows).map_err(|error| (error, true))
+                    }
                     Err(error) => {
                         if error.refusal().is_some() {
                             // If it fails, so does the next transaction.
@@ -136,19 +133,6 @@ impl<const KEYED: bool> CreateSession<KEYED> {
                     }
                 }
             }
-        }
-    }
-
-    /// Waits for the response to a commit.
-    async fn commit<T>(
-        &self,
-        limit: Duration,
-        response: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> Result<T, (ConnectionError, bool)> {
-        self.unreplicated.store(false, Ordering::Relaxed);
-        match within(limit, response).await {
-            Ok(_) if self.unreplicated.load(Ordering::Relaxed) => Err((ConnectionError::Unreplicated, true)),
-            response => response.map_err(|error| (error, true)),
         }
     }
 

@@ -82,7 +82,7 @@ impl Migrations {
     /// # Panics
     /// On a runtime with a single thread: Diesel blocks the thread that runs migrations.
     pub async fn run(&self) -> Result<Vec<String>, MigrationError> {
-        let (client, mut task) = self.endpoint.clone().of_primary(false).connect(self.timeout).await?;
+        let (client, mut task) = self.endpoint.connect(self.timeout).await?;
         let mut comparison = self.compare(&client).await?;
         if !comparison.pending.is_empty() {
             self.lock(&client).await?;

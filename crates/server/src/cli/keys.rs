@@ -8,7 +8,7 @@ use std::{
 
 use animal_store_adapters_sqlite::{FileUse, this_user};
 use animal_store_app::{
-    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, NewToken, Scope,
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, ApiToken, AuditEntry, NewToken, Scope,
     ports::{ApiKeyChangeError, ApiKeyStore, StoreFailure},
 };
 use anyhow::{Context, anyhow, ensure};
@@ -19,7 +19,6 @@ use secrecy::{ExposeSecret, SecretString};
 use super::{command::start, key_list};
 use crate::{
     config::{KeysConfig, Sources, duration},
-    telemetry::AUDIT_TARGET,
     wiring::{SharedFile, api_key_store},
 };
 
@@ -174,7 +173,7 @@ async fn rotate(
 /// Writes the audit event of a change. Scripts take the id of the key from it.
 pub(super) fn audit(key: &ApiKey, change: &str, old_token_ends: Option<&str>) {
     let (id, label, scopes) = (key.id.as_str(), key.label.as_str(), key.scopes.to_string());
-    tracing::info!(target: AUDIT_TARGET, api_key = id, api_key_label = label, scopes, old_token_ends, "{change}");
+    tracing::info!(target: AuditEntry::LOG_TARGET, api_key = id, api_key_label = label, scopes, old_token_ends, "{change}");
 }
 
 /// The user and the machine of this process, for the record of changes.
@@ -196,7 +195,7 @@ fn change_error(error: ApiKeyChangeError, id: &ApiKeyId, change: &str) -> anyhow
         return error.into();
     }
     let api_key = id.as_str();
-    tracing::warn!(target: AUDIT_TARGET, api_key, "outcome unknown: the API key may have been {change}");
+    tracing::warn!(target: AuditEntry::LOG_TARGET, api_key, "outcome unknown: the API key may have been {change}");
     anyhow::Error::new(error).context(format!("API key {id}"))
 }
 
