@@ -2,32 +2,34 @@
 //!
 //! **Problem.** A query for each request would cost more than the request, and other processes change keys.
 //!
-//! **Invariant.** A task compares the version of the keys with that of the store in each interval, and reads the changed
-//! ones. A lookup trusts the keys for a limited time after the beginning of the last successful check, and otherwise
-//! waits for the next one. It compares the deadline itself, so a revoked key is accepted for that time at most, whatever
-//! delays the task. Tokens expire by the clock of the store.
+//! **Invariant.** A task compares the version of the keys with that of the store in each interval, and reads the
+//! changed ones. A lookup trusts the keys for a limited time after the beginning of the last successful check, and
+//! otherwise waits for the next one. It compares the deadline itself, so a revoked key is accepted for that time at
+//! most, whatever delays the task. Tokens expire by the clock of the store.
 //!
 //! **Proof.** `schedules.rs` (orders of steps), `tests.rs`; the contract suites of the adapters.
 
 #[cfg(all(test, shuttle))]
 mod schedules;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use animal_store_app::{
-    ApiKey, ApiKeyDigest, ApiKeyId, AuditEntry,
+    ApiKey, ApiKeyDigest, AuditEntry,
     ports::{ApiKeyDirectory, Cause, Readiness, StoreFailure},
 };
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio::{select, sync::watch};
 
+use self::snapshot::Snapshot;
+pub use self::snapshot::{KeyChanges, StoredKey};
 use crate::{
     Outage,
     concurrency::{Instant, sleep, timeout_at},
@@ -58,44 +60,12 @@ pub struct KeyCheck {
     pub changes: Option<KeyChanges>,
 }
 
-/// Changed keys, of one state of the store.
-pub struct KeyChanges {
-    /// The version of that state.
-    pub version: i64,
-    /// The keys. One without tokens does not exist. Of a key that is repeated, the last one counts.
-    pub keys: Vec<StoredKey>,
-    /// Whether no other key exists.
-    pub is_complete: bool,
-}
-
-/// An API key, as a store keeps it.
-pub struct StoredKey {
-    /// The id, which may be malformed.
-    pub id: ApiKeyId,
-    /// The key, or the reason why it is not valid.
-    pub key: Result<Arc<ApiKey>, String>,
-    /// The digests of its tokens, with their expiry times.
-    pub tokens: Vec<(ApiKeyDigest, Option<SystemTime>)>,
-}
-
 /// A directory of API keys that a task keeps up to date.
 pub struct ApiKeySnapshot {
     snapshot: watch::Receiver<Snapshot>,
     /// Longest wait for a check.
     timeout: Duration,
     failures: FailureCounters,
-}
-
-/// The keys of the last successful check.
-struct Snapshot {
-    keys: HashMap<ApiKeyId, Arc<StoredKey>>,
-    /// With their expiry times, by the clock of the store.
-    tokens: HashMap<ApiKeyDigest, (Arc<StoredKey>, Option<SystemTime>)>,
-    /// The time of the store, and when it was read.
-    clock: (SystemTime, Instant),
-    trusted_until: Instant,
-    /// Why the last check failed.
-    failure: Option<String>,
 }
 
 impl ApiKeySnapshot {
@@ -202,52 +172,5 @@ fn log_changes(changes: &KeyChanges) {
         tracing::info!(
             target: AuditEntry::LOG_TARGET, api_key = id, api_key_label = label, scopes, tokens, "API key change seen"
         );
-    }
-}
-
-impl Snapshot {
-    fn new() -> Self {
-        let now = Instant::now();
-        let (keys, tokens, clock) = (HashMap::new(), HashMap::new(), (SystemTime::now(), now));
-        Self { keys, tokens, clock, trusted_until: now, failure: None }
-    }
-
-    fn is_trusted(&self) -> bool {
-        Instant::now() < self.trusted_until
-    }
-
-    /// Returns the key of a token that has not expired.
-    fn find(&self, digest: &ApiKeyDigest) -> Result<Option<Arc<ApiKey>>, StoreFailure> {
-        let found = self.tokens.get(digest).filter(|(_, expires)| expires.is_none_or(|time| time > self.now()));
-        let key = found.map(|(stored, _)| stored.key.clone()).transpose();
-        key.map_err(|reason| StoreFailure::Corrupt(reason.into()))
-    }
-
-    /// Returns the present time of the store.
-    fn now(&self) -> SystemTime {
-        let (time, read_at) = self.clock;
-        time + read_at.elapsed()
-    }
-
-    /// Replaces these keys, or all of them.
-    fn apply(&mut self, changes: KeyChanges) {
-        if changes.is_complete {
-            self.keys.clear();
-            self.tokens.clear();
-        }
-        for key in changes.keys.into_iter().map(Arc::new) {
-            for (digest, _) in self.keys.remove(&key.id).iter().flat_map(|old| &old.tokens) {
-                // A token may have moved to another key.
-                if let Entry::Occupied(token) = self.tokens.entry(*digest)
-                    && token.get().0.id == key.id
-                {
-                    token.remove();
-                }
-            }
-            self.tokens.extend(key.tokens.iter().map(|(digest, expires)| (*digest, (Arc::clone(&key), *expires))));
-            if !key.tokens.is_empty() {
-                self.keys.insert(key.id.clone(), key);
-            }
-        }
     }
 }

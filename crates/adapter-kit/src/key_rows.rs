@@ -33,8 +33,8 @@ struct TokenRow {
 pub type BeforeAndAfter = (Option<IssuedApiKey>, Option<IssuedApiKey>);
 
 impl KeyRows {
-    /// Collects the rows of a join, which are in the order of the ids, with the tokens that are valid at this time. Keys
-    /// without tokens are included.
+    /// Collects the rows of a join, which are in the order of the ids, with the tokens that are valid at this time.
+    /// Keys without tokens are included.
     ///
     /// # Errors
     /// The first error of a row.

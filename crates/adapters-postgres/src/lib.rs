@@ -8,8 +8,8 @@
 //! `pet_repository` shows every request. Each module with a folder solves one problem and says at its top which
 //! invariant it holds and which test proves that: `reads` (alone and in batches), `creates` (with and without an
 //! idempotency key), `batching` (dispatchers, which own the connections), `bulk` (snapshots and batches of a copy),
-//! `keys` (API keys), `connection` (endpoint, TLS) and `schema` (migrations). `diagnosis` has the findings of `animal-store doctor`. A new
-//! member of a pet touches a migration and `pet_row.rs`.
+//! `keys` (API keys), `connection` (endpoint, TLS) and `schema` (migrations). `diagnosis` has the findings of
+//! `animal-store doctor`. A new member of a pet touches a migration and `pet_row.rs`.
 
 #![warn(clippy::future_not_send)]
 

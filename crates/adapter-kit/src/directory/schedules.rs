@@ -1,6 +1,6 @@
 //! Lookups, changes and slow or failed checks, under controlled schedules.
 
-use std::sync::Mutex;
+use std::{collections::HashMap, sync::Mutex};
 
 use animal_store_app::test_support::api_key;
 use animal_store_schedules::{chance, check, future, scheduling_point};

@@ -1,6 +1,6 @@
 use std::{io, sync::Mutex};
 
-use animal_store_app::test_support::api_key;
+use animal_store_app::{ApiKeyId, test_support::api_key};
 use tokio::{
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     task::yield_now,

@@ -29,8 +29,8 @@ pub(crate) struct ConnectionTask {
 }
 
 impl ConnectionTask {
-    /// Reads and writes this connection on the current runtime. If `of_primary`, that ends as soon as the server reports
-    /// that it is read-only. What a pooler reports can be out of date.
+    /// Reads and writes this connection on the current runtime. If `of_primary`, that ends as soon as the server
+    /// reports that it is read-only. What a pooler reports can be out of date.
     pub(super) fn of<S, T>(mut connection: Connection<S, T>, of_primary: bool) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -119,7 +119,9 @@ impl RedisApiKeyStore {
         self.keyspace.add_changes(&mut commands, [entry], at);
         if let Err(error) = commands.exec_async(connection).await {
             let reason = self.keyspace.describe(&error.into());
-            tracing::error!(target: AuditEntry::LOG_TARGET, %api_key, by, reason, "the revocation is not recorded in Redis");
+            tracing::error!(
+                target: AuditEntry::LOG_TARGET, %api_key, by, reason, "the revocation is not recorded in Redis"
+            );
         }
     }
 

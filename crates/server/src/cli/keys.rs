@@ -173,7 +173,9 @@ async fn rotate(
 /// Writes the audit event of a change. Scripts take the id of the key from it.
 pub(super) fn audit(key: &ApiKey, change: &str, old_token_ends: Option<&str>) {
     let (id, label, scopes) = (key.id.as_str(), key.label.as_str(), key.scopes.to_string());
-    tracing::info!(target: AuditEntry::LOG_TARGET, api_key = id, api_key_label = label, scopes, old_token_ends, "{change}");
+    tracing::info!(
+        target: AuditEntry::LOG_TARGET, api_key = id, api_key_label = label, scopes, old_token_ends, "{change}"
+    );
 }
 
 /// The user and the machine of this process, for the record of changes.

@@ -73,7 +73,8 @@ impl Options {
 }
 
 /// Returns the first of these files that exists. A symbolic link to a missing file does: reading it is an error. In a
-/// working directory that this user may not enter, such as the home folder of root after `runuser`, no file exists for it.
+/// working directory that this user may not enter, such as the home folder of root after `runuser`, no file exists for
+/// it.
 fn first_file(files: &[&Path]) -> Option<PathBuf> {
     let is_absent = |error: &io::Error, file: &Path| {
         error.kind() == ErrorKind::NotFound || (error.kind() == ErrorKind::PermissionDenied && file.is_relative())
