@@ -4,6 +4,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiKeyRefusal, IssuedApiKey, IssuedToken, from_milliseconds,
+    milliseconds,
 };
 
 use crate::StoredKey;
@@ -14,6 +15,17 @@ pub struct KeyRows {
     label: String,
     scopes: String,
     tokens: Vec<TokenRow>,
+}
+
+/// Selects keys.
+#[derive(Clone, Copy)]
+pub enum SelectKeys<'a> {
+    /// The keys that have changed since this version.
+    ChangedSince(i64),
+    /// The key with this id.
+    Id(&'a str),
+    /// The key of the token with this digest.
+    Digest(&'a [u8]),
 }
 
 /// The columns of a key.
@@ -40,8 +52,9 @@ impl KeyRows {
     /// The first error of a row.
     pub fn collect<E>(
         rows: impl IntoIterator<Item = Result<(KeyColumns, Option<TokenColumns>), E>>,
-        now: i64,
+        now: SystemTime,
     ) -> Result<Vec<Self>, E> {
+        let now = milliseconds(now);
         let mut collected: Vec<Self> = Vec::new();
         for row in rows {
             let ((id, label, scopes), token) = row?;

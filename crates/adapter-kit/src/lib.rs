@@ -21,7 +21,7 @@ mod uses;
 
 pub use audit_row::{AuditRow, audit_entry, audit_kept_since, audit_row};
 pub use directory::{ApiKeySnapshot, KeyChanges, KeyCheck, KeySource, StoredKey};
-pub use key_rows::{BeforeAndAfter, KeyColumns, KeyRows, TokenColumns};
+pub use key_rows::{BeforeAndAfter, KeyColumns, KeyRows, SelectKeys, TokenColumns};
 pub use outage::{Outage, backoff};
 pub use pet_row::{CorruptRow, pet_from_row};
 pub use schema_comparison::SchemaComparison;

@@ -12,9 +12,11 @@ mod changes;
 mod directory;
 mod rows;
 
-use std::{error::Error, sync::Arc};
+use std::sync::Arc;
 
-use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyRows, PendingUses, UseStore, recorded_uses};
+use animal_store_adapter_kit::{
+    ApiKeySnapshot, ApiKeyUseRecord, KeyRows, PendingUses, SelectKeys, UseStore, recorded_uses,
+};
 use animal_store_app::{
     ApiKeyChange, AuditEntry, IssuedApiKey,
     ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
@@ -26,7 +28,7 @@ use tokio_postgres::types::Type;
 
 use self::{
     directory::Source,
-    rows::{Select, corrupt, parse},
+    rows::{corrupt, parse},
 };
 use crate::{PgEndpoint, PostgresSettings, checks::missing_permissions, transaction::TransactionConnection};
 
@@ -106,10 +108,10 @@ impl ApiKeyStore for PgApiKeyStore {
         };
         connection.begin(FEW_KEYS).await?;
         let (version, now) = rows::lock(&connection).await?;
-        let stored = rows::read(&connection, Select::Id(change.id().as_str()), now).await?.pop();
+        let stored = rows::read(&connection, SelectKeys::Id(change.id().as_str()), now).await?.pop();
         let mut owners = Vec::new();
         for digest in change.digests() {
-            owners.extend(rows::read(&connection, Select::Digest(&digest.0), now).await?);
+            owners.extend(rows::read(&connection, SelectKeys::Digest(&digest.0), now).await?);
         }
         let (before, after) = KeyRows::apply(&change, stored, &owners, now).map_err(corrupt)??;
         let forgets_uses = before.is_none() || after.is_none();
@@ -124,7 +126,7 @@ impl ApiKeyStore for PgApiKeyStore {
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
         let connection = self.begin().await?;
         let now = rows::now(&connection).await?;
-        KeyRows::existing(&rows::read(&connection, Select::ChangedSince(i64::MIN), now).await?).map_err(corrupt)
+        KeyRows::existing(&rows::read(&connection, SelectKeys::ChangedSince(i64::MIN), now).await?).map_err(corrupt)
     }
 
     async fn list_uses(&self) -> Result<RecordedUses, StoreFailure> {
@@ -162,8 +164,7 @@ impl UseStore for PgApiKeyStore {
     }
 
     async fn write(&self, uses: &PendingUses, now: i64) -> Result<(), String> {
-        let written = self.write_uses(uses, now).await;
-        written.map_err(|failure| failure.source().map_or_else(|| failure.to_string(), ToString::to_string))
+        self.write_uses(uses, now).await.map_err(|failure| failure.reason())
     }
 }
 

@@ -3,7 +3,7 @@
 //! It executes the commands of a session and of a lookup, and changes nothing. Each response has a timeout. A subject
 //! that cannot be examined hides no other, unless the connection is lost. Proof: `tests/redis/diagnosis.rs`.
 
-use std::{collections::HashMap, error::Error};
+use std::collections::HashMap;
 
 use animal_store_app::{ApiKeyDigest, Finding, ports::ApiKeyStore};
 use futures_util::future::BoxFuture;
@@ -25,10 +25,11 @@ pub async fn diagnose_administration(endpoint: &RedisEndpoint, settings: &RedisS
     let store = RedisApiKeyStore::new(endpoint.clone(), &settings.prefix, settings.timeout, 0);
     match store.check_writable().await {
         Ok(()) => Finding::ok("redis.admin", format!("{endpoint}: API keys can be changed")),
-        Err(error) => {
-            let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            Finding::error("redis.admin", reason, "check keys.redis.admin_url, and the permissions of its user")
-        }
+        Err(failure) => Finding::error(
+            "redis.admin",
+            failure.reason(),
+            "check keys.redis.admin_url, and the permissions of its user",
+        ),
     }
 }
 

@@ -16,7 +16,9 @@ mod uses;
 
 use std::time::{Duration, SystemTime};
 
-use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord, KeyChanges, KeyCheck, KeyRows, KeySource, StoredKey};
+use animal_store_adapter_kit::{
+    ApiKeySnapshot, ApiKeyUseRecord, KeyChanges, KeyCheck, KeyRows, KeySource, SelectKeys, StoredKey,
+};
 use animal_store_app::{
     ApiKey, ApiKeyChange, ApiKeyRefusal, AuditEntry, IssuedApiKey, NewToken,
     ports::{ApiKeyChangeError, ApiKeyStore, ChangedApiKey, RecordedUses, StoreFailure},
@@ -26,7 +28,6 @@ use diesel::prelude::*;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
-use self::rows::Select;
 use crate::{
     SqliteFile,
     error::corrupt,
@@ -92,7 +93,7 @@ impl ApiKeyStore for SqliteApiKeyStore {
 
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {
         let list = |connection: &mut SqliteConnection| {
-            let keys = rows::read(connection, Select::ChangedSince(i64::MIN), SystemTime::now())?;
+            let keys = rows::read(connection, SelectKeys::ChangedSince(i64::MIN), SystemTime::now())?;
             KeyRows::existing(&keys).map_err(corrupt)
         };
         Ok(self.session().read(list).await?)
@@ -124,10 +125,10 @@ fn apply(
     by: &str,
 ) -> QueryResult<Result<ChangedApiKey, ApiKeyRefusal>> {
     let (id, now) = (change.id(), SystemTime::now());
-    let stored = rows::read(connection, Select::Id(id.as_str()), now)?.pop();
+    let stored = rows::read(connection, SelectKeys::Id(id.as_str()), now)?.pop();
     let mut owners = Vec::new();
     for digest in change.digests() {
-        owners.extend(rows::read(connection, Select::Digest(&digest.0), now)?);
+        owners.extend(rows::read(connection, SelectKeys::Digest(&digest.0), now)?);
     }
     let (before, after) = match KeyRows::apply(change, stored, &owners, now).map_err(corrupt)? {
         Ok(applied) => applied,
@@ -170,7 +171,7 @@ fn read_changes(connection: &mut SqliteConnection, known: Option<i64>) -> QueryR
     }
     // A backup may have been restored into the file.
     let known = known.filter(|known| *known < version);
-    let keys = rows::read(connection, Select::ChangedSince(known.unwrap_or(i64::MIN)), SystemTime::now())?;
+    let keys = rows::read(connection, SelectKeys::ChangedSince(known.unwrap_or(i64::MIN)), SystemTime::now())?;
     let keys = keys.into_iter().map(StoredKey::from).collect();
     Ok(Some(KeyChanges { version, keys, is_complete: known.is_none() }))
 }

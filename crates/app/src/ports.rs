@@ -8,7 +8,7 @@ mod api_keys;
 mod bulk_storage;
 mod pet_repository;
 
-use std::sync::Weak;
+use std::{error::Error as _, sync::Weak};
 
 use async_trait::async_trait;
 use thiserror::Error;
@@ -48,6 +48,13 @@ pub enum StoreFailure {
     /// The store did not confirm a change: it may have been made.
     #[error("the outcome is unknown: the change may have been made")]
     OutcomeUnknown(#[source] Cause),
+}
+
+impl StoreFailure {
+    /// Returns the cause, for the log or an operator; without one, the failure itself.
+    pub fn reason(&self) -> String {
+        self.source().map_or_else(|| self.to_string(), ToString::to_string)
+    }
 }
 
 /// Probe of a dependency of the service. The result may be slightly out of date.

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use animal_store_adapter_kit::{KeyChanges, KeyCheck, KeySource, StoredKey};
+use animal_store_adapter_kit::{KeyChanges, KeyCheck, KeySource, SelectKeys, StoredKey};
 use tokio_postgres::Client;
 
-use super::rows::{self, Select};
+use super::rows;
 use crate::{
     PgEndpoint, PostgresSettings,
     connection::ConnectionTask,
@@ -67,8 +67,8 @@ async fn read_changes(client: &Client, known: Option<i64>, limit: Duration) -> R
     let (version, now) = (row.try_get(0)?, row.try_get(2)?);
     // A backup may have been restored into the database.
     let known = known.filter(|known| *known < version);
-    let select = Select::ChangedSince(known.unwrap_or(i64::MIN));
-    let (statement, parameter) = select.statement();
+    let select = SelectKeys::ChangedSince(known.unwrap_or(i64::MIN));
+    let (statement, parameter) = rows::statement(&select);
     let rows = within(READ_TIMEOUT, client.query_typed(&statement, &[parameter])).await?;
     if known.is_none() && rows.is_empty() {
         tracing::warn!(

@@ -2,7 +2,7 @@
 
 use std::{slice, time::SystemTime};
 
-use animal_store_adapter_kit::KeyRows;
+use animal_store_adapter_kit::{KeyRows, SelectKeys};
 use animal_store_app::{ApiKeyId, IssuedApiKey, from_milliseconds, milliseconds, ports::StoreFailure};
 use tokio_postgres::{
     Error, Row,
@@ -11,32 +11,19 @@ use tokio_postgres::{
 
 use crate::transaction::{Parameter, TransactionConnection};
 
-/// Selects keys.
-#[derive(Clone, Copy)]
-pub(super) enum Select<'a> {
-    /// The keys that have changed since this version.
-    ChangedSince(i64),
-    /// The key with this id.
-    Id(&'a str),
-    /// The key of the token with this digest.
-    Digest(&'a [u8]),
-}
-
-impl Select<'_> {
-    /// The statement, and its parameter.
-    pub(super) fn statement(&self) -> (String, Parameter<'_>) {
-        let (condition, parameter): (_, Parameter<'_>) = match self {
-            Self::ChangedSince(version) => ("version > $1", (version, Type::INT8)),
-            Self::Id(id) => ("id = $1", (id, Type::TEXT)),
-            Self::Digest(digest) => ("digest = $1", (digest, Type::BYTEA)),
-        };
-        let statement = format!(
-            "SELECT id, label, scopes, digest, last_four, created_at, expires_at
-            FROM api_keys LEFT JOIN api_key_tokens ON api_key_id = id
-            WHERE {condition} ORDER BY id, created_at, digest"
-        );
-        (statement, parameter)
-    }
+/// The statement that selects keys, and its parameter.
+pub(super) fn statement<'a>(select: &'a SelectKeys<'_>) -> (String, Parameter<'a>) {
+    let (condition, parameter): (_, Parameter<'_>) = match select {
+        SelectKeys::ChangedSince(version) => ("version > $1", (version, Type::INT8)),
+        SelectKeys::Id(id) => ("id = $1", (id, Type::TEXT)),
+        SelectKeys::Digest(digest) => ("digest = $1", (digest, Type::BYTEA)),
+    };
+    let statement = format!(
+        "SELECT id, label, scopes, digest, last_four, created_at, expires_at
+        FROM api_keys LEFT JOIN api_key_tokens ON api_key_id = id
+        WHERE {condition} ORDER BY id, created_at, digest"
+    );
+    (statement, parameter)
 }
 
 pub(super) fn corrupt(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreFailure {
@@ -65,21 +52,21 @@ pub(super) async fn now(connection: &TransactionConnection) -> Result<SystemTime
 /// Reads keys with the tokens that are valid at this time, in the order of their ids. Keys without tokens are included.
 pub(super) async fn read(
     connection: &TransactionConnection,
-    select: Select<'_>,
+    select: SelectKeys<'_>,
     now: SystemTime,
 ) -> Result<Vec<KeyRows>, StoreFailure> {
-    let (statement, parameter) = select.statement();
+    let (statement, parameter) = statement(&select);
     keys(&connection.query(&statement, &[parameter]).await?, now).map_err(corrupt)
 }
 
-/// Collects the rows of [`Select::statement`].
+/// Collects the rows of [`statement`].
 pub(super) fn keys(rows: &[Row], now: SystemTime) -> Result<Vec<KeyRows>, Error> {
     let columns = |row: &Row| {
         let digest: Option<Vec<u8>> = row.try_get(3)?;
         let token = |digest| Ok((digest, row.try_get(4)?, row.try_get(5)?, row.try_get(6)?));
         Ok(((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?), digest.map(token).transpose()?))
     };
-    KeyRows::collect(rows.iter().map(columns), milliseconds(now))
+    KeyRows::collect(rows.iter().map(columns), now)
 }
 
 /// Writes a key with its tokens in place of what the database has of it. `None`: it does not exist. Other keys lose the

@@ -2,17 +2,25 @@
 
 use std::{sync::Arc, time::Duration};
 
+use animal_store_adapter_kit::ApiKeyUseRecord;
 use animal_store_adapters_memory::MemoryPetRepository;
 use animal_store_adapters_postgres::PgStorage;
 use animal_store_app::{
     bulk_storage_contract, pet_repository_contract,
-    test_support::{assert_same_results, contract::bulk_storage::BulkAccess},
+    ports::{ApiKeyDirectory, ApiKeyStore},
+    test_support::{
+        assert_same_results,
+        contract::{api_key_store::Keys as StoreAccess, api_key_uses::Uses, bulk_storage::BulkAccess},
+    },
 };
 use animal_store_test_servers::PgDatabase;
+use prometheus_client::registry::Registry;
+use secrecy::{ExposeSecret, SecretString};
 use tokio::runtime::Builder;
 
 use crate::{
     bulk::bulk,
+    keys::{add, directory_of, new_keys},
     sql_session::client,
     store::{Store, repository, settings},
 };
@@ -25,6 +33,32 @@ async fn bulk_access() -> (BulkAccess, (PgStorage, PgDatabase)) {
 }
 
 bulk_storage_contract!(bulk_access);
+
+async fn directory(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, PgDatabase) {
+    let (keys, database) = new_keys().await;
+    for (token, number) in tokens.iter().zip(1..) {
+        keys.change(add(&format!("key-{number}"), token.expose_secret()), "test").await.expect("added");
+    }
+    (Arc::new(directory_of(&keys)), database)
+}
+
+animal_store_app::api_key_directory_contract!(directory);
+
+async fn store() -> (StoreAccess, PgDatabase) {
+    let (keys, database) = new_keys().await;
+    (StoreAccess { directory: Arc::new(directory_of(&keys)), store: Arc::new(keys) }, database)
+}
+
+animal_store_app::api_key_store_contract!(store);
+
+async fn uses() -> (Uses, PgDatabase) {
+    let (keys, database) = new_keys().await;
+    let start = || ApiKeyUseRecord::start(keys.clone(), 100, Duration::from_millis(10), &mut Registry::default()).0;
+    let instances = [(); 2].map(|()| Arc::new(start()) as Arc<_>);
+    (Uses { instances, store: Arc::new(keys) }, database)
+}
+
+animal_store_app::api_key_uses_contract!(uses);
 
 #[test]
 fn postgresql_and_memory_give_the_same_results_to_every_sequence_of_calls() {

@@ -1,4 +1,4 @@
-//! API keys in a database: the contracts of their ports, and what other processes and lost connections do to them.
+//! API keys in a database: what other processes and lost connections do to them. `contract.rs` has the rules of ports.
 
 use std::{
     sync::Arc,
@@ -10,15 +10,10 @@ use animal_store_adapters_postgres::{PgApiKeyStore, PostgresSettings};
 use animal_store_app::{
     ApiKeyChange, ApiKeyDigest, ApiToken, NewToken,
     ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ApiKeyUse, ApiKeyUses, StoreFailure},
-    test_support::{
-        api_key,
-        contract::{api_key_store::Keys as StoreAccess, api_key_uses::Uses},
-        join_tasks,
-    },
+    test_support::{api_key, join_tasks},
 };
 use animal_store_test_servers::{PgDatabase, PostgresServer};
 use prometheus_client::registry::Registry;
-use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
     outcomes::wait_until,
@@ -34,16 +29,16 @@ async fn keys_of(url: &str, settings: PostgresSettings) -> PgApiKeyStore {
     PgApiKeyStore::new(endpoint(url), settings)
 }
 
-async fn new_keys() -> (PgApiKeyStore, PgDatabase) {
+pub(crate) async fn new_keys() -> (PgApiKeyStore, PgDatabase) {
     let database = PgDatabase::new();
     (keys_of(database.url(), settings()).await, database)
 }
 
-fn directory_of(keys: &PgApiKeyStore) -> ApiKeySnapshot {
+pub(crate) fn directory_of(keys: &PgApiKeyStore) -> ApiKeySnapshot {
     keys.start_directory(&mut Registry::default())
 }
 
-fn add(id: &str, token: &str) -> ApiKeyChange {
+pub(crate) fn add(id: &str, token: &str) -> ApiKeyChange {
     ApiKeyChange::Add(api_key(id), NewToken::new(&ApiToken::parse(token.into()).expect("a token"), None))
 }
 
@@ -54,32 +49,6 @@ fn revoke(id: &str) -> ApiKeyChange {
 async fn is_accepted(directory: &ApiKeySnapshot, token: &str) -> Result<bool, StoreFailure> {
     Ok(directory.find(ApiKeyDigest::of(&token.into())).await?.is_some())
 }
-
-async fn directory(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, PgDatabase) {
-    let (keys, database) = new_keys().await;
-    for (token, number) in tokens.iter().zip(1..) {
-        keys.change(add(&format!("key-{number}"), token.expose_secret()), "test").await.expect("added");
-    }
-    (Arc::new(directory_of(&keys)), database)
-}
-
-animal_store_app::api_key_directory_contract!(directory);
-
-async fn store() -> (StoreAccess, PgDatabase) {
-    let (keys, database) = new_keys().await;
-    (StoreAccess { directory: Arc::new(directory_of(&keys)), store: Arc::new(keys) }, database)
-}
-
-animal_store_app::api_key_store_contract!(store);
-
-async fn uses() -> (Uses, PgDatabase) {
-    let (keys, database) = new_keys().await;
-    let start = || ApiKeyUseRecord::start(keys.clone(), 100, Duration::from_millis(10), &mut Registry::default()).0;
-    let instances = [(); 2].map(|()| Arc::new(start()) as Arc<_>);
-    (Uses { instances, store: Arc::new(keys) }, database)
-}
-
-animal_store_app::api_key_uses_contract!(uses);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_is_revoked_elsewhere_is_refused_in_time() {

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use animal_store_adapter_kit::{KeyColumns, KeyRows, TokenColumns};
+use animal_store_adapter_kit::{KeyColumns, KeyRows, SelectKeys, TokenColumns};
 use animal_store_app::{ApiKeyId, IssuedApiKey};
 use diesel::prelude::*;
 
@@ -12,17 +12,6 @@ use crate::{
     values::milliseconds,
 };
 
-/// Selects keys.
-#[derive(Clone, Copy)]
-pub(super) enum Select<'a> {
-    /// The keys that have changed since this version.
-    ChangedSince(i64),
-    /// The key with this id.
-    Id(&'a str),
-    /// The key of the token with this digest.
-    Digest(&'a [u8]),
-}
-
 pub(super) fn version(connection: &mut SqliteConnection) -> QueryResult<i64> {
     let version = api_key_state::table.select(api_key_state::version).first(connection).optional()?;
     version.ok_or_else(|| corrupt("table api_key_state has no row"))
@@ -31,20 +20,20 @@ pub(super) fn version(connection: &mut SqliteConnection) -> QueryResult<i64> {
 /// Reads keys with the tokens that are valid at this time, in the order of their ids. Keys without tokens are included.
 pub(super) fn read(
     connection: &mut SqliteConnection,
-    select: Select<'_>,
+    select: SelectKeys<'_>,
     now: SystemTime,
 ) -> QueryResult<Vec<KeyRows>> {
     use api_key_tokens::{created_at, digest, expires_at, last_four};
     let keys = api_keys::table.left_join(api_key_tokens::table).order((api_keys::id, created_at, digest)).into_boxed();
     let keys = match select {
-        Select::ChangedSince(version) => keys.filter(api_keys::version.gt(version)),
-        Select::Id(id) => keys.filter(api_keys::id.eq(id)),
-        Select::Digest(token) => keys.filter(digest.eq(token)),
+        SelectKeys::ChangedSince(version) => keys.filter(api_keys::version.gt(version)),
+        SelectKeys::Id(id) => keys.filter(api_keys::id.eq(id)),
+        SelectKeys::Digest(token) => keys.filter(digest.eq(token)),
     };
     let columns =
         ((api_keys::id, api_keys::label, api_keys::scopes), (digest, last_four, created_at, expires_at).nullable());
     let rows = keys.select(columns).load_iter::<(KeyColumns, Option<TokenColumns>), _>(connection)?;
-    KeyRows::collect(rows, milliseconds(now))
+    KeyRows::collect(rows, now)
 }
 
 /// Writes a key with its tokens in place of what the file has of it. `None`: it does not exist.
