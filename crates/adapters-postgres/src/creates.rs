@@ -9,7 +9,7 @@
 //! the record. Each kind of create has its own queue and connection.
 //!
 //! **Proof.** In `tests/postgres`: `outcome.rs` (lost connections), `keyed_busy.rs` (keys in flight),
-//! `keyed_locks.rs` (locked records, several processes), `keyed_records.rs`, `add_plans.rs` (EXPLAIN).
+//! `keyed_locks.rs` (locked records, several processes), `keyed_records.rs`, `add_plans.rs` (EXPLAIN). The unit test.
 
 mod create;
 mod in_flight_keys;
@@ -86,5 +86,44 @@ impl Creates {
     /// Whether no connection is lost.
     pub(crate) fn is_connected(&self) -> bool {
         self.plain.is_served() && self.keyed.is_served()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use animal_store_adapter_kit::{
+        metrics::QueueMetrics,
+        queue::{Taker, queue},
+    };
+    use animal_store_app::{ApiKeyId, IdempotencyKey, test_support::new_pet};
+    use futures_util::FutureExt;
+    use prometheus_client::registry::Registry;
+
+    use super::{create::MAX_BATCH, *};
+
+    /// Responds to a batch that all its records are locked. Returns the size of the batch.
+    fn refuse(taker: &Taker<Create>) -> usize {
+        let batch = taker.take(MAX_BATCH).into_iter();
+        batch.map(|pending| pending.respond(taker.metrics(), |_| Ok(Response::Locked))).count()
+    }
+
+    /// With others in its batch, each smaller batch that has the retry would wait for the lock again.
+    #[tokio::test(start_paused = true)]
+    async fn the_retry_of_a_create_whose_record_is_locked_is_alone_in_its_batch() {
+        let [metrics] = QueueMetrics::register(&mut Registry::default(), ["create"]);
+        let [(plain, _), (keyed, takers)] = [(); 2].map(|()| queue(10, None, metrics.clone()));
+        let (taker, timeout) = (takers.taker(), Duration::from_secs(1));
+        let creates = Creates { plain, keyed, in_flight_keys: Arc::default(), timeout };
+        let add = |key| {
+            let idempotency_key = Some(IdempotencyKey::new(ApiKeyId::new("key"), key));
+            creates.add(AddPet { pet: new_pet(), idempotency_key })
+        };
+        let mut locked = join_all(["one", "two"].map(add));
+        assert!((&mut locked).now_or_never().is_none());
+        assert_eq!(refuse(&taker), 2);
+        timeout_at(Instant::now() + PAUSES[1], &mut locked).await.expect_err("the retries wait");
+        let mut other = Box::pin(add("other"));
+        assert!((&mut other).now_or_never().is_none());
+        assert_eq!([(); 4].map(|()| refuse(&taker)), [1, 1, 1, 0]);
     }
 }
