@@ -117,10 +117,26 @@ pub(crate) fn api_key(request: &HttpRequest) -> Arc<ApiKey> {
 
 #[cfg(test)]
 mod tests {
-    use actix_web::http::header::HeaderValue;
+    use std::{num::NonZeroU32, time::Duration};
+
+    use actix_web::{
+        App,
+        http::header::{CONTENT_TYPE, HeaderValue},
+        test::{TestRequest, call_service, init_service},
+    };
+    use animal_store_app::{
+        Authenticate, CreatePet, ListPets,
+        ports::{MockApiKeyDirectory, MockPetRepository},
+        test_support::{api_key, unrecorded_uses},
+    };
     use secrecy::ExposeSecret;
+    use tokio::time::advance;
 
     use super::*;
+    use crate::{
+        limits::{RateLimit, reloaded},
+        routes,
+    };
 
     fn token(values: &[&[u8]]) -> Result<String, ApiError> {
         let mut headers = HeaderMap::new();
@@ -157,6 +173,49 @@ mod tests {
     fn two_headers_are_malformed_even_if_they_are_equal() {
         for second in [&b"Bearer abc"[..], b"Basic YTpi"] {
             assert!(matches!(token(&[b"Bearer abc", second]), Err(ApiError::MalformedApiKey)));
+        }
+    }
+    /// The clock stands still, so that the key has one request. A client that goes too fast learns nothing else.
+    #[tokio::test(start_paused = true)]
+    async fn a_key_beyond_its_rate_is_refused_before_every_other_check() {
+        let mut directory = MockApiKeyDirectory::new();
+        directory.expect_find().returning(|_| Ok(Some(Arc::new(api_key("key")))));
+        let (repository, one) = (Arc::new(MockPetRepository::new()), NonZeroU32::MIN);
+        let use_cases = UseCases {
+            authenticate: Authenticate::new(Arc::new(directory), unrecorded_uses()),
+            list_pets: ListPets::new(repository.clone()),
+            create_pet: CreatePet::new(repository),
+            get_pet: None,
+            uses: unrecorded_uses(),
+        };
+        let limits = RequestLimits {
+            key_shares: KeyShares::new(1, 1),
+            rate_limit: reloaded(Some(KeyRateLimiter::new(RateLimit { per_second: one, burst: one }))),
+            auth_failures: Reloaded::default(),
+            in_flight: InFlight::new(1),
+            max_body_bytes: 2,
+        };
+        let app = App::new().app_data(Data::new(use_cases)).app_data(Data::new(limits)).configure(routes::api);
+        let service = init_service(app).await;
+        let mistakes = [
+            ("PUT", "/v1/nowhere", "text/plain", 404),
+            ("PUT", "/v1/pets", "text/plain", 405),
+            ("POST", "/v1/pets", "text/plain", 415),
+            ("POST", "/v1/pets", "application/json", 400),
+            ("GET", "/v1/pets?limit=0", "text/plain", 400),
+            ("GET", "/v1/pets/abc", "text/plain", 410),
+        ];
+        for (method, path, media_type, status) in mistakes {
+            let send = async || {
+                let request = TestRequest::with_uri(path).method(method.parse().unwrap()).set_payload("{}");
+                let request = request.insert_header((AUTHORIZATION, "Bearer x"));
+                call_service(&service, request.insert_header((CONTENT_TYPE, media_type)).to_request()).await
+            };
+            assert_eq!(send().await.status(), status);
+            let refused = send().await;
+            assert_eq!(refused.status(), 429, "{method} {path}");
+            assert_eq!(super::api_key(refused.request()).id.as_str(), "key", "it is in the log");
+            advance(Duration::from_secs(1)).await;
         }
     }
 }

@@ -7,7 +7,7 @@
 //! that are kept are bounded. A limit that is not configured costs an atomic load. A limit that is replaced begins
 //! without a state.
 //!
-//! **Proof.** The unit tests; `server/tests/api/rate_limits.rs` and `check_order.rs` over sockets.
+//! **Proof.** The unit tests, also those of `auth`; `server/tests/api/rate_limits.rs` over sockets.
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
 //! The order of checks: if several things are wrong with a request, the response is about the earliest one.
 //!
-//! `crates/adapters-http/tests/http` has the checks before the API key, and those of scopes.
+//! `crates/adapters-http` has the checks before the API key, and those of the rate and of scopes.
 
 use std::time::Duration;
 
-use animal_store_test_servers::{HttpClient, Request, wait_until};
+use animal_store_test_servers::{HttpClient, Request};
 
 use crate::{
     metrics::Samples,
@@ -82,18 +82,6 @@ fn a_key_beyond_its_share_comes_after_an_invalid_key_and_before_everything_else(
     assert_all(&app, 503, "overloaded");
     assert!(Samples::read(&app).http(r#"requests_shed_total{reason="key_share"}"#) > 10);
     HttpClient::new(app.address).with_token(OTHER_TOKEN).get("/v1/pets").assert_status(200);
-}
-
-#[test]
-fn a_key_beyond_its_rate_comes_after_an_invalid_key_and_before_everything_else() {
-    let app = TestApp::start_with(&[("http.rate_limit.per_second", "1")]);
-
-    // The quota grows by one request per second: each mistake is sent until it is not the one that is admitted.
-    for index in 0..mistakes(|method, path| app.request(method, path)).len() {
-        let mistake = || mistakes(|method, path| app.request(method, path)).swap_remove(index).0;
-        wait_until(|| mistake().send().status == 429);
-    }
-    assert_unknown_key(&app, 401, "invalid_api_key");
 }
 
 #[test]
