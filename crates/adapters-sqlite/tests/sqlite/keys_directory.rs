@@ -47,6 +47,7 @@ async fn while_creates_commit_a_key_that_another_process_revokes_is_refused() {
     });
     spawn_blocking(move || child::run(&[], "revoke", &path)).await.expect("revoked");
     wait_until("the key is refused", async || !is_found().await).await;
+    assert!(!creates.is_finished(), "no create fails");
     creates.abort();
 }
 
