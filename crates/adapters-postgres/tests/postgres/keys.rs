@@ -1,16 +1,13 @@
 //! API keys in a database: what other processes and lost connections do to them. `contract.rs` has the rules of ports.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord};
 use animal_store_adapters_postgres::{PgApiKeyStore, PostgresSettings};
 use animal_store_app::{
     ApiKeyChange, ApiKeyDigest, ApiToken, NewToken,
     ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ApiKeyUse, ApiKeyUses, StoreFailure},
-    test_support::{api_key, join_tasks},
+    test_support::api_key,
 };
 use animal_store_test_servers::{PgDatabase, PostgresServer};
 use prometheus_client::registry::Registry;
@@ -72,20 +69,6 @@ async fn a_key_that_is_revoked_elsewhere_is_refused_in_time() {
         }
     })
     .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_at_the_same_time_are_all_seen() {
-    let (keys, _database) = new_keys().await;
-    let directory = Arc::new(directory_of(&keys));
-    let names: Vec<_> = (0..20).map(|number| format!("key-{number}")).collect();
-    let changes = names.iter().map(|name| (keys.clone(), name.clone())).map(async |(keys, name)| {
-        keys.change(add(&name, &name), "test").await.expect("added");
-    });
-    join_tasks(changes.collect::<Vec<_>>()).await;
-    for name in &names {
-        wait_until(name, async || is_accepted(&directory, name).await.expect("found")).await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

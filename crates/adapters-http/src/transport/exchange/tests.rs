@@ -174,7 +174,7 @@ async fn after_the_final_response_input_is_dropped_until_the_client_closes_or_a_
     assert_eq!(serving.await.unwrap(), Ok(()));
 }
 
-#[tokio::test(flavor = "local")]
+#[tokio::test(flavor = "local", start_paused = true)]
 async fn a_bounded_number_of_bytes_of_later_requests_is_buffered() {
     let (mut client, _serving) = Worker::new(1).connect(1024).await;
     client.write_all(b"GET /silent HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
