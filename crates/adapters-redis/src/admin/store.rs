@@ -39,14 +39,14 @@ impl ApiKeyStore for RedisApiKeyStore {
             Ok((commands, changed))
         });
         let (changed, mut connection) = changed.await.map_err(|failure| self.keyspace.store_failure(&failure))?;
-        let changed = changed?;
-        if let (ApiKeyChange::Revoke(_), Some(entry)) = (&change, AuditEntry::of(&change, &changed, by)) {
+        if let (ApiKeyChange::Revoke(_), Ok(changed)) = (&change, &changed)
+            && let Some(entry) = AuditEntry::of(&change, changed, by)
+        {
             self.record_revocation(&mut connection, entry).await;
         }
-        if changed.before != changed.after {
-            *self.last_change.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
-        }
-        Ok(changed)
+        // Also if it changed nothing: the change before it, by another command, may not be on the replicas.
+        *self.last_change.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
+        Ok(changed?)
     }
 
     async fn list(&self) -> Result<Vec<IssuedApiKey>, StoreFailure> {

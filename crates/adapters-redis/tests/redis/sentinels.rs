@@ -188,6 +188,8 @@ async fn a_change_that_too_few_replicas_confirm_is_kept() {
     let reason = store.confirm_changes().await.expect_err("there is no replica").to_string();
     assert!(reason.ends_with("0 of 1 replicas confirmed it in time"), "{reason}");
     store.confirm_changes().await.expect("there is no change");
+    store.change(add("other", "token", None), "test").await.expect_err("the token is registered already");
+    store.confirm_changes().await.expect_err("there is still no replica");
 
     run(&server, "ACL SETUSER default -wait");
     store.change(revoke("key"), "test").await.expect("the key is revoked");
