@@ -105,6 +105,6 @@ mod tests {
             assert_eq!(ApiKeyId::parse(text), Err(ApiKeyIdError));
         }
         let made = ApiKeyId::from_random(&[255; 32]);
-        assert_eq!(ApiKeyId::parse(made.as_str()), Ok(made));
+        assert_eq!(ApiKeyId::parse(&made.to_string()), Ok(made));
     }
 }

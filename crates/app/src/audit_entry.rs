@@ -24,8 +24,8 @@ impl AuditEntry {
     pub const LOG_TARGET: &str = "audit";
     /// Maximum number of entries in a store.
     pub const LIMIT: u16 = 10_000;
-    /// Time for which an entry is kept.
-    pub const KEPT: Duration = Duration::from_hours(365 * 24);
+    /// Time for which an entry is kept: 365 days.
+    pub const KEPT: Duration = Duration::from_hours(8760);
 
     /// Returns the entry of a change. `None`: an import, which is recorded in its source.
     pub fn of(change: &ApiKeyChange, changed: &ChangedApiKey, by: &str) -> Option<Self> {
@@ -45,5 +45,52 @@ impl AuditEntry {
             expires: after.as_ref().and_then(|after| after.tokens.last()?.expires),
             old_token_ends: (name == "rotate").then(|| stored(changed.old_tokens_end())),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ApiKeyDigest, ApiToken, IssuedApiKey, IssuedToken, NewToken, test_support::api_key};
+
+    #[test]
+    fn each_change_but_an_import_has_an_entry_with_stored_times() {
+        let token = NewToken::new(&ApiToken::from_random(&[0; 32]), None);
+        let id = api_key("key").id;
+        let now = from_milliseconds(5_000) + Duration::from_nanos(999_999);
+        let issued = |digest, expires| IssuedToken {
+            digest: ApiKeyDigest([digest; 32]),
+            last_four: String::new(),
+            created: from_milliseconds(0),
+            expires,
+        };
+        let (end, grace_end) = (from_milliseconds(9_000), from_milliseconds(7_000));
+        let key = |tokens| Some(IssuedApiKey { key: api_key("key"), tokens });
+        let added = key(vec![issued(1, Some(end))]);
+        let rotated = key(vec![issued(1, Some(grace_end)), issued(2, None)]);
+        for (change, before, after, expected) in [
+            (ApiKeyChange::Add(api_key("key"), token.clone()), None, added.clone(), ("create", Some(end), None)),
+            (
+                ApiKeyChange::Rotate(id.clone(), token, Duration::ZERO),
+                added.clone(),
+                rotated.clone(),
+                ("rotate", None, Some(grace_end)),
+            ),
+            (ApiKeyChange::Revoke(id), rotated.clone(), None, ("revoke", None, None)),
+        ] {
+            let (name, expires, old_token_ends) = expected;
+            let changed = ChangedApiKey { before, after, at: now };
+            let expected = AuditEntry {
+                at: from_milliseconds(5_000),
+                by: "user@host".to_owned(),
+                change: name.to_owned(),
+                key: api_key("key"),
+                expires,
+                old_token_ends,
+            };
+            assert_eq!(AuditEntry::of(&change, &changed, "user@host"), Some(expected));
+        }
+        let import = ApiKeyChange::Import(rotated.clone().unwrap());
+        assert_eq!(AuditEntry::of(&import, &ChangedApiKey { before: None, after: rotated, at: now }, ""), None);
     }
 }

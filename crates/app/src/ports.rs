@@ -75,3 +75,36 @@ impl<T: Readiness> Readiness for Weak<T> {
         self.upgrade().ok_or("it has ended")?.check().await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::UNIX_EPOCH};
+
+    use super::*;
+    use crate::ApiKeyId;
+
+    #[test]
+    fn the_reason_of_a_failure_is_its_cause_or_the_failure_itself() {
+        assert_eq!(StoreFailure::Unavailable("refused".into()).reason(), "refused");
+        assert_eq!(StoreFailure::Timeout.reason(), "the store did not respond in time");
+    }
+
+    #[tokio::test]
+    async fn a_weak_probe_is_ready_as_long_as_its_dependency_is() {
+        let mut dependency = MockReadiness::new();
+        dependency.expect_check().once().returning(|| Ok(()));
+        let dependency = Arc::new(dependency);
+        let probe = Arc::downgrade(&dependency);
+        assert!(probe.check().await.is_ok());
+        drop(dependency);
+        assert_eq!(probe.check().await.unwrap_err().to_string(), "it has ended");
+    }
+
+    #[test]
+    fn a_recorded_use_is_that_of_its_key_and_kind() {
+        let used = (ApiKeyId::new("used"), ApiKeyUse::GetPet);
+        let recorded = RecordedUses { since: None, last: [(used.clone(), UNIX_EPOCH)].into() };
+        assert_eq!(recorded.last(&used.0, ApiKeyUse::GetPet), Some(UNIX_EPOCH));
+        assert_eq!(recorded.last(&used.0, ApiKeyUse::Request), None);
+    }
+}
