@@ -37,20 +37,20 @@ async fn after_a_long_transaction_another_process_has_time_for_two_attempts_to_t
     };
     assert_eq!(write().await, Duration::ZERO);
 
+    let transaction = LONG_TRANSACTION * 2;
     let trigger = "CREATE TEMP TRIGGER long AFTER INSERT ON pets BEGIN SELECT take_long(); END";
     let prepare = |connection: &mut SqliteConnection| {
-        take_long_utils::register_impl(connection, || {
-            Handle::current().block_on(advance(LONG_TRANSACTION * 2));
+        take_long_utils::register_impl(connection, move || {
+            Handle::current().block_on(advance(transaction));
             0
         })?;
         Ok(connection.batch_execute(trigger)?)
     };
     writer.session.execute(prepare).unwrap();
     // Shorter than the transaction by far: the other process does not delay creates more than necessary.
-    let start = LONG_TRANSACTION * 2;
-    let pause = start + Duration::from_millis(2)..start + LONG_TRANSACTION / 2;
+    let (least, most) = (transaction + Duration::from_millis(2), transaction + LONG_TRANSACTION / 2);
     let taken = write().await;
-    assert!(pause.contains(&taken), "{taken:?}");
+    assert!((least..most).contains(&taken), "{taken:?}");
 }
 
 #[tokio::test]
