@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from harness.client import Load
 
 
-def problems(load: Load) -> list[str]:
-    return [f"{rule}: {count:,}" for rule, count in load.journal.broken.most_common()]
-
-
-def report(title: str, load: Load, figures: dict[str, object], wrong: Sequence[str]) -> str:
-    """Shows the figures of a load and further ones. `wrong` has each check that did not hold."""
-    verdict = "**Checks failed:**\n\n" + bullets(wrong) if wrong else "**All checks held.**"
+def report(title: str, load: Load, figures: dict[str, object], wrong: Sequence[str]) -> int:
+    """Prints the figures of a load and further ones. `wrong` has each further check that did not hold. Returns the exit
+    code of the program."""
     journal = load.journal
+    wrong = [*(f"{rule}: {count:,}" for rule, count in journal.broken.most_common()), *wrong]
+    verdict = "**Checks failed:**\n\n" + bullets(wrong) if wrong else "**All checks held.**"
     totals = {
         "requests": journal.requests, "seconds": round(load.end - journal.started),
         "pets acknowledged": len(load.ledger.acknowledged),
@@ -32,7 +30,8 @@ def report(title: str, load: Load, figures: dict[str, object], wrong: Sequence[s
     sections.append(table(("request", "outcomes", "number"), rows, texts=2))
     if journal.examples:
         sections.append("Examples of violations:\n\n" + bullets(journal.examples.values()))
-    return "\n\n".join(sections) + "\n"
+    print("\n\n".join(sections), flush=True)
+    return 1 if wrong else 0
 
 
 def bullets(lines) -> str:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import sys
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,7 @@ class Server:
     port: int
     ready = True  # whether a load balancer would open connections to it
     last_signal = signal.SIGKILL
+    awaited = 0  # bytes of the log, up to the text that was awaited last
 
     def __init__(self, folder: Path, name: str, command: list, machine: Machine = HERE, **options):
         self.folder, self.name, self.machine, self.options = folder, name, machine, options
@@ -79,6 +81,21 @@ class Server:
         async with asyncio.timeout(timeout):
             return await self.process.wait()
 
+    async def end(self, number: signal.Signals = signal.SIGTERM) -> list[str]:
+        """Stops the process. Returns the failure, in words."""
+        code = await self.stop(number)
+        return [f"{number.name}: exit code {code} of {self.name}"] if code else []
+
+    async def next_in_log(self, text: str) -> None:
+        """Waits until the log has a text after the one that was awaited before."""
+        with self.log.open("rb") as log:
+            log.seek(self.awaited)
+            new = b""
+            async with asyncio.timeout(START_TIMEOUT):
+                while (found := (new := new + log.read()).find(text.encode())) < 0:
+                    await asyncio.sleep(0.02)
+        self.awaited += found + len(text.encode())
+
     async def freeze(self) -> None:
         """Suspends the process, then its children."""
         os.kill(self.pid, signal.SIGSTOP)
@@ -105,19 +122,19 @@ class Postgres(Server):
 
     def __init__(self, folder: Path, **settings: object):
         self.programs, self.port, self.data = postgres_programs(), free_port(), folder / "data"
-        options = {}
-        if os.geteuid() == 0:  # PostgreSQL refuses to run as root
-            shutil.chown(folder, "postgres")
-            options = {"user": "postgres", "group": "postgres", "extra_groups": []}
         settings = {"port": self.port, "unix_socket_directories": "", "listen_addresses": "127.0.0.1"} | settings
         arguments = [f"--{name}={value}" for name, value in settings.items()]
-        super().__init__(folder, "postgres", [self.programs / "postgres", "-D", self.data, *arguments], **options)
+        command = as_postgres(folder, self.programs / "postgres", "-D", self.data, *arguments)
+        super().__init__(folder, "postgres", command)
 
-    async def create(self) -> None:
-        """Starts the server with an empty database."""
-        initdb = [self.programs / "initdb", "-D", self.data, "--no-sync", "--auth=trust", "--username=postgres"]
-        await run(*initdb, "--encoding=UTF8", "--locale=C.UTF-8", cwd=self.folder, **self.options)
-        await self.start()
+    async def start(self) -> None:
+        """The first start creates an empty database."""
+        if self.data.exists():
+            return await super().start()
+        options = ["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C.UTF-8"]
+        initdb = as_postgres(self.folder, self.programs / "initdb", "-D", self.data, *options)
+        await run(*initdb, cwd=self.folder)
+        await super().start()
         await self.sql("CREATE DATABASE store", database="postgres")
 
     def url(self, port: int | None = None, database: str = "store") -> str:
@@ -153,6 +170,17 @@ class Redis(Server):
 
     async def is_ready(self) -> bool:
         return await succeeds(self.cli("PING"))
+
+
+@contextlib.asynccontextmanager
+async def running(*servers: Server) -> AsyncIterator[None]:
+    """Starts servers in their order, and ends all of them after the block."""
+    try:
+        for server in servers:
+            await server.start()
+        yield
+    finally:
+        await asyncio.gather(*(server.discard() for server in servers), return_exceptions=True)
 
 
 async def create_certificate(folder: Path, *names: str) -> Path:
@@ -198,6 +226,14 @@ async def accepts(port: int, host: str = "127.0.0.1") -> bool:
         return False
     writer.close()
     return True
+
+
+def as_postgres(folder: Path, *command: object) -> list:
+    """A command of the owner of the folder. PostgreSQL and PgBouncer refuse to run as root."""
+    if os.geteuid():
+        return [*command]
+    shutil.chown(folder, "postgres")
+    return ["/usr/bin/setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *command]
 
 
 def postgres_programs() -> Path:

@@ -6,10 +6,15 @@ import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from harness.client import Load
+from harness import creators, readers
+from harness.client import Load, clients
 from harness.proxies import Proxies, Proxy
-from harness.servers import Postgres, Redis, Server
+from harness.servers import Postgres, Redis, Server, running
 from harness.service import Instance, KeyCommands, shared_storage
+
+# Seconds after which a client does not use an idle connection again: less than the second after which the service
+# closes idle connections in a shutdown.
+MAX_IDLE = 0.5
 
 
 class Stage:
@@ -31,22 +36,24 @@ class Stage:
             await self.start_servers()
             tokens = [await self.commands.create(f"writer-{number}") for number in range(4)]
             reader = await self.commands.create("reader", "--scopes", "read")
-            for server in (*self.instances.values(), *front):
-                await server.start()
-            yield Load({entry.name: entry} if entry else self.instances, self.commands, tokens, reader, seed)
+            async with running(*self.instances.values(), *front):
+                yield Load({entry.name: entry} if entry else self.instances, self.commands, tokens, reader, seed)
         finally:
-            servers = (*front, *self.instances.values(), *self.servers)
-            await asyncio.gather(*(server.discard() for server in servers), return_exceptions=True)
+            await asyncio.gather(*(server.discard() for server in self.servers), return_exceptions=True)
+
+    async def end(self) -> list[str]:
+        """Stops the instances. Returns the failures, in words."""
+        return [failure for instance in self.instances.values() for failure in await instance.end()]
 
 
 class SharedStage(Stage):
-    """Instances A and B. With `faults`, each has its own proxies in front of PostgreSQL and Redis. Without Redis, keys are
-    in PostgreSQL."""
+    """Instances A and B. With `faults`, each has its own proxies in front of PostgreSQL and Redis. Without `redis`,
+    keys are in PostgreSQL."""
 
-    has_redis = True
-
-    def __init__(self, folder: Path, program: Path, settings: dict[str, object] = {}, faults: bool = True):
-        self.postgres, self.redis = Postgres(folder), Redis(folder) if self.has_redis else None
+    def __init__(
+        self, folder: Path, program: Path, settings: dict[str, object] = {}, faults: bool = True, redis: bool = True
+    ):
+        self.postgres, self.redis = Postgres(folder), Redis(folder) if redis else None
         self.servers = [self.redis, self.postgres] if self.redis else [self.postgres]
         self.proxies = Proxies() if faults else None
         self.stalls = self.proxies.stalls if faults else ()
@@ -62,7 +69,7 @@ class SharedStage(Stage):
             self.instances[name] = Instance(folder, name, program, shared | settings)
 
     async def start_servers(self) -> None:
-        await self.postgres.create()
+        await self.postgres.start()
         await self.commands.migrate()
         if self.redis:
             await self.redis.start()
@@ -74,12 +81,6 @@ class SharedStage(Stage):
         """Holds a lock of the table of pets. `EXCLUSIVE` allows reads, so that /ready is still 200."""
         statements = f"BEGIN; LOCK TABLE pets IN {mode} MODE", f"SELECT pg_sleep({seconds})", "COMMIT"
         await self.postgres.sql(*statements)
-
-
-class PostgresStage(SharedStage):
-    """Instances A and B, with everything in PostgreSQL."""
-
-    has_redis = False
 
 
 class FileStage(Stage):
@@ -96,3 +97,15 @@ class FileStage(Stage):
         with contextlib.closing(connection):
             await asyncio.to_thread(connection.execute, "BEGIN IMMEDIATE")
             await asyncio.sleep(seconds)
+
+
+@contextlib.asynccontextmanager
+async def undisturbed(load: Load, connections: int) -> AsyncIterator[None]:
+    """Runs clients of which no stop of an instance may fail a request. Of eight, four create pets without an
+    Idempotency-Key, three with one, and one lists them."""
+    load.max_idle = MAX_IDLE
+    eighth = max(1, connections // 8)
+    behaviours = {creators.create_without_key: max(1, connections - 4 * eighth)}
+    behaviours |= {creators.create_with_key: 3 * eighth, readers.list_pets: eighth}
+    async with clients(load, behaviours):
+        yield

@@ -13,9 +13,8 @@ import os
 import re
 import sys
 from pathlib import Path
-from signal import SIGTERM
 
-from harness.servers import CommandError, Server, postgres_programs, run, succeeds
+from harness.servers import CommandError, Server, as_postgres, postgres_programs, run, succeeds
 from harness.service import back_up
 from harness.tool import REPOSITORY, call, say
 
@@ -49,9 +48,9 @@ class Process(Server):
     async def is_ready(self) -> bool:
         return await succeeds(run(*self.ready_command))
 
-    async def end(self) -> None:
-        if code := await self.stop(SIGTERM):
-            raise CommandError(f"exit code {code} of {self.name}")
+    async def expect_end(self) -> None:
+        if failures := await self.end():
+            raise CommandError(*failures)
 
 
 def instance(name: str, variables: dict[str, str]) -> Process:
@@ -100,18 +99,17 @@ async def try_image() -> None:
     alone = instance("file", {})
     await alone.start()
     await expect('"id":1', token)
-    await alone.end()
+    await alone.expect_end()
 
 
 async def start_servers() -> None:
     say("compose.yaml: PostgreSQL, Redis, migration, grants")
     programs, data = postgres_programs(), Path("/run/postgres")
-    call("install", "-d", "-o", "postgres", data)
-    as_server = ["runuser", "-u", "postgres", "--"]
+    data.mkdir()
     options = ["--no-sync", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--username=owner"]
-    initdb = [*as_server, programs / "initdb", "-D", data, *options]
+    initdb = as_postgres(data, programs / "initdb", "-D", data, *options)
     await run(*initdb, "--pwfile=/run/secrets/postgres_owner_password", cwd="/")
-    postgres = [*as_server, programs / "postgres", "-D", data, "-k", data]
+    postgres = as_postgres(data, programs / "postgres", "-D", data, "-k", data)
     await Process("postgres", postgres, ["pg_isready", "--host=127.0.0.1"]).start()
     redis = ["redis-server", "--dir", folder, "--appendonly", "yes", "--appendfsync", "always"]
     await Process("redis", [*redis, "--aclfile", "/run/secrets/redis_users"], ["redis-cli", "ping"]).start()
@@ -171,7 +169,7 @@ async def try_compose() -> None:
         if ": 1 pets, restored in " not in said or "backup_success 1" not in metrics:
             raise CommandError(f"not a backup of one pet: {said}")
     for each in instances:
-        await each.end()
+        await each.expect_end()
 
 
 async def main() -> None:

@@ -3,24 +3,15 @@
 import asyncio
 import json
 import os
-import shutil
 import signal
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-from harness.servers import Machine, Server, children, free_port, postgres_programs, run
+from harness.servers import Machine, Server, as_postgres, children, free_port, postgres_programs, run
 
 # The smallest values that Patroni permits, in seconds. A primary that does not respond is replaced after the TTL.
 TIMES = {"ttl": 20, "loop_wait": 1, "retry_timeout": 3}
-
-
-def as_postgres(folder: Path, *command: object) -> list:
-    """A command of the owner of the folder. PostgreSQL and PgBouncer refuse to run as root."""
-    if os.geteuid():
-        return [*command]
-    shutil.chown(folder, "postgres")
-    return ["/usr/bin/setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *command]
 
 
 class Patroni(Server):

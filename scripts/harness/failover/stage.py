@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
-from harness.failover.patroni import Cluster, as_postgres
+from harness.failover.patroni import Cluster
 from harness.failover.sentinel import Sentinels
 from harness.proxies import Proxies
 from harness.restarts.proxies import configuration
-from harness.servers import HERE, Machine, Server, free_port, run
+from harness.servers import HERE, Machine, Server, as_postgres, free_port
 from harness.service import Instance, KeyCommands, environment
 from harness.stages import Stage
 
@@ -68,7 +68,7 @@ class FailoverStage(Stage):
         for server in self.intermediaries:
             await server.start()
         if self.route == KEYS:
-            await run(self.commands.program, "migrate", env=self.commands.variables)
+            await self.commands.migrate()
 
 
 async def until(condition: Callable[[], Awaitable[object]], timeout: float = 120.0) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -20,14 +19,6 @@ ABSENT_WITH_SERVERS = re.compile(r"animal_store_(http_tls_\w+|sqlite_\w+)")
 ABSENT_WITH_FILE = re.compile(r"animal_store_(http_tls|postgres|keys_cache|keys_lease|keys_redis)\w*")
 # A comparison, or a part of an expression in which no comparison can be.
 COMPARISON = re.compile(r'"(?:\\.|[^"\\])*"|\{[^}]*\}|(?P<operator>[=!]=|[<>]=?)(?!\s*bool)')
-
-
-def promtool(*arguments: object) -> Iterator[str]:
-    """A check of promtool fails."""
-    command = ["promtool", *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0:
-        yield f"{' '.join(command)}: {result.stdout}{result.stderr}"
 
 
 def scrapes(prometheus: Prometheus, at: float) -> Iterator[str]:

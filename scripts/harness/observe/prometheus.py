@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 import urllib.parse
 import urllib.request
 from pathlib import Path
@@ -13,22 +12,13 @@ SCRAPE_INTERVAL = "1s"
 Labels = dict[str, str]
 
 
-class Textfile(Server):
-    """Serves the metrics that animal-store-backup has written, as the textfile collector of node_exporter does."""
-
-    def __init__(self, folder: Path):
-        self.port = free_port()
-        server = [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory", folder, self.port]
-        super().__init__(folder, "textfile", server)
-
-
 class Prometheus(Server):
     def __init__(self, folder: Path, rules: Path, targets: dict[str, int], textfile: int):
         """`targets` has the management port of each instance by its name."""
         self.port = free_port()
-        self.config = folder / "prometheus.yml"
+        config = folder / "prometheus.yml"
         jobs = [{"targets": [f"127.0.0.1:{port}"], "labels": {"instance": name}} for name, port in targets.items()]
-        self.config.write_text(json.dumps({
+        config.write_text(json.dumps({
             "global": {"scrape_interval": SCRAPE_INTERVAL, "evaluation_interval": SCRAPE_INTERVAL},
             "rule_files": [str(rules)],
             "scrape_configs": [
@@ -37,7 +27,7 @@ class Prometheus(Server):
                  "static_configs": [{"targets": [f"127.0.0.1:{textfile}"]}]},
             ],
         }))
-        command = ["prometheus", f"--config.file={self.config}", f"--storage.tsdb.path={folder / 'tsdb'}"]
+        command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'tsdb'}"]
         super().__init__(folder, "prometheus", [*command, f"--web.listen-address=127.0.0.1:{self.port}"])
 
     async def is_ready(self) -> bool:

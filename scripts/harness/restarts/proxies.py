@@ -1,13 +1,12 @@
 """nginx, Caddy and HAProxy with the files of deploy/proxies, in which only addresses and paths are substituted."""
 
-import asyncio
 import os
 import signal
 import ssl
 from pathlib import Path
 
 from harness.http_client import Connection
-from harness.servers import START_TIMEOUT, Server, free_port
+from harness.servers import Server, free_port
 from harness.service import Instance
 from harness.tool import REPOSITORY
 
@@ -76,8 +75,6 @@ class Caddy(ProxyProgram):
 
 
 class HAProxy(ProxyProgram):
-    noticed = 0  # bytes of the log
-
     def __init__(self, folder: Path, certificate: Path, a: Instance, b: Instance):
         self.port = free_port()
         file, general = folder / "haproxy.cfg", folder / "global.cfg"
@@ -90,10 +87,6 @@ class HAProxy(ProxyProgram):
         }))
         super().__init__(folder, "haproxy", certificate, ["haproxy", "-db", "-f", general, "-f", file])
 
-    async def notices(self, server: str, state: str) -> None:
-        """Waits for the next change of a server to UP or DOWN in the log."""
-        line = f"Server animal_store/{server} is {state}".encode()
-        async with asyncio.timeout(START_TIMEOUT):
-            while (found := self.log.read_bytes().find(line, self.noticed)) < 0:
-                await asyncio.sleep(0.2)
-        self.noticed = found + len(line)
+    async def notices(self, instance: Instance, state: str) -> None:
+        """Waits for the next change of an instance to UP or DOWN."""
+        await self.next_in_log(f"Server animal_store/{instance.name.lower()} is {state}")

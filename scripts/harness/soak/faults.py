@@ -68,13 +68,14 @@ def freeze(name: str) -> Action:
 
 def stop_gracefully(number: Signals) -> Action:
     async def stop(target: Target) -> list[str]:
-        instance, code = target.instances[0], None
+        instance = target.instances[0]
         try:
-            code = await instance.stop(number)
+            failures = await instance.end(number)
         except TimeoutError:
             await instance.stop(SIGKILL)
+            failures = [f"{number.name}: {instance.name} did not end"]
         await instance.start()
-        return [] if code == 0 else [f"{number.name}: the exit code is {code}"]
+        return failures
 
     return stop
 

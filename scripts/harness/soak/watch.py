@@ -42,9 +42,9 @@ class Resources:
         await asyncio.sleep(1)
         self.idle = self.sample()[1]
 
-    async def watch(self) -> None:
+    async def watch(self, _: Client) -> None:
         await asyncio.sleep(WARM_UP)
-        while True:
+        while self.load.running:
             if self.load.journal.healthy(self.instance.name):
                 self.samples.append(self.sample())
                 self.processes.add(self.instance.pid)
@@ -71,9 +71,13 @@ class Resources:
         return figures, grown
 
 
-async def watch_readiness(instance: Instance, load: Load) -> None:
+async def watch_readiness(client: Client) -> None:
+    await asyncio.gather(*(follow(instance, client.load) for instance in client.load.instances.values()))
+
+
+async def follow(instance: Instance, load: Load) -> None:
     """Follows `/ready`, which must be 200 unless a fault explains another result."""
-    while True:
+    while load.running:
         exchange = Exchange(READY, instance.name)
         try:
             async with asyncio.timeout(2):
