@@ -9,11 +9,11 @@ from dataclasses import replace
 from harness.client import Client
 from harness.history import Create
 from harness.http_client import Exchange, Request, parse
+from harness.journal import CREATES, EVERYTHING, KEYS
 
-USES = frozenset({"keys", "creates"})
+USES = KEYS | CREATES
 # Seconds after the end of the load within which each create with a key must get its outcome.
 RESOLUTION = 15.0
-EVERYTHING = frozenset({"keys", "reads", "creates"})
 TWO_HOSTS = b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"
 REFUSED = {
     "GET /v1/pets?limit=0": 400, "GET /v1/pets/rex": 404, "GET /v1/pets/9223372036854775807": 404, "GET /v1/dogs": 404,
@@ -109,7 +109,7 @@ async def be_refused(client: Client) -> None:
                 lookup = f"unknown-{client.rng.randrange(10**12)}"
                 token = client.rng.choice((lookup, "animalstore_wrongchecksum", "two words", None))
                 line = client.rng.choice(UNAUTHORIZED)
-                await client.send(Request("wrong token", *line.split(), {401}, frozenset({"keys"}), token))
+                await client.send(Request("wrong token", *line.split(), {401}, KEYS, token))
             case 3:
                 await client.send(Request("two hosts", "GET", "/", {400}, raw=TWO_HOSTS))
             case _:
@@ -129,4 +129,4 @@ async def create_invalid(client: Client) -> None:
         ({"token": "unknown-token"}, 401),
         ({"headers": {"Content-Type": "text/plain"}}, 415),
     ))
-    await attempt(client, create, replace(request, uses=frozenset({"keys"}), expected={status}, **changes))
+    await attempt(client, create, replace(request, uses=KEYS, expected={status}, **changes))

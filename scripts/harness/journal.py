@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 from harness.http_client import Exchange
 from harness.rules import violations
 
+# What faults impair.
+NOTHING: frozenset[str] = frozenset()
+KEYS, READS, CREATES = frozenset({"keys"}), frozenset({"reads"}), frozenset({"creates"})
+STORAGE = READS | CREATES
+EVERYTHING = KEYS | STORAGE
 # Seconds after the end of a fault within which its effects may still be seen: one backoff (1 s) and one attempt to
 # connect (2 s).
 RECOVERY = 3.0
@@ -78,7 +83,7 @@ class Journal:
         so that cached API keys expired."""
         for start, end in stalls:
             kind = "test machine: stalled for over 100 ms"
-            self.begin(Fault(kind, instances, frozenset({"keys"}), None, start, end))
+            self.begin(Fault(kind, instances, KEYS, None, start, end))
         for exchange in self.suspects:
             for rule in violations(exchange, self.concerning(exchange)):
                 self.violate(rule, exchange)

@@ -6,8 +6,9 @@ import re
 from harness.client import Client, Load
 from harness.history import STATUSES
 from harness.http_client import Exchange, Request, parse
+from harness.journal import KEYS, READS
 
-USES = frozenset({"keys", "reads"})
+USES = KEYS | READS
 OK = frozenset({200})
 ALL = "/v1/pets?limit=100"
 FINAL_TIMEOUT = 300.0
@@ -78,17 +79,12 @@ async def read_all(load: Load) -> int:
 async def read_page(
     client: Client, page: tuple[str, int], status: str | None, instance: str | None = None
 ) -> tuple[str, int] | None:
-    """Returns the next page, or the same one if it failed."""
+    """Gets a page: a target, and the id after which it begins. Returns the next one, or the same one if it failed."""
     target, after = page
     exchange = await client.send(Request("page of a walk", "GET", target, OK, USES, client.token), instance)
     if exchange.status != 200:
         return page
-    return next_page(exchange, check_page(client, exchange, 100, status, after))
-
-
-def next_page(exchange: Exchange, pets: list[dict]) -> tuple[str, int] | None:
-    """Returns the target of the next page, and the id after which it begins."""
-    link = exchange.response.headers.get("link")
+    pets, link = check_page(client, exchange, 100, status, after), exchange.response.headers.get("link")
     return ("/v1/pets" + re.fullmatch(r'<(\?[^>]*)>; rel="next"', link)[1], pets[-1]["id"]) if link and pets else None
 
 

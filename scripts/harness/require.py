@@ -9,23 +9,18 @@ import shutil
 import subprocess
 import sys
 
-# Requirements that are not a Debian package with a program of the same name: the packages, and a command that succeeds
-# if they are there.
+# Debian packages that have no program of their name: another one that they have.
+PROGRAMS = {
+    "binutils": "strip", "dpkg-dev": "dpkg-shlibdeps", "iproute2": "ip", "nodejs": "node", "procps": "pkill",
+    "prometheus-alertmanager": "amtool", "systemd-container": "systemd-nspawn", "xz-utils": "xz",
+}
+# Other requirements: the packages, and a command that succeeds if they are there.
 PACKAGES = {
-    "binutils": ("binutils", "command -v strip"),
     # Rust needs a linker, and some dependencies compile C.
     "c-compiler": ("gcc libc6-dev", "echo '#include <stdlib.h>' | cc -fsyntax-only -x c -"),
-    "dpkg-dev": ("dpkg-dev", "command -v dpkg-shlibdeps"),
-    "iproute2": ("iproute2", "command -v ip"),
-    "nodejs": ("nodejs", "command -v node"),
     "postgresql": ("postgresql", "command -v psql && (command -v postgres || ls /usr/lib/postgresql/*/bin/postgres)"),
-    "procps": ("procps", "command -v pkill"),
-    "prometheus": ("prometheus", "command -v prometheus promtool"),
-    "prometheus-alertmanager": ("prometheus-alertmanager", "command -v amtool"),
     "python3-pysyncobj": ("python3-pysyncobj", "/usr/bin/python3 -c 'import pysyncobj'"),
     "python3-venv": ("python3-venv", "python3 -c 'import ensurepip'"),
-    "systemd-container": ("systemd-container", "command -v systemd-nspawn"),
-    "xz-utils": ("xz-utils", "command -v xz"),
 }
 CARGO_TOOLS = {
     "cargo-auditable": "0.7.7", "cargo-cyclonedx": "0.5.9", "cargo-deb": "3.8.0", "cargo-deny": "0.20.2",
@@ -56,7 +51,7 @@ def require(*names: str) -> None:
         elif name in RUST:
             commands += [] if is_there(RUST[name][1]) else [RUST[name][0]]
         else:
-            package, check = PACKAGES.get(name, (name, f"command -v {name}"))
+            package, check = PACKAGES.get(name, (name, f"command -v {PROGRAMS.get(name, name)}"))
             packages += [] if is_there(check) else [package]
     sudo = "" if os.geteuid() == 0 else "sudo "
     if packages:

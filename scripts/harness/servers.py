@@ -8,7 +8,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -154,13 +154,17 @@ class Postgres(Server):
 
 
 class Redis(Server):
-    """A Redis server that writes each change to disk before it confirms it, if it is durable."""
+    """A Redis server, or a Sentinel, which rewrites its configuration file. A durable server writes each change to disk
+    before it confirms it."""
 
-    def __init__(self, folder: Path, durable: bool = True):
-        self.port = free_port()
-        command = ["redis-server", "--bind", "127.0.0.1", "--port", self.port, "--dir", folder, "--save", ""]
-        durability = ["--appendonly", "yes", "--appendfsync", "always"] if durable else []
-        super().__init__(folder, "redis", [*command, *durability])
+    DURABLE = 'save ""', "appendonly yes", "appendfsync always"
+
+    def __init__(self, folder: Path, name: str = "redis", machine: Machine = HERE, lines: Sequence[str] = DURABLE):
+        self.port, home = free_port(), folder / name
+        home.mkdir()
+        lines = (f"port {self.port}", f"bind {machine.host}", "protected-mode no", f"dir {home}", *lines)
+        (home / "redis.conf").write_text("\n".join(lines) + "\n")
+        super().__init__(home, name, ["/usr/bin/redis-server", home / "redis.conf"], machine)
 
     async def cli(self, *arguments: str) -> str:
         return await run("redis-cli", "-e", "-h", self.machine.host, "-p", self.port, *arguments)

@@ -8,15 +8,15 @@ from signal import SIGKILL
 from harness import creators, readers
 from harness.client import Client, Load, clients
 from harness.failover.network import POSTGRES, REDIS, SIDE, Networks
-from harness.failover.stage import KEYS, SENTINEL, FailoverStage, until
+from harness.failover.stage import KEYS as KEYS_ROUTE
+from harness.failover.stage import SENTINEL, FailoverStage, until
 from harness.history import DOUBLED, SHARED, STALE
 from harness.http_client import Exchange, Request
-from harness.journal import RECOVERY, Fault, Journal
-from harness.soak import faults, strangers
+from harness.journal import EVERYTHING, KEYS, NOTHING, RECOVERY, STORAGE, Fault, Journal
+from harness.soak import strangers
 
 SWITCH, KILL, FREEZE, PARTITION, INSTANCE = FAULTS = "switch-over", "kill", "freeze", "partition", "kill-instance"
 ABILITIES = "reads", "creates", "keys"
-NOTHING, EVERYTHING = faults.NOTHING, faults.STORAGE | faults.KEYS
 BEHAVIOURS = {
     creators.create_without_key: 2, creators.create_with_key: 3, creators.be_refused: 1, readers.get_pets: 3,
     readers.list_pets: 1, readers.walk: 1, strangers.revoke_keys: 2,
@@ -67,7 +67,7 @@ class Probe:
             create = ledger.new()
             request = creators.create_request(create, client.token, operation=operation)
             return await creators.attempt(client, create, request, self.instance) is not None
-        target, status, uses = "/v1/dogs", 404, faults.KEYS
+        target, status, uses = "/v1/dogs", 404, KEYS
         if self.ability == "reads":
             target, status, uses = "/v1/pets", 200, readers.USES
             target += f"/{ledger.acknowledged[-1].id}" if ledger.acknowledged else ""
@@ -114,9 +114,9 @@ class Trial:
     async def fail_over(self) -> float:
         """Returns the seconds until the engine has another leader."""
         load, route, journal = self.load, self.stage.route, self.journal
-        engine, network, impairs = self.stage.postgres, POSTGRES, EVERYTHING if route == KEYS else faults.STORAGE
+        engine, network, impairs = self.stage.postgres, POSTGRES, EVERYTHING if route == KEYS_ROUTE else STORAGE
         if route == SENTINEL:
-            engine, network, impairs = self.stage.redis, REDIS, faults.KEYS
+            engine, network, impairs = self.stage.redis, REDIS, KEYS
         everyone = frozenset(self.stage.instances)
         start = journal.begin(Fault("start", everyone, EVERYTHING))
         await until(self.all_succeed)

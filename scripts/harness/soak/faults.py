@@ -6,14 +6,10 @@ from dataclasses import dataclass, replace
 from signal import SIGINT, SIGKILL, SIGQUIT, SIGTERM, Signals
 from typing import Any
 
+from harness.journal import CREATES, KEYS, NOTHING, STORAGE
 from harness.proxies import Proxy
 from harness.servers import Server
 from harness.service import Instance
-
-NOTHING: frozenset[str] = frozenset()
-CREATES = frozenset({"creates"})
-STORAGE = frozenset({"reads", "creates"})
-KEYS = frozenset({"keys"})
 
 
 @dataclass
@@ -80,11 +76,6 @@ def stop_gracefully(number: Signals) -> Action:
     return stop
 
 
-async def restart_postgres(target: Target) -> None:
-    await target.stage.postgres.stop(SIGINT)
-    await target.stage.postgres.start()
-
-
 def read_only(value: str) -> Action:
     statement = f"ALTER SYSTEM SET default_transaction_read_only = {value}"
     return lambda target: target.stage.postgres.sql(statement, "SELECT pg_reload_conf()")
@@ -115,7 +106,7 @@ SQLITE = INSTANCE + (Kind("SQLite: locked by another program", "all", CREATES, L
 POSTGRES = (
     Kind("PostgreSQL: SIGKILL, restart", "all", STORAGE, kill("postgres"), early=True),
     Kind("PostgreSQL: immediate stop, restart", "all", STORAGE, kill("postgres", SIGQUIT)),
-    Kind("PostgreSQL: fast restart", "all", STORAGE, restart_postgres),
+    Kind("PostgreSQL: fast stop, restart", "all", STORAGE, kill("postgres", SIGINT)),
     Kind("PostgreSQL: SIGSTOP, SIGCONT", "all", STORAGE, freeze("postgres")),
     Kind("PostgreSQL: all sessions terminated", "all", STORAGE, lambda target: target.stage.postgres.end_sessions()),
     Kind("PostgreSQL: connections cut and refused", "some", STORAGE, disturb("storage", *REFUSE)),

@@ -5,12 +5,12 @@ import contextlib
 import time
 import uuid
 
+from harness import readers
 from harness.client import Client
 from harness.creators import create_request
-from harness.http_client import Connection, Request
+from harness.http_client import Request
 from harness.servers import CommandError
 
-USES = frozenset({"keys", "reads"})
 LISTED, EITHER, REFUSED = frozenset({200}), frozenset({200, 401}), frozenset({401})
 # The default of `keys.redis.lease` in seconds: the longest time for which a revoked key is accepted.
 LEASE = 0.6
@@ -68,19 +68,15 @@ async def probe(client: Client, token: str, revocation: asyncio.Task) -> None:
 
 
 def list_request(token: str, expected: frozenset) -> Request:
-    return Request("list with a revoked key", "GET", "/v1/pets?limit=1", expected, USES, token)
-
-
-async def connect(client: Client, **options) -> Connection:
-    """Opens a connection of its own, outside of the records."""
-    return await Connection.open(client.load.instances[client.choose()].port, **options)
+    return Request("list with a revoked key", "GET", "/v1/pets?limit=1", expected, readers.USES, token)
 
 
 async def read_slowly(client: Client) -> None:
     """Requests many full pages and reads a few bytes of them at a time, or none."""
     request = Request("", "GET", "/v1/pets?limit=100", frozenset(), frozenset(), client.token).encode()
     while client.load.running:
-        with contextlib.suppress(OSError), contextlib.closing(await connect(client, limit=512)) as connection:
+        instance = client.load.instances[client.choose()]
+        with contextlib.suppress(OSError), contextlib.closing(await instance.connect(limit=512)) as connection:
             connection.writer.write(request * 20)
             for _ in range(client.rng.randrange(20)):
                 await connection.reader.read(256)
@@ -93,7 +89,8 @@ async def vanish(client: Client) -> None:
     while client.load.running:
         create = client.load.ledger.new(key="vanished" if client.rng.random() < 0.5 else None)
         request = create_request(create, client.token).encode()
-        with contextlib.suppress(OSError), contextlib.closing(await connect(client)) as connection:
+        instance = client.load.instances[client.choose()]
+        with contextlib.suppress(OSError), contextlib.closing(await instance.connect()) as connection:
             connection.writer.write(request[: -client.rng.randrange(1, 30)])
             await client.pause(client.rng.choice((0.01, 0.5, 2)))
         await client.pause(0.5)

@@ -9,10 +9,11 @@ from statistics import median
 from harness import readers
 from harness.client import Client, Load
 from harness.http_client import Connection, Exchange, Lost, Request
+from harness.journal import EVERYTHING
 from harness.service import Instance
 
 # Every fault can make an instance not ready.
-READY = Request("/ready", "GET", "/ready", frozenset({200}), frozenset({"keys", "reads", "creates"}))
+READY = Request("/ready", "GET", "/ready", frozenset({200}), EVERYTHING)
 # Seconds after the start that are left out: buffers and caches fill.
 WARM_UP = 15.0
 # Growth from the first quarter to the last that is not a leak: connections of clients come and go.
