@@ -94,13 +94,10 @@ class Client:
         self.load.journal.record(exchange)
         return exchange
 
-    def violate(self, rule: str, exchange: Exchange, detail: str = "") -> None:
-        self.load.journal.violate(rule, exchange, detail)
-
     def report(self, violations: list[Violation], exchange: Exchange) -> None:
         """Records the violations that the history found."""
         for rule, pet in violations:
-            self.violate(rule, exchange, pet)
+            self.load.journal.violate(rule, exchange, pet)
 
     def close(self) -> None:
         for connection in self.connections.values():

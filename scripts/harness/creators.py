@@ -45,11 +45,11 @@ async def attempt(client: Client, create: Create, request: Request, instance: st
 def check_created(client: Client, create: Create, exchange: Exchange) -> None:
     pet = parse(exchange.response.body)
     if not isinstance(pet, dict) or pet | {"id": 0} != create.members() | {"id": 0}:
-        client.violate("201 with another pet", exchange, create.name)
+        client.load.journal.violate("201 with another pet", exchange, create.name)
         return
     client.report(client.load.history.confirm(pet, exchange.sent, exchange.received), exchange)
     if exchange.response.headers.get("location") != f"pets/{pet['id']}":
-        client.violate("201 with a wrong Location", exchange)
+        client.load.journal.violate("201 with a wrong Location", exchange)
     if create.id is None:
         create.id = pet["id"]
         client.load.ledger.acknowledged.append(create)
@@ -96,7 +96,7 @@ async def send_again(client: Client, create: Create) -> None:
     """Sends an acknowledged create again."""
     exchange = await attempt(client, create, create_request(create, client.token, operation="replay"))
     if exchange and exchange.response.headers.get("idempotency-replayed") != "true":
-        client.violate("replay without Idempotency-Replayed", exchange)
+        client.load.journal.violate("replay without Idempotency-Replayed", exchange)
 
 
 async def be_refused(client: Client) -> None:

@@ -33,7 +33,7 @@ async def get(client: Client, identity: int, expected: frozenset) -> None:
     pet = parse(exchange.response.body) if exchange.status == 200 else None
     client.report(client.load.history.read(identity, pet, exchange.sent, exchange.received), exchange)
     if pet and "sunset" not in exchange.response.headers:
-        client.violate("get without Sunset", exchange)
+        client.load.journal.violate("get without Sunset", exchange)
 
 
 async def list_pets(client: Client) -> None:
@@ -92,13 +92,13 @@ def check_page(client: Client, exchange: Exchange, limit: int, status: str | Non
     """Returns the pets of a page, which must be in ascending order after an id and have the status, if one is given."""
     pets = parse(exchange.response.body)
     if not isinstance(pets, list) or len(pets) > limit:
-        client.violate("list is not an array, or is too long", exchange)
+        client.load.journal.violate("list is not an array, or is too long", exchange)
         return []
     last = "link" not in exchange.response.headers
     found = client.load.history.page(pets, after, last, status, exchange.sent, exchange.received)
     client.report(found, exchange)
     for pet in pets:
         if pet["id"] <= after or (status and pet.get("status") != status):
-            client.violate("list in a wrong order or with a wrong status", exchange, str(pet))
+            client.load.journal.violate("list in a wrong order or with a wrong status", exchange, str(pet))
         after = pet["id"]
     return pets

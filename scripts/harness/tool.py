@@ -13,9 +13,11 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+from harness.require import require
 from harness.servers import CommandError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+EPILOG = "ANIMAL_STORE_BINARY names the program, or it is built. Missing packages are installed as by scripts/check."
 
 
 def service_program(release: bool = False) -> Path:
@@ -31,9 +33,20 @@ def target_folder() -> Path:
     return REPOSITORY / os.environ.get("CARGO_TARGET_DIR", "target")
 
 
-def parser_of(documentation: str) -> argparse.ArgumentParser:
+def parser_of(documentation: str, epilog: str = EPILOG) -> argparse.ArgumentParser:
     as_written = argparse.RawDescriptionHelpFormatter
-    return argparse.ArgumentParser(description=documentation, formatter_class=as_written)
+    return argparse.ArgumentParser(description=documentation, epilog=epilog, formatter_class=as_written)
+
+
+def run_check(check: Callable[[Path, Path], Coroutine], *requirements: str, release: bool = False) -> int:
+    """Installs what a check of the service needs, and runs it with a folder and the program. Returns the exit code,
+    which is 0 if the check returns none."""
+    require("c-compiler", *requirements)
+    program = service_program(release)
+    code = run_in_folder(lambda folder: check(folder, program))
+    if code is None:
+        print(f"\nscripts/{Path(sys.argv[0]).name} passed")
+    return code or 0
 
 
 def say(title: str) -> None:
