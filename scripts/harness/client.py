@@ -86,8 +86,8 @@ class Client:
         except OSError:
             exchange.failure = "refused"
         exchange.received = time.monotonic()
-        reusable = exchange.response and not exchange.response.closes and not request.raw
-        if reusable and name not in self.connections:
+        reusable = exchange.response and exchange.response.headers.get("connection", "").lower() != "close"
+        if reusable and not request.raw and name not in self.connections:
             self.connections[name] = connection
         elif connection:
             connection.close()

@@ -24,7 +24,8 @@ UNAUTHORIZED = ("GET /v1/pets", "GET /v1/pets/1", "HEAD /v1/pets", "GET /v1/dogs
 
 def create_request(create: Create, token: str, expected: frozenset = frozenset({201}), operation="create") -> Request:
     headers = {"Idempotency-Key": create.key} if create.key else {}
-    return Request(operation, "POST", "/v1/pets", expected, USES, token, create.body(), headers, create)
+    body = json.dumps(create.members()).encode()
+    return Request(operation, "POST", "/v1/pets", expected, USES, token, body, headers, create)
 
 
 async def attempt(client: Client, create: Create, request: Request, instance: str | None = None) -> Exchange | None:

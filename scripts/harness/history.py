@@ -20,7 +20,6 @@ is set also began before it, so that only later ones are compared with it. B is 
 when an attempt is refused.
 """
 
-import json
 import math
 import random
 import uuid
@@ -49,9 +48,6 @@ class Create:
     def members(self) -> dict:
         members = {"name": self.name, "categoryId": self.category}
         return members | ({"status": self.status} if self.status else {})
-
-    def body(self) -> bytes:
-        return json.dumps(self.members()).encode()
 
 
 class Ledger:

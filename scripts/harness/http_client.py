@@ -54,10 +54,6 @@ class Response:
     headers: dict[str, str]  # names in lower case
     body: bytes
 
-    @property
-    def closes(self) -> bool:
-        return self.headers.get("connection", "").lower() == "close"
-
 
 @dataclass
 class Exchange:

@@ -47,10 +47,6 @@ class Journal:
         self.broken: Counter = Counter()  # rules
         self.examples: dict[str, str] = {}  # of violations, by the request id
 
-    @property
-    def requests(self) -> int:
-        return sum(counts.total() for counts in self.outcomes.values())
-
     def begin(self, fault: Fault) -> Fault:
         self.faults.append(fault)
         return fault

@@ -14,7 +14,8 @@ def report(title: str, load: Load, figures: dict[str, object], wrong: Sequence[s
     wrong = [*(f"{rule}: {count:,}" for rule, count in journal.broken.most_common()), *wrong]
     verdict = "**Checks failed:**\n\n" + bullets(wrong) if wrong else "**All checks held.**"
     totals = {
-        "requests": journal.requests, "seconds": round(load.end - journal.started),
+        "requests": sum(counts.total() for counts in journal.outcomes.values()),
+        "seconds": round(load.end - journal.started),
         "pets acknowledged": len(load.ledger.acknowledged),
         "operations in the histories": load.history.operations,
         "longest wait for a response, in ms": round(journal.longest * 1000),

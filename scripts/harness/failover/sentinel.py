@@ -25,12 +25,10 @@ class Sentinels:
         address = f"{master.machine.host} {master.port}"
         self.nodes = [master, Redis(folder, "r2", machines[1], (*Redis.DURABLE, f"replicaof {address}"))]
         options = f"monitor shop {address} 2", f"down-after-milliseconds shop {DOWN_AFTER}"
-        self.sentinels = []
-        for number, machine in enumerate(machines, 1):
-            lines = [f"sentinel {option}" for option in (*options, "failover-timeout shop 6000")]
-            sentinel = Redis(folder, f"s{number}", machine, lines)
+        lines = [f"sentinel {option}" for option in (*options, "failover-timeout shop 6000")]
+        self.sentinels = [Redis(folder, f"s{number}", machine, lines) for number, machine in enumerate(machines, 1)]
+        for sentinel in self.sentinels:
             sentinel.command.append("--sentinel")
-            self.sentinels.append(sentinel)
         hosts = ",".join(f"{each.machine.host}:{each.port}" for each in self.sentinels)
         self.url = f"redis+sentinel://{hosts}/shop"
 

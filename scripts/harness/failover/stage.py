@@ -14,7 +14,7 @@ from harness.servers import HERE, Machine, Server, as_postgres, free_port
 from harness.service import Instance, KeyCommands, environment
 from harness.stages import Stage
 
-URL, HAPROXY, PGBOUNCER, SENTINEL, KEYS = ROUTES = "url", "haproxy", "pgbouncer", "sentinel", "keys"
+URL, HAPROXY, PGBOUNCER, SENTINEL, ALONE = ROUTES = "url", "haproxy", "pgbouncer", "sentinel", "keys"
 
 
 class FailoverStage(Stage):
@@ -28,9 +28,9 @@ class FailoverStage(Stage):
         keys = {"keys.backend": "redis", "keys.redis.url": self.redis.url, "keys.redis.wait_replicas": 1}
         self.commands, self.instances, self.intermediaries = KeyCommands(program, folder, keys), {}, []
         for name, machine in {"A": machines.get("A", HERE), "B": HERE}.items():
-            settings = self.storage(name, machine) | ({} if route == KEYS else keys)
+            settings = self.storage(name, machine) | ({} if route == ALONE else keys)
             self.instances[name] = Instance(folder, name, program, settings, machine)
-        if route == KEYS:
+        if route == ALONE:
             self.commands.variables = environment(settings)
         engines = (*self.postgres.nodes, *self.redis.nodes, *self.redis.sentinels)
         self.servers = (*self.intermediaries, *engines)
@@ -67,7 +67,7 @@ class FailoverStage(Stage):
             await until(engine.is_healthy)
         for server in self.intermediaries:
             await server.start()
-        if self.route == KEYS:
+        if self.route == ALONE:
             await self.commands.migrate()
 
 

@@ -8,8 +8,7 @@ from signal import SIGKILL
 from harness import creators, readers
 from harness.client import Client, Load, clients
 from harness.failover.network import POSTGRES, REDIS, SIDE, Networks
-from harness.failover.stage import KEYS as KEYS_ROUTE
-from harness.failover.stage import SENTINEL, FailoverStage, until
+from harness.failover.stage import ALONE, SENTINEL, FailoverStage, until
 from harness.history import DOUBLED, SHARED, STALE
 from harness.http_client import Exchange, Request
 from harness.journal import EVERYTHING, KEYS, NOTHING, RECOVERY, STORAGE, Fault, Journal
@@ -114,7 +113,7 @@ class Trial:
     async def fail_over(self) -> float:
         """Returns the seconds until the engine has another leader."""
         load, route, journal = self.load, self.stage.route, self.journal
-        engine, network, impairs = self.stage.postgres, POSTGRES, EVERYTHING if route == KEYS_ROUTE else STORAGE
+        engine, network, impairs = self.stage.postgres, POSTGRES, EVERYTHING if route == ALONE else STORAGE
         if route == SENTINEL:
             engine, network, impairs = self.stage.redis, REDIS, KEYS
         everyone = frozenset(self.stage.instances)
