@@ -84,7 +84,7 @@ async def resolve(client: Client, create: Create) -> bool:
     while time.monotonic() < client.load.end + RESOLUTION:
         together = 2 if client.rng.random() < 0.15 else 1
         # Only another attempt that may be in flight explains a conflict.
-        conflict = together > 1 or client.load.history.is_open(create)
+        conflict = together > 1 or create.name in client.load.history.attempts
         expected = frozenset({201, 409} if conflict else {201})
         requests = [create_request(create, client.token, expected, "create with key") for _ in range(together)]
         if any(await asyncio.gather(*(attempt(client, create, request) for request in requests))):

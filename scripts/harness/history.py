@@ -80,10 +80,6 @@ class History:
         self.operations = 0
         self.latest = -math.inf  # the latest response
 
-    def is_open(self, create: Create) -> bool:
-        """Returns true if an attempt that was sent may still take effect."""
-        return create.name in self.attempts
-
     @property
     def newest(self) -> int:
         """The largest id of a present pet, or 0."""

@@ -78,12 +78,6 @@ class Exchange:
         error = parse(self.response.body) if self.response else None
         return error.get("code") if isinstance(error, dict) else None
 
-    @property
-    def outcome(self) -> str:
-        """The failure or the status, with the code of a 503."""
-        code = f" {self.error_code}" if self.status == 503 else ""
-        return self.failure or f"{self.status}{code}"
-
 
 class Connection:
     """A connection to a server. `last_used` is the time of the last response, None before the first one."""

@@ -65,7 +65,8 @@ class Journal:
         return not any(instance in fault.instances and now <= fault.end + RECOVERY for fault in self.faults)
 
     def record(self, exchange: Exchange) -> None:
-        self.outcomes[exchange.request.operation][exchange.outcome] += 1
+        code = f" {exchange.error_code}" if exchange.status == 503 else ""
+        self.outcomes[exchange.request.operation][exchange.failure or f"{exchange.status}{code}"] += 1
         if exchange.response:
             self.statuses[*exchange.request.labels, str(exchange.status)] += 1
             self.longest = max(self.longest, exchange.received - exchange.sent)
