@@ -145,10 +145,14 @@ async def try_compose() -> None:
         await expect('"name":"Rex"', token)
     forged = ("--header", "X-Request-Id: forged", "--header", "X-Forwarded-For: 203.0.113.9")
     await run(*request(token, "--interface", GATEWAY, *forged, host=PROXY))
-    logs = [each.log.read_text() for each in instances]
+    lines = []
+    async with asyncio.timeout(10):
+        while not lines:
+            logs = [each.log.read_text() for each in instances]
+            lines = [line for log in logs for line in log.splitlines() if '"request_id":"forged"' in line]
+            await asyncio.sleep(0.1)
     if not all('"method":"GET"' in log for log in logs):
         raise CommandError("an instance got no request")
-    lines = [line for log in logs for line in log.splitlines() if '"request_id":"forged"' in line]
     if len(lines) != 1 or f'"client":"{GATEWAY}"' not in lines[0]:
         raise CommandError(f"a client forged its address: {lines}")
     say("compose.yaml: a backup, and rehearsals of its restore, into a file and into empty servers")

@@ -42,6 +42,7 @@ class Resources:
             client.close()
         await asyncio.sleep(1)
         self.idle = self.sample()[1]
+        self.processes.add(self.instance.pid)
 
     async def watch(self, _: Client) -> None:
         await asyncio.sleep(WARM_UP)
