@@ -175,6 +175,7 @@ mod tests {
             assert!(matches!(token(&[b"Bearer abc", second]), Err(ApiError::MalformedApiKey)));
         }
     }
+
     /// The clock stands still, so that the key has one request. A client that goes too fast learns nothing else.
     #[tokio::test(start_paused = true)]
     async fn a_key_beyond_its_rate_is_refused_before_every_other_check() {

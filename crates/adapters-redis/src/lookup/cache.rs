@@ -124,22 +124,5 @@ impl Drop for PendingLookup {
 
 #[cfg(all(test, shuttle))]
 mod schedules;
-
 #[cfg(all(test, not(shuttle)))]
-mod tests {
-    use animal_store_app::test_support::api_key;
-
-    use super::*;
-
-    /// Without a lease, a token is looked up although it is cached.
-    #[test]
-    fn a_lookup_replaces_what_was_cached_for_its_token() {
-        let (cache, digest) = (Arc::new(Cache::new(4, 4, 1)), ApiKeyDigest([7; 32]));
-        for key in [Some(Arc::new(api_key("key"))), None, Some(Arc::new(api_key("other")))] {
-            let pending = cache.start_lookup(digest).unwrap().1.unwrap();
-            pending.finish(Ok(TokenRecord { key: key.clone(), expires: None }));
-            assert_eq!(cache.get(&digest, Instant::now()).unwrap().key, key);
-        }
-        assert_eq!(cache.known.len() + cache.unknown.len(), 1);
-    }
-}
+mod tests;
