@@ -146,3 +146,30 @@ impl From<KeyRows> for StoredKey {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_its_valid_tokens_and_does_not_exist_without_one() {
+        let row = |id: &str, token: Option<(u8, Option<i64>)>| {
+            let token = token.map(|(digest, expires)| (vec![digest; 32], "last".to_owned(), 0, expires));
+            Ok::<_, ()>(((id.to_owned(), "label".to_owned(), "read".to_owned()), token))
+        };
+        let rows = [
+            row("a", Some((1, Some(5_000)))),
+            row("a", Some((2, Some(5_001)))),
+            row("a", Some((3, None))),
+            row("b", None),
+            row("c", Some((4, Some(5_000)))),
+            row("d", Some((5, None))),
+        ];
+        let keys = KeyRows::collect(rows, from_milliseconds(5_000)).unwrap();
+        assert_eq!(keys.iter().map(|key| &*key.id).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+        let existing = KeyRows::existing(&keys).unwrap().into_iter();
+        let digests = |key: IssuedApiKey| key.tokens.iter().map(|token| token.digest.0[0]).collect();
+        let existing: Vec<(String, Vec<u8>)> = existing.map(|key| (key.key.id.to_string(), digests(key))).collect();
+        assert_eq!(existing, [("a".to_owned(), vec![2, 3]), ("d".to_owned(), vec![5])]);
+    }
+}
