@@ -4,18 +4,19 @@
 //!
 //! **Invariant.** The queue is bounded. A taker takes all requests that wait, up to a number of rows, in the order in
 //! which they came. A request leaves the queue when its client disconnects or its timeout passes, and is then never
-//! taken. The takers end after the sender is dropped and the queue is empty. While there is no taker, because all have lost
-//! their connections or have panicked, each request fails at once.
+//! taken. The takers end after the sender is dropped and the queue is empty. While there is no taker, because all have
+//! lost their connections or have panicked, each request fails at once.
 //!
-//! **Proof.** `schedules.rs` (orders of steps), `pending/tests.rs` (spans); the tests of the adapters that use it.
+//! **Proof.** `tests.rs`, `schedules.rs` (orders of steps), `pending/tests.rs` (spans).
 
 mod pending;
 #[cfg(all(test, shuttle))]
 mod schedules;
+#[cfg(all(test, not(shuttle)))]
+mod tests;
 
 use std::{
     collections::VecDeque,
-    mem,
     sync::{Arc, PoisonError},
     time::Duration,
 };
@@ -55,8 +56,7 @@ pub struct Takers<R: Request> {
     open: watch::Receiver<()>,
 }
 
-/// Takes requests. When the last taker is dropped, pending requests fail, and further ones are refused until there is
-/// another one.
+/// Takes requests. When the last taker is dropped, pending requests fail.
 pub struct Taker<R: Request>(Arc<Queue<R>>);
 
 struct Queue<R: Request> {
@@ -239,7 +239,7 @@ impl<R: Request> Drop for Taker<R> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.takers -= 1;
-        let failed = if state.takers == 0 { mem::take(&mut state.requests) } else { VecDeque::new() };
+        let failed = if state.takers == 0 { std::mem::take(&mut state.requests) } else { VecDeque::new() };
         drop(state);
         for (_, pending) in failed {
             pending.respond(&self.0.metrics, |_| Err(StoreFailure::Unavailable(UNSERVED.into())));

@@ -13,8 +13,8 @@ const TIMEOUT: u16 = 500;
 /// Number of bytes that a pipe takes at once if it can be written.
 const PIPE_BUF: usize = 4096;
 
-/// Writes a line that begins with the name of the program. What cannot be written within half a second is lost. A thread
-/// that is blocked in a write holds the lock of [`io::stderr`], so the lock is not taken.
+/// Writes a line that begins with the name of the program. What cannot be written within half a second is lost. A
+/// thread that is blocked in a write holds the lock of [`io::stderr`], so the lock is not taken.
 pub(crate) fn write_line(message: &str) {
     let stderr = io::stderr();
     for part in format!("animal-store: {message}\n").as_bytes().chunks(PIPE_BUF) {

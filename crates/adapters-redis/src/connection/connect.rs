@@ -53,7 +53,8 @@ impl RedisEndpoint {
 }
 
 /// Fails if the server is not a master: a replica that has lost its master never learns of a revocation. Sets the name
-/// that `CLIENT LIST` shows as well. Every user may execute `HELLO`; `ROLE` and `CLIENT SETNAME` would need permissions.
+/// that `CLIENT LIST` shows as well. Every user may execute `HELLO`; `ROLE` and `CLIENT SETNAME` would need
+/// permissions.
 pub(crate) async fn check_role(connection: &mut MultiplexedConnection) -> RedisResult<()> {
     let hello = cmd("HELLO").arg(3).arg("SETNAME").arg(CLIENT_NAME).query_async(connection).await;
     let role = hello.map(|mut hello: HashMap<String, Value>| hello.remove("role"))?;

@@ -36,8 +36,8 @@ async fn recovers(proxied: &Proxied) {
     wait_until("it is ready", async || is_ready(&proxied.directory).await).await;
 }
 
-/// The bound of one lease needs no margin for a busy machine: it counts from a heartbeat that was sent before. While the
-/// server is paused, the revocation is confirmed when it has resumed.
+/// The bound of one lease needs no margin for a busy machine: it counts from a heartbeat that was sent before. While
+/// the server is paused, the revocation is confirmed when it has resumed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_redis_does_not_respond_only_cached_tokens_are_accepted_for_one_lease() {
     let faults: [fn(&Proxied); 3] =
@@ -90,8 +90,8 @@ async fn is_unavailable(proxied: &Proxied, token: &str) {
     assert!(matches!(outcome, Err(StoreFailure::Unavailable(_))), "{token}: {outcome:?}");
 }
 
-/// If the next heartbeat were counted from the response to the last one, the lease would expire for a fifth of its length
-/// again and again.
+/// If the next heartbeat were counted from the response to the last one, the lease would expire for a fifth of its
+/// length again and again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_is_renewed_in_time_if_a_response_takes_a_third_of_it() {
     let lease = Duration::from_millis(600);

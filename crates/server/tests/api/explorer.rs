@@ -1,5 +1,5 @@
-//! The API explorer at `/docs`: a browser gets all of it from this service and from no other host. `scripts/check-browser`
-//! finds what its policy forbids.
+//! The API explorer at `/docs`: a browser gets all of it from this service and from no other host.
+//! `scripts/check-browser` finds what its policy forbids.
 
 use crate::test_app::TestApp;
 

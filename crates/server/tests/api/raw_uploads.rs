@@ -1,5 +1,5 @@
-//! Uploads that are refused before they end, and uploads that end early. The unit tests of `transport/exchange` cover all
-//! timeouts of a connection by a paused clock.
+//! Uploads that are refused before they end, and uploads that end early. The unit tests of `transport/exchange` cover
+//! all timeouts of a connection by a paused clock.
 
 use std::{io::Write, thread};
 

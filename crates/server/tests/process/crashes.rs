@@ -1,5 +1,5 @@
-//! Kills: of the first start, and of an instance that creates a pet. `adapters-sqlite/tests/sqlite/kills.rs` has those of
-//! two processes that create pets in one file with the same keys.
+//! Kills: of the first start, and of an instance that creates a pet. `adapters-sqlite/tests/sqlite/kills.rs` has those
+//! of two processes that create pets in one file with the same keys.
 
 use std::path::Path;
 

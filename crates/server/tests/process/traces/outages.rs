@@ -51,7 +51,8 @@ fn a_frozen_collector_delays_no_request_and_the_end_of_the_process_only_briefly(
     let exited = running.terminate();
 
     assert_eq!(exited.code, Some(0), "{exited:?}");
-    // A batch of 512 spans fails after five seconds. If requests waited for room in the queue, some would wait that long.
+    // A batch of 512 spans fails after five seconds. If requests waited for room in the queue, some would wait that
+    // long.
     let lines = exited.requests();
     let slowest = lines.iter().filter_map(|line| line["microseconds"].as_u64()).max();
     assert!(lines.len() == 4000 && slowest < Some(4_000_000), "{slowest:?} of {} requests", lines.len());
