@@ -108,6 +108,15 @@ mod tests {
     }
 
     #[test]
+    fn reasons_with_a_changing_part_are_logged_up_to_a_bound() {
+        let (mut outage, mut logged) = (Outage::default(), 0);
+        for number in 0..2 * MAX_REASONS {
+            outage.failed(number.to_string(), |_| logged += 1);
+        }
+        assert_eq!(logged, MAX_REASONS);
+    }
+
+    #[test]
     fn pauses_grow_to_their_bound_and_a_long_attempt_resets_them() {
         let (timeout, mut outage) = (Duration::from_secs(1), Outage::default());
         let longest_attempt = MAX_PAUSE + timeout;
