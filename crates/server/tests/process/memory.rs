@@ -60,7 +60,8 @@ fn resident_kib(pid: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// Asserts that many pets take little more memory than few, although they have 27 MB more.
+/// Asserts that many pets take little more memory than few, although they have at least 55 MB more. The memory contains
+/// what is mapped of the program, which changes by 20 MB on a busy machine.
 #[track_caller]
 fn assert_same_peak([few, many]: [usize; 2], command: impl Fn(usize)) {
     let [few, many] = [few, many].map(|pets| {
@@ -68,7 +69,7 @@ fn assert_same_peak([few, many]: [usize; 2], command: impl Fn(usize)) {
         // The greatest of all processes that this test has run.
         getrusage(UsageWho::RUSAGE_CHILDREN).expect("the usage").max_rss()
     });
-    assert!(many - few < 20 * 1024, "many pets take {} KiB more", many - few);
+    assert!(many - few < 40 * 1024, "many pets take {} KiB more", many - few);
 }
 
 /// A store with this many pets, each with a name of 1,020 bytes.
@@ -84,7 +85,7 @@ fn store_of(pets: usize) -> Store {
 
 #[test]
 fn an_export_holds_a_page_of_pets() {
-    assert_same_peak([6_000, 33_000], |pets| {
+    assert_same_peak([6_000, 60_000], |pets| {
         let store = store_of(pets);
         let null = File::create("/dev/null").expect("a device");
         assert_eq!(store.program().args(&["pets", "export"]).stdout(null).run().code, Some(0));
@@ -93,7 +94,7 @@ fn an_export_holds_a_page_of_pets() {
 
 #[test]
 fn a_copy_holds_a_page_of_pets() {
-    assert_same_peak([6_000, 33_000], |pets| {
+    assert_same_peak([6_000, 60_000], |pets| {
         copy((&store_of(pets), MEMORY), (&Store::sqlite(), MEMORY)).run().assert_success();
     });
 }
@@ -101,7 +102,7 @@ fn a_copy_holds_a_page_of_pets() {
 #[test]
 fn an_import_holds_some_lines() {
     let note = "x".repeat(15_000);
-    assert_same_peak([2_000, 4_000], |pets| {
+    assert_same_peak([2_000, 6_000], |pets| {
         let mut file = BufWriter::new(NamedTempFile::new().expect("a file"));
         for number in 0..pets {
             writeln!(file, r#"{{"name":"{number}","categoryId":1,"note":"{note}"}}"#).expect("written");
