@@ -84,8 +84,8 @@ impl HttpMetrics {
         let help = "Connections closed because of a limit: max_connections or max_unsent_bytes";
         let limits = ConnectionLimit::ALL.map(ConnectionLimit::as_str);
         let connections_refused = counters(registry, "connections_refused", help, "reason", limits);
-        let help = "Requests refused because of a limit: in_flight, key_share, rate_limit, auth_failures, storage_queue \
-            or key_lookups";
+        let help = "Requests refused because of a limit: in_flight, key_share, rate_limit, auth_failures, \
+            storage_queue or key_lookups";
         let shed = counters(registry, "requests_shed", help, "reason", Shed::ALL.map(Shed::as_str));
         let help = "Authenticated requests for a deprecated operation";
         let operations = [Operation::GetPet.as_str()];

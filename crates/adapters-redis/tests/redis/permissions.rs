@@ -20,8 +20,8 @@ pub(crate) const READER: &str = "+client|tracking +exists +hmget +pttl";
 /// Further permissions of this user, for the record of uses. Without them, nothing else fails.
 const USES: &str = "~shop:v1:uses:* +zadd";
 /// Permissions of the user for the administration.
-pub(crate) const WRITER: &str = "+watch +multi +exec +time +hget +hgetall +hmget +hset +hdel +del +pexpireat +zrange +zrem +eval +zadd \
-     +zremrangebyrank +zremrangebyscore";
+pub(crate) const WRITER: &str = "+watch +multi +exec +time +hget +hgetall +hmget +hset +hdel +del +pexpireat +zrange \
+     +zrem +eval +zadd +zremrangebyrank +zremrangebyscore";
 const CALLS: [&str; 8] = ["add", "rotate", "revoke", "import", "check", "list", "log", "uses"];
 /// The calls that need a permission.
 const NEEDED: [(&str, &str); 17] = [

@@ -2,9 +2,9 @@
 //!
 //! A token is printed only on a terminal, or with `--print-key`: standard error can be a log that others read. Such a
 //! start creates an API key if none was ever added, and prints two requests with it. A key in the file stays valid; a
-//! key in memory ends with the process. Otherwise, the log says how to create a key. A key is printed after it
-//! was stored, and before the directory of API keys starts, so that the printed requests work at once. A key that cannot
-//! be printed is revoked.
+//! key in memory ends with the process. Otherwise, the log says how to create a key. A key is printed after it was
+//! stored, and before the directory of API keys starts, so that the printed requests work at once. A key that cannot be
+//! printed is revoked.
 
 use std::{
     io::{self, IsTerminal, Write},
