@@ -86,4 +86,12 @@ mod tests {
             assert_eq!(pet.clone().with_status(PetStatus::Sold).with_status(None), pet);
         }
     }
+
+    /// Every storage contains digests of these bytes.
+    #[test]
+    fn the_bytes_of_a_pet_never_change_and_have_each_member() {
+        let pet = NewPet::new(PetName::parse("Rex").unwrap(), CategoryId::new(-2));
+        assert_eq!(pet.to_bytes(), b"\xff\xff\xff\xff\xff\xff\xff\xfe\0\0Rex");
+        assert_eq!(pet.with_status(PetStatus::Sold).to_bytes(), b"\xff\xff\xff\xff\xff\xff\xff\xfe\0\x03Rex");
+    }
 }
