@@ -73,7 +73,7 @@ pub async fn join_tasks<T: Send + 'static>(
 }
 
 /// Waits until a condition holds.
-pub async fn wait_until(what: &str, condition: impl AsyncFn() -> bool) {
+pub async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let start = Instant::now();
     while !condition().await {
         assert!(start.elapsed() < Duration::from_mins(1), "{what}: not in time");

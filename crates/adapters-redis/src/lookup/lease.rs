@@ -35,6 +35,11 @@ impl Lease {
         Duration::from_nanos(self.end.load(Ordering::Acquire).saturating_sub(self.nanoseconds(now)))
     }
 
+    /// Time until half of the lease is left: then the next heartbeat is sent, however slow the last response was.
+    pub(crate) fn until_half(&self, now: Instant) -> Duration {
+        self.remaining(now).saturating_sub(self.length / 2)
+    }
+
     fn nanoseconds(&self, moment: Instant) -> u64 {
         u64::try_from(moment.saturating_duration_since(self.start).as_nanos()).unwrap_or(u64::MAX)
     }
@@ -57,6 +62,8 @@ mod tests {
         assert!(lease.is_valid(sent + SECOND.mul_f64(0.999)));
         assert!(!lease.is_valid(sent + SECOND));
         assert_eq!(lease.remaining(sent + SECOND / 4), SECOND * 3 / 4);
+        assert_eq!(lease.until_half(sent + SECOND / 8), SECOND * 3 / 8);
+        assert_eq!(lease.until_half(sent + SECOND * 3 / 4), Duration::ZERO);
         assert_eq!(lease.remaining(sent + 2 * SECOND), Duration::ZERO);
 
         lease.expire();

@@ -34,8 +34,6 @@ struct Session {
     /// Notified when either connection is closed.
     closed: Arc<Notify>,
     state: Arc<LookupState>,
-    /// When the last heartbeat was sent.
-    beat: Instant,
 }
 
 /// Keeps a session up: retries until a session opens, and opens a new one when it ends.
@@ -106,7 +104,7 @@ impl Session {
             Ok((invalidations, server.connect(timeout, on_push).await?, server))
         };
         let (invalidations, lookups, server) = opened.await.map_err(RedisFailure::Unavailable)?;
-        let mut session = Self { server, invalidations, lookups, closed, state, beat: Instant::now() };
+        let mut session = Self { server, invalidations, lookups, closed, state };
         tracking_command(&session.state.keyspace).exec_async(&mut session.invalidations).await?;
         // Tests the commands of a lookup, with a token that does not exist.
         let unknown = session.state.keyspace.token(&ApiKeyDigest([0; 32]));
@@ -131,9 +129,7 @@ impl Session {
 
     async fn keep_lease(&mut self, lease: Duration) -> keyspace::Result<Infallible> {
         loop {
-            // Counted from the last heartbeat: even if its response is slow, the next one is sent before the lease
-            // expires.
-            sleep((lease / 2).saturating_sub(self.beat.elapsed())).await;
+            sleep(self.state.lease.until_half(Instant::now())).await;
             timeout(lease / 2, self.heartbeat()).await.map_err(|_| RedisFailure::Timeout)??;
             if self.state.flushed.swap(false, Ordering::Relaxed) {
                 self.log_missing_index().await?;
@@ -143,9 +139,9 @@ impl Session {
 
     /// Renews the lease if both connections respond, and their server is still the master.
     async fn heartbeat(&mut self) -> RedisResult<()> {
-        self.beat = Instant::now();
+        let sent = Instant::now();
         tokio::try_join!(check_role(&mut self.invalidations), check_role(&mut self.lookups))?;
-        self.state.lease.renew(self.beat);
+        self.state.lease.renew(sent);
         Ok(())
     }
 
