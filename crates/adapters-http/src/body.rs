@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn json_types_are_accepted() {
+    fn only_json_types_are_accepted() {
         for good in [
             "application/json",
             "Application/JSON",
@@ -163,10 +163,6 @@ mod tests {
         ] {
             assert!(check_content_type(&with(&CONTENT_TYPE, &[good])).is_ok(), "{good}");
         }
-    }
-
-    #[test]
-    fn any_other_type_is_refused() {
         for bad in [
             &[][..],
             &[""],

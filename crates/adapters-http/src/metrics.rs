@@ -7,7 +7,7 @@
 //! No label has a value that a client chose ([`labels`]), so the number of series is bounded.
 //! [`docs/metrics.md`](../../../../docs/metrics.md) lists every metric.
 //!
-//! **Proof.** `server/tests/api/metrics.rs` makes each metric move and counts series after odd paths, methods and keys;
+//! **Proof.** The unit tests of [`labels`]; `server/tests/api/metrics.rs` reads the counts of requests and connections;
 //! `server/tests/process/metrics_documentation.rs` compares the response with the document.
 
 mod labels;

@@ -11,9 +11,9 @@
 //! read its response holds little memory. If a worker has too many connections, one without a request, or an old
 //! reader, makes room. A shutdown loses no request that has arrived. [`tls`] is a wing.
 //!
-//! **Proof.** The unit tests beside the files. Over sockets, in `server/tests/api`: `raw_http.rs`, `raw_requests.rs`,
-//! `raw_uploads.rs`, `bounds.rs` and `drain.rs`; in `server/tests/process`: `memory.rs`. The fuzz target
-//! `request_framing` splits the bytes of requests in all ways.
+//! **Proof.** The unit tests beside the files. Over sockets, in `server/tests/api`: `raw_http.rs`, `raw_uploads.rs`,
+//! `bounds.rs` and `drain.rs`; in `server/tests/process`: `memory.rs`. The fuzz target `request_framing` splits the
+//! bytes of requests in all ways.
 
 pub(crate) mod client;
 pub(crate) mod connection;

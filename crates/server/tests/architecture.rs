@@ -2,7 +2,7 @@
 //!
 //! A crate without a rule fails the test. `deny.toml` has the rules for external crates that belong to one adapter.
 
-use std::{collections::BTreeSet, process::Command};
+use std::{collections::BTreeSet, process::Command, sync::LazyLock};
 
 use serde_json::Value;
 
@@ -41,6 +41,12 @@ const ALLOWED_EXTERNAL: &[(&str, &[&str])] = &[
     ("app", &["async-trait", "crc32fast", "mockall", "proptest", "secrecy", "sha2", "thiserror", "tokio"]),
 ];
 
+struct Workspace {
+    crates: BTreeSet<String>,
+    /// Outside of tests.
+    dependencies: Vec<Dependency>,
+}
+
 struct Dependency {
     from: String,
     to: String,
@@ -48,8 +54,7 @@ struct Dependency {
     features: String,
 }
 
-/// Returns the crates of the workspace, and their dependencies outside of tests.
-fn dependencies() -> (BTreeSet<String>, Vec<Dependency>) {
+static WORKSPACE: LazyLock<Workspace> = LazyLock::new(|| {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--format-version=1", "--offline", "--manifest-path"])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
@@ -74,8 +79,10 @@ fn dependencies() -> (BTreeSet<String>, Vec<Dependency>) {
         }
         crates.insert(from);
     }
-    (crates, dependencies)
-}
+    let is_known = |edge: &Dependency| edge.from == "animal-store-server" && edge.to == "animal-store-app";
+    assert!(dependencies.iter().any(is_known), "the dependency of server on app is missing");
+    Workspace { crates, dependencies }
+});
 
 fn rule<'a>(rules: &'a [(&str, &'a [&'a str])], name: &str) -> Option<&'a [&'a str]> {
     rules.iter().find(|(rule, _)| name.strip_prefix(PREFIX) == Some(rule)).map(|&(_, allowed)| allowed)
@@ -83,16 +90,15 @@ fn rule<'a>(rules: &'a [(&str, &'a [&'a str])], name: &str) -> Option<&'a [&'a s
 
 #[test]
 fn every_crate_has_a_rule_and_every_rule_a_crate() {
-    let (crates, _) = dependencies();
     let ruled: BTreeSet<String> = ALLOWED.iter().map(|(name, _)| format!("{PREFIX}{name}")).collect();
-    assert_eq!(crates, ruled);
+    assert_eq!(WORKSPACE.crates, ruled);
 }
 
 #[test]
 fn dependencies_between_crates_of_the_workspace_point_inward() {
-    for Dependency { from, to, .. } in dependencies().1 {
+    for Dependency { from, to, .. } in &WORKSPACE.dependencies {
         if let Some(inner) = to.strip_prefix(PREFIX) {
-            let allowed = rule(ALLOWED, &from).unwrap_or_default();
+            let allowed = rule(ALLOWED, from).unwrap_or_default();
             assert!(allowed.contains(&inner), "{from} must not depend on {to}");
         }
     }
@@ -100,7 +106,7 @@ fn dependencies_between_crates_of_the_workspace_point_inward() {
 
 #[test]
 fn the_inner_crates_have_few_external_dependencies() {
-    for Dependency { from, to, .. } in dependencies().1.iter().filter(|edge| !edge.to.starts_with(PREFIX)) {
+    for Dependency { from, to, .. } in WORKSPACE.dependencies.iter().filter(|edge| !edge.to.starts_with(PREFIX)) {
         if let Some(allowed) = rule(ALLOWED_EXTERNAL, from) {
             assert!(allowed.contains(&to.as_str()), "{from} must not depend on {to}");
         }
@@ -109,10 +115,10 @@ fn the_inner_crates_have_few_external_dependencies() {
 
 #[test]
 fn only_tests_use_mocks_and_the_runtime_of_app() {
-    for Dependency { from, to, optional, features } in dependencies().1 {
+    for Dependency { from, to, optional, features } in &WORKSPACE.dependencies {
         let for_tests = ["mockall", "proptest", &format!("{PREFIX}test-servers")].contains(&to.as_str())
-            || to == "tokio" && from == format!("{PREFIX}app");
-        assert!(!for_tests || optional, "{from} depends on {to} outside of tests");
+            || to == "tokio" && *from == format!("{PREFIX}app");
+        assert!(!for_tests || *optional, "{from} depends on {to} outside of tests");
         assert!(!features.contains("test-support"), "{from} uses the mocks of {to} outside of tests");
     }
 }

@@ -67,7 +67,7 @@ async fn every_error_has_the_body_of_the_interface_and_no_response_contains_the_
         let row = error.response();
         assert_eq!(response.status(), row.status);
         assert!(!text.contains("postgres"), "{error:?}");
-        assert!(response.headers().iter().all(|(_, value)| !value.as_bytes().starts_with(b"postgres")));
+        assert!(!format!("{:?}", response.headers()).contains("postgres"), "{error:?}");
         assert_eq!(response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes), Some(&b"application/json"[..]));
         assert_eq!(body, serde_json::json!({ "code": row.code, "message": error.to_string(), "status": row.status }));
     }

@@ -163,15 +163,11 @@ mod tests {
     }
 
     #[test]
-    fn the_walk_ends_at_an_element_without_an_address() {
+    fn an_element_without_an_address_ends_the_walk_and_hides_no_address_behind_it() {
         for element in ["unknown", "_hidden", "", "203.0.113", "é", "10.0.0.2.", "for=10.0.0.9"] {
             assert_client(&[&format!("203.0.113.1, {element}, 10.0.0.2")], "10.0.0.2");
             assert_client(&[&format!("203.0.113.1, {element}")], "10.0.0.1");
         }
-    }
-
-    #[test]
-    fn a_quotation_mark_in_x_forwarded_for_hides_no_address_of_a_proxy() {
         for sent in ["\"", "\\", "\"203.0.113.1", "203.0.113.1, \"10.0.0.2", "\"a\\\""] {
             assert_client(&[&format!("{sent}, 203.0.113.9")], "203.0.113.9");
         }

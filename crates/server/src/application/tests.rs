@@ -24,17 +24,13 @@ async fn a_panic_of_the_writer_during_the_shutdown_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_writer_that_stops_is_reported() {
-    let writer = Some(tokio::spawn(async {}));
-    let mut tasks = Tasks { api: tokio::spawn(pending()), management: None, writer, uses_writer: None };
-    let error = tasks.stopped_unexpectedly().await;
-    assert_eq!(error.to_string(), "the writer of the storage stopped unexpectedly");
-}
-
-#[tokio::test]
-async fn a_management_server_that_fails_is_reported() {
+async fn a_task_that_ends_without_a_shutdown_is_reported() {
     let failed = tokio::spawn(async { Err(io::Error::other("a worker thread has ended")) });
-    let mut tasks = Tasks { api: tokio::spawn(pending()), management: Some(failed), writer: None, uses_writer: None };
-    let error = tasks.stopped_unexpectedly().await;
-    assert_eq!(format!("{error:#}"), "the management server failed: a worker thread has ended");
+    for (management, writer, expected) in [
+        (None, Some(tokio::spawn(async {})), "the writer of the storage stopped unexpectedly"),
+        (Some(failed), None, "the management server failed: a worker thread has ended"),
+    ] {
+        let mut tasks = Tasks { api: tokio::spawn(pending()), management, writer, uses_writer: None };
+        assert_eq!(format!("{:#}", tasks.stopped_unexpectedly().await), expected);
+    }
 }

@@ -57,7 +57,6 @@ fn ready_body(response: &str) -> anyhow::Result<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::duration;
 
     fn response(status: u16, body: &str) -> String {
         format!("HTTP/1.1 {status} Name\r\nconnection: close\r\n\r\n{body}")
@@ -65,13 +64,6 @@ mod tests {
 
     fn error(response: &str) -> String {
         ready_body(response).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn a_timeout_is_a_millisecond_to_a_minute() {
-        for (text, milliseconds) in [("1ms", Some(1)), ("1m", Some(60_000)), ("0s", None), ("61s", None), ("5", None)] {
-            assert_eq!(duration(TIMEOUTS)(text).ok(), milliseconds.map(Duration::from_millis), "{text}");
-        }
     }
 
     #[test]
@@ -83,11 +75,5 @@ mod tests {
         for other in ["", "SSH-2.0-OpenSSH\r\n", "HTTP/1.1 200 OK\r\n"] {
             assert!(error(other).contains("/ready responded with no status"), "{other}");
         }
-    }
-
-    #[test]
-    fn the_error_shows_what_is_unavailable() {
-        let body = r#"{"status":"unavailable","checks":{"storage":"unavailable","keys":"ready"}}"#;
-        assert_eq!(error(&response(503, body)), format!("not ready: {body}"));
     }
 }

@@ -92,7 +92,7 @@ fn the_defaults_are_valid_and_those_of_the_adapters() {
 /// Except secrets and files, which have tests of their own.
 #[test]
 fn every_key_sets_its_field() {
-    for (key, value, field) in [
+    let rows = [
         ("http.listen", "127.0.0.1:0", "listen: 127.0.0.1:0"),
         ("http.workers", "300", "workers: 300,"),
         ("http.max_connections", "4", "max_connections: 4,"),
@@ -102,6 +102,7 @@ fn every_key_sets_its_field() {
         ("http.cors_origins", "*", "origins: ArcSwapAny(Some(Any))"),
         ("http.trusted_proxies", "10.0.0.0/8, ::1", "networks: [10.0.0.0/8, ::1/128]"),
         ("http.rate_limit.per_second", "6", r#"policy: "\"default\";q=6;w=1""#),
+        ("http.rate_limit.burst", "9", "fill_time: 9s"),
         ("http.auth_failures.per_minute", "7", "AuthFailureLimiter(Buckets { interval: 8.571428571s"),
         ("http.deprecated_get", "gone", "serves_get_pet: false"),
         ("management.listen", "", "management: None"),
@@ -113,10 +114,10 @@ fn every_key_sets_its_field() {
         ("storage.postgres.transaction_pooling", "true", "transaction_pooling: true"),
         ("storage.postgres.timeout", "1m", "connect_timeout: 60s, timeout: 60s"),
         ("keys.backend", "memory", "keys: Memory"),
+        ("keys.redis.wait_replicas", "16", "wait_replicas: 16"),
         ("keys.redis.prefix", "shop:", "prefix: \"shop:\""),
         ("keys.redis.lease", "1s", "lease: 1s"),
         ("keys.redis.max_known", "8", "max_known: 8"),
-        ("keys.redis.wait_replicas", "16", "wait_replicas: 16"),
         ("log.filter", "off,actix_http=off", "max_level: LevelFilter::OFF"),
         ("log.requests", "errors", "errors_only: true"),
         ("log.format", "json", "json: Some(true)"),
@@ -124,11 +125,15 @@ fn every_key_sets_its_field() {
         ("traces.sample_ratio", "1", "sample_ratio: Some(1.0)"),
         ("shutdown.timeout", "11s", "timeout: 11s"),
         ("shutdown.drain_delay", "500ms", "drain_delay: Some(500ms)"),
-    ] {
+    ];
+    let keys = Config::all_keys().into_iter().filter(|key| !key.is_secret && !key.name.ends_with("_file"));
+    assert_eq!(rows.map(|(key, ..)| key).to_vec(), keys.map(|key| key.name).collect::<Vec<_>>());
+    for (key, value, field) in rows {
         let others = match key.rsplit_once('.') {
             Some(("storage.postgres", _)) => {
                 [&POSTGRES[..], &[TOKENS, ("storage.postgres.migrate_url", "postgres://owner@direct/a")]].concat()
             }
+            Some(("http.rate_limit", "burst")) => vec![("http.rate_limit.per_second", "1")],
             Some(("keys.redis", _)) => REDIS.to_vec(),
             Some(("traces", "sample_ratio")) => vec![("traces.endpoint", "http://127.0.0.1/")],
             _ => Vec::new(),

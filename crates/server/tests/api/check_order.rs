@@ -85,15 +85,6 @@ fn a_key_beyond_its_share_comes_after_an_invalid_key_and_before_everything_else(
 }
 
 #[test]
-fn a_removed_operation_comes_after_the_method_and_before_the_id() {
-    let app = TestApp::start_with(&[("http.deprecated_get", "gone")]);
-
-    app.request("DELETE", "/v1/pets/1").send().assert_error(405, "method_not_allowed");
-    app.get("/v1/pets/1/owner").assert_error(404, "route_not_found");
-    app.request("GET", "/v1/pets/abc").header("Content-Encoding", "gzip").body("x").send().assert_error(410, "gone");
-}
-
-#[test]
 fn the_size_comes_before_the_timeout_of_the_body_and_the_timeout_before_its_content() {
     let app = TestApp::start_changed(&[], |config| config.http.limits.body_timeout = Duration::from_millis(1));
 

@@ -50,5 +50,7 @@ fn after_its_removal_the_operation_is_a_410_that_still_leads_to_its_successor() 
         response.assert_error(410, "gone");
         app.request("HEAD", path).send().assert_head_of(&response);
     }
+    app.request("DELETE", "/v1/pets/1").send().assert_error(405, "method_not_allowed");
+    app.get("/v1/pets/1/owner").assert_error(404, "route_not_found");
     assert_eq!(app.get("/v1/pets").ids().len(), 1);
 }

@@ -34,6 +34,7 @@ fn a_server_that_cannot_be_reached_or_does_not_respond_is_a_failure() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     health(&address, &["--timeout", "300ms"]).assert_error(1, &["within 300ms"]);
+    health("127.0.0.1:1", &["--timeout", "61s"]).assert_refused(2, &["'61s'", "a duration from 1ms to 1m"]);
     for listen in ["", "127.0.0.1:0"] {
         health(listen, &[]).assert_error(2, &["management.listen has no fixed port"]);
     }

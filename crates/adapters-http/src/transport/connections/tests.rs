@@ -1,5 +1,5 @@
 use futures_util::FutureExt;
-use tokio::task::spawn_local;
+use tokio::{task::spawn_local, time::advance};
 
 use super::*;
 
@@ -72,18 +72,21 @@ async fn a_connection_that_drops_input_makes_room_before_older_ones() {
     assert!(idle.connection.end.get().is_none() && closing.connection.end.get().is_some());
 }
 
-#[tokio::test(flavor = "local")]
-async fn beyond_the_maximum_of_held_bytes_a_connection_that_holds_some_is_closed() {
-    let connections = connections(2);
-    let idle = connections.admit(None).await;
-    let sending = connections.admit(None).await;
-    for (bytes, is_closed) in [(1_048_576, false), (1_048_576, false), (1_048_577, true)] {
-        connections.hold(&sending.connection, bytes);
-        assert_eq!(
-            (idle.connection.end.get().is_some(), sending.connection.end.get().is_some()),
-            (false, is_closed),
-            "{bytes}"
-        );
-        connections.release(&sending.connection);
+#[tokio::test(flavor = "local", start_paused = true)]
+async fn beyond_the_maximum_of_held_bytes_the_oldest_connection_that_holds_some_is_closed() {
+    let connections = connections(3);
+    let [idle, newer, oldest] = [(); 3].map(|()| connections.admit(None).now_or_never().expect("room"));
+    advance(Duration::from_secs(1)).await;
+    newer.enter(State::Response);
+    connections.hold(&oldest.connection, 1);
+    for (bytes, closed) in [
+        (1_048_575, [false, false, false]),
+        (1_048_575, [false, false, false]),
+        (1_048_576, [false, false, true]),
+        (1_048_576, [false, true, true]),
+    ] {
+        connections.hold(&newer.connection, bytes);
+        assert_eq!([&idle, &newer, &oldest].map(|slot| slot.connection.end.get().is_some()), closed, "{bytes}");
+        connections.release(&newer.connection);
     }
 }
