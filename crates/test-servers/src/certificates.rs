@@ -1,10 +1,16 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, pem::PemObject},
+};
 
 /// Files with an authority and with certificates that it signed: for a server named `localhost`, and for a client.
 #[derive(Debug, Clone)]
@@ -56,6 +62,18 @@ impl Certificates {
             client_key: write("client-key.pem", client_key),
         }
     }
+}
+
+/// The configuration of a client of TLS that trusts this authority.
+#[must_use]
+pub fn tls_client(authority: &Path) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(authority).expect("a certificate")).expect("an authority");
+    ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth()
 }
 
 /// Each subject differs from the authority's: a certificate with the same subject looks self-signed.

@@ -78,6 +78,15 @@ impl Request {
         self.header("Content-Type", "application/json").body(body)
     }
 
+    /// Sends the head of a JSON body of this length, which the server asks for by the status 100 once the request is in
+    /// flight.
+    #[track_caller]
+    #[must_use]
+    pub fn begin_json(self, length: usize) -> RawConnection {
+        let typed = self.header("Content-Type", "application/json").header("Content-Length", &length.to_string());
+        typed.header("Expect", "100-continue").begin().expect("a connection")
+    }
+
     /// Sends the request and returns the response.
     #[track_caller]
     #[must_use]

@@ -5,6 +5,7 @@
 #![expect(clippy::missing_panics_doc, reason = "a server that does not start fails the test")]
 
 mod certificates;
+mod exposition;
 mod fault_proxy;
 mod home;
 mod http_client;
@@ -24,7 +25,8 @@ mod server;
 mod wait;
 mod watched;
 
-pub use certificates::Certificates;
+pub use certificates::{Certificates, tls_client};
+pub use exposition::sample;
 pub use fault_proxy::FaultProxy;
 pub use http_client::{HttpClient, Request};
 pub use pg_database::PgDatabase;

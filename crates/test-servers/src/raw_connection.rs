@@ -6,13 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustls::{
-    ClientConfig, ClientConnection, RootCertStore, Stream,
-    crypto::ring,
-    pki_types::{CertificateDer, pem::PemObject},
-};
+use rustls::{ClientConnection, Stream};
 
-use crate::Response;
+use crate::{Response, certificates::tls_client};
 
 /// A connection that sends any bytes, well-formed HTTP or not, and reads one response at a time.
 #[derive(Debug)]
@@ -52,15 +48,8 @@ impl RawConnection {
     #[track_caller]
     #[must_use]
     pub fn open_tls(address: SocketAddr, authority: &Path) -> Self {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_file(authority).expect("a certificate")).expect("an authority");
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
         let name = "localhost".try_into().expect("a name");
-        let tls = ClientConnection::new(Arc::new(config), name).expect("a client");
+        let tls = ClientConnection::new(Arc::new(tls_client(authority)), name).expect("a client");
         Self { tls: Some(tls), ..Self::open(address) }
     }
 
@@ -134,13 +123,10 @@ impl RawConnection {
         }
     }
 
-    /// Returns whether nothing arrives within `duration`, the end of the connection included.
-    #[must_use]
-    pub fn is_silent_for(&mut self, duration: Duration) -> bool {
-        self.stream.set_read_timeout(Some(duration)).expect("a read timeout");
-        let read = self.read(&mut [0; 1]);
-        self.stream.set_read_timeout(Some(Self::TIMEOUT)).expect("a read timeout");
-        read.is_err_and(|error| is_timeout(&error))
+    /// Waits for the first bytes of the next response.
+    #[track_caller]
+    pub fn assert_response_begins(&mut self) {
+        assert!(self.read_more().expect("a response") > 0, "the connection ends");
     }
 
     #[track_caller]
@@ -165,23 +151,16 @@ impl RawConnection {
         }
     }
 
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match &mut self.tls {
-            Some(tls) => Stream::new(tls, &mut self.stream).read(buffer),
-            None => self.stream.read(buffer),
-        }
-    }
-
     /// Reads the available bytes and returns their number, 0 at the end of the connection.
     fn read_more(&mut self) -> io::Result<usize> {
         let mut buffer = [0; 16 * 1024];
-        match self.read(&mut buffer) {
+        let read = match &mut self.tls {
+            Some(tls) => Stream::new(tls, &mut self.stream).read(&mut buffer),
+            None => self.stream.read(&mut buffer),
+        };
+        match read {
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => Ok(0),
             read => read.inspect(|&count| self.received.extend_from_slice(&buffer[..count])),
         }
     }
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

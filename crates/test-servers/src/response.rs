@@ -112,15 +112,6 @@ impl Response {
         message.to_owned()
     }
 
-    /// Asserts a 400 that names these members or parameters, in this order. Returns the message.
-    #[track_caller]
-    pub fn assert_problems(&self, code: &str, names: &[&str]) -> String {
-        let message = self.assert_error(400, code);
-        let found: Vec<_> = message.split("; ").filter_map(|problem| problem.split(' ').next()).collect();
-        assert_eq!(found, names, "{message:?} for {}", self.request);
-        message
-    }
-
     /// The ids of a list of pets, in its order.
     #[track_caller]
     #[must_use]

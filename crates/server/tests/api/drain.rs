@@ -3,6 +3,7 @@
 //! The unit tests of `transport/exchange` cover the idle grace by a paused clock.
 
 use std::{
+    io::ErrorKind,
     sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::Duration,
@@ -46,11 +47,12 @@ fn a_client_that_does_not_read_its_response_is_cut_off_without_an_error() {
     let app = TestApp::start_with(&[("shutdown.timeout", "1s")]);
     // More bytes than the buffers of the connection hold.
     let mut slow = app.send(get("/docs/swagger-ui-bundle.js"));
-    assert_eq!(slow.sender().peek(&mut [0]).expect("the start of the response"), 1);
+    slow.assert_response_begins();
 
     app.shut_down().expect("a graceful end");
 
-    slow.try_response().expect_err("the end of the connection within the response");
+    let end = slow.try_response().expect_err("the end of the connection within the response");
+    assert_eq!(end.kind(), ErrorKind::UnexpectedEof, "{end}");
 }
 
 /// Sends requests until the service refuses connections, and returns whether each got its response.

@@ -24,20 +24,13 @@ pub(crate) fn post_head(lines: &str) -> String {
     format!("POST /v1/pets HTTP/1.1\r\n{}Content-Type: application/json\r\n{lines}\r\n", fields())
 }
 
-/// A POST request in flight: its head was sent, with these lines; its body was not.
-#[track_caller]
-pub(crate) fn begin_post(app: &TestApp, lines: &str) -> RawConnection {
-    let mut connection = app.send(post_head(&format!("{lines}Expect: 100-continue\r\n")));
-    // The status 100 proves that the request is in flight.
-    connection.response().assert_status(100);
-    connection
-}
-
 /// A create in flight, and its body, which was not sent.
 #[track_caller]
 pub(crate) fn begin_create(app: &TestApp) -> (RawConnection, String) {
     let body = pet("Rex");
-    (begin_post(app, &format!("Content-Length: {}\r\n", body.len())), body)
+    let mut connection = app.request("POST", "/v1/pets").begin_json(body.len());
+    connection.response().assert_status(100);
+    (connection, body)
 }
 
 /// A pet as a request body.

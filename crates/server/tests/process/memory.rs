@@ -1,13 +1,13 @@
 //! Memory of the service if clients do not read their responses, and of commands over many pets.
 
 use std::{
+    cell::Cell,
     fs::{self, File},
     io::{BufWriter, Write},
     net::SocketAddr,
 };
 
-use animal_store_test_servers::RawConnection;
-use nix::sys::resource::{UsageWho, getrusage};
+use animal_store_test_servers::{RawConnection, wait_until};
 use tempfile::NamedTempFile;
 
 use crate::{
@@ -41,35 +41,40 @@ fn assert_held(mut running: Running, connect: impl Fn(SocketAddr) -> RawConnecti
     };
     // More than a megabyte: without compression, as for every client of this test.
     assert!(open().response().body.len() > 1024 * 1024);
-    let before = resident_kib(running.pid());
+    let resident_kib = || memory_kib(running.pid(), "VmRSS:").expect("its memory");
+    let before = resident_kib();
 
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| open()).collect();
     for client in &mut clients {
-        // The response has started.
-        assert!(!client.is_silent_for(RawConnection::TIMEOUT));
+        client.assert_response_begins();
     }
 
-    let held = resident_kib(running.pid()).saturating_sub(before) / CLIENTS;
+    let held = resident_kib().saturating_sub(before) / CLIENTS;
     assert!(held < max_kib, "{held} KiB for each client");
 }
 
-/// Resident memory of a process in KiB.
-fn resident_kib(pid: u32) -> u64 {
+/// A value in the status of a process in KiB. `None` if the process has exited.
+fn memory_kib(pid: u32, name: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
-    line.trim().trim_end_matches(" kB").parse().expect("a number")
+    let value = status.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(value.trim().trim_end_matches(" kB").parse().expect("a number"))
+}
+
+/// Runs a program until it exits, and returns its greatest resident memory in KiB, without that of its last moment.
+#[track_caller]
+fn peak_kib(program: Program) -> u64 {
+    let (running, peak) = (program.start(), Cell::default());
+    wait_until(|| memory_kib(running.pid(), "VmHWM:").map(|kib| peak.set(kib)).is_none());
+    assert_eq!(running.wait().code, Some(0));
+    peak.get()
 }
 
 /// Asserts that many pets take little more memory than few, although they have at least 55 MB more. The memory contains
 /// what is mapped of the program, which changes by 20 MB on a busy machine.
 #[track_caller]
-fn assert_same_peak([few, many]: [usize; 2], command: impl Fn(usize)) {
-    let [few, many] = [few, many].map(|pets| {
-        command(pets);
-        // The greatest of all processes that this test has run.
-        getrusage(UsageWho::RUSAGE_CHILDREN).expect("the usage").max_rss()
-    });
-    assert!(many - few < 40 * 1024, "many pets take {} KiB more", many - few);
+fn assert_same_peak([few, many]: [usize; 2], peak_kib: impl Fn(usize) -> u64) {
+    let [few, many] = [few, many].map(peak_kib);
+    assert!(many < few + 40 * 1024, "{few} KiB for few pets, {many} KiB for many");
 }
 
 /// A store with this many pets, each with a name of 1,020 bytes.
@@ -88,14 +93,15 @@ fn an_export_holds_a_page_of_pets() {
     assert_same_peak([6_000, 60_000], |pets| {
         let store = store_of(pets);
         let null = File::create("/dev/null").expect("a device");
-        assert_eq!(store.program().args(&["pets", "export"]).stdout(null).run().code, Some(0));
+        peak_kib(store.program().args(&["pets", "export"]).stdout(null))
     });
 }
 
 #[test]
 fn a_copy_holds_a_page_of_pets() {
     assert_same_peak([6_000, 60_000], |pets| {
-        copy((&store_of(pets), MEMORY), (&Store::sqlite(), MEMORY)).run().assert_success();
+        let (from, to) = (store_of(pets), Store::sqlite());
+        peak_kib(copy((&from, MEMORY), (&to, MEMORY)))
     });
 }
 
@@ -107,7 +113,8 @@ fn an_import_holds_some_lines() {
         for number in 0..pets {
             writeln!(file, r#"{{"name":"{number}","categoryId":1,"note":"{note}"}}"#).expect("written");
         }
-        let file = file.into_inner().expect("written");
-        Store::sqlite().succeed(&["pets", "import", file.path().to_str().expect("UTF-8"), "--create"]);
+        let (file, store) = (file.into_inner().expect("written"), Store::sqlite());
+        let path = file.path().to_str().expect("UTF-8");
+        peak_kib(store.program().args(&["pets", "import", path, "--create"]))
     });
 }

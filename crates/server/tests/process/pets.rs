@@ -13,12 +13,7 @@ pub(crate) fn create_request(address: SocketAddr, token: &str, name: &str) -> Re
 /// Sends the head of a create, and of its body nothing. The service responds with 100 once the request is in flight.
 #[track_caller]
 pub(crate) fn begin_create(address: SocketAddr, token: &str) -> RawConnection {
-    let mut connection = RawConnection::open(address);
-    connection.send(format!(
-        "POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
-         Content-Length: 29\r\nExpect: 100-continue\r\n\r\n",
-    ));
-    connection
+    HttpClient::new(address).with_token(token).request("POST", "/v1/pets").begin_json(29)
 }
 
 /// A [`create_request`] with an idempotency key.

@@ -14,7 +14,7 @@ use animal_store_test_servers::RedisSpace;
 use nix::pty::openpty;
 use tempfile::TempDir;
 
-pub(crate) use self::running::{DEADLINE, Exited, Running, metric};
+pub(crate) use self::running::{DEADLINE, Exited, Running, lines, metric};
 
 /// The API key of [`Program::with_key`].
 pub(crate) const TOKEN: &str = "process-token-1";

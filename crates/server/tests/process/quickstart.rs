@@ -2,7 +2,6 @@
 
 use std::{
     fs::{self, File},
-    io::{BufRead, BufReader},
     path::Path,
 };
 
@@ -14,7 +13,7 @@ use tempfile::TempDir;
 use crate::{
     keys::{list_in, token_and_id},
     pets::status,
-    program::{Program, Running, paste, terminal},
+    program::{Program, Running, lines, paste, terminal},
 };
 
 /// What a later start prints before the command that creates a key.
@@ -149,8 +148,8 @@ fn on_a_terminal_the_key_is_printed_unless_other_machines_can_connect() {
     assert_eq!(list_in(folder.path()), "[]");
 
     let mut running = program().stderr(stderr).start();
-    let lines = BufReader::new(shown).lines().map_while(Result::ok);
-    let add = lines.map(|line| line.trim().to_owned()).find(|line| line.starts_with("curl ")).expect("a command");
+    let add =
+        lines(shown).map(|line| line.trim().to_owned()).find(|line| line.starts_with("curl ")).expect("a command");
     assert_eq!(status(running.address(), &token(&add)), 200);
     running.terminate().assert_success();
 }

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::Write,
+    io::{ErrorKind, Write},
     net::SocketAddr,
     path::Path,
     process::{Command, Stdio},
@@ -72,7 +72,8 @@ fn tls_1_2_and_1_3_are_accepted_and_older_versions_and_plain_http_are_refused() 
     let output = s_client(address, &certificates.authority, &["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]);
     assert!(!has_response(&output) && output.contains("Cipher is (NONE)"), "{output}");
     let mut plain = HttpClient::new(address).request("GET", "/").begin().expect("a connection");
-    assert!(!matches!(plain.try_response(), Ok(Some(_))), "an alert of TLS, if anything");
+    let refusal = plain.try_response().expect_err("an alert of TLS, and the end of the connection");
+    assert_eq!(refusal.kind(), ErrorKind::UnexpectedEof, "{refusal}");
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write},
+    io::{self, PipeReader, PipeWriter, Write},
     process::Stdio,
     thread,
 };
 
 use animal_store_test_servers::HttpClient;
 
-use crate::program::{Program, TOKEN};
+use crate::program::{Program, TOKEN, lines};
 
 /// Keeps a pipe full until its reader is dropped.
 fn fill(mut pipe: PipeWriter) {
@@ -22,8 +22,7 @@ pub(crate) fn full_pipe() -> (PipeReader, PipeWriter) {
     (reader, writer)
 }
 
-/// A program that generates an API key: the lines on standard error have its address. The default of the timeout is
-/// longer than the wait for its end.
+/// A program that generates an API key: the lines on standard error have its address. The tests wait for its timeout.
 fn program(stdout: impl Into<Stdio>) -> Program {
     Program::new().args(&["--print-key"]).env("ANIMAL_STORE_SHUTDOWN__TIMEOUT", "1s").stdout(stdout)
 }
@@ -56,8 +55,8 @@ fn a_standard_error_that_is_not_read_either_does_not_keep_the_process() {
     let (reader, stderr) = io::pipe().expect("a pipe");
     let filled = stderr.try_clone().expect("a descriptor");
     let running = program(stdout).stderr(stderr).start();
-    let mut lines = BufReader::new(reader);
-    let address = lines.by_ref().lines().map_while(Result::ok).find_map(|line| explorer(&line));
+    let mut lines = lines(reader);
+    let address = lines.find_map(|line| explorer(&line));
     wait_until_served(&address.expect("the quickstart"));
     fill(filled);
 

@@ -1,11 +1,6 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
-use animal_store_test_servers::Certificates;
-use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::ring,
-    pki_types::{CertificateDer, pem::PemObject},
-};
+use animal_store_test_servers::{Certificates, tls_client};
 use tempfile::TempDir;
 use tokio::{
     io::AsyncWriteExt,
@@ -63,13 +58,7 @@ impl TlsWorker {
 }
 
 async fn connect(stream: TcpStream, folder: &Path, protocols: &[&[u8]]) -> io::Result<client::TlsStream<TcpStream>> {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(folder.join("authority.pem")).unwrap()).unwrap();
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let mut config = tls_client(&folder.join("authority.pem"));
     config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     TlsConnector::from(Arc::new(config)).connect("localhost".try_into().unwrap(), stream).await
 }

@@ -4,7 +4,7 @@ use animal_store_test_servers::Request;
 use serde_json::json;
 
 use crate::{
-    raw_requests::{begin_post, pet},
+    raw_requests::pet,
     test_app::{PET, TestApp},
 };
 
@@ -36,8 +36,8 @@ fn a_repeated_create_has_the_same_response_and_another_pet_is_a_422() {
 fn a_create_without_its_body_does_not_hold_the_key() {
     let app = TestApp::start();
     let body = pet("Rex");
-    let lines = format!("Idempotency-Key: order-1\r\nContent-Length: {}\r\n", body.len());
-    let mut slow = begin_post(&app, &lines);
+    let mut slow = app.request("POST", "/v1/pets").header("Idempotency-Key", "order-1").begin_json(body.len());
+    slow.response().assert_status(100);
 
     let first = keyed(&app, &body).send();
     first.assert_status(201).assert_header("Idempotency-Replayed", None);

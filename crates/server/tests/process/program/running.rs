@@ -2,15 +2,15 @@
 
 use std::{
     io::{BufRead, BufReader, Read},
-    mem,
+    iter, mem,
     net::SocketAddr,
     process::{Child, Command},
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel},
     thread,
     time::{Duration, Instant},
 };
 
-use animal_store_test_servers::HttpClient;
+use animal_store_test_servers::{HttpClient, sample};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -44,6 +44,14 @@ fn forward(pipe: impl Read + Send + 'static, sender: Sender<Line>, is_error: boo
             let _ = sender.send((is_error, text));
         }
     });
+}
+
+/// The lines of a pipe or a terminal, of which no more is read than the caller takes.
+pub(crate) fn lines(pipe: impl Read + Send + 'static) -> impl Iterator<Item = String> {
+    let (sender, receiver) = sync_channel(0);
+    let mut lines = BufReader::new(pipe).lines().map_while(Result::ok);
+    thread::spawn(move || lines.try_for_each(|line| sender.send(line)));
+    iter::from_fn(move || receiver.recv_timeout(DEADLINE).ok())
 }
 
 impl Running {
@@ -170,9 +178,7 @@ impl Drop for Running {
 /// Returns the value of a series of the metrics at this address, which is a whole number.
 #[track_caller]
 pub(crate) fn metric(management: SocketAddr, series: &str) -> usize {
-    let response = HttpClient::new(management).get("/metrics");
-    let value = response.text().lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-    value.unwrap_or_else(|| panic!("{series}: {}", response.text())).parse().expect("a whole number")
+    sample(HttpClient::new(management).get("/metrics").text(), series)
 }
 
 impl Exited {

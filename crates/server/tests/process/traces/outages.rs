@@ -1,6 +1,9 @@
 //! The export of traces: a collector that fails, and one that is reached over https.
 
-use std::net::TcpListener;
+use std::{
+    net::TcpListener,
+    time::{Duration, Instant},
+};
 
 use animal_store_test_servers::{Certificates, RawConnection};
 use tempfile::TempDir;
@@ -48,8 +51,10 @@ fn a_frozen_collector_delays_no_request_and_the_end_of_the_process_only_briefly(
             connection.response().assert_status(200);
         }
     }
+    let start = Instant::now();
     let exited = running.terminate();
 
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     assert_eq!(exited.code, Some(0), "{exited:?}");
     // A batch of 512 spans fails after five seconds. If requests waited for room in the queue, some would wait that
     // long.
