@@ -53,6 +53,7 @@ fn a_response_is_counted_by_operation_method_and_status() {
     let app = TestApp::start();
     let pet = app.create_pet();
     app.get("/v1/pets").assert_status(200);
+    app.request("HEAD", "/v1/pets").send().assert_status(200);
     app.get(&pet).assert_status(200);
     app.anonymous("GET", &pet).send().assert_status(401);
     app.request("DELETE", &pet).send().assert_status(405);
@@ -61,14 +62,15 @@ fn a_response_is_counted_by_operation_method_and_status() {
     for (operation, method, status) in [
         ("createPet", "POST", 201),
         ("listPets", "GET", 200),
+        ("listPets", "HEAD", 200),
         ("getPet", "GET", 200),
         ("getPet", "GET", 401),
         ("none", "other", 405),
     ] {
         assert_eq!(samples.http(&responses(operation, method, status)), 1, "{operation} {method} {status}");
     }
-    assert_eq!(samples.sum("requests_total"), 5);
-    for (operation, count) in [("createPet", 1), ("listPets", 1), ("getPet", 2), ("none", 1)] {
+    assert_eq!(samples.sum("requests_total"), 6);
+    for (operation, count) in [("createPet", 1), ("listPets", 2), ("getPet", 2), ("none", 1)] {
         let series = format!(r#"request_duration_seconds_count{{operation="{operation}"}}"#);
         assert_eq!(samples.http(&series), count, "{operation}");
     }
