@@ -149,7 +149,35 @@ impl From<KeyRows> for StoredKey {
 
 #[cfg(test)]
 mod tests {
+    use animal_store_app::{NewToken, test_support::api_key};
+
     use super::*;
+
+    #[test]
+    fn an_invalid_key_is_named_and_can_only_be_revoked() {
+        for (id, label, digest, last_four, problem) in [
+            ("b d", "label", 32, "last", "API key \"b d\": the id is malformed"),
+            ("bad", "", 32, "last", "API key \"bad\": the label is malformed"),
+            ("bad", "label", 31, "last", "API key \"bad\": the digest of a token is malformed"),
+            ("bad", "label", 32, "abcde", "API key \"bad\": the last four characters of a token are malformed"),
+        ] {
+            let stored = || {
+                let token = (vec![1; digest], last_four.to_owned(), 0, None);
+                let row = ((id.to_owned(), label.to_owned(), String::new()), Some(token));
+                KeyRows::collect([Ok::<_, ()>(row)], from_milliseconds(5_000)).unwrap()
+            };
+            assert_eq!(KeyRows::existing(&stored()), Err(problem.to_owned()));
+            let apply = |change| KeyRows::apply(&change, stored().pop(), &[], from_milliseconds(5_000));
+            let token = NewToken { digest: ApiKeyDigest([2; 32]), last_four: "last".to_owned(), lifetime: None };
+            assert_eq!(
+                apply(ApiKeyChange::Add(ApiKey { id: ApiKeyId::new(id), ..api_key("x") }, token)),
+                Err(problem.to_owned())
+            );
+            let (before, after) = apply(ApiKeyChange::Revoke(ApiKeyId::new(id))).unwrap().unwrap();
+            assert_eq!(before.unwrap().key.id, ApiKeyId::new(id));
+            assert_eq!(after, None);
+        }
+    }
 
     #[test]
     fn a_key_has_its_valid_tokens_and_does_not_exist_without_one() {

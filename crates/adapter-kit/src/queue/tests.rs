@@ -1,5 +1,8 @@
 use prometheus_client::registry::Registry;
-use tokio::task::{JoinHandle, yield_now};
+use tokio::{
+    task::{JoinHandle, yield_now},
+    time::timeout,
+};
 
 use super::*;
 
@@ -22,8 +25,12 @@ impl Request for List {
 }
 
 fn queue_of<R: Request>(capacity: usize) -> (Arc<Sender<R>>, Takers<R>) {
+    queue_with(capacity, None)
+}
+
+fn queue_with<R: Request>(capacity: usize, outcome_timeout: Option<Duration>) -> (Arc<Sender<R>>, Takers<R>) {
     let [metrics] = QueueMetrics::register(&mut Registry::default(), ["read"]);
-    let (sender, takers) = queue(capacity, None, metrics);
+    let (sender, takers) = queue(capacity, outcome_timeout, metrics);
     (Arc::new(sender), takers)
 }
 
@@ -73,6 +80,29 @@ async fn a_full_queue_refuses_and_a_request_whose_time_has_passed_makes_room() {
 }
 
 #[tokio::test]
+async fn a_request_whose_client_is_gone_is_not_taken() {
+    let (sender, takers) = queue_of(2);
+    let taker = takers.taker();
+    begin(&sender, Get).await.abort();
+    yield_now().await;
+    assert!(taker.take(2).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_was_taken_waits_longer_for_its_outcome() {
+    let (sender, takers) = queue_with(2, Some(Duration::from_secs(2)));
+    let taker = takers.taker();
+    let begun = Instant::now();
+    let unanswered = begin(&sender, Get).await;
+    let _taken = taker.take(1);
+    let unknown = unanswered.await.unwrap();
+    assert!(matches!(unknown, Err(StoreFailure::OutcomeUnknown(_))), "{unknown:?}");
+    assert_eq!(begun.elapsed(), Duration::from_secs(3));
+    let late = begin(&sender, Get).await.await.unwrap();
+    assert!(matches!(late, Err(StoreFailure::Timeout)), "{late:?}");
+}
+
+#[tokio::test]
 async fn without_a_taker_requests_fail_at_once() {
     let (sender, takers) = queue_of(2);
     let unserved = |response| matches!(response, Err(StoreFailure::Unavailable(_)));
@@ -86,6 +116,23 @@ async fn without_a_taker_requests_fail_at_once() {
     drop(taker);
     assert!(unserved(waiting.await.unwrap()));
     assert!(!sender.is_served() && unserved(sender.send(Get, Duration::MAX).await));
+}
+
+/// The first request has woken the first one.
+#[tokio::test(start_paused = true)]
+async fn a_taker_that_leaves_requests_wakes_another_one() {
+    let (sender, takers) = queue_of(2);
+    let [one, other] = [takers.taker(), takers.taker()].map(|taker| {
+        tokio::spawn(async move {
+            taker.ready().await;
+            (taker.take(1).len(), taker)
+        })
+    });
+    yield_now().await;
+    let get = || sender.send(Get, Duration::from_secs(1));
+    let batches = async { tokio::join!(get(), get(), one, other) };
+    let (_, _, one, other) = timeout(Duration::from_millis(1), batches).await.expect("both are woken");
+    assert_eq!([one.unwrap().0, other.unwrap().0], [1, 1]);
 }
 
 #[tokio::test]

@@ -101,18 +101,6 @@ async fn an_invalid_row_is_reported_by_its_place() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_replaces_only_an_expired_one() {
-    let database = empty_tables().await;
-    let (bulk, hour) = (bulk(database.url()), Duration::from_hours(1));
-    let [expired, kept, other] = [record("1", 1, Duration::ZERO), record("1", 2, hour), record("1", 3, hour)];
-    for record in [expired, kept.clone(), other] {
-        bulk.add_idempotency_records(vec![record]).await.expect("added");
-    }
-    let read = bulk.snapshot().await.expect("a snapshot").idempotency_records(None, 10).await;
-    assert_eq!(read.expect("records"), [kept]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_record_is_reported_by_its_place() {
     let database = empty_tables().await;
     let (bulk, session) = (bulk(database.url()), SqlSession::of(&database).await);

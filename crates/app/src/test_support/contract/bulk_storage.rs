@@ -31,7 +31,7 @@ macro_rules! bulk_storage_contract {
             a_snapshot_contains_pets_of_the_repository,
             idempotency_records_are_returned_exactly_and_in_order,
             a_record_with_a_key_that_exists_changes_nothing,
-            an_expired_record_is_not_returned,
+            an_expired_record_is_not_returned_and_its_key_is_free,
             an_added_record_replays_its_pet,
             a_snapshot_contains_records_of_the_repository,
         );

@@ -1,6 +1,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use animal_store_domain::PetStatus;
+use tokio::task::yield_now;
 
 use super::{EVERY_STATUS, Repository, add, add_with_status, list};
 use crate::test_support::{join_tasks, pet_named};
@@ -48,8 +49,11 @@ pub async fn pages_contain_every_pet_once_while_others_are_added(repository: Rep
             for pet in &page {
                 assert!(seen.insert(pet.id()), "{:?} was listed twice", pet.id());
             }
-            let Some(last) = page.last() else { break };
-            position = Some(last.id());
+            match page.last() {
+                Some(last) => position = Some(last.id()),
+                None if writer.is_finished() => break,
+                None => yield_now().await,
+            }
         }
         writer.await.expect("the writer does not panic");
 
