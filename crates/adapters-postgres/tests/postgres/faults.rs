@@ -5,12 +5,12 @@ use std::sync::Arc;
 use animal_store_app::ports::PetRepository;
 use animal_store_test_servers::FaultProxy;
 use futures_util::future::join_all;
-use tokio::join;
+use tokio::{join, time::timeout};
 
 use crate::{
     fixture::begin_to_find,
     outcomes::{
-        Success, Timeout, Unavailable, Unknown, add, add_outcome, find, list_find_add, not_ready, read_outcome,
+        PROMPT, Success, Timeout, Unavailable, Unknown, add, add_outcome, find, list_find_add, not_ready, read_outcome,
         wait_for_outcome, wait_until_ready,
     },
     sql_session::SqlSession,
@@ -46,7 +46,8 @@ async fn over_a_frozen_connection_every_call_fails_in_time_and_later_ones_at_onc
         let repository = &store.repository;
         assert_eq!(not_ready(&store.storage).await, None);
         proxy.freeze();
-        let (found, lost) = join!(find(repository, 1), add(repository, "lost"));
+        let calls = async { join!(find(repository, 1), add(repository, "lost")) };
+        let (found, lost) = timeout(PROMPT, calls).await.expect("they fail in time");
         assert_eq!((read_outcome(&found), add_outcome(&lost)), (Timeout, added));
         // The first timeout marks its connection as broken, and the next read uses the other one.
         assert_eq!(read_outcome(&repository.list(None, None, 10).await), Timeout);

@@ -1,18 +1,18 @@
 //! Adds whose connection fails: a response means that the pet is stored once, "not stored" that it never will be, and
 //! an unknown outcome that it is stored at most once. With a key, retries lead to one stored pet.
 
-use std::cell::Cell;
-
 use animal_store_adapters_postgres::PostgresSettings;
+use tokio::time::timeout;
 
 use crate::{
     keyed::{Failed, New, Replayed, add_keyed, add_keyed_until_stored},
-    outcomes::{Success, Unavailable, Unknown, add, add_outcome, wait_for_outcome, wait_until},
+    outcomes::{PROMPT, Success, Unavailable, Unknown, add, add_outcome, wait_for_outcome, wait_until},
     sql_session::SqlSession,
     store::{
         ProxiedStore, ServedStore, Store, both_modes, cut_when_held, few_seconds, in_both_modes, settings,
         short_timeout,
     },
+    unreplicated::require_missing_standby,
 };
 
 /// The number of pets with this name, after all of these backends have ended.
@@ -56,7 +56,8 @@ async fn an_add_whose_connection_the_server_terminates_before_a_commit_fails_at_
             proxied.observer.terminate_backends().await;
         };
         // The lock is held until then.
-        let (added, ()) = tokio::join!(add(&proxied.store.repository, "lost"), end);
+        let calls = async { tokio::join!(add(&proxied.store.repository, "lost"), end) };
+        let (added, ()) = timeout(PROMPT, calls).await.expect("it fails at once");
         assert_eq!(add_outcome(&added), expected);
         locking.unlock().await;
         assert_eq!(stored_in_the_end(&mut proxied, "lost", &backends).await, 0);
@@ -104,23 +105,16 @@ async fn a_commit_that_waits_for_a_standby_is_unknown_and_cancelled_and_a_retry_
     in_both_modes(&few_seconds(), async |settings| {
         let ServedStore { store, server } = ServedStore::new(settings).await;
         let sql = |sql: &str| server.sql("postgres", sql);
-        let configure = |change: &str| drop((sql(&format!("ALTER SYSTEM {change}")), sql("SELECT pg_reload_conf()")));
-        configure("SET synchronous_standby_names = 'missing'");
-        // Until the server has the setting, commits do not wait.
-        let number = Cell::new(0);
-        let lost = || format!("lost {}", number.get());
-        wait_until("a commit waits", async || {
-            number.set(number.get() + 1);
-            add_keyed(&store.repository, &lost()).await == Failed(Unknown)
-        })
-        .await;
+        require_missing_standby(&server).await;
+        assert_eq!(add_keyed(&store.repository, "lost").await, Failed(Unknown));
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
         wait_until("the commit is cancelled", async || sql(waiting) == "0").await;
-        let retry_waits = async || add_keyed(&store.repository, &lost()).await == Failed(Unknown);
+        let retry_waits = async || add_keyed(&store.repository, "lost").await == Failed(Unknown);
         wait_until("a retry waits as well", retry_waits).await;
-        configure("RESET synchronous_standby_names");
-        let again = add_keyed_until_stored(&store.repository, &lost()).await;
-        let stored = sql(&format!("SELECT id FROM pets WHERE name = '{}'", lost()));
+        sql("ALTER SYSTEM RESET synchronous_standby_names");
+        sql("SELECT pg_reload_conf()");
+        let again = add_keyed_until_stored(&store.repository, "lost").await;
+        let stored = sql("SELECT id FROM pets WHERE name = 'lost'");
         assert_eq!((again, stored), (Replayed(again.id()), again.id().to_string()));
     })
     .await;

@@ -4,6 +4,7 @@ use animal_store_adapters_postgres::PostgresSettings;
 use animal_store_test_servers::PostgresServer;
 
 use crate::{
+    fixture::Fixture,
     outcomes::{Success, Unknown, add, add_outcome, wait_until},
     store::{Store, in_both_modes, settings},
 };
@@ -15,10 +16,17 @@ async fn waiting_for_a_standby(settings: PostgresSettings) -> (Store, PostgresSe
     let server = PostgresServer::start();
     let store = Store::at(&server.url("postgres"), settings).await;
     assert_eq!(add_outcome(&add(&store.repository, "before").await), Success);
+    require_missing_standby(&server).await;
+    (store, server)
+}
+
+/// Makes every later commit wait for a standby that does not exist.
+pub(crate) async fn require_missing_standby(server: &PostgresServer) {
     server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'missing'");
     server.sql("postgres", "SELECT pg_reload_conf()");
     wait_until("the setting", async || server.sql("postgres", "SHOW synchronous_standby_names") == "missing").await;
-    (store, server)
+    // The process that makes checkpoints tells the others of the setting before it makes one.
+    server.sql("postgres", "CHECKPOINT");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -40,14 +48,9 @@ async fn a_create_whose_wait_an_administrator_cancels_has_an_unknown_outcome() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trigger_that_warns_changes_no_outcome() {
     in_both_modes(&settings(), async |settings| {
-        let server = PostgresServer::start();
-        let store = Store::at(&server.url("postgres"), settings).await;
-        let warn = "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS \
-                    'BEGIN RAISE WARNING ''look''; RETURN NULL; END';
-                    CREATE CONSTRAINT TRIGGER warn AFTER INSERT ON pets DEFERRABLE INITIALLY DEFERRED \
-                    FOR EACH ROW EXECUTE FUNCTION warn()";
-        server.sql("postgres", warn);
-        assert_eq!(add_outcome(&add(&store.repository, "Rex").await), Success);
+        let fixture = Fixture::with(settings).await;
+        fixture.trigger_at_commit("RAISE WARNING 'look'").await;
+        assert_eq!(add_outcome(&add(&fixture.store.repository, "Tom").await), Success);
     })
     .await;
 }

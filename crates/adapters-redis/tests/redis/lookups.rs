@@ -8,11 +8,11 @@ use std::{
 use animal_store_adapters_redis::RedisSettings;
 use animal_store_app::ports::StoreFailure;
 use futures_util::{FutureExt, future::join_all};
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
     requests::{Accepted, Refused, becomes, cached, use_token, wait_until},
-    setup::{Proxied, find, long_lease, long_timeouts},
+    setup::{Proxied, TEST_TIMEOUT, find, long_lease, long_timeouts},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -44,7 +44,7 @@ async fn lookups_beyond_the_bound_are_refused_at_once_and_no_others_are() {
 async fn lookups_over_a_frozen_connection_fail_after_the_timeout() {
     let proxied = Proxied::new(long_lease()).await;
     proxied.proxy.freeze();
-    let failed = find(&proxied.directory, "token").await;
+    let failed = timeout(TEST_TIMEOUT, find(&proxied.directory, "token")).await.expect("it fails in time");
     assert!(matches!(failed, Err(StoreFailure::Timeout)), "{failed:?}");
     assert_eq!((proxied.failures("timeout"), proxied.failures("unavailable")), (1, 0));
 }

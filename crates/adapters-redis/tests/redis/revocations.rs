@@ -71,19 +71,6 @@ impl Interrupted {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_is_imported_during_its_revocation_is_listed_or_revoked() {
-    let mut interrupted = Interrupted::new();
-    interrupted.keys.add("key", "token").await;
-    let backup = interrupted.listed().await.remove(0);
-    let revocation = interrupted.start_revocation(REMOVAL, "key").await;
-    interrupted.keys.change(ApiKeyChange::Import(backup)).await;
-    interrupted.proxy.heal();
-
-    revocation.await.expect("no panic").expect("revoke");
-    interrupted.every_token_is_listed().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_that_a_key_gets_during_its_revocation_is_revoked() {
     for (command, grace) in [(READ, Duration::ZERO), (READ, HOUR), (REMOVAL, Duration::ZERO), (REMOVAL, HOUR)] {
         let mut interrupted = Interrupted::new();

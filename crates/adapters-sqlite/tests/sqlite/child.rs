@@ -32,19 +32,17 @@ pub(crate) fn run(wrapper: &[&str], scenario: &str, path: &Path) {
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
 }
 
-/// Runs a scenario on file systems that only it can see. `mounts` is a script that has the path as `$0`. Returns
-/// `false` if this machine does not allow that.
+/// Runs a scenario on file systems that only it can see, if this machine allows that. `mounts` is a script that has the
+/// path as `$0`.
 #[track_caller]
-pub(crate) fn run_with_mounts(mounts: &str, scenario: &str, path: &Path) -> bool {
+pub(crate) fn run_with_mounts(mounts: &str, scenario: &str, path: &Path) {
     let mut attempt = Command::new("unshare");
     attempt.args(["-rm", "mount", "-t", "tmpfs", "none", "/mnt"]).stderr(Stdio::null());
     if !attempt.status().is_ok_and(|status| status.success()) {
-        report_not_tested(scenario);
-        return false;
+        return report_not_tested(scenario);
     }
     let script = format!("set -e; {mounts}; exec \"$@\"");
     run(&["unshare", "-rm", "sh", "-c", &script, path.to_str().expect("UTF-8")], scenario, path);
-    true
 }
 
 /// Adds a line to the file that `NOT_TESTED` names. `scripts/check` ends with these lines.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    env,
     io::{self, BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Stdio},
@@ -25,17 +26,19 @@ fn request(name: &str) -> AddPet {
     AddPet { pet: pet_named(name), idempotency_key }
 }
 
-/// Adds pets and prints each confirmed one.
+const ROUND: &str = "ANIMAL_STORE_TEST_ROUND";
+
+/// Adds pets and prints each confirmed one. Processes of the same round use the same keys.
 pub(crate) fn add_until_killed(path: &Path) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let round = env::var_os(ROUND).expect("a number").into_string().expect("UTF-8");
     runtime.expect("a runtime").block_on(async {
         let store = Store::on(path, settings());
-        let first = store.count().await;
         join_tasks((0..16).map(|task| {
-            let repository = Arc::clone(&store.repository);
+            let (repository, round) = (Arc::clone(&store.repository), round.clone());
             async move {
                 for number in 0.. {
-                    let name = format!("{first}-{task}-{number}");
+                    let name = format!("{round}-{task}-{number}");
                     let id = repository.add(request(&name)).await.expect("added").pet.id().get();
                     writeln!(io::stdout(), "confirmed {name} {id}").expect("written");
                 }
@@ -54,8 +57,9 @@ struct Adder {
 }
 
 impl Adder {
-    fn start(path: &Path) -> Self {
-        let mut process = child::command(&[], "adds", path).stdout(Stdio::piped()).spawn().expect("started");
+    fn start(path: &Path, round: usize) -> Self {
+        let mut command = child::command(&[], "adds", path);
+        let mut process = command.env(ROUND, round.to_string()).stdout(Stdio::piped()).spawn().expect("started");
         let output = BufReader::new(process.stdout.take().expect("piped"));
         Self { process, output, confirmed: BTreeMap::new() }
     }
@@ -91,7 +95,7 @@ impl Adder {
 pub(crate) fn killed_file() -> (TempDir, PathBuf, BTreeMap<String, i64>) {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("pets.db");
-    let mut adder = Adder::start(&path);
+    let mut adder = Adder::start(&path, 0);
     adder.read(100);
     let confirmed = adder.kill();
     assert!(log_of(&path).metadata().expect("a log").len() > 0);
@@ -118,12 +122,12 @@ async fn nothing_confirmed_is_lost_and_each_key_has_one_pet() {
     // Two processes add pets with the same keys. The first ones are killed while they start, the others after a number
     // of confirmed pets.
     for round in 0..8 {
-        let mut adders = [(); 2].map(|()| Adder::start(&path));
+        let mut adders = [(); 2].map(|()| Adder::start(&path, round));
         for adder in &mut adders {
             adder.read(30 * round);
         }
-        for adder in adders {
-            confirmed.append(&mut adder.kill());
+        for (name, id) in adders.into_iter().flat_map(Adder::kill) {
+            assert_eq!(*confirmed.entry(name).or_insert(id), id, "one pet per key");
         }
     }
     assert!(confirmed.len() > 100, "{}", confirmed.len());

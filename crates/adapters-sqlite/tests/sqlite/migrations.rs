@@ -50,11 +50,8 @@ fn an_expansion_by_a_newer_program_is_accepted_and_another_change_is_not() {
     let (_folder, path) = closed_file();
     sql::execute(&path, "INSERT INTO __diesel_schema_migrations (version) VALUES ('9998expand')");
     assert!(open_in_each_way(&path).iter().all(Result::is_ok));
-    for name in ["9999contract", "9999expandandcontract9", "9999"] {
-        let statement = format!("UPDATE __diesel_schema_migrations SET version = '{name}' WHERE version LIKE '999%'");
-        sql::execute(&path, &statement);
-        assert_refused(&path, &format!("{NEWER}: {name};"));
-    }
+    sql::execute(&path, "UPDATE __diesel_schema_migrations SET version = '9999contract' WHERE version LIKE '999%'");
+    assert_refused(&path, &format!("{NEWER}: 9999contract;"));
     // A pending migration is not run.
     sql::execute(&path, "DELETE FROM __diesel_schema_migrations WHERE version LIKE '0001%'");
     assert_refused(&path, NEWER);
