@@ -4,6 +4,7 @@
 pub mod contract;
 mod findings;
 mod histories;
+pub mod key_changes;
 
 use std::{
     sync::Arc,

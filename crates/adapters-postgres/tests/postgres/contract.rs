@@ -11,6 +11,7 @@ use animal_store_app::{
     test_support::{
         assert_same_results,
         contract::{api_key_store::Keys as StoreAccess, api_key_uses::Uses, bulk_storage::BulkAccess},
+        key_changes::add,
     },
 };
 use animal_store_test_servers::PgDatabase;
@@ -20,7 +21,7 @@ use tokio::runtime::Builder;
 
 use crate::{
     bulk::bulk,
-    keys::{add, directory_of, new_keys},
+    keys::{directory_of, new_keys},
     sql_session::client,
     store::{Store, repository, settings},
 };
@@ -37,7 +38,7 @@ bulk_storage_contract!(bulk_access);
 async fn directory(tokens: Vec<SecretString>) -> (Arc<dyn ApiKeyDirectory>, PgDatabase) {
     let (keys, database) = new_keys().await;
     for (token, number) in tokens.iter().zip(1..) {
-        keys.change(add(&format!("key-{number}"), token.expose_secret()), "test").await.expect("added");
+        keys.change(add(&format!("key-{number}"), token.expose_secret(), None), "test").await.expect("added");
     }
     (Arc::new(directory_of(&keys)), database)
 }

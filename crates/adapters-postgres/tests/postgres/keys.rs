@@ -5,9 +5,12 @@ use std::time::{Duration, Instant};
 use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord};
 use animal_store_adapters_postgres::{PgApiKeyStore, PostgresSettings};
 use animal_store_app::{
-    ApiKeyChange, ApiKeyDigest, ApiToken, NewToken,
+    ApiKeyDigest,
     ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ApiKeyUse, ApiKeyUses, StoreFailure},
-    test_support::api_key,
+    test_support::{
+        api_key,
+        key_changes::{add, revoke},
+    },
 };
 use animal_store_test_servers::{PgDatabase, PostgresServer};
 use prometheus_client::registry::Registry;
@@ -35,14 +38,6 @@ pub(crate) fn directory_of(keys: &PgApiKeyStore) -> ApiKeySnapshot {
     keys.start_directory(&mut Registry::default())
 }
 
-pub(crate) fn add(id: &str, token: &str) -> ApiKeyChange {
-    ApiKeyChange::Add(api_key(id), NewToken::new(&ApiToken::parse(token.into()).expect("a token"), None))
-}
-
-fn revoke(id: &str) -> ApiKeyChange {
-    ApiKeyChange::Revoke(api_key(id).id)
-}
-
 async fn is_accepted(directory: &ApiKeySnapshot, token: &str) -> Result<bool, StoreFailure> {
     Ok(directory.find(ApiKeyDigest::of(&token.into())).await?.is_some())
 }
@@ -56,7 +51,7 @@ async fn a_key_that_is_revoked_elsewhere_is_refused_in_time() {
         let directory = directory_of(&here);
         for round in 0..3 {
             let token = format!("token-{round}");
-            elsewhere.change(add("key", &token), "test").await.expect("added");
+            elsewhere.change(add("key", &token, None), "test").await.expect("added");
             wait_until("it is accepted", async || is_accepted(&directory, &token).await.expect("found")).await;
             elsewhere.change(revoke("key"), "test").await.expect("revoked");
             let revoked = Instant::now();
@@ -75,7 +70,7 @@ async fn a_key_that_is_revoked_elsewhere_is_refused_in_time() {
 async fn without_responses_the_keys_are_trusted_for_a_moment_only() {
     let server = PostgresServer::start();
     let keys = keys_of(&server.url("postgres"), short_timeout()).await;
-    keys.change(add("key", "token"), "test").await.expect("added");
+    keys.change(add("key", "token", None), "test").await.expect("added");
     let directory = directory_of(&keys);
     assert!(is_accepted(&directory, "token").await.expect("found"));
     server.pause();
@@ -98,7 +93,7 @@ async fn a_change_that_a_directory_missed_is_seen_when_it_is_connected_again() {
         let (mut proxy, url) = proxy_to(database.url());
         let directory = directory_of(&keys_of(&url, settings).await);
         for (id, token) in [("kept", "kept-token"), ("revoked", "revoked-token")] {
-            direct.change(add(id, token), "test").await.expect("added");
+            direct.change(add(id, token, None), "test").await.expect("added");
             wait_until(id, async || is_accepted(&directory, token).await.expect("found")).await;
         }
         proxy.refuse();
@@ -119,7 +114,7 @@ async fn a_change_waits_for_the_commit_of_the_change_before_it() {
     other.run("BEGIN; UPDATE api_key_state SET version = version + 1").await;
     other.run("INSERT INTO api_keys SELECT 'first', 'first', 'read', version FROM api_key_state").await;
     other.run("INSERT INTO api_key_tokens VALUES (sha256('first'), 'first', 'last', 0)").await;
-    let second = tokio::spawn(async move { keys.change(add("second", "second"), "test").await });
+    let second = tokio::spawn(async move { keys.change(add("second", "second", None), "test").await });
     SqlSession::of(&database).await.wait_for_locks("transactionid", 1).await;
     assert!(!is_accepted(&directory, "second").await.expect("found"));
 
@@ -140,16 +135,16 @@ async fn only_a_change_whose_commit_has_no_response_has_an_unknown_outcome() {
         let (mut proxy, url) = proxy_to(database.url());
         let store = PgApiKeyStore::new(endpoint(&url), settings());
         proxy.hold(text);
-        let changed = cut_when_held(&proxy, store.change(add(id, id), "test")).await;
+        let changed = cut_when_held(&proxy, store.change(add(id, id, None), "test")).await;
         let Err(ApiKeyChangeError::Store(failure)) = changed else { panic!("{changed:?}") };
         assert_eq!(matches!(failure, StoreFailure::Unavailable(_)), is_known, "{failure:?}");
         assert_eq!(matches!(failure, StoreFailure::OutcomeUnknown(_)), !is_known, "{failure:?}");
         // It waits for the end of the transaction that was cut.
-        keys.change(add("next", "next"), "test").await.expect("added");
+        keys.change(add("next", "next", None), "test").await.expect("added");
         keys.change(revoke("next"), "test").await.expect("revoked");
         assert_eq!(keys.list().await.expect("list").len(), listed, "{text}");
         proxy.heal();
-        store.change(add("same", "same"), "test").await.expect("the same store connects again");
+        store.change(add("same", "same", None), "test").await.expect("the same store connects again");
         keys.change(revoke("same"), "test").await.expect("revoked");
     }
 }
@@ -161,7 +156,7 @@ async fn another_server_with_the_same_version_is_read_from_the_beginning() {
     let (mut proxy, url) = proxy_to(&server.url("postgres"));
     let direct = keys_of(&server.url("postgres"), settings()).await;
     let directory = directory_of(&PgApiKeyStore::new(endpoint(&url), settings()));
-    direct.change(add("lost", "lost"), "test").await.expect("added");
+    direct.change(add("lost", "lost", None), "test").await.expect("added");
     wait_until("it is accepted", async || is_accepted(&directory, "lost").await.expect("found")).await;
     proxy.refuse();
     server.stop();
@@ -176,7 +171,7 @@ async fn another_server_with_the_same_version_is_read_from_the_beginning() {
 async fn an_older_state_that_was_restored_replaces_all_keys() {
     let (keys, database) = new_keys().await;
     let directory = directory_of(&keys);
-    keys.change(add("key", "token"), "test").await.expect("added");
+    keys.change(add("key", "token", None), "test").await.expect("added");
     wait_until("it is accepted", async || is_accepted(&directory, "token").await.expect("found")).await;
     let restore = "DELETE FROM api_key_tokens; DELETE FROM api_keys; UPDATE api_key_state SET version = 0";
     SqlSession::of(&database).await.run(&format!("BEGIN; {restore}; COMMIT")).await;
@@ -187,7 +182,7 @@ async fn an_older_state_that_was_restored_replaces_all_keys() {
 async fn an_invalid_key_is_an_error_for_its_token_only_and_can_be_revoked() {
     let (keys, database) = new_keys().await;
     for id in ["good", "bad"] {
-        keys.change(add(id, id), "test").await.expect("added");
+        keys.change(add(id, id, None), "test").await.expect("added");
     }
     SqlSession::of(&database).await.run("UPDATE api_keys SET label = '' WHERE id = 'bad'").await;
     let directory = directory_of(&keys);
@@ -219,7 +214,7 @@ async fn the_uses_of_many_keys_are_all_written() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_version_no_key_is_changed() {
     let (keys, database) = new_keys().await;
-    keys.change(add("key", "token"), "test").await.expect("added");
+    keys.change(add("key", "token", None), "test").await.expect("added");
     SqlSession::of(&database).await.run("DELETE FROM api_key_state").await;
     let changed = keys.change(revoke("key"), "test").await;
     assert!(matches!(changed, Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_)))), "{changed:?}");
@@ -237,7 +232,7 @@ async fn a_user_who_may_only_read_is_told_what_is_missing() {
     let reader = PgApiKeyStore::new(endpoint(&url), settings());
     let Err(StoreFailure::Unavailable(cause)) = reader.check_writable().await else { panic!("it may not write") };
     assert!(cause.to_string().contains(&format!("GRANT DELETE, INSERT ON api_key_tokens TO {user}")), "{cause}");
-    let changed = reader.change(add("key", "token"), "test").await;
+    let changed = reader.change(add("key", "token", None), "test").await;
     assert!(matches!(changed, Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))), "{changed:?}");
     keys.check_writable().await.expect("the owner may write");
     session.run(&format!("DROP OWNED BY {user}; DROP ROLE {user}")).await;

@@ -6,10 +6,10 @@ use animal_store_adapter_kit::ApiKeyUseRecord;
 use animal_store_adapters_redis::{
     RedisApiKeyDirectory, RedisApiKeyStore, RedisApiKeyUses, RedisEndpoint, RedisSettings, RedisTls, diagnose,
 };
+pub(crate) use animal_store_app::test_support::key_changes::{add, revoke, rotate};
 use animal_store_app::{
-    ApiKey, ApiKeyChange, ApiKeyDigest, ApiKeyId, ApiToken, Finding, NewToken,
+    ApiKey, ApiKeyChange, ApiKeyDigest, Finding,
     ports::{ApiKeyDirectory, ApiKeyStore, ChangedApiKey, StoreFailure},
-    test_support::api_key,
 };
 use animal_store_test_servers::{FaultProxy, RedisServer};
 use prometheus_client::{encoding::text::encode, registry::Registry};
@@ -98,22 +98,6 @@ impl Keys {
         let keys = self.store.list().await.expect("list");
         keys.iter().flat_map(|key| key.tokens.iter().map(|_| key.key.id.to_string())).collect()
     }
-}
-
-pub(crate) fn add(id: &str, token: &str, lifetime: Option<Duration>) -> ApiKeyChange {
-    ApiKeyChange::Add(api_key(id), new_token(token, lifetime))
-}
-
-pub(crate) fn rotate(id: &str, token: &str, grace: Duration) -> ApiKeyChange {
-    ApiKeyChange::Rotate(ApiKeyId::new(id), new_token(token, None), grace)
-}
-
-pub(crate) fn revoke(id: &str) -> ApiKeyChange {
-    ApiKeyChange::Revoke(ApiKeyId::new(id))
-}
-
-fn new_token(token: &str, lifetime: Option<Duration>) -> NewToken {
-    NewToken::new(&ApiToken::parse(token.into()).expect("a token"), lifetime)
 }
 
 pub(crate) fn endpoint(url: &str) -> RedisEndpoint {

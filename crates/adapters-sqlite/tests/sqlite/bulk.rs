@@ -52,7 +52,7 @@ async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
     let (storage, file, _folder) = new_storage();
     storage.add_pets(stored_pets([1, 7])).await.expect("added");
     let keys = SqliteApiKeyStore::new(file.clone());
-    assert!(keys.add_first(api_key("key"), new_token("token"), "test").await.expect("add"));
+    assert!(keys.add_first(api_key("key"), new_token("token", None), "test").await.expect("add"));
     let read_only = SqliteFile::open(file.path(), FileUse::Read, TIMEOUT).expect("a file");
     for file in [file.clone(), read_only] {
         let folder = TempDir::new().expect("a folder");
@@ -65,7 +65,7 @@ async fn a_backup_is_one_file_for_its_owner_and_a_store_of_its_own() {
         assert_eq!(all(&SqliteBulkStorage::new(&copy)).await, stored_pets([1, 7]));
         let copied = SqliteApiKeyStore::new(copy.clone());
         assert_eq!(copied.list().await.expect("listed"), keys.list().await.expect("listed"));
-        assert!(!copied.add_first(api_key("first"), new_token("first"), "test").await.expect("no key"));
+        assert!(!copied.add_first(api_key("first"), new_token("first", None), "test").await.expect("no key"));
         let store = Store::over(copy, settings());
         assert_eq!(store.add("Rex").await.id().get(), 8);
         store.close().await;

@@ -26,7 +26,7 @@ async fn a_change_that_gets_no_write_lock_in_time_changes_nothing_and_the_next_o
     let other = lock(&keys.path());
     let revoked = store.change(revoke("key"), "test").await.map(drop);
     // It finds the other key under the lock only: of two first keys at one moment, one is added.
-    let added = store.add_first(api_key("first"), new_token("first"), "test").await.map(drop);
+    let added = store.add_first(api_key("first"), new_token("first", None), "test").await.map(drop);
     for outcome in [revoked, added] {
         let Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(cause))) = outcome else { panic!("{outcome:?}") };
         assert!(cause.to_string().contains("store.db"), "{cause}");
@@ -40,9 +40,9 @@ async fn a_change_that_gets_no_write_lock_in_time_changes_nothing_and_the_next_o
 async fn after_any_change_no_first_key_is_added() {
     let keys = Keys::new();
     keys.add("key", "token").await;
-    assert!(!keys.store.add_first(api_key("first"), new_token("first"), "test").await.expect("add"));
+    assert!(!keys.store.add_first(api_key("first"), new_token("first", None), "test").await.expect("add"));
     keys.store.change(revoke("key"), "test").await.expect("revoke");
-    assert!(!keys.store.add_first(api_key("first"), new_token("first"), "test").await.expect("add"));
+    assert!(!keys.store.add_first(api_key("first"), new_token("first", None), "test").await.expect("add"));
     assert_eq!(keys.store.list().await.expect("list"), []);
 }
 

@@ -31,7 +31,7 @@ async fn while_creates_commit_a_key_that_another_process_revokes_is_refused() {
     let file = open(&store.path());
     let keys = SqliteApiKeyStore::new(file.clone());
     let directory = keys.start_directory(&mut Registry::default()).0;
-    keys.change(add("key", "token"), "test").await.expect("add");
+    keys.change(add("key", "token", None), "test").await.expect("add");
     let is_found = async || find(&directory, "token").await.expect("found").is_some();
     wait_until("the key is found", is_found).await;
     let (path, repository) = (store.path(), Arc::clone(&store.repository));
@@ -84,7 +84,7 @@ async fn without_the_version_no_key_is_changed() {
     let keys = Keys::new();
     keys.add("key", "token").await;
     execute(&keys.path(), "DELETE FROM api_key_state");
-    for change in [revoke("key"), add("new", "new")] {
+    for change in [revoke("key"), add("new", "new", None)] {
         let changed = keys.store.change(change, "test").await;
         assert!(matches!(changed, Err(ApiKeyChangeError::Store(StoreFailure::Corrupt(_)))), "{changed:?}");
     }

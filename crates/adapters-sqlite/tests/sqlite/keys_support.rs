@@ -4,10 +4,10 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use animal_store_adapter_kit::{ApiKeySnapshot, ApiKeyUseRecord};
 use animal_store_adapters_sqlite::{SqliteApiKeyStore, SqliteFile};
+pub(crate) use animal_store_app::test_support::key_changes::{add, new_token, revoke};
 use animal_store_app::{
-    ApiKey, ApiKeyChange, ApiKeyDigest, ApiToken, NewToken,
+    ApiKey, ApiKeyDigest,
     ports::{ApiKeyDirectory, ApiKeyStore, StoreFailure},
-    test_support::api_key,
 };
 use prometheus_client::registry::Registry;
 use tempfile::TempDir;
@@ -42,20 +42,8 @@ impl Keys {
     }
 
     pub(crate) async fn add(&self, id: &str, token: &str) -> ApiKey {
-        self.store.change(add(id, token), "test").await.expect("add").after.expect("the key").key
+        self.store.change(add(id, token, None), "test").await.expect("add").after.expect("the key").key
     }
-}
-
-pub(crate) fn new_token(token: &str) -> NewToken {
-    NewToken::new(&ApiToken::parse(token.into()).expect("a token"), None)
-}
-
-pub(crate) fn add(id: &str, token: &str) -> ApiKeyChange {
-    ApiKeyChange::Add(api_key(id), new_token(token))
-}
-
-pub(crate) fn revoke(id: &str) -> ApiKeyChange {
-    ApiKeyChange::Revoke(api_key(id).id)
 }
 
 pub(crate) async fn find(directory: &ApiKeySnapshot, token: &str) -> Result<Option<Arc<ApiKey>>, StoreFailure> {

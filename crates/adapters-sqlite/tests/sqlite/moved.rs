@@ -32,7 +32,7 @@ impl Service {
     async fn start() -> Self {
         let store = Store::new();
         let (bulk, keys) = (SqliteBulkStorage::new(&store.file), SqliteApiKeyStore::new(store.file.clone()));
-        assert!(keys.add_first(api_key("key"), new_token("token"), "test").await.expect("add"));
+        assert!(keys.add_first(api_key("key"), new_token("token", None), "test").await.expect("add"));
         let directory = keys.start_directory(&mut Registry::default()).0;
         let service = Self { store, bulk, keys, directory };
         service.assert_works().await;
@@ -46,7 +46,7 @@ impl Service {
         self.bulk.check_writable().await.expect("writable");
         wait_until("lookups succeed", async || find(&self.directory, "token").await.is_ok_and(|key| key.is_some()))
             .await;
-        self.keys.change(add("other", "other"), "test").await.expect("added");
+        self.keys.change(add("other", "other", None), "test").await.expect("added");
         self.keys.change(revoke("other"), "test").await.expect("revoked");
         assert_gauge(&self.store, 1.0).await;
     }
@@ -60,7 +60,7 @@ impl Service {
         let fails = async || matches!(find(&self.directory, "token").await, Err(StoreFailure::Unavailable(_)));
         wait_until("lookups fail", fails).await;
         self.directory.check().await.expect_err("not in place");
-        let added = self.keys.change(add("other", "other"), "test").await;
+        let added = self.keys.change(add("other", "other", None), "test").await;
         assert!(matches!(added, Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))), "{added:?}");
         let added = self.bulk.add_pets(stored_pets([99])).await;
         assert!(matches!(added, Err(StoreFailure::Unavailable(_))), "{added:?}");

@@ -35,7 +35,7 @@ async fn try_to_change(path: &Path) {
     let store = Store::over(file.clone(), settings());
     let added = store.try_add("refused").await;
     assert!(matches!(added, Err(AddPetError::Store(StoreFailure::Unavailable(_)))), "{added:?}");
-    let added = SqliteApiKeyStore::new(file.clone()).change(add("key", "token"), "test").await;
+    let added = SqliteApiKeyStore::new(file.clone()).change(add("key", "token", None), "test").await;
     assert!(matches!(added, Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))), "{added:?}");
     let bulk = SqliteBulkStorage::new(&file);
     let added = bulk.add_pets(stored_pets([1_000_000])).await;

@@ -12,9 +12,13 @@ use std::{
 };
 
 use crate::{
-    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyRefusal, ApiToken, IssuedApiKey, IssuedToken, NewToken, Scope,
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyRefusal, IssuedApiKey, IssuedToken, NewToken, Scope,
     ports::{ApiKeyChangeError, ApiKeyDirectory, ApiKeyStore, ChangedApiKey},
-    test_support::{api_key, wait_until},
+    test_support::{
+        api_key,
+        key_changes::{add, new_token, revoke, rotate},
+        wait_until,
+    },
 };
 
 pub use self::{audit::*, concurrency::*, lifetimes::*};
@@ -52,22 +56,6 @@ pub struct Keys {
 
 const HOUR: Duration = Duration::from_hours(1);
 
-fn token(text: &str, lifetime: Option<Duration>) -> NewToken {
-    NewToken::new(&ApiToken::parse(text.into()).expect("a token"), lifetime)
-}
-
-fn add(id: &str, text: &str, lifetime: Option<Duration>) -> ApiKeyChange {
-    ApiKeyChange::Add(api_key(id), token(text, lifetime))
-}
-
-fn rotate(id: &str, text: &str, grace: Duration) -> ApiKeyChange {
-    ApiKeyChange::Rotate(ApiKeyId::new(id), token(text, None), grace)
-}
-
-fn revoke(id: &str) -> ApiKeyChange {
-    ApiKeyChange::Revoke(ApiKeyId::new(id))
-}
-
 impl Keys {
     async fn change(&self, change: ApiKeyChange) -> ChangedApiKey {
         self.store.change(change, "test").await.expect("the change is applied")
@@ -91,7 +79,7 @@ impl Keys {
     }
 
     async fn find(&self, text: &str) -> Option<Arc<ApiKey>> {
-        self.directory.find(token(text, None).digest).await.expect("find")
+        self.directory.find(new_token(text, None).digest).await.expect("find")
     }
 
     /// Waits until the directory finds this key: it follows the store with a delay.
@@ -102,7 +90,7 @@ impl Keys {
 
 /// Returns a token that was created this long ago, in whole milliseconds.
 fn issued(text: &str, age: Duration, expires: Option<SystemTime>) -> IssuedToken {
-    let NewToken { digest, last_four, .. } = token(text, None);
+    let NewToken { digest, last_four, .. } = new_token(text, None);
     IssuedToken { digest, last_four, created: whole_second(SystemTime::now() - age), expires }
 }
 

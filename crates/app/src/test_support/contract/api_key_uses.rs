@@ -7,9 +7,12 @@ use std::{
 };
 
 use crate::{
-    ApiKeyChange, ApiKeyId, ApiToken, NewToken,
+    ApiKeyId,
     ports::{ApiKeyStore, ApiKeyUse, ApiKeyUses, RecordedUses},
-    test_support::{api_key, wait_until},
+    test_support::{
+        key_changes::{add, revoke},
+        wait_until,
+    },
 };
 
 /// Writes one test for each rule of the contract. `setup` is an async function that returns [`Uses`] over an empty
@@ -37,10 +40,8 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 impl Uses {
     async fn add(&self, id: &str) -> ApiKeyId {
-        let token = ApiToken::parse(format!("token-of-{id}").into()).expect("a token");
-        let key = api_key(id);
-        self.store.change(ApiKeyChange::Add(key.clone(), NewToken::new(&token, None)), "test").await.expect("add");
-        key.id
+        self.store.change(add(id, &format!("token-of-{id}"), None), "test").await.expect("add");
+        ApiKeyId::new(id)
     }
 
     async fn last(&self, id: &ApiKeyId, kind: ApiKeyUse) -> Option<SystemTime> {
@@ -77,7 +78,7 @@ pub async fn uses_of_a_revoked_key_are_not_listed(uses: Uses) {
     for id in [&id, &other] {
         uses.note(0, id, ApiKeyUse::Request).await;
     }
-    uses.store.change(ApiKeyChange::Revoke(id.clone()), "test").await.expect("revoke");
+    uses.store.change(revoke(id.as_str()), "test").await.expect("revoke");
     assert_eq!(uses.last(&id, ApiKeyUse::Request).await, None);
 
     uses.instances[1].note(&id, ApiKeyUse::GetPet);

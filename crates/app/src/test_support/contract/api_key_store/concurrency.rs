@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 
-use super::{HOUR, Keys, add, rotate};
+use super::{HOUR, Keys};
 use crate::{
     ApiKeyRefusal,
     ports::ApiKeyChangeError,
-    test_support::{api_key, join_tasks},
+    test_support::{
+        api_key, join_tasks,
+        key_changes::{add, rotate},
+    },
 };
 
 /// No change is lost or applied in part.

@@ -3,8 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use super::{HOUR, Keys, revoke, rotate, token};
-use crate::{ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal, test_support::api_key};
+use super::{HOUR, Keys};
+use crate::{
+    ApiKey, ApiKeyChange, ApiKeyId, ApiKeyLabel, ApiKeyRefusal,
+    test_support::{
+        api_key,
+        key_changes::{new_token, revoke, rotate},
+    },
+};
 
 /// Both belong to the key, which is not changed.
 pub async fn a_rotated_key_has_both_tokens_until_the_grace_ends(keys: Keys) {
@@ -47,7 +53,7 @@ pub async fn a_revocation_ends_every_token_of_the_key(keys: Keys) {
 
     let label = ApiKeyLabel::parse("another label").expect("a label");
     let again = ApiKey { label, ..api_key("a") };
-    keys.change(ApiKeyChange::Add(again.clone(), token("token-1", None))).await;
+    keys.change(ApiKeyChange::Add(again.clone(), new_token("token-1", None))).await;
     keys.wait_for("token-1", Some(&again)).await;
 }
 
