@@ -63,7 +63,7 @@ enum Command {
     /// Prints a configuration file.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Administers the API keys in the file or in Redis.
+    /// Administers the API keys in the file, in PostgreSQL or in Redis.
     #[command(subcommand)]
     Keys(keys::Command),
     /// Examines the file, PostgreSQL, Redis and the certificate, and changes none of them.
