@@ -133,7 +133,9 @@ impl Writer {
             }
             Err(error) => {
                 // If no connection can be opened, none was taken yet.
-                batch.append(&mut self.taker.take(MAX_BATCH - batch.len()));
+                if batch.is_empty() {
+                    batch = self.taker.take(MAX_BATCH);
+                }
                 for pending in batch {
                     pending.respond(metrics, |_| Err(error.failure()));
                 }

@@ -121,7 +121,7 @@ impl SqliteFile {
     pub(crate) fn check_in_place(&self) -> Result<(), Problem> {
         let OpenFile { path, usage, identity, in_place, .. } = &*self.0;
         let is_in_place = Identity::of(path, *usage).is_ok_and(|current| current == *identity);
-        let was_in_place = in_place.inner().swap(is_in_place.into(), Ordering::Relaxed) == 1;
+        let was_in_place = in_place.inner().swap(is_in_place.into(), Ordering::Relaxed) > 0;
         match (was_in_place, is_in_place) {
             (true, false) => tracing::error!("{}", Problem::Replaced.at(path)),
             (false, true) => tracing::info!(file = %path.display(), "the file is back"),
@@ -177,10 +177,7 @@ fn open(path: &Path, usage: FileUse, timeout: Duration) -> Result<(SqliteFile, V
     if !pending.is_empty() && usage != FileUse::Create && !is_created {
         return Err(Problem::Pending(pending));
     }
-    if !newer.is_empty() {
-        let migrations = newer.join(", ");
-        tracing::warn!(file = %path.display(), migrations, "a newer program has expanded the schema");
-    }
+    log_expansions(path, &newer);
     let mut connection = if usage == FileUse::Read { checked } else { connect_to_write(path, timeout)? };
     let identity = Identity::of(path, usage)?;
     // The log alone may differ.
@@ -193,6 +190,13 @@ fn open(path: &Path, usage: FileUse, timeout: Duration) -> Result<(SqliteFile, V
     let (path, connection) = (path.to_owned(), Mutex::new(connection));
     let file = OpenFile { path, usage, timeout, identity, in_place, _connection: connection };
     Ok((SqliteFile(Arc::new(file)), done))
+}
+
+fn log_expansions(path: &Path, newer: &[String]) {
+    if !newer.is_empty() {
+        let migrations = newer.join(", ");
+        tracing::warn!(file = %path.display(), migrations, "a newer program has expanded the schema");
+    }
 }
 
 impl fmt::Debug for SqliteFile {

@@ -2,10 +2,11 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use animal_store_adapters_sqlite::diagnose;
+use animal_store_adapters_sqlite::{SqliteBulkStorage, diagnose};
 use animal_store_app::{
     Finding,
     Verdict::{Error, Ok, Warning},
+    ports::BulkStorage,
     test_support::{assert_finding, conspicuous},
 };
 use tempfile::TempDir;
@@ -33,6 +34,15 @@ async fn a_healthy_file_has_no_finding_but_ok_while_it_is_used_and_after() {
     store.add("Tom").await;
     let _folder = store.close().await;
     assert_healthy(findings(&path).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unfinished_copy_is_found() {
+    let store = Store::new();
+    for (is_unfinished, verdict) in [(true, Warning), (false, Ok)] {
+        SqliteBulkStorage::new(&store.file).mark_copy(is_unfinished).await.expect("marked");
+        assert_finding(&findings(&store.path()).await, "sqlite.copy", verdict, "cop");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

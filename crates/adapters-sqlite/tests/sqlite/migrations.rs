@@ -33,7 +33,23 @@ fn pending_migrations_are_named_and_run_by_migrate_only() {
     let replacement = "DELETE FROM __diesel_schema_migrations;
         INSERT INTO __diesel_schema_migrations (version) VALUES ('9998expand')";
     sql::execute(&path, replacement);
-    assert_pending(SqliteFile::open(&path, FileUse::Write, TIMEOUT));
+    for usage in [FileUse::Write, FileUse::WriteOrCreate] {
+        assert_pending(SqliteFile::open(&path, usage, TIMEOUT));
+    }
+}
+
+#[test]
+fn a_file_without_tables_is_created_by_a_command_that_may_or_if_another_process_has_begun() {
+    let folder = TempDir::new().expect("a folder");
+    let [missing, empty, begun] = ["missing", "empty", "begun"].map(|name| folder.path().join(name));
+    fs::write(&empty, "").expect("written");
+    sql::execute(&begun, "PRAGMA journal_mode = WAL");
+    assert_pending(SqliteFile::open(&empty, FileUse::Write, TIMEOUT));
+    for (path, usage) in
+        [(&missing, FileUse::WriteOrCreate), (&empty, FileUse::WriteOrCreate), (&begun, FileUse::Write)]
+    {
+        SqliteFile::open(path, usage, TIMEOUT).expect("created");
+    }
 }
 
 #[track_caller]

@@ -62,6 +62,7 @@ impl Service {
         self.directory.check().await.expect_err("not in place");
         let added = self.keys.change(add("other", "other", None), "test").await;
         assert!(matches!(added, Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(_)))), "{added:?}");
+        self.bulk.check_writable().await.expect_err("not in place");
         let added = self.bulk.add_pets(stored_pets([99])).await;
         assert!(matches!(added, Err(StoreFailure::Unavailable(_))), "{added:?}");
     }
@@ -107,6 +108,15 @@ impl Moved {
         }
         fs::rename(self.folder.path().join("file"), &self.path).expect("renamed");
     }
+}
+
+/// The writer has no connection then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_create_fails_at_once_if_the_file_is_not_in_place() {
+    let store = Store::new();
+    let _moved = Moved::new(&store.path(), |_| ());
+    let error = store.try_add("refused").await.expect_err("not in place");
+    assert!(matches!(error, AddPetError::Store(StoreFailure::Unavailable(_))), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
