@@ -118,13 +118,13 @@ mod tests {
         register(&mut registry, Counter::default());
         let kernel = || {
             let stat = Process::myself().and_then(|process| process.stat()).expect("the state of this process");
-            [stat.utime, stat.stime].map(|ticks| duration(ticks).as_secs_f64())
+            [stat.utime, stat.stime]
         };
         // Each call takes some time in both modes.
         let mut times = (0..100_000).map(|_| kernel());
-        let earlier = times.find(|time| time.iter().all(|mode| *mode > 0.0)).expect("ticks in both modes");
+        let earlier = times.find(|time| time.iter().all(|mode| *mode > 0)).expect("ticks in both modes");
         let shown: f64 = value(&registry, "process_cpu_seconds_total");
-        let [earlier, later] = [earlier, kernel()].map(|modes| modes.iter().sum::<f64>());
+        let [earlier, later] = [earlier, kernel()].map(|modes| duration(modes.iter().sum()).as_secs_f64());
         assert!((earlier..=later).contains(&shown), "{earlier} {shown} {later}");
     }
 
