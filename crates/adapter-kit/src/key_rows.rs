@@ -149,7 +149,7 @@ impl From<KeyRows> for StoredKey {
 
 #[cfg(test)]
 mod tests {
-    use animal_store_app::{NewToken, test_support::api_key};
+    use animal_store_app::{NewToken, Scopes, test_support::api_key};
 
     use super::*;
 
@@ -174,7 +174,11 @@ mod tests {
                 Err(problem.to_owned())
             );
             let (before, after) = apply(ApiKeyChange::Revoke(ApiKeyId::new(id))).unwrap().unwrap();
-            assert_eq!(before.unwrap().key.id, ApiKeyId::new(id));
+            let before = before.unwrap().key;
+            assert_eq!(
+                (before.id.as_str(), before.label.as_str(), before.scopes),
+                (id, "unreadable", Scopes::default())
+            );
             assert_eq!(after, None);
         }
     }

@@ -8,8 +8,8 @@
 //! 16 KiB wait in a connection for its socket. A connection that ends without a closing message is the end of the
 //! input, and closing waits for a client as long as without TLS.
 //!
-//! **Proof.** The unit tests beside the files, and `server/tests/process/tls*.rs`: OpenSSL and curl as clients, replaced
-//! and broken certificates.
+//! **Proof.** The unit tests beside the files, and `server/tests/process/tls*.rs`: OpenSSL and curl as clients,
+//! replaced and broken certificates.
 
 mod identity;
 #[cfg(test)]

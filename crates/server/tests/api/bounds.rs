@@ -61,8 +61,15 @@ fn a_reader_of_large_lists_makes_room_for_others() {
         app.create(pet(&long_name));
     }
     // Each list has more than 100,000 bytes, and five are too large for the buffers of their connection.
-    let _readers: Vec<_> = (0..15).map(|_| app.send(get("/v1/pets?limit=100").repeat(5))).collect();
+    let mut readers: Vec<_> = (0..15).map(|_| app.send(get("/v1/pets?limit=100").repeat(5))).collect();
 
-    wait_until(|| Samples::read(&app).http(r#"connections_refused_total{reason="max_unsent_bytes"}"#) > 0);
+    let refused = || Samples::read(&app).http(r#"connections_refused_total{reason="max_unsent_bytes"}"#);
+    wait_until(|| refused() > 0);
     assert_eq!(app.get("/v1/pets?limit=100").ids().len(), 100);
+    let is_cut = |reader: &mut RawConnection| {
+        let complete = std::iter::from_fn(|| reader.try_response().ok().flatten()).take(5).count();
+        complete < 5
+    };
+    let cut = readers.iter_mut().map(is_cut).filter(|&is_cut| is_cut).count();
+    assert_eq!(refused(), cut);
 }

@@ -52,5 +52,6 @@ fn after_its_removal_the_operation_is_a_410_that_still_leads_to_its_successor() 
     }
     app.request("DELETE", "/v1/pets/1").send().assert_error(405, "method_not_allowed");
     app.get("/v1/pets/1/owner").assert_error(404, "route_not_found");
+    app.request("GET", "/v1/pets/abc").header("Content-Encoding", "gzip").body("x").send().assert_error(410, "gone");
     assert_eq!(app.get("/v1/pets").ids().len(), 1);
 }
