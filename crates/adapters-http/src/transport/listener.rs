@@ -151,7 +151,31 @@ async fn next_worker(workers: &[Inbox]) -> &Inbox {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::mpsc::channel;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_listener_that_stops_accepts_what_waits_in_its_own_socket() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let bound = HttpListener::bind(address).expect("a free port");
+        let inherited = HttpListener::inherited(TcpListener::bind(address).expect("a free port")).expect("it listens");
+        for (listener, accepted) in [(bound, 3), (inherited, 0)] {
+            listener.prepare().expect("a socket that listens");
+            let clients = [(); 3].map(|()| TcpStream::connect(listener.address).expect("a place in the queue"));
+            let (sender, mut receiver) = channel(clients.len());
+            let inbox = Inbox { sender, load: Arc::default() };
+            let (_, stage) = watch::channel(Stage::Stopping { idle_grace: Duration::ZERO });
+
+            listener.accept(vec![inbox], stage).await.expect("it stops");
+
+            for client in clients.iter().take(accepted) {
+                let connection = receiver.recv().await.expect("a connection");
+                assert_eq!(connection.peer_addr().ok(), client.local_addr().ok());
+            }
+            assert!(receiver.recv().await.is_none());
+        }
+    }
 
     #[test]
     fn a_listener_bounds_the_bytes_that_are_not_sent_whether_it_is_inherited_or_not() {
