@@ -175,3 +175,30 @@ fn read_changes(connection: &mut SqliteConnection, known: Option<i64>) -> QueryR
     let keys = keys.into_iter().map(StoredKey::from).collect();
     Ok(Some(KeyChanges { version, keys, is_complete: known.is_none() }))
 }
+
+#[cfg(test)]
+mod tests {
+    use animal_store_app::test_support::key_changes::add;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::FileUse;
+
+    #[tokio::test]
+    async fn a_directory_reads_what_has_changed_since_its_version_or_all_of_an_older_file() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("store.db");
+        let file = SqliteFile::open(&path, FileUse::Create, Duration::from_secs(20)).unwrap();
+        let store = SqliteApiKeyStore::new(file);
+        for id in ["a", "b"] {
+            store.change(add(id, id, None), "test").await.unwrap();
+        }
+        // A backup, which was restored into the file, may be older.
+        for (known, expected) in
+            [(None, Some((2, true))), (Some(1), Some((1, false))), (Some(2), None), (Some(3), Some((2, true)))]
+        {
+            let changes = store.session().read(move |connection| read_changes(connection, known)).await.unwrap();
+            assert_eq!(changes.map(|changes| (changes.keys.len(), changes.is_complete)), expected, "{known:?}");
+        }
+    }
+}

@@ -115,3 +115,14 @@ impl Read {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_counts_the_rows_that_it_may_return() {
+        assert_eq!(Read::Find(PetId::parse(7).unwrap()).rows(), 1);
+        assert_eq!(Read::List { status: None, after: None, limit: 7 }.rows(), 7);
+    }
+}

@@ -47,6 +47,9 @@ pub(crate) async fn fails_with(endpoint: RedisEndpoint, settings: RedisSettings,
     let StoreFailure::Unavailable(cause) = &error else { panic!("{error:?}") };
     let cause = cause.to_string();
     assert!(cause.contains(&address) && cause.contains(reason), "{cause} instead of {reason}");
+    for hint in ["requires TLS", "tls_cert_file"] {
+        assert_eq!(cause.contains(hint), reason.contains(hint), "{cause}");
+    }
     assert!(!format!("{error:?} {:?}", error.source()).contains("hunter2"), "{error:?}");
 
     let directory = Keys::over(endpoint, settings).directory().await;

@@ -76,6 +76,8 @@ async fn a_master_that_half_of_the_sentinels_name_is_not_believed() {
         becomes(&directory, "token", Refused).await;
     }
     fails(endpoint(&url("", &[&late, &one], "")), "the Sentinels name different masters").await;
+    let other = url("", &[&one, &two], "").replace("/shop", "/other");
+    fails(endpoint(&other), "a Sentinel knows no master of this name that is up").await;
 
     // One that does not respond delays no other.
     three.pause();

@@ -55,10 +55,12 @@ async fn a_score_that_is_no_date_is_the_first_or_the_last_one() {
     let server = RedisServer::start();
     let keys = Keys::at(&server.url(), long_timeouts());
     let (first, last) = (keys.add("first", "token-a").await, keys.add("last", "token-b").await);
-    run(&server, &format!("ZADD {REQUESTS} -inf first +inf last"));
+    let other = keys.add("other", "token-c").await;
+    run(&server, &format!("ZADD {REQUESTS} -inf first 60 other +inf last"));
 
     let uses = keys.store.list_uses().await.expect("list the uses");
     assert_eq!(uses.last(&first.id, ApiKeyUse::Request), Some(UNIX_EPOCH));
+    assert_eq!(uses.last(&other.id, ApiKeyUse::Request), Some(UNIX_EPOCH + Duration::from_mins(1)));
     assert_eq!(uses.last(&last.id, ApiKeyUse::Request), Some(from_milliseconds(i64::MAX)));
 }
 

@@ -63,14 +63,15 @@ pub(super) fn check_exists(path: &Path) -> Result<(), Problem> {
     let log = logs.pop().expect("it has that of the path");
     // Before the file: a first start writes the log after the file.
     let size = log.metadata().map(|log| log.len());
-    let is_missing = |error: &io::Error| error.kind() == ErrorKind::NotFound;
     let lost = match (path.metadata(), size) {
         (Ok(file), _) if file.is_dir() => return Err(Problem::IsFolder),
         (Ok(file), Ok(1..)) if file.len() == 0 || !has_log(path).unwrap_or(true) => Some(log),
-        // If the log is empty, it is that of a process that still has the file open.
-        (Err(error), Ok(_)) if is_missing(&error) => Some(log),
-        (Err(error), Err(_)) if is_missing(&error) && folder_of(path).is_dir() => return Err(Problem::Missing),
-        (Err(error), Err(_)) if is_missing(&error) => return Err(Problem::NoFolder),
+        (Err(error), size) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => match size {
+            // If the log is empty, it is that of a process that still has the file open.
+            Ok(_) => Some(log),
+            Err(_) if folder_of(path).is_dir() => return Err(Problem::Missing),
+            Err(_) => return Err(Problem::NoFolder),
+        },
         _ => logs.into_iter().find(|log| log.metadata().is_ok_and(|log| log.len() > 0)),
     };
     lost.map_or(Ok(()), |log| Err(Problem::Lost(log)))

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -53,7 +54,18 @@ fn a_file_is_created_for_its_owner_only_under_any_umask() {
 fn a_missing_folder_and_a_folder_instead_of_a_file_are_errors() {
     let folder = TempDir::new().expect("a folder");
     expect_error(&folder.path().join("missing/pets.db"), "the folder does not exist");
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("written");
+    expect_error(&file.join("pets.db"), "the folder does not exist");
     assert_refused(folder.path(), "this is a folder");
+}
+
+#[test]
+fn a_file_that_cannot_be_examined_is_not_said_to_be_missing() {
+    let folder = TempDir::new().expect("a folder");
+    let link = folder.path().join("loop.db");
+    symlink(&link, &link).expect("linked");
+    expect_error(&link, "this user cannot read and write");
 }
 
 pub(crate) fn expect_not_writable(path: &Path) {

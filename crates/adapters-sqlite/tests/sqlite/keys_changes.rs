@@ -31,8 +31,10 @@ async fn a_change_that_gets_no_write_lock_in_time_changes_nothing_and_the_next_o
         let Err(ApiKeyChangeError::Store(StoreFailure::Unavailable(cause))) = outcome else { panic!("{outcome:?}") };
         assert!(cause.to_string().contains("store.db"), "{cause}");
     }
+    store.check_writable().await.expect_err("locked");
     assert_eq!(store.list().await.expect("list").len(), 1, "a reader needs no lock");
     drop(other);
+    store.check_writable().await.expect("not locked");
     store.change(revoke("key"), "test").await.expect("revoked");
 }
 

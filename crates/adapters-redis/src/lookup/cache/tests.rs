@@ -2,6 +2,15 @@ use animal_store_app::test_support::api_key;
 
 use super::*;
 
+#[test]
+fn a_lookup_that_is_dropped_ends_for_its_token() {
+    let (cache, digest) = (Arc::new(Cache::new(4, 4, 1)), ApiKeyDigest([7; 32]));
+    let (joined, pending) = cache.start_lookup(digest).unwrap();
+    drop(pending);
+    assert!(joined.has_changed().is_err(), "whoever joined it learns of its end");
+    assert!(cache.start_lookup(digest).unwrap().1.is_some(), "the next request queries Redis");
+}
+
 /// Without a lease, a token is looked up although it is cached.
 #[test]
 fn a_lookup_replaces_what_was_cached_for_its_token() {
