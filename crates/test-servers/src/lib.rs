@@ -29,7 +29,7 @@ pub use certificates::{Certificates, tls_client};
 pub use exposition::sample;
 pub use fault_proxy::FaultProxy;
 pub use http_client::{HttpClient, Request};
-pub use pg_database::PgDatabase;
+pub use pg_database::{PgDatabase, PgUser};
 pub use pgbouncer::PgBouncer;
 pub use postgres::{Postgres, PostgresServer};
 pub use raw_connection::RawConnection;

@@ -60,6 +60,15 @@ impl PgDatabase {
         &self.url
     }
 
+    /// Creates a user without permissions.
+    #[track_caller]
+    pub fn user(&self) -> PgUser {
+        let name = format!("user_of_{}", self.name);
+        self.sql(&format!("CREATE ROLE {name} LOGIN"));
+        let server = self.url.split_once('@').expect("the URL has a user").1;
+        PgUser { url: format!("postgres://{name}@{server}"), name, database: self.url.clone() }
+    }
+
     /// Runs SQL with `psql`. Returns the rows as lines, with `|` between columns.
     #[track_caller]
     pub fn sql(&self, sql: &str) -> String {
@@ -79,6 +88,22 @@ impl Drop for PgDatabase {
             // The server may have been stopped.
             let _ = psql(server, &format!("DROP DATABASE {} WITH (FORCE)", self.name));
         }
+    }
+}
+
+/// A user of a database, who is removed when this is dropped.
+pub struct PgUser {
+    /// The name of the user.
+    pub name: String,
+    /// The URL of the database, with this user.
+    pub url: String,
+    database: String,
+}
+
+impl Drop for PgUser {
+    fn drop(&mut self) {
+        // The server may have been stopped.
+        let _ = psql(&self.database, &format!("DROP OWNED BY {0}; DROP ROLE {0}", self.name));
     }
 }
 

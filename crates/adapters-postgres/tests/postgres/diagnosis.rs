@@ -104,24 +104,21 @@ async fn pending_newer_and_older_migrations_are_found() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_advice_about_missing_permissions_grants_them() {
     let database = empty_tables().await;
-    let role = format!("store_{}", database.name());
-    database.sql(&format!("CREATE ROLE {role} LOGIN; GRANT SELECT ON pets TO {role}"));
-    let url = database.url().replace("postgres@", &format!("{role}@"));
-    let found = findings(&url, &settings()).await;
+    let user = database.user();
+    database.sql(&format!("GRANT SELECT ON pets TO {}", user.name));
+    let found = findings(&user.url, &settings()).await;
     // What cannot be examined hides nothing else.
     assert_finding(&found, "postgres.migrations", Error, "SELECT ON __diesel_schema_migrations");
     let finding = assert_finding(&found, "postgres.permissions", Error, "as the owner of the tables");
 
     let grants = finding.found.split_once(": ").expect("statements").1;
     assert!(grants.contains("GRANT INSERT ON pets TO ") && grants.contains("ON SEQUENCE pets_id_seq"), "{grants}");
-    database.sql(&format!("{grants}; GRANT SELECT ON __diesel_schema_migrations TO {role}"));
-    let found = findings(&url, &settings()).await;
+    database.sql(&format!("{grants}; GRANT SELECT ON __diesel_schema_migrations TO {}", user.name));
+    let found = findings(&user.url, &settings()).await;
     // The test server is not durable.
     assert!(conspicuous(&found).iter().all(|&subject| subject == "postgres.durability"), "{found:#?}");
-    let store = Store::at(&url, PostgresSettings { schema: SchemaMode::Check, ..settings() }).await;
+    let store = Store::at(&user.url, PostgresSettings { schema: SchemaMode::Check, ..settings() }).await;
     adds_and_finds(&store.repository).await;
-    drop(store);
-    database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -94,8 +94,7 @@ fn an_unavailable_postgresql_is_a_503_until_it_is_available() {
 #[test]
 fn the_documented_permissions_are_enough() {
     let database = PgDatabase::new();
-    let role = format!("store_{}", database.name());
-    database.sql(&format!("CREATE ROLE {role} LOGIN"));
+    let user = database.user();
     assert_eq!(Program::with_postgres(database.url()).args(&["migrate"]).run().code, Some(0));
     let documentation = include_str!("../../../../docs/operations/postgresql.md");
     let lines = documentation.lines().map(str::trim_start);
@@ -103,11 +102,10 @@ fn the_documented_permissions_are_enough() {
     // The first block is that of the instances. The later ones are for commands.
     let grants: Vec<_> = lines.skip_while(|line| !is_grant(line)).take_while(is_grant).collect();
     assert_eq!(grants.len(), 4);
-    database.sql(&grants.join("\n").replace("TO store;", &format!("TO {role};")));
+    database.sql(&grants.join("\n").replace("TO store;", &format!("TO {};", user.name)));
 
-    let mut running = Program::with_postgres(&database.url().replace("postgres@", &format!("{role}@")))
-        .env("ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION", "1s")
-        .start();
+    let mut running =
+        Program::with_postgres(&user.url).env("ANIMAL_STORE_STORAGE__IDEMPOTENCY_RETENTION", "1s").start();
     let (address, management) = (running.address(), running.management_address());
     assert_eq!(create(address).status, 201);
     for _ in 0..2 {
@@ -116,6 +114,4 @@ fn the_documented_permissions_are_enough() {
     assert_eq!(list(address).status, 200);
     wait_until(|| database.sql("SELECT count(*) FROM idempotency_keys") == "0");
     assert_eq!(HttpClient::new(management).get("/ready").status, 200);
-    drop(running);
-    database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
