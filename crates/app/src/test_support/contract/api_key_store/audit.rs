@@ -53,13 +53,13 @@ pub async fn the_last_ten_thousand_changes_of_a_year_are_kept(keys: Keys) {
     let entries = keys.entries().await;
     assert_eq!(entries.iter().map(|entry| entry.key.id.as_str()).collect::<Vec<_>>(), ["old"]);
 
-    let age = |number: usize| DAY + Duration::from_secs(number as u64);
-    let limit = usize::from(AuditEntry::LIMIT);
-    let many = (0..limit - 1).map(|number| created("many", age(number)));
+    let (limit, entry) = (AuditEntry::LIMIT, created("many", DAY));
+    let many =
+        (1..limit).map(|number| AuditEntry { at: entry.at - Duration::from_secs(number.into()), ..entry.clone() });
     keys.store.add_changes(many.collect()).await.expect("add");
     assert_eq!(keys.entries().await[0].key, api_key("old"));
     keys.add("new", "token", None).await;
     let entries = keys.entries().await;
-    assert_eq!(entries.len(), limit);
-    assert_eq!([&entries[0].key, &entries[limit - 1].key], [&api_key("many"), &api_key("new")]);
+    assert_eq!(entries.len(), limit.into());
+    assert_eq!([&entries[0].key, &entries.last().expect("an entry").key], [&api_key("many"), &api_key("new")]);
 }
