@@ -46,7 +46,9 @@ def require(*names: str) -> None:
     packages, commands = [], []
     for name in names:
         if name in CARGO_TOOLS:
-            install = f"cargo install --locked --no-default-features {name} --version {CARGO_TOOLS[name]}"
+            # Not optimized: they compile in a third of the time, and are run seldom.
+            install = (f"cargo install --locked --no-default-features --debug --config profile.dev.debug=0 {name} "
+                       f"--version {CARGO_TOOLS[name]}")
             commands += [] if is_there(f"{name.replace('-', ' ')} --version") else [install]
         elif name in RUST:
             commands += [] if is_there(RUST[name][1]) else [RUST[name][0]]
