@@ -36,7 +36,7 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    metrics::{HttpMetrics, RequestLabels},
+    metrics::{HttpMetrics, RequestLabels, Shed},
     pets::{DEPRECATION, IDEMPOTENCY_REPLAYED},
     traces::Trace,
 };
@@ -145,6 +145,7 @@ fn write_line<B: MessageBody>(
             idempotency_key = extensions.get::<IdempotencyKey>().map(|key| hex::encode(key.digest)),
             replayed = response.headers().contains_key(IDEMPOTENCY_REPLAYED).then_some(true),
             request_id = id.to_str().unwrap_or_default(),
+            shed = error(response.response()).and_then(ApiError::shed).map(Shed::as_str),
             trace_id = trace_id.map(display),
             cause = error(response.response()).and_then(|error| error.source()).map(with_sources),
             "request"

@@ -28,9 +28,10 @@ fn a_log_line_explains_a_failure() {
     repository.expect_find().withf(|id| id.get() == 71).returning(|_| Err(StoreFailure::Corrupt("status 7".into())));
     repository.expect_find().withf(|id| id.get() == 72).returning(|_| panic!("on purpose"));
     repository.expect_find().withf(|id| id.get() == 73).returning(|_| Ok(None));
+    repository.expect_find().withf(|id| id.get() == 74).returning(|_| Err(StoreFailure::Overloaded));
     let service = Service::start(repository, any_key());
 
-    for (id, status) in [("71", 500), ("72", 500), ("73", 404)] {
+    for (id, status) in [("71", 500), ("72", 500), ("73", 404), ("74", 503)] {
         let request = service.request("GET", &format!("/{id}")).header("X-Request-Id", id);
         request.header("X-Forwarded-For", "192.0.2.1, 203.0.113.7").send().assert_status(status);
     }
@@ -52,6 +53,10 @@ fn a_log_line_explains_a_failure() {
     let refused = line_of("73");
     assert_eq!((&refused["level"], refused.get("cause")), (&"INFO".into(), None), "{refused}");
     assert_eq!((&refused["code"], refused.get("user_agent")), (&"pet_not_found".into(), None), "{refused}");
+
+    let shed = line_of("74");
+    assert_eq!((&shed["level"], &shed["shed"]), (&"ERROR".into(), &"storage_queue".into()), "{shed}");
+    assert_eq!((&shed["code"], shed.get("cause")), (&"overloaded".into(), None), "{shed}");
 
     let padding = "x".repeat(200);
     for (id, given, logged) in [
