@@ -1,5 +1,5 @@
-//! What the fuzz targets in `fuzz/` call, compiled only for them (`cfg(fuzzing)`): parsers of untrusted bytes, which
-//! are private otherwise. Errors are reduced to the texts that a target checks.
+//! What the fuzz targets in `fuzz/` call, compiled only for them (`cfg(fuzzing)`) and for lints: parsers of untrusted
+//! bytes, which are private otherwise. Errors are reduced to the texts that a target checks.
 
 use std::{rc::Rc, sync::Arc};
 

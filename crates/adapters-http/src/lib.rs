@@ -14,7 +14,7 @@ mod compression;
 mod cors;
 mod error;
 mod explorer;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, clippy))]
 pub mod fuzzing;
 mod health;
 mod http_server;

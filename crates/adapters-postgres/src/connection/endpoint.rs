@@ -44,7 +44,7 @@ impl PgEndpoint {
     ///
     /// # Errors
     /// See [`PgEndpointError`].
-    #[cfg(fuzzing)]
+    #[cfg(any(fuzzing, clippy))]
     pub fn shown(url: &str) -> Result<[String; 2], PgEndpointError> {
         url::parse(url).map(|(configs, _)| [address(&configs), login(&configs)])
     }
