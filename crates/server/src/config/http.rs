@@ -31,8 +31,8 @@ pub(super) fn read(values: &mut Values) -> (SocketAddr, ApiSettings, bool) {
         listen = value("http.listen", "127.0.0.1:8080", address);
         /// Number of worker threads. `auto`: one per CPU.
         workers = value("http.workers", "auto", workers);
-        /// Maximum number of open connections. Beyond it, the one that was idle for the longest time is closed; if
-        /// there is none, further ones wait. The process raises its limit of open files, or serves fewer.
+        /// Maximum number of open connections. Beyond it, one that is idle or slow is closed; if there is none,
+        /// further ones wait. The process raises its limit of open files, or serves fewer.
         max_connections = value("http.max_connections", "10000", number(1..=1_000_000));
         /// Maximum number of requests in flight, half of them of one API key. Further ones get 503 `overloaded`. A
         /// request whose body is still arriving counts for its key alone.
