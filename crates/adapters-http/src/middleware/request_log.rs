@@ -124,6 +124,7 @@ fn write_line<B: MessageBody>(
     let request = response.request();
     let extensions = request.extensions();
     let key = extensions.get::<Arc<ApiKey>>();
+    let error = error(response.response());
     let bytes = match response.response().body().size() {
         BodySize::Sized(bytes) => bytes,
         BodySize::None | BodySize::Stream => 0,
@@ -134,7 +135,7 @@ fn write_line<B: MessageBody>(
             method = shortened(request.method().as_str()),
             path = shortened(request.path()),
             status = response.status().as_u16(),
-            code = error(response.response()).map(|error| error.response().code),
+            code = error.map(|error| error.response().code),
             bytes,
             microseconds = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
             deprecated = response.headers().contains_key(DEPRECATION).then_some(true),
@@ -145,9 +146,9 @@ fn write_line<B: MessageBody>(
             idempotency_key = extensions.get::<IdempotencyKey>().map(|key| hex::encode(key.digest)),
             replayed = response.headers().contains_key(IDEMPOTENCY_REPLAYED).then_some(true),
             request_id = id.to_str().unwrap_or_default(),
-            shed = error(response.response()).and_then(ApiError::shed).map(Shed::as_str),
+            shed = error.and_then(ApiError::shed).map(Shed::as_str),
             trace_id = trace_id.map(display),
-            cause = error(response.response()).and_then(|error| error.source()).map(with_sources),
+            cause = error.and_then(|error| error.source()).map(with_sources),
             "request"
         )
     );

@@ -120,8 +120,8 @@ impl PostgresConfig {
             migrate_url = secret("storage.postgres.migrate_url");
             /// `on-start`: run pending migrations before the first request. `check`: refuse to start with pending ones.
             schema = value("storage.postgres.migrate", "on-start", modes);
-            /// Number of read connections per worker thread. The process has three more, for creates and `/ready`, and one
-            /// for API keys in PostgreSQL.
+            /// Number of read connections per worker thread. The process has three more, for creates and `/ready`, and
+            /// one for API keys in PostgreSQL.
             connections_per_worker = value("storage.postgres.connections_per_worker", "2", number(1..=64));
             /// `true` behind a pooler in transaction mode, such as PgBouncer: nothing stays prepared, and each batch of
             /// reads is a transaction. Requires `storage.postgres.migrate_url`, which must bypass the pooler.
